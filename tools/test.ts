@@ -1,0 +1,31 @@
+import { parseArgs } from 'node:util'
+import { runChecks } from './check.ts'
+import { seconds } from './command.ts'
+import { discover } from './tests/discover.ts'
+import { runTests } from './tests/run.ts'
+import { withServers } from './tests/servers.ts'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  allowNegative: true,
+  options: { checks: { type: 'boolean', default: true } },
+})
+
+const stopping = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort(new Error(signal)))
+
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  if (values.checks && !(await runChecks())) return 1
+  const files = discover(positionals)
+  if (files.length === 0) {
+    console.error(`No test file matches ${positionals.join(' ')}`)
+    return 1
+  }
+  const startedMs = performance.now()
+  const { passed, failed, skipped } = await withServers(['postgres'], () => runTests(files, stopping.signal))
+  console.log(`\n${files.length} files in ${seconds(startedMs)}${stopping.signal.aborted ? ', interrupted' : ''}`)
+  console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`)
+  return failed > 0 || passed === 0 || stopping.signal.aborted ? 1 : 0
+}
