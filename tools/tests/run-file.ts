@@ -31,7 +31,7 @@ export async function runFile(file: string, interrupted: AbortSignal): Promise<C
   for await (const event of stream) {
     if (event.type === 'test:stdout' || event.type === 'test:stderr') printed.push(event.data.message)
     // What a test left behind and what then went wrong is told as a diagnosis, not as a failure of a test.
-    if (event.type === 'test:diagnostic' && event.data.level !== 'info') printed.push(`${event.data.message}\n`)
+    if (event.type === 'test:diagnostic' && event.data.file !== undefined) printed.push(`${event.data.message}\n`)
     if (event.type !== 'test:pass' && event.type !== 'test:fail') continue
     const { name, line, skip, todo, details } = event.data
     if (details.type === 'suite') continue
