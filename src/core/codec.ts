@@ -1,0 +1,135 @@
+import { OnceError } from './errors.ts'
+
+/**
+ * Outcomes as text. Plain JSON stays plain JSON; what JSON cannot say is written as `{ "$once": kind, … }`, so that a
+ * replay gives back the dates, bytes and big integers of the first answer.
+ */
+
+const TAG = '$once'
+const MAX_DEPTH = 256
+
+type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+
+/** Null where the value cannot be stored, with the place and the reason. */
+export type Encoded = { readonly text: string } | { readonly problem: string }
+
+export function encodeValue(value: unknown): Encoded {
+  try {
+    // The undefined result of a command without an answer is the most common value of all.
+    if (value === undefined) return { text: `{"${TAG}":"undefined"}` }
+    return { text: JSON.stringify(toJson(value, '$', 0)) }
+  } catch (error) {
+    if (error instanceof NotStorable) return { problem: error.message }
+    return { problem: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+export function decodeValue(text: string): unknown {
+  try {
+    return fromJson(JSON.parse(text) as Json)
+  } catch (cause) {
+    throw new OnceError('outcome_not_stored', 'The stored outcome cannot be read.', { cause })
+  }
+}
+
+class NotStorable extends Error {}
+
+function toJson(value: unknown, path: string, depth: number): Json {
+  if (depth > MAX_DEPTH) throw new NotStorable(`${path} is nested too deeply or refers to itself`)
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return value
+    case 'number':
+      if (Number.isFinite(value) && !Object.is(value, -0)) return value
+      return { [TAG]: 'number', is: Object.is(value, -0) ? '-0' : String(value) }
+    case 'undefined':
+      return { [TAG]: 'undefined' }
+    case 'bigint':
+      return { [TAG]: 'bigint', is: value.toString() }
+    case 'function':
+    case 'symbol':
+      throw new NotStorable(`${path} is a ${typeof value}`)
+    case 'object':
+      return value === null ? null : objectToJson(value, path, depth + 1)
+  }
+}
+
+function objectToJson(value: object, path: string, depth: number): Json {
+  if (Array.isArray(value)) return value.map((each, index) => toJson(each, `${path}[${index}]`, depth))
+  if (value instanceof Date) return { [TAG]: 'date', is: Number.isNaN(value.getTime()) ? null : value.toISOString() }
+  if (value instanceof Uint8Array) return { [TAG]: 'bytes', is: bytesToBase64(value) }
+  if (value instanceof Map) {
+    return { [TAG]: 'map', is: [...value].map((pair, index) => toJson(pair, `${path}<${index}>`, depth)) }
+  }
+  if (value instanceof Set) {
+    return { [TAG]: 'set', is: [...value].map((each, index) => toJson(each, `${path}<${index}>`, depth)) }
+  }
+  if ('toJSON' in value && typeof value.toJSON === 'function') return toJson(value.toJSON(), path, depth)
+  const json: { [name: string]: Json } = {}
+  for (const [name, each] of Object.entries(value)) {
+    // As in JSON: a member that is undefined is a member that is not there.
+    if (each !== undefined) setOwn(json, name, toJson(each, `${path}.${name}`, depth))
+  }
+  return TAG in json ? { [TAG]: 'object', is: json } : json
+}
+
+/** A member may be called `__proto__`; assigning it would lose it. */
+function setOwn<T>(target: { [name: string]: T }, name: string, value: T): void {
+  if (name === '__proto__') Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true })
+  else target[name] = value
+}
+
+function fromJson(json: Json): unknown {
+  if (typeof json !== 'object' || json === null) return json
+  if (Array.isArray(json)) return json.map(fromJson)
+  if (Object.hasOwn(json, TAG)) return fromTag(json)
+  return members(json)
+}
+
+function members(json: { [name: string]: Json }): { [name: string]: unknown } {
+  const value: { [name: string]: unknown } = {}
+  for (const name of Object.keys(json)) setOwn(value, name, fromJson(json[name] as Json))
+  return value
+}
+
+function fromTag(json: { [name: string]: Json }): unknown {
+  const is = json['is'] as Json
+  switch (json[TAG]) {
+    case 'undefined':
+      return undefined
+    case 'number':
+      return Number(is)
+    case 'bigint':
+      return BigInt(is as string)
+    case 'date':
+      return new Date(is === null ? Number.NaN : (is as string))
+    case 'bytes':
+      return base64ToBytes(is as string)
+    case 'map':
+      return new Map((is as Json[]).map((pair) => fromJson(pair) as [unknown, unknown]))
+    case 'set':
+      return new Set((is as Json[]).map(fromJson))
+    case 'object':
+      return members(is as { [name: string]: Json })
+    default:
+      throw new Error(`unknown tag ${JSON.stringify(json[TAG])}`)
+  }
+}
+
+const CHUNK_BYTES = 0x8000
+
+function bytesToBase64(bytes: Uint8Array): string {
+  let binary = ''
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES))
+  }
+  return btoa(binary)
+}
+
+function base64ToBytes(text: string): Uint8Array {
+  const binary = atob(text)
+  const bytes = new Uint8Array(binary.length)
+  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at)
+  return bytes
+}

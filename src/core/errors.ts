@@ -1,0 +1,172 @@
+/** All errors of the library are one class and one table: the code says what happened, `next` says what to do. */
+
+/** Did the change that failed take effect? `null` where no change was asked for. */
+export type AppliedWord = 'no' | 'maybe'
+
+interface ErrorRow {
+  /** May the same call succeed later, unchanged? */
+  readonly retryable: boolean
+  /** Whether the effect or the write may have happened. */
+  readonly applied: AppliedWord
+  /** What the person who reads it should do next. */
+  readonly next: string
+}
+
+export const errorTable = {
+  bad_identity: { retryable: false, applied: 'no', next: 'Give a non-blank tenant, caller and key within the limits.' },
+  bad_input: {
+    retryable: false,
+    applied: 'no',
+    next: 'Send an input that can be fingerprinted, or choose fields with `fingerprint`.',
+  },
+  bad_option: { retryable: false, applied: 'no', next: 'Correct the option that the message names.' },
+  key_reused: {
+    retryable: false,
+    applied: 'no',
+    next: 'Use a new key for a new payload; the recorded one was left untouched.',
+  },
+  in_progress: {
+    retryable: true,
+    applied: 'no',
+    next: 'Retry the same call after `retryAfterMs`; the first attempt still runs.',
+  },
+  retry_later: { retryable: true, applied: 'no', next: 'Retry the same call after `retryAfterMs`.' },
+  outcome_unknown: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'Find out whether the effect happened, then `resolve` the record; it is never repeated by itself.',
+  },
+  key_expired: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'The record of this key is gone; check the effect, then use a new key.',
+  },
+  effect_failed: {
+    retryable: false,
+    applied: 'no',
+    next: 'The command was validly refused; send another command under another key.',
+  },
+  not_done: { retryable: true, applied: 'no', next: 'Nothing happened; retry the same call after `retryAfterMs`.' },
+  outcome_not_stored: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'The effect happened but its result was too large or not serialisable; look it up by the pointer.',
+  },
+  not_authorized: { retryable: false, applied: 'no', next: 'The caller may not see this outcome any more.' },
+  too_many_waiters: {
+    retryable: true,
+    applied: 'no',
+    next: 'Retry after `retryAfterMs`; too many callers already wait in this process.',
+  },
+  too_many_attempts: {
+    retryable: true,
+    applied: 'no',
+    next: 'Slow down: this caller repeats one key too often; retry after `retryAfterMs`.',
+  },
+  lease_lost: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'Another attempt, or a person, owns this identity now; stop and record nothing.',
+  },
+  lease_over: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'The lease ended before this call; stop the effect, its `signal` has fired.',
+  },
+  nested_claim: {
+    retryable: false,
+    applied: 'no',
+    next: 'Call `transact` inside a transaction, or run the leased operation after it has committed.',
+  },
+  transaction_too_long: {
+    retryable: true,
+    applied: 'no',
+    next: 'Keep slow work out of the transaction; it held the writer too long and was rolled back.',
+  },
+  transaction_aborted: {
+    retryable: false,
+    applied: 'no',
+    next: 'The effect swallowed an SQL error; run statements that may fail inside `inSavepoint`.',
+  },
+  outbox_missing: { retryable: false, applied: 'no', next: 'Pass `outbox` to createLedger.' },
+  identity_collision: {
+    retryable: false,
+    applied: 'no',
+    next: 'Two identities share one record id; choose another key.',
+  },
+  row_refused: {
+    retryable: false,
+    applied: 'no',
+    next: 'The store cannot hold this value (see the cause); change the key, the pointer or the outcome.',
+  },
+  store_unavailable: {
+    retryable: true,
+    applied: 'maybe',
+    next: 'Check that the store runs and can be reached at its URL; reconnecting needs no restart.',
+  },
+  store_busy: {
+    retryable: true,
+    applied: 'no',
+    next: 'Retry: another transaction holds the row, or too many requests wait.',
+  },
+  schema_too_new: {
+    retryable: false,
+    applied: 'no',
+    next: 'Deploy a newer version of onceonly: the store was migrated by one that this code cannot run on.',
+  },
+  stopped: { retryable: true, applied: 'no', next: 'The ledger or store was stopped; create a new one.' },
+  not_found: {
+    retryable: false,
+    applied: 'no',
+    next: 'Check tenant, caller, operation and key; nothing is recorded there.',
+  },
+  not_resolvable: {
+    retryable: false,
+    applied: 'no',
+    next: 'Only an unknown or lapsed attempt can be resolved; look at its state first.',
+  },
+  fence_moved: {
+    retryable: false,
+    applied: 'no',
+    next: 'The record changed since you looked; read it again and decide anew.',
+  },
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof errorTable
+
+export interface ErrorOptions {
+  readonly cause?: unknown
+  readonly applied?: AppliedWord
+  readonly retryAfterMs?: number
+  readonly details?: Readonly<Record<string, unknown>>
+}
+
+const mark = Symbol.for('onceonly.error')
+
+export class OnceError<C extends ErrorCode = ErrorCode> extends Error {
+  readonly code: C
+  readonly retryable: boolean
+  readonly applied: AppliedWord
+  readonly retryAfterMs: number | null
+  readonly next: string
+  readonly details: Readonly<Record<string, unknown>>
+  readonly [mark] = true
+
+  constructor(code: C, message: string, options: ErrorOptions = {}) {
+    const row: ErrorRow = errorTable[code]
+    super(`${message} ${row.next}`, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'OnceError'
+    this.code = code
+    this.retryable = row.retryable
+    this.applied = options.applied ?? row.applied
+    this.retryAfterMs = options.retryAfterMs ?? null
+    this.next = row.next
+    this.details = options.details ?? {}
+  }
+}
+
+/** By shape, not `instanceof`: two copies of the package in one process must understand each other. */
+export function isOnceError<C extends ErrorCode = ErrorCode>(error: unknown, code?: C): error is OnceError<C> {
+  if (typeof error !== 'object' || error === null || !(mark in error)) return false
+  return code === undefined || (error as OnceError).code === code
+}

@@ -1,0 +1,115 @@
+/**
+ * Every bound and every default of the library, with its unit and its reason.
+ * Units come last in the name. Code elsewhere holds no magic number.
+ */
+
+export const SECOND = 1_000
+export const MINUTE = 60 * SECOND
+export const HOUR = 60 * MINUTE
+export const DAY = 24 * HOUR
+
+/** A time that never comes, still a safe integer in every store. */
+export const FOREVER = Number.MAX_SAFE_INTEGER
+
+/** What an operation gets when it does not say otherwise. */
+export const defaults = {
+  /** Long enough for client retries, queue redeliveries and a weekend. */
+  retainMs: 7 * DAY,
+  /** No refusal after expiry: a key that has been forgotten is a new key. */
+  refuseMs: 0,
+  /** A person must have had a fair chance to resolve an unknown outcome before it is given up. */
+  unknownMs: 30 * DAY,
+  /** Longer than a garbage-collection pause or a slow fsync, short enough that a crash is noticed soon. */
+  leaseMs: 30 * SECOND,
+  /** No effect is heartbeated for ever: past this the attempt counts as lost. */
+  maxRunMs: 15 * MINUTE,
+  /** How long a twin waits for the first attempt before it is told to come back. */
+  waitMs: 10 * SECOND,
+  /** The largest encoded outcome: a 1 MiB HTTP body, base64-encoded, with its headers. */
+  outcomeBytes: 1_536 * 1_024,
+  /** The first retry may come at once; the second waits this long, then it doubles. */
+  retryBaseMs: 1 * SECOND,
+  /** A failing dependency is asked about once a minute at the slowest. */
+  retryCapMs: 1 * MINUTE,
+} as const
+
+/** What nobody can exceed, whatever an operation says. */
+export const limits = {
+  /** A key of 255 bytes with room to spare; bounds the row and the index of every store. */
+  identityPartBytes: 512,
+  /** Names appear in metrics and URLs; nobody needs more. */
+  operationNameBytes: 128,
+  /** A pointer names a thing, it does not hold it. */
+  pointerBytes: 1_024,
+  /** Error texts are for people: the rest is cut. */
+  failureMessageChars: 2_000,
+  /** The data of a recorded failure; a larger one is left out. */
+  failureDataBytes: 16_384,
+  /** The store frees a lease only this long after its end, so that the holder's own deadline always comes first. */
+  leaseGraceMs: 5 * SECOND,
+  /** Below this a heartbeat could not be sent in time over a slow link. */
+  leaseMinMs: 500,
+  leaseMaxMs: 1 * HOUR,
+  /** The heartbeat is sent after this share of a lease, so that two may be lost. */
+  heartbeatShare: 1 / 3,
+  /** A released or forgotten record keeps its fence this long, so that an attempt that still runs cannot write. */
+  vacantMs: 1 * DAY,
+  /** The most unusual things that ever happened to one record; older ones make room. */
+  historyEntries: 32,
+  /** Rows of one group commit: large enough to share an fsync, small enough for one short statement. */
+  batchRows: 256,
+  /** Bytes of one group commit, so that a few large outcomes do not make a huge statement. */
+  batchBytes: 4 * 1_024 * 1_024,
+  /** Requests that wait for a group commit; more means that the store cannot keep up, and callers must know. */
+  batchQueueRows: 65_536,
+  /** Callers waiting for attempts of others, per ledger. */
+  waiters: 10_000,
+  /** The local cache of settled outcomes for hot keys. */
+  replayCacheBytes: 16 * 1_024 * 1_024,
+  /** An answer from the local cache is never older than this. */
+  replayCacheMs: 1 * SECOND,
+  /** A store call that takes longer has failed for its caller. */
+  storeCallMs: 10 * SECOND,
+  /** A joiner that hears nothing reads again after this, doubling up to the cap. */
+  joinPollBaseMs: 50,
+  joinPollCapMs: 1 * SECOND,
+  /** How long settling is retried when the store does not answer. */
+  settleRetryMs: 5 * MINUTE,
+  /** Rows looked at by one step of the sweep: a short statement, whatever the size of the table. */
+  sweepRows: 1_000,
+  /** Pause between two rounds of the sweep. */
+  sweepEveryMs: 60 * SECOND,
+  /** Steps of one sweep round, so that a round ends. */
+  sweepSteps: 100,
+  /** Lapsed or unknown records handled by one round of the reconciler. */
+  reconcileRows: 200,
+  /** Waiting time between two probes of one unknown outcome: doubling from the base to the cap. */
+  probeBaseMs: 5 * SECOND,
+  probeCapMs: 10 * MINUTE,
+  /** A probe that takes longer has answered nothing. */
+  probeLeaseMs: 30 * SECOND,
+  /** Counts of replays and conflicts are written behind, at most this often. */
+  tallyEveryMs: 5 * SECOND,
+  /** Distinct rows held for the next write-behind; past it counts are dropped, never callers. */
+  tallyRows: 4_096,
+  /** Width of one bucket of the caller statistics. */
+  tallyBucketMs: 5 * MINUTE,
+  /** The caller statistics serve questions about the last hours only. */
+  tallyKeepMs: 1 * DAY,
+  /** An operator's page of records, and what one query may look at to fill it. */
+  pageRows: 500,
+  scanRows: 20_000,
+  /** Tries of a transaction that was rolled back by a deadlock, a serialisation failure or a lock time-out. */
+  transactionTries: 5,
+  /** How long a transaction waits for a twin that holds its row. */
+  transactionLockMs: 5 * SECOND,
+  /** How long a transaction may hold SQLite's only writer. */
+  writerHoldMs: 5 * SECOND,
+  /** A batch never waits longer than this for a row that somebody's open transaction holds. */
+  batchLockMs: 200,
+  /** Distinct keys watched by the per-key attempt limit. */
+  attemptLimitKeys: 10_000,
+} as const
+
+export type Defaults = typeof defaults
+export type Limits = typeof limits

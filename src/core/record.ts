@@ -1,0 +1,158 @@
+import type { ClaimId, Fence, Identity, RecordId } from './identity.ts'
+
+/** Names a thing of the user's: what an attempt made, or will make. */
+export interface Pointer {
+  readonly type: string
+  readonly id: string
+}
+
+/** How much of the effect's result a record keeps. `not_stored` is a result that could not be kept. */
+export type Kept = 'response' | 'pointer' | 'outcome' | 'not_stored'
+
+/** What a settled record remembers: text of the codec, or nothing. */
+export interface Outcome {
+  readonly kept: Kept
+  readonly data: string | null
+}
+
+/** What an ended attempt leaves behind when its effect may have happened. */
+export type OnAbandoned = 'rerun' | 'hold' | 'probe'
+
+/** The part of an operation's definition that must be known without its code: by other processes, and by operators. */
+export interface Policy {
+  readonly onAbandoned: OnAbandoned
+  readonly retainMs: number
+  /** How long an expired key is refused; 0 means that it is a new key at once. */
+  readonly refuseMs: number
+  readonly unknownMs: number
+}
+
+/** The unusual things that happened to a record. The usual ones are its own fields. */
+export interface HistoryEntry {
+  readonly at: number
+  readonly what:
+    | 'reclaimed'
+    | 'lapsed'
+    | 'superseded'
+    | 'resolved'
+    | 'released'
+    | 'forgotten'
+    | 'probed'
+    | 'abandoned'
+    | 'lost'
+  readonly attempt: number
+  readonly fence: Fence
+  readonly note?: string
+}
+
+interface RecordBase {
+  readonly id: RecordId
+  readonly identity: Identity
+  readonly fingerprint: string
+  /** The first fence of this life of the record: effect keys derive from it. */
+  readonly incarnation: Fence
+  /** The fence of the current owner. Only a settle under it, with its claim id, can change the record. */
+  readonly fence: Fence
+  readonly claimId: ClaimId
+  readonly attempts: number
+  readonly claimedAt: number
+  readonly pointer: Pointer | null
+  readonly policy: Policy
+  /** Somebody waits for this attempt: whoever changes the record wakes them. */
+  readonly awaited: boolean
+  readonly history: readonly HistoryEntry[]
+}
+
+export interface InProgress extends RecordBase {
+  readonly state: 'in_progress'
+  /** False while only reserved: the effect cannot have begun. */
+  readonly started: boolean
+  readonly leaseUntil: number
+}
+
+interface Settled extends RecordBase {
+  readonly outcome: Outcome
+  readonly settledAt: number
+  /** From here on the outcome is not replayed. */
+  readonly expiresAt: number
+  /** From here on the record does not exist; between the two the key is refused. */
+  readonly goneAt: number
+}
+
+export interface Succeeded extends Settled {
+  readonly state: 'succeeded'
+}
+
+export interface FailedTerminal extends Settled {
+  readonly state: 'failed_terminal'
+}
+
+export interface FailedRetryable extends Settled {
+  readonly state: 'failed_retryable'
+  readonly retryAt: number
+  /** The lease ended without a word: a late settle of that attempt still counts. */
+  readonly lapsed: boolean
+}
+
+/** One process at a time may ask whether an unknown effect happened. */
+export interface ProbeLease {
+  readonly claimId: ClaimId
+  readonly fence: Fence
+  readonly until: number
+}
+
+export interface Unknown extends RecordBase {
+  readonly state: 'unknown'
+  readonly since: number
+  /** From here on it counts as a terminal failure, `abandoned_unknown`. */
+  readonly abandonAt: number
+  /** What the attempt threw, encoded; null when it vanished. */
+  readonly reason: string | null
+  readonly probes: number
+  readonly probeAt: number
+  readonly probe: ProbeLease | null
+}
+
+/** Released or forgotten: no claim sees it, but its fence still stops the attempt that it belonged to. */
+export interface Vacant extends RecordBase {
+  readonly state: 'vacant'
+  readonly goneAt: number
+  /** A released identity keeps its effect keys for the same payload; a forgotten one gets new ones. */
+  readonly forgotten: boolean
+}
+
+export type LedgerRecord = InProgress | Succeeded | FailedTerminal | FailedRetryable | Unknown | Vacant
+export type State = LedgerRecord['state']
+
+/** The states that operators see and count. */
+export type VisibleState = Exclude<State, 'vacant'>
+
+export const visibleStates = [
+  'in_progress',
+  'succeeded',
+  'failed_terminal',
+  'failed_retryable',
+  'unknown',
+] as const satisfies readonly VisibleState[]
+
+/** The time from which the record does not exist any more, or null while only an event can end it. */
+export function goneAtOf(record: LedgerRecord): number | null {
+  switch (record.state) {
+    case 'in_progress':
+    case 'unknown':
+      return null
+    case 'succeeded':
+    case 'failed_terminal':
+    case 'failed_retryable':
+    case 'vacant':
+      return record.goneAt
+  }
+}
+
+/** True when those who wait for `before` must look again. */
+export function wakesWaiters(before: LedgerRecord | null, after: LedgerRecord | null): boolean {
+  if (before === null || !before.awaited || before === after) return false
+  return (
+    after === null || after.state !== before.state || after.fence !== before.fence || after.pointer !== before.pointer
+  )
+}

@@ -1,0 +1,115 @@
+import { limits } from './limits.ts'
+import type { Fence } from './identity.ts'
+import type {
+  FailedRetryable,
+  FailedTerminal,
+  HistoryEntry,
+  InProgress,
+  LedgerRecord,
+  Outcome,
+  Policy,
+  Unknown,
+} from './record.ts'
+import type { Decision, Grant } from './request.ts'
+
+/** When a request is decided: the store's clock, and the fence that a grant would get. */
+export interface Moment {
+  readonly now: number
+  readonly fence: Fence
+}
+
+export interface Step<D extends Decision = Decision> {
+  /** The same object as before when nothing changed, so that a store need not write. */
+  readonly record: LedgerRecord | null
+  readonly decision: D
+}
+
+/** The fields that every state carries; a new state starts from these, so no field of the old one can leak into it. */
+export function common(r: LedgerRecord) {
+  const { id, identity, fingerprint, incarnation, fence, claimId, attempts, claimedAt, pointer, policy, awaited, history } = r
+  return { id, identity, fingerprint, incarnation, fence, claimId, attempts, claimedAt, pointer, policy, awaited, history }
+}
+
+/** Decided by the store's clock alone, a grace after the lease's end: the holder has stopped by then. */
+export function hasLapsed(record: InProgress, now: number): boolean {
+  return record.leaseUntil + limits.leaseGraceMs <= now
+}
+
+export function remember(record: LedgerRecord, what: HistoryEntry['what'], at: Moment, note?: string): HistoryEntry[] {
+  const entry: HistoryEntry = {
+    at: at.now,
+    what,
+    attempt: record.attempts,
+    fence: record.fence,
+    ...(note === undefined ? {} : { note }),
+  }
+  return [...record.history, entry].slice(-limits.historyEntries)
+}
+
+export function grantOf(record: InProgress | Unknown): Grant {
+  return {
+    id: record.id,
+    identity: record.identity,
+    fingerprint: record.fingerprint,
+    policy: record.policy,
+    claimId: record.claimId,
+    fence: record.fence,
+    incarnation: record.incarnation,
+    attempt: record.attempts,
+    claimedAt: record.claimedAt,
+    leaseUntil: record.state === 'in_progress' ? record.leaseUntil : record.since,
+    pointer: record.pointer,
+  }
+}
+
+/** The two ends of a settled record, counted from settling. */
+export function retention(policy: Policy, now: number): { settledAt: number; expiresAt: number; goneAt: number } {
+  const expiresAt = now + policy.retainMs
+  return { settledAt: now, expiresAt, goneAt: expiresAt + policy.refuseMs }
+}
+
+/** Nothing happened, so nothing is refused after expiry. */
+export function retryable(
+  record: LedgerRecord,
+  now: number,
+  fields: { retryAt: number; lapsed: boolean; outcome: Outcome },
+): FailedRetryable {
+  const { settledAt, expiresAt } = retention(record.policy, now)
+  return { ...common(record), ...fields, state: 'failed_retryable', settledAt, expiresAt, goneAt: expiresAt }
+}
+
+export function unknownFrom(record: LedgerRecord, now: number, reason: string | null): Unknown {
+  return {
+    ...common(record),
+    state: 'unknown',
+    since: now,
+    abandonAt: now + record.policy.unknownMs,
+    reason,
+    probes: 0,
+    probeAt: now,
+    probe: null,
+  }
+}
+
+/** What a lease's end means: an effect that may be repeated (or never began) is free again, any other is unknown. */
+export function lapse(record: InProgress, at: Moment): Unknown | FailedRetryable {
+  const history = remember(record, 'lapsed', at)
+  if (record.started && record.policy.onAbandoned !== 'rerun') {
+    return { ...unknownFrom(record, at.now, null), history }
+  }
+  const fields = { retryAt: at.now, lapsed: true, outcome: { kept: 'outcome', data: null } as const }
+  return { ...retryable(record, at.now, fields), history }
+}
+
+/** Text of the codec: a recorded failure that no attempt reported. */
+export const ABANDONED_UNKNOWN: Outcome = {
+  kept: 'outcome',
+  data: JSON.stringify({ name: 'AbandonedUnknown', message: 'Nobody resolved the unknown outcome in time.', code: 'abandoned_unknown' }),
+}
+
+/** Nobody resolved it: a terminal failure from here on, and retention starts here. The fence rises, as for a person. */
+export function abandon(record: Unknown, at: Moment): FailedTerminal {
+  const history = remember(record, 'abandoned', at)
+  const end = retention(record.policy, at.now)
+  return { ...common(record), ...end, state: 'failed_terminal', outcome: ABANDONED_UNKNOWN, history, fence: at.fence }
+}

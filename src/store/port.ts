@@ -1,0 +1,155 @@
+import type { OnceError } from '../core/errors.ts'
+import type { Fence, RecordId } from '../core/identity.ts'
+import type { LedgerRecord, VisibleState } from '../core/record.ts'
+import type { Decision, DecisionOf, Request } from '../core/request.ts'
+import type { SqlSeam } from './sql.ts'
+
+/** What a backend implements. Everything else in the library is written once, on top of this. */
+export interface Store {
+  /** For people: `sqlite`, `postgres`, … */
+  readonly name: string
+  readonly claims: Claims
+  readonly queries: Queries
+  readonly upkeep: Upkeep
+  readonly clock: StoreClock
+  /** Where effects can commit together with their record. */
+  readonly transactions?: Transactions<unknown>
+  /** Where other rooms may keep tables of their own. */
+  readonly sql?: SqlSeam
+  /** Waits for what is under way, then frees everything that the store made itself. */
+  stop(): Promise<void>
+}
+
+export interface TransactionalStore<Tx> extends Store {
+  readonly transactions: Transactions<Tx>
+}
+
+/** Every call has a deadline: past it the caller gets `store_unavailable`, whatever the backend does. */
+export interface Call {
+  readonly timeoutMs: number
+}
+
+/** What became of one request. A row that fails, fails alone. */
+export type Applied<R extends Request = Request> = AppliedDecision<DecisionOf<R>> | { readonly error: OnceError }
+
+export interface AppliedDecision<D extends Decision = Decision> {
+  readonly decision: D
+  /** The record after the request, or null when there is none. */
+  readonly record: LedgerRecord | null
+  /** The store's time of the decision. */
+  readonly now: number
+}
+
+export interface Claims {
+  /** How many `apply` calls the ledger may have under way at once. */
+  readonly lanes: number
+  /**
+   * Decides every request by `transition`, atomically per record and durably, before it answers, in order of the
+   * requests. The ids are distinct and sorted, so that two processes lock rows in one order. When it rejects, the
+   * error's `applied` tells whether some of them may have taken effect; repeating them is safe, because every request
+   * carries its own claim id.
+   */
+  apply<R extends Request>(requests: readonly R[], call: Call): Promise<readonly Applied<R>[]>
+  /** Reads without deciding anything; expired records are returned as they are stored. */
+  read(ids: readonly RecordId[], call: Call): Promise<{ readonly now: number; readonly records: readonly (LedgerRecord | null)[] }>
+  /** Wakes whoever waits for a record, also across processes. A wake is a hint: it may be lost, or come for nothing. */
+  watch(wake: Wake): Watch
+}
+
+/** Null stands for "any record may have changed". */
+export type Wake = (ids: readonly RecordId[] | null) => void
+
+export interface Watch {
+  /** Settles when changes made from now on will be noticed. It never rejects: a store that cannot notify is polled. */
+  readonly ready: Promise<void>
+  stop(): void
+}
+
+export interface Transactions<Tx> {
+  /**
+   * Runs the work in one transaction. Rolls back when it throws, and rethrows. An error of the store itself is a
+   * OnceError: `applied: 'no'` when it was rolled back for certain, `'maybe'` when the answer to COMMIT was lost.
+   */
+  run<T>(work: (session: Session<Tx>) => Promise<T>, call: TransactionCall): Promise<T>
+}
+
+export interface TransactionCall extends Call {
+  /** How long a claim waits for a twin that holds the row in its own open transaction. */
+  readonly lockMs: number
+  /** With an id, a running twin of that record is found at once (`store_busy`) instead of waited for, where the store can tell. */
+  readonly refuseTwinOf: RecordId | null
+}
+
+export interface Session<Tx> {
+  readonly tx: Tx
+  /** Decides one request inside the transaction. */
+  apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>>
+  /** Undoes what the work wrote when it throws, and rethrows; the transaction itself goes on. */
+  savepoint<T>(work: () => Promise<T>): Promise<T>
+}
+
+export interface StoreClock {
+  now(call: Call): Promise<number>
+  /** Moves the store's time for every process on it. Refused unless the store was opened with a test clock. */
+  advance(ms: number, call: Call): Promise<void>
+}
+
+export interface RecordView {
+  readonly record: LedgerRecord
+  readonly replays: number
+  readonly conflicts: number
+}
+
+export interface RecordFilter {
+  readonly tenant?: string
+  readonly caller?: string
+  readonly operation?: string
+  readonly key?: string
+  readonly state?: VisibleState
+  /** Only records claimed from here on, by the store's clock. */
+  readonly since?: number
+}
+
+export interface Page<T> {
+  readonly rows: readonly T[]
+  /** Give it back to go on; null at the end. A page may be short, or even empty, and still not be the last. */
+  readonly cursor: string | null
+}
+
+export type StateCounts = Readonly<Record<VisibleState, number>>
+
+export interface BusyCaller {
+  readonly tenant: string
+  readonly caller: string
+  readonly operation: string
+  readonly claims: number
+  readonly replays: number
+  readonly conflicts: number
+}
+
+/** The questions of operators and of the reconciler. Expired and vacant records are invisible to all of them. */
+export interface Queries {
+  get(id: RecordId, call: Call): Promise<{ readonly now: number; readonly view: RecordView | null }>
+  /** Newest first by fence, looking at a bounded number of rows per call. */
+  list(filter: RecordFilter, page: { readonly limit: number; readonly cursor: string | null }, call: Call): Promise<Page<RecordView>>
+  count(filter: RecordFilter, call: Call): Promise<StateCounts>
+  /**
+   * Leases past their end and grace, oldest fence first, from a fence on. `next` is the fence to go on from: the low-water mark,
+   * below which nothing is in progress any more. `now` is the store's time.
+   */
+  lapsed(from: Fence, limit: number, call: Call): Promise<{ readonly now: number; readonly rows: readonly LedgerRecord[]; readonly next: Fence }>
+  unknowns(page: { readonly limit: number; readonly cursor: string | null }, call: Call): Promise<Page<LedgerRecord>>
+  busiest(since: number, limit: number, call: Call): Promise<readonly BusyCaller[]>
+}
+
+export interface Tally {
+  readonly records: readonly { readonly id: RecordId; readonly replays: number; readonly conflicts: number }[]
+  readonly callers: readonly BusyCaller[]
+}
+
+export interface Upkeep {
+  /** Looks at a bounded number of records from the cursor on, removes those past their end, empties those past replay. */
+  sweep(cursor: string | null, limit: number, call: Call): Promise<{ readonly cursor: string | null; readonly removed: number }>
+  /** Adds to the counts; losing some is harmless. */
+  tally(tally: Tally, call: Call): Promise<void>
+}
