@@ -1,0 +1,46 @@
+import { OnceError } from '../../core/errors.ts'
+import type { LedgerRecord } from '../../core/record.ts'
+import type { Request } from '../../core/request.ts'
+import type { Applied, Call, Claims } from '../../store/port.ts'
+import type { Core } from './core.ts'
+import type { RecordView } from './tables.ts'
+import { decide, putRecord } from './tables.ts'
+
+export function createClaims(core: Core): Claims {
+  const { tables, time, writer, watchers } = core
+  const view: RecordView = {
+    get: (id) => tables.records.get(id) ?? null,
+    put: (record) => putRecord(tables, record),
+  }
+
+  function applyNow<R extends Request>(requests: readonly R[]): Applied<R>[] {
+    const now = time.nowMs()
+    return requests.map((request) => {
+      const before = view.get(request.id)
+      const applied = decide(tables, view, request, now)
+      watchers.changed(before, applied.record)
+      return applied
+    })
+  }
+
+  return {
+    // Deciding is a matter of microseconds and never waits, so a second lane would have nothing to do.
+    lanes: 1,
+    apply: async (requests, call) => {
+      core.checkOpen()
+      const turn = { short: true, rows: requests.length, waitMs: call.timeoutMs, late: () => late(call) }
+      return await writer.run(turn, () => applyNow(requests))
+    },
+    read: async (ids) => {
+      core.checkOpen()
+      const records = ids.map((id): LedgerRecord | null => view.get(id))
+      return { now: time.nowMs(), records }
+    },
+    watch: (wake) => watchers.watch(wake),
+  }
+}
+
+function late({ timeoutMs }: Call): OnceError {
+  const message = `An open transaction held the memory store for more than ${timeoutMs} ms; nothing was written.`
+  return new OnceError('store_unavailable', message, { applied: 'no' })
+}

@@ -1,0 +1,104 @@
+import type { RecordId } from '../../core/identity.ts'
+import type { InProgress, LedgerRecord, Unknown, VisibleState } from '../../core/record.ts'
+import { visibleStates } from '../../core/record.ts'
+import { hasLapsed } from '../../core/transition-parts.ts'
+import type { Page, Queries, RecordFilter, RecordView, StateCounts } from '../../store/port.ts'
+import type { CallerStatistics } from './callers.ts'
+import type { Core } from './core.ts'
+
+type Visible = Exclude<LedgerRecord, { state: 'vacant' }>
+
+export function createQueries(core: Core, callers: CallerStatistics): Queries {
+  const { tables, time } = core
+
+  function viewOf(record: LedgerRecord): RecordView {
+    const { replays, conflicts } = tables.counts.get(record.id) ?? { replays: 0, conflicts: 0 }
+    return { record, replays, conflicts }
+  }
+
+  /** A look at everything: this store is as large as the memory of one process, and operators ask rarely. */
+  function matching(filter: RecordFilter): Visible[] {
+    const now = time.nowMs()
+    const found: Visible[] = []
+    for (const record of tables.records.values()) {
+      if (isVisible(record, now) && fits(record, filter)) found.push(record)
+    }
+    return found
+  }
+
+  return {
+    get: async (id: RecordId) => {
+      core.checkOpen()
+      const now = time.nowMs()
+      const record = tables.records.get(id)
+      return { now, view: record !== undefined && isVisible(record, now) ? viewOf(record) : null }
+    },
+    list: async (filter, { limit, cursor }) => {
+      core.checkOpen()
+      const { rows, cursor: next } = pageOf(matching(filter), limit, cursor)
+      return { rows: rows.map(viewOf), cursor: next }
+    },
+    count: async (filter) => {
+      core.checkOpen()
+      return countStates(matching(filter))
+    },
+    lapsed: async (from, limit) => {
+      core.checkOpen()
+      const now = time.nowMs()
+      const running = [...tables.open.values()]
+        .filter((record): record is InProgress => record.state === 'in_progress' && record.fence >= from)
+        .toSorted((a, b) => a.fence - b.fence)
+      const rows = running.filter((record) => hasLapsed(record, now)).slice(0, limit)
+      return { now, rows, next: running[0]?.fence ?? tables.lastFence + 1 }
+    },
+    unknowns: async ({ limit, cursor }) => {
+      core.checkOpen()
+      const unknowns = [...tables.open.values()].filter((record): record is Unknown => record.state === 'unknown')
+      return pageOf(unknowns, limit, cursor)
+    },
+    busiest: async (since, limit) => {
+      core.checkOpen()
+      return callers.busiest(since, limit)
+    },
+  }
+}
+
+/** Newest first by fence; the cursor is the fence of the last row that was given. */
+function pageOf<R extends LedgerRecord>(records: readonly R[], limit: number, cursor: string | null): Page<R> {
+  const below = cursor === null ? Number.POSITIVE_INFINITY : Number(cursor)
+  const sorted = records.filter((record) => record.fence < below).toSorted((a, b) => b.fence - a.fence)
+  const rows = sorted.slice(0, limit)
+  const last = rows.at(-1)
+  return { rows, cursor: last === undefined || sorted.length === rows.length ? null : String(last.fence) }
+}
+
+function isVisible(record: LedgerRecord, now: number): record is Visible {
+  switch (record.state) {
+    case 'vacant':
+      return false
+    case 'in_progress':
+    case 'unknown':
+      return true
+    case 'succeeded':
+    case 'failed_terminal':
+    case 'failed_retryable':
+      return record.expiresAt > now
+  }
+}
+
+function fits({ identity, state, claimedAt }: LedgerRecord, filter: RecordFilter): boolean {
+  return (
+    (filter.tenant === undefined || filter.tenant === identity.tenant) &&
+    (filter.caller === undefined || filter.caller === identity.caller) &&
+    (filter.operation === undefined || filter.operation === identity.operation) &&
+    (filter.key === undefined || filter.key === identity.key) &&
+    (filter.state === undefined || filter.state === state) &&
+    (filter.since === undefined || filter.since <= claimedAt)
+  )
+}
+
+function countStates(records: readonly Visible[]): StateCounts {
+  const counts = Object.fromEntries(visibleStates.map((state) => [state, 0])) as Record<VisibleState, number>
+  for (const { state } of records) counts[state] += 1
+  return counts
+}

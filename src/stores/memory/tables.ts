@@ -1,0 +1,134 @@
+import type { Fence, Identity, RecordId } from '../../core/identity.ts'
+import type { LedgerRecord, Policy } from '../../core/record.ts'
+import type { DecisionOf, Request } from '../../core/request.ts'
+import { transition } from '../../core/transition.ts'
+import type { AppliedDecision } from '../../store/port.ts'
+import { policyText } from '../../store/row.ts'
+
+/** Everything that the store remembers. */
+export interface Tables {
+  readonly records: Map<RecordId, LedgerRecord>
+  /** The few that are in progress or unknown, so that the reconciler need not look at all the others. */
+  readonly open: Map<RecordId, LedgerRecord>
+  /** Replays and conflicts, only of the records that had any. */
+  readonly counts: Map<RecordId, Counts>
+  /** What effects wrote: the business data of this little database. */
+  readonly values: Map<string, unknown>
+  readonly policies: Map<string, Policy>
+  /** Store-wide, and never taken back: not by a rollback, not by the sweep. */
+  lastFence: Fence
+}
+
+export interface Counts {
+  readonly replays: number
+  readonly conflicts: number
+}
+
+export function createTables(): Tables {
+  const maps = { records: new Map(), open: new Map(), counts: new Map(), values: new Map(), policies: new Map() }
+  return { ...maps, lastFence: 0 }
+}
+
+/** Where a decision reads and writes: the tables themselves, or a transaction's view of them. */
+export interface RecordView {
+  get(id: RecordId): LedgerRecord | null
+  put(record: LedgerRecord): void
+}
+
+export function decide<R extends Request>(
+  tables: Tables,
+  view: RecordView,
+  request: R,
+  now: number,
+): AppliedDecision<DecisionOf<R>> {
+  const before = view.get(request.id)
+  const { record, decision } = transition(before, request, { now, fence: ++tables.lastFence })
+  if (record !== null && record !== before) {
+    // A settle may bring back a record of a store that was reset; later fences must stay above it.
+    tables.lastFence = Math.max(tables.lastFence, record.fence)
+    view.put(record)
+  }
+  return { decision, record, now }
+}
+
+export function putRecord(tables: Tables, record: LedgerRecord): void {
+  const before = tables.records.get(record.id)
+  const kept = compact(tables, record, before)
+  tables.records.set(kept.id, kept)
+  if (kept.state === 'in_progress' || kept.state === 'unknown') tables.open.set(kept.id, kept)
+  else tables.open.delete(kept.id)
+  if (before !== undefined && before.incarnation !== kept.incarnation) tables.counts.delete(kept.id)
+}
+
+export function removeRecord(tables: Tables, id: RecordId): void {
+  tables.records.delete(id)
+  tables.open.delete(id)
+  tables.counts.delete(id)
+}
+
+/** Distinct policies come from code, one per operation; past this many they are kept per record instead. */
+const SHARED_POLICIES = 1_024
+
+/**
+ * A settled record lives for days, so what it holds is as small as it can be: policies and empty histories are shared,
+ * and texts are freed of the longer ones that they were cut from or joined of.
+ */
+function compact(tables: Tables, record: LedgerRecord, before: LedgerRecord | undefined): LedgerRecord {
+  const policy = before?.policy === record.policy ? record.policy : sharedPolicy(tables, record.policy)
+  const own = before === undefined ? ownTexts(record) : record
+  if (record.state !== 'succeeded' && record.state !== 'failed_terminal') {
+    return own === record && policy === record.policy ? record : { ...record, ...own, policy }
+  }
+  // Written out field by field: an object that was made by spreading several others takes twice the room.
+  const { state, fence, incarnation, attempts, claimedAt, pointer, awaited, settledAt, expiresAt, goneAt } = record
+  return {
+    state,
+    id: own.id,
+    identity: own.identity,
+    fingerprint: own.fingerprint,
+    incarnation,
+    fence,
+    claimId: own.claimId,
+    attempts,
+    claimedAt,
+    pointer,
+    policy,
+    awaited,
+    history: record.history.length === 0 ? NO_HISTORY : record.history,
+    outcome: record.outcome,
+    settledAt,
+    expiresAt,
+    goneAt,
+  }
+}
+
+const NO_HISTORY: LedgerRecord['history'] = []
+
+type Texts = Pick<LedgerRecord, 'id' | 'identity' | 'fingerprint' | 'claimId'>
+
+/** Copies, because the caller's own objects may change after the call. */
+function ownTexts({ id, identity, fingerprint, claimId }: LedgerRecord): Texts {
+  const { tenant, caller, operation, key, batch } = identity
+  const single = { tenant, caller, operation, key: flat(key) }
+  return {
+    id: flat(id),
+    identity: batch === undefined ? single : { ...single, batch: flat(batch) },
+    fingerprint: flat(fingerprint),
+    claimId: flat(claimId),
+  }
+}
+
+/** The same text, standing alone in memory: a UUID that was joined of its parts takes eight times its length. */
+function flat(text: string): string {
+  return text.isWellFormed() ? Buffer.from(text).toString() : text
+}
+
+function sharedPolicy(tables: Tables, policy: Policy): Policy {
+  const text = policyText(policy)
+  const shared = tables.policies.get(text)
+  if (shared !== undefined) return shared
+  const { onAbandoned, retainMs, refuseMs, unknownMs } = policy
+  const own = { onAbandoned, retainMs, refuseMs, unknownMs }
+  if (tables.policies.size < SHARED_POLICIES) tables.policies.set(text, own)
+  return own
+}

@@ -1,0 +1,38 @@
+import type { RecordId } from '../../core/identity.ts'
+import type { LedgerRecord } from '../../core/record.ts'
+import { wakesWaiters } from '../../core/record.ts'
+import type { Wake, Watch } from '../../store/port.ts'
+
+export interface Watchers {
+  watch(wake: Wake): Watch
+  /** Remembers a change that somebody waits for; those of one step are told together, once the step is over. */
+  changed(before: LedgerRecord | null, after: LedgerRecord | null): void
+  stop(): void
+}
+
+export function createWatchers(): Watchers {
+  const wakes = new Set<Wake>()
+  let ids: RecordId[] = []
+
+  /** Later, as in every other store: a caller must never be called back from inside its own call. */
+  function tell(): void {
+    const changed = ids
+    ids = []
+    for (const wake of wakes) wake(changed)
+  }
+
+  return {
+    watch: (wake) => {
+      // A function may watch twice, and each of its watches ends by itself.
+      const own: Wake = (changed) => wake(changed)
+      wakes.add(own)
+      return { ready: Promise.resolve(), stop: () => wakes.delete(own) }
+    },
+    changed: (before, after) => {
+      if (wakes.size === 0 || !wakesWaiters(before, after)) return
+      if (ids.length === 0) queueMicrotask(tell)
+      ids.push((before as LedgerRecord).id)
+    },
+    stop: () => wakes.clear(),
+  }
+}

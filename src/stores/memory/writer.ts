@@ -1,0 +1,78 @@
+import { OnceError } from '../../core/errors.ts'
+import { limits } from '../../core/limits.ts'
+import type { Time } from './clock.ts'
+
+/** One writer at a time, as in SQLite: whoever comes while a transaction is open waits for its turn. */
+export interface Writer {
+  /** Runs the work alone. Short work (claims, settles) goes before the transactions that wait. */
+  run<T>(turn: Turn, work: () => T | Promise<T>): Promise<T>
+  /** Settles when nobody writes or waits any more. */
+  idle(): Promise<void>
+}
+
+export interface Turn {
+  readonly short: boolean
+  readonly rows: number
+  readonly waitMs: number
+  /** What the caller is told when its turn did not come in time. Nothing was written then. */
+  readonly late: () => OnceError
+}
+
+interface Waiting {
+  readonly rows: number
+  begin(): void
+}
+
+export function createWriter(time: Time): Writer {
+  const short: Waiting[] = []
+  const long: Waiting[] = []
+  const idlers: (() => void)[] = []
+  let busy = false
+  let waitingRows = 0
+
+  function next(): void {
+    const waiting = short.shift() ?? long.shift()
+    if (waiting !== undefined) {
+      waitingRows -= waiting.rows
+      waiting.begin()
+      return
+    }
+    busy = false
+    for (const idle of idlers.splice(0)) idle()
+  }
+
+  function turnOf({ short: isShort, rows, waitMs, late }: Turn): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (waitingRows + rows > limits.batchQueueRows) {
+        reject(new OnceError('store_busy', `More than ${limits.batchQueueRows} requests wait for the memory store.`))
+        return
+      }
+      const line = isShort ? short : long
+      const begin = () => {
+        timer.cancel()
+        resolve()
+      }
+      const waiting: Waiting = { rows, begin }
+      const timer = time.setTimer(waitMs, () => {
+        line.splice(line.indexOf(waiting), 1)
+        waitingRows -= rows
+        reject(late())
+      })
+      line.push(waiting)
+      waitingRows += rows
+    })
+  }
+
+  return {
+    run: async (turn, work) => {
+      if (busy) await turnOf(turn)
+      busy = true
+      try {
+        return await work()
+      } finally {
+        next()
+      }
+    },
+    idle: () => (busy ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve()),
+  }
+}
