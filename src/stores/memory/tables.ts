@@ -1,4 +1,4 @@
-import type { Fence, Identity, RecordId } from '../../core/identity.ts'
+import type { Fence, RecordId } from '../../core/identity.ts'
 import type { LedgerRecord, Policy } from '../../core/record.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
 import { transition } from '../../core/transition.ts'
