@@ -1,0 +1,39 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import { sendProblem } from './http/problem.ts'
+
+/** A command is small; what is larger is refused before it is parsed. */
+const bodyBytesMax = 64 * 1024
+
+/** What every system shares: health, the page, and one form of answer for whatever goes wrong. */
+export async function createServer(): Promise<FastifyInstance> {
+  const page = await readFile(join(import.meta.dirname, 'page.html'), 'utf8')
+  const server = Fastify({ bodyLimit: bodyBytesMax, forceCloseConnections: 'idle' })
+
+  server.get('/', (_request, reply) => reply.type('text/html; charset=utf-8').send(page))
+  server.get('/healthz', () => ({ status: 'ok' }))
+
+  server.setNotFoundHandler((request, reply) =>
+    sendProblem(reply, {
+      status: 404,
+      name: 'not-found',
+      title: 'Not found',
+      detail: `There is nothing at ${request.method} ${request.url}.`,
+      retryable: false,
+    }),
+  )
+  server.setErrorHandler<FastifyError>((error, _request, reply) => {
+    const status = error.statusCode ?? 500
+    if (status < 500) {
+      const errors = status === 400 ? [{ field: 'body', detail: error.message }] : undefined
+      const problem = { status, name: 'bad-request', title: 'Bad request', detail: error.message, retryable: false }
+      return sendProblem(reply, errors === undefined ? problem : { ...problem, errors })
+    }
+    // The client learns that it failed; only the operator learns how.
+    console.error(error)
+    const detail = 'The server failed; send the same request again with the same key.'
+    return sendProblem(reply, { status: 500, name: 'internal', title: 'Internal error', detail, retryable: true })
+  })
+  return server
+}
