@@ -76,7 +76,8 @@ function objectToJson(value: object, path: string, depth: number): Json {
 
 /** A member may be called `__proto__`; assigning it would lose it. */
 function setOwn<T>(target: { [name: string]: T }, name: string, value: T): void {
-  if (name === '__proto__') Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true })
+  if (name === '__proto__')
+    Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true })
   else target[name] = value
 }
 

@@ -3,8 +3,8 @@ import { sameIdentity } from './identity.ts'
 import { SECOND } from './limits.ts'
 import type { InProgress, LedgerRecord } from './record.ts'
 import type { ClaimDecision, ClaimRequest } from './request.ts'
-import { abandon, common, grantOf, hasLapsed, lapse, remember } from './transition-parts.ts'
 import type { Moment, Step } from './transition-parts.ts'
+import { abandon, common, grantOf, hasLapsed, lapse, remember } from './transition-parts.ts'
 
 export function claim(record: LedgerRecord | null, request: ClaimRequest, at: Moment): Step<ClaimDecision> {
   if (record === null) return first(request, at)

@@ -10,8 +10,8 @@ import type {
   SettleRequest,
   StartRequest,
 } from './request.ts'
-import { common, remember, retention, retryable, unknownFrom } from './transition-parts.ts'
 import type { Moment, Step } from './transition-parts.ts'
+import { common, remember, retention, retryable, unknownFrom } from './transition-parts.ts'
 
 const applied: HolderDecision = { kind: 'applied', recordLost: false }
 
@@ -85,7 +85,20 @@ function fromGrant(grant: Grant, pointer: Pointer | null): InProgress {
   const { id, identity, fingerprint, policy, claimId, fence, incarnation, attempt, claimedAt, leaseUntil } = grant
   const attempts = attempt
   const life = { started: true, awaited: false, history: [], pointer: pointer ?? grant.pointer }
-  return { state: 'in_progress', id, identity, fingerprint, policy, claimId, fence, incarnation, attempts, claimedAt, leaseUntil, ...life }
+  return {
+    state: 'in_progress',
+    id,
+    identity,
+    fingerprint,
+    policy,
+    claimId,
+    fence,
+    incarnation,
+    attempts,
+    claimedAt,
+    leaseUntil,
+    ...life,
+  }
 }
 
 /** A late loser changes nothing but the history; what it says is kept there, once. */
@@ -112,7 +125,14 @@ export function release(record: LedgerRecord | null, request: ReleaseRequest, at
   const end = { state: 'vacant', goneAt: at.now + limits.vacantMs, forgotten: false } as const
   if (record === null) {
     const { id, identity, fingerprint, policy, claimId } = request
-    const life = { incarnation: at.fence, fence: at.fence, attempts: 0, claimedAt: at.now, pointer: null, awaited: false }
+    const life = {
+      incarnation: at.fence,
+      fence: at.fence,
+      attempts: 0,
+      claimedAt: at.now,
+      pointer: null,
+      awaited: false,
+    }
     const trace: Vacant = { id, identity, fingerprint, policy, claimId, ...life, history: [], ...end }
     return { record: trace, decision: applied }
   }

@@ -11,8 +11,8 @@ import type {
   UniqueDecision,
   UniqueRequest,
 } from './request.ts'
-import { abandon, common, grantOf, hasLapsed, lapse, remember, retention, retryable } from './transition-parts.ts'
 import type { Moment, Step } from './transition-parts.ts'
+import { abandon, common, grantOf, hasLapsed, lapse, remember, retention, retryable } from './transition-parts.ts'
 
 export function reconcile(record: LedgerRecord | null, at: Moment): Step<ReconcileDecision> {
   if (record?.state === 'in_progress' && hasLapsed(record, at.now)) {
@@ -30,7 +30,8 @@ export function probe(record: LedgerRecord | null, request: ProbeRequest, at: Mo
   if (record?.state !== 'unknown' || at.now < record.probeAt) return { record, decision: { kind: 'unchanged' } }
   const held = record.probe
   const own = held !== null && held.claimId === request.claimId
-  if (held !== null && !own && at.now < held.until + limits.leaseGraceMs) return { record, decision: { kind: 'unchanged' } }
+  if (held !== null && !own && at.now < held.until + limits.leaseGraceMs)
+    return { record, decision: { kind: 'unchanged' } }
   const fence = own ? held.fence : at.fence
   const probes = own ? record.probes : record.probes + 1
   const lease = { claimId: request.claimId, fence, until: at.now + request.leaseMs }
@@ -60,9 +61,21 @@ function resolved(record: Unknown, request: ResolveRequest, at: Moment): LedgerR
   const over = { history, fence: at.fence, awaited: false }
   switch (to.kind) {
     case 'succeeded':
-      return { ...common(record), ...retention(record.policy, at.now), ...over, state: 'succeeded', outcome: to.outcome }
+      return {
+        ...common(record),
+        ...retention(record.policy, at.now),
+        ...over,
+        state: 'succeeded',
+        outcome: to.outcome,
+      }
     case 'failed':
-      return { ...common(record), ...retention(record.policy, at.now), ...over, state: 'failed_terminal', outcome: to.outcome }
+      return {
+        ...common(record),
+        ...retention(record.policy, at.now),
+        ...over,
+        state: 'failed_terminal',
+        outcome: to.outcome,
+      }
     case 'rerun': {
       const fields = { retryAt: at.now, lapsed: false, outcome: { kept: 'outcome', data: null } as const }
       return { ...retryable(record, at.now, fields), ...over }

@@ -1,5 +1,5 @@
-import { limits } from './limits.ts'
 import type { Fence } from './identity.ts'
+import { limits } from './limits.ts'
 import type {
   FailedRetryable,
   FailedTerminal,
@@ -26,8 +26,34 @@ export interface Step<D extends Decision = Decision> {
 
 /** The fields that every state carries; a new state starts from these, so no field of the old one can leak into it. */
 export function common(r: LedgerRecord) {
-  const { id, identity, fingerprint, incarnation, fence, claimId, attempts, claimedAt, pointer, policy, awaited, history } = r
-  return { id, identity, fingerprint, incarnation, fence, claimId, attempts, claimedAt, pointer, policy, awaited, history }
+  const {
+    id,
+    identity,
+    fingerprint,
+    incarnation,
+    fence,
+    claimId,
+    attempts,
+    claimedAt,
+    pointer,
+    policy,
+    awaited,
+    history,
+  } = r
+  return {
+    id,
+    identity,
+    fingerprint,
+    incarnation,
+    fence,
+    claimId,
+    attempts,
+    claimedAt,
+    pointer,
+    policy,
+    awaited,
+    history,
+  }
 }
 
 /** Decided by the store's clock alone, a grace after the lease's end: the holder has stopped by then. */
@@ -104,7 +130,11 @@ export function lapse(record: InProgress, at: Moment): Unknown | FailedRetryable
 /** Text of the codec: a recorded failure that no attempt reported. */
 export const ABANDONED_UNKNOWN: Outcome = {
   kept: 'outcome',
-  data: JSON.stringify({ name: 'AbandonedUnknown', message: 'Nobody resolved the unknown outcome in time.', code: 'abandoned_unknown' }),
+  data: JSON.stringify({
+    name: 'AbandonedUnknown',
+    message: 'Nobody resolved the unknown outcome in time.',
+    code: 'abandoned_unknown',
+  }),
 }
 
 /** Nobody resolved it: a terminal failure from here on, and retention starts here. The fence rises, as for a person. */

@@ -1,9 +1,9 @@
+import type { LedgerRecord } from './record.ts'
+import { goneAtOf } from './record.ts'
+import type { DecisionOf, Request } from './request.ts'
 import { claim } from './transition-claim.ts'
 import { attach, release, renew, settle, start } from './transition-holder.ts'
 import { forget, probe, reconcile, resolve, unique } from './transition-operator.ts'
-import { goneAtOf } from './record.ts'
-import type { LedgerRecord } from './record.ts'
-import type { DecisionOf, Request } from './request.ts'
 import type { Moment, Step } from './transition-parts.ts'
 
 export type { Moment, Step } from './transition-parts.ts'

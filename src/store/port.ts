@@ -51,7 +51,10 @@ export interface Claims {
    */
   apply<R extends Request>(requests: readonly R[], call: Call): Promise<readonly Applied<R>[]>
   /** Reads without deciding anything; expired records are returned as they are stored. */
-  read(ids: readonly RecordId[], call: Call): Promise<{ readonly now: number; readonly records: readonly (LedgerRecord | null)[] }>
+  read(
+    ids: readonly RecordId[],
+    call: Call,
+  ): Promise<{ readonly now: number; readonly records: readonly (LedgerRecord | null)[] }>
   /** Wakes whoever waits for a record, also across processes. A wake is a hint: it may be lost, or come for nothing. */
   watch(wake: Wake): Watch
 }
@@ -131,13 +134,21 @@ export interface BusyCaller {
 export interface Queries {
   get(id: RecordId, call: Call): Promise<{ readonly now: number; readonly view: RecordView | null }>
   /** Newest first by fence, looking at a bounded number of rows per call. */
-  list(filter: RecordFilter, page: { readonly limit: number; readonly cursor: string | null }, call: Call): Promise<Page<RecordView>>
+  list(
+    filter: RecordFilter,
+    page: { readonly limit: number; readonly cursor: string | null },
+    call: Call,
+  ): Promise<Page<RecordView>>
   count(filter: RecordFilter, call: Call): Promise<StateCounts>
   /**
    * Leases past their end and grace, oldest fence first, from a fence on. `next` is the fence to go on from: the low-water mark,
    * below which nothing is in progress any more. `now` is the store's time.
    */
-  lapsed(from: Fence, limit: number, call: Call): Promise<{ readonly now: number; readonly rows: readonly LedgerRecord[]; readonly next: Fence }>
+  lapsed(
+    from: Fence,
+    limit: number,
+    call: Call,
+  ): Promise<{ readonly now: number; readonly rows: readonly LedgerRecord[]; readonly next: Fence }>
   unknowns(page: { readonly limit: number; readonly cursor: string | null }, call: Call): Promise<Page<LedgerRecord>>
   busiest(since: number, limit: number, call: Call): Promise<readonly BusyCaller[]>
 }
@@ -149,7 +160,11 @@ export interface Tally {
 
 export interface Upkeep {
   /** Looks at a bounded number of records from the cursor on, removes those past their end, empties those past replay. */
-  sweep(cursor: string | null, limit: number, call: Call): Promise<{ readonly cursor: string | null; readonly removed: number }>
+  sweep(
+    cursor: string | null,
+    limit: number,
+    call: Call,
+  ): Promise<{ readonly cursor: string | null; readonly removed: number }>
   /** Adds to the counts; losing some is harmless. */
   tally(tally: Tally, call: Call): Promise<void>
 }

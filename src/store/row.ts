@@ -107,11 +107,21 @@ export function toRow(record: LedgerRecord): RecordRow {
   const empty = { due_at: null, settled_at: null, expires_at: null, gone_at: null, kept: null, outcome: null }
   switch (record.state) {
     case 'in_progress':
-      return { ...common, ...empty, state: record.started ? stateCode.running : stateCode.reserved, due_at: record.leaseUntil }
+      return {
+        ...common,
+        ...empty,
+        state: record.started ? stateCode.running : stateCode.reserved,
+        due_at: record.leaseUntil,
+      }
     case 'unknown':
       return { ...common, ...empty, state: stateCode.unknown, settled_at: record.since, due_at: record.abandonAt }
     case 'vacant':
-      return { ...common, ...empty, state: record.forgotten ? stateCode.forgotten : stateCode.released, gone_at: record.goneAt }
+      return {
+        ...common,
+        ...empty,
+        state: record.forgotten ? stateCode.forgotten : stateCode.released,
+        gone_at: record.goneAt,
+      }
     case 'succeeded':
     case 'failed_terminal':
     case 'failed_retryable': {
@@ -160,7 +170,16 @@ export function fromRow(row: RecordRow): LedgerRecord {
       return { ...common, state: 'in_progress', started: row.state === stateCode.running, leaseUntil: dueAt }
     case stateCode.unknown: {
       const { reason = null, probes = 0, probeAt = 0, probe = null } = detail
-      return { ...common, state: 'unknown', since: row.settled_at ?? 0, abandonAt: dueAt, reason, probes, probeAt, probe }
+      return {
+        ...common,
+        state: 'unknown',
+        since: row.settled_at ?? 0,
+        abandonAt: dueAt,
+        reason,
+        probes,
+        probeAt,
+        probe,
+      }
     }
     case stateCode.released:
     case stateCode.forgotten:
@@ -179,7 +198,13 @@ export function fromRow(row: RecordRow): LedgerRecord {
       return { ...common, ...settled, state: 'failed_terminal' }
     case stateCode.failed_retryable:
     case stateCode.lapsed:
-      return { ...common, ...settled, state: 'failed_retryable', retryAt: dueAt, lapsed: row.state === stateCode.lapsed }
+      return {
+        ...common,
+        ...settled,
+        state: 'failed_retryable',
+        retryAt: dueAt,
+        lapsed: row.state === stateCode.lapsed,
+      }
   }
   throw new Error(`record ${row.id} has the unknown state code ${row.state}`)
 }

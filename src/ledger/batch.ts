@@ -1,0 +1,203 @@
+import { isOnceError, OnceError } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { DecisionOf, Request } from '../core/request.ts'
+import { backoffMs } from '../core/retry.ts'
+import type { Applied, AppliedDecision, Claims } from '../store/port.ts'
+import type { Runtime } from './runtime.ts'
+
+/**
+ * Group commit: what arrives while a flush is under way is the next flush. Many callers share one statement and one
+ * fsync, a lonely caller waits for nobody.
+ */
+export interface Batcher {
+  apply<R extends Request>(request: R, timeoutMs?: number): Promise<AppliedDecision<DecisionOf<R>>>
+  /** Resolves when nothing waits and nothing is under way. */
+  drain(): Promise<void>
+}
+
+interface Item {
+  readonly request: Request
+  readonly deadline: number
+  readonly bytes: number
+  tries: number
+  /** An earlier try may have taken effect. */
+  indeterminate: boolean
+  resolve(applied: AppliedDecision): void
+  reject(error: OnceError): void
+}
+
+const RETRY = { baseMs: 20, capMs: 1_000 }
+/** Tries of a request that the store refused for certain: a store that is down is reported soon, not after a minute. */
+const TRIES_WHEN_NOT_APPLIED = 4
+
+/** Heartbeats first, then outcomes, then what starts something new: under pressure, what runs must be able to end. */
+const priority: Record<Request['kind'], 0 | 1 | 2> = {
+  renew: 0,
+  start: 0,
+  attach: 0,
+  settle: 1,
+  release: 1,
+  claim: 2,
+  reconcile: 2,
+  probe: 2,
+  resolve: 2,
+  forget: 2,
+  unique: 2,
+}
+
+export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
+  const queues: [Item[], Item[], Item[]] = [[], [], []]
+  /** Ids of requests under way: a record has at most one mutation in flight per process. */
+  const busy = new Set<string>()
+  const idle: (() => void)[] = []
+  let waiting = 0
+  let resting = 0
+  let lanes = 0
+  let scheduled = false
+
+  function submit(item: Item): void {
+    queues[priority[item.request.kind]].push(item)
+    waiting++
+    schedule()
+  }
+
+  function schedule(): void {
+    if (scheduled || waiting === 0 || lanes >= claims.lanes) return
+    scheduled = true
+    runtime.soon(() => {
+      scheduled = false
+      while (lanes < claims.lanes) {
+        const batch = take()
+        if (batch.length === 0) break
+        void fly(batch)
+      }
+    })
+  }
+
+  /** Removes the next flush from the queues: distinct ids, none of them under way, bounded in rows and bytes. */
+  function take(): Item[] {
+    const batch: Item[] = []
+    let bytes = 0
+    for (const [index, queue] of queues.entries()) {
+      const left: Item[] = []
+      for (const item of queue) {
+        const room = batch.length < limits.batchRows && (batch.length === 0 || bytes + item.bytes <= limits.batchBytes)
+        if (!room || busy.has(item.request.id)) {
+          left.push(item)
+          continue
+        }
+        busy.add(item.request.id)
+        bytes += item.bytes
+        batch.push(item)
+      }
+      queues[index] = left
+    }
+    waiting -= batch.length
+    return batch
+  }
+
+  async function fly(batch: Item[]): Promise<void> {
+    lanes++
+    // One order of ids everywhere, so that two processes never wait for each other in a circle.
+    if (batch.length > 1) batch.sort((a, b) => (a.request.id < b.request.id ? -1 : 1))
+    await attempt(batch)
+    lanes--
+    schedule()
+    if (lanes === 0 && waiting === 0 && resting === 0) for (const wake of idle.splice(0)) wake()
+  }
+
+  async function attempt(batch: Item[]): Promise<void> {
+    const requests = batch.map((item) => item.request)
+    let answers: readonly Applied[]
+    try {
+      answers = await claims.apply(requests, { timeoutMs: limits.storeCallMs })
+    } catch (error) {
+      const fault = asStoreError(error)
+      // One row spoils the batch: halve it until that row stands alone.
+      if (fault.applied === 'no' && batch.length > 1 && (fault.code === 'row_refused' || fault.code === 'store_busy')) {
+        const middle = batch.length >> 1
+        await attempt(batch.slice(0, middle))
+        await attempt(batch.slice(middle))
+        return
+      }
+      for (const item of batch) failed(item, fault)
+      return
+    }
+    for (const [index, item] of batch.entries()) {
+      const answer = answers[index]
+      if (answer === undefined)
+        failed(item, new OnceError('store_unavailable', 'The store gave no answer for a request.'))
+      else if ('error' in answer) failed(item, answer.error)
+      else {
+        busy.delete(item.request.id)
+        item.resolve(answer)
+      }
+    }
+  }
+
+  function failed(item: Item, fault: OnceError): void {
+    busy.delete(item.request.id)
+    item.tries++
+    if (fault.applied === 'maybe') item.indeterminate = true
+    const pauseMs = backoffMs(item.tries, RETRY, runtime.random())
+    const inTime = runtime.monotonicMs() + pauseMs < item.deadline
+    if (!inTime || !mayRepeat(item, fault)) {
+      const applied = item.indeterminate ? 'maybe' : fault.applied
+      item.reject(
+        applied === fault.applied ? fault : new OnceError(fault.code, fault.message, { cause: fault, applied }),
+      )
+      return
+    }
+    // A resting request holds no lane: the others go on.
+    resting++
+    runtime.setTimer(
+      pauseMs,
+      () => {
+        resting--
+        submit(item)
+      },
+      false,
+    )
+  }
+
+  return {
+    apply<R extends Request>(request: R, timeoutMs: number = limits.storeCallMs) {
+      return new Promise<AppliedDecision<DecisionOf<R>>>((resolve, reject) => {
+        if (waiting >= limits.batchQueueRows) {
+          reject(new OnceError('store_busy', `More than ${limits.batchQueueRows} requests wait for the store.`))
+          return
+        }
+        const deadline = runtime.monotonicMs() + timeoutMs
+        const settle = resolve as (applied: AppliedDecision) => void
+        submit({ request, deadline, bytes: bytesOf(request), tries: 0, indeterminate: false, resolve: settle, reject })
+      })
+    },
+    drain() {
+      if (lanes === 0 && waiting === 0 && resting === 0) return Promise.resolve()
+      return new Promise((resolve) => void idle.push(resolve))
+    },
+  }
+}
+
+/** Most requests carry a claim id and may be repeated whatever happened; a person's actions may not. */
+function mayRepeat(item: Item, fault: OnceError): boolean {
+  if (!fault.retryable || fault.code === 'stopped') return false
+  if (fault.applied === 'no' && fault.code !== 'store_busy') return item.tries < TRIES_WHEN_NOT_APPLIED
+  const { kind } = item.request
+  return fault.applied === 'no' || (kind !== 'resolve' && kind !== 'forget')
+}
+
+const ROW_BYTES = 400
+
+function bytesOf(request: Request): number {
+  if (request.kind !== 'settle' || request.to.state === 'unknown') return ROW_BYTES
+  return ROW_BYTES + (request.to.outcome.data?.length ?? 0)
+}
+
+function asStoreError(error: unknown): OnceError {
+  if (isOnceError(error)) return error
+  return new OnceError('store_unavailable', 'The store failed in an unforeseen way.', {
+    cause: error,
+    applied: 'maybe',
+  })
+}

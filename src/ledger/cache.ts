@@ -1,0 +1,61 @@
+import type { RecordId } from '../core/identity.ts'
+import { limits } from '../core/limits.ts'
+import type { FailedTerminal, Succeeded } from '../core/record.ts'
+import type { Runtime } from './runtime.ts'
+
+export type Replayable = Succeeded | FailedTerminal
+
+/** Settled outcomes of hot keys, at most a second old, bounded in bytes. */
+export interface ReplayCache {
+  /** `fresh` may be answered as it is; anything else must be read again first. */
+  get(id: RecordId): { readonly record: Replayable; readonly fresh: boolean } | null
+  put(record: Replayable, storeNow: number): void
+  drop(ids: readonly RecordId[] | null): void
+}
+
+interface Entry {
+  readonly record: Replayable
+  readonly freshUntil: number
+  readonly bytes: number
+}
+
+const ENTRY_BYTES = 1_000
+
+export function createReplayCache(runtime: Runtime): ReplayCache {
+  /** Oldest first: a Map keeps the order of insertion, and every put inserts anew. */
+  const entries = new Map<RecordId, Entry>()
+  let bytes = 0
+
+  function remove(id: RecordId): void {
+    const entry = entries.get(id)
+    if (entry === undefined) return
+    entries.delete(id)
+    bytes -= entry.bytes
+  }
+
+  return {
+    get(id) {
+      const entry = entries.get(id)
+      return entry === undefined ? null : { record: entry.record, fresh: runtime.monotonicMs() < entry.freshUntil }
+    },
+    put(record, storeNow) {
+      remove(record.id)
+      const size = ENTRY_BYTES + (record.outcome.data?.length ?? 0)
+      if (size > limits.replayCacheBytes) return
+      const freshMs = Math.min(limits.replayCacheMs, record.expiresAt - storeNow)
+      entries.set(record.id, { record, freshUntil: runtime.monotonicMs() + freshMs, bytes: size })
+      bytes += size
+      for (const oldest of entries.keys()) {
+        if (bytes <= limits.replayCacheBytes) break
+        remove(oldest)
+      }
+    },
+    drop(ids) {
+      if (ids !== null) for (const id of ids) remove(id)
+      else {
+        entries.clear()
+        bytes = 0
+      }
+    },
+  }
+}

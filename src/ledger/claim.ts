@@ -1,0 +1,119 @@
+import type { Pointer } from '../core/record.ts'
+import type { ClaimDecision, Grant, Settlement } from '../core/request.ts'
+import { retryAfterMs } from '../core/retry.ts'
+import type { Attempt } from './attempt.ts'
+import { createAttempt, leaseLost } from './attempt.ts'
+import type { Context } from './context.ts'
+import { refuseInsideTransaction, refuseWhenStopped } from './context.ts'
+import type { Command, Declared } from './declared.ts'
+import { attach, claimRequest, noteClaim } from './execute.ts'
+import type { HeldLease } from './lease.ts'
+import { packFailure, packValue } from './outcome.ts'
+
+/** How an effect ended, in words: what a lease is settled with, and what a person resolves an unknown with. */
+export type Ending =
+  | { readonly kind: 'succeeded'; readonly value: unknown; readonly pointer: Pointer | null }
+  | { readonly kind: 'failed'; readonly error: unknown }
+
+export type SettleWord =
+  | Ending
+  | { readonly kind: 'not_done'; readonly error: unknown; readonly retryAfterMs?: number }
+  | { readonly kind: 'unknown'; readonly error: unknown }
+
+export const succeeded = (value?: unknown, pointer: Pointer | null = null): Ending => ({
+  kind: 'succeeded',
+  value,
+  pointer,
+})
+export const failed = (error: unknown): Ending => ({ kind: 'failed', error })
+
+/** A granted lease is yours: it beats until you settle it, and nobody settles it for you. */
+export interface Lease extends Attempt {
+  /** Turns a reservation into a running attempt: durable before the effect begins. Harmless on one that runs. */
+  start(): Promise<void>
+  /** Twice is harmless. Rejects with `lease_lost` when somebody else owns the record by now. */
+  settle(word: SettleWord): Promise<void>
+  /** Gives it back before the effect began. */
+  release(): Promise<void>
+}
+
+type Granted = 'first_attempt' | 'reclaimed'
+export type Claimed =
+  | { readonly kind: Granted; readonly lease: Lease; readonly verified: boolean }
+  | Exclude<ClaimDecision, { kind: Granted }>
+
+export interface ClaimOptions {
+  /** Claim ahead of execution: the effect may begin only after `lease.start()`. */
+  readonly reserve?: boolean
+}
+
+export async function claimCommand(
+  context: Context,
+  op: Declared,
+  command: Command,
+  options: ClaimOptions,
+): Promise<Claimed> {
+  refuseWhenStopped(context)
+  refuseInsideTransaction(op.name)
+  const { runtime, batcher } = context
+  const sentAt = runtime.monotonicMs()
+  const request = claimRequest(op, command, runtime.newId(), { start: options.reserve !== true, wait: false })
+  const { decision } = await batcher.apply(request)
+  noteClaim(context, command, decision)
+  if (decision.kind !== 'first_attempt' && decision.kind !== 'reclaimed') return decision
+  const lease = leaseOf(context, op, context.heart.hold(op, decision.lease, sentAt))
+  return { kind: decision.kind, lease, verified: decision.verified }
+}
+
+function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
+  const { grant } = held
+  const { id, claimId, fence, identity } = grant
+  const attempt = createAttempt(held, (pointer) => attach(context, held, pointer))
+  const own = {
+    async start() {
+      held.check()
+      const { decision } = await context.batcher.apply({ kind: 'start', id, claimId, fence, leaseMs: op.leaseMs })
+      if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
+    },
+    async settle(word: SettleWord) {
+      const { to, pointer } = settlementOf(context, op, grant, word)
+      const { decision } = await context.batcher.apply({ kind: 'settle', id, grant, to, pointer })
+      held.letGo()
+      if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
+      context.events.emit({ kind: 'settled', identity, state: to.state, attempt: grant.attempt })
+    },
+    async release() {
+      const { fingerprint, policy } = grant
+      const { decision } = await context.batcher.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
+      held.letGo()
+      if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
+    },
+  }
+  // The attempt's getters must stay getters, so its properties are inherited, not copied.
+  return Object.assign(Object.create(attempt) as Attempt, own)
+}
+
+function settlementOf(
+  context: Context,
+  op: Declared,
+  grant: Grant,
+  word: SettleWord,
+): { to: Settlement; pointer: Pointer | null } {
+  switch (word.kind) {
+    case 'succeeded': {
+      const packed = packValue(op, word.value)
+      if (packed.problem !== null) {
+        context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
+      }
+      return { to: { state: 'succeeded', outcome: packed.outcome }, pointer: word.pointer ?? packed.pointer }
+    }
+    case 'failed':
+      return { to: { state: 'failed_terminal', outcome: packFailure(word.error) }, pointer: null }
+    case 'not_done': {
+      const later = word.retryAfterMs ?? retryAfterMs(grant.attempt, context.runtime.random())
+      return { to: { state: 'failed_retryable', outcome: packFailure(word.error), retryAfterMs: later }, pointer: null }
+    }
+    case 'unknown':
+      return { to: { state: 'unknown', reason: packFailure(word.error).data }, pointer: null }
+  }
+}

@@ -1,0 +1,66 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { OnceError } from '../core/errors.ts'
+import type { OutboxPort } from '../store/outbox.ts'
+import type { Session, Store } from '../store/port.ts'
+import type { AttemptLimit } from './attempt-limit.ts'
+import type { Batcher } from './batch.ts'
+import type { ReplayCache } from './cache.ts'
+import type { Events } from './events.ts'
+import type { Flights } from './flight.ts'
+import type { Joiners } from './join.ts'
+import type { Heart } from './lease.ts'
+import type { Prober } from './probe.ts'
+import type { Runtime } from './runtime.ts'
+import type { Settler } from './settle.ts'
+import type { TallyBook } from './tally.ts'
+
+/** The parts of one ledger, made once and handed to whoever needs them. */
+export interface Context {
+  readonly store: Store
+  readonly runtime: Runtime
+  readonly events: Events
+  readonly batcher: Batcher
+  readonly heart: Heart
+  readonly settler: Settler
+  readonly joiners: Joiners
+  readonly flights: Flights
+  readonly cache: ReplayCache
+  readonly tally: TallyBook
+  readonly prober: Prober
+  readonly attemptLimit: AttemptLimit
+  readonly outbox: OutboxPort<unknown> | null
+  /** Set once: no new command is accepted any more. */
+  readonly life: { stopped: boolean }
+}
+
+/** The transaction that the current effect runs in. It follows the effect through its awaits. */
+export interface OpenTransaction {
+  readonly store: Store
+  readonly session: Session<unknown>
+  open: boolean
+}
+
+const current = new AsyncLocalStorage<OpenTransaction>()
+
+export function openTransaction(): OpenTransaction | null {
+  const transaction = current.getStore()
+  // Work that an effect left running after its transaction ended is not inside it any more.
+  return transaction?.open === true ? transaction : null
+}
+
+export function inTransaction<T>(transaction: OpenTransaction, work: () => Promise<T>): Promise<T> {
+  return current.run(transaction, work)
+}
+
+/** A lease taken inside an open transaction would wait for the writer that this very transaction holds. */
+export function refuseInsideTransaction(operation: string): void {
+  if (openTransaction() === null) return
+  throw new OnceError(
+    'nested_claim',
+    `${operation} cannot claim a lease inside an open transaction: they commit apart.`,
+  )
+}
+
+export function refuseWhenStopped(context: Context): void {
+  if (context.life.stopped) throw new OnceError('stopped', 'The ledger was stopped.')
+}

@@ -1,0 +1,143 @@
+import { canonicalValue } from '../core/canonical.ts'
+import { OnceError } from '../core/errors.ts'
+import { fingerprintOf } from '../core/fingerprint.ts'
+import type { Identity, IdentityParts, RecordId } from '../core/identity.ts'
+import { checkIdentity, exceedsBytes, recordIdOf, UNIQUE_PREFIX } from '../core/identity.ts'
+import { defaults, limits } from '../core/limits.ts'
+import type { OnAbandoned, Policy } from '../core/record.ts'
+import { classify } from '../core/verdict.ts'
+import type { AnyDefinition, EffectKind, Keep, LeasedDefinition, WhileRunning } from './definition.ts'
+
+/** A definition with every default filled in and every option checked. */
+export interface Declared {
+  readonly definition: AnyDefinition
+  readonly name: string
+  readonly effect: EffectKind
+  readonly policy: Policy
+  readonly leaseMs: number
+  readonly maxRunMs: number
+  readonly whileRunning: WhileRunning
+  readonly keep: Keep
+  readonly maxOutcomeBytes: number
+  readonly classify: (error: unknown) => 'not_done' | 'ambiguous'
+  readonly probe: LeasedDefinition<unknown>['probe'] | undefined
+}
+
+/** One command: who asks for what, under which key. */
+export interface Command {
+  readonly identity: Identity
+  readonly id: RecordId
+  readonly input: unknown
+  readonly fingerprints: readonly [string, ...string[]]
+  readonly as: unknown
+}
+
+export function declare(definition: AnyDefinition): Declared {
+  const { name, effect } = definition
+  if (typeof name !== 'string' || name.trim() === '') bad('name', 'must be a non-blank string')
+  if (exceedsBytes(name, limits.operationNameBytes)) bad('name', `is longer than ${limits.operationNameBytes} bytes`)
+  if (name.startsWith(UNIQUE_PREFIX)) bad('name', `must not start with "${UNIQUE_PREFIX}"`)
+  if (!['transaction', 'repeatable', 'external'].includes(effect)) {
+    bad('effect', "must be 'transaction', 'repeatable' or 'external': no default is right for everyone")
+  }
+  checkKeeping(definition)
+  checkShapes(definition)
+  const leased: Partial<LeasedDefinition<unknown>> = definition.effect === 'transaction' ? {} : definition
+  const leaseMs = time('leaseMs', leased.leaseMs ?? defaults.leaseMs, limits.leaseMinMs, limits.leaseMaxMs)
+  return {
+    definition,
+    name,
+    effect,
+    policy: policyOf(definition, leased),
+    leaseMs,
+    maxRunMs: time('maxRunMs', leased.maxRunMs ?? Math.max(defaults.maxRunMs, leaseMs), leaseMs),
+    whileRunning: whileRunningOf(definition.whileRunning),
+    keep: definition.keep ?? 'response',
+    maxOutcomeBytes: time(
+      'maxOutcomeBytes',
+      definition.maxOutcomeBytes ?? defaults.outcomeBytes,
+      0,
+      defaults.outcomeBytes,
+    ),
+    classify: leased.classify ?? ((error) => classify(error)),
+    probe: leased.probe,
+  }
+}
+
+function bad(option: string, what: string): never {
+  throw new OnceError('bad_option', `Operation option \`${option}\` ${what}.`, { details: { option } })
+}
+
+function time(option: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): number {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
+  return bad(option, `must be a whole number from ${least} to ${most}, not ${String(value)}`)
+}
+
+const onAbandonedOf: Record<EffectKind, OnAbandoned> = { transaction: 'rerun', repeatable: 'rerun', external: 'hold' }
+
+function policyOf(definition: AnyDefinition, leased: Partial<LeasedDefinition<unknown>>): Policy {
+  const { effect, afterExpiry = 'new' } = definition
+  if (afterExpiry !== 'new' && afterExpiry !== 'refuse') bad('afterExpiry', "must be 'new' or 'refuse'")
+  if (definition.refuseMs !== undefined && afterExpiry === 'new') bad('refuseMs', "needs afterExpiry: 'refuse'")
+  const retainMs = time('retainMs', definition.retainMs ?? defaults.retainMs, 1)
+  const onAbandoned = leased.onAbandoned ?? (leased.probe === undefined ? onAbandonedOf[effect] : 'probe')
+  if (!['rerun', 'hold', 'probe'].includes(onAbandoned)) bad('onAbandoned', "must be 'rerun', 'hold' or 'probe'")
+  if (onAbandoned === 'probe' && leased.probe === undefined) bad('onAbandoned', "'probe' needs a `probe` function")
+  return {
+    onAbandoned,
+    retainMs,
+    refuseMs: afterExpiry === 'refuse' ? time('refuseMs', definition.refuseMs ?? retainMs, 1) : 0,
+    unknownMs: time('unknownMs', leased.unknownMs ?? defaults.unknownMs, 1),
+  }
+}
+
+function whileRunningOf(whileRunning: WhileRunning | undefined): WhileRunning {
+  if (whileRunning === undefined) return { waitMs: defaults.waitMs }
+  if (whileRunning === 'conflict' || whileRunning === 'accept') return whileRunning
+  if (typeof whileRunning !== 'object' || whileRunning === null)
+    bad('whileRunning', "must be { waitMs }, 'conflict' or 'accept'")
+  return { waitMs: time('whileRunning.waitMs', whileRunning.waitMs, 0) }
+}
+
+function checkKeeping(definition: AnyDefinition): void {
+  const { keep = 'response', sensitive = false, authorize } = definition
+  if (!['response', 'pointer', 'outcome'].includes(keep)) bad('keep', "must be 'response', 'pointer' or 'outcome'")
+  if (keep === 'pointer' && typeof (definition as { rebuild?: unknown }).rebuild !== 'function')
+    bad('rebuild', "must be a function when keep is 'pointer'")
+  if (sensitive && keep === 'response') bad('sensitive', "allows only keep: 'pointer' or 'outcome'")
+  if (sensitive && authorize === undefined) bad('authorize', 'must be given for a sensitive operation')
+}
+
+const FIRST_SHAPE = 1
+
+function checkShapes(definition: AnyDefinition): void {
+  const { shape = FIRST_SHAPE, shapes = {} } = definition
+  time('shape', shape, FIRST_SHAPE)
+  if (Object.hasOwn(shapes, shape)) bad('shapes', `holds old forms only, and ${shape} is the current one`)
+}
+
+/** Checks the identity and computes the fingerprints before anything is touched. */
+export function commandOf(op: Declared, parts: IdentityParts, input: unknown, as: unknown): Command {
+  const { tenant, caller, key, batch } = parts
+  const identity = { tenant, caller, operation: op.name, key, ...(batch === undefined ? {} : { batch }) }
+  checkIdentity(identity)
+  return { identity, id: recordIdOf(identity), input, fingerprints: fingerprintsOf(op.definition, input), as }
+}
+
+function fingerprintsOf(definition: AnyDefinition, input: unknown): [string, ...string[]] {
+  const { fingerprint, shape = FIRST_SHAPE, shapes } = definition
+  const current = fingerprintUnder(fingerprint, input, shape)
+  if (shapes === undefined) return [current]
+  const old = Object.entries(shapes).map(([number, form]) => fingerprintUnder(form, input, Number(number)))
+  return [current, ...old]
+}
+
+function fingerprintUnder(form: ((input: unknown) => unknown) | undefined, input: unknown, shape: number): string {
+  try {
+    const chosen = form === undefined ? input : form(input)
+    return fingerprintOf(canonicalValue(chosen === undefined ? null : chosen), shape)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new OnceError('bad_input', `The input cannot be fingerprinted: ${why}.`, { cause })
+  }
+}

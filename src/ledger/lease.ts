@@ -1,0 +1,128 @@
+import type { OnceError } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { Grant } from '../core/request.ts'
+import type { Ground } from './attempt.ts'
+import { leaseLost, leaseOver } from './attempt.ts'
+import type { Batcher } from './batch.ts'
+import type { Declared } from './declared.ts'
+import type { Events } from './events.ts'
+import type { Runtime, Timer } from './runtime.ts'
+
+/** One lease as its holder sees it: renewed while it lives, over by the holder's own monotonic clock. */
+export interface HeldLease extends Ground {
+  /** No further heartbeat; the lease is left to its end. */
+  letGo(): void
+}
+
+export interface Heart {
+  /** `sentAt` is the monotonic time before the claim was sent: the lease cannot have begun earlier at the store. */
+  hold(op: Declared, grant: Grant, sentAt: number): HeldLease
+  stop(): void
+}
+
+interface Held {
+  readonly op: Declared
+  readonly grant: Grant
+  /** Made when the effect first asks for its signal: most never do. */
+  abort: AbortController | null
+  readonly lastBeatAt: number
+  deadline: number
+  beatAt: number
+  beating: boolean
+  ended: OnceError | null
+}
+
+const TICK_MOST_MS = 250
+const TICKS_PER_LEASE = 20
+
+/** One timer for all leases of a ledger: most effects end long before their first heartbeat and never see it. */
+export function createHeart(batcher: Batcher, runtime: Runtime, events: Events): Heart {
+  const held = new Set<Held>()
+  let timer: Timer | null = null
+  let tickMs = TICK_MOST_MS
+
+  function arm(): void {
+    if (timer !== null || held.size === 0) return
+    timer = runtime.setTimer(tickMs, tick, true)
+  }
+
+  function tick(): void {
+    timer = null
+    const now = runtime.monotonicMs()
+    for (const each of held) {
+      if (now >= each.deadline) end(each, leaseOver(each.grant.identity.operation))
+      else if (now >= each.beatAt && now < each.lastBeatAt && !each.beating) void beat(each)
+    }
+    arm()
+  }
+
+  async function beat(each: Held): Promise<void> {
+    const { id, claimId, fence } = each.grant
+    const { leaseMs } = each.op
+    each.beating = true
+    const sentAt = runtime.monotonicMs()
+    try {
+      const { decision } = await batcher.apply({ kind: 'renew', id, claimId, fence, leaseMs }, each.deadline - sentAt)
+      if (decision.kind === 'lease_lost') {
+        events.emit({ kind: 'lease_lost', identity: each.grant.identity, fence, state: decision.state })
+        end(each, leaseLost(each.grant.identity.operation, decision.state))
+        return
+      }
+      each.deadline = sentAt + leaseMs
+      each.beatAt = sentAt + leaseMs * limits.heartbeatShare
+    } catch {
+      // The batcher tried until the deadline; the next tick tries again or ends the lease.
+    } finally {
+      each.beating = false
+    }
+  }
+
+  function end(each: Held, why: OnceError): void {
+    if (each.ended !== null) return
+    each.ended = why
+    held.delete(each)
+    if (why.code === 'lease_over') {
+      events.emit({ kind: 'lease_over', identity: each.grant.identity, fence: each.grant.fence })
+    }
+    each.abort?.abort(why)
+  }
+
+  return {
+    hold(op, grant, sentAt) {
+      const each: Held = {
+        op,
+        grant,
+        abort: null,
+        lastBeatAt: sentAt + op.maxRunMs,
+        deadline: sentAt + op.leaseMs,
+        beatAt: sentAt + op.leaseMs * limits.heartbeatShare,
+        beating: false,
+        ended: null,
+      }
+      held.add(each)
+      tickMs = Math.min(tickMs, op.leaseMs / TICKS_PER_LEASE)
+      arm()
+      return {
+        grant,
+        get signal() {
+          if (each.abort === null) {
+            each.abort = new AbortController()
+            if (each.ended !== null) each.abort.abort(each.ended)
+          }
+          return each.abort.signal
+        },
+        check() {
+          // A paused process finds its lease over before any timer could fire.
+          if (each.ended === null && runtime.monotonicMs() >= each.deadline) end(each, leaseOver(op.name))
+          if (each.ended !== null) throw each.ended
+        },
+        letGo: () => void held.delete(each),
+      }
+    },
+    stop() {
+      timer?.cancel()
+      timer = null
+      held.clear()
+    },
+  }
+}

@@ -1,0 +1,166 @@
+import { OnceError } from '../core/errors.ts'
+import { defaults, limits, SECOND } from '../core/limits.ts'
+import type { OutboxPort } from '../store/outbox.ts'
+import type { Store, TransactionalStore } from '../store/port.ts'
+import { createAttemptLimit } from './attempt-limit.ts'
+import { createBatcher } from './batch.ts'
+import { createReplayCache } from './cache.ts'
+import type { Context } from './context.ts'
+import { openTransaction } from './context.ts'
+import type { Declared } from './declared.ts'
+import { declare } from './declared.ts'
+import type { AnyDefinition, LeasedDefinition, TransactionDefinition } from './definition.ts'
+import type { Listener } from './events.ts'
+import { createEvents } from './events.ts'
+import { createFlights } from './flight.ts'
+import { createJoiners } from './join.ts'
+import { createHeart } from './lease.ts'
+import type { Loop } from './loop.ts'
+import { startLoop } from './loop.ts'
+import type { LeasedOperation, TransactionalOperation } from './operation.ts'
+import { leasedOperation, transactionalOperation } from './operation.ts'
+import type { Operator } from './operator.ts'
+import { createOperator } from './operator.ts'
+import { createProber } from './probe.ts'
+import { createReconciler } from './reconcile.ts'
+import type { Runtime } from './runtime.ts'
+import { createRuntime, sleep } from './runtime.ts'
+import { createSettler } from './settle.ts'
+import { createSweeper } from './sweep.ts'
+import { createTallyBook } from './tally.ts'
+import type { UniqueAnswer } from './unique.ts'
+import { claimUnique } from './unique.ts'
+
+/** The type of the transaction that a store hands to effects; never where it has none. */
+export type TxOf<S extends Store> = S extends TransactionalStore<infer Tx> ? Tx : never
+
+/** What users hold: claim → execute → record. */
+export interface Ledger<Tx> extends Operator {
+  /** Declares a command. Names are unique within a ledger. */
+  // biome-ignore lint/suspicious/noExplicitAny: without an input type any input is accepted.
+  operation<I = any>(definition: LeasedDefinition<I>): LeasedOperation<I>
+  // biome-ignore lint/suspicious/noExplicitAny: without an input type any input is accepted.
+  operation<I = any>(definition: [Tx] extends [never] ? never : TransactionDefinition<I>): TransactionalOperation<I, Tx>
+  /** A permanent claim on a business value; it outlives every retention. Inside `transact` it commits with it. */
+  unique(tenant: string, scope: string, value: string, options: { readonly owner: string }): Promise<UniqueAnswer>
+  on(listener: Listener): () => void
+  /** The background work by hand: for tests, and for who runs it elsewhere. */
+  readonly upkeep: { sweep(): Promise<number>; reconcile(): Promise<void> }
+  /** Accepts nothing new, waits for what runs, writes what is left. The store stays open: it is yours. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export interface LedgerOptions<S extends Store> {
+  readonly store: S
+  readonly outbox?: OutboxPort<TxOf<S>>
+  readonly on?: Listener
+  /** Sweep, reconcile and write counts by themselves; on by default. */
+  readonly background?: boolean
+  /** Time, randomness and scheduling; a simulator gives its own. */
+  readonly runtime?: Runtime
+}
+
+/** How long `stop` waits for running effects. */
+const DRAIN_MS = 30 * SECOND
+/** The reconciler comes often enough to find a lapsed lease within one lease. */
+const ROUNDS_PER_LEASE = 3
+
+export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger<TxOf<S>> {
+  const { store, background = true } = options
+  if (typeof store?.claims?.apply !== 'function') {
+    throw new OnceError('bad_option', 'createLedger needs a `store`, for example createSqliteStore({ path }).')
+  }
+  const context = createContext(options)
+  const { events, flights, runtime } = context
+  if (options.on !== undefined) events.on(options.on)
+  const declared = new Map<string, Declared>()
+  const sweeper = createSweeper(context)
+  const reconciler = createReconciler(context, declared)
+  const loops = background ? startLoops(context, declared, sweeper.round, reconciler.round) : []
+
+  function operation(definition: AnyDefinition): unknown {
+    const op = declare(definition)
+    if (declared.has(op.name)) throw new OnceError('bad_option', `Operation ${op.name} is declared twice.`)
+    if (op.effect === 'transaction' && store.transactions === undefined) {
+      throw new OnceError('bad_option', `The ${store.name} store has no transactions for ${op.name}.`)
+    }
+    declared.set(op.name, op)
+    return op.effect === 'transaction' ? transactionalOperation(context, op) : leasedOperation(context, op)
+  }
+
+  async function stop(): Promise<void> {
+    if (context.life.stopped) return
+    context.life.stopped = true
+    const drained = flights.drain().then(() => context.settler.drain())
+    await Promise.race([drained, sleep(runtime, DRAIN_MS, true)])
+    await Promise.all(loops.map((loop) => loop.stop()))
+    await context.tally
+      .flush()
+      .catch((error: unknown) => events.emit({ kind: 'background_failed', what: 'tally', error }))
+    context.joiners.stop()
+    context.heart.stop()
+    await Promise.race([context.batcher.drain(), sleep(runtime, limits.storeCallMs, true)])
+  }
+
+  return {
+    ...createOperator(context, declared),
+    operation: operation as Ledger<TxOf<S>>['operation'],
+    unique(tenant, scope, value, { owner }) {
+      const outer = openTransaction()
+      const apply = outer !== null && outer.store === store ? outer.session.apply : context.batcher.apply
+      return claimUnique((request) => apply(request), runtime, { tenant, scope, value, owner })
+    },
+    on: (listener) => events.on(listener),
+    upkeep: { sweep: sweeper.round, reconcile: reconciler.round },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+function createContext<S extends Store>({ store, outbox, runtime = createRuntime() }: LedgerOptions<S>): Context {
+  const events = createEvents()
+  const batcher = createBatcher(store.claims, runtime)
+  const cache = createReplayCache(runtime)
+  return {
+    store,
+    runtime,
+    events,
+    batcher,
+    cache,
+    heart: createHeart(batcher, runtime, events),
+    settler: createSettler(batcher, runtime, events),
+    joiners: createJoiners(store.claims, runtime, cache.drop),
+    flights: createFlights(),
+    tally: createTallyBook(store),
+    prober: createProber(batcher, runtime, events),
+    attemptLimit: createAttemptLimit(runtime),
+    outbox: (outbox as OutboxPort<unknown> | undefined) ?? null,
+    life: { stopped: false },
+  }
+}
+
+function startLoops(
+  { runtime, events, tally }: Context,
+  declared: ReadonlyMap<string, Declared>,
+  sweep: () => Promise<number>,
+  reconcile: () => Promise<void>,
+): Loop[] {
+  const start = (what: string, everyMs: () => number, round: () => Promise<unknown>) =>
+    startLoop({
+      runtime,
+      everyMs,
+      round: async () => void (await round()),
+      failed: (error) => events.emit({ kind: 'background_failed', what, error }),
+    })
+  const shortestLeaseMs = () => Math.min(defaults.leaseMs, ...[...declared.values()].map((op) => op.leaseMs))
+  return [
+    start('sweep', () => limits.sweepEveryMs, sweep),
+    start('reconcile', () => shortestLeaseMs() / ROUNDS_PER_LEASE, reconcile),
+    start(
+      'tally',
+      () => limits.tallyEveryMs,
+      () => tally.flush(),
+    ),
+  ]
+}

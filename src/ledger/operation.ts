@@ -1,0 +1,113 @@
+import type { IdentityParts } from '../core/identity.ts'
+import type { Attempt } from './attempt.ts'
+import type { Claimed, ClaimOptions } from './claim.ts'
+import { claimCommand } from './claim.ts'
+import type { Context } from './context.ts'
+import { openTransaction, refuseInsideTransaction } from './context.ts'
+import type { Declared } from './declared.ts'
+import { commandOf } from './declared.ts'
+import type { CallOptions } from './execute.ts'
+import { execute, leadLeased } from './execute.ts'
+import type { Execution } from './present.ts'
+import { present } from './present.ts'
+import type { TransactionEffect, TransactionWork } from './transact.ts'
+import { joinTransaction, leadTransaction } from './transact.ts'
+
+/** An operation whose effect runs under a lease. */
+export interface LeasedOperation<I> {
+  readonly name: string
+  /** The effect's value, from this attempt or from the record. Throws what the error table says. */
+  run<T>(
+    parts: IdentityParts,
+    input: I,
+    effect: (attempt: Attempt) => T | Promise<T>,
+    options?: CallOptions,
+  ): Promise<T>
+  /** The same, telling whether it was a replay. Refusals are answers, not exceptions. */
+  execute<T>(
+    parts: IdentityParts,
+    input: I,
+    effect: (attempt: Attempt) => T | Promise<T>,
+    options?: CallOptions,
+  ): Promise<Execution<T>>
+  /** No sugar: every possibility is a case, and a granted lease is yours to settle. */
+  claim(parts: IdentityParts, input: I, options?: ClaimOptions): Promise<Claimed>
+}
+
+/** An operation whose effect commits together with its record. */
+export interface TransactionalOperation<I, Tx> {
+  readonly name: string
+  transact<T>(
+    parts: IdentityParts,
+    input: I,
+    effect: (work: TransactionWork<Tx>) => T | Promise<T>,
+    options?: CallOptions,
+  ): Promise<T>
+  execute<T>(
+    parts: IdentityParts,
+    input: I,
+    effect: (work: TransactionWork<Tx>) => T | Promise<T>,
+    options?: CallOptions,
+  ): Promise<Execution<T>>
+}
+
+export function leasedOperation<I>(context: Context, op: Declared): LeasedOperation<I> {
+  async function executeLeased<T>(
+    parts: IdentityParts,
+    input: I,
+    effect: (attempt: Attempt) => T | Promise<T>,
+    options: CallOptions = {},
+  ) {
+    refuseInsideTransaction(op.name)
+    const command = commandOf(op, parts, input, options.as)
+    const execution = await execute(context, op, command, options, (flight, decided) =>
+      leadLeased(context, op, command, effect, flight, decided),
+    )
+    return execution as Execution<T>
+  }
+  return {
+    name: op.name,
+    execute: executeLeased,
+    run: async (parts, input, effect, options) => valueOf(await executeLeased(parts, input, effect, options)),
+    claim: async (parts, input, options = {}) =>
+      claimCommand(context, op, commandOf(op, parts, input, undefined), options),
+  }
+}
+
+export function transactionalOperation<I, Tx>(context: Context, op: Declared): TransactionalOperation<I, Tx> {
+  async function executeTransaction<T>(
+    parts: IdentityParts,
+    input: I,
+    effect: (work: TransactionWork<Tx>) => T | Promise<T>,
+    options: CallOptions = {},
+  ) {
+    const command = commandOf(op, parts, input, options.as)
+    const work = effect as TransactionEffect<unknown>
+    const outer = openTransaction()
+    const execution =
+      outer !== null && outer.store === context.store
+        ? await present(context, op, command, await joinTransaction(context, op, command, work, outer), true)
+        : await execute(context, op, command, options, (_flight, decided) =>
+            leadTransaction(context, op, command, work, decided),
+          )
+    return execution as Execution<T>
+  }
+  return {
+    name: op.name,
+    execute: executeTransaction,
+    transact: async (parts, input, effect, options) => valueOf(await executeTransaction(parts, input, effect, options)),
+  }
+}
+
+/** Union inside, throw at the edge. */
+function valueOf<T>(execution: Execution<T>): T {
+  switch (execution.kind) {
+    case 'executed':
+    case 'replayed':
+    case 'joined':
+      return execution.value
+    case 'failed':
+    case 'refused':
+      throw execution.error
+  }
+}

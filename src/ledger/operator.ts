@@ -1,0 +1,111 @@
+import { encodeValue } from '../core/codec.ts'
+import { OnceError } from '../core/errors.ts'
+import type { Fence, Identity } from '../core/identity.ts'
+import { checkIdentity, recordIdOf } from '../core/identity.ts'
+import { defaults, HOUR, limits } from '../core/limits.ts'
+import type { LedgerRecord, Outcome } from '../core/record.ts'
+import type { OperatorDecision, Resolution } from '../core/request.ts'
+import type { BusyCaller, Page, RecordFilter, RecordView, StateCounts } from '../store/port.ts'
+import type { Ending } from './claim.ts'
+import type { Context } from './context.ts'
+import type { Declared } from './declared.ts'
+import { packFailure, packValue } from './outcome.ts'
+
+/** Frees an unknown for another attempt, with the same effect keys. */
+export const rerun = { kind: 'rerun' } as const
+
+export interface ActOptions {
+  /** Who acts: kept in the record's history. */
+  readonly by?: string
+  /** Only if the record is still the one that was looked at. */
+  readonly ifFence?: Fence
+}
+
+/** The questions and actions of whoever is on call. */
+export interface Operator {
+  get(identity: Identity): Promise<RecordView | null>
+  list(
+    filter?: RecordFilter,
+    page?: { readonly limit?: number; readonly cursor?: string | null },
+  ): Promise<Page<RecordView>>
+  count(filter?: RecordFilter): Promise<StateCounts>
+  /** Leases past their end, oldest first. */
+  lapsed(options?: { readonly limit?: number }): Promise<readonly LedgerRecord[]>
+  /** Callers with the most attempts since a time of the store's clock; the last hour, when left out. */
+  busiest(options?: { readonly since?: number; readonly limit?: number }): Promise<readonly BusyCaller[]>
+  /** The person's word on an unknown outcome. */
+  resolve(identity: Identity, ending: Ending | typeof rerun, options?: ActOptions): Promise<void>
+  /** Takes a running claim away from its holder: the next claim runs, with the same effect keys. */
+  release(identity: Identity, options?: ActOptions): Promise<void>
+  /** Makes the identity new again, with new effect keys. */
+  forget(identity: Identity, options?: ActOptions): Promise<void>
+}
+
+const call = { timeoutMs: limits.storeCallMs }
+const ANONYMOUS = 'operator'
+const LAPSED_ROWS = 100
+const BUSIEST_ROWS = 20
+
+export function createOperator(context: Context, declared: ReadonlyMap<string, Declared>): Operator {
+  const { queries, clock } = context.store
+
+  function settle(identity: Identity, decision: OperatorDecision): void {
+    if (decision.kind === 'done') return
+    const what = `${identity.operation} under key ${JSON.stringify(identity.key)}`
+    throw new OnceError(decision.why, `No action on ${what}.`)
+  }
+
+  function resolutionOf(identity: Identity, ending: Ending | typeof rerun): Resolution {
+    if (ending.kind === 'rerun') return ending
+    if (ending.kind === 'failed') return { kind: 'failed', outcome: packFailure(ending.error) }
+    return { kind: 'succeeded', outcome: packResolved(declared.get(identity.operation), ending.value) }
+  }
+
+  async function forget(identity: Identity, options: ActOptions, onlyRunning: boolean): Promise<void> {
+    checkIdentity(identity)
+    const { by = ANONYMOUS, ifFence = null } = options
+    const id = recordIdOf(identity)
+    const { decision } = await context.batcher.apply({ kind: 'forget', id, by, ifFence, onlyRunning })
+    settle(identity, decision)
+    context.cache.drop([id])
+    context.events.emit({ kind: onlyRunning ? 'released' : 'forgotten', identity, by })
+  }
+
+  return {
+    async get(identity) {
+      checkIdentity(identity)
+      return (await queries.get(recordIdOf(identity), call)).view
+    },
+    list: (filter = {}, page = {}) => {
+      const limit = Math.min(Math.max(1, page.limit ?? limits.pageRows), limits.pageRows)
+      return queries.list(filter, { limit, cursor: page.cursor ?? null }, call)
+    },
+    count: (filter = {}) => queries.count(filter, call),
+    lapsed: async ({ limit = LAPSED_ROWS } = {}) => (await queries.lapsed(0, limit, call)).rows,
+    async busiest({ since, limit = BUSIEST_ROWS } = {}) {
+      await context.tally.flush()
+      return queries.busiest(since ?? (await clock.now(call)) - HOUR, limit, call)
+    },
+    async resolve(identity, ending, options = {}) {
+      checkIdentity(identity)
+      const { by = ANONYMOUS, ifFence = null } = options
+      const id = recordIdOf(identity)
+      const to = resolutionOf(identity, ending)
+      const { decision } = await context.batcher.apply({ kind: 'resolve', id, by, ifFence, probeFence: null, to })
+      settle(identity, decision)
+      context.cache.drop([id])
+      context.events.emit({ kind: 'resolved', identity, by })
+    },
+    release: (identity, options = {}) => forget(identity, options, true),
+    forget: (identity, options = {}) => forget(identity, options, false),
+  }
+}
+
+/** An operator's tool may not know the operation's code; the plain value is kept then. */
+function packResolved(op: Declared | undefined, value: unknown): Outcome {
+  if (op !== undefined) return packValue(op, value).outcome
+  const encoded = encodeValue(value)
+  if ('problem' in encoded) throw new OnceError('bad_input', `The value cannot be stored: ${encoded.problem}.`)
+  if (encoded.text.length > defaults.outcomeBytes) throw new OnceError('bad_input', 'The value is too large.')
+  return { kept: 'response', data: encoded.text }
+}

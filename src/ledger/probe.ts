@@ -1,0 +1,75 @@
+import type { RecordId } from '../core/identity.ts'
+import { effectKeyOf } from '../core/identity.ts'
+import { limits } from '../core/limits.ts'
+import type { Grant, Resolution } from '../core/request.ts'
+import { backoffMs } from '../core/retry.ts'
+import type { Batcher } from './batch.ts'
+import type { Declared } from './declared.ts'
+import type { ProbeAnswer } from './definition.ts'
+import { cannotTell } from './definition.ts'
+import type { Events } from './events.ts'
+import { packFailure, packValue } from './outcome.ts'
+import type { Runtime } from './runtime.ts'
+
+/** Asks the operation whether an effect of unknown outcome happened; one process at a time, under a fence of its own. */
+export interface Prober {
+  /** True when the record is not unknown any more. */
+  ask(id: RecordId, op: Declared): Promise<boolean>
+}
+
+const BACKOFF = { baseMs: limits.probeBaseMs, capMs: limits.probeCapMs }
+
+export function createProber(batcher: Batcher, runtime: Runtime, events: Events): Prober {
+  async function answerOf(op: Declared, grant: Grant, probes: number): Promise<ProbeAnswer> {
+    const late = Promise.withResolvers<ProbeAnswer>()
+    const timer = runtime.setTimer(limits.probeLeaseMs, () => late.resolve(cannotTell), true)
+    try {
+      const asked = op.probe?.(grant.identity, {
+        attempt: grant.attempt,
+        effectKey: effectKeyOf(grant.id, grant.incarnation),
+        derive: (name) => effectKeyOf(grant.id, grant.incarnation, name),
+        pointer: grant.pointer,
+        claimedAt: grant.claimedAt,
+        probes: probes - 1,
+      })
+      return await Promise.race([asked ?? cannotTell, late.promise])
+    } catch (error) {
+      events.emit({ kind: 'background_failed', what: 'probe', error })
+      return cannotTell
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  function resolutionOf(op: Declared, answer: ProbeAnswer, grant: Grant, probes: number, now: number): Resolution {
+    switch (answer.answer) {
+      case 'happened':
+        return { kind: 'succeeded', outcome: packValue(op, answer.value).outcome }
+      case 'failed':
+        return { kind: 'failed', outcome: packFailure(answer.error) }
+      case 'prevented':
+        return { kind: 'rerun' }
+      case 'not_found':
+        // The attempt may still be on its way to the provider until its longest duration has passed.
+        if (now >= grant.claimedAt + op.maxRunMs + limits.leaseGraceMs) return { kind: 'rerun' }
+        return { kind: 'cannot_tell', probeAfterMs: backoffMs(probes, BACKOFF, runtime.random()) }
+      case 'cannot_tell':
+        return { kind: 'cannot_tell', probeAfterMs: backoffMs(probes, BACKOFF, runtime.random()) }
+    }
+  }
+
+  return {
+    async ask(id, op) {
+      if (op.probe === undefined) return false
+      const request = { kind: 'probe', id, claimId: runtime.newId(), leaseMs: limits.probeLeaseMs } as const
+      const { decision, now } = await batcher.apply(request)
+      if (decision.kind === 'unchanged') return false
+      const { lease, fence, probes } = decision
+      const answer = await answerOf(op, lease, probes)
+      const to = resolutionOf(op, answer, lease, probes, now)
+      const resolved = await batcher.apply({ kind: 'resolve', id, by: 'probe', ifFence: null, probeFence: fence, to })
+      events.emit({ kind: 'probed', identity: lease.identity, answer: answer.answer })
+      return resolved.decision.kind === 'done' && to.kind !== 'cannot_tell'
+    },
+  }
+}

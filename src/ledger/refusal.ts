@@ -1,0 +1,68 @@
+import { OnceError } from '../core/errors.ts'
+import type { LedgerRecord } from '../core/record.ts'
+import type { ClaimDecision } from '../core/request.ts'
+import type { Context } from './context.ts'
+import type { Command } from './declared.ts'
+import type { Landing } from './flight.ts'
+import { unpackFailure } from './outcome.ts'
+
+type Refused = Exclude<ClaimDecision['kind'], 'first_attempt' | 'reclaimed' | 'replay_success' | 'replay_failure'>
+export type RefusedDecision = Extract<ClaimDecision, { kind: Refused }>
+
+/** Says no, in the words of the error table, and counts it. */
+export function refusal(
+  context: Context,
+  command: Command,
+  decision: RefusedDecision,
+  record: LedgerRecord | null,
+): Landing {
+  return { kind: 'refused', error: refusalError(context, command, decision, record) }
+}
+
+function refusalError(
+  context: Context,
+  command: Command,
+  decision: RefusedDecision,
+  record: LedgerRecord | null,
+): OnceError {
+  const { identity, id } = command
+  const { events, tally } = context
+  const what = `${identity.operation} under this key`
+  switch (decision.kind) {
+    case 'key_reused': {
+      const { recorded, presented } = decision
+      tally.count(id, identity, 'conflicts')
+      events.emit({ kind: 'key_reused', identity, recorded, presented })
+      return new OnceError('key_reused', 'The key was used before with another payload.', {
+        details: { recorded, presented },
+      })
+    }
+    case 'in_progress': {
+      const { attempt, retryAfterMs } = decision
+      tally.count(id, identity, 'conflicts')
+      events.emit({ kind: 'in_progress', identity })
+      const details = { id, attempt, pointer: record?.pointer ?? null }
+      return new OnceError('in_progress', `${what} is still running.`, { retryAfterMs, details })
+    }
+    case 'retry_later': {
+      const { retryAt, retryAfterMs } = decision
+      events.emit({ kind: 'retry_later', identity, retryAfterMs })
+      const failure = record?.state === 'failed_retryable' ? unpackFailure(record.outcome.data) : null
+      return new OnceError('retry_later', `${what} failed before its effect.`, {
+        retryAfterMs,
+        details: { retryAt, failure },
+      })
+    }
+    case 'outcome_unknown': {
+      const { since, attempts } = decision
+      events.emit({ kind: 'outcome_unknown', identity, since })
+      const details = { id, since, attempts, pointer: record?.pointer ?? null }
+      return new OnceError('outcome_unknown', `Nobody knows whether ${what} happened.`, { details })
+    }
+    case 'key_expired':
+      events.emit({ kind: 'key_expired', identity })
+      return new OnceError('key_expired', 'The key is past its retention and is refused.')
+    case 'identity_collision':
+      return new OnceError('identity_collision', 'Another identity has the same record id.')
+  }
+}

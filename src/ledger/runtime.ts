@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto'
+
+/** Time, randomness and scheduling, as arguments: a simulator gives its own, and every run of it can be repeated. */
+export interface Runtime {
+  /** Never goes back, whatever happens to the wall clock. */
+  monotonicMs(): number
+  /** `background` timers do not keep a process alive. */
+  setTimer(ms: number, fire: () => void, background: boolean): Timer
+  /** Runs after everything that is ready now, so that it shares one commit. */
+  soon(fire: () => void): void
+  /** In [0, 1). */
+  random(): number
+  /** 32 hexadecimal digits that nobody else has. */
+  newId(): string
+}
+
+export interface Timer {
+  cancel(): void
+}
+
+const PREFIX_BYTES = 10
+const COUNTER_DIGITS = 12
+
+export function createRuntime(): Runtime {
+  // Ids need to be unique, not secret: a random prefix per runtime and a counter cost a tenth of fresh randomness.
+  const prefix = randomBytes(PREFIX_BYTES).toString('hex')
+  let counter = 0
+  return {
+    monotonicMs: () => performance.now(),
+    setTimer(ms, fire, background) {
+      const timer = setTimeout(fire, ms)
+      if (background) timer.unref()
+      return { cancel: () => clearTimeout(timer) }
+    },
+    soon: (fire) => void setImmediate(fire),
+    random: Math.random,
+    newId: () => prefix + (++counter).toString(16).padStart(COUNTER_DIGITS, '0'),
+  }
+}
+
+export function sleep(runtime: Runtime, ms: number, background = false): Promise<void> {
+  return new Promise((resolve) => void runtime.setTimer(ms, resolve, background))
+}

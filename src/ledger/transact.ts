@@ -1,0 +1,224 @@
+import { isOnceError, OnceError } from '../core/errors.ts'
+import { effectKeyOf } from '../core/identity.ts'
+import { limits } from '../core/limits.ts'
+import type { Grant, Settlement } from '../core/request.ts'
+import { backoffMs } from '../core/retry.ts'
+import { isVerdict } from '../core/verdict.ts'
+import type { OutboxMessage } from '../store/outbox.ts'
+import type { Session, TransactionalStore } from '../store/port.ts'
+import type { Attempt } from './attempt.ts'
+import { createAttempt, leaseLost, leaseOver } from './attempt.ts'
+import type { Context, OpenTransaction } from './context.ts'
+import { inTransaction } from './context.ts'
+import type { Command, Declared } from './declared.ts'
+import { claimRequest, decidedBy, noteClaim, readAgain } from './execute.ts'
+import type { Landing } from './flight.ts'
+import { packFailure, packValue } from './outcome.ts'
+import { refusal } from './refusal.ts'
+import { sleep } from './runtime.ts'
+import type { UniqueAnswer } from './unique.ts'
+import { claimUnique } from './unique.ts'
+
+/** What an effect in the same database is given. Everything it does commits with its record, or not at all. */
+export interface TransactionWork<Tx> {
+  readonly tx: Tx
+  readonly attempt: Attempt
+  readonly outbox: { add(message: OutboxMessage): Promise<void> }
+  /** A permanent claim on a business value, owned by this command. */
+  unique(scope: string, value: string): Promise<UniqueAnswer>
+}
+
+export type TransactionEffect<Tx> = (work: TransactionWork<Tx>) => unknown
+
+const RETRY = { baseMs: 10, capMs: 500 }
+const TWIN_RETRY_MS = 500
+
+/** Runs the effect in a transaction of its own, again when the database rolled it back for reasons of its own. */
+export async function leadTransaction(
+  context: Context,
+  op: Declared,
+  command: Command,
+  effect: TransactionEffect<unknown>,
+  decided: (runs: boolean) => void,
+): Promise<Landing> {
+  const hot = await readAgain(context, op, command)
+  if (hot !== null) return hot
+  const { runtime } = context
+  const { transactions } = context.store as TransactionalStore<unknown>
+  const waits = typeof op.whileRunning !== 'string'
+  const waitMs = waits ? Math.max(op.whileRunning.waitMs, 1) : 1
+  const deadline = runtime.monotonicMs() + Math.max(waitMs, limits.transactionLockMs)
+  const call = {
+    timeoutMs: op.leaseMs,
+    lockMs: Math.min(waitMs, limits.transactionLockMs),
+    refuseTwinOf: waits ? null : command.id,
+  }
+  // The claim id stays the same over all tries: so a commit whose answer was lost is recognised.
+  const turn = newTurn(context)
+  for (let tries = 1; ; tries++) {
+    turn.phase = 'begin' as Turn['phase']
+    try {
+      return await transactions.run((session) => inSession(context, op, command, session, effect, turn, decided), call)
+    } catch (error) {
+      const twin = isOnceError(error, 'store_busy') && (turn.phase === 'claiming' || error.details['twin'] === true)
+      const again = isOnceError(error) && mayRunAgain(error) && tries < limits.transactionTries
+      if (again && (waits || !twin) && runtime.monotonicMs() < deadline) {
+        await sleep(runtime, backoffMs(tries, RETRY, runtime.random()))
+      } else if (twin) {
+        return refusal(
+          context,
+          command,
+          { kind: 'in_progress', attempt: 1, retryAfterMs: TWIN_RETRY_MS, verified: true },
+          null,
+        )
+      } else throw isVerdict(error) ? error.error : error
+    }
+  }
+}
+
+/** Deadlocks, serialisation failures, lost connections: nothing happened, or our claim id will tell. */
+function mayRunAgain(error: OnceError): boolean {
+  return error.code === 'store_busy' || error.code === 'store_unavailable'
+}
+
+interface Turn {
+  readonly claimId: string
+  phase: 'begin' | 'claiming' | 'effect'
+  /** How the effect of an earlier try ended, in case that it was committed after all. */
+  done: Landing | null
+}
+
+function newTurn(context: Context): Turn {
+  return { claimId: context.runtime.newId(), phase: 'begin', done: null }
+}
+
+async function inSession(
+  context: Context,
+  op: Declared,
+  command: Command,
+  session: Session<unknown>,
+  effect: TransactionEffect<unknown>,
+  turn: Turn,
+  decided: (runs: boolean) => void,
+): Promise<Landing> {
+  // 1. The claim is the first statement: a twin waits for our row, and then replays.
+  turn.phase = 'claiming'
+  const { decision, record, now } = await session.apply(
+    claimRequest(op, command, turn.claimId, { start: true, wait: false }),
+  )
+  turn.phase = 'effect'
+  noteClaim(context, command, decision)
+  switch (decision.kind) {
+    case 'first_attempt':
+    case 'reclaimed':
+      decided(true)
+      turn.done = await runInside(context, op, session, decision.lease, effect)
+      return turn.done
+    case 'replay_success':
+    case 'replay_failure': {
+      // 5. Our own commit, whose answer we lost.
+      if (record?.claimId === turn.claimId && turn.done !== null) return turn.done
+      const landing = decidedBy(context, op, command, { record, now }, false)
+      if (landing !== null) return landing
+      throw new OnceError('store_busy', 'The record changed while it was read.')
+    }
+    default:
+      return refusal(context, command, decision, record)
+  }
+}
+
+async function runInside(
+  context: Context,
+  op: Declared,
+  session: Session<unknown>,
+  grant: Grant,
+  effect: TransactionEffect<unknown>,
+): Promise<Landing> {
+  const transaction: OpenTransaction = { store: context.store, session, open: true }
+  const ended = new AbortController()
+  const work = workOf(context, transaction, grant, ended.signal)
+  try {
+    // 2. The effect, under a savepoint: a final failure undoes its writes, but is recorded itself.
+    const value = await session.savepoint(() => inTransaction(transaction, async () => effect(work)))
+    const packed = packValue(op, value)
+    if (packed.problem !== null) {
+      context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
+    }
+    // 3. The outcome, in the same transaction. 4. The store commits when we return.
+    const pointer = packed.pointer ?? work.attempt.pointer
+    await settleInside(session, grant, { state: 'succeeded', outcome: packed.outcome }, packed.pointer)
+    return { kind: 'executed', value, packed: { ...packed, pointer } }
+  } catch (thrown) {
+    if (!isVerdict(thrown) || thrown.verdict !== 'final') throw thrown
+    const outcome = packFailure(thrown.error)
+    await settleInside(session, grant, { state: 'failed_terminal', outcome }, null)
+    return { kind: 'failed', data: outcome.data, cause: thrown.error }
+  } finally {
+    transaction.open = false
+    ended.abort(leaseOver(op.name))
+  }
+}
+
+async function settleInside(
+  session: Session<unknown>,
+  grant: Grant,
+  to: Settlement,
+  pointer: Grant['pointer'],
+): Promise<void> {
+  const { decision } = await session.apply({ kind: 'settle', id: grant.id, grant, to, pointer })
+  if (decision.kind === 'lease_lost') throw leaseLost(grant.identity.operation, decision.state)
+}
+
+function workOf(
+  context: Context,
+  transaction: OpenTransaction,
+  grant: Grant,
+  signal: AbortSignal,
+): TransactionWork<unknown> {
+  const { session } = transaction
+  const { id, claimId, fence, identity, incarnation } = grant
+  let messages = 0
+  const check = () => {
+    if (!transaction.open) throw leaseOver(identity.operation)
+  }
+  const attempt = createAttempt({ grant, signal, check }, async (pointer) => {
+    await session.apply({ kind: 'attach', id, claimId, fence, pointer })
+  })
+  return {
+    tx: session.tx,
+    attempt,
+    outbox: {
+      async add(message) {
+        check()
+        if (context.outbox === null) throw new OnceError('outbox_missing', 'This ledger has no outbox.')
+        // Numbered in order: the same command adds the same messages under the same ids.
+        await context.outbox.add(session.tx, { ...message, id: effectKeyOf(id, incarnation, `outbox:${messages++}`) })
+      },
+    },
+    unique: (scope, value) => {
+      check()
+      return claimUnique((request) => session.apply(request), context.runtime, {
+        tenant: identity.tenant,
+        scope,
+        value,
+        owner: id,
+      })
+    },
+  }
+}
+
+/** Inside an open transaction of the same store: a savepoint of it, so that both commit together or not at all. */
+export async function joinTransaction(
+  context: Context,
+  op: Declared,
+  command: Command,
+  effect: TransactionEffect<unknown>,
+  { session }: OpenTransaction,
+): Promise<Landing> {
+  const turn = newTurn(context)
+  try {
+    return await session.savepoint(() => inSession(context, op, command, session, effect, turn, () => {}))
+  } catch (error) {
+    throw isVerdict(error) ? error.error : error
+  }
+}
