@@ -1,0 +1,72 @@
+import { connect, type Socket } from 'node:net'
+import { createLane, type Weather } from './lane.ts'
+import { ANSWER_BOUND_MS, ANSWER_QUIET_MS } from './limits.ts'
+
+export interface Connection {
+  /** Moves on what may move, after the weather has changed. */
+  flush(): void
+  /** From now on no answer reaches the client, and the first one that is lost ends the connection. */
+  loseAnswer(): void
+  /** Breaks both sides at once. */
+  cut(): void
+}
+
+export interface ConnectionOptions {
+  readonly client: Socket
+  readonly target: { readonly host: string; readonly port: number }
+  readonly weather: Weather
+  /** Asked before a request goes on to the server: is its answer to be lost? */
+  readonly losesAnswerTo: (request: Buffer) => boolean
+  readonly onClose: (connection: Connection) => void
+}
+
+export function createConnection({ client, target, weather, losesAnswerTo, onClose }: ConnectionOptions): Connection {
+  // Half-open on both sides: a client that ends its requests may still wait for the answer.
+  const server = connect({ ...target, allowHalfOpen: true, noDelay: true })
+  client.setNoDelay(true)
+
+  let losing = false
+  let quiet: NodeJS.Timeout | undefined
+  let bound: NodeJS.Timeout | undefined
+
+  const requests = createLane(client, server, weather, (request) => {
+    if (losesAnswerTo(request)) losing = true
+    return true
+  })
+  const answers = createLane(server, client, weather, () => {
+    if (!losing) return true
+    // The server has to get rid of the whole answer: one that breaks off could make it roll the work back.
+    bound ??= setTimeout(cut, ANSWER_BOUND_MS)
+    clearTimeout(quiet)
+    quiet = setTimeout(cut, ANSWER_QUIET_MS)
+    return false
+  })
+
+  function cut(): void {
+    // A reset, as from a network device that has forgotten the connection; an orderly end would look like an answer.
+    if (!client.destroyed) client.resetAndDestroy()
+    server.destroy()
+    for (const timer of [quiet, bound]) clearTimeout(timer)
+    for (const lane of [requests, answers]) lane.stop()
+  }
+  const connection: Connection = {
+    flush() {
+      requests.flush()
+      answers.flush()
+    },
+    loseAnswer() {
+      losing = true
+    },
+    cut,
+  }
+  for (const socket of [client, server]) {
+    // Whoever breaks, the other side is told in the same way. The error itself belongs to the test's client.
+    socket.on('error', cut)
+    socket.on('close', () => {
+      if (!client.destroyed || !server.destroyed) return
+      cut()
+      onClose(connection)
+    })
+  }
+  return connection
+}

@@ -1,0 +1,134 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+import { STOP_BOUND_MS, STOP_GRACE_MS } from './limits.ts'
+
+/**
+ * A shell stands between us and the server, and holds the reading end of a pipe whose writing end only we hold. When
+ * the pipe closes, the shell ends the server and removes its folder. `stop()` closes the pipe, and so does the kernel
+ * when we die, by whatever signal: the way out after a crash is the one that every ordinary stop has tested.
+ *
+ * The server leads a process group of its own, so that its helpers (initdb and its children, epmd) end with it, and so
+ * that a Ctrl-C in the terminal does not reach it before its clients are done.
+ */
+const SUPERVISE = `
+folder=$1 signal=$2 grace_ticks=$3 script=$4
+exec 3<&0 </dev/null
+cd "$folder" || exit 1
+setsid sh -c "$script" >>"$folder/log" 2>&1 3<&- &
+server=$!
+cd /
+
+# The mark keeps us from signalling a stranger who was given the same number after the whole group had ended. Zombies
+# do not count: in a container there may be nobody who buries an orphan.
+alive() {
+  [ ! -e "$folder/ended" ] && kill -s 0 -- "-$server" 2>/dev/null || return 1
+  for stat in /proc/[0-9]*/stat; do
+    { read -r line <"$stat"; } 2>/dev/null || continue
+    set -- \${line##*) }
+    [ "$3" = "$server" ] && [ "$1" != Z ] && return 0
+  done
+  return 1
+}
+
+{
+  # The group exists a moment after the fork; a parent that dies within it must not leave the server behind.
+  tick=0
+  until alive || [ -e "$folder/ended" ] || [ "$tick" -ge 100 ]; do sleep 0.01; tick=$((tick + 1)); done
+
+  read -r _ <&3
+
+  # A server that somebody stopped by SIGSTOP would never see its signal, so it is woken too.
+  alive && { kill -s "$signal" -- "-$server"; kill -s CONT -- "-$server"; } 2>/dev/null
+  tick=0
+  while alive && [ "$tick" -lt "$grace_ticks" ]; do sleep 0.05; tick=$((tick + 1)); done
+  alive && kill -s KILL -- "-$server" 2>/dev/null
+
+  # The killed need a moment to go, and what they left outside of the group may still be writing while we remove.
+  tick=0
+  while alive && [ "$tick" -lt 100 ]; do sleep 0.01; tick=$((tick + 1)); done
+  tick=0
+  until rm -rf "$folder" 2>/dev/null || [ "$tick" -ge 50 ]; do sleep 0.1; tick=$((tick + 1)); done
+} >/dev/null &
+cleaner=$!
+exec 3<&-
+
+echo "pid $server"
+wait "$server"
+status=$?
+alive || : >"$folder/ended"
+echo "ended $status"
+wait "$cleaner"
+`
+const GRACE_TICK_MS = 50
+
+export type StopSignal = 'INT' | 'QUIT' | 'TERM'
+
+export interface Supervised {
+  /** The server's process, and its process group. */
+  readonly pid: number
+  /** The exit status once the server has ended by itself, or has been stopped. */
+  readonly endedWith: () => number | undefined
+  /** Ends the server and removes the folder; throws when that takes longer than its bound. */
+  readonly stop: () => Promise<void>
+}
+
+/** Runs a shell script, which ends in `exec server`, in `folder` and as the owner of `folder`. */
+export async function supervise(options: {
+  readonly script: string
+  readonly folder: string
+  readonly owner: { readonly uid: number; readonly gid: number } | undefined
+  readonly stopSignal: StopSignal
+  readonly graceMs?: number
+}): Promise<Supervised> {
+  const { script, folder, owner, stopSignal, graceMs = STOP_GRACE_MS } = options
+  const shell = spawn(
+    '/bin/sh',
+    ['-c', SUPERVISE, 'onceonly-server', folder, stopSignal, String(Math.ceil(graceMs / GRACE_TICK_MS)), script],
+    {
+      cwd: '/',
+      // Only this much environment: PGDATA, PGPORT and their like must not reach a private server.
+      env: { PATH: process.env.PATH ?? '/usr/bin:/bin', HOME: folder, TMPDIR: folder, LC_ALL: 'C', TZ: 'UTC' },
+      stdio: ['pipe', 'pipe', 'ignore'],
+      detached: true,
+      ...owner,
+    },
+  )
+  let status: number | undefined
+  const pid = Promise.withResolvers<number>()
+  createInterface({ input: shell.stdout }).on('line', (line) => {
+    const [word, value] = line.split(' ')
+    if (word === 'pid') pid.resolve(Number(value))
+    if (word === 'ended') status = Number(value)
+  })
+  shell.once('error', pid.reject)
+  shell.once('exit', (code) => pid.reject(new Error(`The supervisor of ${folder} ended with ${code}.`)))
+  // A pipe that breaks because the shell is gone has nothing left to tell.
+  shell.stdin.on('error', () => {})
+
+  const started = await pid.promise
+  // A caller who forgets to stop may end all the same: the closing pipe does the rest.
+  shell.unref()
+  for (const pipe of [shell.stdin, shell.stdout]) if (pipe instanceof Socket) pipe.unref()
+  return {
+    pid: started,
+    endedWith: () => status ?? shell.exitCode ?? undefined,
+    stop: () => end(shell, folder),
+  }
+}
+
+type Shell = ChildProcessByStdio<Writable, Readable, null>
+
+async function end(shell: Shell, folder: string): Promise<void> {
+  shell.stdin.end()
+  if (shell.exitCode !== null || shell.signalCode !== null) return
+  shell.ref()
+  const exited = once(shell, 'exit', { signal: AbortSignal.timeout(STOP_BOUND_MS) })
+  try {
+    await exited
+  } catch (cause) {
+    throw new Error(`The server in ${folder} did not end within ${STOP_BOUND_MS} ms.`, { cause })
+  }
+}
