@@ -12,10 +12,10 @@ const checks: readonly { name: string; command: string; args: readonly string[] 
 ]
 
 /** One line per check; the first that fails prints all it has to say and ends the row. */
-export async function runChecks(): Promise<boolean> {
+export async function runChecks(interrupted?: AbortSignal): Promise<boolean> {
   for (const { name, command, args } of checks) {
     const startedMs = performance.now()
-    const { ok, output } = await capture(command, args)
+    const { ok, output } = await capture(command, args, interrupted)
     console.log(`${ok ? 'ok    ' : 'FAILED'} ${name.padEnd(8)} ${seconds(startedMs)}`)
     if (!ok) {
       console.log(output)

@@ -15,9 +15,9 @@ export interface Ran {
 }
 
 /** Runs a command to its end and keeps what it printed, so that a check is silent unless it fails. */
-export function capture(command: string, args: readonly string[]): Promise<Ran> {
+export function capture(command: string, args: readonly string[], signal?: AbortSignal): Promise<Ran> {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], signal })
     const chunks: Buffer[] = []
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
     child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk))

@@ -17,7 +17,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 process.exitCode = await main()
 
 async function main(): Promise<number> {
-  if (values.checks && !(await runChecks())) return 1
+  if (values.checks && !(await runChecks(stopping.signal))) return 1
   const files = discover(positionals)
   if (files.length === 0) {
     console.error(`No test file matches ${positionals.join(' ')}`)
