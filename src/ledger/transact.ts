@@ -58,7 +58,12 @@ export async function leadTransaction(
   for (let tries = 1; ; tries++) {
     turn.phase = 'begin' as Turn['phase']
     try {
-      return await transactions.run((session) => inSession(context, op, command, session, effect, turn, decided), call)
+      const landing = await transactions.run(
+        (session) => inSession(context, op, command, session, effect, turn, decided),
+        call,
+      )
+      if (landing === turn.done) noteSettled(context, command, landing)
+      return landing
     } catch (error) {
       const twin = isOnceError(error, 'store_busy') && (turn.phase === 'claiming' || error.details['twin'] === true)
       const again = isOnceError(error) && mayRunAgain(error) && tries < limits.transactionTries
@@ -74,6 +79,12 @@ export async function leadTransaction(
       } else throw isVerdict(error) ? error.error : error
     }
   }
+}
+
+/** Told only after the commit: before it nothing has happened. */
+function noteSettled({ events }: Context, { identity }: Command, landing: Landing): void {
+  const state = landing.kind === 'executed' ? 'succeeded' : 'failed_terminal'
+  events.emit({ kind: 'settled', identity, state, attempt: 1 })
 }
 
 /** Deadlocks, serialisation failures, lost connections: nothing happened, or our claim id will tell. */

@@ -79,7 +79,10 @@ export interface Transactions<Tx> {
 export interface TransactionCall extends Call {
   /** How long a claim waits for a twin that holds the row in its own open transaction. */
   readonly lockMs: number
-  /** With an id, a running twin of that record is found at once (`store_busy`) instead of waited for, where the store can tell. */
+  /**
+   * With an id, a running twin of that record is not waited for where the store can tell: `store_busy` at once, with
+   * `twin: true` in its details.
+   */
   readonly refuseTwinOf: RecordId | null
 }
 
