@@ -1,0 +1,160 @@
+import type { Runtime } from '../ledger/runtime.ts'
+import type { Random } from './random.ts'
+import { createRandom } from './random.ts'
+
+/** Virtual time: everything that waits, waits here, and a whole day takes a few milliseconds. */
+export interface Simulation {
+  readonly random: Random
+  now(): number
+  /** One process's view. After `crash` none of its timers fires any more; `pause` holds them back for a while. */
+  process(options?: { readonly skewMs?: number }): SimulatedProcess
+  /** Resolves after that much virtual time, whatever happens to processes: the world's own clock. */
+  after(ms: number): Promise<void>
+  /** Runs events in order of time until nothing is left, or until the bound. */
+  run(bound: { readonly untilMs: number; readonly events: number }): Promise<SimulationEnd>
+}
+
+export type SimulationEnd = 'idle' | 'out_of_time' | 'too_many_events'
+
+export interface SimulatedProcess {
+  readonly runtime: Runtime
+  crash(): void
+  /** As by SIGSTOP: its timers fire only after the pause, its clock goes on. */
+  pause(ms: number): void
+  readonly crashed: boolean
+}
+
+interface Event {
+  at: number
+  readonly order: number
+  /** Who owns it; null for the world. */
+  readonly owner: Owner | null
+  readonly background: boolean
+  fire(): void
+  cancelled: boolean
+}
+
+interface Owner {
+  crashed: boolean
+  pausedUntil: number
+}
+
+export function createSimulation({ seed }: { readonly seed: number }): Simulation {
+  const random = createRandom(seed)
+  const heap = createHeap()
+  let now = 0
+  let orders = 0
+  /** Events that somebody waits for: when only background loops are left, the world has come to rest. */
+  let foreground = 0
+
+  function schedule(ms: number, owner: Owner | null, background: boolean, fire: () => void): { cancel(): void } {
+    const event: Event = { at: now + Math.max(0, ms), order: orders++, owner, background, fire, cancelled: false }
+    heap.push(event)
+    if (!background) foreground++
+    return {
+      cancel() {
+        if (event.cancelled) return
+        event.cancelled = true
+        if (!background) foreground--
+      },
+    }
+  }
+
+  function process({ skewMs = 0 }: { readonly skewMs?: number } = {}): SimulatedProcess {
+    const owner: Owner = { crashed: false, pausedUntil: 0 }
+    return {
+      runtime: {
+        monotonicMs: () => now + skewMs,
+        setTimer: (ms, fire, background) => schedule(ms, owner, background, fire),
+        soon: (fire) => void schedule(0, owner, false, fire),
+        random: random.next,
+        newId: random.id,
+      },
+      crash: () => void (owner.crashed = true),
+      pause: (ms) => void (owner.pausedUntil = Math.max(owner.pausedUntil, now + ms)),
+      get crashed() {
+        return owner.crashed
+      },
+    }
+  }
+
+  function step(event: Event): void {
+    now = Math.max(now, event.at)
+    if (event.cancelled) return
+    const { owner } = event
+    if (owner !== null && !owner.crashed && owner.pausedUntil > now) {
+      // A paused process finds its timers due when it wakes, in their old order.
+      event.at = owner.pausedUntil
+      heap.push(event)
+      return
+    }
+    event.cancelled = true
+    if (!event.background) foreground--
+    if (owner?.crashed !== true) event.fire()
+  }
+
+  return {
+    random,
+    process,
+    now: () => now,
+    after: (ms) => new Promise((resolve) => void schedule(ms, null, false, resolve)),
+    async run({ untilMs, events }) {
+      for (let count = 0; count < events; count++) {
+        // Everything that is ready in this moment runs before time moves on.
+        await new Promise((resolve) => setImmediate(resolve))
+        if (foreground === 0) return 'idle'
+        const event = heap.pop()
+        if (event === null) return 'idle'
+        if (event.at > untilMs) return 'out_of_time'
+        step(event)
+      }
+      return 'too_many_events'
+    },
+  }
+}
+
+/** Earliest first, and among equals in order of their making, so that a run can be repeated. */
+function createHeap() {
+  const items: Event[] = []
+  const before = (a: Event, b: Event) => a.at < b.at || (a.at === b.at && a.order < b.order)
+
+  function sink(from: number): void {
+    for (let at = from; ; ) {
+      let least = at
+      for (const child of [2 * at + 1, 2 * at + 2]) {
+        if (child < items.length && before(items[child] as Event, items[least] as Event)) least = child
+      }
+      if (least === at) return
+      swap(at, least)
+      at = least
+    }
+  }
+
+  function swap(a: number, b: number): void {
+    const held = items[a] as Event
+    items[a] = items[b] as Event
+    items[b] = held
+  }
+
+  return {
+    push(event: Event): void {
+      let at = items.push(event) - 1
+      while (at > 0) {
+        const parent = (at - 1) >> 1
+        if (!before(items[at] as Event, items[parent] as Event)) return
+        swap(at, parent)
+        at = parent
+      }
+    },
+    pop(): Event | null {
+      const top = items[0]
+      if (top === undefined) return null
+      const last = items.pop() as Event
+      if (items.length > 0) {
+        items[0] = last
+        sink(0)
+      }
+      return top
+    },
+  }
+}
