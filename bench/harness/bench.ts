@@ -1,0 +1,65 @@
+import type { Comparison, Row } from './compare.ts'
+import { compare } from './compare.ts'
+import { describeMachine, loads } from './machine.ts'
+import type { Options } from './options.ts'
+import { isResult, readOptions } from './options.ts'
+import { jsonLine, table } from './report.ts'
+import type { Figures, Side } from './side.ts'
+import { runSide } from './side.ts'
+
+/** What the body of a benchmark works with. */
+export interface Bench {
+  readonly options: Options
+  /** Prints what a reader must know: versions, settings, the cost of an fsync. */
+  note(line: string): void
+  progress(line: string): void
+  /** Starts a side in a fresh process. */
+  side(side: Side): Promise<Figures>
+  compare(comparison: Comparison): Promise<void>
+}
+
+/** Enough to see that everything works; too little to tell anything. */
+const QUICK_PAIRS = 2
+
+/**
+ * Runs one benchmark: prints where it runs, measures, prints a table and one line of JSON. Whether the goals were
+ * reached is in that line; the exit status tells only whether there was something to measure.
+ */
+export async function runBench(name: string, body: (bench: Bench) => Promise<void>): Promise<void> {
+  const options = readOptions(process.argv.slice(2))
+  const rows: Row[] = []
+  const stop = new AbortController()
+  const interrupt = () => stop.abort(new Error('Interrupted.'))
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt)
+  const note = (line: string) => console.log(`  ${line}`)
+  const progress = (line: string) => void process.stderr.write(`… ${name}: ${line}\n`)
+  const bench: Bench = {
+    options,
+    note,
+    progress,
+    side: (side) => runSide(side, options.profile, stop.signal),
+    compare: async (comparison) => {
+      if (options.only !== null && !comparison.name.includes(options.only)) return
+      const pairs = options.pairs ?? (options.quick ? QUICK_PAIRS : comparison.pairs)
+      rows.push(...(await compare({ ...comparison, pairs }, progress)))
+    },
+  }
+  console.log(`bench ${name}, ${new Date().toISOString()}${isResult(options) ? '' : `  ${NOT_A_RESULT}`}`)
+  for (const line of describeMachine()) note(line)
+  try {
+    await body(bench)
+  } catch (error) {
+    process.exitCode = 1
+    console.error(error)
+    console.log(JSON.stringify({ bench: name, ratios: {}, pass: false, error: String(error) }))
+    return
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
+  }
+  note(`${loads()} at the end`)
+  console.log(`\n${table(rows)}\n`)
+  if (!isResult(options)) console.log(NOT_A_RESULT)
+  console.log(jsonLine(name, rows, { isResult: isResult(options) }))
+}
+
+const NOT_A_RESULT = '*** NOT A RESULT: the options cut the measurement short ***'

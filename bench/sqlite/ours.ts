@@ -1,0 +1,15 @@
+import { createLedger } from 'onceonly'
+import { createSqliteStore } from 'onceonly/sqlite'
+import { runOrders } from '../harness/ledger.ts'
+import { answer, readTask } from '../harness/program.ts'
+import type { SqliteTask } from './task.ts'
+import { mustHold } from './task.ts'
+
+const task = readTask<SqliteTask>()
+const store = createSqliteStore({ path: task.path })
+const ledger = createLedger({ store })
+const { requests, figures } = await runOrders(ledger, task)
+await ledger.stop()
+await store.stop()
+mustHold(task.path, requests)
+answer(figures)
