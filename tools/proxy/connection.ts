@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { createLane, type Weather } from './lane.ts'
-import { ANSWER_BOUND_MS, ANSWER_QUIET_MS } from './limits.ts'
+import { ANSWER_BOUND_MS, ANSWER_QUIET_MS, ANSWER_TAIL_BYTES } from './limits.ts'
 
 export interface Connection {
   /** Moves on what may move, after the weather has changed. */
@@ -17,15 +17,19 @@ export interface ConnectionOptions {
   readonly weather: Weather
   /** Asked before a request goes on to the server: is its answer to be lost? */
   readonly losesAnswerTo: (request: Buffer) => boolean
+  /** Given the last bytes of an answer so far: is it complete? Without it, silence has to do. */
+  readonly endsAnswer: ((tail: Buffer) => boolean) | undefined
   readonly onClose: (connection: Connection) => void
 }
 
-export function createConnection({ client, target, weather, losesAnswerTo, onClose }: ConnectionOptions): Connection {
+export function createConnection(options: ConnectionOptions): Connection {
+  const { client, target, weather, losesAnswerTo, endsAnswer, onClose } = options
   // Half-open on both sides: a client that ends its requests may still wait for the answer.
   const server = connect({ ...target, allowHalfOpen: true, noDelay: true })
   client.setNoDelay(true)
 
   let losing = false
+  let tail = Buffer.alloc(0)
   let quiet: NodeJS.Timeout | undefined
   let bound: NodeJS.Timeout | undefined
 
@@ -33,14 +37,20 @@ export function createConnection({ client, target, weather, losesAnswerTo, onClo
     if (losesAnswerTo(request)) losing = true
     return true
   })
-  const answers = createLane(server, client, weather, () => {
-    if (!losing) return true
-    // The server has to get rid of the whole answer: one that breaks off could make it roll the work back.
+  const answers = createLane(server, client, weather, (bytes) => {
+    if (losing) swallow(bytes)
+    return !losing
+  })
+
+  /** The server has to get rid of its whole answer: one that breaks off could make it roll the work back. */
+  function swallow(bytes: Buffer): void {
+    tail = Buffer.concat([tail, bytes.subarray(-ANSWER_TAIL_BYTES)]).subarray(-ANSWER_TAIL_BYTES)
+    if (endsAnswer?.(tail)) return cut()
     bound ??= setTimeout(cut, ANSWER_BOUND_MS)
+    if (endsAnswer !== undefined) return
     clearTimeout(quiet)
     quiet = setTimeout(cut, ANSWER_QUIET_MS)
-    return false
-  })
+  }
 
   function cut(): void {
     // A reset, as from a network device that has forgotten the connection; an orderly end would look like an answer.

@@ -37,12 +37,19 @@ export interface ProxyOptions {
   /** A loopback address: this is a tool for tests. */
   readonly targetHost?: string
   readonly targetPort: number
+  /**
+   * Given the last bytes of an answer that is being lost: is it complete? `endsPostgresAnswer` is one. Without it a
+   * short silence counts as the end, which is too early for a server that pauses in the middle of a long answer.
+   */
+  readonly endsAnswer?: (tail: Buffer) => boolean
 }
 
 const HOST = '127.0.0.1'
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/
 
-export async function createProxy({ targetHost = HOST, targetPort }: ProxyOptions): Promise<Proxy> {
+export { endsPostgresAnswer } from './postgres.ts'
+
+export async function createProxy({ targetHost = HOST, targetPort, endsAnswer }: ProxyOptions): Promise<Proxy> {
   if (!LOOPBACK.test(targetHost)) throw new Error(`A test proxy leads to loopback only, not to ${targetHost}.`)
 
   const weather: Weather = { paused: false, delayMs: 0 }
@@ -60,6 +67,7 @@ export async function createProxy({ targetHost = HOST, targetPort }: ProxyOption
           losesAnswerTo = undefined
           return true
         },
+        endsAnswer,
         onClose: (closed) => connections.delete(closed),
       })
       connections.add(connection)

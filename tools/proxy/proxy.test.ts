@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { createDatabase, type Database } from '../servers/database.ts'
 import { type Servers, startServers } from '../servers/index.ts'
-import { createProxy, type Proxy } from './index.ts'
+import { createProxy, endsPostgresAnswer, type Proxy } from './index.ts'
 
 suite('a proxy in front of an echo server', () => {
   let echo: Server
@@ -119,7 +119,7 @@ suite('a lost acknowledgement', () => {
     const url = adminUrl()
     if (url === undefined) return
     database = await createDatabase(url)
-    proxy = await createProxy({ targetPort: Number(new URL(url).port) })
+    proxy = await createProxy({ targetPort: Number(new URL(url).port), endsAnswer: endsPostgresAnswer })
     direct = new Client({ connectionString: database.url })
     await direct.connect()
     await direct.query('CREATE TABLE payment (id int PRIMARY KEY)')

@@ -10,7 +10,7 @@ import { STOP_BOUND_MS, STOP_GRACE_MS } from './limits.ts'
  * the pipe closes, the shell ends the server and removes its folder. `stop()` closes the pipe, and so does the kernel
  * when we die, by whatever signal: the way out after a crash is the one that every ordinary stop has tested.
  *
- * The server leads a process group of its own, so that its helpers (initdb and its children, epmd) end with it, and so
+ * The server leads a process group of its own, so that its helpers (initdb and its children, epmd) can be found, and so
  * that a Ctrl-C in the terminal does not reach it before its clients are done.
  */
 const SUPERVISE = `
@@ -40,10 +40,16 @@ alive() {
 
   read -r _ <&3
 
-  # A server that somebody stopped by SIGSTOP would never see its signal, so it is woken too.
-  alive && { kill -s "$signal" -- "-$server"; kill -s CONT -- "-$server"; } 2>/dev/null
+  # Only the server is told, and again and again: while initdb runs in its place the signal is ignored, and that is
+  # well, because initdb's children would leave their shared memory behind. A server that was stopped by SIGSTOP is
+  # woken. Helpers that are left when the server has gone are told in its place.
   tick=0
-  while alive && [ "$tick" -lt "$grace_ticks" ]; do sleep 0.05; tick=$((tick + 1)); done
+  while alive && [ "$tick" -lt "$grace_ticks" ]; do
+    kill -s "$signal" "$server" 2>/dev/null || kill -s "$signal" -- "-$server" 2>/dev/null
+    kill -s CONT -- "-$server" 2>/dev/null
+    sleep 0.05
+    tick=$((tick + 1))
+  done
   alive && kill -s KILL -- "-$server" 2>/dev/null
 
   # The killed need a moment to go, and what they left outside of the group may still be writing while we remove.
@@ -58,7 +64,7 @@ exec 3<&-
 echo "pid $server"
 wait "$server"
 status=$?
-alive || : >"$folder/ended"
+alive || true >"$folder/ended"
 echo "ended $status"
 wait "$cleaner"
 `
