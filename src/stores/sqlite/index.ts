@@ -1,1 +1,72 @@
-export {}
+import { resolve } from 'node:path'
+import { OnceError } from '../../core/errors.ts'
+import { limits } from '../../core/limits.ts'
+import type { TransactionalStore } from '../../store/port.ts'
+import type { SqlSeam, SqlTx } from '../../store/sql.ts'
+import { createClaims } from './claims.ts'
+import type { TimeSource } from './clock.ts'
+import { systemTime } from './clock.ts'
+import { createEngine } from './engine.ts'
+import { createQueries } from './queries.ts'
+import { createSqlSeam } from './sql.ts'
+import { createStoreClock } from './store-clock.ts'
+import { createTransactions } from './transactions.ts'
+import { createUpkeep } from './upkeep.ts'
+import { createWatchers } from './watch.ts'
+
+/** What an effect holds inside a transaction on SQLite. */
+export type SqliteTx = SqlTx
+
+export interface SqliteStoreOptions {
+  /** The file; it is made when it is first used. Its folder must exist. */
+  readonly path: string
+  /** Lets `store.clock.advance` move the store's time. `ONCEONLY_TEST_CLOCK=1` does the same. */
+  readonly testClock?: boolean
+  /** @internal For tests of the store itself. */
+  readonly internal?: { readonly time?: Partial<TimeSource>; readonly holdMs?: number }
+}
+
+export interface SqliteStore extends TransactionalStore<SqliteTx>, AsyncDisposable {
+  readonly sql: SqlSeam
+}
+
+/**
+ * Records in one SQLite file, shared by all processes of one machine. The file is opened by the first call, and again
+ * after a disk error, so that a store that was away needs no restart.
+ */
+export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
+  const { time: ownTime = {}, holdMs = limits.writerHoldMs } = options.internal ?? {}
+  const time = { ...systemTime, ...ownTime }
+  // A boot does not change while a process lives; its name is asked once.
+  const bootId = time.bootId()
+  const engine = createEngine(checkedPath(options.path), { ...time, bootId: () => bootId })
+  const watchers = createWatchers(engine)
+  const fences = { least: 0 }
+  const stop = async () => {
+    watchers.stop()
+    await engine.stop()
+  }
+  return {
+    name: 'sqlite',
+    claims: createClaims({ engine, watchers, fences }),
+    queries: createQueries(engine),
+    upkeep: createUpkeep(engine),
+    clock: createStoreClock(engine, options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'),
+    transactions: createTransactions({ engine, watchers, fences, holdMs }),
+    sql: createSqlSeam(engine),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+function checkedPath(path: unknown): string {
+  if (typeof path !== 'string' || path.trim() === '') {
+    throw new OnceError('bad_option', 'createSqliteStore needs the `path` of a file.')
+  }
+  if (path === ':memory:' || path.startsWith('file:')) {
+    const why = 'its connections could not share it; use the memory store, or a plain path'
+    throw new OnceError('bad_option', `The \`path\` cannot be ${path}: ${why}.`)
+  }
+  // Absolute, so that messages name the file, and a process that changes its directory keeps its store.
+  return resolve(path)
+}

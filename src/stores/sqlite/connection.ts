@@ -1,0 +1,94 @@
+import { DatabaseSync } from 'node:sqlite'
+import type { TimeSource } from './clock.ts'
+import { unavailable } from './errors.ts'
+import type { MetaStatements } from './meta.ts'
+import { anchor, needsAnchor, prepareMeta } from './meta.ts'
+import type { RecordStatements } from './records.ts'
+import { prepareRecords } from './records.ts'
+import { isCurrent, LEDGER_ROOM, migrate, ownMigrations } from './schema.ts'
+import type { SettleStatement } from './settle.ts'
+import { prepareSettle } from './settle.ts'
+import type { Statements } from './statements.ts'
+import { createStatements } from './statements.ts'
+
+/** One open file with its prepared statements. */
+export interface Connection {
+  readonly db: DatabaseSync
+  readonly meta: MetaStatements
+  readonly records: RecordStatements
+  readonly settle: SettleStatement
+  /** Statements of users, of other rooms, and the rarer ones of ours, prepared when first used. */
+  readonly statements: Statements
+}
+
+export interface Connections {
+  /** Group commits and upkeep, each in one turn of the event loop. */
+  readonly writer: Connection
+  /** Transactions with a user's effect inside: whatever is written here belongs to that effect. */
+  readonly transaction: Connection
+  /** Never waits for a writer, and cannot write. */
+  readonly reader: Connection
+  close(): void
+}
+
+/** Enough for the hot pages of the index on ids; the operating system caches the rest. */
+const CACHE_KIB = 16 * 1_024
+/** Larger than SQLite's 1 000: pages that are written again and again are copied into the file once. */
+const CHECKPOINT_PAGES = 4_000
+/** A burst may let the log grow; it is cut to this afterwards. */
+const LOG_BYTES = 64 * 1_024 * 1_024
+
+/** Throws SQLite's own error when it cannot be done at once; the caller knows which of them are worth another try. */
+export function openConnections(path: string, time: TimeSource): Connections {
+  const opened: DatabaseSync[] = []
+  const close = () => {
+    for (const db of opened.splice(0)) if (db.isOpen) db.close()
+  }
+  const open = (): DatabaseSync => {
+    // No busy time-out: SQLite would sleep inside the call, and with it every request of this process.
+    const db = new DatabaseSync(path, { timeout: 0 })
+    opened.push(db)
+    db.exec(
+      `PRAGMA synchronous = FULL; PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`,
+    )
+    return db
+  }
+  try {
+    const writer = open()
+    prepareFile(writer, path, time)
+    const transaction = open()
+    const reader = open()
+    reader.exec('PRAGMA query_only = ON')
+    return { writer: prepare(writer), transaction: prepare(transaction), reader: prepare(reader), close }
+  } catch (error) {
+    close()
+    throw error
+  }
+}
+
+function prepareFile(db: DatabaseSync, path: string, time: TimeSource): void {
+  const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
+  if (mode !== 'wal') throw unavailable(path, new Error(`its file system allows only the journal mode ${mode}`), 'no')
+  db.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
+  if (isCurrent(db, LEDGER_ROOM, ownMigrations) && !needsAnchor(db, time)) return
+  // Many processes may come here at once: one is first, and the others find nothing left to do.
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    migrate(db, LEDGER_ROOM, ownMigrations, time.wallMs())
+    anchor(db, time)
+    db.exec('COMMIT')
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function prepare(db: DatabaseSync): Connection {
+  return {
+    db,
+    meta: prepareMeta(db),
+    records: prepareRecords(db),
+    settle: prepareSettle(db),
+    statements: createStatements(db),
+  }
+}

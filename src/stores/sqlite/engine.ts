@@ -1,0 +1,161 @@
+import type { OnceError } from '../../core/errors.ts'
+import { isOnceError } from '../../core/errors.ts'
+import type { Call } from '../../store/port.ts'
+import type { TimeSource } from './clock.ts'
+import type { Connection, Connections } from './connection.ts'
+import { openConnections } from './connection.ts'
+import { busy, isBroken, isBusy, stopped, unavailable } from './errors.ts'
+import type { Lane } from './writer.ts'
+import { createWriterQueue, pause } from './writer.ts'
+
+/** What the parts of one SQLite store share: the file, its connections, and the way to its only writer. */
+export interface Engine {
+  readonly path: string
+  readonly time: TimeSource
+  /** Short synchronous work on the reader, repeated while another process opens, recovers or closes the file. */
+  read<T>(call: Call, work: (reader: Connection) => T): Promise<T>
+  /** Synchronous work in one write transaction, committed before it answers. */
+  write<T>(lane: Exclude<Lane, 'transaction'>, call: Call, work: (writer: Connection) => T): Promise<T>
+  /** A transaction in which somebody may wait: the work commits, or rolls back, by itself. */
+  hold<T>(waitMs: number, work: (connection: Connection) => Promise<T>): Promise<T>
+  /** Waits for what is under way, then closes the file. */
+  stop(): Promise<void>
+}
+
+export function createEngine(path: string, time: TimeSource): Engine {
+  const queue = createWriterQueue()
+  let connections: Connections | null = null
+  /** A disk or file error happened: the connections are opened anew as soon as nobody uses them. */
+  let suspect = false
+  let held = false
+  let stopping: Promise<void> | null = null
+
+  /** Opens when first used, and again after trouble, so that a store that was away needs no restart. */
+  function current(): Connections {
+    if (suspect && !held && connections !== null) {
+      closeQuietly(connections)
+      connections = null
+    }
+    if (connections === null) {
+      connections = openConnections(path, time)
+      suspect = false
+    }
+    return connections
+  }
+
+  /** Our own error for whatever SQLite said. What is not about the file passes unchanged. */
+  function translate(error: unknown, applied: 'no' | 'maybe'): unknown {
+    if (isOnceError(error)) return error
+    if (isBusy(error)) return busy(path, 0, error)
+    if (!isBroken(error)) return error
+    suspect = true
+    return unavailable(path, error, applied)
+  }
+
+  function begin(pick: (all: Connections) => Connection): boolean {
+    try {
+      pick(current()).statements.prepared('BEGIN IMMEDIATE').run()
+      return true
+    } catch (error) {
+      if (isBusy(error)) return false
+      throw translate(error, 'no')
+    }
+  }
+
+  function commitOrUndo<T>(writer: Connection, work: (writer: Connection) => T): T {
+    let committing = false
+    try {
+      const result = work(writer)
+      committing = true
+      writer.statements.prepared('COMMIT').run()
+      return result
+    } catch (error) {
+      // A COMMIT that failed on its way to the disk may still be found there after a crash.
+      const fault = translate(error, committing ? 'maybe' : 'no')
+      if (!undo(writer)) suspect = true
+      throw fault
+    }
+  }
+
+  function checkRunning(): void {
+    if (stopping !== null) throw stopped(path)
+  }
+
+  async function stop(): Promise<void> {
+    await queue.idle()
+    if (connections !== null) closeQuietly(connections)
+    connections = null
+  }
+
+  return {
+    path,
+    time,
+    read: async (call, work) => {
+      const startedMs = performance.now()
+      for (let tries = 0; ; tries++) {
+        checkRunning()
+        try {
+          return work(current().reader)
+        } catch (error) {
+          if (!isBusy(error)) throw translate(error, 'no')
+          if (performance.now() - startedMs >= call.timeoutMs) throw unavailable(path, error, 'no')
+        }
+        await pause(tries)
+      }
+    },
+    write: async (lane, call, work) => {
+      checkRunning()
+      const late = (waitedMs: number): OnceError => lateWrite(path, waitedMs)
+      const turn = { lane, waitMs: call.timeoutMs, late, begin: () => begin((all) => all.writer) }
+      return await queue.run(turn, () => commitOrUndo(current().writer, work))
+    },
+    hold: async (waitMs, work) => {
+      checkRunning()
+      const late = (waitedMs: number) => busy(path, waitedMs)
+      const turn = { lane: 'transaction', waitMs, late, begin: () => begin((all) => all.transaction) } as const
+      return await queue.run(turn, async () => {
+        const { transaction } = current()
+        held = true
+        try {
+          return await work(transaction)
+        } catch (error) {
+          // The user's own errors pass unchanged; ours were translated where they happened.
+          if (isOnceError(error, 'store_unavailable')) suspect = true
+          throw error
+        } finally {
+          // Whatever happened in there, the next transaction on this connection starts clean.
+          if (!undo(transaction)) suspect = true
+          held = false
+        }
+      })
+    },
+    stop: () => {
+      stopping ??= stop()
+      return stopping
+    },
+  }
+}
+
+/** Not `store_busy`: a batch that comes back with that is taken apart and tried again, and no part of it would fare better. */
+function lateWrite(path: string, waitedMs: number): OnceError {
+  const held = new Error(`its only writer was taken for ${Math.round(waitedMs)} ms`)
+  return unavailable(path, held, 'no')
+}
+
+/** False when even that failed: only closing the connection helps then. */
+export function undo({ db }: Connection): boolean {
+  try {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    return !db.isTransaction
+  } catch {
+    return false
+  }
+}
+
+function closeQuietly(connections: Connections): void {
+  try {
+    connections.close()
+  } catch {
+    // What cannot even be closed is left to the process.
+  }
+}

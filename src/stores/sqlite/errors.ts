@@ -1,0 +1,80 @@
+import type { AppliedWord } from '../../core/errors.ts'
+import { OnceError } from '../../core/errors.ts'
+
+/** SQLite's primary result codes: the low byte of what `node:sqlite` puts into `errcode`. */
+const result = {
+  error: 1,
+  internal: 2,
+  perm: 3,
+  busy: 5,
+  locked: 6,
+  nomem: 7,
+  readonly: 8,
+  ioerr: 10,
+  corrupt: 11,
+  full: 13,
+  cantopen: 14,
+  protocol: 15,
+  auth: 23,
+  notadb: 26,
+} as const
+
+/** Null when the error is not SQLite's own. */
+function resultOf(error: unknown): number | null {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return null
+  return error.errcode & 0xff
+}
+
+/** Somebody else has the lock right now; the same statement will work in a moment. */
+export function isBusy(error: unknown): boolean {
+  const code = resultOf(error)
+  // `protocol` is a race between processes that open or recover the write-ahead log.
+  return code === result.busy || code === result.locked || code === result.protocol
+}
+
+export function isReadonly(error: unknown): boolean {
+  return resultOf(error) === result.readonly
+}
+
+const broken: ReadonlySet<number> = new Set([
+  result.internal,
+  result.perm,
+  result.nomem,
+  result.readonly,
+  result.ioerr,
+  result.corrupt,
+  result.full,
+  result.cantopen,
+  result.auth,
+  result.notadb,
+])
+
+/** The file or the disk is at fault, not the row and not the statement. */
+export function isBroken(error: unknown): boolean {
+  const code = resultOf(error)
+  return code !== null && broken.has(code)
+}
+
+export function unavailable(path: string, cause: unknown, applied: AppliedWord): OnceError {
+  const what = cause instanceof Error ? cause.message : String(cause)
+  return new OnceError('store_unavailable', `The SQLite file ${path} cannot be used: ${what}.`, { cause, applied })
+}
+
+/** The anchor of another boot appeared while this process ran: a second machine has the same file. */
+export function otherMachine(): OnceError {
+  const message = 'Another machine, or another boot, took over the SQLite file while this process had it open.'
+  return new OnceError('store_unavailable', message, { applied: 'no' })
+}
+
+export function busy(path: string, waitedMs: number, cause?: unknown): OnceError {
+  const message = `The only writer of ${path} was taken for ${Math.round(waitedMs)} ms.`
+  return new OnceError('store_busy', message, { applied: 'no', ...(cause === undefined ? {} : { cause }) })
+}
+
+export function stopped(path: string): OnceError {
+  return new OnceError('stopped', `The SQLite store on ${path} was stopped.`)
+}
+
+export function refusedRow(why: string, cause?: unknown): OnceError<'row_refused'> {
+  return new OnceError('row_refused', why, cause === undefined ? {} : { cause })
+}

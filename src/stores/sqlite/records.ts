@@ -1,0 +1,118 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { RecordId } from '../../core/identity.ts'
+import { FOREVER } from '../../core/limits.ts'
+import type { LedgerRecord } from '../../core/record.ts'
+import type { RecordRow } from '../../store/row.ts'
+import { fromRow, stateCode, toRow } from '../../store/row.ts'
+import type { Anchor } from './clock.ts'
+import { endBeforeBoot } from './clock.ts'
+import { refusedRow } from './errors.ts'
+
+/** Reading and writing whole rows, on one connection. Deciding what to write is done elsewhere. */
+export interface RecordStatements {
+  read(id: RecordId, anchor: Anchor): LedgerRecord | null
+  /** False when there is a row under this id already: one atomic step, never find-then-insert. */
+  insert(record: LedgerRecord): boolean
+  /** A new incarnation starts its counts anew. */
+  update(record: LedgerRecord, newIncarnation: boolean): void
+  addUnknown(id: RecordId): void
+  removeUnknown(id: RecordId): void
+}
+
+/** In the order of the table. `id` and the counts are handled apart. */
+const columns = [
+  'fence',
+  'state',
+  'due_at',
+  'expires_at',
+  'gone_at',
+  'settled_at',
+  'claimed_at',
+  'incarnation',
+  'attempts',
+  'awaited',
+  'kept',
+  'claim_id',
+  'fingerprint',
+  'policy',
+  'tenant',
+  'caller',
+  'operation',
+  'key',
+  'batch',
+  'pointer',
+  'detail',
+  'outcome',
+] as const satisfies readonly (keyof RecordRow)[]
+
+export const COLUMNS = columns.join(', ')
+
+const INSERT = `INSERT INTO onceonly_records (id, ${COLUMNS})
+  VALUES (${['id', ...columns].map(() => '?').join(', ')}) ON CONFLICT (id) DO NOTHING`
+const UPDATE = `UPDATE onceonly_records SET ${columns.map((column) => `${column} = ?`).join(', ')}`
+
+export function prepareRecords(db: DatabaseSync): RecordStatements {
+  const read = db.prepare(`SELECT ${COLUMNS} FROM onceonly_records WHERE id = ?`)
+  const insert = db.prepare(INSERT)
+  const update = db.prepare(`${UPDATE} WHERE id = ?`)
+  const restart = db.prepare(`${UPDATE}, replays = 0, conflicts = 0 WHERE id = ?`)
+  const addUnknown = db.prepare('INSERT OR IGNORE INTO onceonly_unknowns (id) VALUES (?)')
+  const removeUnknown = db.prepare('DELETE FROM onceonly_unknowns WHERE id = ?')
+  return {
+    read: (id, anchor) => {
+      const row = read.get(blobOf(id))
+      return row === undefined ? null : recordOf(row as unknown as RecordRow, id, anchor)
+    },
+    insert: (record) => written(insert, [blobOf(record.id), ...valuesOf(record)]),
+    update: (record, newIncarnation) => {
+      written(newIncarnation ? restart : update, [...valuesOf(record), blobOf(record.id)])
+    },
+    addUnknown: (id) => void addUnknown.run(blobOf(id)),
+    removeUnknown: (id) => void removeUnknown.run(blobOf(id)),
+  }
+}
+
+type Value = string | number | null | Uint8Array
+
+function written(statement: StatementSync, values: readonly Value[]): boolean {
+  return statement.run(...values).changes === 1
+}
+
+const ID_BYTES = 16
+
+/** 16 bytes instead of 32 digits: half the index, twice as many entries in each of its pages. */
+export function blobOf(id: RecordId): Uint8Array {
+  const blob = Buffer.from(id, 'hex')
+  if (blob.byteLength !== ID_BYTES) throw refusedRow('The record id is not 32 hexadecimal digits.')
+  return blob
+}
+
+/** Everything that is read passes here: a lease that was granted before the last boot has ended. */
+export function recordOf(row: RecordRow, id: RecordId, anchor: Anchor): LedgerRecord {
+  const record = fromRow(Object.assign(row, { id }))
+  if (record.state !== 'in_progress' || record.fence > anchor.bootFence) return record
+  return { ...record, leaseUntil: Math.min(record.leaseUntil, endBeforeBoot(anchor)) }
+}
+
+function valuesOf(record: LedgerRecord): Value[] {
+  const row = toRow(record)
+  return columns.map((column) => storable(column, row[column]))
+}
+
+/**
+ * Refuses what would come back differently than it was given. UTF-8 turns half a surrogate pair into another character,
+ * and SQL's own functions end a text at a NUL.
+ */
+export function storable(column: string, value: string | number | null): string | number | null {
+  if (value === null) return null
+  if (typeof value === 'string') {
+    if (value.includes('\0')) throw refusedRow(`The record's \`${column}\` contains a NUL character.`)
+    if (!value.isWellFormed()) throw refusedRow(`The record's \`${column}\` contains half a surrogate pair.`)
+    return value
+  }
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw refusedRow(`The record's \`${column}\` is ${value}.`)
+  // A time past "never" is "never"; a larger integer could be written, but `node:sqlite` would refuse to read it.
+  return value > FOREVER ? FOREVER : value
+}
+
+export const RUNNING = stateCode.running

@@ -1,0 +1,109 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { LEDGER_ROOM, ledgerMigrations } from '../../store/ledger-migrations.ts'
+import type { MigrationStep } from '../../store/migrations.ts'
+import { pendingMigrations } from '../../store/migrations.ts'
+
+/**
+ * A rowid table with a unique index on a 16-byte hash takes three times the writes of a `WITHOUT ROWID` table keyed by
+ * text: new rows go to the end, and only the small index is written at random places.
+ *
+ * The small columns stand first and the outcome last, so that a scan for states and times never follows a large
+ * outcome into its overflow pages. No index is on a column that renewing or settling changes: both rewrite one row in
+ * its own page and nothing else.
+ */
+const version1 = [
+  `CREATE TABLE onceonly_records (
+     seq INTEGER PRIMARY KEY,
+     id BLOB NOT NULL,
+     fence INTEGER NOT NULL,
+     state INTEGER NOT NULL,
+     due_at INTEGER,
+     expires_at INTEGER,
+     gone_at INTEGER,
+     settled_at INTEGER,
+     claimed_at INTEGER NOT NULL,
+     incarnation INTEGER NOT NULL,
+     attempts INTEGER NOT NULL,
+     awaited INTEGER NOT NULL,
+     kept INTEGER,
+     replays INTEGER NOT NULL DEFAULT 0,
+     conflicts INTEGER NOT NULL DEFAULT 0,
+     claim_id TEXT NOT NULL,
+     fingerprint TEXT NOT NULL,
+     policy TEXT NOT NULL,
+     tenant TEXT NOT NULL,
+     caller TEXT NOT NULL,
+     operation TEXT NOT NULL,
+     key TEXT NOT NULL,
+     batch TEXT,
+     pointer TEXT,
+     detail TEXT,
+     outcome TEXT
+   )`,
+  'CREATE UNIQUE INDEX onceonly_records_id ON onceonly_records (id)',
+  // Fences only grow, so this index is written at its end; it serves the newest-first list and the low-water mark.
+  'CREATE INDEX onceonly_records_fence ON onceonly_records (fence)',
+  // Few records are ever unknown: a table of their ids finds them without a scan and costs the others nothing.
+  'CREATE TABLE onceonly_unknowns (id BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID',
+  // One row that every write transaction reads first: the fence counter, the clock, and what wakes other processes.
+  `CREATE TABLE onceonly_meta (
+     one INTEGER PRIMARY KEY CHECK (one = 1),
+     fence INTEGER NOT NULL,
+     latest_at INTEGER NOT NULL,
+     offset_ms INTEGER NOT NULL,
+     wakes INTEGER NOT NULL,
+     boot_id TEXT NOT NULL,
+     boot_fence INTEGER NOT NULL,
+     anchor_wall INTEGER NOT NULL,
+     anchor_monotonic REAL NOT NULL
+   )`,
+  `CREATE TABLE onceonly_tallies (
+     seq INTEGER PRIMARY KEY,
+     bucket INTEGER NOT NULL,
+     tenant TEXT NOT NULL,
+     caller TEXT NOT NULL,
+     operation TEXT NOT NULL,
+     claims INTEGER NOT NULL,
+     replays INTEGER NOT NULL,
+     conflicts INTEGER NOT NULL,
+     UNIQUE (bucket, tenant, caller, operation)
+   )`,
+]
+
+const migrationsTable = `CREATE TABLE IF NOT EXISTS onceonly_migrations (
+  room TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  oldest_code INTEGER NOT NULL,
+  applied_at INTEGER NOT NULL,
+  PRIMARY KEY (room, version)
+) WITHOUT ROWID`
+
+export interface SqliteMigration extends MigrationStep {
+  readonly statements: readonly string[]
+}
+
+export const ownMigrations: readonly SqliteMigration[] = ledgerMigrations({ 1: version1 })
+export { LEDGER_ROOM }
+
+/** Asked before the writer is taken, so that opening a store that is up to date never waits for anybody. */
+export function isCurrent(db: DatabaseSync, room: string, known: readonly SqliteMigration[]): boolean {
+  const table = db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'onceonly_migrations'`).get()
+  return table !== undefined && pendingMigrations(room, known, appliedTo(db, room)).length === 0
+}
+
+/** Runs inside a write transaction, and looks again there: another process may have been first. */
+export function migrate(db: DatabaseSync, room: string, known: readonly SqliteMigration[], wallMs: number): void {
+  db.exec(migrationsTable)
+  const note = db.prepare(
+    'INSERT INTO onceonly_migrations (room, version, oldest_code, applied_at) VALUES (?, ?, ?, ?)',
+  )
+  for (const { version, oldestCode, statements } of pendingMigrations(room, known, appliedTo(db, room))) {
+    for (const statement of statements) db.exec(statement)
+    note.run(room, version, oldestCode, Math.floor(wallMs))
+  }
+}
+
+function appliedTo(db: DatabaseSync, room: string): MigrationStep[] {
+  const rows = db.prepare('SELECT version, oldest_code FROM onceonly_migrations WHERE room = ?').all(room)
+  return rows.map((row) => ({ version: Number(row['version']), oldestCode: Number(row['oldest_code']) }))
+}

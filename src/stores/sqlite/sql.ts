@@ -1,0 +1,41 @@
+import { OnceError } from '../../core/errors.ts'
+import { limits, MINUTE } from '../../core/limits.ts'
+import type { SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import type { Engine } from './engine.ts'
+import { isReadonly } from './errors.ts'
+import { isCurrent, LEDGER_ROOM, migrate } from './schema.ts'
+
+const CALL = { timeoutMs: limits.storeCallMs }
+/** Several processes may start at once, and each of them migrates in its turn. */
+const MIGRATE_CALL = { timeoutMs: 1 * MINUTE }
+
+export function createSqlSeam(engine: Engine): SqlSeam {
+  return {
+    dialect: 'sqlite',
+    migrate: async (room, migrations) => {
+      if (room.trim() === '' || room === LEDGER_ROOM) {
+        throw new OnceError('bad_option', `A room cannot be named \`${room}\`.`)
+      }
+      const known = migrations.map(({ version, oldestCode, up }) => ({ version, oldestCode, statements: up.sqlite }))
+      if (await engine.read(MIGRATE_CALL, ({ db }) => isCurrent(db, room, known))) return
+      await engine.write('batch', MIGRATE_CALL, ({ db }) => migrate(db, room, known, engine.time.wallMs()))
+    },
+    query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) => {
+      if (mayOnlyRead.test(text)) {
+        const answer = await engine.read(CALL, ({ statements }) => {
+          try {
+            return statements.query<Row>(text, values)
+          } catch (error) {
+            // `WITH … INSERT` looks like a question and is none.
+            if (isReadonly(error)) return null
+            throw error
+          }
+        })
+        if (answer !== null) return answer
+      }
+      return await engine.write('batch', CALL, ({ statements }) => statements.query<Row>(text, values))
+    },
+  }
+}
+
+const mayOnlyRead = /^\s*(?:select|with|values)\b/i

@@ -1,0 +1,88 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { OnceError } from '../../core/errors.ts'
+import type { RecordId } from '../../core/identity.ts'
+import type { Session, Transactions } from '../../store/port.ts'
+import type { SqlTx } from '../../store/sql.ts'
+import type { FenceMark } from './claims.ts'
+import type { Connection } from './connection.ts'
+import type { Engine } from './engine.ts'
+import { createLife, heldTooLong, usedAfterEnd } from './life.ts'
+import { createSavepoints } from './savepoints.ts'
+import type { Doings } from './session.ts'
+import { createGuard, createSession } from './session.ts'
+import type { Watchers } from './watch.ts'
+
+export interface TransactionParts {
+  readonly engine: Engine
+  readonly watchers: Watchers
+  readonly fences: FenceMark
+  readonly holdMs: number
+}
+
+export function createTransactions(parts: TransactionParts): Transactions<SqlTx> {
+  const underWay = new Set<Doings>()
+
+  /** Only this process's transactions are known; one of another process is waited for like any other writer. */
+  function refuseTwin(id: RecordId | null): void {
+    if (id === null) return
+    for (const { ids } of underWay) {
+      if (ids.has(id)) throw new OnceError('store_busy', 'Another transaction runs for this record right now.')
+    }
+  }
+
+  return {
+    run: async (work, { lockMs, timeoutMs, refuseTwinOf }) => {
+      refuseTwin(refuseTwinOf)
+      const ids = new Set(refuseTwinOf === null ? [] : [refuseTwinOf])
+      const doings: Doings = { ids, woken: [], wakesBefore: null }
+      underWay.add(doings)
+      // The queue calls the work when its turn has come, from somebody else's context: give it its own back.
+      const inOwnContext = AsyncLocalStorage.snapshot()
+      // The one writer is the row lock of every twin, so both bounds are bounds on waiting for it. The work itself is
+      // bounded by how long it may hold the writer.
+      const waitMs = Math.min(lockMs, timeoutMs)
+      try {
+        return await parts.engine.hold(waitMs, (connection) =>
+          inOwnContext(() => inTransaction(parts, connection, doings, work)),
+        )
+      } finally {
+        underWay.delete(doings)
+      }
+    },
+  }
+}
+
+/** The caller has begun the transaction, and rolls it back unless it was committed here. */
+async function inTransaction<T>(
+  { engine, watchers, fences, holdMs }: TransactionParts,
+  connection: Connection,
+  doings: Doings,
+  work: (session: Session<SqlTx>) => Promise<T>,
+): Promise<T> {
+  const life = createLife()
+  const guard = createGuard(engine.path, connection, life)
+  const run = (statement: string) => void guard(() => connection.statements.prepared(statement).run())
+  const savepoints = createSavepoints(run, life)
+  const session = createSession({ connection, time: engine.time, fences, savepoints, guard, doings })
+  const { promise: tooLong, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    // No statement is under way: they are all synchronous. From here on the session refuses, and the writer is free.
+    const reason = heldTooLong(holdMs)
+    life.end(reason)
+    reject(reason)
+  }, holdMs)
+  try {
+    const working = savepoints.outermost(async () => await work(session))
+    // It may go on after its time is up: nobody waits for it then.
+    working.catch(() => undefined)
+    const result = await Promise.race([working, tooLong])
+    life.check()
+    const wakesAfter = doings.woken.length > 0 ? guard(() => connection.meta.read().wakes) : doings.wakesBefore
+    guard(() => connection.statements.prepared('COMMIT').run(), 'maybe')
+    if (doings.wakesBefore !== null) watchers.committed(doings.wakesBefore, wakesAfter ?? 0, doings.woken)
+    return result
+  } finally {
+    clearTimeout(timer)
+    life.end(usedAfterEnd())
+  }
+}

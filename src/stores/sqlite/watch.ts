@@ -1,0 +1,98 @@
+import type { RecordId } from '../../core/identity.ts'
+import { SECOND } from '../../core/limits.ts'
+import type { Wake, Watch } from '../../store/port.ts'
+import type { Engine } from './engine.ts'
+
+export interface Watchers {
+  watch(wake: Wake): Watch
+  /** Called after every commit of this process: wakes who waits here, and notices what others did meanwhile. */
+  committed(wakesBefore: number, wakesAfter: number, woken: readonly RecordId[]): void
+  stop(): void
+}
+
+/** A joiner in another process hears of a settle this much later at most; asking takes some microseconds. */
+const POLL_MS = 20
+const POLL_CALL = { timeoutMs: 1 * SECOND }
+
+const MISSED = -1
+
+export function createWatchers(engine: Engine): Watchers {
+  const wakes = new Set<Wake>()
+  let timer: NodeJS.Timeout | null = null
+  /** How many wakes the file had counted when we last looked; null before the first look. */
+  let known: number | null = null
+  let dataVersion = -1
+  let asking: Promise<void> | null = null
+
+  /** Later: a caller must never be called back from inside its own call. */
+  function tell(ids: readonly RecordId[] | null): void {
+    queueMicrotask(() => {
+      for (const wake of wakes) wake(ids)
+    })
+  }
+
+  function seen(count: number): void {
+    if (known !== null && known !== count) tell(null)
+    known = count
+  }
+
+  function poll(): Promise<void> {
+    asking ??= ask().finally(() => {
+      asking = null
+    })
+    return asking
+  }
+
+  /** `data_version` moves when anybody else committed anything; only then is the count of wakes worth reading. */
+  async function ask(): Promise<void> {
+    try {
+      await engine.read(POLL_CALL, (reader) => {
+        const version = Number(reader.statements.prepared('PRAGMA data_version').get()?.['data_version'])
+        if (version === dataVersion) return
+        dataVersion = version
+        seen(reader.meta.read().wakes)
+      })
+    } catch {
+      // Whatever happens while the store cannot be asked counts as a wake once it can.
+      known = MISSED
+    }
+  }
+
+  function pollOn(): void {
+    if (timer !== null) return
+    timer = setInterval(() => void poll(), POLL_MS)
+    timer.unref()
+  }
+
+  function pollOff(): void {
+    if (timer !== null) clearInterval(timer)
+    timer = null
+    known = null
+    dataVersion = -1
+  }
+
+  return {
+    watch: (wake) => {
+      // A function may watch twice, and each of its watches ends by itself.
+      const own: Wake = (ids) => wake(ids)
+      wakes.add(own)
+      pollOn()
+      const stop = () => {
+        wakes.delete(own)
+        if (wakes.size === 0) pollOff()
+      }
+      return { ready: poll(), stop }
+    },
+    committed: (wakesBefore, wakesAfter, woken) => {
+      if (wakes.size === 0) return
+      // Read inside our own transaction: whatever it counts beyond what we know, others have added.
+      seen(wakesBefore)
+      known = wakesAfter
+      if (woken.length > 0) tell(woken)
+    },
+    stop: () => {
+      wakes.clear()
+      pollOff()
+    },
+  }
+}

@@ -1,0 +1,157 @@
+import { OnceError } from '../../core/errors.ts'
+import { limits } from '../../core/limits.ts'
+
+/** SQLite has one writer. Everybody in this process who needs it stands in this queue. */
+export interface WriterQueue {
+  /** Runs the work alone, once `begin` could take the write lock. */
+  run<T>(turn: WriterTurn, work: () => T | Promise<T>): Promise<T>
+  /** Settles when nobody writes or waits any more. */
+  idle(): Promise<void>
+}
+
+export type Lane = 'batch' | 'transaction' | 'upkeep'
+
+export interface WriterTurn {
+  readonly lane: Lane
+  readonly waitMs: number
+  /** False when another process holds the lock; it is asked again soon. Throws when there is no hope. */
+  begin(): boolean
+  /** What the caller is told when its turn did not come in time. Nothing was written then. */
+  late(waitedMs: number): OnceError
+}
+
+/**
+ * How much later than it came somebody is served. Group commits carry renewals and settles of what already runs, so
+ * they go before transactions; but the lead is bounded, so that a stream of them cannot starve the others.
+ */
+const patienceMs: Record<Lane, number> = { batch: 0, transaction: 50, upkeep: 200 }
+
+/** Pauses between two questions for a lock that another process holds: short, jittered, and never a busy loop. */
+const BUSY_PAUSE_LEAST_MS = 1
+const BUSY_PAUSE_MOST_MS = 8
+
+interface Waiting {
+  readonly turn: WriterTurn
+  readonly since: number
+  readonly work: () => unknown
+  resolve(value: unknown): void
+  reject(error: unknown): void
+  timer: NodeJS.Timeout | null
+  left: boolean
+}
+
+export function createWriterQueue(): WriterQueue {
+  const lines: Record<Lane, Waiting[]> = { batch: [], transaction: [], upkeep: [] }
+  const idlers: (() => void)[] = []
+  let serving = false
+  /** Work was done in this turn of the event loop already; sockets and timers come before more of it. */
+  let worked = false
+
+  function first(): Waiting | null {
+    let best: Waiting | null = null
+    for (const line of [lines.batch, lines.transaction, lines.upkeep]) {
+      const head = line[0]
+      if (head !== undefined && (best === null || rank(head) < rank(best))) best = head
+    }
+    return best
+  }
+
+  function leave(waiting: Waiting): void {
+    const line = lines[waiting.turn.lane]
+    line.splice(line.indexOf(waiting), 1)
+    waiting.left = true
+    if (waiting.timer !== null) clearTimeout(waiting.timer)
+  }
+
+  /** Runs without a pause as far as it can: a lonely group commit is over before `run` returns. */
+  async function serve(): Promise<void> {
+    serving = true
+    let tries = 0
+    if (worked) await nextTurn()
+    for (let next = first(); next !== null; next = first()) {
+      const begun = tryBegin(next)
+      if (begun === null) continue
+      if (!begun) {
+        await pause(tries++)
+        continue
+      }
+      tries = 0
+      leave(next)
+      const going = start(next)
+      if (going !== null) await going
+      noteWork()
+      if (first() !== null) await nextTurn()
+    }
+    serving = false
+    for (const idle of idlers.splice(0)) idle()
+  }
+
+  function noteWork(): void {
+    if (worked) return
+    worked = true
+    setImmediate(() => {
+      worked = false
+    })
+  }
+
+  /** Null when there is no use in trying again; the caller has been told. */
+  function tryBegin(next: Waiting): boolean | null {
+    try {
+      return next.turn.begin()
+    } catch (error) {
+      leave(next)
+      next.reject(error)
+      return null
+    }
+  }
+
+  function enter(waiting: Waiting): void {
+    const { lane, waitMs, late } = waiting.turn
+    if (lines[lane].length >= limits.waiters) {
+      waiting.reject(new OnceError('store_busy', `${limits.waiters} calls already wait for SQLite's only writer.`))
+      return
+    }
+    lines[lane].push(waiting)
+    if (!serving) void serve()
+    // Only who has to wait needs a clock; most are through already.
+    if (waiting.left) return
+    waiting.timer = setTimeout(() => {
+      leave(waiting)
+      waiting.reject(late(performance.now() - waiting.since))
+    }, waitMs)
+  }
+
+  return {
+    run: <T>(turn: WriterTurn, work: () => T | Promise<T>) =>
+      new Promise<T>((resolve, reject) => {
+        const settle = resolve as (value: unknown) => void
+        enter({ turn, work, since: performance.now(), resolve: settle, reject, timer: null, left: false })
+      }),
+    idle: () => (serving ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve()),
+  }
+}
+
+function rank({ turn, since }: Waiting): number {
+  return since + patienceMs[turn.lane]
+}
+
+/** Null when the work is over at once. */
+function start({ work, resolve, reject }: Waiting): Promise<void> | null {
+  try {
+    const result = work()
+    if (result instanceof Promise) return result.then(resolve, reject)
+    resolve(result)
+  } catch (error) {
+    reject(error)
+  }
+  return null
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve))
+}
+
+export function pause(tries: number): Promise<void> {
+  const most = Math.min(BUSY_PAUSE_LEAST_MS * 2 ** Math.min(tries, 10), BUSY_PAUSE_MOST_MS)
+  return new Promise((resolve) => void setTimeout(resolve, BUSY_PAUSE_LEAST_MS + Math.random() * most))
+}
