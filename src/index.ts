@@ -23,6 +23,8 @@ export type {
 export { cannotTell, happened, notFound, prevented } from './ledger/definition.ts'
 export type { LedgerEvent, Listener } from './ledger/events.ts'
 export type { CallOptions } from './ledger/execute.ts'
+export { fencedWrite } from './ledger/fenced.ts'
+export type { FencedWrite } from './ledger/fenced.ts'
 export type { Ledger, LedgerOptions, TxOf } from './ledger/ledger.ts'
 export { createLedger } from './ledger/ledger.ts'
 export type { LeasedOperation, TransactionalOperation } from './ledger/operation.ts'
