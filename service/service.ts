@@ -1,6 +1,11 @@
 import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
+import { createLedger } from 'onceonly'
+import { createSqliteStore } from 'onceonly/sqlite'
 import { BadSetting, type Config } from './config.ts'
+import { addEscalations } from './escalations/routes.ts'
+import { migrations } from './escalations/schema.ts'
 import { createServer } from './server.ts'
 
 export interface Service {
@@ -11,9 +16,23 @@ export interface Service {
 /** Puts the parts together in the order in which they need each other, and takes them apart the other way round. */
 export async function startService(config: Config): Promise<Service> {
   await makeFolder(config)
+  const store = createSqliteStore({ path: join(config.dataFolder, 'onceonly.db') })
+  const once = createLedger({ store })
   const server = await createServer()
-  const url = await listen(server, config)
-  return { url, stop: () => server.close() }
+  const stop = async () => {
+    await server.close()
+    await once.stop()
+    await store.stop()
+  }
+  try {
+    await store.sql.migrate('escalations', migrations)
+    addEscalations(server, { once, query: store.sql.query })
+    return { url: await listen(server, config), stop }
+  } catch (error) {
+    // Whatever stops the start must not keep the process alive.
+    await stop()
+    throw error
+  }
 }
 
 // A setting that only the system can judge is refused like any other: in one line that names it.
