@@ -6,6 +6,8 @@ export interface Load {
   readonly warmUpMs: number
   /** How long requests are measured; what ends in this time counts. */
   readonly measureMs: number
+  /** Ends the measurement sooner, where every request makes the store larger. */
+  readonly mostRequests?: number | undefined
   /** One request, with a number of its own. */
   request(number: number): unknown
   /** CPU time, in milliseconds, of whoever else works for the requests. */
@@ -43,7 +45,8 @@ export async function drive(load: Load): Promise<Loaded> {
         if (nowMs >= beginsAtMs) span.begin = momentOf(load)
       } else if (span.end === undefined) {
         latencies.push(nowMs - sentAtMs)
-        if (nowMs >= span.begin.atMs + load.measureMs) span.end = momentOf(load)
+        if (nowMs >= span.begin.atMs + load.measureMs || latencies.length === load.mostRequests)
+          span.end = momentOf(load)
       }
     }
   }
