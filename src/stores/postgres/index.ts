@@ -1,1 +1,77 @@
-export {}
+import { OnceError } from '../../core/errors.ts'
+import type { TransactionalStore } from '../../store/port.ts'
+import type { SqlSeam } from '../../store/sql.ts'
+import { createClaims } from './claims.ts'
+import { createClock } from './clock.ts'
+import { createCore } from './core.ts'
+import type { PgPool } from './driver.ts'
+import { createLanes } from './lanes.ts'
+import { namesIn } from './names.ts'
+import { createQueries } from './queries.ts'
+import { createSqlSeam } from './seam.ts'
+import { createSteps } from './steps.ts'
+import { createTransactions } from './transactions.ts'
+import type { PostgresTx } from './tx.ts'
+import { createUpkeep } from './upkeep.ts'
+import { createWatchers } from './watch.ts'
+
+export type { PgClient, PgNotification, PgPool, PgQuery, PgResult } from './driver.ts'
+export type { PostgresTx } from './tx.ts'
+
+export interface PostgresStoreOptions {
+  /** Your own `pg.Pool`. The store keeps up to three of its clients: two for batches, one that listens. */
+  readonly pool: PgPool
+  /** Where the tables live; made when it is missing. Without it they are where the connection's `search_path` leads. */
+  readonly schema?: string
+  /** Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same. */
+  readonly testClock?: boolean
+}
+
+export interface PostgresStore extends TransactionalStore<PostgresTx> {
+  readonly sql: SqlSeam
+}
+
+/** A batch, the listener and somebody's transaction need one each. */
+const LEAST_CLIENTS = 3
+/** A second batch is under way while the first one syncs; a third was no faster on two cores. */
+const LANES = 2
+
+export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
+  const { pool } = options
+  const clients = pool.options?.max ?? Number.POSITIVE_INFINITY
+  if (clients < LEAST_CLIENTS) {
+    throw new OnceError('bad_option', `\`pool\` has ${clients} clients (\`max\`); the store needs ${LEAST_CLIENTS}.`)
+  }
+  const names = namesIn(options.schema)
+  const core = createCore(pool, names)
+  const steps = createSteps(names)
+  const watchers = createWatchers(pool, names)
+  const laneCount = Math.min(LANES, clients - 2)
+  const lanes = createLanes(pool, laneCount)
+  const testClock = options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'
+
+  // A client that breaks while it is idle is dropped by the pool, which is all that is needed; but if nobody listened,
+  // a restart of the server would end the process.
+  pool.on('error', ignore)
+  let stopping: Promise<void> | null = null
+
+  async function stop(): Promise<void> {
+    await core.drain()
+    lanes.stop()
+    await watchers.stop()
+    pool.removeListener('error', ignore)
+  }
+
+  return {
+    name: 'postgres',
+    claims: createClaims({ core, steps, lanes, laneCount, watchers }),
+    queries: createQueries(core),
+    upkeep: createUpkeep(core),
+    clock: createClock(core, testClock),
+    transactions: createTransactions({ core, steps, watchers }),
+    sql: createSqlSeam(core),
+    stop: () => (stopping ??= stop()),
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,198 @@
+import type { AppliedWord } from '../../core/errors.ts'
+import { OnceError } from '../../core/errors.ts'
+import { limits } from '../../core/limits.ts'
+import type { ClaimRequest, Request, SettleRequest } from '../../core/request.ts'
+import type { Applied } from '../../store/port.ts'
+import type { Connection } from './connection.ts'
+import type { Deadline } from './deadline.ts'
+import { isBusy } from './errors.ts'
+import type { HoldRequest } from './hold.ts'
+import type { Answers } from './insert-claims.ts'
+import { answerUnchanged } from './read.ts'
+import { settlesPlainly } from './settle.ts'
+import type { Executor } from './statement.ts'
+import { preparedOn } from './statement.ts'
+import type { Steps } from './steps.ts'
+
+export interface BatchTools {
+  readonly steps: Steps
+  readonly connection: Connection
+  readonly deadline: Deadline
+  fault(error: unknown, whenLost: AppliedWord): OnceError
+  wake(ids: readonly string[]): void
+}
+
+interface Pending {
+  readonly index: number
+  readonly request: Request
+}
+
+interface Batch extends BatchTools {
+  readonly on: Executor
+  readonly answers: (Applied | null)[]
+  /** Places of rows that a single statement could not get in time, because somebody holds one of them. */
+  readonly contended: Set<number>
+}
+
+/** Rounds of the slow path for rows that keep appearing and disappearing; more than a few is a fight, not a race. */
+const ROUNDS = 5
+
+/**
+ * Decides every request of a batch. Each step commits by itself, so a step that fails takes nothing from those that
+ * were answered before it: a grant is never lost.
+ */
+export async function applyBatch(tools: BatchTools, requests: readonly Request[]): Promise<Applied[]> {
+  const answers: (Applied | null)[] = requests.map(() => null)
+  const batch: Batch = { ...tools, on: preparedOn(tools.connection), answers, contended: new Set() }
+  const rows = requests.map((request, index): Pending => ({ index, request }))
+  const left = () => rows.filter(({ index }) => answers[index] === null)
+  try {
+    // 1. First attempts: one insert.
+    await isolate(batch, rows.filter(isClaim), (claims) => insertClaims(batch, claims))
+    // 2. Outcomes of attempts that run undisturbed: one guarded update, and one for starts, heartbeats and pointers.
+    await isolate(batch, rows.filter(isPlainSettle), (settles) => settle(batch, settles))
+    await isolate(batch, rows.filter(isHold), (holds) => hold(batch, holds))
+    // 3. Whatever leaves its record as it is needs no lock.
+    await isolate(batch, left(), (some) => readOnly(batch, some))
+    // 4. The rest, under locks.
+    await decideLeft(batch, left())
+  } catch (error) {
+    const fault = error as OnceError
+    tools.connection.destroy(fault)
+    if (!answers.some((answer) => answer !== null && 'decision' in answer)) throw fault
+    for (const { index } of left()) answers[index] = { error: notSent(fault) }
+  }
+  return answers.map((answer) => answer ?? { error: new OnceError('store_unavailable', 'No step decided a request.') })
+}
+
+function isClaim(row: Pending): row is Pending & { request: ClaimRequest } {
+  return row.request.kind === 'claim'
+}
+
+function isPlainSettle(row: Pending): row is Pending & { request: SettleRequest } {
+  return row.request.kind === 'settle' && settlesPlainly(row.request)
+}
+
+function isHold(row: Pending): row is Pending & { request: HoldRequest } {
+  const { kind } = row.request
+  return kind === 'start' || kind === 'renew' || kind === 'attach'
+}
+
+/**
+ * Runs one step, and halves it when a row was refused or is held: that row fails alone. Any other failure ends the
+ * batch; the rows of this step may have been written, those of later steps were not.
+ */
+async function isolate<P extends Pending>(
+  batch: Batch,
+  rows: readonly P[],
+  step: (rows: readonly P[]) => Promise<void>,
+): Promise<void> {
+  if (rows.length === 0) return
+  try {
+    await step(rows)
+  } catch (error) {
+    const fault = batch.fault(error, 'maybe')
+    const ofOneRow = fault.code === 'row_refused' || fault.code === 'store_busy'
+    if (ofOneRow && rows.length > 1 && batch.deadline.remainingMs() > limits.batchLockMs) {
+      const middle = rows.length >> 1
+      await isolate(batch, rows.slice(0, middle), step)
+      await isolate(batch, rows.slice(middle), step)
+      return
+    }
+    for (const { index } of rows) batch.answers[index] = { error: fault }
+    if (!ofOneRow) throw fault
+  }
+}
+
+async function insertClaims(batch: Batch, rows: readonly (Pending & { request: ClaimRequest })[]): Promise<void> {
+  keep(batch, rows, await batch.steps.insertClaims(batch.on, requestsOf(rows)))
+}
+
+async function settle(batch: Batch, rows: readonly (Pending & { request: SettleRequest })[]): Promise<void> {
+  await unlessHeld(batch, rows, async () => {
+    const { answers, woken } = await batch.steps.settle(batch.on, requestsOf(rows))
+    keep(batch, rows, answers)
+    batch.wake(woken)
+  })
+}
+
+async function hold(batch: Batch, rows: readonly (Pending & { request: HoldRequest })[]): Promise<void> {
+  await unlessHeld(batch, rows, async () => {
+    const { answers, woken } = await batch.steps.hold(batch.on, requestsOf(rows))
+    keep(batch, rows, answers)
+    batch.wake(woken)
+  })
+}
+
+/** Somebody's open transaction holds one of many rows: the slow path finds out which, without waiting again. */
+async function unlessHeld(batch: Batch, rows: readonly Pending[], work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (rows.length === 1 || !isBusy(error)) throw error
+    for (const { index } of rows) batch.contended.add(index)
+  }
+}
+
+async function readOnly(batch: Batch, rows: readonly Pending[]): Promise<void> {
+  keep(batch, rows, await answerUnchanged(batch.steps.read, batch.on, requestsOf(rows)))
+}
+
+async function decideLeft(batch: Batch, rows: readonly Pending[]): Promise<void> {
+  await isolate(
+    batch,
+    rows.filter(({ index }) => !batch.contended.has(index)),
+    (some) => unlessHeld(batch, some, () => decide(batch, some, false)),
+  )
+  const held = rows.filter(({ index }) => batch.contended.has(index) && batch.answers[index] === null)
+  await isolate(batch, held, (some) => decide(batch, some, true))
+}
+
+/** Each round is a transaction of its own, so that nobody waits for a row while holding one that just appeared. */
+async function decide(batch: Batch, rows: readonly Pending[], skipLocked: boolean): Promise<void> {
+  let left = rows
+  for (let round = 0; round < ROUNDS && left.length > 0; round++) {
+    const these = left
+    const { decided, woken } = await inTransaction(batch.connection, () =>
+      batch.steps.decide(batch.on, requestsOf(these), skipLocked),
+    )
+    batch.wake(woken)
+    left = these.filter(({ index }, place) => {
+      const answer = decided[place]
+      if (answer === undefined || answer === 'again') return true
+      batch.answers[index] = answer === 'locked' ? { error: heldByAnother() } : answer
+      return false
+    })
+  }
+  for (const { index } of left) batch.answers[index] = { error: heldByAnother() }
+}
+
+async function inTransaction<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
+  await connection.script('BEGIN')
+  let result: T
+  try {
+    result = await work()
+  } catch (error) {
+    await connection.script('ROLLBACK').catch((failed: unknown) => connection.destroy(failed as Error))
+    throw error
+  }
+  await connection.script('COMMIT')
+  return result
+}
+
+function requestsOf<R extends Request>(rows: readonly (Pending & { request: R })[]): R[] {
+  return rows.map(({ request }) => request)
+}
+
+function keep(batch: Batch, rows: readonly Pending[], answers: Answers): void {
+  for (const [place, { index }] of rows.entries()) batch.answers[index] = answers[place] ?? null
+}
+
+function heldByAnother(): OnceError {
+  return new OnceError('store_busy', `Another transaction held the record for more than ${limits.batchLockMs} ms.`)
+}
+
+function notSent(fault: OnceError): OnceError {
+  if (fault.applied === 'no') return fault
+  return new OnceError(fault.code, 'The batch broke off before this request was sent.', { cause: fault, applied: 'no' })
+}

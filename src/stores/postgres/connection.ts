@@ -1,0 +1,110 @@
+import type { Deadline } from './deadline.ts'
+import type { PgClient, PgPool, PgQuery, PgResult } from './driver.ts'
+import { connectError, timeoutError } from './errors.ts'
+
+/** A client while we hold it. Once broken it answers nothing more, and the pool closes it instead of lending it again. */
+export interface Connection {
+  readonly client: PgClient
+  /** Why it broke, or null while it is good. */
+  readonly broken: Error | null
+  /** True while a statement is under way. */
+  readonly waiting: boolean
+  query(query: PgQuery): Promise<PgResult>
+  /** Several statements without values, in one round trip. */
+  script(text: string): Promise<readonly PgResult[]>
+  /** Ends it now. What is under way rejects with the reason at once, whether or not the driver ever hears from the server. */
+  destroy(reason: Error): void
+  /** Calls `act` when it breaks; only for a client that is never given back in order. */
+  whenBroken(act: () => void): void
+  release(): void
+}
+
+export function createConnection(client: PgClient): Connection {
+  const underWay = new Set<(reason: Error) => void>()
+  let noticed: (() => void) | null = null
+  let broken: Error | null = null
+  let returned = false
+
+  function destroy(reason: Error): void {
+    if (returned) return
+    returned = true
+    broken = reason
+    for (const reject of underWay) reject(reason)
+    underWay.clear()
+    // Our listener stays: a socket that is torn down may still report an error, and nobody else would hear it.
+    client.release(reason)
+    noticed?.()
+  }
+
+  function query(query: PgQuery): Promise<PgResult> {
+    if (broken !== null) return Promise.reject(broken)
+    return new Promise((resolve, reject) => {
+      underWay.add(reject)
+      const over = () => underWay.delete(reject)
+      client.query(query).then(
+        (result) => {
+          over()
+          resolve(result)
+        },
+        (error: unknown) => {
+          over()
+          reject(error as Error)
+        },
+      )
+    })
+  }
+
+  // A client that is not in the pool crashes the process if nobody listens.
+  client.on('error', destroy)
+  return {
+    client,
+    get broken() {
+      return broken
+    },
+    get waiting() {
+      return underWay.size > 0
+    },
+    query,
+    script: async (text) => {
+      const results: PgResult | readonly PgResult[] = await query({ text })
+      return isList(results) ? results : [results]
+    },
+    destroy,
+    whenBroken: (act) => {
+      noticed = act
+      if (broken !== null) act()
+    },
+    release: () => {
+      if (returned) return
+      returned = true
+      client.removeListener('error', destroy)
+      client.release()
+    },
+  }
+}
+
+function isList<T>(value: T | readonly T[]): value is readonly T[] {
+  return Array.isArray(value)
+}
+
+/** A client from the pool, in time. One that arrives after its caller gave up goes straight back. */
+export function borrow(pool: PgPool, deadline: Deadline): Promise<Connection> {
+  return new Promise((resolve, reject) => {
+    let late = false
+    const off = deadline.onPassed(() => {
+      late = true
+      reject(timeoutError(deadline.timeoutMs, 'no'))
+    })
+    pool.connect().then(
+      (client) => {
+        off()
+        if (late) client.release()
+        else resolve(createConnection(client))
+      },
+      (error: unknown) => {
+        off()
+        reject(connectError(error))
+      },
+    )
+  })
+}

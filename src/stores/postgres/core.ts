@@ -1,0 +1,129 @@
+import type { AppliedWord, OnceError } from '../../core/errors.ts'
+import { limits } from '../../core/limits.ts'
+import { LEDGER_ROOM } from '../../store/ledger-migrations.ts'
+import type { Call } from '../../store/port.ts'
+import type { Connection } from './connection.ts'
+import { borrow } from './connection.ts'
+import type { Deadline } from './deadline.ts'
+import { createDeadline, inTime } from './deadline.ts'
+import type { PgPool } from './driver.ts'
+import { isSchemaGone, leavesConnectionUsable, stoppedError, storeError, timeoutError } from './errors.ts'
+import type { Names } from './names.ts'
+import { ledgerTables, MIGRATION_MS, migrate } from './schema.ts'
+import type { TextRow } from './statement.ts'
+import { plannedOn } from './statement.ts'
+
+/** What the parts of one store share. */
+export interface Core {
+  readonly pool: PgPool
+  readonly names: Names
+  /** Runs the work under a deadline, once the tables are there. Refused after `stop`, which waits for it. */
+  call<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
+  /** Runs the work on a client of its own. Errors become the store's, unless `told` says otherwise. */
+  read<T>(call: Call, work: (on: Borrowed) => Promise<T>): Promise<T>
+  write<T>(call: Call, work: (on: Borrowed) => Promise<T>, told?: (error: unknown) => unknown): Promise<T>
+  /** An error as the port tells it; notices when the tables are gone, so that the next call makes them anew. */
+  fault(error: unknown, whenLost: AppliedWord): OnceError
+  migrate(room: string, migrations: Parameters<typeof migrate>[3]): Promise<void>
+  /** Refuses new calls and waits for those under way. */
+  drain(): Promise<void>
+}
+
+export interface Borrowed {
+  readonly connection: Connection
+  /** One statement; values arrive as text. */
+  rows(text: string, values?: unknown[]): Promise<readonly TextRow[]>
+}
+
+export function createCore(pool: PgPool, names: Names): Core {
+  const idle: (() => void)[] = []
+  let underWay = 0
+  let stopped = false
+  let tablesThere = false
+  let preparing: Promise<void> | null = null
+
+  function fault(error: unknown, whenLost: AppliedWord): OnceError {
+    if (isSchemaGone(error)) tablesThere = false
+    return storeError(error, whenLost)
+  }
+
+  async function onClient<T>(
+    deadline: Deadline,
+    whenLost: AppliedWord,
+    work: (on: Borrowed) => Promise<T>,
+    told = (error: unknown): unknown => fault(error, whenLost),
+  ): Promise<T> {
+    const connection = await borrow(pool, deadline)
+    const off = deadline.onPassed(() => connection.destroy(timeoutError(deadline.timeoutMs, whenLost)))
+    const executor = plannedOn(connection)
+    const rows = (text: string, values: unknown[] = []) => executor.run({ name: '', text }, values)
+    try {
+      return await work({ connection, rows })
+    } catch (error) {
+      if (!leavesConnectionUsable(error)) connection.destroy(error as Error)
+      throw told(error)
+    } finally {
+      off()
+      connection.release()
+    }
+  }
+
+  async function runMigrations(room: string, migrations: Parameters<typeof migrate>[3]): Promise<void> {
+    const connecting = createDeadline(limits.storeCallMs)
+    const connection = await borrow(pool, connecting).finally(() => connecting.end())
+    const deadline = createDeadline(MIGRATION_MS)
+    deadline.onPassed(() => connection.destroy(timeoutError(MIGRATION_MS, 'no')))
+    try {
+      await migrate(connection, names, room, migrations)
+      connection.release()
+    } catch (error) {
+      // Closing it rolls back whatever had begun.
+      connection.destroy(error as Error)
+      throw fault(error, 'no')
+    } finally {
+      deadline.end()
+    }
+  }
+
+  /** Lazily, so that a store can be made while the server is away; one attempt serves all callers that wait. */
+  function prepare(): Promise<void> {
+    preparing ??= runMigrations(LEDGER_ROOM, ledgerTables(names))
+      .then(() => {
+        tablesThere = true
+      })
+      .finally(() => {
+        preparing = null
+      })
+    return preparing
+  }
+
+  async function call<T>({ timeoutMs }: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+    if (stopped) throw stoppedError()
+    underWay += 1
+    const deadline = createDeadline(timeoutMs)
+    try {
+      if (!tablesThere) await inTime(prepare(), deadline, () => timeoutError(timeoutMs, 'no'))
+      return await work(deadline)
+    } finally {
+      deadline.end()
+      underWay -= 1
+      if (underWay === 0) for (const wake of idle.splice(0)) wake()
+    }
+  }
+
+  return {
+    pool,
+    names,
+    call,
+    read: (given, work) => call(given, (deadline) => onClient(deadline, 'no', work)),
+    write: (given, work, told) => call(given, (deadline) => onClient(deadline, 'maybe', work, told)),
+    fault,
+    migrate: (room, migrations) => call({ timeoutMs: MIGRATION_MS }, () => runMigrations(room, migrations)),
+    drain: async () => {
+      stopped = true
+      if (underWay > 0) await new Promise<void>((resolve) => idle.push(resolve))
+      // An attempt whose callers all gave up still holds a client.
+      await preparing?.catch(() => undefined)
+    },
+  }
+}

@@ -1,0 +1,106 @@
+import type { ClaimRequest } from '../../core/request.ts'
+import { transition } from '../../core/transition.ts'
+import type { AppliedDecision } from '../../store/port.ts'
+import { policyText, stateCode } from '../../store/row.ts'
+import { nowSql } from './clock.ts'
+import type { Names } from './names.ts'
+import { quoteText } from './names.ts'
+import type { Executor, Statement, TextRow } from './statement.ts'
+import { plainId, text, wholeMs } from './statement.ts'
+
+/** Answers in the order of the requests; null where this step decided nothing. */
+export type Answers = (AppliedDecision | null)[]
+
+/**
+ * The claim of an identity that has no row: one unique insert, never find-then-insert. Whoever finds a row, even one
+ * that expired long ago, inserts nothing and is decided by the next step.
+ *
+ * Rows are inserted in the order of the arrays, which is the order of the ids, so that two batches that wait for each
+ * other's rows do so in one direction. The insert waits for a twin that has not committed yet, up to `lock_timeout`.
+ */
+export interface InsertClaims {
+  (on: Executor, requests: readonly ClaimRequest[]): Promise<Answers>
+}
+
+export function createInsertClaims(names: Names): InsertClaims {
+  const one = oneClaim(names)
+  const many = manyClaims(names)
+  return async (on, requests) => {
+    const [first] = requests
+    if (first === undefined) return []
+    if (requests.length === 1) {
+      const [row] = await on.run(one, valuesOf(first))
+      return [row === undefined ? null : granted(first, row)]
+    }
+    const rows = new Map((await on.run(many, columnsOf(requests))).map((row) => [plainId(text(row, 'id')), row]))
+    return requests.map((request) => {
+      const row = rows.get(request.id)
+      return row === undefined ? null : granted(request, row)
+    })
+  }
+}
+
+const target = `(id, tenant, caller, operation, key, batch, fingerprint, claim_id, policy, state,
+  fence, incarnation, attempts, claimed_at, due_at)`
+
+/** The subquery is not flattened, because what it calls is volatile: one clock and one fence for the row. */
+function oneClaim(names: Names): Statement {
+  return {
+    name: 'onceonly_claim',
+    text: `
+      INSERT INTO ${names.records} ${target}
+      SELECT $1::uuid, $2, $3, $4, $5, $6, $7, $8, $9, $10::smallint, m.fence, m.fence, 1, m.now, m.now + $11::bigint
+      FROM (SELECT ${nowSql(names)} AS now, nextval(${quoteText(names.fences)}) AS fence) AS m
+      ON CONFLICT (id) DO NOTHING
+      RETURNING fence, claimed_at AS now`,
+  }
+}
+
+/** One clock for the batch, one fence for each row. */
+function manyClaims(names: Names): Statement {
+  return {
+    name: 'onceonly_claims',
+    text: `
+      WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now)
+      INSERT INTO ${names.records} ${target}
+      SELECT c.id, c.tenant, c.caller, c.operation, c.key, c.batch, c.fingerprint, c.claim_id, c.policy, c.state,
+        c.fence, c.fence, 1, (SELECT now FROM moment), (SELECT now FROM moment) + c.lease_ms
+      FROM (
+        SELECT u.*, nextval(${quoteText(names.fences)}) AS fence
+        FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+          $9::text[], $10::smallint[], $11::bigint[])
+        AS u(id, tenant, caller, operation, key, batch, fingerprint, claim_id, policy, state, lease_ms)
+      ) AS c
+      ON CONFLICT (id) DO NOTHING
+      RETURNING id, fence, claimed_at AS now`,
+  }
+}
+
+function valuesOf(request: ClaimRequest): unknown[] {
+  const { identity } = request
+  return [
+    request.id,
+    identity.tenant,
+    identity.caller,
+    identity.operation,
+    identity.key,
+    identity.batch ?? null,
+    request.fingerprints[0],
+    request.claimId,
+    policyText(request.policy),
+    request.start ? stateCode.running : stateCode.reserved,
+    wholeMs(request.leaseMs),
+  ]
+}
+
+function columnsOf(requests: readonly ClaimRequest[]): unknown[][] {
+  const rows = requests.map(valuesOf)
+  return Array.from({ length: 11 }, (_, column) => rows.map((row) => row[column]))
+}
+
+/** The row was written as `transition` would have: the answer is its own. */
+function granted(request: ClaimRequest, row: TextRow): AppliedDecision {
+  const now = Number(row['now'])
+  const { record, decision } = transition(null, request, { now, fence: Number(row['fence']) })
+  return { record, decision, now }
+}

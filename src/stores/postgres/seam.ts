@@ -1,0 +1,46 @@
+import { OnceError } from '../../core/errors.ts'
+import { limits } from '../../core/limits.ts'
+import { LEDGER_ROOM } from '../../store/ledger-migrations.ts'
+import type { SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import type { Core } from './core.ts'
+import { isBusy, isSessionOver, sqlErrorOf, storeError } from './errors.ts'
+import { findOwnTables } from './names.ts'
+import { numbered, rowsOf } from './tx.ts'
+
+const CALL = { timeoutMs: limits.storeCallMs }
+
+function told(error: unknown): unknown {
+  return sqlErrorOf(error) === null || isBusy(error) || isSessionOver(error) ? storeError(error, 'maybe') : error
+}
+
+/** Tables of other rooms, beside ours. Errors of their SQL are theirs; errors of the connection are the store's. */
+export function createSqlSeam(core: Core): SqlSeam {
+  const { names } = core
+  const findTables = findOwnTables(names)
+  return {
+    dialect: 'postgres',
+    migrate: async (room, migrations) => {
+      if (room.trim() === '' || room === LEDGER_ROOM) {
+        throw new OnceError('bad_option', `A room cannot be named \`${room}\`.`)
+      }
+      await core.migrate(
+        room,
+        migrations.map(({ version, oldestCode, up }) => ({ version, oldestCode, statements: up.postgres })),
+      )
+    },
+    query: <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) =>
+      core.write(
+        CALL,
+        async ({ connection }) => {
+          const statement = { text: numbered(text), values: [...values] }
+          if (findTables === '') return rowsOf<Row>(await connection.query(statement))
+          // The path holds for a transaction only, so that the client goes back to the user as it came.
+          await connection.script(`BEGIN; ${findTables}`)
+          const result = await connection.query(statement)
+          await connection.script('COMMIT')
+          return rowsOf<Row>(result)
+        },
+        told,
+      ),
+  }
+}

@@ -1,0 +1,141 @@
+import type { InProgress, Pointer } from '../../core/record.ts'
+import type { SettleRequest } from '../../core/request.ts'
+import { transition } from '../../core/transition.ts'
+import type { AppliedDecision } from '../../store/port.ts'
+import { keptCode, pointerText, stateCode } from '../../store/row.ts'
+import { nowSql } from './clock.ts'
+import type { Answers } from './insert-claims.ts'
+import type { Names } from './names.ts'
+import { quoteText } from './names.ts'
+import type { Executor, Statement, TextRow } from './statement.ts'
+import { awaitedCode, plainId, text, wholeMs } from './statement.ts'
+
+/**
+ * The outcome of an attempt that still holds its record: fence and claim id are those of the grant, and nothing unusual
+ * has happened to it. Whatever else a settle may meet is left to the slow path.
+ *
+ * Those who wait are told in the same statement. A notification takes a lock that all committing notifiers share, so it
+ * is sent only for rows that somebody awaits.
+ */
+export interface SettleRunning {
+  (on: Executor, requests: readonly SettleRequest[]): Promise<{ answers: Answers; woken: string[] }>
+}
+
+/** Unknown outcomes have a side table to keep, which is not worth a fast path. */
+export function settlesPlainly(request: SettleRequest): boolean {
+  return request.to.state !== 'unknown'
+}
+
+export function createSettle(names: Names): SettleRunning {
+  const one = oneSettle(names)
+  const many = manySettles(names)
+  return async (on, requests) => {
+    const [first] = requests
+    if (first === undefined) return { answers: [], woken: [] }
+    const given = requests.length === 1 ? await on.run(one, valuesOf(first)) : await on.run(many, columnsOf(requests))
+    const rows = new Map(given.map((row) => [plainId(text(row, 'id')), row]))
+    const answers = requests.map((request) => {
+      const row = rows.get(request.id)
+      return row === undefined ? null : settled(request, row)
+    })
+    return { answers, woken: given.filter(wasAwaited).map((row) => plainId(text(row, 'id'))) }
+  }
+}
+
+/** What both statements do to a row `r`, given the new values `u` and the time `m.now`. */
+function change(names: Names, u: Record<'state' | 'kept' | 'outcome' | 'pointer' | 'retryMs', string>, now: string) {
+  const retained = `${now} + split_part(r.policy, ':', 2)::bigint`
+  const retryable = `${u.state} = ${stateCode.failed_retryable}`
+  return {
+    set: `
+        state = ${u.state},
+        kept = ${u.kept},
+        outcome = ${u.outcome},
+        pointer = coalesce(${u.pointer}, r.pointer),
+        settled_at = ${now},
+        due_at = CASE WHEN ${retryable} THEN ${now} + ${u.retryMs} END,
+        expires_at = ${retained},
+        gone_at = ${retained} + CASE WHEN ${retryable} THEN 0 ELSE split_part(r.policy, ':', 3)::bigint END,
+        awaited = r.awaited * ${awaitedCode.was}`,
+    guard: `r.state IN (${stateCode.reserved}, ${stateCode.running}) AND r.detail IS NULL`,
+    returning: `r.id, r.settled_at AS now, r.pointer, r.awaited, CASE WHEN r.awaited = ${awaitedCode.was}
+        THEN pg_notify(${quoteText(names.channel)}, replace(r.id::text, '-', '')) END AS told`,
+  }
+}
+
+function oneSettle(names: Names): Statement {
+  const values = { state: '$4::smallint', kept: '$5::smallint', outcome: '$6', pointer: '$7', retryMs: '$8::bigint' }
+  const { set, guard, returning } = change(names, values, 'm.now')
+  return {
+    name: 'onceonly_settle',
+    text: `
+      UPDATE ${names.records} AS r SET ${set}
+      FROM (SELECT ${nowSql(names)} AS now) AS m
+      WHERE r.id = $1::uuid AND r.fence = $2::bigint AND r.claim_id = $3 AND ${guard}
+      RETURNING ${returning}`,
+  }
+}
+
+function manySettles(names: Names): Statement {
+  const values = { state: 'u.state', kept: 'u.kept', outcome: 'u.outcome', pointer: 'u.pointer', retryMs: 'u.retry_ms' }
+  const { set, guard, returning } = change(names, values, '(SELECT now FROM moment)')
+  return {
+    name: 'onceonly_settles',
+    text: `
+      WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now)
+      UPDATE ${names.records} AS r SET ${set}
+      FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::smallint[], $5::smallint[], $6::text[], $7::text[],
+        $8::bigint[]) AS u(id, fence, claim_id, state, kept, outcome, pointer, retry_ms)
+      WHERE r.id = u.id AND r.fence = u.fence AND r.claim_id = u.claim_id AND ${guard}
+      RETURNING ${returning}`,
+  }
+}
+
+function valuesOf({ grant, to, pointer }: SettleRequest): unknown[] {
+  if (to.state === 'unknown') throw new TypeError('An unknown outcome takes the slow path.')
+  return [
+    grant.id,
+    grant.fence,
+    grant.claimId,
+    stateCode[to.state],
+    keptCode(to.outcome.kept),
+    to.outcome.data,
+    pointerText(pointer),
+    to.state === 'failed_retryable' ? wholeMs(to.retryAfterMs) : 0,
+  ]
+}
+
+function columnsOf(requests: readonly SettleRequest[]): unknown[][] {
+  const rows = requests.map(valuesOf)
+  return Array.from({ length: 8 }, (_, column) => rows.map((row) => row[column]))
+}
+
+function wasAwaited(row: TextRow): boolean {
+  return Number(row['awaited']) === awaitedCode.was
+}
+
+/** Under one fence only the pointer can have changed since the grant, so the grant and the row make the record. */
+function settled(request: SettleRequest, row: TextRow): AppliedDecision {
+  const { grant } = request
+  const now = Number(row['now'])
+  const attached = row['pointer'] ?? null
+  const before: InProgress = {
+    state: 'in_progress',
+    id: grant.id,
+    identity: grant.identity,
+    fingerprint: grant.fingerprint,
+    incarnation: grant.incarnation,
+    fence: grant.fence,
+    claimId: grant.claimId,
+    attempts: grant.attempt,
+    claimedAt: grant.claimedAt,
+    pointer: attached === null ? null : (JSON.parse(attached) as Pointer),
+    policy: grant.policy,
+    awaited: wasAwaited(row),
+    history: [],
+    started: true,
+    leaseUntil: grant.leaseUntil,
+  }
+  const { record, decision } = transition(before, request, { now, fence: grant.fence })
+  return { record, decision, now }
+}

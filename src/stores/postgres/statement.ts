@@ -1,0 +1,135 @@
+import type { LedgerRecord } from '../../core/record.ts'
+import type { RecordRow } from '../../store/row.ts'
+import { fromRow } from '../../store/row.ts'
+import type { PgQuery, PgResult } from './driver.ts'
+
+/** A statement of ours. Batch connections prepare it under its name. */
+export interface Statement {
+  readonly name: string
+  readonly text: string
+}
+
+/** Every value of ours arrives as the server's text, whatever parsers the user gave to `pg`. */
+export type TextRow = Readonly<Record<string, string | null>>
+
+/** Where a statement of ours runs: on a batch connection, or inside somebody's transaction. */
+export interface Executor {
+  run(statement: Statement, values: unknown[]): Promise<readonly TextRow[]>
+}
+
+/** A connection, or a transaction on one. */
+interface Sender {
+  query(query: PgQuery): Promise<PgResult>
+}
+
+const asText = { getTypeParser: () => (text: string) => text }
+
+/**
+ * For our own connections: parsed and planned once. Their session settings rule out the plans that would turn bad as
+ * the table grows.
+ */
+export function preparedOn(connection: Sender): Executor {
+  return {
+    run: async ({ name, text }, values) => {
+      const { rows } = await connection.query({ name, text, values, types: asText })
+      return rows as readonly TextRow[]
+    },
+  }
+}
+
+/**
+ * For borrowed connections, whose settings are the user's: planned for each call, a tenth of a millisecond, because a
+ * plan that is kept from the time when the table was small reads all of it when it is large.
+ */
+export function plannedOn(connection: Sender): Executor {
+  return {
+    run: async ({ text }, values) => {
+      const { rows } = await connection.query({ text, values, types: asText })
+      return rows as readonly TextRow[]
+    },
+  }
+}
+
+/** The columns of a record, in the order of `RecordRow`. */
+export const recordColumns = [
+  'id',
+  'tenant',
+  'caller',
+  'operation',
+  'key',
+  'batch',
+  'fingerprint',
+  'state',
+  'claim_id',
+  'fence',
+  'incarnation',
+  'attempts',
+  'claimed_at',
+  'due_at',
+  'settled_at',
+  'expires_at',
+  'gone_at',
+  'kept',
+  'outcome',
+  'pointer',
+  'policy',
+  'awaited',
+  'detail',
+] as const satisfies readonly (keyof RecordRow)[]
+
+export function columnsOf(alias: string): string {
+  return recordColumns.map((column) => `${alias}.${column}`).join(', ')
+}
+
+/**
+ * `awaited` as the store keeps it. A settle cannot answer what a column held before it, so it leaves a trace: 2 stands
+ * for "was awaited until it was settled", and reads as not awaited.
+ */
+export const awaitedCode = { no: 0, yes: 1, was: 2 } as const
+
+export function recordOf(row: TextRow): LedgerRecord {
+  return fromRow({
+    id: plainId(text(row, 'id')),
+    tenant: text(row, 'tenant'),
+    caller: text(row, 'caller'),
+    operation: text(row, 'operation'),
+    key: text(row, 'key'),
+    batch: row['batch'] ?? null,
+    fingerprint: text(row, 'fingerprint'),
+    state: Number(row['state']),
+    claim_id: text(row, 'claim_id'),
+    fence: Number(row['fence']),
+    incarnation: Number(row['incarnation']),
+    attempts: Number(row['attempts']),
+    claimed_at: Number(row['claimed_at']),
+    due_at: number(row, 'due_at'),
+    settled_at: number(row, 'settled_at'),
+    expires_at: number(row, 'expires_at'),
+    gone_at: number(row, 'gone_at'),
+    kept: number(row, 'kept'),
+    outcome: row['outcome'] ?? null,
+    pointer: row['pointer'] ?? null,
+    policy: text(row, 'policy'),
+    awaited: Number(row['awaited']),
+    detail: row['detail'] ?? null,
+  })
+}
+
+/** PostgreSQL writes a uuid with dashes; a record id has none. */
+export function plainId(uuid: string): string {
+  return uuid.replaceAll('-', '')
+}
+
+export function text(row: TextRow, column: string): string {
+  return row[column] ?? ''
+}
+
+function number(row: TextRow, column: string): number | null {
+  const value = row[column]
+  return value === null || value === undefined ? null : Number(value)
+}
+
+/** Times and spans are whole milliseconds in the table; a caller's fraction must not spoil the row. */
+export function wholeMs(ms: number): number {
+  return Math.ceil(ms)
+}

@@ -1,0 +1,141 @@
+import type { RecordId } from '../../core/identity.ts'
+import { MINUTE, SECOND } from '../../core/limits.ts'
+import { backoffMs } from '../../core/retry.ts'
+import type { Wake, Watch } from '../../store/port.ts'
+import type { Connection } from './connection.ts'
+import { borrow } from './connection.ts'
+import { createDeadline } from './deadline.ts'
+import type { PgNotification, PgPool } from './driver.ts'
+import { timeoutError } from './errors.ts'
+import type { Names } from './names.ts'
+
+export interface Watchers {
+  watch(wake: Wake): Watch
+  /** A change that was committed by this process: no need to wait for the server to tell us. */
+  changed(ids: readonly RecordId[]): void
+  stop(): Promise<void>
+}
+
+/** Connecting, and each sign of life, must be answered within this. */
+const ANSWER_MS = 10 * SECOND
+/** A connection that died without a word is noticed after this, at the latest; until then those who wait poll. */
+const ALIVE_EVERY_MS = 30 * SECOND
+const RECONNECT = { baseMs: 100, capMs: MINUTE / 12 }
+
+export function createWatchers(pool: PgPool, names: Names): Watchers {
+  const wakes = new Set<Wake>()
+  let listener: Listener | null = null
+
+  function tell(ids: readonly RecordId[] | null): void {
+    for (const wake of wakes) wake(ids)
+  }
+
+  return {
+    watch: (wake) => {
+      // A function may watch twice, and each of its watches ends by itself.
+      const own: Wake = (ids) => wake(ids)
+      wakes.add(own)
+      // Kept until the store stops: listening again for every waiter would cost more than a quiet connection.
+      listener ??= createListener(pool, names, tell)
+      return { ready: listener.ready(), stop: () => wakes.delete(own) }
+    },
+    changed: (ids) => {
+      if (ids.length === 0 || wakes.size === 0) return
+      // Later: a caller must never be called back from inside its own call.
+      queueMicrotask(() => tell(ids))
+    },
+    stop: async () => {
+      wakes.clear()
+      await listener?.stop()
+    },
+  }
+}
+
+interface Listener {
+  /** Settles at the first LISTEN that was acknowledged, or that failed: then those who wait poll. */
+  ready(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** One connection that does nothing but LISTEN. It comes back by itself, and then says that anything may have changed. */
+function createListener(pool: PgPool, names: Names, tell: Wake): Listener {
+  const stopping = new AbortController()
+  let ready = Promise.withResolvers<void>()
+  const life = live()
+
+  async function live(): Promise<void> {
+    for (let failures = 0, first = true; !stopping.signal.aborted; first = false) {
+      const connection = await connect().catch(() => null)
+      if (connection === null) {
+        ready.resolve()
+        failures += 1
+        await pause(backoffMs(failures, RECONNECT, Math.random()), stopping.signal)
+        continue
+      }
+      failures = 0
+      ready.resolve()
+      // Nobody told us what happened while we were away.
+      if (!first) tell(null)
+      await untilBroken(connection)
+      ready = Promise.withResolvers<void>()
+    }
+    ready.resolve()
+  }
+
+  async function connect(): Promise<Connection> {
+    const deadline = createDeadline(ANSWER_MS, stopping.signal)
+    try {
+      const connection = await borrow(pool, deadline)
+      deadline.onPassed(() => connection.destroy(timeoutError(ANSWER_MS, 'no')))
+      connection.client.on('notification', heard)
+      await connection.script(`LISTEN ${names.channel}`).catch((error: unknown) => {
+        connection.destroy(error as Error)
+        throw error
+      })
+      return connection
+    } finally {
+      deadline.end()
+    }
+  }
+
+  function heard({ channel, payload }: PgNotification): void {
+    if (channel === names.channel && payload !== undefined) tell(payload.split(' '))
+  }
+
+  async function untilBroken(connection: Connection): Promise<void> {
+    const over = new AbortController()
+    connection.whenBroken(() => over.abort())
+    const either = AbortSignal.any([over.signal, stopping.signal])
+    for (;;) {
+      await pause(ALIVE_EVERY_MS, either)
+      if (either.aborted) break
+      const deadline = createDeadline(ANSWER_MS, stopping.signal)
+      deadline.onPassed(() => connection.destroy(timeoutError(ANSWER_MS, 'no')))
+      await connection.script('SELECT 1').catch((error: unknown) => connection.destroy(error as Error))
+      deadline.end()
+    }
+    // Closed rather than returned: nobody else shall hear our notifications.
+    connection.destroy(new Error('The listener ended.'))
+  }
+
+  return {
+    ready: () => ready.promise,
+    stop: async () => {
+      stopping.abort()
+      await life
+    },
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal.addEventListener('abort', done)
+    if (signal.aborted) done()
+  })
+}
