@@ -1,7 +1,8 @@
 import type { IForbiddenRuleType } from 'dependency-cruiser'
 import { nodeInCore, outsiders, rooms, testsAlsoImport } from './table.ts'
 
-const test = '\\.test\\.ts$'
+/** Tests, and what only they use. */
+const test = '(\\.test\\.ts|/test-[^/]+\\.ts)$'
 
 export const rules: IForbiddenRuleType[] = [
   ...Object.entries(rooms).flatMap(([room, allowed]) => [
