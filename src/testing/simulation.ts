@@ -6,15 +6,27 @@ import { createRandom } from './random.ts'
 export interface Simulation {
   readonly random: Random
   now(): number
-  /** One process's view. After `crash` none of its timers fires any more; `pause` holds them back for a while. */
-  process(options?: { readonly skewMs?: number }): SimulatedProcess
-  /** Resolves after that much virtual time, whatever happens to processes: the world's own clock. */
+  /**
+   * One process's view. After `crash` none of its timers fires any more; `pause` holds them back for a while. Its clock
+   * starts at `skewMs` and passes `rate` milliseconds in one of the world's.
+   */
+  process(options?: { readonly skewMs?: number; readonly rate?: number }): SimulatedProcess
+  /** A timer of the world itself, which fires whatever happens to processes. */
+  timer(ms: number, fire: () => void): { cancel(): void }
+  /** Resolves after that much virtual time: the same for who waits. */
   after(ms: number): Promise<void>
-  /** Runs events in order of time until nothing is left, or until the bound. */
-  run(bound: { readonly untilMs: number; readonly events: number }): Promise<SimulationEnd>
+  /** Runs events in order of time until nothing is left, until the bound, or until `enough` says so. */
+  run(bound: SimulationBound): Promise<SimulationEnd>
 }
 
-export type SimulationEnd = 'idle' | 'out_of_time' | 'too_many_events'
+export interface SimulationBound {
+  readonly untilMs: number
+  readonly events: number
+  /** Asked before every event: a run that has failed need not go on. */
+  enough?(): boolean
+}
+
+export type SimulationEnd = 'idle' | 'enough' | 'out_of_time' | 'too_many_events'
 
 export interface SimulatedProcess {
   readonly runtime: Runtime
@@ -22,6 +34,7 @@ export interface SimulatedProcess {
   /** As by SIGSTOP: its timers fire only after the pause, its clock goes on. */
   pause(ms: number): void
   readonly crashed: boolean
+  readonly paused: boolean
 }
 
 interface Event {
@@ -60,12 +73,12 @@ export function createSimulation({ seed }: { readonly seed: number }): Simulatio
     }
   }
 
-  function process({ skewMs = 0 }: { readonly skewMs?: number } = {}): SimulatedProcess {
+  function process({ skewMs = 0, rate = 1 }: { skewMs?: number; rate?: number } = {}): SimulatedProcess {
     const owner: Owner = { crashed: false, pausedUntil: 0 }
     return {
       runtime: {
-        monotonicMs: () => now + skewMs,
-        setTimer: (ms, fire, background) => schedule(ms, owner, background, fire),
+        monotonicMs: () => now * rate + skewMs,
+        setTimer: (ms, fire, background) => schedule(ms / rate, owner, background, fire),
         soon: (fire) => void schedule(0, owner, false, fire),
         random: random.next,
         newId: random.id,
@@ -74,6 +87,9 @@ export function createSimulation({ seed }: { readonly seed: number }): Simulatio
       pause: (ms) => void (owner.pausedUntil = Math.max(owner.pausedUntil, now + ms)),
       get crashed() {
         return owner.crashed
+      },
+      get paused() {
+        return owner.pausedUntil > now
       },
     }
   }
@@ -97,11 +113,13 @@ export function createSimulation({ seed }: { readonly seed: number }): Simulatio
     random,
     process,
     now: () => now,
+    timer: (ms, fire) => schedule(ms, null, false, fire),
     after: (ms) => new Promise((resolve) => void schedule(ms, null, false, resolve)),
-    async run({ untilMs, events }) {
+    async run({ untilMs, events, enough }) {
       for (let count = 0; count < events; count++) {
         // Everything that is ready in this moment runs before time moves on.
         await new Promise((resolve) => setImmediate(resolve))
+        if (enough?.() === true) return 'enough'
         if (foreground === 0) return 'idle'
         const event = heap.pop()
         if (event === null) return 'idle'

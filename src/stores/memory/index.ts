@@ -1,53 +1,18 @@
+import { transition } from '../../core/transition.ts'
 import type { TransactionalStore } from '../../store/port.ts'
-import { createCallerStatistics } from './callers.ts'
-import { createClaims } from './claims.ts'
-import type { MemoryClock } from './clock.ts'
-import { createTime, systemClock } from './clock.ts'
-import type { Core } from './core.ts'
-import { stoppedError } from './core.ts'
-import { createQueries } from './queries.ts'
-import { createTables } from './tables.ts'
+import type { MemoryStoreOptions } from './assemble.ts'
+import { assemble } from './assemble.ts'
 import type { MemoryTx } from './transactions.ts'
-import { createTransactions } from './transactions.ts'
-import { createUpkeep } from './upkeep.ts'
 import { createWatchers } from './watch.ts'
-import { createWriter } from './writer.ts'
 
+export type { MemoryStoreOptions } from './assemble.ts'
 export type { MemoryClock } from './clock.ts'
 export type { MemoryTx } from './transactions.ts'
-
-export interface MemoryStoreOptions {
-  readonly clock?: MemoryClock
-  /** Lets `store.clock.advance` move the store's time. */
-  readonly testClock?: boolean
-}
 
 /**
  * Runs `transition` itself over a map, in one process: for tests, for development, and for what may be forgotten at a
  * restart. Nothing of it is durable.
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): TransactionalStore<MemoryTx> {
-  const time = createTime(options.clock ?? systemClock, options.testClock ?? false)
-  const watchers = createWatchers()
-  const writer = createWriter(time)
-  let stopped = false
-  const checkOpen = () => {
-    if (stopped) throw stoppedError()
-  }
-  const core: Core = { tables: createTables(), time, writer, watchers, checkOpen }
-  const callers = createCallerStatistics(time)
-  return {
-    name: 'memory',
-    claims: createClaims(core),
-    queries: createQueries(core, callers),
-    upkeep: createUpkeep(core, callers),
-    clock: time.clock,
-    transactions: createTransactions(core),
-    stop: async () => {
-      // New calls are refused from here on; those under way, and those that wait for them, still end.
-      stopped = true
-      await writer.idle()
-      watchers.stop()
-    },
-  }
+  return assemble(options, { machine: transition, watchers: createWatchers() })
 }

@@ -1,12 +1,16 @@
 import type { Fence, RecordId } from '../../core/identity.ts'
 import type { LedgerRecord, Policy } from '../../core/record.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
-import { transition } from '../../core/transition.ts'
+import type { transition } from '../../core/transition.ts'
 import type { AppliedDecision } from '../../store/port.ts'
 import { policyText } from '../../store/row.ts'
 
-/** Everything that the store remembers. */
+/** What decides: `transition`, or a stand-in that looks on while it decides. */
+export type Machine = typeof transition
+
+/** Everything that the store remembers, and what decides about it. */
 export interface Tables {
+  readonly machine: Machine
   readonly records: Map<RecordId, LedgerRecord>
   /** The few that are in progress or unknown, so that the reconciler need not look at all the others. */
   readonly open: Map<RecordId, LedgerRecord>
@@ -24,9 +28,9 @@ export interface Counts {
   readonly conflicts: number
 }
 
-export function createTables(): Tables {
+export function createTables(machine: Machine): Tables {
   const maps = { records: new Map(), open: new Map(), counts: new Map(), values: new Map(), policies: new Map() }
-  return { ...maps, lastFence: 0 }
+  return { ...maps, machine, lastFence: 0 }
 }
 
 /** Where a decision reads and writes: the tables themselves, or a transaction's view of them. */
@@ -42,7 +46,7 @@ export function decide<R extends Request>(
   now: number,
 ): AppliedDecision<DecisionOf<R>> {
   const before = view.get(request.id)
-  const { record, decision } = transition(before, request, { now, fence: ++tables.lastFence })
+  const { record, decision } = tables.machine(before, request, { now, fence: ++tables.lastFence })
   if (record !== null && record !== before) {
     // A settle may bring back a record of a store that was reset; later fences must stay above it.
     tables.lastFence = Math.max(tables.lastFence, record.fence)

@@ -26,7 +26,10 @@ export function createTransactions(core: Core): Transactions<MemoryTx> {
   function checkTwin(id: RecordId | null): void {
     if (id === null) return
     for (const twin of twins) {
-      if (twin.ids.has(id)) throw new OnceError('store_busy', 'Another transaction runs for this record right now.', { details: { twin: true } })
+      if (twin.ids.has(id))
+        throw new OnceError('store_busy', 'Another transaction runs for this record right now.', {
+          details: { twin: true },
+        })
     }
   }
 
