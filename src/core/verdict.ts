@@ -2,21 +2,28 @@ import { limits } from './limits.ts'
 
 /** What an effect throws to say what became of it. A plain error says nothing about that. */
 export interface Verdict {
-  readonly verdict: 'final' | 'not_done'
+  readonly verdict: 'final' | 'not_done' | 'released'
   readonly error: unknown
   readonly retryAfterMs: number | null
+  /** What every retry of a final failure is to be answered with, beside the failure itself. */
+  readonly answer?: unknown
 }
 
 const mark = Symbol.for('onceonly.verdict')
 
 /** Validly refused: recorded, replayed to every retry, never tried again. */
-export function final(error: unknown): Verdict {
-  return makeVerdict({ verdict: 'final', error, retryAfterMs: null })
+export function final(error: unknown, options: { readonly answer?: unknown } = {}): Verdict {
+  return makeVerdict({ verdict: 'final', error, retryAfterMs: null, ...options })
 }
 
 /** Proven not to have happened: may be tried again, at once or after a while. */
 export function notDone(error: unknown, options: { readonly retryAfterMs?: number } = {}): Verdict {
   return makeVerdict({ verdict: 'not_done', error, retryAfterMs: options.retryAfterMs ?? null })
+}
+
+/** The command never reached its operation: the claim is given back, and the key is free for any payload. */
+export function released(error: unknown): Verdict {
+  return makeVerdict({ verdict: 'released', error, retryAfterMs: null })
 }
 
 function makeVerdict(verdict: Verdict): Verdict {

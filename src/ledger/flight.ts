@@ -10,6 +10,8 @@ export type Landing =
   | { readonly kind: 'failed'; readonly data: string | null; readonly cause: unknown }
   | { readonly kind: 'settled'; readonly record: Replayable; readonly waited: boolean; readonly cached: boolean }
   | { readonly kind: 'refused'; readonly error: OnceError }
+  /** The claim was given back: whoever joined decides anew. */
+  | { readonly kind: 'released'; readonly error: OnceError }
 
 /** One command under way in this process. Identical ones join it before a connection is borrowed. */
 export interface Flight {

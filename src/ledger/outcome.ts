@@ -4,7 +4,7 @@ import type { Identity } from '../core/identity.ts'
 import { exceedsBytes } from '../core/identity.ts'
 import { limits } from '../core/limits.ts'
 import type { LedgerRecord, Outcome, Pointer } from '../core/record.ts'
-import type { Failure } from '../core/verdict.ts'
+import type { Failure, Verdict } from '../core/verdict.ts'
 import { failureOf } from '../core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 
@@ -63,13 +63,30 @@ export function packFailure(error: unknown): Outcome {
   return { kept: 'response', data: 'text' in bare ? bare.text : null }
 }
 
-export function unpackFailure(data: string | null): Failure {
-  if (data === null) return { name: 'Error', message: 'The command failed.' }
-  return decodeValue(data) as Failure
+/** A final failure that carries its answer: kept like a result, within the operation's own bound. */
+export function packFinal(op: Declared, { error, answer }: Verdict): Outcome {
+  if (answer === undefined) return packFailure(error)
+  const bare = packFailure(error)
+  if (op.keep !== 'response') return bare
+  const encoded = encodeValue({ ...failureOf(error), answer })
+  const fits = 'text' in encoded && !exceedsBytes(encoded.text, op.maxOutcomeBytes)
+  return fits ? { kept: 'response', data: encoded.text } : { kept: 'not_stored', data: bare.data }
+}
+
+/** A recorded failure, and the answer that its retries get, if one was kept. */
+export interface RecordedFailure {
+  readonly failure: Failure
+  readonly answer: unknown
+}
+
+export function unpackFailure(data: string | null): RecordedFailure {
+  if (data === null) return { failure: { name: 'Error', message: 'The command failed.' }, answer: undefined }
+  const { answer, ...failure } = decodeValue(data) as Failure & { readonly answer?: unknown }
+  return { failure, answer }
 }
 
 export function effectFailed(identity: Identity, data: string | null, cause?: unknown): OnceError<'effect_failed'> {
-  const failure = unpackFailure(data)
+  const { failure } = unpackFailure(data)
   return new OnceError('effect_failed', `${identity.operation} failed: ${failure.message}`, {
     details: { failure },
     ...(cause === undefined ? {} : { cause }),

@@ -15,6 +15,8 @@ export type Execution<T> =
       readonly kind: 'failed'
       readonly replayed: boolean
       readonly failure: Failure
+      /** What `final(error, { answer })` gave; undefined where none was given or it could not be kept. */
+      readonly answer: unknown
       readonly error: OnceError<'effect_failed'>
     }
   | { readonly kind: 'refused'; readonly error: OnceError }
@@ -30,7 +32,8 @@ export async function present(
   const { identity } = command
   switch (landing.kind) {
     case 'refused':
-      return landing
+    case 'released':
+      return { kind: 'refused', error: landing.error }
     case 'failed': {
       if (!leader && !(await admitted(context, op, command, null))) return forbidden(context, command)
       return failedWith(command, landing.data, !leader, landing.cause)
@@ -82,7 +85,7 @@ function forbidden(_context: Context, command: Command): Execution<never> {
 
 function failedWith(command: Command, data: string | null, replay: boolean, cause: unknown): Execution<never> {
   const error = effectFailed(command.identity, data, cause)
-  return { kind: 'failed', replayed: replay, failure: unpackFailure(data), error }
+  return { kind: 'failed', replayed: replay, ...unpackFailure(data), error }
 }
 
 /** A joiner gets its own copy: two callers must not change one object under each other's hands. */

@@ -47,7 +47,7 @@ function refusalError(
     case 'retry_later': {
       const { retryAt, retryAfterMs } = decision
       events.emit({ kind: 'retry_later', identity, retryAfterMs })
-      const failure = record?.state === 'failed_retryable' ? unpackFailure(record.outcome.data) : null
+      const failure = record?.state === 'failed_retryable' ? unpackFailure(record.outcome.data).failure : null
       return new OnceError('retry_later', `${what} failed before its effect.`, {
         retryAfterMs,
         details: { retryAt, failure },

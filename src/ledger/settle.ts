@@ -15,8 +15,8 @@ export interface Settler {
    * caller gets its result all the same. `done` runs when it is over, either way.
    */
   settle(grant: Grant, to: Settlement, pointer: Pointer | null, done: () => void): Promise<HolderDecision | null>
-  /** Gives back a claim whose effect never began, in the background. */
-  release(grant: Pick<Grant, 'id' | 'identity' | 'claimId' | 'fingerprint' | 'policy'>): void
+  /** Gives back a claim whose effect never began. Never rejects: what cannot be released lapses. */
+  release(grant: Pick<Grant, 'id' | 'identity' | 'claimId' | 'fingerprint' | 'policy'>): Promise<void>
   drain(): Promise<void>
 }
 
@@ -76,14 +76,12 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
       }
     },
     release({ id, identity, claimId, fingerprint, policy }) {
-      const released = batcher.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
-      // What cannot be released lapses: a reservation is free again then, whatever the policy.
-      track(
-        released.then(
-          () => undefined,
-          (error: unknown) => events.emit({ kind: 'background_failed', what: 'release', error }),
-        ),
+      const released = batcher.apply({ kind: 'release', id, identity, claimId, fingerprint, policy }).then(
+        () => undefined,
+        (error: unknown) => events.emit({ kind: 'background_failed', what: 'release', error }),
       )
+      track(released)
+      return released
     },
     async drain() {
       await Promise.all(background)

@@ -11,9 +11,9 @@ import { createAttempt, leaseLost, leaseOver } from './attempt.ts'
 import type { Context, OpenTransaction } from './context.ts'
 import { inTransaction } from './context.ts'
 import type { Command, Declared } from './declared.ts'
-import { claimRequest, decidedBy, noteClaim, readAgain } from './execute.ts'
 import type { Landing } from './flight.ts'
-import { packFailure, packValue } from './outcome.ts'
+import { claimRequest, decidedBy, noteClaim, readAgain } from './lead.ts'
+import { packFinal, packValue } from './outcome.ts'
 import { refusal } from './refusal.ts'
 import { sleep } from './runtime.ts'
 import type { UniqueAnswer } from './unique.ts'
@@ -76,9 +76,15 @@ export async function leadTransaction(
           { kind: 'in_progress', attempt: 1, retryAfterMs: TWIN_RETRY_MS, verified: true },
           null,
         )
-      } else throw isVerdict(error) ? error.error : error
+      } else if (isVerdict(error) && error.verdict === 'released') return givenBack(op, error.error)
+      else throw isVerdict(error) ? error.error : error
     }
   }
+}
+
+function givenBack(op: Declared, cause: unknown): Landing {
+  const error = new OnceError('not_done', `${op.name} gave its claim back.`, { cause, retryAfterMs: 0 })
+  return { kind: 'released', error }
 }
 
 /** Told only after the commit: before it nothing has happened. */
@@ -161,7 +167,7 @@ async function runInside(
     return { kind: 'executed', value, packed: { ...packed, pointer } }
   } catch (thrown) {
     if (!isVerdict(thrown) || thrown.verdict !== 'final') throw thrown
-    const outcome = packFailure(thrown.error)
+    const outcome = packFinal(op, thrown)
     await settleInside(session, grant, { state: 'failed_terminal', outcome }, null)
     return { kind: 'failed', data: outcome.data, cause: thrown.error }
   } finally {

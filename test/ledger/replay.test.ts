@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { DAY, final, isOnceError, SECOND } from 'onceonly'
+import { DAY, final, isOnceError, released, SECOND } from 'onceonly'
 import { kinds, onEveryStore, who } from './worlds.ts'
 
 const never = () => assert.fail('the effect ran again')
@@ -263,5 +263,35 @@ onEveryStore(
       (error) => isOnceError(error, 'too_many_attempts') && (error.retryAfterMs ?? 0) > 0,
     )
     await op.run(who('other'), 1, () => 1)
+  },
+)
+
+onEveryStore(
+  'a final failure may carry an answer, and a released claim binds its key to nothing',
+  async ({ once, second }) => {
+    const define = { name: 'answer', effect: 'external', maxOutcomeBytes: 1_000 } as const
+    const op = once.operation(define)
+    const there = (await second()).operation(define)
+    const answer = { status: 422, body: Uint8Array.of(1, 2, 3) }
+    const refuse = () => {
+      throw final(new Error('no'), { answer })
+    }
+    assert.equal((await op.execute(who('final'), 1, refuse)).kind, 'failed')
+    const replay = await there.execute(who('final'), 1, never)
+    assert.ok(replay.kind === 'failed' && replay.replayed)
+    assert.deepEqual(replay.answer, answer)
+    const large = () => {
+      throw final(new Error('large'), { answer: 'x'.repeat(2_000) })
+    }
+    await op.execute(who('large'), 1, large)
+    const cut = await there.execute(who('large'), 1, never)
+    assert.ok(cut.kind === 'failed' && cut.answer === undefined && cut.failure.message === 'large')
+
+    const away = () => {
+      throw released(new Error('not signed in'))
+    }
+    const first = await op.execute(who('free'), { payload: 1 }, away)
+    assert.ok(first.kind === 'refused' && first.error.code === 'not_done')
+    assert.equal((await there.execute(who('free'), { payload: 2 }, () => 'other payload')).kind, 'executed')
   },
 )

@@ -1,0 +1,149 @@
+import { OnceError } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { ClaimRequest, Grant } from '../core/request.ts'
+import { transition } from '../core/transition.ts'
+import type { Context } from './context.ts'
+import { refuseInsideTransaction } from './context.ts'
+import type { Command, Declared } from './declared.ts'
+import type { Effect } from './effect.ts'
+import { runEffect } from './effect.ts'
+import type { Flight, Landing } from './flight.ts'
+import type { Change } from './join.ts'
+import { refusal } from './refusal.ts'
+
+/** Claims under a lease, and waits for a running twin as the operation's policy says. */
+export async function leadLeased(
+  context: Context,
+  op: Declared,
+  command: Command,
+  effect: Effect,
+  flight: Flight,
+  decided: (runs: boolean) => void,
+): Promise<Landing> {
+  refuseInsideTransaction(op.name)
+  const { runtime, batcher } = context
+  const hot = await readAgain(context, op, command)
+  if (hot !== null) return hot
+  const waitMs = typeof op.whileRunning === 'string' ? 0 : op.whileRunning.waitMs
+  const deadline = runtime.monotonicMs() + waitMs
+  const claimId = runtime.newId()
+  let waited = false
+  let asked = false
+  for (;;) {
+    const sentAt = runtime.monotonicMs()
+    const request = claimRequest(op, command, claimId, { start: true, wait: waitMs > 0 })
+    const { decision, record, now } = await batcher.apply(request)
+    noteClaim(context, command, decision)
+    switch (decision.kind) {
+      case 'first_attempt':
+      case 'reclaimed': {
+        if (flight.callers === 0) return givenBack(context, decision.lease)
+        decided(true)
+        return runEffect(context, op, decision.lease, sentAt, effect)
+      }
+      case 'in_progress': {
+        const change = waitMs > 0 ? await context.joiners.settled(command.id, deadline) : null
+        if (change === null) return refusal(context, command, decision, record)
+        waited = true
+        const landing = decidedBy(context, op, command, change, true)
+        if (landing !== null) return landing
+        break
+      }
+      case 'replay_success':
+      case 'replay_failure': {
+        const landing = decidedBy(context, op, command, { record, now }, waited)
+        if (landing !== null) return landing
+        break
+      }
+      case 'outcome_unknown':
+        // Whoever can be asked is asked before a person is.
+        if (asked || !(await context.prober.ask(command.id, op))) return refusal(context, command, decision, record)
+        asked = true
+        break
+      default:
+        return refusal(context, command, decision, record)
+    }
+  }
+}
+
+/** A stale entry of the cache was settled a moment ago, so it probably still is: one read instead of a claim. */
+export async function readAgain(context: Context, op: Declared, command: Command): Promise<Landing | null> {
+  const hot = context.cache.get(command.id)
+  if (hot === null) return null
+  const { records, now } = await context.store.claims.read([command.id], { timeoutMs: limits.storeCallMs })
+  const record = records[0] ?? null
+  const same = record !== null && record.fence === hot.record.fence && record.state === hot.record.state
+  const landing = same ? decidedBy(context, op, command, { record, now }, false) : null
+  if (landing === null) context.cache.drop([command.id])
+  return landing
+}
+
+export function claimRequest(
+  op: Declared,
+  { id, identity, fingerprints }: Command,
+  claimId: string,
+  { start, wait }: { start: boolean; wait: boolean },
+): ClaimRequest {
+  return { kind: 'claim', id, identity, claimId, fingerprints, leaseMs: op.leaseMs, start, wait, policy: op.policy }
+}
+
+export function noteClaim(
+  context: Context,
+  command: Command,
+  decision: { kind: string; verified?: boolean; lease?: Grant },
+): void {
+  const { identity } = command
+  context.tally.count(command.id, identity, 'claims')
+  if (decision.verified === false) context.events.emit({ kind: 'fingerprint_unverified', identity })
+  if (decision.lease === undefined) return
+  const { attempt, fence } = decision.lease
+  context.events.emit({ kind: 'claimed', identity, attempt, fence, reclaimed: decision.kind === 'reclaimed' })
+}
+
+/**
+ * What a record means to somebody who waited for it, or saw it settled. A joiner shares the fate of the attempt that it
+ * joined, also a retryable failure, and starts none itself; null sends it to claim again, because the lease lapsed or
+ * was given back, and then one of them wins.
+ */
+export function decidedBy(
+  context: Context,
+  op: Declared,
+  command: Command,
+  { record, now }: Change,
+  waited: boolean,
+): Landing | null {
+  if (record === null || record.state === 'vacant') return null
+  if (record.state === 'in_progress' || (record.state === 'failed_retryable' && record.lapsed)) return null
+  if (record.state === 'failed_retryable') {
+    const retry = Math.max(0, record.retryAt - now)
+    return refusal(
+      context,
+      command,
+      { kind: 'retry_later', retryAt: record.retryAt, retryAfterMs: retry, verified: true },
+      record,
+    )
+  }
+  // The pure machine decides on the copy that was read; nothing is written.
+  const request = claimRequest(op, command, '', { start: true, wait: false })
+  const { decision } = transition(record, request, { now, fence: record.fence })
+  switch (decision.kind) {
+    case 'replay_success':
+    case 'replay_failure':
+      if (record.state === 'unknown') return null
+      context.cache.put(record, now)
+      return { kind: 'settled', record, waited, cached: false }
+    case 'first_attempt':
+    case 'reclaimed':
+      return null
+    default:
+      return refusal(context, command, decision, record)
+  }
+}
+
+function givenBack(context: Context, grant: Grant): Landing {
+  void context.settler.release(grant)
+  return {
+    kind: 'refused',
+    error: new OnceError('not_done', 'The caller gave up before the effect began.', { retryAfterMs: 0 }),
+  }
+}
