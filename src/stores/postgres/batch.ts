@@ -6,6 +6,7 @@ import type { Applied } from '../../store/port.ts'
 import type { Connection } from './connection.ts'
 import type { Deadline } from './deadline.ts'
 import { isBusy } from './errors.ts'
+import { unfit } from './fit.ts'
 import type { HoldRequest } from './hold.ts'
 import type { Answers } from './insert-claims.ts'
 import { answerUnchanged } from './read.ts'
@@ -42,9 +43,14 @@ const ROUNDS = 5
  * were answered before it: a grant is never lost.
  */
 export async function applyBatch(tools: BatchTools, requests: readonly Request[]): Promise<Applied[]> {
-  const answers: (Applied | null)[] = requests.map(() => null)
+  const answers = requests.map((request): Applied | null => {
+    const error = unfit(request)
+    return error === null ? null : { error }
+  })
   const batch: Batch = { ...tools, on: preparedOn(tools.connection), answers, contended: new Set() }
-  const rows = requests.map((request, index): Pending => ({ index, request }))
+  const rows = requests
+    .map((request, index): Pending => ({ index, request }))
+    .filter(({ index }) => answers[index] === null)
   const left = () => rows.filter(({ index }) => answers[index] === null)
   try {
     // 1. First attempts: one insert.

@@ -16,7 +16,7 @@ export interface PgClient {
   release(error?: Error | boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'notification', listener: (notification: PgNotification) => void): unknown
-  removeListener(event: string, listener: (...args: never[]) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
 }
 
 export interface PgQuery {

@@ -1,6 +1,7 @@
 import { OnceError } from '../../core/errors.ts'
 import type { Request } from '../../core/request.ts'
 import type { AppliedDecision } from '../../store/port.ts'
+import { unfit } from './fit.ts'
 import { answerUnchanged } from './read.ts'
 import { settlesPlainly } from './settle.ts'
 import type { Executor } from './statement.ts'
@@ -19,6 +20,8 @@ const ROUNDS = 5
 /** Decides one request inside an open transaction, by the same statements as a batch. */
 export async function decideAlone(tools: SessionTools, request: Request): Promise<AppliedDecision> {
   const { steps, on, woken } = tools
+  const refused = unfit(request)
+  if (refused !== null) throw refused
   const quick = await decideQuickly(tools, request)
   if (quick !== null) return quick
   const [same] = await answerUnchanged(steps.read, on, [request])

@@ -2,7 +2,7 @@ import type { InProgress, Pointer } from '../../core/record.ts'
 import type { SettleRequest } from '../../core/request.ts'
 import { transition } from '../../core/transition.ts'
 import type { AppliedDecision } from '../../store/port.ts'
-import { keptCode, pointerText, stateCode } from '../../store/row.ts'
+import { keptCode, pointerText, policyText, stateCode } from '../../store/row.ts'
 import { nowSql } from './clock.ts'
 import type { Answers } from './insert-claims.ts'
 import type { Names } from './names.ts'
@@ -58,7 +58,8 @@ function change(names: Names, u: Record<'state' | 'kept' | 'outcome' | 'pointer'
         gone_at = ${retained} + CASE WHEN ${retryable} THEN 0 ELSE split_part(r.policy, ':', 3)::bigint END,
         awaited = r.awaited * ${awaitedCode.was}`,
     guard: `r.state IN (${stateCode.reserved}, ${stateCode.running}) AND r.detail IS NULL`,
-    returning: `r.id, r.settled_at AS now, r.pointer, r.awaited, CASE WHEN r.awaited = ${awaitedCode.was}
+    returning: `r.id, r.fingerprint, r.incarnation, r.attempts, r.claimed_at,
+        r.settled_at AS now, r.pointer, r.awaited, CASE WHEN r.awaited = ${awaitedCode.was}
         THEN pg_notify(${quoteText(names.channel)}, replace(r.id::text, '-', '')) END AS told`,
   }
 }
@@ -71,7 +72,7 @@ function oneSettle(names: Names): Statement {
     text: `
       UPDATE ${names.records} AS r SET ${set}
       FROM (SELECT ${nowSql(names)} AS now) AS m
-      WHERE r.id = $1::uuid AND r.fence = $2::bigint AND r.claim_id = $3 AND ${guard}
+      WHERE r.id = $1::uuid AND r.fence = $2::bigint AND r.claim_id = $3 AND r.policy = $9 AND ${guard}
       RETURNING ${returning}`,
   }
 }
@@ -85,16 +86,16 @@ function manySettles(names: Names): Statement {
       WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now)
       UPDATE ${names.records} AS r SET ${set}
       FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::smallint[], $5::smallint[], $6::text[], $7::text[],
-        $8::bigint[]) AS u(id, fence, claim_id, state, kept, outcome, pointer, retry_ms)
-      WHERE r.id = u.id AND r.fence = u.fence AND r.claim_id = u.claim_id AND ${guard}
+        $8::bigint[], $9::text[]) AS u(id, fence, claim_id, state, kept, outcome, pointer, retry_ms, policy)
+      WHERE r.id = u.id AND r.fence = u.fence AND r.claim_id = u.claim_id AND r.policy = u.policy AND ${guard}
       RETURNING ${returning}`,
   }
 }
 
-function valuesOf({ grant, to, pointer }: SettleRequest): unknown[] {
+function valuesOf({ id, grant, to, pointer }: SettleRequest): unknown[] {
   if (to.state === 'unknown') throw new TypeError('An unknown outcome takes the slow path.')
   return [
-    grant.id,
+    id,
     grant.fence,
     grant.claimId,
     stateCode[to.state],
@@ -102,33 +103,34 @@ function valuesOf({ grant, to, pointer }: SettleRequest): unknown[] {
     to.outcome.data,
     pointerText(pointer),
     to.state === 'failed_retryable' ? wholeMs(to.retryAfterMs) : 0,
+    policyText(grant.policy),
   ]
 }
 
 function columnsOf(requests: readonly SettleRequest[]): unknown[][] {
   const rows = requests.map(valuesOf)
-  return Array.from({ length: 8 }, (_, column) => rows.map((row) => row[column]))
+  return Array.from({ length: 9 }, (_, column) => rows.map((row) => row[column]))
 }
 
 function wasAwaited(row: TextRow): boolean {
   return Number(row['awaited']) === awaitedCode.was
 }
 
-/** Under one fence only the pointer can have changed since the grant, so the grant and the row make the record. */
+/** The record as it was, made from the row and from what the guard has checked; `transition` says what it became. */
 function settled(request: SettleRequest, row: TextRow): AppliedDecision {
   const { grant } = request
   const now = Number(row['now'])
   const attached = row['pointer'] ?? null
   const before: InProgress = {
     state: 'in_progress',
-    id: grant.id,
+    id: request.id,
     identity: grant.identity,
-    fingerprint: grant.fingerprint,
-    incarnation: grant.incarnation,
+    fingerprint: text(row, 'fingerprint'),
+    incarnation: Number(row['incarnation']),
     fence: grant.fence,
     claimId: grant.claimId,
-    attempts: grant.attempt,
-    claimedAt: grant.claimedAt,
+    attempts: Number(row['attempts']),
+    claimedAt: Number(row['claimed_at']),
     pointer: attached === null ? null : (JSON.parse(attached) as Pointer),
     policy: grant.policy,
     awaited: wasAwaited(row),
