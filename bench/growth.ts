@@ -4,6 +4,9 @@ import { runBench } from './harness/bench.ts'
 import type { Wanted } from './harness/compare.ts'
 import { createFolder } from './harness/folder.ts'
 import { describeDisk } from './harness/machine.ts'
+import type { PostgresPlace } from './harness/postgres.ts'
+import { withPostgres } from './harness/postgres.ts'
+import type { Figures } from './harness/side.ts'
 
 /** Five million records ÷ ten thousand: the time of a claim, also while sweeping; and the bytes of a settled record. */
 const LARGE = 5_000_000
@@ -17,13 +20,15 @@ const latencies: readonly Wanted[] = [
   { figure: 'p99Ms', label: 'claim, p99 ms', of: 'ratio', goal: { atMost: 2 } },
   { figure: 'requestsPerS', label: 'claims/s', of: 'ratio' },
   { figure: 'cpuUs', label: 'CPU µs per claim', of: 'ratio' },
-  { figure: 'swept', label: 'records swept', of: 'ours' },
+  { figure: 'serverCpuUs', label: 'server CPU µs per claim', of: 'ratio' },
 ]
 
 await runBench('growth', async (bench) => {
+  const { only } = bench.options
   bench.note(describeDisk())
   await memory(bench)
-  await sqlite(bench)
+  if (only === null || only.startsWith('sqlite')) await sqlite(bench)
+  if (only === null || only.startsWith('postgres')) await postgres(bench)
 })
 
 async function memory({ options, side, compare }: Bench): Promise<void> {
@@ -41,31 +46,76 @@ async function memory({ options, side, compare }: Bench): Promise<void> {
   })
 }
 
-async function sqlite({ options, side, compare, progress }: Bench): Promise<void> {
-  if (options.only !== null && !'sqlite'.includes(options.only)) return
+/** The large store is filled once and used by every round, which adds a thousandth; the small one is new each time. */
+async function sqlite(bench: Bench): Promise<void> {
   using folder = createFolder()
-  const records = options.records ?? (options.quick ? LARGE_QUICK : LARGE)
   const large = folder.file('large.db')
   const small = folder.file('small.db')
-  progress(`filling SQLite with ${records} records …`)
+  const copy = folder.file('copy.db')
   const fill = import.meta.resolve('./growth/fill-sqlite.ts')
-  await side({ program: fill, task: { path: large, records } })
-  await side({ program: fill, task: { path: small, records: SMALL } })
+  const program = import.meta.resolve('./growth/claims-sqlite.ts')
+  bench.progress(`filling SQLite with ${largeSize(bench)} records …`)
+  await bench.side({ program: fill, task: { path: large, records: largeSize(bench) } })
+  await bench.side({ program: fill, task: { path: small, records: SMALL } })
+  await compareSizes(bench, 'sqlite', {
+    large: (task) => bench.side({ program, task: { ...task, path: large } }),
+    small: (task) => {
+      copyFileSync(small, copy)
+      return bench.side({ program, task: { ...task, path: copy } })
+    },
+  })
+}
+
+async function postgres(bench: Bench): Promise<void> {
+  const program = import.meta.resolve('./growth/claims-postgres.ts')
+  const fill = (place: PostgresPlace, records: number) =>
+    bench.side({ program: import.meta.resolve('./growth/fill-postgres.ts'), task: { ...place, records } })
+  await withPostgres(bench, (server) =>
+    server.withDatabase(async (place) => {
+      bench.progress(`filling PostgreSQL with ${largeSize(bench)} records …`)
+      await fill(place, largeSize(bench))
+      await compareSizes(bench, 'postgres', {
+        large: async (task) => {
+          await server.checkpoint()
+          return await bench.side({ program, task: { ...task, ...place } })
+        },
+        small: (task) =>
+          server.withDatabase(async (own) => {
+            await fill(own, SMALL)
+            return await bench.side({ program, task: { ...task, ...own } })
+          }),
+      })
+    }),
+  )
+}
+
+function largeSize({ options }: Bench): number {
+  return options.records ?? (options.quick ? LARGE_QUICK : LARGE)
+}
+
+interface Sizes {
+  large(task: object): Promise<Figures>
+  small(task: object): Promise<Figures>
+}
+
+async function compareSizes(bench: Bench, store: string, { large, small }: Sizes): Promise<void> {
+  const measureMs = bench.options.quick ? 1_000 : 5_000
   let rounds = 0
-  const measure = async (from: string, sweeping: boolean) => {
-    const path = from === small ? folder.file('copy.db') : large
-    if (from === small) copyFileSync(small, path)
-    const time = { warmUpMs: 300, measureMs: options.quick ? 1_000 : 5_000, mostRequests: 10_000 }
-    const task = { ...time, callers: CALLERS, sweeping, round: `round-${rounds++}`, path }
-    return await side({ program: import.meta.resolve('./growth/claims-sqlite.ts'), task })
-  }
   for (const sweeping of [false, true]) {
-    await compare({
-      name: sweeping ? 'sqlite, sweeping' : 'sqlite',
+    const task = () => ({
+      callers: CALLERS,
+      warmUpMs: 300,
+      measureMs,
+      mostRequests: 10_000,
+      sweeping,
+      round: `round-${rounds++}`,
+    })
+    await bench.compare({
+      name: sweeping ? `${store}, sweeping` : store,
       pairs: PAIRS,
-      ours: { label: `${records} records`, measure: () => measure(large, sweeping) },
-      other: { label: `${SMALL} records`, measure: () => measure(small, sweeping) },
-      wanted: latencies,
+      ours: { label: `${largeSize(bench)} records`, measure: () => large(task()) },
+      other: { label: `${SMALL} records`, measure: () => small(task()) },
+      wanted: [...latencies, ...(sweeping ? [{ figure: 'swept', label: 'records swept', of: 'ours' } as const] : [])],
     })
   }
 }

@@ -22,7 +22,7 @@ export interface Claimed {
 }
 
 /** Claims new keys one after the other, and settles each lease behind the caller's back, as a busy service would. */
-export async function measureClaims(store: Store, task: ClaimsTask): Promise<Claimed> {
+export async function measureClaims(store: Store, task: ClaimsTask, serverCpuMs?: () => number): Promise<Claimed> {
   const ledger = createLedger({ store, background: false })
   const operation = ledger.operation({ name: `growth.${task.round}`, effect: 'repeatable' })
   const settling = new Set<Promise<void>>()
@@ -37,7 +37,7 @@ export async function measureClaims(store: Store, task: ClaimsTask): Promise<Cla
     void settled.finally(() => settling.delete(settled))
   }
   const sweep = task.sweeping ? startSweep(ledger.upkeep.sweep) : null
-  const { requests, figures } = await drive({ ...task, request })
+  const { requests, figures } = await drive({ ...task, serverCpuMs, request })
   const swept = (await sweep?.stop()) ?? { removed: 0, rounds: 0 }
   await Promise.all(settling)
   await ledger.stop()
@@ -45,7 +45,9 @@ export async function measureClaims(store: Store, task: ClaimsTask): Promise<Cla
   return { claims, swept: swept.removed, figures: { ...figures, swept: swept.removed, sweeps: swept.rounds } }
 }
 
-/** Without a pause, which is more than a ledger ever does by itself. */
+/** A ledger waits a minute between two rounds. Here there is nearly always one under way. */
+const PAUSE_MS = 100
+
 function startSweep(round: () => Promise<number>) {
   const swept = { removed: 0, rounds: 0 }
   let over = false
@@ -53,7 +55,7 @@ function startSweep(round: () => Promise<number>) {
     while (!over) {
       swept.removed += await round()
       swept.rounds++
-      await new Promise((resolve) => void setImmediate(resolve))
+      await new Promise((resolve) => void setTimeout(resolve, PAUSE_MS))
     }
   })()
   return {

@@ -51,7 +51,7 @@ export async function runBench(name: string, body: (bench: Bench) => Promise<voi
   } catch (error) {
     process.exitCode = 1
     console.error(error)
-    console.log(JSON.stringify({ bench: name, ratios: {}, pass: false, error: String(error) }))
+    console.log(JSON.stringify({ bench: name, ratios: {}, pass: false, error: String(error).split('\n', 1)[0] }))
     return
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
