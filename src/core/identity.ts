@@ -13,8 +13,8 @@ export interface Identity {
   readonly batch?: string
 }
 
-/** What a caller of a declared operation gives; the operation's name is known already. */
-export type IdentityParts = Omit<Identity, 'operation'>
+/** What a caller of a declared operation gives. The operation is its name, unless it serves many resources at once. */
+export type IdentityParts = Omit<Identity, 'operation'> & { readonly operation?: string }
 
 /** 16 bytes as 32 hexadecimal digits. */
 export type RecordId = string

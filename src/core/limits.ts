@@ -110,6 +110,3 @@ export const limits = {
   /** Distinct keys watched by the per-key attempt limit. */
   attemptLimitKeys: 10_000,
 } as const
-
-export type Defaults = typeof defaults
-export type Limits = typeof limits

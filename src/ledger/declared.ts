@@ -118,8 +118,8 @@ function checkShapes(definition: AnyDefinition): void {
 
 /** Checks the identity and computes the fingerprints before anything is touched. */
 export function commandOf(op: Declared, parts: IdentityParts, input: unknown, as: unknown): Command {
-  const { tenant, caller, key, batch } = parts
-  const identity = { tenant, caller, operation: op.name, key, ...(batch === undefined ? {} : { batch }) }
+  const { tenant, caller, key, batch, operation = op.name } = parts
+  const identity = { tenant, caller, operation, key, ...(batch === undefined ? {} : { batch }) }
   checkIdentity(identity)
   return { identity, id: recordIdOf(identity), input, fingerprints: fingerprintsOf(op.definition, input), as }
 }

@@ -43,7 +43,7 @@ export type Keeping<I> =
   | {
       readonly keep: 'pointer'
       /** Where the result lives; what `attach` named, when left out. */
-      // biome-ignore lint/suspicious/noExplicitAny: the value's type belongs to each call, not to the definition.
+      // oxlint-disable-next-line typescript/no-explicit-any -- the value's type belongs to each call, not to the definition.
       readonly pointer?: (value: any) => Pointer
       readonly rebuild: (pointer: Pointer, request: ReplayRequest<I>) => unknown
       readonly sensitive?: boolean
@@ -68,7 +68,7 @@ interface Leased {
 
 export type LeasedDefinition<I> = Common<I> & Keeping<I> & Leased & { readonly effect: 'repeatable' | 'external' }
 
-// biome-ignore lint/suspicious/noExplicitAny: a definition without an input type accepts any input.
+// oxlint-disable-next-line typescript/no-explicit-any -- a definition without an input type accepts any input.
 export type AnyDefinition = TransactionDefinition<any> | LeasedDefinition<any>
 
 /** What a probe is given to find the effect of the attempt. */

@@ -1,4 +1,4 @@
-import { OnceError } from '../core/errors.ts'
+import type { OnceError } from '../core/errors.ts'
 import type { RecordId } from '../core/identity.ts'
 import type { Replayable } from './cache.ts'
 import type { Command } from './declared.ts'

@@ -37,9 +37,9 @@ export type TxOf<S extends Store> = S extends TransactionalStore<infer Tx> ? Tx 
 /** What users hold: claim → execute → record. */
 export interface Ledger<Tx> extends Operator {
   /** Declares a command. Names are unique within a ledger. */
-  // biome-ignore lint/suspicious/noExplicitAny: without an input type any input is accepted.
+  // oxlint-disable-next-line typescript/no-explicit-any -- without an input type any input is accepted.
   operation<I = any>(definition: LeasedDefinition<I>): LeasedOperation<I>
-  // biome-ignore lint/suspicious/noExplicitAny: without an input type any input is accepted.
+  // oxlint-disable-next-line typescript/no-explicit-any -- without an input type any input is accepted.
   operation<I = any>(definition: [Tx] extends [never] ? never : TransactionDefinition<I>): TransactionalOperation<I, Tx>
   /** A permanent claim on a business value; it outlives every retention. Inside `transact` it commits with it. */
   unique(tenant: string, scope: string, value: string, options: { readonly owner: string }): Promise<UniqueAnswer>

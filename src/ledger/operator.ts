@@ -24,6 +24,8 @@ export interface ActOptions {
 /** The questions and actions of whoever is on call. */
 export interface Operator {
   get(identity: Identity): Promise<RecordView | null>
+  /** By the id that refusals carry in their details. */
+  find(id: string): Promise<RecordView | null>
   list(
     filter?: RecordFilter,
     page?: { readonly limit?: number; readonly cursor?: string | null },
@@ -75,6 +77,10 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
     async get(identity) {
       checkIdentity(identity)
       return (await queries.get(recordIdOf(identity), call)).view
+    },
+    async find(id) {
+      if (!/^[0-9a-f]{32}$/.test(id)) return null
+      return (await queries.get(id, call)).view
     },
     list: (filter = {}, page = {}) => {
       const limit = Math.min(Math.max(1, page.limit ?? limits.pageRows), limits.pageRows)

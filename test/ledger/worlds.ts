@@ -31,7 +31,7 @@ interface Place {
 const postgresUrl = process.env['ONCEONLY_TEST_POSTGRES_URL']
 if (postgresUrl === undefined && process.env['CI'] === 'true') throw new Error('ONCEONLY_TEST_POSTGRES_URL is not set')
 
-export const places: readonly Place[] = [
+const places: readonly Place[] = [
   { name: 'memory', skip: false, open: openMemory },
   { name: 'sqlite', skip: false, open: openSqlite },
   { name: 'postgres', skip: postgresUrl === undefined ? 'no PostgreSQL server' : false, open: openPostgres },
