@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { limits } from '../../core/limits.ts'
+import type { Grant } from '../../core/request.ts'
+import type { SqliteStore } from './index.ts'
+import { CALL, claimOf, freshStore, leaseOf, POLICY, settleOf } from './test-store.ts'
+
+async function settleMany(store: SqliteStore, count: number, refuseMs: number, name: string): Promise<Grant[]> {
+  const policy = { ...POLICY, refuseMs }
+  const requests = Array.from({ length: count }, (_, index) => claimOf(`${name} ${index}`, { policy }))
+  const grants = (await store.claims.apply(requests, CALL)).map(leaseOf)
+  await store.claims.apply(
+    grants.map((grant) => settleOf(grant)),
+    CALL,
+  )
+  return grants
+}
+
+async function sweepAll(store: SqliteStore, limit: number): Promise<{ removed: number; steps: number }> {
+  let removed = 0
+  let steps = 0
+  for (let cursor: string | null = null; ; ) {
+    const step = await store.upkeep.sweep(cursor, limit, CALL)
+    removed += step.removed
+    steps++
+    cursor = step.cursor
+    if (cursor === null) return { removed, steps }
+  }
+}
+
+test('the sweep removes what is past its end and leaves the rest, in bounded steps', async (t) => {
+  const store = freshStore(t)
+  await settleMany(store, 200, 0, 'old')
+  assert.deepEqual(await sweepAll(store, 70), { removed: 0, steps: 3 })
+  await store.clock.advance(POLICY.retainMs, CALL)
+  const young = await settleMany(store, 10, 0, 'young')
+  assert.deepEqual(await sweepAll(store, 70), { removed: 200, steps: 4 })
+  const rows = await store.sql.query('SELECT count(*) AS rows FROM onceonly_records')
+  assert.deepEqual(rows, [{ rows: young.length }])
+})
+
+test('past replay only a small tombstone stays, and it still refuses the key', async (t) => {
+  const store = freshStore(t)
+  const [grant] = (await settleMany(store, 1, 60_000, 'refused')) as [Grant]
+  await store.clock.advance(POLICY.retainMs, CALL)
+  assert.deepEqual(await sweepAll(store, 100), { removed: 0, steps: 1 })
+  const { records } = await store.claims.read([grant.id], CALL)
+  assert.ok(records[0]?.state === 'succeeded')
+  assert.deepEqual(records[0].outcome, { kept: 'response', data: null })
+  const [again] = await store.claims.apply([claimOf('refused 0')], CALL)
+  assert.ok(again !== undefined && 'decision' in again && again.decision.kind === 'key_expired')
+  await store.clock.advance(60_000, CALL)
+  assert.deepEqual(await sweepAll(store, 100), { removed: 1, steps: 1 })
+})
+
+test('a claim that comes between looking and removing keeps its record', async (t) => {
+  const store = freshStore(t)
+  await settleMany(store, 100, 0, 'old')
+  await store.clock.advance(POLICY.retainMs, CALL)
+  const sweeping = store.upkeep.sweep(null, 1_000, CALL)
+  const requests = Array.from({ length: 100 }, (_, index) => claimOf(`old ${index}`))
+  const answers = await store.claims.apply(requests, CALL)
+  for (const answer of answers) assert.ok('decision' in answer && answer.decision.kind === 'first_attempt')
+  await sweeping
+  const { records } = await store.claims.read(
+    requests.map(({ id }) => id),
+    CALL,
+  )
+  for (const record of records) assert.equal(record?.state, 'in_progress')
+})
+
+test('counts of callers add up in buckets, and old buckets are swept', async (t) => {
+  const store = freshStore(t)
+  const counts = { claims: 2, replays: 3, conflicts: 4 }
+  const web = { tenant: 'acme', caller: 'web', operation: 'order.create', ...counts }
+  const job = { tenant: 'acme', caller: 'job', operation: 'order.create', claims: 100, replays: 0, conflicts: 0 }
+  await store.upkeep.tally({ records: [], callers: [web, job] }, CALL)
+  await store.upkeep.tally({ records: [], callers: [web] }, CALL)
+  const start = await store.clock.now(CALL)
+  const twice = { ...web, claims: 4, replays: 6, conflicts: 8 }
+  assert.deepEqual(await store.queries.busiest(start, 10, CALL), [job, twice])
+  assert.deepEqual(await store.queries.busiest(start, 1, CALL), [job])
+  await store.clock.advance(2 * limits.tallyBucketMs, CALL)
+  assert.deepEqual(await store.queries.busiest(start + 2 * limits.tallyBucketMs, 10, CALL), [])
+  await store.clock.advance(limits.tallyKeepMs, CALL)
+  await sweepAll(store, 10)
+  assert.deepEqual(await store.queries.busiest(0, 10, CALL), [])
+})
