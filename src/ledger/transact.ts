@@ -70,16 +70,20 @@ export async function leadTransaction(
       if (again && (waits || !twin) && runtime.monotonicMs() < deadline) {
         await sleep(runtime, backoffMs(tries, RETRY, runtime.random()))
       } else if (twin) {
-        return refusal(
-          context,
-          command,
-          { kind: 'in_progress', attempt: 1, retryAfterMs: TWIN_RETRY_MS, verified: true },
-          null,
-        )
+        return behindTwin(context, op, command)
       } else if (isVerdict(error) && error.verdict === 'released') return givenBack(op, error.error)
       else throw isVerdict(error) ? error.error : error
     }
   }
+}
+
+/** Whoever holds the record may only be replaying it: look, before the caller hears that it still runs. */
+async function behindTwin(context: Context, op: Declared, command: Command): Promise<Landing> {
+  const { records, now } = await context.store.claims.read([command.id], { timeoutMs: limits.storeCallMs })
+  const landing = decidedBy(context, op, command, { record: records[0] ?? null, now }, false)
+  if (landing !== null) return landing
+  const runs = { kind: 'in_progress', attempt: 1, retryAfterMs: TWIN_RETRY_MS, verified: true } as const
+  return refusal(context, command, runs, null)
 }
 
 function givenBack(op: Declared, cause: unknown): Landing {

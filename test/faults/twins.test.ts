@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { createLedger } from 'onceonly'
+import type { CrashStore } from '../crash/place.ts'
+import { onEveryPlace, who } from '../crash/place.ts'
+
+const never = () => assert.fail('the effect ran again')
+const define = { name: 'twins', effect: 'transaction', whileRunning: 'conflict' } as const
+
+/** The same store, whose transactions rest after their claim until they are told to go on. */
+function resting(store: CrashStore): { store: CrashStore; claimed: Promise<void>; goOn(): void } {
+  const claimed = Promise.withResolvers<void>()
+  const rested = Promise.withResolvers<void>()
+  return {
+    claimed: claimed.promise,
+    goOn: rested.resolve,
+    store: {
+      ...store,
+      transactions: {
+        run: (work, call) =>
+          store.transactions.run(async (session) => {
+            return await work({
+              ...session,
+              apply: async (request) => {
+                const applied = await session.apply(request)
+                claimed.resolve()
+                await rested.promise
+                return applied
+              },
+            })
+          }, call),
+      },
+    },
+  }
+}
+
+onEveryPlace(
+  'a settled command is replayed, also while a twin that only replays it holds the record',
+  async (place) => {
+    const first = createLedger({ store: place.store, background: false })
+    assert.equal(await first.operation(define).transact(who('k'), 1, () => 'done'), 'done')
+    const { store, claimed, goOn } = resting(place.another())
+    const slow = createLedger({ store, background: false })
+    const replaying = slow.operation(define).execute(who('k'), 1, never)
+    await claimed
+    const other = createLedger({ store: place.another(), background: false })
+    const asked = other.operation(define).execute(who('k'), 1, never)
+    // SQLite has one writer, and whoever holds it is waited for; PostgreSQL answers at once.
+    if (place.address.kind === 'sqlite') goOn()
+    assert.deepEqual(await asked, { kind: 'replayed', value: 'done' })
+    goOn()
+    assert.deepEqual(await replaying, { kind: 'replayed', value: 'done' })
+    for (const once of [first, slow, other]) await once.stop()
+  },
+)
