@@ -62,7 +62,7 @@ export function createClaims({ engine, watchers, fences }: ClaimsParts): Claims 
 }
 
 /** The row or its values are at fault, not the file, and not a lock. */
-export function isRowFault(error: unknown): boolean {
+function isRowFault(error: unknown): boolean {
   return isOnceError(error) ? error.code === 'row_refused' : !isBroken(error) && !isBusy(error)
 }
 

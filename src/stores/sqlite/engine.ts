@@ -143,7 +143,7 @@ function lateWrite(path: string, waitedMs: number): OnceError {
 }
 
 /** False when even that failed: only closing the connection helps then. */
-export function undo({ db }: Connection): boolean {
+function undo({ db }: Connection): boolean {
   try {
     if (db.isTransaction) db.exec('ROLLBACK')
     return !db.isTransaction

@@ -181,7 +181,10 @@ if (role === undefined) {
     const file = freshPath(t)
     const others = Array.from({ length: 4 }, () => start(t, 'open', file))
     const results = await Promise.all(others.map((other) => other.message<{ fence: number }>()))
-    assert.deepEqual(results.map(({ fence }) => fence).toSorted(), [1, 2, 3, 4])
+    assert.deepEqual(
+      results.map(({ fence }) => fence).toSorted((a, b) => a - b),
+      [1, 2, 3, 4],
+    )
     const rows = await openStore(t, file).sql.query('SELECT room, version FROM onceonly_migrations')
     assert.deepEqual(rows, [{ room: 'ledger', version: 1 }])
   })

@@ -3,7 +3,7 @@ import type { RecordId } from '../../core/identity.ts'
 import { FOREVER } from '../../core/limits.ts'
 import type { LedgerRecord } from '../../core/record.ts'
 import type { RecordRow } from '../../store/row.ts'
-import { fromRow, stateCode, toRow } from '../../store/row.ts'
+import { fromRow, toRow } from '../../store/row.ts'
 import type { Anchor } from './clock.ts'
 import { endBeforeBoot } from './clock.ts'
 import { refusedRow } from './errors.ts'
@@ -114,5 +114,3 @@ export function storable(column: string, value: string | number | null): string 
   // A time past "never" is "never"; a larger integer could be written, but `node:sqlite` would refuse to read it.
   return value > FOREVER ? FOREVER : value
 }
-
-export const RUNNING = stateCode.running

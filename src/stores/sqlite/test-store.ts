@@ -30,7 +30,12 @@ export function freshStore(t: TestContext, options: Partial<SqliteStoreOptions> 
   return openStore(t, freshPath(t), options)
 }
 
-export const POLICY: Policy = { onAbandoned: 'hold', retainMs: 60_000, refuseMs: 0, unknownMs: 600_000 }
+export const POLICY: Policy = {
+  onAbandoned: 'hold',
+  retainMs: 60_000,
+  refuseMs: 0,
+  unknownMs: 600_000,
+}
 
 let claims = 0
 
