@@ -50,6 +50,8 @@ export const limits = {
   /** Below this a heartbeat could not be sent in time over a slow link. */
   leaseMinMs: 500,
   leaseMaxMs: 1 * HOUR,
+  /** A century: longer times would leave the range in which milliseconds are exact. */
+  longestMs: 36_500 * DAY,
   /** The heartbeat is sent after this share of a lease, so that two may be lost. */
   heartbeatShare: 1 / 3,
   /** A released or forgotten record keeps its fence this long, so that an attempt that still runs cannot write. */

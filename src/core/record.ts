@@ -15,13 +15,18 @@ export interface Outcome {
   readonly data: string | null
 }
 
-/** What an ended attempt leaves behind when its effect may have happened. */
-export type OnAbandoned = 'rerun' | 'hold' | 'probe'
+/**
+ * What a lapsed attempt leaves behind: free for another, or an unknown that a person or a probe resolves.
+ * `hold_attached` holds only what has attached a pointer: an attempt that named what it makes is not repeated.
+ */
+export type OnAbandoned = 'rerun' | 'hold' | 'probe' | 'hold_attached'
 
 /** The part of an operation's definition that must be known without its code: by other processes, and by operators. */
 export interface Policy {
   readonly onAbandoned: OnAbandoned
   readonly retainMs: number
+  /** Retention counts from settling; a content guard's window counts from its claim, and nothing extends it. */
+  readonly retainFrom?: 'claimed'
   /** How long an expired key is refused; 0 means that it is a new key at once. */
   readonly refuseMs: number
   readonly unknownMs: number

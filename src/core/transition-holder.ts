@@ -70,7 +70,7 @@ function settledFrom(record: LedgerRecord, request: SettleRequest, at: Moment): 
   switch (to.state) {
     case 'succeeded':
     case 'failed_terminal':
-      return { ...common(base), ...retention(record.policy, at.now), ...quiet, state: to.state, outcome: to.outcome }
+      return { ...common(base), ...retention(record, at.now), ...quiet, state: to.state, outcome: to.outcome }
     case 'failed_retryable': {
       const retryAt = at.now + to.retryAfterMs
       return { ...retryable(base, at.now, { retryAt, lapsed: false, outcome: to.outcome }), ...quiet }

@@ -63,7 +63,7 @@ function resolved(record: Unknown, request: ResolveRequest, at: Moment): LedgerR
     case 'succeeded':
       return {
         ...common(record),
-        ...retention(record.policy, at.now),
+        ...retention(record, at.now),
         ...over,
         state: 'succeeded',
         outcome: to.outcome,
@@ -71,7 +71,7 @@ function resolved(record: Unknown, request: ResolveRequest, at: Moment): LedgerR
     case 'failed':
       return {
         ...common(record),
-        ...retention(record.policy, at.now),
+        ...retention(record, at.now),
         ...over,
         state: 'failed_terminal',
         outcome: to.outcome,

@@ -7,7 +7,6 @@ import type {
   InProgress,
   LedgerRecord,
   Outcome,
-  Policy,
   Unknown,
 } from './record.ts'
 import type { Decision, Grant } from './request.ts'
@@ -88,9 +87,13 @@ export function grantOf(record: InProgress | Unknown): Grant {
   }
 }
 
-/** The two ends of a settled record, counted from settling. */
-export function retention(policy: Policy, now: number): { settledAt: number; expiresAt: number; goneAt: number } {
-  const expiresAt = now + policy.retainMs
+/** The two ends of a settled record. A window that counts from the claim does not end while its holder still runs. */
+export function retention(
+  { policy, claimedAt }: Pick<LedgerRecord, 'policy' | 'claimedAt'>,
+  now: number,
+): { settledAt: number; expiresAt: number; goneAt: number } {
+  const from = policy.retainFrom === 'claimed' ? claimedAt : now
+  const expiresAt = Math.max(now, from + policy.retainMs)
   return { settledAt: now, expiresAt, goneAt: expiresAt + policy.refuseMs }
 }
 
@@ -100,16 +103,17 @@ export function retryable(
   now: number,
   fields: { retryAt: number; lapsed: boolean; outcome: Outcome },
 ): FailedRetryable {
-  const { settledAt, expiresAt } = retention(record.policy, now)
+  const { settledAt, expiresAt } = retention(record, now)
   return { ...common(record), ...fields, state: 'failed_retryable', settledAt, expiresAt, goneAt: expiresAt }
 }
 
 export function unknownFrom(record: LedgerRecord, now: number, reason: string | null): Unknown {
+  const { policy, claimedAt } = record
   return {
     ...common(record),
     state: 'unknown',
     since: now,
-    abandonAt: now + record.policy.unknownMs,
+    abandonAt: policy.retainFrom === 'claimed' ? claimedAt + policy.retainMs : now + policy.unknownMs,
     reason,
     probes: 0,
     probeAt: now,
@@ -120,7 +124,9 @@ export function unknownFrom(record: LedgerRecord, now: number, reason: string | 
 /** What a lease's end means: an effect that may be repeated (or never began) is free again, any other is unknown. */
 export function lapse(record: InProgress, at: Moment): Unknown | FailedRetryable {
   const history = remember(record, 'lapsed', at)
-  if (record.started && record.policy.onAbandoned !== 'rerun') {
+  const { onAbandoned } = record.policy
+  const free = onAbandoned === 'rerun' || (onAbandoned === 'hold_attached' && record.pointer === null)
+  if (record.started && !free) {
     return { ...unknownFrom(record, at.now, null), history }
   }
   const fields = { retryAt: at.now, lapsed: true, outcome: { kept: 'outcome', data: null } as const }
@@ -128,7 +134,7 @@ export function lapse(record: InProgress, at: Moment): Unknown | FailedRetryable
 }
 
 /** Text of the codec: a recorded failure that no attempt reported. */
-const ABANDONED_UNKNOWN: Outcome = {
+export const ABANDONED_UNKNOWN: Outcome = {
   kept: 'outcome',
   data: JSON.stringify({
     name: 'AbandonedUnknown',
@@ -140,6 +146,6 @@ const ABANDONED_UNKNOWN: Outcome = {
 /** Nobody resolved it: a terminal failure from here on, and retention starts here. The fence rises, as for a person. */
 export function abandon(record: Unknown, at: Moment): FailedTerminal {
   const history = remember(record, 'abandoned', at)
-  const end = retention(record.policy, at.now)
+  const end = retention(record, at.now)
   return { ...common(record), ...end, state: 'failed_terminal', outcome: ABANDONED_UNKNOWN, history, fence: at.fence }
 }

@@ -41,11 +41,20 @@ export interface Lease extends Attempt {
 type Granted = 'first_attempt' | 'reclaimed'
 export type Claimed =
   | { readonly kind: Granted; readonly lease: Lease; readonly verified: boolean }
-  | Exclude<ClaimDecision, { kind: Granted }>
+  | (Exclude<ClaimDecision, { kind: Granted }> & Standing)
+
+/** What stands in the way of a claim that was not granted. */
+export interface Standing {
+  readonly pointer: Pointer | null
+  /** Since it was claimed, by the store's clock. */
+  readonly ageMs: number
+}
 
 export interface ClaimOptions {
   /** Claim ahead of execution: the effect may begin only after `lease.start()`. */
   readonly reserve?: boolean
+  /** How long to wait for a running attempt to attach its pointer, or to end. Not at all, when left out. */
+  readonly waitMs?: number
 }
 
 export async function claimCommand(
@@ -56,14 +65,28 @@ export async function claimCommand(
 ): Promise<Claimed> {
   refuseWhenStopped(context)
   refuseInsideTransaction(op.name)
-  const { runtime, batcher } = context
-  const sentAt = runtime.monotonicMs()
-  const request = claimRequest(op, command, runtime.newId(), { start: options.reserve !== true, wait: false })
-  const { decision } = await batcher.apply(request)
-  noteClaim(context, command, decision)
-  if (decision.kind !== 'first_attempt' && decision.kind !== 'reclaimed') return decision
-  const lease = leaseOf(context, op, context.heart.hold(op, decision.lease, sentAt))
-  return { kind: decision.kind, lease, verified: decision.verified }
+  const { runtime, batcher, joiners } = context
+  const { waitMs = 0, reserve = false } = options
+  const deadline = runtime.monotonicMs() + waitMs
+  const claimId = runtime.newId()
+  for (;;) {
+    const sentAt = runtime.monotonicMs()
+    const request = claimRequest(op, command, claimId, { start: !reserve, wait: sentAt < deadline })
+    const { decision, record, now } = await batcher.apply(request)
+    noteClaim(context, command, decision)
+    if (decision.kind === 'first_attempt' || decision.kind === 'reclaimed') {
+      const lease = leaseOf(context, op, context.heart.hold(op, decision.lease, sentAt))
+      return { kind: decision.kind, lease, verified: decision.verified }
+    }
+    const settled = {
+      ...decision,
+      pointer: record?.pointer ?? null,
+      ageMs: record === null ? 0 : now - record.claimedAt,
+    }
+    const waits = decision.kind === 'in_progress' && settled.pointer === null && sentAt < deadline
+    // Whatever changed is decided by claiming again: so a lapsed attempt has one successor.
+    if (!waits || (await joiners.settled(command.id, deadline, true)) === null) return settled
+  }
 }
 
 function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {

@@ -79,15 +79,18 @@ function policyOf(definition: AnyDefinition, leased: Partial<LeasedDefinition<un
   const { effect, afterExpiry = 'new' } = definition
   if (afterExpiry !== 'new' && afterExpiry !== 'refuse') bad('afterExpiry', "must be 'new' or 'refuse'")
   if (definition.refuseMs !== undefined && afterExpiry === 'new') bad('refuseMs', "needs afterExpiry: 'refuse'")
-  const retainMs = time('retainMs', definition.retainMs ?? defaults.retainMs, 1)
+  const retainMs = time('retainMs', definition.retainMs ?? defaults.retainMs, 1, limits.longestMs)
   const onAbandoned = leased.onAbandoned ?? (leased.probe === undefined ? onAbandonedOf[effect] : 'probe')
-  if (!['rerun', 'hold', 'probe'].includes(onAbandoned)) bad('onAbandoned', "must be 'rerun', 'hold' or 'probe'")
+  if (!['rerun', 'hold', 'probe', 'hold_attached'].includes(onAbandoned)) {
+    bad('onAbandoned', "must be 'rerun', 'hold', 'hold_attached' or 'probe'")
+  }
   if (onAbandoned === 'probe' && leased.probe === undefined) bad('onAbandoned', "'probe' needs a `probe` function")
   return {
     onAbandoned,
     retainMs,
-    refuseMs: afterExpiry === 'refuse' ? time('refuseMs', definition.refuseMs ?? retainMs, 1) : 0,
-    unknownMs: time('unknownMs', leased.unknownMs ?? defaults.unknownMs, 1),
+    ...(definition.retainFrom === 'claimed' ? { retainFrom: 'claimed' } : {}),
+    refuseMs: afterExpiry === 'refuse' ? time('refuseMs', definition.refuseMs ?? retainMs, 1, limits.longestMs) : 0,
+    unknownMs: time('unknownMs', leased.unknownMs ?? defaults.unknownMs, 1, limits.longestMs),
   }
 }
 

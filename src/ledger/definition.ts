@@ -22,6 +22,8 @@ interface Common<I> {
   /** Part of the identity: changing it forgets every record. */
   readonly name: string
   readonly retainMs?: number
+  /** Retention counts from settling, or, as a content guard's window, from the claim. */
+  readonly retainFrom?: 'settled' | 'claimed'
   /** After retention a key is new again, or refused for `refuseMs`. */
   readonly afterExpiry?: 'new' | 'refuse'
   readonly refuseMs?: number

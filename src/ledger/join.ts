@@ -7,8 +7,11 @@ import type { Runtime } from './runtime.ts'
 
 /** Waiting for attempts of others. Notifications are hints: a waiter also reads again by itself, ever more slowly. */
 export interface Joiners {
-  /** Until the record is not in progress any more, or its lease has lapsed. Null when the deadline came first. */
-  settled(id: RecordId, deadline: number): Promise<Change | null>
+  /**
+   * Until the record is not in progress any more, its lease has lapsed, or, where that is enough, a pointer is attached.
+   * Null when the deadline came first.
+   */
+  settled(id: RecordId, deadline: number, orAttached?: boolean): Promise<Change | null>
   /** Bounds everybody who waits in this process. */
   counted<T>(work: () => Promise<T>): Promise<T>
   stop(): void
@@ -74,7 +77,7 @@ export function createJoiners(
     return { over, wake: () => up() }
   }
 
-  async function settled(id: RecordId, deadline: number): Promise<Change | null> {
+  async function settled(id: RecordId, deadline: number, orAttached: boolean): Promise<Change | null> {
     const { ready } = watching()
     await Promise.race([ready, nap(id, Math.max(0, deadline - runtime.monotonicMs())).over])
     for (let pollMs: number = limits.joinPollBaseMs; ; pollMs = Math.min(2 * pollMs, limits.joinPollCapMs)) {
@@ -83,7 +86,8 @@ export function createJoiners(
       const rest = nap(id, Math.max(0, Math.min(pollMs, leftMs)))
       const { records, now } = await claims.read([id], { timeoutMs: limits.storeCallMs })
       const record = records[0] ?? null
-      const running = record?.state === 'in_progress' && now < record.leaseUntil + limits.leaseGraceMs
+      const known = orAttached && record !== null && record.pointer !== null
+      const running = record?.state === 'in_progress' && !known && now < record.leaseUntil + limits.leaseGraceMs
       if (!running || leftMs <= 0) {
         rest.wake()
         return running ? null : { record, now }
@@ -108,7 +112,7 @@ export function createJoiners(
 
   return {
     counted,
-    settled: (id, deadline) => counted(() => settled(id, deadline)),
+    settled: (id, deadline, orAttached = false) => counted(() => settled(id, deadline, orAttached)),
     stop() {
       watch?.stop()
       watch = null

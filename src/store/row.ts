@@ -50,14 +50,16 @@ export function keptCode(kept: Kept): number {
 }
 
 export function policyText(p: Policy): string {
-  return `${p.onAbandoned}:${p.retainMs}:${p.refuseMs}:${p.unknownMs}`
+  // Most policies count from settling: the word is left out, and the text stays as short as it can be.
+  return `${p.onAbandoned}:${p.retainMs}:${p.refuseMs}:${p.unknownMs}${p.retainFrom === 'claimed' ? ':claimed' : ''}`
 }
 
 function policyOf(text: string): Policy {
-  const [onAbandoned, retainMs, refuseMs, unknownMs] = text.split(':')
+  const [onAbandoned, retainMs, refuseMs, unknownMs, retainFrom] = text.split(':')
   return {
     onAbandoned: onAbandoned as OnAbandoned,
     retainMs: Number(retainMs),
+    ...(retainFrom === 'claimed' ? { retainFrom } : {}),
     refuseMs: Number(refuseMs),
     unknownMs: Number(unknownMs),
   }

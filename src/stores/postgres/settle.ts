@@ -21,9 +21,9 @@ export interface SettleRunning {
   (on: Executor, requests: readonly SettleRequest[]): Promise<{ answers: Answers; woken: string[] }>
 }
 
-/** Unknown outcomes have a side table to keep, which is not worth a fast path. */
-export function settlesPlainly(request: SettleRequest): boolean {
-  return request.to.state !== 'unknown'
+/** Unknown outcomes have a side table to keep, and a window counted from its claim is rare: no fast path for either. */
+export function settlesPlainly({ to, grant }: SettleRequest): boolean {
+  return to.state !== 'unknown' && grant.policy.retainFrom === undefined
 }
 
 export function createSettle(names: Names): SettleRunning {

@@ -1,0 +1,32 @@
+import { createHash } from 'node:crypto'
+import type { Captured } from './exchange.ts'
+
+/** Keeps the bytes of an answer up to a cap; past it only counts and digests, so that memory stays flat. */
+export interface Collector {
+  add(chunk: Uint8Array): void
+  body(): Captured['body']
+}
+
+export function createCollector(maxBytes: number): Collector {
+  let chunks: Uint8Array[] = []
+  let bytes = 0
+  let digest: ReturnType<typeof createHash> | null = null
+
+  return {
+    add(chunk) {
+      bytes += chunk.length
+      if (digest === null && bytes > maxBytes) {
+        digest = createHash('sha256')
+        for (const kept of chunks) digest.update(kept)
+        chunks = []
+      }
+      if (digest === null) chunks.push(chunk)
+      else digest.update(chunk)
+    },
+    body() {
+      if (digest !== null) return { bytes, sha256: digest.digest('hex') }
+      const [only] = chunks
+      return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, bytes)
+    },
+  }
+}

@@ -1,0 +1,48 @@
+import type { IdentityParts } from '../core/identity.ts'
+import type { Attempt } from '../ledger/attempt.ts'
+import type { AnyDefinition, ReplayRequest } from '../ledger/definition.ts'
+import type { CallOptions } from '../ledger/execute.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { Execution } from '../ledger/present.ts'
+import type { TransactionWork } from '../ledger/transact.ts'
+import type { StoredAnswer } from './record.ts'
+import type { RouteDefinition } from './route.ts'
+
+/** A route's operation, leased or transactional alike. */
+export interface RouteOperation<Tx> {
+  execute(
+    parts: IdentityParts,
+    input: unknown,
+    effect: (work: TransactionWork<Tx> | Attempt) => Promise<StoredAnswer>,
+    options: CallOptions,
+  ): Promise<Execution<StoredAnswer>>
+}
+
+let unnamed = 0
+
+/** Answers are stored as values of the ledger; what may be kept of them the route has decided before. */
+export function declareRoute<N, Tx>(ledger: Ledger<Tx>, route: RouteDefinition<N>): RouteOperation<Tx> {
+  const { effect, retainMs, afterExpiry, refuseMs, whileRunning, perKeyLimit, authorize, shape } = route
+  const definition = {
+    // A route without a name serves many resources; each request brings its own operation then.
+    name: route.name ?? `http.${++unnamed}`,
+    effect,
+    ...given({ retainMs, afterExpiry, refuseMs, whileRunning, perKeyLimit, shape }),
+    ...(authorize === undefined
+      ? {}
+      : {
+          authorize: ({ as, identity, pointer }: ReplayRequest<unknown>) => authorize(as as N, { identity, pointer }),
+        }),
+    ...(effect === 'transaction' ? {} : given(leasedOptions(route))),
+  } as AnyDefinition
+  return ledger.operation(definition as never) as unknown as RouteOperation<Tx>
+}
+
+function leasedOptions<N>({ leaseMs, maxRunMs, unknownMs, onAbandoned, probe }: RouteDefinition<N>) {
+  return { leaseMs, maxRunMs, unknownMs, onAbandoned, probe }
+}
+
+/** Options that were left out stay out: the ledger's defaults are its own. */
+function given<T extends object>(options: T): Partial<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>
+}
