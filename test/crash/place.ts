@@ -29,6 +29,8 @@ export function openStore(address: Address, name = 'onceonly-test'): Opened {
     return { store, close: () => store.stop() }
   }
   const pool = new Pool({ connectionString: address.url, application_name: name, max: 12 })
+  // The database is dropped with the test, and its server may say so to connections that are just ending.
+  pool.on('error', () => {})
   const store = createPostgresStore({ pool, testClock: true })
   const close = async () => {
     await store.stop()

@@ -37,8 +37,8 @@ export async function createDeath(chosen: Point, delayUs: number): Promise<Death
   const told = () => tell({ kind: 'dying', point: chosen })
   if (chosen.endsWith('_sent')) {
     const thread = new Worker(new URL(import.meta.resolve('./killer.ts')), { workerData: cells.buffer })
-    thread.unref()
     await once(thread, 'online')
+    thread.unref()
   }
   return {
     at(point) {
