@@ -40,7 +40,11 @@ function sameCommand(record: Present, request: ClaimRequest, at: Moment, verifie
       return { record, decision: { kind: 'retry_later', retryAt: record.retryAt, retryAfterMs, verified } }
     }
     case 'unknown':
-      if (record.abandonAt <= at.now) return sameCommand(abandon(record, at), request, at, verified)
+      if (record.abandonAt <= at.now) {
+        const abandoned = abandon(record, at)
+        // A window that counts from its claim is over in the same moment.
+        return abandoned.goneAt <= at.now ? first(request, at) : sameCommand(abandoned, request, at, verified)
+      }
       return {
         record,
         decision: { kind: 'outcome_unknown', since: record.since, attempts: record.attempts, verified },

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import type { Attempt, Ledger } from 'onceonly'
+import { createLedger, isOnceError, MINUTE, OnceError, SECOND } from 'onceonly'
+import type { Guard, GuardEvent, GuardOptions } from 'onceonly/guard'
+import { createGuard } from 'onceonly/guard'
+import { onEveryStore } from '../ledger/worlds.ts'
+
+interface Message {
+  readonly workspace: string
+  readonly phone?: string | null
+  readonly email?: string | null
+  readonly body: string
+}
+
+const hello: Message = { workspace: 'w', phone: '+491', body: 'hello' }
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+function guardOver(ledger: Ledger<unknown>, options: Partial<GuardOptions<Message>> = {}): Guard<Message> {
+  return createGuard({ ledger, name: 'messages', identity: (m) => [m.workspace, m.phone, m.email, m.body], ...options })
+}
+
+/** Sends like a real system: the original exists before the provider is called. */
+function sender(sent: string[], id: string, slowMs = 0) {
+  return async (attempt: Attempt | null) => {
+    await pause(slowMs)
+    await attempt?.attach({ type: 'message', id })
+    sent.push(id)
+    return id
+  }
+}
+
+onEveryStore(
+  'pairs of identical messages, 0 to 350 ms apart, in two processes: one send each',
+  async ({ once, second }) => {
+    const guards = [guardOver(once), guardOver(await second())]
+    const sent: string[] = []
+    await Promise.all(
+      Array.from({ length: 12 }, async (_, n) => {
+        const message = { ...hello, body: `hello ${n}` }
+        const [a, b] = await Promise.all([
+          guards[0]?.send(message, sender(sent, `a${n}`, 40)),
+          pause((n * 350) / 11).then(() => guards[1]?.send(message, sender(sent, `b${n}`, 40))),
+        ])
+        const kinds = [a?.kind, b?.kind].sort()
+        assert.deepEqual(kinds, ['duplicate', 'sent'], `pair ${n}`)
+      }),
+    )
+    assert.equal(sent.length, 12)
+  },
+)
+
+onEveryStore(
+  'the window runs from the claim, is never extended, and parts cannot bleed into each other',
+  async ({ world, once }) => {
+    const events: GuardEvent<Message>[] = []
+    const guard = guardOver(once, { on: (event) => events.push(event) })
+    const sent: string[] = []
+    assert.deepEqual(await guard.send(hello, sender(sent, 'm1')), { kind: 'sent', value: 'm1' })
+    for (const minutes of [2, 8, 4]) {
+      await world.advance(minutes * MINUTE)
+      const again = await guard.send(hello, sender(sent, 'never'))
+      assert.ok(again.kind === 'duplicate' && again.original.id === 'm1', again.kind)
+    }
+    assert.ok(events.every((event) => event.kind === 'blocked' && event.mode === 'lock_resolved'))
+    await world.advance(1 * MINUTE)
+    assert.equal((await guard.send(hello, sender(sent, 'm2'))).kind, 'sent')
+    const different: Message[] = [
+      { ...hello, body: 'hello ' },
+      { ...hello, workspace: 'x' },
+      { ...hello, phone: '+4911' },
+      { ...hello, phone: null, email: '+491' },
+      { ...hello, phone: '' },
+      { ...hello, phone: null },
+      { ...hello, phone: '+491h', body: 'ello' },
+    ]
+    for (const message of different) assert.equal((await guard.send(message, sender(sent, 'm'))).kind, 'sent')
+  },
+)
+
+onEveryStore(
+  'the loser waits for an original in flight, then refuses; a later retry gets it',
+  async ({ once, second }) => {
+    const events: GuardEvent<Message>[] = []
+    const patient = guardOver(once, { waitMs: 100, on: (event) => events.push(event) })
+    const other = guardOver(await second())
+    const sent: string[] = []
+    const slow = other.send(hello, sender(sent, 'm1', 400))
+    await pause(30)
+    assert.deepEqual(await patient.send(hello, sender(sent, 'never')), { kind: 'pending' })
+    await slow
+    const later = await patient.send(hello, sender(sent, 'never'))
+    assert.ok(later.kind === 'duplicate' && later.original.id === 'm1')
+    const again = other.send({ ...hello, body: 'two' }, sender(sent, 'm2', 60))
+    await pause(20)
+    const waited = await patient.send({ ...hello, body: 'two' }, sender(sent, 'never'))
+    assert.ok(waited.kind === 'duplicate' && waited.waited)
+    await again
+    assert.deepEqual(sent, ['m1', 'm2'])
+    assert.deepEqual(
+      events.map((event) => (event.kind === 'blocked' ? event.mode : event.kind)),
+      ['pending', 'lock_resolved', 'lock_resolved_polled'],
+    )
+  },
+)
+
+onEveryStore(
+  'a send that fails before the original exists holds no lock; afterwards it does',
+  async ({ world, once, second }) => {
+    const guard = guardOver(once)
+    const sent: string[] = []
+    await assert.rejects(
+      guard.send(hello, () => Promise.reject(new Error('no such lead'))),
+      /no such lead/,
+    )
+    assert.equal((await guard.send(hello, sender(sent, 'm1'))).kind, 'sent')
+    const failing = async (attempt: Attempt | null) => {
+      await attempt?.attach({ type: 'message', id: 'm2' })
+      throw new Error('provider down')
+    }
+    const two = { ...hello, body: 'two' }
+    await assert.rejects(guard.send(two, failing), /provider down/)
+    const duplicate = await guard.send(two, sender(sent, 'never'))
+    assert.ok(duplicate.kind === 'duplicate' && duplicate.original.id === 'm2')
+    assert.equal(await guard.release({ message: two }), true)
+    assert.equal(await guard.release({ tenant: 'w', hash: guard.hashOf(two) }), false)
+    assert.equal((await guard.send(two, sender(sent, 'm3'))).kind, 'sent')
+
+    // A holder that dies before the original exists leaves the lock as soon as its lease has lapsed.
+    const three = { ...hello, body: 'three' }
+    const dead = guardOver(await second(), { name: 'messages' })
+    void dead.send(three, () => new Promise(() => {}))
+    await pause(50)
+    await world.advance(36 * SECOND)
+    assert.equal((await guard.send(three, sender(sent, 'm4'))).kind, 'sent')
+
+    // One that dies after it keeps the original for its window, and not longer.
+    const four = { ...hello, body: 'four' }
+    void dead.send(four, async (attempt) => {
+      await attempt?.attach({ type: 'message', id: 'm5' })
+      return new Promise(() => {})
+    })
+    await pause(50)
+    await world.advance(36 * SECOND)
+    const held = await guard.send(four, sender(sent, 'never'))
+    assert.ok(held.kind === 'duplicate' && held.original.id === 'm5')
+    await world.advance(15 * MINUTE - 36 * SECOND)
+    assert.equal((await guard.send(four, sender(sent, 'm6'))).kind, 'sent')
+  },
+)
+
+onEveryStore(
+  'locks that cannot be asked: the send goes on unguarded, or is refused where it must not',
+  async ({ world }) => {
+    let broken = true
+    const { store } = world
+    const lame = {
+      ...store,
+      claims: {
+        ...store.claims,
+        apply: (...args: Parameters<typeof store.claims.apply>) =>
+          broken
+            ? Promise.reject(new OnceError('store_unavailable', 'away', { applied: 'no' }))
+            : store.claims.apply(...args),
+      },
+    } as typeof store
+    const ledger = createLedger({ store: lame, background: false })
+    const events: GuardEvent<Message>[] = []
+    const open = guardOver(ledger, { on: (event) => events.push(event), deadlineMs: 250 })
+    const closed = guardOver(ledger, { name: 'closed', failClosed: true })
+    const sent: string[] = []
+    assert.equal((await open.send(hello, sender(sent, 'm1'))).kind, 'unguarded')
+    await assert.rejects(closed.send(hello, sender(sent, 'never')), (error) => isOnceError(error, 'store_unavailable'))
+    assert.deepEqual(
+      events.map(({ kind }) => kind),
+      ['error'],
+    )
+    broken = false
+    assert.equal((await open.send(hello, sender(sent, 'm2'))).kind, 'sent')
+    await ledger.stop()
+  },
+)
