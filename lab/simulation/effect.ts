@@ -1,0 +1,115 @@
+import { final, notDone } from '../../src/core/verdict.ts'
+import type { Attempt } from '../../src/ledger/attempt.ts'
+import type { TransactionWork } from '../../src/ledger/transact.ts'
+import type { MemoryTx } from '../../src/stores/memory/index.ts'
+import type { Host } from './host.ts'
+import type { Life, RunningEffect } from './life.ts'
+import type { World } from './world.ts'
+import { nap } from './world.ts'
+
+/** One call of one client, with what its effect may need. */
+export interface Call {
+  readonly name: string
+  readonly life: Life
+  readonly host: Host
+  readonly beganMs: number
+  /** Shares an attempt that runs when it comes; a bare claim does not. */
+  readonly joins: boolean
+}
+
+/** Rows that transactions wrote, one per effect that was committed. */
+export const ROWS = 'rows'
+
+/** What the user's function does, as a user would write it: reads its key, calls the provider, answers or throws. */
+export async function leasedEffect(world: World, call: Call, attempt: Attempt): Promise<unknown> {
+  const effect = begin(world, call, attempt)
+  try {
+    const value = await perform(world, call, effect)
+    end(world, effect, 'returns', false)
+    return value
+  } catch (thrown) {
+    end(world, effect, 'throws', isRetryable(call.life, thrown))
+    throw thrown
+  }
+}
+
+function begin(world: World, { life, host, name, beganMs, joins }: Call, attempt: Attempt): RunningEffect {
+  const { process } = host
+  const startedMs = world.simulation.now()
+  const effect: RunningEffect = { attempt, process, host: host.name, call: name, startedMs, joins, ended: null }
+  world.tally.effects += 1
+  world.witness.begin(life, effect, beganMs)
+  return effect
+}
+
+function end(world: World, effect: RunningEffect, how: string, retryable: boolean): void {
+  effect.ended = { retryable, atMs: world.simulation.now() }
+  world.trace.note(`${effect.host} ${effect.call} effect under fence ${effect.attempt.fence} ${how}`)
+}
+
+/** A twin that waited for this shares it, and does not begin anew. */
+function isRetryable(life: Life, thrown: unknown): boolean {
+  const { kind } = life.command.operation
+  if (kind === 'transaction') return false
+  if (typeof thrown === 'object' && thrown !== null && 'verdict' in thrown) return thrown.verdict === 'not_done'
+  return kind === 'repeatable' || (thrown as { code?: unknown }).code === 'ECONNREFUSED'
+}
+
+async function perform(world: World, { life, host }: Call, effect: RunningEffect): Promise<unknown> {
+  const { random, provider, witness } = world
+  const { attempt } = effect
+  const { operation } = life.command
+  const act = () => witness.act(life, effect)
+  act()
+  await work(world, host, attempt, operation.leaseMs)
+  if (random.chance(0.05)) throw notDone(new Error('not yet'))
+  if (random.chance(0.1)) {
+    await attempt.attach({ type: 'draft', id: `${attempt.fence}` })
+    act()
+  }
+  const { effectKey, fence, number } = attempt
+  act()
+  const incarnation = witness.grantOf(fence)?.incarnation ?? fence
+  const { process, name } = host
+  const value = await provider.call({ life, process, host: name, effectKey, incarnation, fence, attempt: number })
+  world.things.set(String((value as { n: number }).n), value)
+  await work(world, host, attempt, operation.leaseMs)
+  if (world.weather.lostAnswer > 0 && random.chance(0.05)) throw new Error('broke after the effect')
+  return value
+}
+
+/** Most effects are quick, some take as long as their lease, and a few forget the time altogether. */
+async function work({ random }: World, { process }: Host, attempt: Attempt, leaseMs: number): Promise<void> {
+  const share = random.next()
+  const ms = share < 0.75 ? random.below(30) : share < 0.95 ? random.below(leaseMs) : random.below(4 * leaseMs)
+  if (random.chance(0.5)) return nap(process.runtime, ms)
+  const { signal } = attempt
+  const stopped = new Promise<void>((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await Promise.race([nap(process.runtime, ms), stopped])
+  signal.throwIfAborted()
+}
+
+/** The same in a transaction: one row per effect that is committed, and none of any other. */
+export async function transactionEffect(world: World, call: Call, work: TransactionWork<MemoryTx>): Promise<unknown> {
+  const { random, weather, things, provider } = world
+  const { tx, attempt } = work
+  const effect = begin(world, call, attempt)
+  try {
+    const { effectKey, fence } = attempt
+    const rows = (tx.get(ROWS) as readonly string[] | undefined) ?? []
+    tx.set(ROWS, [...rows, `${call.life.command.name} ${fence}`])
+    if (random.chance(0.3)) await nap(call.host.process.runtime, random.below(300))
+    if (weather.lostAnswer > 0 && random.chance(0.1)) throw new Error('rolled back')
+    if (random.chance(0.1)) throw final(Object.assign(new Error('refused'), { data: { n: provider.number() } }))
+    const value = { effectKey, fence, n: provider.number() }
+    things.set(String(value.n), value)
+    end(world, effect, 'returns', false)
+    return value
+  } catch (thrown) {
+    end(world, effect, 'throws', false)
+    throw thrown
+  }
+}

@@ -1,0 +1,89 @@
+import type { ClaimId, Fence } from '../../src/core/identity.ts'
+import type { LedgerRecord, Outcome, Pointer } from '../../src/core/record.ts'
+import type { Decision, Request } from '../../src/core/request.ts'
+import type { Attempt } from '../../src/ledger/attempt.ts'
+import type { SimulatedProcess } from '../../src/testing/simulation.ts'
+import type { CommandPlan } from './scenario.ts'
+
+/** What really happened to one identity, kept beside the store, so that a ledger that forgets is found out. */
+export interface Life {
+  readonly command: CommandPlan
+  /** The record after its last change. */
+  last: LedgerRecord | null
+  topFence: Fence
+  readonly outcomes: Recorded[]
+  /** Incarnations whose effect began, with the fence it began under, until somebody said that it did not happen. */
+  readonly mayHaveRun: Map<Fence, Fence>
+  /** How often a person allowed another effect of an incarnation: what follows is that person's responsibility. */
+  readonly excuses: Map<Fence, number>
+  /** Fences that a person took away from their holders. */
+  readonly revoked: Set<Fence>
+  readonly effectKeys: Map<Fence, string>
+  /** Claims that were told of a running attempt, with the fence of that attempt. */
+  readonly joined: Map<ClaimId, Fence>
+  readonly running: Set<RunningEffect>
+}
+
+/** An outcome, and from when until when it was to be replayed, by the store's clock. */
+export interface Recorded {
+  readonly state: 'succeeded' | 'failed_terminal'
+  readonly fence: Fence
+  readonly fingerprint: string
+  readonly outcome: Outcome
+  readonly pointer: Pointer | null
+  readonly fromMs: number
+  untilMs: number
+}
+
+export interface RunningEffect {
+  readonly attempt: Attempt
+  readonly process: SimulatedProcess
+  readonly host: string
+  readonly call: string
+  readonly startedMs: number
+  readonly joins: boolean
+  /** Null while it runs. */
+  ended: { readonly retryable: boolean; readonly atMs: number } | null
+}
+
+/** One decision of the store, with the record before and after it. */
+export interface Seen {
+  readonly life: Life
+  /** As stored, also when it is past its end. */
+  readonly before: LedgerRecord | null
+  /** As it stands: null when it is past its end. */
+  readonly standing: LedgerRecord | null
+  readonly request: Request
+  readonly decision: Decision
+  readonly after: LedgerRecord | null
+  readonly now: number
+}
+
+export function createLife(command: CommandPlan): Life {
+  return {
+    command,
+    last: null,
+    topFence: 0,
+    outcomes: [],
+    mayHaveRun: new Map(),
+    excuses: new Map(),
+    revoked: new Set(),
+    effectKeys: new Map(),
+    joined: new Map(),
+    running: new Set(),
+  }
+}
+
+/** Written anew here, and not taken from the code under examination. */
+export function standingAt(record: LedgerRecord | null, now: number): LedgerRecord | null {
+  if (record === null || record.state === 'in_progress' || record.state === 'unknown') return record
+  return record.goneAt <= now ? null : record
+}
+
+export function isGrant(decision: Decision): boolean {
+  return decision.kind === 'first_attempt' || decision.kind === 'reclaimed'
+}
+
+export function told(record: LedgerRecord | null): string {
+  return record === null ? 'nothing' : `${record.state} under fence ${record.fence}, attempt ${record.attempts}`
+}

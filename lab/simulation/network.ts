@@ -1,0 +1,105 @@
+import { OnceError } from '../../src/core/errors.ts'
+import type { DecisionOf, Request } from '../../src/core/request.ts'
+import type { Applied, AppliedDecision, Claims, TransactionalStore, Watch } from '../../src/store/port.ts'
+import type { MemoryTx } from '../../src/stores/memory/index.ts'
+import { linkTransactions } from './network-transactions.ts'
+import type { LinkParts, Wire } from './wire.ts'
+import { createWire } from './wire.ts'
+
+/** A store as one process sees it: behind a network that delays, loses, repeats and reorders. */
+export interface Link {
+  readonly store: TransactionalStore<MemoryTx>
+  /** Nothing passes in either direction for this long. */
+  cut(ms: number): void
+  isCut(): boolean
+}
+
+export function createLink(parts: LinkParts): Link {
+  const { simulation } = parts
+  let cutUntil = 0
+  const isCut = () => simulation.now() < cutUntil
+  const wire = createWire(parts, isCut)
+  return {
+    isCut,
+    cut(ms) {
+      cutUntil = Math.max(cutUntil, simulation.now() + ms)
+    },
+    store: linkedStore(wire),
+  }
+}
+
+function linkedStore(wire: Wire): TransactionalStore<MemoryTx> {
+  const ask = <T>(what: string, timeoutMs: number, perform: () => Promise<T>) =>
+    wire.send({ what, timeoutMs, repeatable: false, perform })
+  const { store } = wire
+  return {
+    name: 'simulated',
+    claims: linkClaims(wire),
+    transactions: linkTransactions(wire),
+    queries: {
+      get: (id, call) => ask('get', call.timeoutMs, () => store().queries.get(id, call)),
+      list: (filter, page, call) => ask('list', call.timeoutMs, () => store().queries.list(filter, page, call)),
+      count: (filter, call) => ask('count', call.timeoutMs, () => store().queries.count(filter, call)),
+      lapsed: (from, limit, call) => ask('lapsed', call.timeoutMs, () => store().queries.lapsed(from, limit, call)),
+      unknowns: (page, call) => ask('unknowns', call.timeoutMs, () => store().queries.unknowns(page, call)),
+      busiest: (since, limit, call) =>
+        ask('busiest', call.timeoutMs, () => store().queries.busiest(since, limit, call)),
+    },
+    upkeep: {
+      sweep: (cursor, limit, call) => ask('sweep', call.timeoutMs, () => store().upkeep.sweep(cursor, limit, call)),
+      tally: (tally, call) => ask('tally', call.timeoutMs, () => store().upkeep.tally(tally, call)),
+    },
+    clock: {
+      now: (call) => ask('clock', call.timeoutMs, () => store().clock.now(call)),
+      advance: (ms, call) => ask('advance', call.timeoutMs, () => store().clock.advance(ms, call)),
+    },
+    stop: async () => {},
+  }
+}
+
+function linkClaims(wire: Wire): Claims {
+  const { random, process, weather, store } = wire
+
+  /** Of a batch only some rows may be decided; the others fail alone, and their callers are told so. */
+  async function decideSome<R extends Request>(
+    requests: readonly R[],
+    call: { readonly timeoutMs: number },
+  ): Promise<readonly Applied<R>[]> {
+    if (requests.length < 2 || !random.chance(weather().partial)) return await store().claims.apply(requests, call)
+    const chosen = requests.filter(() => random.chance(0.5))
+    const decided = chosen.length === 0 ? [] : await store().claims.apply(chosen, call)
+    const refused = new OnceError('store_busy', 'The simulated row is locked.')
+    return requests.map((request) => decided[chosen.indexOf(request)] ?? { error: refused })
+  }
+
+  return {
+    lanes: 2,
+    apply: async <R extends Request>(requests: readonly R[], call: { readonly timeoutMs: number }) => {
+      const what = requests.map(({ kind }) => kind).join('+')
+      const repeatable = requests.every(({ kind }) => kind !== 'resolve' && kind !== 'forget')
+      const perform = () => decideSome(requests, call)
+      const answers = await wire.send({ what, timeoutMs: call.timeoutMs, repeatable, perform })
+      for (const [index, request] of requests.entries()) {
+        const answer = answers[index] as Applied | undefined
+        if (answer !== undefined && 'decision' in answer) wire.heard(request, answer)
+      }
+      return answers as readonly (AppliedDecision<DecisionOf<R>> | { readonly error: OnceError })[]
+    },
+    read: (ids, call) =>
+      wire.send({
+        what: 'read',
+        timeoutMs: call.timeoutMs,
+        repeatable: false,
+        perform: () => store().claims.read(ids, call),
+      }),
+    watch: (wake): Watch => {
+      const inner = store().claims.watch((ids) => {
+        if (process.crashed) inner.stop()
+        // Wakes are hints: some are lost, some are about nothing in particular.
+        else if (!wire.isCut() && !random.chance(0.2)) wire.deliver(() => wake(random.chance(0.1) ? null : ids))
+      })
+      const ready = new Promise<void>((resolve) => wire.deliver(resolve))
+      return { ready, stop: () => inner.stop() }
+    },
+  }
+}

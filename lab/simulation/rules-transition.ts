@@ -1,0 +1,156 @@
+import { isDeepStrictEqual } from 'node:util'
+import { limits } from '../../src/core/limits.ts'
+import type { LedgerRecord } from '../../src/core/record.ts'
+import type { Seen } from './life.ts'
+import { isGrant, told } from './life.ts'
+
+/** A rule says what is wrong with a decision of the store, or null. Its name is the name of the rule. */
+export type TransitionRule = (seen: Seen) => string | null
+
+/** By the store's clock a lease lives to its end and the grace; until then nobody else gets one. */
+function oneLiveLease({ standing, request, decision, after, now }: Seen): string | null {
+  if (!isGrant(decision) || request.kind !== 'claim' || standing?.state !== 'in_progress') return null
+  if (standing.claimId === request.claimId) return null
+  if (now >= standing.leaseUntil + limits.leaseGraceMs) return null
+  return `a lease under fence ${after?.fence} was granted while fence ${standing.fence} lives until ${standing.leaseUntil}`
+}
+
+/** Also across expiry, sweep and forget. */
+function fencesOnlyGrow({ life, before, request, decision, after }: Seen): string | null {
+  if (after === null || after === before) return null
+  if (after.fence < life.topFence) return `${told(after)} was written after fence ${life.topFence} had been given`
+  const own = request.kind === 'claim' && before?.state === 'in_progress' && before.claimId === request.claimId
+  if (isGrant(decision) && !own && after.fence <= life.topFence) return `fence ${after.fence} was granted twice`
+  return null
+}
+
+/** Inside its retention an outcome is only ever replayed; only a person can make it be forgotten. */
+function outcomesStay({ standing, request, after, now }: Seen): string | null {
+  if (standing?.state !== 'succeeded' && standing?.state !== 'failed_terminal') return null
+  if (standing.expiresAt <= now || request.kind === 'forget') return null
+  if (after?.state === standing.state && after.fence === standing.fence) {
+    if (isDeepStrictEqual(after.outcome, standing.outcome)) return null
+  }
+  return `${told(standing)} became ${told(after)} by a ${request.kind}`
+}
+
+/** Settled, unknown, or told to come back later: none of these gives a lease to an identical claim. */
+function onlyTheFreeIsGranted({ standing, request, decision, now }: Seen): string | null {
+  if (!isGrant(decision) || request.kind !== 'claim' || standing === null) return null
+  const text = `${told(standing)} was granted to claim ${request.claimId.slice(0, 6)}`
+  switch (standing.state) {
+    case 'succeeded':
+    case 'failed_terminal':
+      return text
+    case 'unknown':
+      return text
+    case 'failed_retryable':
+      if (standing.retryAt > now) return `${text}, ${standing.retryAt - now} ms too early`
+      return standing.claimId === request.claimId ? `${text}, a late copy of a settled claim` : null
+    case 'vacant':
+      return standing.claimId === request.claimId ? `${text}, a late copy of a claim that was given back` : null
+    case 'in_progress': {
+      if (standing.claimId === request.claimId) return null
+      const held = standing.started && standing.policy.onAbandoned !== 'rerun'
+      return held ? `${text}, although its effect may have happened` : null
+    }
+  }
+}
+
+/** A lost acknowledgement of one's own claim is not a rival. */
+function ownClaimIsRecognised({ standing, request, decision, after }: Seen): string | null {
+  if (request.kind !== 'claim' || standing?.state !== 'in_progress' || standing.claimId !== request.claimId) return null
+  if (isGrant(decision) && after?.fence === standing.fence) return null
+  return `claim ${request.claimId.slice(0, 6)} holds fence ${standing.fence} and was told ${decision.kind}`
+}
+
+function withoutHistory(record: LedgerRecord | null): unknown {
+  return record === null ? null : { ...record, history: null }
+}
+
+function staleSettleChangesNothing({ standing, request, decision, after }: Seen): string | null {
+  if (request.kind !== 'settle' || standing === null) return null
+  const { fence, claimId } = request.grant
+  if (standing.fence === fence && standing.claimId === claimId) return null
+  if (decision.kind !== 'lease_lost') return `a settle under fence ${fence} was applied to ${told(standing)}`
+  if (isDeepStrictEqual(withoutHistory(after), withoutHistory(standing))) return null
+  return `a settle under fence ${fence} turned ${told(standing)} into ${told(after)}`
+}
+
+/** Heartbeats, starts, pointers and releases of others change nothing. */
+function onlyTheHolderWrites({ standing, request, after }: Seen): string | null {
+  if (standing === null) return null
+  const { kind } = request
+  if (kind !== 'start' && kind !== 'renew' && kind !== 'attach' && kind !== 'release') return null
+  const fence = kind === 'release' ? standing.fence : request.fence
+  if (standing.claimId === request.claimId && standing.fence === fence) return null
+  if (isDeepStrictEqual(after, standing)) return null
+  return `a ${kind} of somebody else turned ${told(standing)} into ${told(after)}`
+}
+
+/** It outranks every other answer, and never changes the record. */
+function keyReusedChangesNothing({ before, standing, request, decision, after }: Seen): string | null {
+  if (request.kind !== 'claim') return null
+  const reused =
+    standing !== null && standing.state !== 'vacant' && !request.fingerprints.includes(standing.fingerprint)
+  if (reused !== (decision.kind === 'key_reused')) return `another payload over ${told(standing)}: ${decision.kind}`
+  if (!reused || isDeepStrictEqual(before, after)) return null
+  return `a reused key turned ${told(before)} into ${told(after)}`
+}
+
+/** Effect keys derive from it: equal for every attempt, rerun and resolve, new after expiry or forget. */
+function incarnationStays({ standing, request, after }: Seen): string | null {
+  if (standing === null || after === null || after.incarnation === standing.incarnation) return null
+  if (request.kind === 'claim' && standing.state === 'vacant') {
+    const other = !request.fingerprints.includes(standing.fingerprint)
+    if (standing.forgotten || other || standing.attempts === 0) return null
+  }
+  return `the incarnation of ${told(standing)} moved from ${standing.incarnation} to ${after.incarnation}`
+}
+
+/** What time decides: an effect that never began is free again, one that may have happened is unknown. */
+function lapseFollowsThePolicy({ standing, request, after, now }: Seen): string | null {
+  if (standing?.state !== 'in_progress' || (request.kind !== 'claim' && request.kind !== 'reconcile')) return null
+  if (after?.fence !== standing.fence || after.state === 'in_progress') return null
+  if (now < standing.leaseUntil + limits.leaseGraceMs) return `${told(standing)} lapsed before its time`
+  const held = standing.started && standing.policy.onAbandoned !== 'rerun'
+  if (held === (after.state === 'unknown')) return null
+  return `${told(standing)}, ${standing.started ? 'started' : 'reserved'}, lapsed to ${after.state}`
+}
+
+/** A joiner shares the fate of the attempt that it joined, also its retryable failure, and starts none itself. */
+function joinerStartsNothing({ life, standing, request, decision }: Seen): string | null {
+  if (request.kind !== 'claim' || !isGrant(decision) || standing?.state !== 'failed_retryable') return null
+  if (standing.lapsed || life.joined.get(request.claimId) !== standing.fence) return null
+  return `the joiner of fence ${standing.fence} got the lease of the next attempt`
+}
+
+/** Records leave the store only past their end. */
+function nothingVanishes({ life, before, now }: Seen): string | null {
+  const { last } = life
+  if (last === null || before !== null) return null
+  if (last.state !== 'in_progress' && last.state !== 'unknown' && last.goneAt <= now) return null
+  return `${told(last)} is gone before its end`
+}
+
+/** Only a reset of the store loses a record, and this world has none. */
+function recordIsNeverLost({ request, decision, now }: Seen): string | null {
+  if (request.kind !== 'settle' || decision.kind !== 'applied' || !decision.recordLost) return null
+  return `the settle under fence ${request.grant.fence}, claimed at ${request.grant.claimedAt}, found no record at ${now}`
+}
+
+export const transitionRules: readonly TransitionRule[] = [
+  nothingVanishes,
+  oneLiveLease,
+  fencesOnlyGrow,
+  outcomesStay,
+  onlyTheFreeIsGranted,
+  ownClaimIsRecognised,
+  staleSettleChangesNothing,
+  onlyTheHolderWrites,
+  keyReusedChangesNothing,
+  incarnationStays,
+  lapseFollowsThePolicy,
+  joinerStartsNothing,
+  recordIsNeverLost,
+]

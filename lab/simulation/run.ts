@@ -1,0 +1,197 @@
+import { DAY, limits, MINUTE } from '../../src/core/limits.ts'
+import type { TransactionalStore } from '../../src/store/port.ts'
+import { assemble } from '../../src/stores/memory/assemble.ts'
+import type { MemoryTx } from '../../src/stores/memory/index.ts'
+import type { Simulation } from '../../src/testing/simulation.ts'
+import { createSimulation } from '../../src/testing/simulation.ts'
+import { storm } from './chaos.ts'
+import { runClient } from './client.ts'
+import { ROWS } from './effect.ts'
+import type { Host } from './host.ts'
+import { startHost } from './host.ts'
+import { resolveAll } from './operators.ts'
+import { createProvider } from './provider.ts'
+import type { ClientPlan, Scenario } from './scenario.ts'
+import { calm, drawClient, drawScenario } from './scenario.ts'
+import type { BrokenRule } from './trace.ts'
+import { createTrace } from './trace.ts'
+import type { Witness } from './witness.ts'
+import { createWitness } from './witness.ts'
+import type { RunTally, World } from './world.ts'
+
+export interface RunOptions {
+  /** The store loses everything once: what is lost must be reported. */
+  readonly reset?: boolean
+}
+
+export interface RunResult {
+  readonly seed: number
+  readonly failure: BrokenRule | null
+  readonly hash: string
+  readonly events: number
+  readonly virtualMs: number
+  readonly tally: RunTally
+  tail(lines: number): readonly string[]
+}
+
+/** Longer than anything that a healthy world may take: settling is retried for minutes, probes back off. */
+const HEALING_MS = 30 * MINUTE
+const EVENTS_MOST = 200_000
+const LONGEST_MS = 400 * DAY
+
+/** One run of one seed: a storm, then calm weather, and in the end everything is at rest and adds up. */
+export async function simulateLedger(seed: number, options: RunOptions = {}): Promise<RunResult> {
+  const simulation = createSimulation({ seed })
+  const { random } = simulation
+  const scenario = drawScenario(random, options)
+  const trace = createTrace(simulation.now)
+  const { commands } = scenario
+  const witness = createWitness({ commands, trace, now: simulation.now, mayLoseRecords: scenario.reset })
+  const provider = createProvider({ simulation, random, trace })
+  const tally: RunTally = { effects: 0, crashes: 0, pauses: 0, unknowns: 0, lostReports: 0, answers: {} }
+  let store = createStore(simulation, witness)
+  const world: World = {
+    simulation,
+    random,
+    scenario,
+    trace,
+    witness,
+    provider,
+    tally,
+    store: () => store,
+    weather: scenario.weather,
+    things: new Map(),
+    unrecorded: new Set(),
+  }
+  if (scenario.reset) {
+    simulation.timer(scenario.chaosMs / 2, () => {
+      trace.note('the store loses everything')
+      store = createStore(simulation, witness)
+      witness.reset()
+    })
+  }
+  // While the run is directed, background work alone is reason enough for time to go on.
+  const lasting = simulation.timer(2 * LONGEST_MS, () => {})
+  void direct(world)
+    .catch((error: unknown) =>
+      trace.fail('theWorldIsSound', error instanceof Error ? String(error.stack) : String(error)),
+    )
+    .finally(() => lasting.cancel())
+  const end = await simulation.run({ untilMs: LONGEST_MS, events: EVENTS_MOST, enough: () => trace.failure !== null })
+  if (end !== 'idle' && end !== 'enough') trace.fail('comesToRest', `the run ended ${end}`)
+  return {
+    seed,
+    failure: trace.failure,
+    hash: trace.hash(),
+    events: trace.events,
+    virtualMs: simulation.now(),
+    tally,
+    tail: trace.tail,
+  }
+}
+
+function createStore(simulation: Simulation, witness: Witness): TransactionalStore<MemoryTx> {
+  const clock = { monotonicMs: simulation.now, wallMs: () => simulation.now(), setTimer: simulation.timer }
+  return assemble({ clock }, witness.watch())
+}
+
+/** The course of a run. */
+async function direct(world: World): Promise<void> {
+  const { scenario, trace, random } = world
+  // 1. The storm: clients ask while everything goes wrong.
+  const hosts = Array.from({ length: scenario.processes }, (_, slot) => startHost(world, `p${slot}.1`))
+  const up = () => pickUp(world, hosts)
+  const replies = scenario.clients.map((plan) => runClient(world, plan, up))
+  await storm(world, hosts)
+  // 2. The weather clears: whoever is down starts again, and everybody gets an answer.
+  trace.note('the weather clears')
+  world.weather = calm
+  world.provider.heal()
+  for (const [slot, host] of hosts.entries()) if (!host.open) hosts[slot] = startHost(world, `p${slot}.9`)
+  while (hosts.some(({ process }) => process.paused)) await world.simulation.after(1_000)
+  await answered(world, hosts, replies, scenario.clients)
+  // 3. Everything that was claimed is settled, and asking again gives what is recorded.
+  await askAgain(world, hosts, 'again')
+  await stopAll(world, hosts)
+  if (scenario.secondLife) await secondLife(world)
+  await world.simulation.after(random.below(10))
+  await rowsMatchRecords(world)
+}
+
+function pickUp({ random }: World, hosts: readonly Host[]): Host | null {
+  const open = hosts.filter((host) => host.open)
+  return open.length === 0 ? null : random.pick(open)
+}
+
+/** Every client has its final answer within a bounded time, and nothing is left in progress. */
+async function answered(
+  world: World,
+  hosts: readonly Host[],
+  replies: readonly Promise<unknown>[],
+  plans: readonly ClientPlan[],
+): Promise<void> {
+  const { simulation, trace, witness } = world
+  const waiting = new Set(plans.map(({ name }) => name))
+  for (const [index, reply] of replies.entries()) void reply.then(() => waiting.delete(plans[index]?.name ?? ''))
+  const deadline = simulation.now() + HEALING_MS
+  const inProgress = () => [...witness.lives.values()].filter(({ last }) => last?.state === 'in_progress')
+  // Those whose outcome nobody can know are resolved by a person after a while, again and again.
+  for (let round = 0; waiting.size > 0 || inProgress().length > 0; round++) {
+    await simulation.after(10_000)
+    if (simulation.now() > deadline) {
+      if (waiting.size > 0) trace.fail('everybodyIsAnswered', `no final answer for ${[...waiting].join(', ')}`)
+      const names = inProgress().map(({ command }) => command.name)
+      trace.fail('nothingStaysInProgress', names.join(', '))
+      return
+    }
+    const host = hosts.find(({ open }) => open)
+    if (round % 6 === 5 && host !== undefined) await resolveAll(world, host)
+  }
+}
+
+/** Whatever is recorded is answered once more; what is free runs once more. */
+async function askAgain(world: World, hosts: readonly Host[], name: string): Promise<void> {
+  const plans = world.scenario.commands.map((command, index): ClientPlan => {
+    const plan = drawClient(world.random, `${name}${index}`, command, 1_000)
+    return { ...plan, persistent: false, hangUpMs: null }
+  })
+  await answered(
+    world,
+    hosts,
+    plans.map((plan) => runClient(world, plan, () => pickUp(world, hosts))),
+    plans,
+  )
+}
+
+async function stopAll({ trace }: World, hosts: readonly Host[]): Promise<void> {
+  for (const host of hosts) host.open = false
+  await Promise.all(hosts.map(({ ledger }) => ledger.stop()))
+  trace.note('all ledgers stopped')
+}
+
+/** Everybody is away until every record is past its end; then all keys are new again. */
+async function secondLife(world: World): Promise<void> {
+  const { simulation, scenario, trace } = world
+  const awayMs = Math.max(...scenario.operations.map((plan) => plan.retainMs + plan.refuseMs + plan.unknownMs))
+  await simulation.after(awayMs + limits.vacantMs)
+  trace.note('a second life')
+  const hosts = [startHost(world, 'p8.1'), startHost(world, 'p9.1')]
+  await askAgain(world, hosts, 'late')
+  await stopAll(world, hosts)
+}
+
+/** Rows and records commit together: there are exactly as many of the one as of the other. */
+async function rowsMatchRecords({ store, witness, trace, scenario }: World): Promise<void> {
+  if (scenario.reset) return
+  const call = { timeoutMs: limits.storeCallMs, lockMs: limits.storeCallMs, refuseTwinOf: null }
+  const rows = await store().transactions.run(async ({ tx }) => (tx.get(ROWS) as string[] | undefined) ?? [], call)
+  const recorded = [...witness.lives.values()]
+    .filter(({ command }) => command.operation.kind === 'transaction')
+    .flatMap(({ command, outcomes }) =>
+      outcomes.filter(({ state }) => state === 'succeeded').map(({ fence }) => `${command.name} ${fence}`),
+    )
+  const sorted = [rows.toSorted().join('; '), recorded.toSorted().join('; ')]
+  if (sorted[0] !== sorted[1]) trace.fail('rowsMatchRecords', `rows ${sorted[0]}, records ${sorted[1]}`)
+}
+
+export type { Scenario }

@@ -1,0 +1,174 @@
+import { DAY, defaults, HOUR, limits, MINUTE, SECOND } from '../../src/core/limits.ts'
+import type { WhileRunning } from '../../src/ledger/definition.ts'
+import type { Random } from '../../src/testing/random.ts'
+
+/**
+ * How the effect of an operation behaves, and what its provider can do:
+ * `hold` nobody can be asked; `not_found` the probe may say "not found"; `prevented` the probe stops late attempts;
+ * `rerun` external, but the provider honours effect keys; `repeatable` and `transaction` as their names say.
+ */
+export type Kind = 'hold' | 'not_found' | 'prevented' | 'rerun' | 'repeatable' | 'transaction'
+
+export interface OperationPlan {
+  readonly name: string
+  readonly kind: Kind
+  readonly leaseMs: number
+  readonly maxRunMs: number
+  readonly retainMs: number
+  readonly refuseMs: number
+  readonly unknownMs: number
+  readonly whileRunning: WhileRunning
+  readonly keep: 'response' | 'pointer' | 'outcome'
+}
+
+/** One intended effect, which many clients may ask for. */
+export interface CommandPlan {
+  readonly name: string
+  readonly operation: OperationPlan
+  readonly parts: { readonly tenant: string; readonly caller: string; readonly key: string }
+}
+
+export interface ClientPlan {
+  readonly name: string
+  readonly command: CommandPlan
+  /** 0 is the command's own payload; another one is a key that was used for something else. */
+  readonly payload: number
+  readonly startMs: number
+  /** How long it waits for an answer before it asks again, without knowing what became of the first call. */
+  readonly patienceMs: number
+  /** Hangs up this long after a call began; null never does. */
+  readonly hangUpMs: number | null
+  /** Comes back for an unknown outcome until somebody has resolved it. */
+  readonly persistent: boolean
+}
+
+/** The chances of mishaps, per call over the network. */
+export interface Weather {
+  readonly refused: number
+  readonly lostRequest: number
+  readonly lostAnswer: number
+  /** The request arrives a second time, late. */
+  readonly twice: number
+  readonly slow: number
+  /** Under way for longer than a lease. */
+  readonly stuck: number
+  /** Of a batch only some rows are decided. */
+  readonly partial: number
+  readonly crash: number
+  readonly pause: number
+}
+
+export interface Scenario {
+  readonly processes: number
+  readonly leaseMs: number
+  readonly chaosMs: number
+  readonly operations: readonly OperationPlan[]
+  readonly commands: readonly CommandPlan[]
+  readonly clients: readonly ClientPlan[]
+  readonly weather: Weather
+  readonly crashes: number
+  readonly pauses: number
+  readonly partitions: number
+  readonly restarts: number
+  readonly acts: number
+  /** Every process stands still for this long, as on a machine that sleeps; 0 is none. */
+  readonly nightMs: number
+  /** After the end everybody is away until every record is gone, and then all is asked again. */
+  readonly secondLife: boolean
+  /** The store loses everything in the middle of it. */
+  readonly reset: boolean
+}
+
+export const calm: Weather = {
+  refused: 0,
+  lostRequest: 0,
+  lostAnswer: 0,
+  twice: 0,
+  slow: 0,
+  stuck: 0,
+  partial: 0,
+  crash: 0,
+  pause: 0,
+}
+
+const kinds: readonly Kind[] = ['hold', 'hold', 'not_found', 'prevented', 'rerun', 'repeatable', 'transaction']
+/** A lapse takes a lease and the grace, so a run must be some of these long to see what comes after it. */
+const LAPSES_PER_RUN = 5
+
+export function drawScenario(random: Random, options: { readonly reset?: boolean } = {}): Scenario {
+  const leaseMs = random.pick([2, 5, 10, 30]) * SECOND
+  const chaosMs = LAPSES_PER_RUN * (leaseMs + limits.leaseGraceMs)
+  const operations = Array.from({ length: 2 + random.below(2) }, (_, index) =>
+    drawOperation(random, index, leaseMs, chaosMs),
+  )
+  const commands = Array.from({ length: 3 + random.below(3) }, (_, index): CommandPlan => {
+    const operation = random.pick(operations)
+    const parts = { tenant: 'acme', caller: random.pick(['ann', 'bob']), key: `k${index}` }
+    return { name: `${operation.name}/${parts.caller}/${parts.key}`, operation, parts }
+  })
+  const clients = Array.from({ length: 14 + random.below(14) }, (_, index) =>
+    drawClient(random, `c${index}`, random.pick(commands), chaosMs),
+  )
+  return {
+    processes: 2 + random.below(2),
+    leaseMs,
+    chaosMs,
+    operations,
+    commands,
+    clients,
+    weather: drawWeather(random),
+    crashes: random.below(3),
+    pauses: random.below(3),
+    partitions: random.below(2),
+    restarts: random.below(2),
+    acts: random.below(5),
+    nightMs: random.chance(0.1) ? random.pick([2 * leaseMs, 10 * MINUTE, 2 * HOUR]) : 0,
+    secondLife: random.chance(0.2),
+    reset: options.reset ?? false,
+  }
+}
+
+function drawOperation(random: Random, index: number, leaseMs: number, chaosMs: number): OperationPlan {
+  const kind = random.pick(kinds)
+  const own = random.pick([leaseMs, leaseMs, 2 * leaseMs])
+  return {
+    name: `${kind}${index}`,
+    kind,
+    leaseMs: own,
+    maxRunMs: random.pick([own, 3 * own, defaults.maxRunMs]),
+    retainMs: Math.round(random.pick([chaosMs / 4, chaosMs, DAY, DAY])),
+    refuseMs: random.chance(0.25) ? Math.round(chaosMs / 4) : 0,
+    unknownMs: Math.round(random.pick([chaosMs / 2, 2 * DAY])),
+    whileRunning: random.pick([{ waitMs: 0 }, { waitMs: 2 * SECOND }, { waitMs: 10 * SECOND }, 'conflict', 'accept']),
+    keep: random.pick(['response', 'response', 'response', 'pointer', 'outcome']),
+  }
+}
+
+export function drawClient(random: Random, name: string, command: CommandPlan, withinMs: number): ClientPlan {
+  return {
+    name,
+    command,
+    payload: random.chance(0.1) ? 1 : 0,
+    startMs: random.below(withinMs),
+    patienceMs: random.pick([3, 15, 60]) * SECOND,
+    hangUpMs: random.chance(0.15) ? random.pick([5, 50, 500, 5_000]) : null,
+    persistent: random.chance(0.5),
+  }
+}
+
+/** Some runs see almost no fault, so that rare coincidences are not always drowned in noise. */
+function drawWeather(random: Random): Weather {
+  const strength = random.pick([0, 0.3, 1, 1, 2])
+  const chance = (most: number) => strength * most * random.next()
+  return {
+    refused: chance(0.04),
+    lostRequest: chance(0.05),
+    lostAnswer: chance(0.08),
+    twice: chance(0.06),
+    slow: chance(0.1),
+    stuck: chance(0.02),
+    partial: chance(0.1),
+    crash: chance(0.008),
+    pause: chance(0.008),
+  }
+}

@@ -1,0 +1,203 @@
+import type { Fence, RecordId } from '../../src/core/identity.ts'
+import { recordIdOf } from '../../src/core/identity.ts'
+import type { LedgerRecord } from '../../src/core/record.ts'
+import type { Decision, Grant, Request } from '../../src/core/request.ts'
+import { transition } from '../../src/core/transition.ts'
+import type { AppliedDecision } from '../../src/store/port.ts'
+import type { Parts } from '../../src/stores/memory/assemble.ts'
+import { createWatchers } from '../../src/stores/memory/watch.ts'
+import type { Life, RunningEffect, Seen } from './life.ts'
+import { createLife, isGrant, standingAt, told } from './life.ts'
+import type { Answer } from './rules-effect.ts'
+import { answersAreOnRecord, beginRules, holderIsRight, nobodyElseBelieves } from './rules-effect.ts'
+import { transitionRules } from './rules-transition.ts'
+import type { CommandPlan } from './scenario.ts'
+import type { Trace } from './trace.ts'
+
+/** Sees every change of every record in the moment in which it is made, and every effect, and knows the rules. */
+export interface Witness {
+  readonly lives: ReadonlyMap<RecordId, Life>
+  lifeOf(command: CommandPlan): Life
+  /** The parts of a memory store that the witness watches. */
+  watch(): Parts
+  inSession<T>(apply: () => T): T
+  /** A transaction begins: whatever an earlier one left behind was rolled back. */
+  beginTransaction(): void
+  heard(request: Request, applied: AppliedDecision): void
+  grantOf(fence: Fence): Grant | undefined
+  begin(life: Life, effect: RunningEffect, calledMs: number): void
+  /** The holder is about to do something that only a holder may. */
+  act(life: Life, effect: RunningEffect): void
+  answer(answer: Omit<Answer, 'now'>): void
+  /** The store lost everything: what it knew does not bind it any more. */
+  reset(): void
+}
+
+export interface WitnessParts {
+  readonly commands: readonly CommandPlan[]
+  readonly trace: Trace
+  now(): number
+  readonly mayLoseRecords: boolean
+}
+
+export function createWitness({ commands, trace, now, mayLoseRecords }: WitnessParts): Witness {
+  const lives = new Map(commands.map((command) => [idOf(command), createLife(command)]))
+  const grants = new Map<Fence, Grant>()
+  /** Decisions inside the open transaction, by record: true only once it commits. */
+  const staged = new Map<RecordId, Seen[]>()
+  let session = false
+
+  const check = (rule: string, text: string | null, life: Life) => {
+    if (text !== null) trace.fail(rule, `${life.command.name}: ${text}`)
+  }
+
+  function see(before: LedgerRecord | null, request: Request, decision: Decision, after: LedgerRecord | null): void {
+    const life = lives.get(request.id)
+    if (life === undefined) return
+    const seen = { life, before, standing: standingAt(before, storeNow()), request, decision, after, now: storeNow() }
+    if (!session) return publish(seen)
+    staged.set(request.id, [...(staged.get(request.id) ?? []), seen])
+  }
+
+  /** The store's clock shows whole milliseconds. */
+  const storeNow = () => Math.floor(now())
+
+  function publish(seen: Seen): void {
+    const { life, request, decision, after } = seen
+    trace.note(`store ${life.command.name} ${describe(request)}: ${decision.kind}, ${told(after)}`)
+    for (const rule of transitionRules) {
+      if (mayLoseRecords && rule.name === 'recordIsNeverLost') continue
+      check(rule.name, rule(seen), life)
+    }
+    if (isGrant(decision) && 'lease' in decision) {
+      grants.set(decision.lease.fence, decision.lease)
+      if (after !== null && after.fence > life.topFence)
+        check('nobodyElseBelieves', nobodyElseBelieves(life, after.fence), life)
+    }
+    learn(seen)
+  }
+
+  return {
+    lives,
+    lifeOf: (command) => lives.get(idOf(command)) as Life,
+    watch() {
+      const watchers = createWatchers()
+      const machine: Parts['machine'] = (stored, request, at) => {
+        const step = transition(stored, request, at)
+        see(stored, request, step.decision, step.record)
+        return step
+      }
+      const changed: Parts['watchers']['changed'] = (before, after) => {
+        const id = (after ?? before)?.id
+        for (const seen of (id === undefined ? undefined : staged.get(id)) ?? []) publish(seen)
+        if (id !== undefined) staged.delete(id)
+        watchers.changed(before, after)
+      }
+      return { machine, watchers: { ...watchers, changed } }
+    },
+    inSession(apply) {
+      session = true
+      try {
+        return apply()
+      } finally {
+        session = false
+      }
+    },
+    beginTransaction: () => staged.clear(),
+    heard(request, { decision, record }) {
+      if (request.kind !== 'claim' || decision.kind !== 'in_progress' || record === null) return
+      lives.get(request.id)?.joined.set(request.claimId, record.fence)
+    },
+    grantOf: (fence) => grants.get(fence),
+    begin(life, effect, calledMs) {
+      const { attempt } = effect
+      const incarnation = grants.get(attempt.fence)?.incarnation ?? attempt.fence
+      const { effectKey } = attempt
+      trace.note(`${effect.host} ${effect.call} effect of ${life.command.name} begins under fence ${attempt.fence}`)
+      for (const rule of beginRules) {
+        check(rule.name, rule({ life, effect, incarnation, effectKey, calledMs, now: now() }), life)
+      }
+      life.running.add(effect)
+      life.effectKeys.set(incarnation, effectKey)
+      life.mayHaveRun.set(incarnation, attempt.fence)
+    },
+    act(life, { attempt }) {
+      check('holderIsRight', holderIsRight(life, attempt.fence), life)
+    },
+    answer(answer) {
+      check('answersAreOnRecord', answersAreOnRecord({ ...answer, now: now() }), answer.life)
+    },
+    reset() {
+      for (const life of lives.values()) forgetLife(life, storeNow())
+      grants.clear()
+      staged.clear()
+    },
+  }
+}
+
+function idOf({ operation, parts }: CommandPlan): RecordId {
+  return recordIdOf({ ...parts, operation: operation.name })
+}
+
+/** What a change means for what is known to have happened. */
+function learn({ life, standing, request, decision, after, now }: Seen): void {
+  life.last = after
+  if (after === null) return
+  life.topFence = Math.max(life.topFence, after.fence)
+  if (after.state === 'succeeded' || after.state === 'failed_terminal') {
+    if (standing?.state !== after.state) {
+      const { state, fence, fingerprint, outcome, pointer, expiresAt: untilMs } = after
+      life.outcomes.push({ state, fence, fingerprint, outcome, pointer, fromMs: now, untilMs })
+    }
+  }
+  if (request.kind === 'settle' && decision.kind === 'applied' && after.state === 'failed_retryable') {
+    // The holder says that nothing happened.
+    if (after.fence === request.grant.fence) life.mayHaveRun.delete(after.incarnation)
+  }
+  if (request.kind === 'resolve' && decision.kind === 'done' && request.to.kind === 'rerun') {
+    life.mayHaveRun.delete(after.incarnation)
+    if (request.probeFence === null) excuse(life, after.incarnation)
+  }
+  if (request.kind === 'forget' && decision.kind === 'done' && standing !== null) {
+    life.revoked.add(standing.fence)
+    life.mayHaveRun.delete(after.incarnation)
+    excuse(life, after.incarnation)
+    for (const each of life.outcomes) each.untilMs = Math.min(each.untilMs, now)
+  }
+}
+
+function excuse(life: Life, incarnation: Fence): void {
+  life.excuses.set(incarnation, (life.excuses.get(incarnation) ?? 0) + 1)
+}
+
+function forgetLife(life: Life, now: number): void {
+  for (const { attempt } of life.running) life.revoked.add(attempt.fence)
+  for (const each of life.outcomes) each.untilMs = Math.min(each.untilMs, now)
+  life.last = null
+  life.topFence = 0
+  life.mayHaveRun.clear()
+  life.effectKeys.clear()
+}
+
+function describe(request: Request): string {
+  switch (request.kind) {
+    case 'claim':
+      return `${request.start ? 'claim' : 'reservation'} ${request.claimId.slice(0, 6)}`
+    case 'start':
+    case 'renew':
+    case 'attach':
+      return `${request.kind} of fence ${request.fence}`
+    case 'settle':
+      return `settle of fence ${request.grant.fence} to ${request.to.state}`
+    case 'release':
+      return `release ${request.claimId.slice(0, 6)}`
+    case 'resolve':
+      return `resolve to ${request.to.kind} by ${request.by}`
+    case 'forget':
+      return request.onlyRunning ? 'release by a person' : 'forget'
+    case 'reconcile':
+    case 'probe':
+    case 'unique':
+      return request.kind
+  }
+}

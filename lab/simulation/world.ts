@@ -1,0 +1,40 @@
+import type { TransactionalStore } from '../../src/store/port.ts'
+import type { MemoryTx } from '../../src/stores/memory/index.ts'
+import type { Random } from '../../src/testing/random.ts'
+import type { Simulation } from '../../src/testing/simulation.ts'
+import type { Provider } from './provider.ts'
+import type { Scenario, Weather } from './scenario.ts'
+import type { Trace } from './trace.ts'
+import type { Witness } from './witness.ts'
+
+/** What everybody in one run shares. */
+export interface World {
+  readonly simulation: Simulation
+  readonly random: Random
+  readonly scenario: Scenario
+  readonly trace: Trace
+  readonly witness: Witness
+  readonly provider: Provider
+  store(): TransactionalStore<MemoryTx>
+  weather: Weather
+  /** What pointers point at: results that live outside of the ledger. */
+  readonly things: Map<string, unknown>
+  /** Host and command of attempts whose outcome could not be recorded at once: their callers know more than the store. */
+  readonly unrecorded: Set<string>
+  readonly tally: RunTally
+}
+
+/** What a run saw, so that a test can tell that it saw enough. */
+export interface RunTally {
+  effects: number
+  crashes: number
+  pauses: number
+  unknowns: number
+  lostReports: number
+  answers: Record<string, number>
+}
+
+/** Waits in a process: never again when it crashed, longer when it was paused. */
+export function nap(runtime: { setTimer(ms: number, fire: () => void, background: boolean): unknown }, ms: number) {
+  return new Promise<void>((resolve) => void runtime.setTimer(ms, resolve, false))
+}
