@@ -31,7 +31,7 @@ interface LapsedAnswer {
 /**
  * A fence is taken before its row is committed, so a smaller one may still appear behind a larger one. Not after this
  * time: statements and transactions that grant a lease are ended by the server long before. Younger rows are looked at
- * again and again.
+ * again and again, and so are fences that the sequence has not reached: they came back with a record that a reset lost.
  */
 const IN_FLIGHT_MS = 3 * limits.storeCallMs
 /** Attempts in progress that are remembered; past it the scan goes on when some of them have ended. */
@@ -95,12 +95,13 @@ export function createLapsedScan(names: Names): LapsedScan {
 
 function scanStatement(names: Names): string {
   return `
-    WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now),
+    WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now, last_value AS last_fence FROM ${names.fences}),
     page AS MATERIALIZED (
       SELECT fence, state, claimed_at FROM ${names.records} WHERE fence >= $1::bigint ORDER BY fence LIMIT $2::int
     )
     SELECT (SELECT count(*) FROM page) AS count, (SELECT max(fence) FROM page) AS last,
-      (SELECT min(fence) FROM page, moment WHERE claimed_at > now - ${IN_FLIGHT_MS}) AS young,
+      (SELECT least(last_fence + 1, min(fence)) FROM page, moment
+       WHERE claimed_at > now - ${IN_FLIGHT_MS} OR fence > last_fence GROUP BY last_fence) AS young,
       ARRAY(SELECT fence FROM page WHERE ${RUNNING}) AS running`
 }
 
