@@ -6,6 +6,7 @@ const sentences = {
   choose_failed: 'The function that chooses the fields of the body failed',
   inexact_number: 'A chosen field holds a number that would lose digits; send it as a string',
   percent_encoding: 'The form has an invalid percent-encoding',
+  too_many_pairs: 'The form has too many fields',
   boundary: 'The content type names no valid boundary',
   no_delimiter: 'The multipart body does not contain its boundary',
   delimiter: 'A boundary in the multipart body is followed by something else than a line end',

@@ -4,7 +4,7 @@ import { isOnceError } from '../core/errors.ts'
 import { fingerprintJsonBytes, fingerprintOf } from '../core/fingerprint.ts'
 import { asBodyRefusal, bodyRefusal } from './body-refusal.ts'
 import type { Parameterised } from './content-type.ts'
-import { charsetOf, mediaTypeText, parseMediaType } from './content-type.ts'
+import { charsetOf, mediaTypeText, parseMediaType, withoutSpace } from './content-type.ts'
 import { formText } from './form.ts'
 import { multipartText } from './multipart.ts'
 
@@ -39,7 +39,7 @@ type Reading = 'none' | 'json' | 'form' | 'multipart' | 'bytes'
  */
 export function fingerprintBody(input: BodyInput): BodyFingerprint {
   const { body, shape } = input
-  const raw = input.contentType?.trim() ?? ''
+  const raw = withoutSpace(input.contentType ?? '')
   if (!raw.isWellFormed()) throw bodyRefusal('content_type', { field: 'content-type' })
   const type = parseMediaType(raw)
   const text = raw === '' ? null : mediaTypeText(raw, type)
@@ -64,7 +64,7 @@ export function fingerprintBody(input: BodyInput): BodyFingerprint {
 }
 
 function encodingOf(header: string | null | undefined): string | null {
-  const encoding = header?.trim().toLowerCase() ?? ''
+  const encoding = withoutSpace(header ?? '').toLowerCase()
   if (!encoding.isWellFormed()) throw bodyRefusal('content_type', { field: 'content-encoding' })
   return encoding === '' || encoding === 'identity' ? null : encoding
 }
@@ -93,7 +93,7 @@ function readJson({ body, shape, choose, parse = false }: BodyInput): BodyFinger
     // Parsed from the canonical text, which has no duplicate members that JSON.parse would drop without a word.
     const canonical = canonicalJson(body)
     const json = parseExactly(canonical)
-    const counted = choose === undefined ? canonical : canonicalValue(chosenBy(choose, json))
+    const counted = choose === undefined ? canonical : chosenText(choose, json)
     return { fingerprint: fingerprintOf(counted, shape), json }
   } catch (error) {
     throw asBodyRefusal(error)
@@ -101,11 +101,12 @@ function readJson({ body, shape, choose, parse = false }: BodyInput): BodyFinger
 }
 
 /** A function that fails on a body was not written for it: the body is refused, as in the ledger. */
-function chosenBy(choose: (json: unknown) => unknown, json: unknown): unknown {
+function chosenText(choose: (json: unknown) => unknown, json: unknown): string {
   try {
-    return choose(json)
+    return canonicalValue(choose(json))
   } catch (cause) {
-    throw isOnceError(cause) ? cause : bodyRefusal('choose_failed', { field: 'body' }, cause)
+    const error = asBodyRefusal(cause)
+    throw isOnceError(error, 'bad_input') ? error : bodyRefusal('choose_failed', { field: 'body' }, cause)
   }
 }
 

@@ -1,4 +1,5 @@
 import { OnceError } from '../core/errors.ts'
+import { withoutSpace } from './content-type.ts'
 
 /** A caller's key, or why there is none. Details name the place and never repeat the key. */
 export type KeyFound =
@@ -31,7 +32,7 @@ export function parseKey(values: readonly string[]): KeyFound {
   if (value === undefined) return { problem: 'missing' }
   if (others.length > 0) return invalid(`The key came in a duplicate header (${values.length} of them).`)
   if (value.length > MAX_HEADER_CHARS) return invalid(`The header is longer than ${MAX_HEADER_CHARS} characters.`)
-  const trimmed = value.replace(/^[ \t]+/, '').replace(/(?<![ \t])[ \t]+$/, '')
+  const trimmed = withoutSpace(value)
   return trimmed.startsWith('"') ? quotedKey(trimmed) : bareKey(trimmed)
 }
 

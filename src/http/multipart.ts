@@ -1,6 +1,6 @@
 import { lengthPrefixed, sha256Hex } from '../core/digest.ts'
 import { bodyRefusal } from './body-refusal.ts'
-import { hasControl, mediaTypeText, parseDisposition, parseMediaType } from './content-type.ts'
+import { hasControl, mediaTypeText, parseDisposition, parseMediaType, withoutSpace } from './content-type.ts'
 
 /** What common form parsers allow; far more than forms have. */
 export const MAX_PARTS = 1_000
@@ -37,7 +37,7 @@ export function multipartText(body: Uint8Array, boundary: string | undefined, is
   let line = matches(bytes, delimiter, -2) ? -2 : find(bytes, delimiter, 0)
   if (line === null) throw bodyRefusal('no_delimiter', { offset: 0 })
   for (;;) {
-    let lineEnd = line + delimiter.length
+    let lineEnd: number = line + delimiter.length
     if (bytes[lineEnd] === DASH && bytes[lineEnd + 1] === DASH) return lengthPrefixed(parts)
     while (bytes[lineEnd] === SPACE || bytes[lineEnd] === TAB) lineEnd++
     // Also where the boundary only begins the line: by RFC 2046 that is a delimiter, and some parsers disagree.
@@ -93,7 +93,7 @@ function headersOf(text: string, offset: number): PartHeaders {
     .map((line) => {
       const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):(.*)$/s.exec(line) ?? []
       if (name === undefined || value === undefined || hasControl(value)) throw bodyRefusal('part_headers', { offset })
-      return [name.toLowerCase(), value.trim()] as const
+      return [name.toLowerCase(), withoutSpace(value)] as const
     })
 }
 

@@ -44,7 +44,8 @@ function faultOf(target: string, pathEnd: number): string | null {
   for (let at = 0; at < target.length; at++) {
     const code = target.charCodeAt(at)
     if (code === HASH) return `The request target has a fragment (offset ${at}).`
-    if (code <= 0x20 || code >= 0x7f) return `The request target contains no plain ASCII at offset ${at}.`
+    if (code <= 0x20 || code >= 0x7f)
+      return `The request target contains something else than visible ASCII at offset ${at}.`
     // URL parsers read it as a slash before the query, and path parsers do not: two resources would look the same.
     if (code === BACKSLASH && at < pathEnd) return `The request target contains a backslash at offset ${at}.`
   }
