@@ -34,7 +34,7 @@ export interface Connections {
 /** Enough for the hot pages of the index on ids; the operating system caches the rest. */
 const CACHE_KIB = 16 * 1_024
 /** Larger than SQLite's 1 000: pages that are written again and again are copied into the file once. */
-const CHECKPOINT_PAGES = 4_000
+const CHECKPOINT_PAGES = 1_000
 /** A burst may let the log grow; it is cut to this afterwards. */
 const LOG_BYTES = 64 * 1_024 * 1_024
 

@@ -50,7 +50,7 @@ function quickly(connection: Connection, turn: Turn, request: Request, at: Momen
 
 function insertFirst(connection: Connection, turn: Turn, request: ClaimRequest, at: Moment): Step | null {
   const step = transition(null, request, at)
-  if (step.record === null || !connection.records.insert(step.record)) return null
+  if (step.record?.state !== 'in_progress' || !connection.records.insertFirst(step.record)) return null
   turn.fence = at.fence
   return step
 }

@@ -20,38 +20,19 @@ export interface MetaStatements {
   addOffset(ms: number): void
 }
 
-interface MetaRow {
-  readonly fence: number
-  readonly latest_at: number
-  readonly offset_ms: number
-  readonly wakes: number
-  readonly boot_id: string
-  readonly boot_fence: number
-  readonly anchor_wall: number
-  readonly anchor_monotonic: number
-}
+/** Named as the fields are, so that the row is the object. */
+const READ = `SELECT fence, latest_at AS latestAt, wakes, boot_id AS bootId, boot_fence AS bootFence,
+    anchor_wall AS wallMs, anchor_monotonic AS monotonicMs, offset_ms AS offsetMs
+  FROM onceonly_meta WHERE one = 1`
 
 export function prepareMeta(db: DatabaseSync): MetaStatements {
-  const read = db.prepare('SELECT * FROM onceonly_meta WHERE one = 1')
+  const read = db.prepare(READ)
   const move = db.prepare('UPDATE onceonly_meta SET fence = ?, latest_at = ?, wakes = ? WHERE one = 1')
   const addOffset = db.prepare('UPDATE onceonly_meta SET offset_ms = offset_ms + ? WHERE one = 1')
   return {
-    read: () => metaOf(read.get() as unknown as MetaRow),
+    read: () => read.get() as unknown as Meta,
     move: (fence, latestAt, wakes) => void move.run(fence, latestAt, wakes),
     addOffset: (ms) => void addOffset.run(ms),
-  }
-}
-
-function metaOf(row: MetaRow): Meta {
-  return {
-    fence: row.fence,
-    latestAt: row.latest_at,
-    wakes: row.wakes,
-    bootId: row.boot_id,
-    bootFence: row.boot_fence,
-    wallMs: row.anchor_wall,
-    monotonicMs: row.anchor_monotonic,
-    offsetMs: row.offset_ms,
   }
 }
 
@@ -62,8 +43,8 @@ export function nowOf(meta: Meta, source: TimeSource): number {
 }
 
 export function needsAnchor(db: DatabaseSync, source: TimeSource): boolean {
-  const row = db.prepare('SELECT * FROM onceonly_meta WHERE one = 1').get() as unknown as MetaRow | undefined
-  return row === undefined || !isAnchored(metaOf(row), source)
+  const meta = db.prepare(READ).get() as unknown as Meta | undefined
+  return meta === undefined || !isAnchored(meta, source)
 }
 
 /**

@@ -1,9 +1,9 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import type { RecordId } from '../../core/identity.ts'
 import { FOREVER } from '../../core/limits.ts'
-import type { LedgerRecord } from '../../core/record.ts'
+import type { InProgress, LedgerRecord } from '../../core/record.ts'
 import type { RecordRow } from '../../store/row.ts'
-import { fromRow, toRow } from '../../store/row.ts'
+import { fromRow, policyText, stateCode, toRow } from '../../store/row.ts'
 import type { Anchor } from './clock.ts'
 import { endBeforeBoot } from './clock.ts'
 import { refusedRow } from './errors.ts'
@@ -11,8 +11,12 @@ import { refusedRow } from './errors.ts'
 /** Reading and writing whole rows, on one connection. Deciding what to write is done elsewhere. */
 export interface RecordStatements {
   read(id: RecordId, anchor: Anchor): LedgerRecord | null
-  /** False when there is a row under this id already: one atomic step, never find-then-insert. */
-  insert(record: LedgerRecord): boolean
+  /**
+   * The record of a first claim, which has a life before it and no past. False when there is a row under this id
+   * already: one atomic step, never find-then-insert.
+   */
+  insertFirst(record: InProgress): boolean
+  insert(record: LedgerRecord): void
   /** A new incarnation starts its counts anew. */
   update(record: LedgerRecord, newIncarnation: boolean): void
   addUnknown(id: RecordId): void
@@ -47,12 +51,17 @@ const columns = [
 
 export const COLUMNS = columns.join(', ')
 
-const INSERT = `INSERT INTO onceonly_records (id, ${COLUMNS})
-  VALUES (${['id', ...columns].map(() => '?').join(', ')}) ON CONFLICT (id) DO NOTHING`
+/** Every value that is bound costs time, and a first claim has only these. */
+const FIRST = `INSERT INTO onceonly_records
+    (id, fence, state, due_at, claimed_at, incarnation, attempts, awaited,
+     claim_id, fingerprint, policy, tenant, caller, operation, key, batch)
+  VALUES (?, ?, ?, ?, ?, ?, 1, 0, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
+const INSERT = `INSERT INTO onceonly_records (id, ${COLUMNS}) VALUES (${['id', ...columns].map(() => '?').join(', ')})`
 const UPDATE = `UPDATE onceonly_records SET ${columns.map((column) => `${column} = ?`).join(', ')}`
 
 export function prepareRecords(db: DatabaseSync): RecordStatements {
   const read = db.prepare(`SELECT ${COLUMNS} FROM onceonly_records WHERE id = ?`)
+  const first = db.prepare(FIRST)
   const insert = db.prepare(INSERT)
   const update = db.prepare(`${UPDATE} WHERE id = ?`)
   const restart = db.prepare(`${UPDATE}, replays = 0, conflicts = 0 WHERE id = ?`)
@@ -63,19 +72,34 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
       const row = read.get(blobOf(id))
       return row === undefined ? null : recordOf(row as unknown as RecordRow, id, anchor)
     },
-    insert: (record) => written(insert, [blobOf(record.id), ...valuesOf(record)]),
+    insertFirst: (record) => {
+      const { identity, fence } = record
+      const { changes } = first.run(
+        blobOf(record.id),
+        fence,
+        record.started ? stateCode.running : stateCode.reserved,
+        time('due_at', record.leaseUntil),
+        record.claimedAt,
+        fence,
+        text('claim_id', record.claimId),
+        text('fingerprint', record.fingerprint),
+        policyText(record.policy),
+        text('tenant', identity.tenant),
+        text('caller', identity.caller),
+        text('operation', identity.operation),
+        text('key', identity.key),
+        identity.batch === undefined ? null : text('batch', identity.batch),
+      )
+      return changes === 1
+    },
+    insert: (record) => void insert.run(blobOf(record.id), ...valuesOf(record)),
     update: (record, newIncarnation) => {
-      written(newIncarnation ? restart : update, [...valuesOf(record), blobOf(record.id)])
+      const statement = newIncarnation ? restart : update
+      statement.run(...valuesOf(record), blobOf(record.id))
     },
     addUnknown: (id) => void addUnknown.run(blobOf(id)),
     removeUnknown: (id) => void removeUnknown.run(blobOf(id)),
   }
-}
-
-type Value = string | number | null | Uint8Array
-
-function written(statement: StatementSync, values: readonly Value[]): boolean {
-  return statement.run(...values).changes === 1
 }
 
 const ID_BYTES = 16
@@ -94,23 +118,28 @@ export function recordOf(row: RecordRow, id: RecordId, anchor: Anchor): LedgerRe
   return { ...record, leaseUntil: Math.min(record.leaseUntil, endBeforeBoot(anchor)) }
 }
 
-function valuesOf(record: LedgerRecord): Value[] {
+function valuesOf(record: LedgerRecord): (string | number | null)[] {
   const row = toRow(record)
-  return columns.map((column) => storable(column, row[column]))
+  return columns.map((column) => {
+    const value = row[column]
+    if (value === null) return null
+    return typeof value === 'string' ? text(column, value) : time(column, value)
+  })
 }
 
 /**
  * Refuses what would come back differently than it was given. UTF-8 turns half a surrogate pair into another character,
  * and SQL's own functions end a text at a NUL.
  */
-export function storable(column: string, value: string | number | null): string | number | null {
-  if (value === null) return null
-  if (typeof value === 'string') {
-    if (value.includes('\0')) throw refusedRow(`The record's \`${column}\` contains a NUL character.`)
-    if (!value.isWellFormed()) throw refusedRow(`The record's \`${column}\` contains half a surrogate pair.`)
-    return value
-  }
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw refusedRow(`The record's \`${column}\` is ${value}.`)
-  // A time past "never" is "never"; a larger integer could be written, but `node:sqlite` would refuse to read it.
+export function text(column: string, value: string): string {
+  if (typeof value !== 'string') throw refusedRow(`The record's \`${column}\` is no text.`)
+  if (value.includes('\0')) throw refusedRow(`The record's \`${column}\` contains a NUL character.`)
+  if (!value.isWellFormed()) throw refusedRow(`The record's \`${column}\` contains half a surrogate pair.`)
+  return value
+}
+
+/** A time past "never" is "never": a larger integer could be written, but `node:sqlite` would refuse to read it. */
+export function time(column: string, value: number): number {
+  if (!Number.isFinite(value)) throw refusedRow(`The record's \`${column}\` is ${value}.`)
   return value > FOREVER ? FOREVER : value
 }

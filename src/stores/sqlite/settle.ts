@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { InProgress, LedgerRecord } from '../../core/record.ts'
+import type { FailedRetryable, FailedTerminal, InProgress, Succeeded } from '../../core/record.ts'
 import type { Grant, HolderDecision, SettleRequest } from '../../core/request.ts'
 import type { Moment, Step } from '../../core/transition.ts'
 import { transition } from '../../core/transition.ts'
-import { pointerText, policyText, stateCode, toRow } from '../../store/row.ts'
-import { blobOf, storable } from './records.ts'
+import { keptCode, pointerText, policyText, stateCode } from '../../store/row.ts'
+import { blobOf, text, time } from './records.ts'
 
 /**
  * The usual settle: the record is still what its grant says, nobody waits for it, and nothing unusual ever happened to
@@ -30,16 +30,18 @@ export function prepareSettle(db: DatabaseSync): SettleStatement {
       if (to.state === 'unknown' || grant.id !== request.id) return null
       // The rules are run on what the record must be, so that this path cannot decide differently from the others.
       const step = transition(runningUnder(grant), request, at)
-      const row = toRow(step.record as LedgerRecord)
+      const after = step.record as Succeeded | FailedTerminal | FailedRetryable
+      const { data } = after.outcome
+      const pointer = pointerText(after.pointer)
       const { changes } = settle.run(
-        row.state,
-        storable('due_at', row.due_at),
-        storable('settled_at', row.settled_at),
-        storable('expires_at', row.expires_at),
-        storable('gone_at', row.gone_at),
-        row.kept,
-        storable('pointer', row.pointer),
-        storable('outcome', row.outcome),
+        stateCode[after.state],
+        after.state === 'failed_retryable' ? time('due_at', after.retryAt) : null,
+        after.settledAt,
+        time('expires_at', after.expiresAt),
+        time('gone_at', after.goneAt),
+        keptCode(after.outcome.kept),
+        pointer === null ? null : text('pointer', pointer),
+        data === null ? null : text('outcome', data),
         blobOf(grant.id),
         grant.fence,
         grant.claimId,
