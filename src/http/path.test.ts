@@ -140,7 +140,7 @@ suite('request target', () => {
         const found = normaliseTarget(target)
         assert.ok('path' in found)
         assert.deepEqual(normaliseTarget(found.path + found.query), found)
-        assert.doesNotMatch(found.path, /^[^/]|(^|\/)\.\.?(\/|$)|%[0-9a-f]*[a-f]|%(2E|41|7E)/)
+        assert.doesNotMatch(found.path, /^[^/]|(^|\/)\.\.?(\/|$)|%([a-f].|.[a-f])|%(2E|41|7E)/)
       }),
       { numRuns: 2_000 },
     )
@@ -152,15 +152,13 @@ suite('request target', () => {
         targets.filter((target) => !target.startsWith('//')),
         (target) => {
           const { pathname, search } = new URL(`http://host${target}`)
-          const path = pathOf(target)
-          // The platform leaves percent-encodings alone, and drops the mark of an empty query; nothing else differs.
-          assert.equal(pathOf(pathname), path)
-          assert.equal(new URL(`http://host${path}`).pathname, path.replaceAll("'", "'"))
-          const query = normaliseTarget(`/${search}`)
-          assert.ok('query' in query)
           const ours = normaliseTarget(target)
-          assert.ok('query' in ours)
-          assert.equal(query.query, normalQuote(ours.query))
+          const theirs = normaliseTarget(pathname + search)
+          assert.ok('path' in ours && 'path' in theirs)
+          // The platform encodes an apostrophe in queries and drops the mark of an empty one; nothing else differs.
+          const query = ours.query === '?' ? '' : ours.query.replaceAll("'", '%27')
+          assert.deepEqual(theirs, { path: ours.path, query })
+          assert.equal(new URL(`http://host${ours.path}`).pathname, ours.path)
         },
       ),
       { numRuns: 2_000 },
@@ -202,8 +200,3 @@ suite('request target', () => {
     assert.ok(valid > 1_000 && valid < 19_000, `${valid} valid`)
   })
 })
-
-/** The platform encodes an apostrophe in queries, and drops the mark of an empty one. */
-function normalQuote(query: string): string {
-  return query === '?' ? '' : query.replaceAll("'", '%27')
-}

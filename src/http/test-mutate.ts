@@ -1,16 +1,14 @@
 import { createRandom, type Random } from '../testing/random.ts'
 
 /** Bytes that mean something to one of the parsers, so that chance finds their corners. */
-const telling = [...'"\\,;=%&+?#/.:-*@ \t\r\n\0{}[]e0aF']
-  .map((char) => char.charCodeAt(0))
-  .concat(0x7f, 0x80, 0xc3, 0xff)
+const telling = [...Buffer.from('"\\,;=%&+?#/.:-*@ \t\r\n\0{}[]e0aF'), 0x7f, 0x80, 0xc3, 0xff]
 
 /** The same inputs on every machine: each a seed that was cut, repeated, spliced and overwritten in a few places. */
 export function* mutations(seeds: readonly string[], count: number, seed: number): Generator<Buffer> {
   const random = createRandom(seed)
   const buffers = seeds.map((text) => Buffer.from(text, 'latin1'))
   for (let index = 0; index < count; index++) {
-    let bytes = random.pick(buffers)
+    let bytes: Buffer = random.pick(buffers)
     for (let steps = 1 + random.below(6); steps > 0; steps--) bytes = mutated(bytes, random.pick(buffers), random)
     yield bytes
   }
