@@ -102,8 +102,11 @@ suite('multipart', () => {
     for (const text of ['x', '-', '-B--', 'x--B--', '\n--B--', '--C--']) refused(text, 'no_delimiter')
     for (const text of ['--Bx', '--B', '--B-', '--B\n', `${head}||x|--BB|`, `${head}||x|--B`])
       refused(text, 'delimiter')
-    for (const text of [`${head}||x`, `${head}||x|--C--`, `${head}||x\n--B--`, '--B|']) refused(text, 'not_closed')
+    for (const text of [`${head}||x`, `${head}||x|--C--`, `${head}||x\n--B--`, `${head}||x\rx--B--`, '--B|'])
+      refused(text, 'not_closed')
     refused('--B|--B--', 'part_headers')
+    refused('--B|--B|a: x||y|--B--', 'part_headers')
+    refused('--B|--B: x||y|--B--', 'part_headers')
     refused(`${head}|--B--`, 'part_headers')
     refused(`${head}||--B--`, 'part_headers')
     for (const line of ['x', ': y', 'a b: c', 'a : c', 'a:\0', 'a:\r', 'a:\n', 'content-disposition: form-data']) {

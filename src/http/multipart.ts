@@ -43,10 +43,9 @@ export function multipartText(body: Uint8Array, boundary: string | undefined, is
     // Also where the boundary only begins the line: by RFC 2046 that is a delimiter, and some parsers disagree.
     if (bytes[lineEnd] !== CR || bytes[lineEnd + 1] !== LF) throw bodyRefusal('delimiter', { offset: lineEnd })
     if (parts.length === MAX_PARTS) throw bodyRefusal('too_many_parts', { offset: lineEnd })
+    // From this line end on: a delimiter that shares it ends a part that has no headers, which is refused below.
     line = find(bytes, delimiter, lineEnd)
     if (line === null) throw bodyRefusal('not_closed', { offset: bytes.length })
-    // Two delimiters that share one line end have no part between them.
-    if (line === lineEnd) throw bodyRefusal('part_headers', { offset: lineEnd })
     parts.push(partText(bytes, lineEnd + 2, line, isForm))
   }
 }
