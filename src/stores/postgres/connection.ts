@@ -1,6 +1,7 @@
 import type { Deadline } from './deadline.ts'
 import type { PgClient, PgPool, PgQuery, PgResult } from './driver.ts'
 import { connectError, timeoutError } from './errors.ts'
+import { asText } from './statement.ts'
 
 /** A client while we hold it. Once broken it answers nothing more, and the pool closes it instead of lending it again. */
 export interface Connection {
@@ -10,7 +11,7 @@ export interface Connection {
   /** True while a statement is under way. */
   readonly waiting: boolean
   query(query: PgQuery): Promise<PgResult>
-  /** Several statements without values, in one round trip. */
+  /** Several statements without values, in one round trip; values arrive as text. */
   script(text: string): Promise<readonly PgResult[]>
   /** Ends it now. What is under way rejects with the reason at once, whether or not the driver ever hears from the server. */
   destroy(reason: Error): void
@@ -66,7 +67,7 @@ export function createConnection(client: PgClient): Connection {
     },
     query,
     script: async (text) => {
-      const results: PgResult | readonly PgResult[] = await query({ text })
+      const results: PgResult | readonly PgResult[] = await query({ text, types: asText })
       return isList(results) ? results : [results]
     },
     destroy,

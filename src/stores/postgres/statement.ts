@@ -22,7 +22,8 @@ interface Sender {
   query(query: PgQuery): Promise<PgResult>
 }
 
-const asText = { getTypeParser: () => (text: string) => text }
+/** Hands the server's text through, whatever parsers the user gave to the driver. */
+export const asText = { getTypeParser: () => (text: string) => text }
 
 /**
  * For our own connections: parsed and planned once. Their session settings rule out the plans that would turn bad as

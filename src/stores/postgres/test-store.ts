@@ -54,9 +54,23 @@ async function alone(statement: string): Promise<void> {
   await client.query(statement).finally(() => client.end())
 }
 
+const cleanups = new WeakMap<TestContext, (() => Promise<void>)[]>()
+
+/** What was made last ends first: a pool waits for the stores on it. */
+export function atEnd(t: TestContext, end: () => Promise<void>): void {
+  const known = cleanups.get(t)
+  const ends = known ?? []
+  ends.push(end)
+  if (known !== undefined) return
+  cleanups.set(t, ends)
+  t.after(async () => {
+    for (const each of ends.toReversed()) await each()
+  })
+}
+
 export async function freshPool(t: TestContext, options: PoolConfig = {}): Promise<Pool> {
   const pool = new Pool({ connectionString: await databaseUrl(), max: 10, ...options })
-  t.after(() => pool.end())
+  atEnd(t, () => pool.end())
   return pool
 }
 
@@ -70,12 +84,9 @@ export async function openStore(
   options: Partial<PostgresStoreOptions> = {},
   pool?: Pool,
 ): Promise<PostgresStore> {
-  const own = pool ?? new Pool({ connectionString: await databaseUrl(), max: 10 })
+  const own = pool ?? (await freshPool(t))
   const store = createPostgresStore({ pool: own, testClock: true, schema: freshSchema(), ...options })
-  t.after(async () => {
-    await store.stop()
-    if (pool === undefined) await own.end()
-  })
+  atEnd(t, () => store.stop())
   return store
 }
 

@@ -113,7 +113,7 @@ async function begin(names: Names, connection: Connection, call: TransactionCall
        ${lock}`,
     )
     const [answer] = (results.at(-1)?.rows ?? []) as readonly { readonly free?: unknown }[]
-    if (twin === null || answer?.free === true || answer?.free === 't') return
+    if (twin === null || answer?.free === 't') return
   } catch (error) {
     connection.destroy(error as Error)
     throw storeError(error, 'no')
