@@ -2,6 +2,13 @@ export interface Config {
   readonly port: number
   readonly host: string
   readonly dataFolder: string
+  /** Null is the embedded store in the data folder. */
+  readonly storeUrl: string | null
+  /** Null: generated once and kept in the data folder. */
+  readonly demoKey: string | null
+  /** Null: generated once and kept in the data folder, like the demo key. */
+  readonly operatorToken: string | null
+  readonly testClock: boolean
 }
 
 interface Setting<T> {
@@ -35,19 +42,67 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     about: 'the folder of the embedded store',
     read: (text) => (text.includes('\0') ? { wrong: 'is not a path' } : { value: text }),
   },
+  storeUrl: {
+    variable: 'ONCEONLY_STORE',
+    fallback: '',
+    about: 'postgres://… for many processes; empty for the embedded store',
+    read: (text) =>
+      text === '' || /^postgres(ql)?:\/\//.test(text)
+        ? { value: text === '' ? null : text }
+        : { wrong: 'is not a postgres:// URL' },
+  },
+  demoKey: {
+    variable: 'ONCEONLY_DEMO_KEY',
+    fallback: '',
+    about: 'API key of the demo workspace; generated and kept in the data folder when empty',
+    read: (text) => secret(text),
+  },
+  operatorToken: {
+    variable: 'ONCEONLY_OPERATOR_TOKEN',
+    fallback: '',
+    about: 'the bearer token of the admin endpoints; generated and kept in the data folder when empty',
+    read: (text) => secret(text),
+  },
+  testClock: {
+    variable: 'ONCEONLY_TEST_CLOCK',
+    fallback: '0',
+    about: "1 lets an operator move the store's time, for tests",
+    read: (text) => (text === '0' || text === '1' ? { value: text === '1' } : { wrong: 'is neither 0 nor 1' }),
+  },
+}
+
+const SECRET_CHARS_LEAST = 8
+
+function secret(text: string): { value: string | null } | { wrong: string } {
+  if (text === '') return { value: null }
+  if (!/^[\x21-\x7e]+$/.test(text)) return { wrong: 'holds characters that no header can carry' }
+  return text.length < SECRET_CHARS_LEAST
+    ? { wrong: `is shorter than ${SECRET_CHARS_LEAST} characters` }
+    : { value: text }
 }
 
 /** A setting that stops the start; the message is the one line that its reader gets. */
 export class BadSetting extends Error {
   constructor(name: keyof Config, text: string, wrong: string) {
-    super(`${settings[name].variable}: ${JSON.stringify(text)} ${wrong}`)
+    // A secret is not repeated in a log.
+    const shown =
+      name === 'demoKey' || name === 'operatorToken' || name === 'storeUrl' ? 'the value' : JSON.stringify(text)
+    super(`${settings[name].variable}: ${shown} ${wrong}`)
     this.name = 'BadSetting'
   }
 }
 
 /** An empty variable counts as unset, because many deployments cannot remove one. */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
-  return { port: read('port'), host: read('host'), dataFolder: read('dataFolder') }
+  return {
+    port: read('port'),
+    host: read('host'),
+    dataFolder: read('dataFolder'),
+    storeUrl: read('storeUrl'),
+    demoKey: read('demoKey'),
+    operatorToken: read('operatorToken'),
+    testClock: read('testClock'),
+  }
 
   function read<Name extends keyof Config>(name: Name): Config[Name] {
     const setting: Setting<Config[Name]> = settings[name]
@@ -60,7 +115,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 
 export function help(): string {
   const rows = Object.values(settings).map(
-    ({ variable, fallback, about }) => `  ${variable.padEnd(14)} ${about} (default: ${fallback})`,
+    ({ variable, fallback, about }) =>
+      `  ${variable.padEnd(24)} ${about} (default: ${fallback === '' ? 'empty' : fallback})`,
   )
   return ['npm start', '', 'The systems built on Onceonly, in one server. Environment variables:', '', ...rows].join(
     '\n',

@@ -1,4 +1,5 @@
 import { BadSetting, type Config, help, readConfig } from './config.ts'
+import type { Service } from './service.ts'
 import { startService } from './service.ts'
 
 const args = process.argv.slice(2)
@@ -13,23 +14,24 @@ async function start(): Promise<void> {
     const service = await startService(config)
     const stop = () => void service.stop()
     process.once('SIGTERM', stop).once('SIGINT', stop)
-    console.log(greeting(config, service.url))
+    console.log(greeting(config, service))
   } catch (error) {
     if (!(error instanceof BadSetting)) throw error
     refuse(error.message)
   }
 }
 
-function greeting({ dataFolder }: Config, url: string): string {
+function greeting({ dataFolder, storeUrl }: Config, { url, demoKey }: Service): string {
   const body = JSON.stringify({
     caseId: 'CASE-100',
     targetQueue: 'LEGAL_REVIEW',
     reason: 'Customer disputes the invoice',
   })
   return [
-    `Onceonly listens on ${url} and keeps its data in ${dataFolder}`,
+    `Onceonly listens on ${url} and keeps its data in ${storeUrl === null ? dataFolder : 'PostgreSQL'}`,
+    `The API key of the demo workspace is ${demoKey}`,
     'Try this twice:',
-    `curl -i ${url}/case-escalations -H 'Content-Type: application/json' -H 'Idempotency-Key: try-1' -d '${body}'`,
+    `curl -i ${url}/case-escalations -H 'Content-Type: application/json' -H 'Authorization: Bearer ${demoKey}' -H 'Idempotency-Key: try-1' -d '${body}'`,
   ].join('\n')
 }
 

@@ -2,17 +2,29 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import { sendProblem } from './http/problem.ts'
+import type { Base } from './store.ts'
+import { decorate } from './workspaces/authenticate.ts'
 
 /** A command is small; what is larger is refused before it is parsed. */
 const bodyBytesMax = 64 * 1024
 
 /** What every system shares: health, the page, and one form of answer for whatever goes wrong. */
-export async function createServer(): Promise<FastifyInstance> {
+export async function createServer(base: Base): Promise<FastifyInstance> {
   const page = await readFile(join(import.meta.dirname, 'page.html'), 'utf8')
   const server = Fastify({ bodyLimit: bodyBytesMax, forceCloseConnections: 'idle' })
 
   server.get('/', (_request, reply) => reply.type('text/html; charset=utf-8').send(page))
   server.get('/healthz', () => ({ status: 'ok' }))
+  // Ready is who can reach the store; a process that only lives may be restarted for nothing.
+  server.get('/readyz', async (_request, reply) => {
+    try {
+      await base.now()
+      return { status: 'ready' }
+    } catch {
+      return reply.code(503).send({ status: 'waiting for the store' })
+    }
+  })
+  decorate(server)
 
   server.setNotFoundHandler((request, reply) =>
     sendProblem(reply, {

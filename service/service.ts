@@ -1,33 +1,43 @@
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { createLedger } from 'onceonly'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { addAdmin } from './admin/routes.ts'
 import { BadSetting, type Config } from './config.ts'
 import { addEscalations } from './escalations/routes.ts'
-import { migrations } from './escalations/schema.ts'
+import { migrations as escalationTables } from './escalations/schema.ts'
 import { createServer } from './server.ts'
+import { openBase } from './store.ts'
+import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
+import { migrations as workspaceTables } from './workspaces/schema.ts'
+import { createWorkspaces } from './workspaces/workspaces.ts'
 
 export interface Service {
   readonly url: string
+  /** The API key of the demo workspace. */
+  readonly demoKey: string
   stop(): Promise<void>
 }
 
 /** Puts the parts together in the order in which they need each other, and takes them apart the other way round. */
 export async function startService(config: Config): Promise<Service> {
   await makeFolder(config)
-  const store = createSqliteStore({ path: join(config.dataFolder, 'onceonly.db') })
-  const once = createLedger({ store })
-  const server = await createServer()
+  const secrets = await readSecrets(config)
+  const base = openBase(config)
+  const once = createLedger({ store: base.store })
+  const server = await createServer(base)
   const stop = async () => {
     await server.close()
     await once.stop()
-    await store.stop()
+    await base.stop()
   }
   try {
-    await store.sql.migrate('escalations', migrations)
-    addEscalations(server, { once, query: store.sql.query })
-    return { url: await listen(server, config), stop }
+    await base.sql.migrate('workspaces', workspaceTables)
+    await base.sql.migrate('escalations', escalationTables)
+    const workspaces = createWorkspaces(base)
+    await makeDemoWorkspace(workspaces, secrets)
+    addAdmin(server, { base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
+    addEscalations(server, { once, base, workspaces })
+    return { url: await listen(server, config), demoKey: secrets.demoKey, stop }
   } catch (error) {
     // Whatever stops the start must not keep the process alive.
     await stop()

@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { FieldError } from './http/problem.ts'
 
+const demoKey = 'demo-key-of-tests'
+
 /** Starts the server as a process of its own, as a user would, on a free port and in a folder of its own. */
 export function start(env: Readonly<Record<string, string>>, args: readonly string[] = []): ChildProcess {
   return spawn(process.execPath, ['--conditions=onceonly-source', join(import.meta.dirname, 'main.ts'), ...args], {
-    env: { ...process.env, PORT: '0', HOST: '', ONCEONLY_DATA: '', ...env },
+    env: { ...process.env, PORT: '0', HOST: '', ONCEONLY_DATA: '', ONCEONLY_DEMO_KEY: demoKey, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }
@@ -54,7 +56,8 @@ export async function startedService(): Promise<TestService> {
     return running.child.exitCode
   }
   const post = async (key: string | undefined, body: string): Promise<Answer> => {
-    const headers = { 'content-type': 'application/json', ...(key !== undefined && { 'idempotency-key': key }) }
+    const keyed = key === undefined ? {} : { 'idempotency-key': key }
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${demoKey}`, ...keyed }
     const response = await fetch(`${running.url}/case-escalations`, { method: 'POST', headers, body })
     const text = await response.text()
     return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Answer['body'] }
@@ -63,7 +66,7 @@ export async function startedService(): Promise<TestService> {
     get url() {
       return running.url
     },
-    get: (path) => fetch(running.url + path),
+    get: (path) => fetch(running.url + path, { headers: { authorization: `Bearer ${demoKey}` } }),
     post,
     escalate: (key, body) => post(key, JSON.stringify(body)),
     async restart() {

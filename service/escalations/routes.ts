@@ -1,25 +1,27 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Ledger, SqlTx } from 'onceonly'
 import { readKey } from '../http/key.ts'
-import { sendProblem } from '../http/problem.ts'
+import { sendInvalid, sendProblem } from '../http/problem.ts'
 import { problemOf } from '../http/refusal.ts'
+import type { Base } from '../store.ts'
+import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
 import { type EscalateCommand, parseEscalate } from './command.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf, numberOf } from './escalation.ts'
 
-/** Until there are workspaces and API keys, everybody is one caller of one tenant, and that is written out. */
-const demo = { tenant: 'demo', caller: 'demo' } as const
-
 interface Parts {
   readonly once: Ledger<SqlTx>
-  /** A single statement outside any transaction. */
-  readonly query: SqlTx['query']
+  readonly base: Base
+  readonly workspaces: Workspaces
 }
 
 /** `POST /case-escalations`: the escalation and the record of its key commit in one transaction, or not at all. */
-export function addEscalations(server: FastifyInstance, { once, query }: Parts): void {
+export function addEscalations(server: FastifyInstance, { once, base, workspaces }: Parts): void {
   const escalate = once.operation<EscalateCommand>({ name: 'case.escalate', effect: 'transaction' })
 
-  server.post('/case-escalations', async (request, reply) => {
+  const onRequest = requireKey(workspaces, 'escalations')
+
+  server.post('/case-escalations', { onRequest }, async (request, reply) => {
     // 1. What never reached the operation holds no claim: first the input, then the key.
     const parsed = parseEscalate(request.body)
     if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
@@ -28,11 +30,13 @@ export function addEscalations(server: FastifyInstance, { once, query }: Parts):
 
     // 2. Claim, insert and outcome are one transaction.
     const { command } = parsed
-    const execution = await escalate.execute({ ...demo, key: read.key }, command, async ({ tx }) => {
+    const { workspaceId: tenant, caller } = callerOf(request)
+    const createdAt = new Date(await base.now()).toISOString()
+    const execution = await escalate.execute({ tenant, caller, key: read.key }, command, async ({ tx }) => {
       const [row] = await tx.query<EscalationRow>(
         `insert into case_escalations (tenant, case_id, target_queue, reason, created_at)
          values (?, ?, ?, ?, ?) returning ${columns}`,
-        [demo.tenant, command.caseId, command.targetQueue, command.reason, new Date().toISOString()],
+        [tenant, command.caseId, command.targetQueue, command.reason, createdAt],
       )
       if (row === undefined) throw new Error('The insert answered no row')
       return escalationOf(row)
@@ -51,29 +55,17 @@ export function addEscalations(server: FastifyInstance, { once, query }: Parts):
     }
   })
 
-  server.get<{ Params: { id: string } }>('/case-escalations/:id', async (request, reply) => {
-    const rows = await query<EscalationRow>(`select ${columns} from case_escalations where tenant = ? and number = ?`, [
-      demo.tenant,
-      numberOf(request.params.id) ?? -1,
-    ])
+  server.get<{ Params: { id: string } }>('/case-escalations/:id', { onRequest }, async (request, reply) => {
+    const rows = await base.sql.query<EscalationRow>(
+      `select ${columns} from case_escalations where tenant = ? and number = ?`,
+      [callerOf(request).workspaceId, numberOf(request.params.id) ?? -1],
+    )
     return rows[0] === undefined ? reply.callNotFound() : escalationOf(rows[0])
   })
 }
 
 function sendCreated(reply: FastifyReply, escalation: Escalation): FastifyReply {
   return reply.code(201).header('location', `/case-escalations/${escalation.escalationId}`).send(escalation)
-}
-
-function sendInvalid(reply: FastifyReply, errors: readonly { field: string; detail: string }[]): FastifyReply {
-  const detail = errors.map((error) => `${error.field} ${error.detail}`).join('; ')
-  return sendProblem(reply, {
-    status: 400,
-    name: 'invalid-input',
-    title: 'Invalid input',
-    detail,
-    retryable: false,
-    errors,
-  })
 }
 
 function sendBadKey(

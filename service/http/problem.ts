@@ -17,6 +17,13 @@ export interface Problem {
   readonly errors?: readonly FieldError[]
 }
 
+/** Every field that is wrong, by name, so that a person can mend all of them at once. */
+export function sendInvalid(reply: FastifyReply, errors: readonly FieldError[]): FastifyReply {
+  const detail = errors.map((error) => `${error.field} ${error.detail}`).join('; ')
+  const problem = { status: 400, name: 'invalid-input', title: 'Invalid input', detail, retryable: false }
+  return sendProblem(reply, { ...problem, errors })
+}
+
 /** Answers a problem document (RFC 9457). */
 export function sendProblem(reply: FastifyReply, { name, ...problem }: Problem): FastifyReply {
   if (problem.retryAfterMs !== undefined) reply.header('retry-after', Math.ceil(problem.retryAfterMs / 1000))

@@ -1,0 +1,52 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { sendProblem } from '../http/problem.ts'
+import { bearerOf, hashOf, sameSecret } from './keys.ts'
+import type { Caller, Right, Workspaces } from './workspaces.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on every route that needs an API key. */
+    caller: Caller | null
+  }
+}
+
+export type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
+
+export function decorate(server: FastifyInstance): void {
+  server.decorateRequest('caller', null)
+}
+
+/** The caller of a route behind `requireKey`. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === null) throw new Error('The route does not require an API key')
+  return request.caller
+}
+
+/** Before anything is claimed: who is it, and may they use this system? */
+export function requireKey(workspaces: Workspaces, right: Right): Hook {
+  return async (request, reply) => {
+    const key = bearerOf(request.headers.authorization)
+    const caller = key === null ? null : await workspaces.authenticate(key)
+    if (caller === null) return unauthorised(reply, 'Send your API key as `Authorization: Bearer …`.')
+    if (!(await workspaces.mayUse(caller, right))) {
+      const detail = `The caller ${caller.caller} has no right to use ${right}.`
+      return sendProblem(reply, { status: 403, name: 'forbidden', title: 'Forbidden', detail, retryable: false })
+    }
+    request.caller = caller
+    return undefined
+  }
+}
+
+export function requireOperator(operatorToken: string): Hook {
+  const hash = hashOf(operatorToken)
+  return async (request, reply) => {
+    const token = bearerOf(request.headers.authorization)
+    if (token !== null && sameSecret(token, hash)) return undefined
+    return unauthorised(reply, 'Send the operator token as `Authorization: Bearer …`.')
+  }
+}
+
+function unauthorised(reply: FastifyReply, detail: string): FastifyReply {
+  reply.header('www-authenticate', 'Bearer')
+  return sendProblem(reply, { status: 401, name: 'unauthorized', title: 'Unauthorized', detail, retryable: false })
+}

@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { newKey } from './keys.ts'
+import type { Workspaces } from './workspaces.ts'
+
+export const DEMO = { workspaceId: 'demo', caller: 'demo' } as const
+
+export interface Secrets {
+  readonly demoKey: string
+  readonly operatorToken: string
+}
+
+/** Secrets that nobody configured are made once and kept beside the data, readable by its owner only. */
+export async function readSecrets(config: Config): Promise<Secrets> {
+  const { dataFolder } = config
+  return {
+    demoKey: config.demoKey ?? (await kept(join(dataFolder, 'demo-key'), newKey)),
+    operatorToken:
+      config.operatorToken ??
+      (await kept(join(dataFolder, 'operator-token'), () => randomBytes(24).toString('base64url'))),
+  }
+}
+
+const OWNER_ONLY = 0o600
+
+async function kept(path: string, make: () => string): Promise<string> {
+  try {
+    // Two servers that start at once on one folder agree, because only one of them can make the file.
+    await writeFile(path, make(), { flag: 'wx', mode: OWNER_ONLY })
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
+  return (await readFile(path, 'utf8')).trim()
+}
+
+export async function makeDemoWorkspace(workspaces: Workspaces, { demoKey }: Secrets): Promise<void> {
+  await workspaces.put(DEMO.workspaceId, 'Demo')
+  await workspaces.addKey(DEMO.workspaceId, DEMO.caller, demoKey)
+}

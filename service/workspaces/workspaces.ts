@@ -1,0 +1,74 @@
+import type { Base } from '../store.ts'
+import { hashOf, keyIdOf, newKey, sameSecret } from './keys.ts'
+
+/** Who asks: a caller of one workspace, known by the API key of this request. */
+export interface Caller {
+  readonly workspaceId: string
+  readonly caller: string
+  readonly keyId: string
+}
+
+export const rightNames = ['messages', 'escalations'] as const
+export type Right = (typeof rightNames)[number]
+
+/** Workspaces, their API keys, and what their callers may do. */
+export interface Workspaces {
+  authenticate(key: string): Promise<Caller | null>
+  mayUse(caller: Caller, right: Right): Promise<boolean>
+  put(id: string, name: string): Promise<void>
+  exists(id: string): Promise<boolean>
+  /** The key is shown once, here. */
+  addKey(workspaceId: string, caller: string, key?: string): Promise<{ keyId: string; key: string }>
+  removeKey(keyId: string): Promise<boolean>
+  setRights(workspaceId: string, caller: string, rights: readonly Right[]): Promise<void>
+}
+
+interface KeyRow {
+  readonly workspace_id: string
+  readonly caller: string
+  readonly hash: string
+}
+
+export function createWorkspaces({ sql }: Base): Workspaces {
+  return {
+    async authenticate(key) {
+      const keyId = keyIdOf(key)
+      const [row] = await sql.query<KeyRow>('select workspace_id, caller, hash from api_keys where id = ?', [keyId])
+      if (row === undefined || !sameSecret(key, row.hash)) return null
+      return { workspaceId: row.workspace_id, caller: row.caller, keyId }
+    },
+    async mayUse({ workspaceId, caller }, right) {
+      const text = 'select rights from caller_rights where workspace_id = ? and caller = ?'
+      const [row] = await sql.query<{ rights: string }>(text, [workspaceId, caller])
+      return row === undefined || row.rights.split(' ').includes(right)
+    },
+    async put(id, name) {
+      await sql.query(
+        'insert into workspaces (id, name) values (?, ?) on conflict (id) do update set name = excluded.name',
+        [id, name],
+      )
+    },
+    async exists(id) {
+      return (await sql.query('select 1 from workspaces where id = ?', [id])).length > 0
+    },
+    async addKey(workspaceId, caller, key = newKey()) {
+      const keyId = keyIdOf(key)
+      await sql.query(
+        `insert into api_keys (id, workspace_id, caller, hash) values (?, ?, ?, ?)
+         on conflict (id) do update set workspace_id = excluded.workspace_id, caller = excluded.caller`,
+        [keyId, workspaceId, caller, hashOf(key)],
+      )
+      return { keyId, key }
+    },
+    async removeKey(keyId) {
+      return (await sql.query('delete from api_keys where id = ? returning id', [keyId])).length > 0
+    },
+    async setRights(workspaceId, caller, rights) {
+      await sql.query(
+        `insert into caller_rights (workspace_id, caller, rights) values (?, ?, ?)
+         on conflict (workspace_id, caller) do update set rights = excluded.rights`,
+        [workspaceId, caller, rights.join(' ')],
+      )
+    },
+  }
+}
