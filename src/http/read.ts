@@ -1,3 +1,4 @@
+import { sha256Hex } from '../core/digest.ts'
 import { isOnceError } from '../core/errors.ts'
 import { fingerprintBody } from './body.ts'
 import type { Incoming } from './exchange.ts'
@@ -27,12 +28,14 @@ export function readRequest<N>(route: RouteDefinition<N>, incoming: Incoming): R
   try {
     const body = fingerprintBody({
       contentType: incoming.header('content-type')[0] ?? null,
+      contentEncoding: incoming.header('content-encoding')[0] ?? null,
       body: incoming.body,
       shape: route.shape ?? 1,
+      parse: route.keyFrom !== undefined && 'field' in route.keyFrom,
       ...(route.fingerprint === undefined ? {} : { choose: route.fingerprint }),
     })
-    const operation = route.name ?? `${incoming.method} ${target.path}`
-    const key = keyOf(route, incoming)
+    const operation = route.name ?? resource(incoming.method, target.path)
+    const key = keyOf(route, incoming, body.json)
     if ('problem' in key) return withoutKey(route, operation, key)
     const conditions = CONDITIONS.map((name) => incoming.header(name))
     const input = {
@@ -55,21 +58,20 @@ function invalid(detail: string): ReadRequest {
 
 type KeyFound = ReturnType<typeof parseKey>
 
-function keyOf<N>({ keyFrom = { header: DEFAULT_KEY_HEADER } }: RouteDefinition<N>, incoming: Incoming): KeyFound {
+function keyOf<N>(
+  { keyFrom = { header: DEFAULT_KEY_HEADER } }: RouteDefinition<N>,
+  incoming: Incoming,
+  json: unknown,
+): KeyFound {
   if ('header' in keyFrom) return parseKey(incoming.header(keyFrom.header.toLowerCase()))
-  if (incoming.body.length === 0) return { problem: 'missing' }
-  return keyFromBody(parsed(incoming.body), keyFrom.field)
+  return json === undefined ? { problem: 'missing' } : keyFromBody(json, keyFrom.field)
 }
 
-const decoder = new TextDecoder()
+const LONGEST_PATH_CHARS = 400
 
-/** The body was checked to be JSON already where its type says so; anything else has no fields. */
-function parsed(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(decoder.decode(body)) as unknown
-  } catch {
-    return null
-  }
+/** A path that would not fit into an identity is named by its digest: it stays a resource of its own. */
+function resource(method: string, path: string): string {
+  return path.length <= LONGEST_PATH_CHARS ? `${method} ${path}` : `${method} sha256:${sha256Hex(path)}`
 }
 
 function withoutKey<N>(
