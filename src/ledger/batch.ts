@@ -1,8 +1,10 @@
+import type { AppliedWord } from '../core/errors.ts'
 import { isOnceError, OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { DecisionOf, Request } from '../core/request.ts'
 import { backoffMs } from '../core/retry.ts'
 import type { Applied, AppliedDecision, Claims } from '../store/port.ts'
+import { inDoubt } from './doubt.ts'
 import type { Runtime } from './runtime.ts'
 
 /**
@@ -17,11 +19,14 @@ export interface Batcher {
 
 interface Item {
   readonly request: Request
+  readonly timeoutMs: number
   readonly deadline: number
   readonly bytes: number
   tries: number
   /** An earlier try may have taken effect. */
   indeterminate: boolean
+  /** The caller has its answer. */
+  over: boolean
   resolve(applied: AppliedDecision): void
   reject(error: OnceError): void
 }
@@ -29,6 +34,8 @@ interface Item {
 const RETRY = { baseMs: 20, capMs: 1_000 }
 /** Tries of a request that the store refused for certain: a store that is down is reported soon, not after a minute. */
 const TRIES_WHEN_NOT_APPLIED = 4
+/** Deadlines are kept this precisely: almost nobody ever reaches one, so they share one timer. */
+const OVERDUE_EVERY_MS = 250
 
 /** Heartbeats first, then outcomes, then what starts something new: under pressure, what runs must be able to end. */
 const priority: Record<Request['kind'], 0 | 1 | 2> = {
@@ -49,16 +56,57 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
   const queues: [Item[], Item[], Item[]] = [[], [], []]
   /** Ids of requests under way: a record has at most one mutation in flight per process. */
   const busy = new Set<string>()
+  const flying = new Set<readonly Item[]>()
   const idle: (() => void)[] = []
   let waiting = 0
   let resting = 0
   let lanes = 0
   let scheduled = false
+  let watching = false
 
   function submit(item: Item): void {
     queues[priority[item.request.kind]].push(item)
     waiting++
     schedule()
+    watch()
+  }
+
+  /** A store that hangs must keep nobody beyond the deadline: neither who was sent to it nor who waits for a lane. */
+  function watch(): void {
+    if (watching || (waiting === 0 && lanes === 0)) return
+    watching = true
+    runtime.setTimer(
+      OVERDUE_EVERY_MS,
+      () => {
+        watching = false
+        endOverdue(runtime.monotonicMs())
+        watch()
+      },
+      true,
+    )
+  }
+
+  function endOverdue(now: number): void {
+    for (const [index, queue] of queues.entries()) {
+      const late = queue.filter(({ deadline }) => deadline <= now)
+      if (late.length === 0) continue
+      queues[index] = queue.filter(({ deadline }) => deadline > now)
+      waiting -= late.length
+      for (const item of late) giveUp(item, 'no')
+    }
+    // What was sent may take effect after all; its id stays busy until the store has answered.
+    for (const batch of flying) for (const item of batch) if (item.deadline <= now) giveUp(item, 'maybe')
+  }
+
+  function giveUp(item: Item, applied: AppliedWord): void {
+    if (item.over) return
+    const text = `The store did not answer within ${Math.round(item.timeoutMs)} ms.`
+    reject(item, new OnceError('store_unavailable', text, { applied }))
+  }
+
+  function reject(item: Item, fault: OnceError): void {
+    item.over = true
+    item.reject(item.indeterminate ? inDoubt(fault) : fault)
   }
 
   function schedule(): void {
@@ -100,7 +148,9 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
     lanes++
     // One order of ids everywhere, so that two processes never wait for each other in a circle.
     if (batch.length > 1) batch.sort((a, b) => (a.request.id < b.request.id ? -1 : 1))
+    flying.add(batch)
     await attempt(batch)
+    flying.delete(batch)
     lanes--
     schedule()
     if (lanes === 0 && waiting === 0 && resting === 0) for (const wake of idle.splice(0)) wake()
@@ -130,6 +180,7 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
       else if ('error' in answer) failed(item, answer.error)
       else {
         busy.delete(item.request.id)
+        item.over = true
         item.resolve(answer)
       }
     }
@@ -137,15 +188,13 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
 
   function failed(item: Item, fault: OnceError): void {
     busy.delete(item.request.id)
+    if (item.over) return
     item.tries++
     if (fault.applied === 'maybe') item.indeterminate = true
     const pauseMs = backoffMs(item.tries, RETRY, runtime.random())
     const inTime = runtime.monotonicMs() + pauseMs < item.deadline
     if (!inTime || !mayRepeat(item, fault)) {
-      const applied = item.indeterminate ? 'maybe' : fault.applied
-      item.reject(
-        applied === fault.applied ? fault : new OnceError(fault.code, fault.message, { cause: fault, applied }),
-      )
+      reject(item, fault)
       return
     }
     // A resting request holds no lane: the others go on.
@@ -162,14 +211,15 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
 
   return {
     apply<R extends Request>(request: R, timeoutMs: number = limits.storeCallMs) {
-      return new Promise<AppliedDecision<DecisionOf<R>>>((resolve, reject) => {
+      return new Promise<AppliedDecision<DecisionOf<R>>>((resolve, refuse) => {
         if (waiting >= limits.batchQueueRows) {
-          reject(new OnceError('store_busy', `More than ${limits.batchQueueRows} requests wait for the store.`))
+          refuse(new OnceError('store_busy', `More than ${limits.batchQueueRows} requests wait for the store.`))
           return
         }
         const deadline = runtime.monotonicMs() + timeoutMs
+        const progress = { tries: 0, indeterminate: false, over: false }
         const settle = resolve as (applied: AppliedDecision) => void
-        submit({ request, deadline, bytes: bytesOf(request), tries: 0, indeterminate: false, resolve: settle, reject })
+        submit({ request, timeoutMs, deadline, bytes: bytesOf(request), ...progress, resolve: settle, reject: refuse })
       })
     },
     drain() {

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ErrorOptions } from '../core/errors.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
+import { limits, SECOND } from '../core/limits.ts'
+import type { ReconcileRequest, RenewRequest, Request, SettleRequest } from '../core/request.ts'
+import type { Applied, Claims } from '../store/port.ts'
+import { createBatcher } from './batch.ts'
+import { createTestRuntime } from './test-runtime.ts'
+
+/** A store that is answered by hand: every flush waits until the test says what becomes of it. */
+function manualClaims(lanes = 1) {
+  const flushes: { readonly requests: readonly Request[]; readonly timeoutMs: number; end(how: How): void }[] = []
+  type How = 'ok' | OnceError | ((request: Request) => Applied)
+  const claims: Claims = {
+    lanes,
+    apply: (requests, { timeoutMs }) =>
+      new Promise((resolve, reject) => {
+        const end = (how: How) => {
+          if (how instanceof OnceError) reject(how)
+          else resolve(requests.map((request) => (how === 'ok' ? ok : how(request))) as never)
+        }
+        flushes.push({ requests, timeoutMs, end })
+      }),
+    read: () => Promise.reject(new Error('nobody reads')),
+    watch: () => assert.fail('nobody watches'),
+  }
+  return { claims, flushes, ids: () => flushes.map(({ requests }) => requests.map(({ id }) => id).join('')) }
+}
+
+const ok: Applied = { decision: { kind: 'unchanged' }, record: null, now: 0 }
+const reconcile = (id: string): ReconcileRequest => ({ kind: 'reconcile', id })
+const renew = (id: string): RenewRequest => ({ kind: 'renew', id, claimId: 'c', fence: 1, leaseMs: 1_000 })
+const settleLike = (id: string, bytes: number): SettleRequest => {
+  const to = { state: 'succeeded', outcome: { kept: 'response', data: 'x'.repeat(bytes) } } as const
+  return { kind: 'settle', id, grant: {} as SettleRequest['grant'], to, pointer: null }
+}
+const away = (applied: 'no' | 'maybe') => new OnceError('store_unavailable', 'Away.', { applied })
+const refused = (options: ErrorOptions = {}) => new OnceError('row_refused', 'No.', options)
+
+/** How a promise ended so far. */
+function watched<T>(promise: Promise<T>): { state: string; error: OnceError | null } {
+  const seen: { state: string; error: OnceError | null } = { state: 'waiting', error: null }
+  promise.then(
+    () => void (seen.state = 'done'),
+    (error: unknown) => {
+      assert.ok(isOnceError(error))
+      Object.assign(seen, { state: error.code, error })
+    },
+  )
+  return seen
+}
+
+test('what arrives while a flush is under way is the next flush, sorted by id', async () => {
+  const runtime = createTestRuntime()
+  const { claims, flushes, ids } = manualClaims()
+  const { apply, drain } = createBatcher(claims, runtime)
+  const all = [apply(reconcile('b')), apply(reconcile('a'))]
+  await runtime.settle()
+  assert.deepEqual(ids(), ['ab'])
+  all.push(apply(reconcile('z')), apply(reconcile('d')), apply(reconcile('c')))
+  await runtime.settle()
+  assert.deepEqual(ids(), ['ab'])
+  const drained = watched(drain())
+  flushes[0]?.end('ok')
+  await runtime.settle()
+  assert.deepEqual(ids(), ['ab', 'cdz'])
+  assert.equal(drained.state, 'waiting')
+  flushes[1]?.end('ok')
+  await Promise.all(all)
+  await runtime.settle()
+  assert.equal(drained.state, 'done')
+})
+
+test('one mutation of a record at a time, and what runs goes before what starts', async () => {
+  const runtime = createTestRuntime()
+  const { claims, flushes, ids } = manualClaims(2)
+  const { apply } = createBatcher(claims, runtime)
+  void apply(reconcile('a'))
+  await runtime.settle()
+  void apply(reconcile('a'))
+  void apply(reconcile('b'))
+  await runtime.settle()
+  // The second lane takes what it may; the second change of `a` waits for the first.
+  assert.deepEqual(ids(), ['a', 'b'])
+  void apply(reconcile('c'))
+  void apply(settleLike('d', 1))
+  void apply(renew('e'))
+  flushes[0]?.end('ok')
+  await runtime.settle()
+  assert.deepEqual(ids(), ['a', 'b', 'acde'])
+  const [first] = flushes
+  assert.ok(first)
+})
+
+test('a flush is bounded in rows and in bytes, heartbeats first', async () => {
+  const runtime = createTestRuntime()
+  const { claims, flushes } = manualClaims()
+  const { apply } = createBatcher(claims, runtime)
+  for (let n = 0; n < limits.batchRows + 1; n++) void apply(reconcile(`r${n}`))
+  void apply(renew('beat'))
+  await runtime.settle()
+  assert.equal(flushes[0]?.requests.length, limits.batchRows)
+  assert.ok(flushes[0]?.requests.some(({ kind }) => kind === 'renew'))
+  flushes[0]?.end('ok')
+  await runtime.settle()
+  assert.equal(flushes[1]?.requests.length, 2)
+  flushes[1]?.end('ok')
+  for (const id of ['x', 'y', 'z']) void apply(settleLike(id, limits.batchBytes / 2))
+  await runtime.settle()
+  assert.equal(flushes[2]?.requests.length, 1)
+})
+
+test('a row that spoils its batch is found by halving, and fails alone', async () => {
+  const runtime = createTestRuntime()
+  const { claims, flushes } = manualClaims()
+  const { apply } = createBatcher(claims, runtime)
+  const ends = ['a', 'b', 'c', 'd', 'e'].map((id) => watched(apply(reconcile(id))))
+  await runtime.settle()
+  for (let n = 0; n < flushes.length; n++) {
+    const flush = flushes[n]
+    flush?.end(flush.requests.some(({ id }) => id === 'd') ? refused() : 'ok')
+    await runtime.settle()
+  }
+  assert.deepEqual(
+    ends.map(({ state }) => state),
+    ['done', 'done', 'done', 'row_refused', 'done'],
+  )
+})
+
+test('a row that the store itself tells apart fails alone; the others are not sent again', async () => {
+  const runtime = createTestRuntime()
+  const { claims, flushes } = manualClaims()
+  const { apply } = createBatcher(claims, runtime)
+  const ends = ['a', 'b', 'c'].map((id) => watched(apply(reconcile(id))))
+  await runtime.settle()
+  flushes[0]?.end(({ id }) => (id === 'b' ? { error: refused() } : ok))
+  await runtime.advance(1 * SECOND)
+  assert.deepEqual(
+    ends.map(({ state }) => state),
+    ['done', 'row_refused', 'done'],
+  )
+  assert.equal(flushes.length, 1)
+})
+
+test('after a lost connection every row is repeated, and the last word says that it may have happened', async () => {
+  const runtime = createTestRuntime()
+  const { claims, flushes, ids } = manualClaims()
+  const { apply } = createBatcher(claims, runtime)
+  const end = watched(apply(reconcile('a')))
+  await runtime.settle()
+  flushes[0]?.end(away('maybe'))
+  await runtime.advance(50)
+  assert.deepEqual(ids(), ['a', 'a'])
+  // Now the store refuses for certain, but the first try is still in doubt.
+  for (let n = 1; n < 4; n++) {
+    flushes[n]?.end(({ id }) => (id === 'a' ? { error: away('no') } : ok))
+    await runtime.advance(1 * SECOND)
+  }
+  assert.equal(flushes.length, 4)
+  assert.equal(end.state, 'store_unavailable')
+  assert.equal(end.error?.applied, 'maybe')
+  assert.equal(end.error?.message.split(end.error.next).length, 2, 'the advice is given once')
+})
+
+test('a person’s action that may have happened is not repeated', async () => {
+  const runtime = createTestRuntime()
+  const { claims, flushes } = manualClaims()
+  const { apply } = createBatcher(claims, runtime)
+  const end = watched(apply({ kind: 'forget', id: 'a', by: 'ann', ifFence: null, onlyRunning: false }))
+  await runtime.settle()
+  flushes[0]?.end(away('maybe'))
+  await runtime.advance(5 * SECOND)
+  assert.equal(end.state, 'store_unavailable')
+  assert.equal(flushes.length, 1)
+})
+
+test('a store that hangs keeps nobody beyond the deadline: neither who was sent nor who waits', async () => {
+  const runtime = createTestRuntime()
+  const { claims, flushes, ids } = manualClaims()
+  const { apply } = createBatcher(claims, runtime)
+  const sent = watched(apply(reconcile('a')))
+  await runtime.advance(6 * SECOND)
+  const queued = watched(apply(reconcile('b')))
+  const short = watched(apply(renew('c'), 2 * SECOND))
+  await runtime.advance(3 * SECOND)
+  assert.deepEqual([short.state, short.error?.applied], ['store_unavailable', 'no'])
+  await runtime.advance(2 * SECOND)
+  assert.deepEqual([sent.state, sent.error?.applied], ['store_unavailable', 'maybe'])
+  assert.equal(queued.state, 'waiting')
+  await runtime.advance(6 * SECOND)
+  assert.deepEqual([queued.state, queued.error?.applied], ['store_unavailable', 'no'])
+  assert.deepEqual(ids(), ['a'])
+  // Nothing is left of it: the next one goes its way.
+  flushes[0]?.end('ok')
+  const next = watched(apply(reconcile('a')))
+  await runtime.settle()
+  assert.deepEqual(ids(), ['a', 'a'])
+  flushes[1]?.end('ok')
+  await runtime.advance(1 * SECOND)
+  assert.equal(next.state, 'done')
+  assert.deepEqual(runtime.pending(), { foreground: 0, background: 0 })
+})
+
+test('more waiting requests than the bound are refused at once', async () => {
+  const runtime = createTestRuntime()
+  const { claims } = manualClaims()
+  const { apply } = createBatcher(claims, runtime)
+  for (let n = 0; n <= limits.batchQueueRows; n++) apply(reconcile(`r${n}`)).catch(() => {})
+  const refusedOne = watched(apply(reconcile('late')))
+  await runtime.settle()
+  assert.equal(refusedOne.state, 'store_busy')
+})
