@@ -7,7 +7,7 @@ import type { Context } from './context.ts'
 import { refuseInsideTransaction, refuseWhenStopped } from './context.ts'
 import type { Command, Declared } from './declared.ts'
 import { attach } from './effect.ts'
-import { claimRequest, noteClaim } from './lead.ts'
+import { applyClaim, claimRequest, noteClaim } from './lead.ts'
 import type { HeldLease } from './lease.ts'
 import { packFailure, packValue } from './outcome.ts'
 
@@ -65,14 +65,14 @@ export async function claimCommand(
 ): Promise<Claimed> {
   refuseWhenStopped(context)
   refuseInsideTransaction(op.name)
-  const { runtime, batcher, joiners } = context
+  const { runtime, joiners } = context
   const { waitMs = 0, reserve = false } = options
   const deadline = runtime.monotonicMs() + waitMs
   const claimId = runtime.newId()
   for (;;) {
     const sentAt = runtime.monotonicMs()
     const request = claimRequest(op, command, claimId, { start: !reserve, wait: sentAt < deadline })
-    const { decision, record, now } = await batcher.apply(request)
+    const { decision, record, now } = await applyClaim(context, request)
     noteClaim(context, command, decision)
     if (decision.kind === 'first_attempt' || decision.kind === 'reclaimed') {
       const lease = leaseOf(context, op, context.heart.hold(op, decision.lease, sentAt))

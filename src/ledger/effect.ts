@@ -2,7 +2,7 @@ import { OnceError } from '../core/errors.ts'
 import type { Pointer } from '../core/record.ts'
 import type { Grant, Settlement } from '../core/request.ts'
 import { retryAfterMs } from '../core/retry.ts'
-import { isVerdict } from '../core/verdict.ts'
+import { isVerdict, notDone } from '../core/verdict.ts'
 import type { Attempt } from './attempt.ts'
 import { createAttempt, leaseLost } from './attempt.ts'
 import type { Context } from './context.ts'
@@ -25,15 +25,20 @@ export async function runEffect(
   // 1. The lease is kept alive while the effect runs.
   const lease = context.heart.hold(op, grant, sentAt)
   const attempt = createAttempt(lease, (pointer) => attach(context, lease, pointer))
-  // 2. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
-  let value: unknown
+  // 2. A claim that took longer than its lease, or a pause right after it: nothing was begun, and nothing shall be.
   try {
     lease.check()
+  } catch (over) {
+    return settleThrown(context, op, lease, notDone(over, { retryAfterMs: 0 }))
+  }
+  // 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
+  let value: unknown
+  try {
     value = await effect(attempt)
   } catch (thrown) {
     return settleThrown(context, op, lease, thrown)
   }
-  // 3. The outcome. Recording is outside of the effect's try: its failure must not look like a failed effect.
+  // 4. The outcome. Recording is outside of the effect's try: its failure must not look like a failed effect.
   const packed = packValue(op, value)
   if (packed.problem !== null) {
     context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })

@@ -1,7 +1,8 @@
-import { OnceError } from '../core/errors.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
-import type { ClaimRequest, Grant } from '../core/request.ts'
+import type { ClaimDecision, ClaimRequest, Grant } from '../core/request.ts'
 import { transition } from '../core/transition.ts'
+import type { AppliedDecision } from '../store/port.ts'
 import type { Context } from './context.ts'
 import { refuseInsideTransaction } from './context.ts'
 import type { Command, Declared } from './declared.ts'
@@ -21,7 +22,7 @@ export async function leadLeased(
   decided: (runs: boolean) => void,
 ): Promise<Landing> {
   refuseInsideTransaction(op.name)
-  const { runtime, batcher } = context
+  const { runtime } = context
   const hot = await readAgain(context, op, command)
   if (hot !== null) return hot
   const waitMs = typeof op.whileRunning === 'string' ? 0 : op.whileRunning.waitMs
@@ -32,7 +33,7 @@ export async function leadLeased(
   for (;;) {
     const sentAt = runtime.monotonicMs()
     const request = claimRequest(op, command, claimId, { start: true, wait: waitMs > 0 })
-    const { decision, record, now } = await batcher.apply(request)
+    const { decision, record, now } = await applyClaim(context, request)
     noteClaim(context, command, decision)
     switch (decision.kind) {
       case 'first_attempt':
@@ -85,6 +86,20 @@ export function claimRequest(
   { start, wait }: { start: boolean; wait: boolean },
 ): ClaimRequest {
   return { kind: 'claim', id, identity, claimId, fingerprints, leaseMs: op.leaseMs, start, wait, policy: op.policy }
+}
+
+/** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */
+export async function applyClaim(
+  { batcher, settler }: Context,
+  request: ClaimRequest,
+): Promise<AppliedDecision<ClaimDecision>> {
+  try {
+    return await batcher.apply(request)
+  } catch (error) {
+    const [fingerprint] = request.fingerprints
+    if (isOnceError(error) && error.applied === 'maybe') void settler.release({ ...request, fingerprint })
+    throw error
+  }
 }
 
 export function noteClaim(

@@ -15,7 +15,10 @@ export interface Settler {
    * caller gets its result all the same. `done` runs when it is over, either way.
    */
   settle(grant: Grant, to: Settlement, pointer: Pointer | null, done: () => void): Promise<HolderDecision | null>
-  /** Gives back a claim whose effect never began. Never rejects: what cannot be released lapses. */
+  /**
+   * Gives back a claim whose effect never began. Answers after one try, never with an error; the rest goes on in the
+   * background, and what cannot be released at all lapses.
+   */
   release(grant: Pick<Grant, 'id' | 'identity' | 'claimId' | 'fingerprint' | 'policy'>): Promise<void>
   drain(): Promise<void>
 }
@@ -47,17 +50,21 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
     if (decision.conflict) events.emit({ kind: 'late_outcome_conflict', identity, fence, state: decision.state })
   }
 
-  async function insist(grant: Grant, to: Settlement, pointer: Pointer | null): Promise<void> {
+  /** In the background, for minutes; `failed` hears of every try. */
+  async function insist(
+    again: () => Promise<unknown>,
+    failed: (error: OnceError, retrying: boolean) => void,
+  ): Promise<void> {
     const giveUpAt = runtime.monotonicMs() + limits.settleRetryMs
     for (let tries = 1; ; tries++) {
       await sleep(runtime, backoffMs(tries, RETRY, runtime.random()))
       try {
-        await write(grant, to, pointer)
+        await again()
         return
-      } catch (error) {
-        const retrying =
-          runtime.monotonicMs() < giveUpAt && isOnceError(error) && error.retryable && error.code !== 'stopped'
-        events.emit({ kind: 'settle_failed', identity: grant.identity, error: asOnceError(error), retrying })
+      } catch (thrown) {
+        const error = asOnceError(thrown)
+        const retrying = runtime.monotonicMs() < giveUpAt && error.retryable && error.code !== 'stopped'
+        failed(error, retrying)
         if (!retrying) return
       }
     }
@@ -65,20 +72,28 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
 
   return {
     async settle(grant, to, pointer, done) {
+      const { identity } = grant
+      const failed = (error: OnceError, retrying: boolean) =>
+        events.emit({ kind: 'settle_failed', identity, error, retrying })
       try {
         const decision = await write(grant, to, pointer)
         done()
         return decision
       } catch (error) {
-        events.emit({ kind: 'settle_failed', identity: grant.identity, error: asOnceError(error), retrying: true })
-        track(insist(grant, to, pointer).finally(done))
+        failed(asOnceError(error), true)
+        track(insist(() => write(grant, to, pointer), failed).finally(done))
         return null
       }
     },
     release({ id, identity, claimId, fingerprint, policy }) {
-      const released = batcher.apply({ kind: 'release', id, identity, claimId, fingerprint, policy }).then(
+      const release = () => batcher.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
+      const failed = (error: OnceError) => events.emit({ kind: 'background_failed', what: 'release', error })
+      const released = release().then(
         () => undefined,
-        (error: unknown) => events.emit({ kind: 'background_failed', what: 'release', error }),
+        (error: unknown) => {
+          failed(asOnceError(error))
+          track(insist(release, failed))
+        },
       )
       track(released)
       return released

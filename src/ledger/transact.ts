@@ -11,6 +11,7 @@ import { createAttempt, leaseLost, leaseOver } from './attempt.ts'
 import type { Context, OpenTransaction } from './context.ts'
 import { inTransaction } from './context.ts'
 import type { Command, Declared } from './declared.ts'
+import { inDoubt } from './doubt.ts'
 import type { Landing } from './flight.ts'
 import { claimRequest, decidedBy, noteClaim, readAgain } from './lead.ts'
 import { packFinal, packValue } from './outcome.ts'
@@ -65,6 +66,7 @@ export async function leadTransaction(
       if (landing === turn.done) noteSettled(context, command, landing)
       return landing
     } catch (error) {
+      if (isOnceError(error) && error.applied === 'maybe') turn.inDoubt = true
       const twin = isOnceError(error, 'store_busy') && (turn.phase === 'claiming' || error.details['twin'] === true)
       const again = isOnceError(error) && mayRunAgain(error) && tries < limits.transactionTries
       if (again && (waits || !twin) && runtime.monotonicMs() < deadline) {
@@ -72,7 +74,8 @@ export async function leadTransaction(
       } else if (twin) {
         return behindTwin(context, op, command)
       } else if (isVerdict(error) && error.verdict === 'released') return givenBack(op, error.error)
-      else throw isVerdict(error) ? error.error : error
+      else if (isVerdict(error)) throw error.error
+      else throw turn.inDoubt && isOnceError(error) ? inDoubt(error) : error
     }
   }
 }
@@ -107,10 +110,12 @@ interface Turn {
   phase: 'begin' | 'claiming' | 'effect'
   /** How the effect of an earlier try ended, in case that it was committed after all. */
   done: Landing | null
+  /** The answer to an earlier COMMIT was lost, and no claim has told us since what became of it. */
+  inDoubt: boolean
 }
 
 function newTurn(context: Context): Turn {
-  return { claimId: context.runtime.newId(), phase: 'begin', done: null }
+  return { claimId: context.runtime.newId(), phase: 'begin', done: null, inDoubt: false }
 }
 
 async function inSession(
@@ -128,6 +133,7 @@ async function inSession(
     claimRequest(op, command, turn.claimId, { start: true, wait: false }),
   )
   turn.phase = 'effect'
+  turn.inDoubt = false
   noteClaim(context, command, decision)
   switch (decision.kind) {
     case 'first_attempt':
