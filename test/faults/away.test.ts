@@ -31,53 +31,56 @@ async function insist<T>(ask: () => Promise<Execution<T>>): Promise<T> {
   }
 }
 
-onLink('a server that stops answering: every call ends by its deadline, and work goes on afterwards', async (link) => {
-  const { once, proxy, place } = link
-  const external = once.operation({ name: 'external', effect: 'external', whileRunning: 'conflict' })
-  const joined = once.operation({ name: 'joined', effect: 'repeatable', whileRunning: { waitMs: 2 * SECOND } })
-  await external.run(who('before'), 1, () => 'before')
-  const running = joined.claim(who('joined'), 1)
-  assert.equal((await running).kind, 'first_attempt')
-  proxy.pause()
-  // More at once than there are lanes, and later ones: who comes while others hang must not wait for them, too.
-  const calls = [0, 0, 0, 1, 4, 8].map(async (afterSeconds, n) => {
-    await sleep(afterSeconds * SECOND)
-    return { n, ...(await timed(() => external.run(who(`paused-${n}`), 1, never))) }
+// They mostly wait, for deadlines of 10 and of 30 seconds.
+suite('a server that stops answering', { concurrency: true }, () => {
+  onLink('every call ends by its deadline, and work goes on afterwards', async (link) => {
+    const { once, proxy, place } = link
+    const external = once.operation({ name: 'external', effect: 'external', whileRunning: 'conflict' })
+    const joined = once.operation({ name: 'joined', effect: 'repeatable', whileRunning: { waitMs: 2 * SECOND } })
+    await external.run(who('before'), 1, () => 'before')
+    const running = joined.claim(who('joined'), 1)
+    assert.equal((await running).kind, 'first_attempt')
+    proxy.pause()
+    // More at once than there are lanes, and later ones: who comes while others hang must not wait for them, too.
+    const calls = [0, 0, 0, 1, 4, 8].map(async (afterSeconds, n) => {
+      await sleep(afterSeconds * SECOND)
+      return { n, ...(await timed(() => external.run(who(`paused-${n}`), 1, never))) }
+    })
+    const reads = [timed(() => once.get({ ...who('before'), operation: 'external' })), timed(() => once.count())]
+    const waiting = timed(() => joined.run(who('joined'), 1, never))
+    for (const call of [...calls, ...reads, waiting]) {
+      const { code, tookMs } = await call
+      assert.equal(code, 'store_unavailable')
+      assert.ok(tookMs < limits.storeCallMs + SLACK_MS, `${JSON.stringify(await call)}`)
+    }
+    proxy.resume()
+    // The same store and ledger, without a restart. Claims that got through in the end, and whose callers had gone, were
+    // given back: their effects never began, so nobody has to ask whether they happened.
+    for (let n = 0; n < calls.length; n++)
+      assert.equal(await insist(() => external.execute(who(`paused-${n}`), 1, () => n)), n)
+    await place.advance(MINUTE)
+    await once.upkeep.reconcile()
+    assert.equal((await once.count()).unknown, 0)
+    assert.equal(await external.run(who('after'), 1, () => 'after'), 'after')
   })
-  const reads = [timed(() => once.get({ ...who('before'), operation: 'external' })), timed(() => once.count())]
-  const waiting = timed(() => joined.run(who('joined'), 1, never))
-  for (const call of [...calls, ...reads, waiting]) {
-    const { code, tookMs } = await call
-    assert.equal(code, 'store_unavailable')
-    assert.ok(tookMs < limits.storeCallMs + SLACK_MS, `${JSON.stringify(await call)}`)
-  }
-  proxy.resume()
-  // The same store and ledger, without a restart. Claims that got through in the end, and whose callers had gone, were
-  // given back: their effects never began, so nobody has to ask whether they happened.
-  for (let n = 0; n < calls.length; n++)
-    assert.equal(await insist(() => external.execute(who(`paused-${n}`), 1, () => n)), n)
-  await place.advance(MINUTE)
-  await once.upkeep.reconcile()
-  assert.equal((await once.count()).unknown, 0)
-  assert.equal(await external.run(who('after'), 1, () => 'after'), 'after')
-})
 
-onLink('a transaction on a server that stops answering ends, too', async ({ once, proxy, place }) => {
-  const transaction = once.operation({ name: 'transaction', effect: 'transaction' })
-  await transaction.transact(who('before'), 1, () => 'before')
-  const asked = timed(() =>
-    transaction.transact(who('k'), 1, async ({ tx }) => {
-      await tx.query('insert into business (key, value) values (?, ?)', ['k', 'lost'])
-      proxy.pause()
-      await tx.query('select 1')
-    }),
-  )
-  const { code, tookMs } = await asked
-  assert.equal(code, 'store_unavailable')
-  assert.ok(tookMs < 30 * SECOND + SLACK_MS, `${tookMs} ms`)
-  proxy.resume()
-  assert.equal(await transaction.transact(who('k'), 1, () => 'later'), 'later')
-  assert.deepEqual(await place.business(), [])
+  onLink('a transaction ends, too, and nothing of it stays', async ({ once, proxy, place }) => {
+    const transaction = once.operation({ name: 'transaction', effect: 'transaction' })
+    await transaction.transact(who('before'), 1, () => 'before')
+    const asked = timed(() =>
+      transaction.transact(who('k'), 1, async ({ tx }) => {
+        await tx.query('insert into business (key, value) values (?, ?)', ['k', 'lost'])
+        proxy.pause()
+        await tx.query('select 1')
+      }),
+    )
+    const { code, tookMs } = await asked
+    assert.equal(code, 'store_unavailable')
+    assert.ok(tookMs < 30 * SECOND + SLACK_MS, `${tookMs} ms`)
+    proxy.resume()
+    assert.equal(await transaction.transact(who('k'), 1, () => 'later'), 'later')
+    assert.deepEqual(await place.business(), [])
+  })
 })
 
 onLink(
