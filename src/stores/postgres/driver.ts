@@ -5,7 +5,6 @@
 export interface PgPool {
   connect(): Promise<PgClient>
   on(event: 'error', listener: (error: Error) => void): unknown
-  removeListener(event: 'error', listener: (error: Error) => void): unknown
   readonly options?: { readonly max?: number | undefined } | undefined
 }
 

@@ -50,16 +50,13 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const lanes = createLanes(pool, laneCount)
   const testClock = options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'
 
-  // A client that breaks while it is idle is dropped by the pool, which is all that is needed; but if nobody listened,
-  // a restart of the server would end the process.
-  pool.on('error', ignore)
+  survive(pool)
   let stopping: Promise<void> | null = null
 
   async function stop(): Promise<void> {
     await core.drain()
     lanes.stop()
     await watchers.stop()
-    pool.removeListener('error', ignore)
   }
 
   return {
@@ -74,4 +71,14 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   }
 }
 
-function ignore(): void {}
+const survivors = new WeakSet<PgPool>()
+
+/**
+ * A client that breaks while it is idle is dropped by the pool, which is all that is needed; but if nobody listened, a
+ * restart of the server would end the process. Kept when the store stops, because its clients take a moment to close.
+ */
+function survive(pool: PgPool): void {
+  if (survivors.has(pool)) return
+  survivors.add(pool)
+  pool.on('error', () => undefined)
+}

@@ -70,6 +70,8 @@ export function atEnd(t: TestContext, end: () => Promise<void>): void {
 
 export async function freshPool(t: TestContext, options: PoolConfig = {}): Promise<Pool> {
   const pool = new Pool({ connectionString: await databaseUrl(), max: 10, ...options })
+  // A database that is dropped ends the sessions that are still closing.
+  pool.on('error', () => undefined)
   atEnd(t, () => pool.end())
   return pool
 }
