@@ -24,6 +24,15 @@ export type Reply =
   /** An error of the effect itself: a transaction that was rolled back. */
   | { readonly kind: 'thrown' }
 
+interface Try {
+  readonly name: string
+  readonly host: Host
+  readonly tries: number
+}
+
+/** Who hangs up again and again would never hear an answer. */
+const HANG_UPS = 3
+
 const finalCodes = new Set(['key_reused', 'key_expired', 'outcome_not_stored', 'effect_failed'])
 
 /** A client asks until it has a final answer, from whichever process is up, and keeps its key. */
@@ -37,7 +46,7 @@ export async function runClient(world: World, plan: ClientPlan, up: () => Host |
       continue
     }
     const name = `${plan.name}.${tries}`
-    const reply = await ask(world, plan, { name, host })
+    const reply = await ask(world, plan, { name, host, tries })
     trace.note(`client ${name} hears ${describe(reply)}`)
     if (isFinal(plan, reply)) return reply
     const asked = reply.kind === 'refused' ? (reply.retryAfterMs ?? 0) : 0
@@ -66,19 +75,19 @@ function describe(reply: Reply): string {
 }
 
 /** One call. The client may leave before its answer comes; the answer is examined all the same. */
-async function ask(world: World, plan: ClientPlan, { name, host }: { name: string; host: Host }): Promise<Reply> {
+async function ask(world: World, plan: ClientPlan, { name, host, tries }: Try): Promise<Reply> {
   const { simulation, trace, tally } = world
   const hangUp = new AbortController()
   const silence = Promise.withResolvers<Reply>()
   const patience = simulation.timer(plan.patienceMs, () => silence.resolve({ kind: 'silence' }))
   const leave =
-    plan.hangUpMs === null
+    plan.hangUpMs === null || tries > HANG_UPS
       ? null
       : simulation.timer(plan.hangUpMs, () => {
           if (!host.process.crashed) hangUp.abort()
         })
   trace.note(`client ${name} asks ${host.name} for ${plan.command.name}, payload ${plan.payload}`)
-  const answered = receive(world, plan, { name, host }, hangUp.signal).then((reply) => {
+  const answered = receive(world, plan, { name, host, tries }, hangUp.signal).then((reply) => {
     leave?.cancel()
     const key = reply.kind === 'refused' ? reply.code : reply.kind
     tally.answers[key] = (tally.answers[key] ?? 0) + 1
@@ -90,12 +99,7 @@ async function ask(world: World, plan: ClientPlan, { name, host }: { name: strin
 }
 
 /** The call arrives in the process: not before it wakes, if it stands still. */
-async function receive(
-  world: World,
-  plan: ClientPlan,
-  { name, host }: { name: string; host: Host },
-  signal: AbortSignal,
-): Promise<Reply> {
+async function receive(world: World, plan: ClientPlan, { name, host }: Try, signal: AbortSignal): Promise<Reply> {
   const { simulation, random, witness } = world
   await nap(host.process.runtime, 1 + random.below(5))
   const byHand = !host.transactions.has(plan.command.operation.name) && random.chance(0.15)

@@ -119,7 +119,8 @@ export function createWitness({ commands, trace, now, mayLoseRecords }: WitnessP
       }
       life.running.add(effect)
       life.effectKeys.set(incarnation, effectKey)
-      life.mayHaveRun.set(incarnation, attempt.fence)
+      // What begins after a person took the lease away is that person's responsibility.
+      if (!life.revoked.has(attempt.fence)) life.mayHaveRun.set(incarnation, attempt.fence)
     },
     act(life, { attempt }) {
       check('holderIsRight', holderIsRight(life, attempt.fence), life)

@@ -40,13 +40,14 @@ export function attach(record: LedgerRecord | null, request: AttachRequest): Ste
   return { record: { ...record, pointer: request.pointer }, decision: applied }
 }
 
-export function settle(record: LedgerRecord | null, request: SettleRequest, at: Moment): Step<HolderDecision> {
-  if (record === null) {
-    // A started claim never expires, so only a reset of the store can have lost it: write down what we know.
-    const history = [{ at: at.now, what: 'lost', attempt: request.grant.attempt, fence: request.grant.fence } as const]
-    const after = settledFrom({ ...fromGrant(request.grant, request.pointer), history }, request, at)
-    return { record: after, decision: { kind: 'applied', recordLost: true } }
-  }
+/** `stored` is the record as the store still has it, also past its end, when it counts as absent. */
+export function settle(
+  record: LedgerRecord | null,
+  request: SettleRequest,
+  at: Moment,
+  stored: LedgerRecord | null,
+): Step<HolderDecision> {
+  if (record === null) return settleAbsent(request, at, stored)
   if (!owns(record, request.grant)) return superseded(record, request, at)
   switch (record.state) {
     case 'in_progress':
@@ -61,6 +62,22 @@ export function settle(record: LedgerRecord | null, request: SettleRequest, at: 
     case 'vacant':
       return lost(record)
   }
+}
+
+/**
+ * A claim that is younger than every end it can have come to was lost by the store: write down what we know. An older
+ * one may have been settled, by us or by somebody else, and have expired since: a late word must not bring it back.
+ */
+function settleAbsent(request: SettleRequest, at: Moment, stored: LedgerRecord | null): Step<HolderDecision> {
+  const { grant } = request
+  if (stored !== null) {
+    const settled = stored.state === 'failed_retryable' ? !stored.lapsed : stored.state !== 'vacant'
+    return settled && owns(stored, grant) ? { record: null, decision: applied } : lost(null)
+  }
+  if (at.now >= grant.claimedAt + Math.min(grant.policy.retainMs, limits.vacantMs)) return lost(null)
+  const history = [{ at: at.now, what: 'lost', attempt: grant.attempt, fence: grant.fence } as const]
+  const after = settledFrom({ ...fromGrant(grant, request.pointer), history }, request, at)
+  return { record: after, decision: { kind: 'applied', recordLost: true } }
 }
 
 function settledFrom(record: LedgerRecord, request: SettleRequest, at: Moment): LedgerRecord {

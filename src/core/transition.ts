@@ -17,12 +17,12 @@ export function transition(stored: LedgerRecord | null, request: Request, at: Mo
   // A record past its end does not exist, whether or not the sweep has been there.
   const goneAt = stored === null ? null : goneAtOf(stored)
   const record = goneAt !== null && goneAt <= at.now ? null : stored
-  const step = decide(record, request, at)
+  const step = decide(record, request, at, stored)
   // Nothing decided, nothing written: the sweep removes the expired row later.
   return step.record === null && stored !== null ? { ...step, record: stored } : step
 }
 
-function decide(record: LedgerRecord | null, request: Request, at: Moment): Step {
+function decide(record: LedgerRecord | null, request: Request, at: Moment, stored: LedgerRecord | null): Step {
   switch (request.kind) {
     case 'claim':
       return claim(record, request, at)
@@ -33,7 +33,7 @@ function decide(record: LedgerRecord | null, request: Request, at: Moment): Step
     case 'attach':
       return attach(record, request)
     case 'settle':
-      return settle(record, request, at)
+      return settle(record, request, at, stored)
     case 'release':
       return release(record, request, at)
     case 'reconcile':

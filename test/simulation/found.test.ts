@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { limits, MINUTE, SECOND } from '../../src/core/limits.ts'
+import type { LedgerRecord, Policy } from '../../src/core/record.ts'
+import type { Grant, Settlement } from '../../src/core/request.ts'
+import { transition } from '../../src/core/transition.ts'
+
+/** What the simulation found, each as the shortest story that tells it. */
+
+const identity = { tenant: 't', caller: 'c', operation: 'o', key: 'k' }
+const policy: Policy = { onAbandoned: 'rerun', retainMs: 1 * MINUTE, refuseMs: 0, unknownMs: 1 * MINUTE }
+
+/** One identity and its store, whose time moves by hand. */
+function createStory() {
+  let stored: LedgerRecord | null = null
+  let now = 1_000_000
+  let fence = 0
+  const step = <R extends Parameters<typeof transition>[1]>(request: R) => {
+    fence += 1
+    const { record, decision } = transition(stored, request, { now, fence })
+    stored = record
+    return decision
+  }
+  return {
+    record: () => stored,
+    pass: (ms: number) => void (now += ms),
+    sweep: () => void (stored = null),
+    claim(claimId: string): Grant {
+      const fingerprints = ['v1:1:a'] as const
+      const rest = { claimId, fingerprints, leaseMs: 10 * SECOND, start: true, wait: false, policy }
+      const decision = step({ kind: 'claim', id: 'r', identity, ...rest })
+      assert.ok(decision.kind === 'first_attempt' || decision.kind === 'reclaimed', decision.kind)
+      return decision.lease
+    },
+    settle: (grant: Grant, to: Settlement) => step({ kind: 'settle', id: 'r', grant, to, pointer: null }),
+  }
+}
+
+const done: Settlement = { state: 'succeeded', outcome: { kept: 'response', data: '1' } }
+const unclear: Settlement = { state: 'unknown', reason: null }
+
+for (const swept of [false, true]) {
+  const place = swept ? 'after the sweep' : 'before the sweep'
+
+  test(`a holder that slept through a whole other life of its key writes nothing (${place})`, () => {
+    const story = createStory()
+    const sleeper = story.claim('c1')
+    story.pass(10 * SECOND + limits.leaseGraceMs)
+    story.settle(story.claim('c2'), done)
+    story.pass(policy.retainMs)
+    if (swept) story.sweep()
+    const before = story.record()
+    assert.deepEqual(story.settle(sleeper, unclear), { kind: 'lease_lost', state: 'absent', conflict: false })
+    assert.equal(story.record(), before)
+  })
+}
+
+test('a repeated settle of an outcome that has expired meanwhile is harmless', () => {
+  const story = createStory()
+  const grant = story.claim('c1')
+  story.settle(grant, done)
+  story.pass(policy.retainMs)
+  assert.deepEqual(story.settle(grant, done), { kind: 'applied', recordLost: false })
+})
+
+test('a record that cannot have expired yet was lost by the store, and is written anew', () => {
+  const story = createStory()
+  const grant = story.claim('c1')
+  story.pass(policy.retainMs - 1)
+  story.sweep()
+  assert.deepEqual(story.settle(grant, done), { kind: 'applied', recordLost: true })
+  assert.equal(story.record()?.state, 'succeeded')
+})
