@@ -20,7 +20,7 @@ export interface Connection {
   release(): void
 }
 
-export function createConnection(client: PgClient): Connection {
+function createConnection(client: PgClient): Connection {
   const underWay = new Set<(reason: Error) => void>()
   let noticed: (() => void) | null = null
   let broken: Error | null = null

@@ -51,7 +51,11 @@ after(async () => {
 async function alone(statement: string): Promise<void> {
   const client = new Client({ connectionString: serverUrl as string })
   await client.connect()
-  await client.query(statement).finally(() => client.end())
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
 }
 
 const cleanups = new WeakMap<TestContext, (() => Promise<void>)[]>()

@@ -1,4 +1,4 @@
-import { OnceError } from '../../core/errors.ts'
+import type { OnceError } from '../../core/errors.ts'
 import type { SqlRow, SqlTx, SqlValue } from '../../store/sql.ts'
 import { numberPlaceholders } from '../../store/sql.ts'
 import type { Connection } from './connection.ts'

@@ -1,5 +1,5 @@
 import type { RecordId } from '../../core/identity.ts'
-import { MINUTE, SECOND } from '../../core/limits.ts'
+import { SECOND } from '../../core/limits.ts'
 import { backoffMs } from '../../core/retry.ts'
 import type { Wake, Watch } from '../../store/port.ts'
 import type { Connection } from './connection.ts'
@@ -20,7 +20,7 @@ export interface Watchers {
 const ANSWER_MS = 10 * SECOND
 /** A connection that died without a word is noticed after this, at the latest; until then those who wait poll. */
 const ALIVE_EVERY_MS = 30 * SECOND
-const RECONNECT = { baseMs: 100, capMs: MINUTE / 12 }
+const RECONNECT = { baseMs: 100, capMs: 5 * SECOND }
 
 export function createWatchers(pool: PgPool, names: Names): Watchers {
   const wakes = new Set<Wake>()
