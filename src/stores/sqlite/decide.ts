@@ -15,19 +15,20 @@ export interface Turn {
   readonly meta: Meta
   readonly now: number
   fence: number
+  floor: number
   readonly woken: RecordId[]
 }
 
 /** `leastFence` keeps a fence that was handed out in a transaction that then rolled back from being granted again. */
 export function beginTurn(connection: Connection, time: TimeSource, leastFence: number): Turn {
   const meta = connection.meta.read()
-  return { meta, now: nowOf(meta, time), fence: Math.max(meta.fence, leastFence), woken: [] }
+  return { meta, now: nowOf(meta, time), fence: Math.max(meta.fence, leastFence), floor: meta.floor, woken: [] }
 }
 
-export function endTurn(connection: Connection, { meta, now, fence, woken }: Turn): void {
+/** Ordinary claims and settles leave the meta row alone. */
+export function endTurn(connection: Connection, { meta, floor, woken }: Turn): void {
   const wakes = meta.wakes + (woken.length > 0 ? 1 : 0)
-  if (fence === meta.fence && wakes === meta.wakes) return
-  connection.meta.move(fence, Math.max(now, meta.latestAt), wakes)
+  if (floor !== meta.floor || wakes !== meta.wakes) connection.meta.move(floor, wakes)
 }
 
 /** Decides one request by `transition` and writes what changed. The caller holds the writer. */
@@ -61,7 +62,7 @@ function carefully(connection: Connection, turn: Turn, request: Request, at: Mom
   const { record } = step
   if (record === null || record === stored) return step
   write(connection, stored, record)
-  turn.fence = Math.max(turn.fence, newestFence(record))
+  noteFences(turn, stored, record)
   if (wakesWaiters(stored, record)) turn.woken.push(record.id)
   return step
 }
@@ -75,8 +76,12 @@ function write({ records }: Connection, stored: LedgerRecord | null, record: Led
   if (was && !is) records.removeUnknown(record.id)
 }
 
-/** A settle may bring back a record of a store that was reset: later fences must stay above it, too. */
-function newestFence(record: LedgerRecord): number {
-  const probeFence = record.state === 'unknown' ? (record.probe?.fence ?? 0) : 0
-  return Math.max(record.fence, probeFence)
+/** The counter is the largest fence among the records; what it does not show is kept as the floor. */
+function noteFences(turn: Turn, stored: LedgerRecord | null, record: LedgerRecord): void {
+  // A probe's fence stands inside of its record. A late settle may write an older fence over an expired record.
+  const probed = record.state === 'unknown' ? (record.probe?.fence ?? 0) : 0
+  const lowered = stored !== null && stored.fence > record.fence ? stored.fence : 0
+  turn.floor = Math.max(turn.floor, probed, lowered)
+  // A settle may also bring back a record of a store that was reset: later fences must stay above it.
+  turn.fence = Math.max(turn.fence, record.fence, turn.floor)
 }

@@ -45,11 +45,10 @@ const version1 = [
   'CREATE INDEX onceonly_records_fence ON onceonly_records (fence)',
   // Few records are ever unknown: a table of their ids finds them without a scan and costs the others nothing.
   'CREATE TABLE onceonly_unknowns (id BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID',
-  // One row that every write transaction reads first: the fence counter, the clock, and what wakes other processes.
+  // One row that every write transaction reads first: the floor of fences, the clock, and what wakes other processes.
   `CREATE TABLE onceonly_meta (
      one INTEGER PRIMARY KEY CHECK (one = 1),
      fence INTEGER NOT NULL,
-     latest_at INTEGER NOT NULL,
      offset_ms INTEGER NOT NULL,
      wakes INTEGER NOT NULL,
      boot_id TEXT NOT NULL,
@@ -57,6 +56,12 @@ const version1 = [
      anchor_wall INTEGER NOT NULL,
      anchor_monotonic REAL NOT NULL
    )`,
+  // A fence is granted once, even if somebody deletes the newest records by hand.
+  `CREATE TRIGGER onceonly_records_floor BEFORE DELETE ON onceonly_records
+   WHEN old.fence > (SELECT fence FROM onceonly_meta WHERE one = 1)
+   BEGIN
+     UPDATE onceonly_meta SET fence = old.fence WHERE one = 1;
+   END`,
   `CREATE TABLE onceonly_tallies (
      seq INTEGER PRIMARY KEY,
      bucket INTEGER NOT NULL,

@@ -77,12 +77,16 @@ function lookAfter({ statements }: Connection, after: number, limit: number, now
   return { due, last: typeof last === 'number' ? last : null }
 }
 
+const RAISE_FLOOR = `UPDATE onceonly_meta SET fence = newest.fence FROM
+  (SELECT max(fence) AS fence FROM onceonly_records) AS newest WHERE one = 1 AND newest.fence > onceonly_meta.fence`
 const REMOVE = 'DELETE FROM onceonly_records WHERE seq = ? AND gone_at <= ?'
 const EMPTY = `UPDATE onceonly_records SET outcome = NULL, pointer = NULL, detail = NULL
   WHERE seq = ? AND expires_at <= ? AND gone_at > ? AND state IN (${stateCode.succeeded}, ${stateCode.failed_terminal})`
 
 /** Past replay, only the fact that the key was used is worth keeping; past its end, nothing. */
 function removeOrEmpty({ statements }: Connection, seqs: readonly number[], now: number): number {
+  // Once for all of them; else the trigger would raise the floor with every row.
+  statements.prepared(RAISE_FLOOR).run()
   let removed = 0
   for (const seq of seqs) {
     if (statements.prepared(REMOVE).run(seq, now).changes === 1) removed += 1
