@@ -1,4 +1,4 @@
-import { OnceError } from '../core/errors.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
 import type { RecordId } from '../core/identity.ts'
 import { limits, SECOND } from '../core/limits.ts'
 import type { LedgerRecord } from '../core/record.ts'
@@ -38,7 +38,11 @@ export function createJoiners(
 
   function wake(ids: readonly RecordId[] | null): void {
     changed(ids)
-    for (const id of ids ?? [...sleepers.keys()]) for (const up of sleepers.get(id) ?? []) up()
+    for (const id of ids ?? [...sleepers.keys()]) rouse(id)
+  }
+
+  function rouse(id: RecordId): void {
+    for (const up of sleepers.get(id) ?? []) up()
   }
 
   function watching(): Watch {
@@ -69,7 +73,8 @@ export function createJoiners(
       up = () => {
         timer.cancel()
         set.delete(up)
-        if (set.size === 0) sleepers.delete(id)
+        // Called twice it must not send away those who sleep there by now.
+        if (set.size === 0 && sleepers.get(id) === set) sleepers.delete(id)
         resolve()
       }
       set.add(up)
@@ -78,21 +83,46 @@ export function createJoiners(
   }
 
   async function settled(id: RecordId, deadline: number, orAttached: boolean): Promise<Change | null> {
-    const { ready } = watching()
-    await Promise.race([ready, nap(id, Math.max(0, deadline - runtime.monotonicMs())).over])
+    await hearing(id, deadline)
     for (let pollMs: number = limits.joinPollBaseMs; ; pollMs = Math.min(2 * pollMs, limits.joinPollCapMs)) {
       const leftMs = deadline - runtime.monotonicMs()
       // Asleep before reading, so that a wake between the read and the sleep is not lost.
       const rest = nap(id, Math.max(0, Math.min(pollMs, leftMs)))
-      const { records, now } = await claims.read([id], { timeoutMs: limits.storeCallMs })
-      const record = records[0] ?? null
-      const known = orAttached && record !== null && record.pointer !== null
-      const running = record?.state === 'in_progress' && !known && now < record.leaseUntil + limits.leaseGraceMs
-      if (!running || leftMs <= 0) {
+      const change = await look(id, deadline).catch((error: unknown) => {
         rest.wake()
-        return running ? null : { record, now }
+        throw error
+      })
+      if (change !== null && (leftMs <= 0 || !runs(change, orAttached))) {
+        rest.wake()
+        return runs(change, orAttached) ? null : change
       }
       await rest.over
+    }
+  }
+
+  /** Once changes will be noticed, or soon without: who waits for a store that cannot notify yet has to poll. */
+  async function hearing(id: RecordId, deadline: number): Promise<void> {
+    const { ready } = watching()
+    const soon = nap(id, Math.max(0, Math.min(limits.joinPollBaseMs, deadline - runtime.monotonicMs())))
+    let polls = false
+    // Whatever happened before is noticed by one more look.
+    void ready.then(() => {
+      if (polls) rouse(id)
+    })
+    await Promise.race([ready, soon.over])
+    polls = true
+    soon.wake()
+  }
+
+  /** A store that is away for a moment must not send away who has time to wait: null then, and it is asked again. */
+  async function look(id: RecordId, deadline: number): Promise<Change | null> {
+    try {
+      const { records, now } = await claims.read([id], { timeoutMs: limits.storeCallMs })
+      return { record: records[0] ?? null, now }
+    } catch (error) {
+      const mayComeBack = isOnceError(error) && error.retryable && error.code !== 'stopped'
+      if (mayComeBack && runtime.monotonicMs() < deadline) return null
+      throw error
     }
   }
 
@@ -118,4 +148,9 @@ export function createJoiners(
       watch = null
     },
   }
+}
+
+function runs({ record, now }: Change, orAttached: boolean): boolean {
+  if (record?.state !== 'in_progress' || (orAttached && record.pointer !== null)) return false
+  return now < record.leaseUntil + limits.leaseGraceMs
 }
