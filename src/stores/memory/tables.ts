@@ -131,8 +131,7 @@ function sharedPolicy(tables: Tables, policy: Policy): Policy {
   const text = policyText(policy)
   const shared = tables.policies.get(text)
   if (shared !== undefined) return shared
-  const { onAbandoned, retainMs, refuseMs, unknownMs } = policy
-  const own = { onAbandoned, retainMs, refuseMs, unknownMs }
+  const own = { ...policy }
   if (tables.policies.size < SHARED_POLICIES) tables.policies.set(text, own)
   return own
 }
