@@ -101,10 +101,9 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
     },
     async settle(word: SettleWord) {
       const { to, pointer } = settlementOf(context, op, grant, word)
-      const { decision } = await context.batcher.apply({ kind: 'settle', id, grant, to, pointer })
+      const decision = await context.settler.write(grant, to, pointer)
       held.letGo()
       if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
-      context.events.emit({ kind: 'settled', identity, state: to.state, attempt: grant.attempt })
     },
     async release() {
       const { fingerprint, policy } = grant

@@ -15,6 +15,8 @@ export interface Settler {
    * caller gets its result all the same. `done` runs when it is over, either way.
    */
   settle(grant: Grant, to: Settlement, pointer: Pointer | null, done: () => void): Promise<HolderDecision | null>
+  /** Settles by the holder's own hand: reported as any other, but a failure is the holder's to repeat. */
+  write(grant: Grant, to: Settlement, pointer: Pointer | null): Promise<HolderDecision>
   /**
    * Gives back a claim whose effect never began. Answers after one try, never with an error; the rest goes on in the
    * background, and what cannot be released at all lapses.
@@ -71,6 +73,7 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
   }
 
   return {
+    write,
     async settle(grant, to, pointer, done) {
       const { identity } = grant
       const failed = (error: OnceError, retrying: boolean) =>
@@ -99,7 +102,8 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
       return released
     },
     async drain() {
-      await Promise.all(background)
+      // What ends may leave a successor that goes on.
+      while (background.size > 0) await Promise.all(background)
     },
   }
 }

@@ -4,6 +4,9 @@ import { limits, MINUTE, SECOND } from '../../src/core/limits.ts'
 import type { LedgerRecord, Policy } from '../../src/core/record.ts'
 import type { Grant, Settlement } from '../../src/core/request.ts'
 import { transition } from '../../src/core/transition.ts'
+import { succeeded } from '../../src/ledger/claim.ts'
+import { createLedger } from '../../src/ledger/ledger.ts'
+import { createMemoryStore } from '../../src/stores/memory/index.ts'
 
 /** What the simulation found, each as the shortest story that tells it. */
 
@@ -70,4 +73,19 @@ test('a record that cannot have expired yet was lost by the store, and is writte
   story.sweep()
   assert.deepEqual(story.settle(grant, done), { kind: 'applied', recordLost: true })
   assert.equal(story.record()?.state, 'succeeded')
+})
+
+test('a lease that is settled by hand reports a late conflict like any other', async () => {
+  const store = createMemoryStore({ testClock: true })
+  const kinds: string[] = []
+  const ledger = createLedger({ store, background: false, on: ({ kind }) => kinds.push(kind) })
+  const operation = ledger.operation({ name: 'o', effect: 'repeatable' })
+  const who = { tenant: 't', caller: 'c', key: 'k' }
+  const claimed = await operation.claim(who, 1)
+  assert.ok(claimed.kind === 'first_attempt')
+  await store.clock.advance(40 * SECOND, { timeoutMs: 1 * SECOND })
+  await operation.run(who, 1, () => 'second')
+  await assert.rejects(claimed.lease.settle(succeeded('first')))
+  assert.ok(kinds.includes('late_outcome_conflict'), kinds.join(', '))
+  await ledger.stop()
 })
