@@ -63,6 +63,8 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
     const sentAt = runtime.monotonicMs()
     try {
       const { decision } = await batcher.apply({ kind: 'renew', id, claimId, fence, leaseMs }, each.deadline - sentAt)
+      // Settled or ended meanwhile: the store's answer to a beat means nothing any more.
+      if (!held.has(each)) return
       if (decision.kind === 'lease_lost') {
         events.emit({ kind: 'lease_lost', identity: each.grant.identity, fence, state: decision.state })
         end(each, leaseLost(each.grant.identity.operation, decision.state))
