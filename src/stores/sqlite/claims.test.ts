@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isOnceError } from '../../core/errors.ts'
-import { FOREVER, limits } from '../../core/limits.ts'
+import { FOREVER } from '../../core/limits.ts'
 import type { Applied } from '../../store/port.ts'
 import {
   CALL,
@@ -108,18 +108,6 @@ test('not even deleting the newest records by hand makes a fence come back', asy
   await store.sql.query('DELETE FROM onceonly_records')
   await store.stop()
   assert.ok((await claimIn(openStore(t, path), 'b')).fence > fence)
-})
-
-test('an old fence that is written over an expired record does not bring the newer one back', async (t) => {
-  const path = freshPath(t)
-  const store = openStore(t, path)
-  const late = await claimIn(store, 'a')
-  await store.claims.apply([{ kind: 'forget', id: late.id, by: 'me', ifFence: null, onlyRunning: false }], CALL)
-  const { records } = await store.claims.read([late.id], CALL)
-  await store.clock.advance(limits.vacantMs, CALL)
-  await store.claims.apply([settleOf(late)], CALL)
-  await store.stop()
-  assert.ok((await claimIn(openStore(t, path), 'b')).fence > (records[0]?.fence ?? 0))
 })
 
 test('a settle of a lost record writes it anew, and later fences stay above it', async (t) => {

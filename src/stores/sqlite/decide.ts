@@ -62,7 +62,7 @@ function carefully(connection: Connection, turn: Turn, request: Request, at: Mom
   const { record } = step
   if (record === null || record === stored) return step
   write(connection, stored, record)
-  noteFences(turn, stored, record)
+  noteFences(turn, record)
   if (wakesWaiters(stored, record)) turn.woken.push(record.id)
   return step
 }
@@ -77,11 +77,9 @@ function write({ records }: Connection, stored: LedgerRecord | null, record: Led
 }
 
 /** The counter is the largest fence among the records; what it does not show is kept as the floor. */
-function noteFences(turn: Turn, stored: LedgerRecord | null, record: LedgerRecord): void {
-  // A probe's fence stands inside of its record. A late settle may write an older fence over an expired record.
-  const probed = record.state === 'unknown' ? (record.probe?.fence ?? 0) : 0
-  const lowered = stored !== null && stored.fence > record.fence ? stored.fence : 0
-  turn.floor = Math.max(turn.floor, probed, lowered)
-  // A settle may also bring back a record of a store that was reset: later fences must stay above it.
+function noteFences(turn: Turn, record: LedgerRecord): void {
+  // A probe's fence stands inside of its record.
+  if (record.state === 'unknown') turn.floor = Math.max(turn.floor, record.probe?.fence ?? 0)
+  // A settle may bring back a record of a store that was reset: later fences must stay above it.
   turn.fence = Math.max(turn.fence, record.fence, turn.floor)
 }
