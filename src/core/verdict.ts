@@ -42,7 +42,16 @@ export interface Failure {
   readonly data?: unknown
 }
 
+/** Anything may be thrown, also what cannot even be looked at: recording it must not fail for that. */
 export function failureOf(error: unknown): Failure {
+  try {
+    return readFailure(error)
+  } catch {
+    return { name: 'Error', message: 'The error that was thrown cannot be read.' }
+  }
+}
+
+function readFailure(error: unknown): Failure {
   if (typeof error !== 'object' || error === null) {
     return { name: 'Error', message: String(error).slice(0, limits.failureMessageChars) }
   }

@@ -110,13 +110,22 @@ function settlementOf(
   outcome: Packed['outcome'],
 ): Settlement {
   if (isVerdict(thrown) && thrown.verdict === 'final') return { state: 'failed_terminal', outcome }
-  const proven = isVerdict(thrown) || op.effect === 'repeatable' || op.classify(thrown) === 'not_done'
+  const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op, thrown)
   if (!proven) return { state: 'unknown', reason: outcome.data }
   const asked = isVerdict(thrown) ? thrown.retryAfterMs : null
   return {
     state: 'failed_retryable',
     outcome,
     retryAfterMs: asked ?? retryAfterMs(grant.attempt, context.runtime.random()),
+  }
+}
+
+function provesNotDone(op: Declared, thrown: unknown): boolean {
+  try {
+    return op.classify(thrown) === 'not_done'
+  } catch {
+    // The user's own function: one that fails proves nothing, and must not keep the outcome from being recorded.
+    return false
   }
 }
 

@@ -36,9 +36,18 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
   }
 
   async function write(grant: Grant, to: Settlement, pointer: Pointer | null): Promise<HolderDecision> {
-    const { decision } = await batcher.apply({ kind: 'settle', id: grant.id, grant, to, pointer })
-    report(grant, to, decision)
-    return decision
+    const { id, identity } = grant
+    try {
+      const { decision } = await batcher.apply({ kind: 'settle', id, grant, to, pointer })
+      report(grant, to, decision)
+      return decision
+    } catch (error) {
+      const bare = isOnceError(error, 'row_refused') ? bareOf(to, pointer) : null
+      if (bare === null || !isOnceError(error)) throw error
+      // The store cannot hold the words. That the effect happened it can hold, and that must never be lost.
+      events.emit({ kind: 'outcome_not_stored', identity, why: error.message })
+      return write(grant, bare, null)
+    }
   }
 
   function report(grant: Grant, to: Settlement, decision: HolderDecision): void {
@@ -105,6 +114,20 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
       // What ends may leave a successor that goes on.
       while (background.size > 0) await Promise.all(background)
     },
+  }
+}
+
+/** The same verdict without a word of the user's; null when there was none. */
+function bareOf(to: Settlement, pointer: Pointer | null): Settlement | null {
+  switch (to.state) {
+    case 'succeeded':
+      if (to.outcome.data === null && pointer === null) return null
+      return { state: 'succeeded', outcome: { kept: 'not_stored', data: null } }
+    case 'failed_terminal':
+    case 'failed_retryable':
+      return to.outcome.data === null ? null : { ...to, outcome: { kept: 'outcome', data: null } }
+    case 'unknown':
+      return to.reason === null ? null : { ...to, reason: null }
   }
 }
 
