@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { RecordId } from '../../core/identity.ts'
+import type { SqliteStore } from './index.ts'
+import {
+  CALL,
+  claimIn,
+  claimOf,
+  freshPath,
+  freshStore,
+  leaseOf,
+  openStore,
+  settleOf,
+  sleep,
+  TRANSACTION,
+} from './test-store.ts'
+
+async function heard(store: SqliteStore) {
+  const wakes: (readonly RecordId[] | null)[] = []
+  const watch = store.claims.watch((ids) => wakes.push(ids))
+  await watch.ready
+  return { wakes, watch }
+}
+
+test('a settle wakes those who wait for its record, and only when somebody does', async (t) => {
+  const store = freshStore(t)
+  const { wakes, watch } = await heard(store)
+  const lonely = await claimIn(store, 'lonely')
+  const awaited = await claimIn(store, 'awaited')
+  await store.claims.apply([claimOf('awaited', { wait: true })], CALL)
+  await store.claims.apply(
+    [settleOf(lonely), settleOf(awaited)].toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+    CALL,
+  )
+  assert.deepEqual(wakes, [[awaited.id]])
+  // Our own commits are known already: looking at the file tells nothing new.
+  await sleep(60)
+  assert.deepEqual(wakes, [[awaited.id]])
+  watch.stop()
+})
+
+test('a transaction wakes at its commit, not before, and not when it is rolled back', async (t) => {
+  const store = freshStore(t)
+  const { wakes, watch } = await heard(store)
+  const { id } = await claimIn(store, 'awaited')
+  const [twin] = await store.claims.apply([claimOf('awaited', { wait: true })], CALL)
+  assert.ok(twin !== undefined && 'decision' in twin)
+  const forget = { kind: 'forget', id, by: 'me', ifFence: null, onlyRunning: false } as const
+  const failing = store.transactions.run(async ({ apply }) => {
+    await apply(forget)
+    throw new Error('no')
+  }, TRANSACTION)
+  await assert.rejects(failing)
+  await sleep(30)
+  assert.deepEqual(wakes, [])
+  await store.transactions.run(async ({ apply }) => {
+    await apply(forget)
+    await sleep(30)
+    assert.deepEqual(wakes, [])
+  }, TRANSACTION)
+  await sleep(30)
+  assert.deepEqual(wakes, [[id]])
+  watch.stop()
+})
+
+test('a watch that has stopped hears nothing, and a new one hears only what is new', async (t) => {
+  const path = freshPath(t)
+  const store = openStore(t, path)
+  const other = openStore(t, path)
+  const first = await heard(store)
+  first.watch.stop()
+  const settleAwaited = async (key: string) => {
+    const lease = leaseOf((await other.claims.apply([claimOf(key)], CALL))[0])
+    await other.claims.apply([claimOf(key, { wait: true })], CALL)
+    await other.claims.apply([settleOf(lease)], CALL)
+  }
+  await settleAwaited('before')
+  const second = await heard(store)
+  await sleep(40)
+  assert.deepEqual([first.wakes, second.wakes], [[], []])
+  await settleAwaited('after')
+  // Whichever looks first: the poll, or our own next commit.
+  await claimIn(store, 'own commit')
+  await sleep(60)
+  assert.deepEqual([first.wakes, second.wakes], [[], [null]])
+  second.watch.stop()
+})
+
+test('watching a store that cannot be opened is ready all the same', async (t) => {
+  const store = openStore(t, '/nowhere/at/all/records.db')
+  const watch = store.claims.watch(() => undefined)
+  await watch.ready
+  watch.stop()
+})
