@@ -1,0 +1,61 @@
+import type { Store } from '../../store/port.ts'
+import { claimCases } from './claim-cases.ts'
+import { historyCases } from './history-cases.ts'
+import { operatorCases } from './operator-cases.ts'
+import { raceCases } from './race-cases.ts'
+import { transactionCases } from './transaction-cases.ts'
+import { upkeepCases } from './upkeep-cases.ts'
+
+/** A store under test, fresh and empty, with a clock that can be moved. */
+export interface Subject {
+  readonly store: Store
+  /** The same data through another store, as a second process has it; left out where there is no such thing. */
+  another?(): Promise<Store>
+  close(): Promise<void>
+}
+
+export interface Case {
+  readonly name: string
+  /** Left out where every store must pass. */
+  readonly needs?: 'transactions'
+  run(subject: Subject): Promise<void>
+}
+
+export interface ConformanceOptions {
+  /** Any runner: `test` of node:test, `it` of vitest, … */
+  readonly test: (name: string, body: () => Promise<void>) => unknown
+  readonly open: () => Promise<Subject>
+  /** How many random histories are compared with `transition`; each from its own seed. */
+  readonly histories?: number
+}
+
+const HISTORIES = 20
+
+export function conformanceCases({
+  histories = HISTORIES,
+}: Pick<ConformanceOptions, 'histories'> = {}): readonly Case[] {
+  return [
+    ...claimCases,
+    ...operatorCases,
+    ...upkeepCases,
+    ...raceCases,
+    ...transactionCases,
+    ...historyCases(histories),
+  ]
+}
+
+/** Proves that a store does what `transition` says, alone, in batches, in races, across its clock, and in random histories. */
+export function storeConformance({ test, open, ...options }: ConformanceOptions): void {
+  for (const each of conformanceCases(options)) test(each.name, () => runCase(each, open))
+}
+
+/** Fresh store per case; what a store does not offer is not asked of it. */
+export async function runCase(each: Case, open: () => Promise<Subject>): Promise<void> {
+  const subject = await open()
+  try {
+    if (each.needs === 'transactions' && subject.store.transactions === undefined) return
+    await each.run(subject)
+  } finally {
+    await subject.close()
+  }
+}

@@ -1,0 +1,107 @@
+import { isOnceError } from '../../core/errors.ts'
+import type { Transactions } from '../../store/port.ts'
+import { check, same } from './check.ts'
+import type { Case, Subject } from './kit.ts'
+import { claim, kindOf, settle, success } from './requests.ts'
+
+const CALL = { timeoutMs: 10_000, lockMs: 3_000, refuseTwinOf: null }
+
+function transactionsOf({ store }: Subject): Transactions<unknown> {
+  const { transactions } = store
+  check(transactions !== undefined, 'this case needs transactions')
+  return transactions
+}
+
+async function fails(work: Promise<unknown>, text: string): Promise<unknown> {
+  try {
+    await work
+  } catch (error) {
+    return error
+  }
+  throw new Error(text)
+}
+
+/** Records that commit with the user's own writes, or not at all. */
+export const transactionCases: readonly Case[] = [
+  {
+    name: 'a claim and its settle commit together, and roll back together',
+    needs: 'transactions',
+    async run(subject) {
+      const transactions = transactionsOf(subject)
+      const { store } = subject
+      const work = (key: string, fail: boolean) =>
+        transactions.run(async (session) => {
+          const { decision } = await session.apply(claim(key))
+          check(decision.kind === 'first_attempt', `granted, not ${decision.kind}`)
+          same((await session.apply(settle(decision.lease, success('1')))).decision.kind, 'applied', 'settled inside')
+          same((await session.apply(claim(key))).decision.kind, 'replay_success', 'seen inside')
+          if (fail) throw new Error('undo')
+        }, CALL)
+      const error = await fails(work('undone', true), 'the error of the work is rethrown')
+      check(error instanceof Error && error.message === 'undo', 'unchanged')
+      same(await kindOf(store, claim('undone')), 'first_attempt', 'nothing is left')
+      await work('done', false)
+      same(await kindOf(store, claim('done')), 'replay_success', 'all of it is there')
+    },
+  },
+  {
+    name: 'a savepoint undoes its part, and the transaction goes on',
+    needs: 'transactions',
+    async run(subject) {
+      const transactions = transactionsOf(subject)
+      const { store } = subject
+      await transactions.run(async (session) => {
+        const outer = await session.apply(claim('outer'))
+        await fails(
+          session.savepoint(async () => {
+            await session.apply(claim('inner'))
+            throw new Error('undo')
+          }),
+          'a savepoint rethrows',
+        )
+        check(outer.decision.kind === 'first_attempt', 'granted')
+        await session.apply(settle(outer.decision.lease))
+      }, CALL)
+      same(await kindOf(store, claim('outer')), 'replay_success', 'the outer part')
+      same(await kindOf(store, claim('inner')), 'first_attempt', 'the inner part')
+    },
+  },
+  {
+    name: 'a twin in another transaction waits and then sees the outcome; many at once have one winner',
+    needs: 'transactions',
+    async run(subject) {
+      const elsewhere = (await subject.another?.()) ?? subject.store
+      const all = [transactionsOf(subject), transactionsOf({ ...subject, store: elsewhere })]
+      const kinds = await Promise.all(
+        Array.from({ length: 8 }, async (_, n) => {
+          const transactions = all[n % 2] as Transactions<unknown>
+          for (let tries = 0; ; tries++) {
+            try {
+              return await transactions.run(async (session) => {
+                const { decision } = await session.apply(claim('a'))
+                if (decision.kind === 'first_attempt') {
+                  await new Promise((resolve) => setTimeout(resolve, 20))
+                  await session.apply(settle(decision.lease))
+                }
+                return decision.kind
+              }, CALL)
+            } catch (error) {
+              if (tries === 10 || !isOnceError(error, 'store_busy')) throw error
+            }
+          }
+        }),
+      )
+      same(kinds.toSorted(), ['first_attempt', ...Array.from({ length: 7 }, () => 'replay_success')], 'one winner')
+    },
+  },
+  {
+    name: 'a session is of no use after its end',
+    needs: 'transactions',
+    async run(subject) {
+      const transactions = transactionsOf(subject)
+      const session = await transactions.run(async (inside) => inside, CALL)
+      await fails(session.apply(claim('late')), 'a session that is over refuses')
+      same(await kindOf(subject.store, claim('late')), 'first_attempt', 'and wrote nothing')
+    },
+  },
+]

@@ -1,0 +1,61 @@
+import type { Fence } from '../../core/identity.ts'
+import type { Decision } from '../../core/request.ts'
+
+/** The fence that an answer tells of, or null. */
+export function fenceIn(decision: Decision): Fence | null {
+  if (decision.kind === 'first_attempt' || decision.kind === 'reclaimed') return decision.lease.fence
+  return decision.kind === 'probe_granted' ? decision.fence : null
+}
+
+/**
+ * Times are left out: when an unanswered call took effect is not known, and all later times may follow from it. So may
+ * the incarnation, when nobody was told the fence of the grant that it came from.
+ */
+export function sameAnswer(expected: Decision, told: Decision): boolean {
+  return JSON.stringify(essence(expected)) === JSON.stringify(essence(told)) && sameLife(expected, told)
+}
+
+function sameLife(expected: Decision, told: Decision): boolean {
+  if (!('lease' in expected) || !('lease' in told)) return true
+  const { incarnation } = expected.lease
+  return !Number.isInteger(incarnation) || incarnation === told.lease.incarnation
+}
+
+function essence(decision: Decision): unknown[] {
+  switch (decision.kind) {
+    case 'first_attempt':
+    case 'reclaimed': {
+      const { claimId, fence, attempt } = decision.lease
+      return [decision.kind, claimId, fence, attempt]
+    }
+    case 'replay_success':
+    case 'replay_failure':
+      return [decision.kind, decision.outcome.kept, decision.outcome.data]
+    case 'in_progress':
+      return [decision.kind, decision.attempt]
+    case 'key_reused':
+      return [decision.kind, decision.recorded, decision.presented]
+    case 'outcome_unknown':
+      return [decision.kind, decision.attempts]
+    case 'applied':
+      return [decision.kind, decision.recordLost]
+    case 'lease_lost':
+      return [decision.kind, decision.state, decision.conflict]
+    case 'lapsed':
+      return [decision.kind, decision.to]
+    case 'refused':
+      return [decision.kind, decision.why]
+    case 'unique_taken':
+      return [decision.kind, decision.owner]
+    case 'probe_granted':
+      return [decision.kind, decision.fence, decision.probes]
+    case 'retry_later':
+    case 'key_expired':
+    case 'identity_collision':
+    case 'abandoned':
+    case 'unchanged':
+    case 'done':
+    case 'unique_claimed':
+      return [decision.kind]
+  }
+}

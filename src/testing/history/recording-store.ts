@@ -1,0 +1,90 @@
+import { isOnceError } from '../../core/errors.ts'
+import type { Request } from '../../core/request.ts'
+import type { Applied, Claims, Session, Store, Transactions } from '../../store/port.ts'
+import type { HistoryEvent, Result } from './event.ts'
+
+export interface RecordingOptions {
+  /** Who calls: one name per operating-system process, or per simulated one. */
+  readonly process: string
+  /** A clock that all recorded processes share; the machine's monotonic clock, unless it is virtual. */
+  readonly clock?: () => number
+  write(event: HistoryEvent): void
+}
+
+/** A store that writes down every request and its answer, for `checkHistory`. Nothing else about it changes. */
+export function createRecordingStore<S extends Store>(store: S, options: RecordingOptions): S {
+  const clock = options.clock ?? (() => Number(process.hrtime.bigint()))
+  const note = (request: Request, startedAt: number, result: Result) => {
+    options.write({ process: options.process, request, startedAt, endedAt: clock(), result })
+  }
+  const recorded = { ...store, claims: recordClaims(store.claims, clock, note) }
+  return store.transactions === undefined
+    ? recorded
+    : { ...recorded, transactions: recordTransactions(store.transactions, clock, note) }
+}
+
+type Note = (request: Request, startedAt: number, result: Result) => void
+
+function recordClaims(claims: Claims, clock: () => number, note: Note): Claims {
+  return {
+    lanes: claims.lanes,
+    read: (ids, call) => claims.read(ids, call),
+    watch: (wake) => claims.watch(wake),
+    apply: async (requests, call) => {
+      const startedAt = clock()
+      try {
+        const answers = await claims.apply(requests, call)
+        for (const [index, request] of requests.entries()) note(request, startedAt, resultOf(answers[index]))
+        return answers
+      } catch (error) {
+        for (const request of requests) note(request, startedAt, failureOf(error))
+        throw error
+      }
+    },
+  }
+}
+
+function resultOf(applied: Applied | undefined): Result {
+  if (applied === undefined) return { kind: 'info' }
+  return 'error' in applied ? failureOf(applied.error) : { kind: 'ok', decision: applied.decision, now: applied.now }
+}
+
+function failureOf(error: unknown): Result {
+  return isOnceError(error) && error.applied === 'no' ? { kind: 'fail' } : { kind: 'info' }
+}
+
+/** What a transaction decided counts from its commit on, and only then. */
+function recordTransactions<Tx>(transactions: Transactions<Tx>, clock: () => number, note: Note): Transactions<Tx> {
+  return {
+    run: async (work, call) => {
+      const made: { request: Request; startedAt: number; result: Result }[] = []
+      const recorded = (session: Session<Tx>): Session<Tx> => ({
+        tx: session.tx,
+        savepoint: async (inner) => {
+          const before = made.length
+          try {
+            return await session.savepoint(inner)
+          } catch (error) {
+            made.length = before
+            throw error
+          }
+        },
+        apply: async (request) => {
+          const startedAt = clock()
+          const applied = await session.apply(request)
+          made.push({ request, startedAt, result: resultOf(applied) })
+          return applied
+        },
+      })
+      try {
+        const result = await transactions.run((session) => work(recorded(session)), call)
+        for (const each of made) note(each.request, each.startedAt, each.result)
+        return result
+      } catch (error) {
+        const inDoubt = isOnceError(error) && error.applied === 'maybe'
+        if (inDoubt) for (const each of made) note(each.request, each.startedAt, { kind: 'info' })
+        throw error
+      }
+    },
+  }
+}

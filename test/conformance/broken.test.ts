@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { brokenStores, conformanceCases, runCase } from 'onceonly/testing'
+
+/** The kit tests itself: every store that is wrong on purpose must fail at least one case, and we are told which. */
+for (const { name, open } of brokenStores) {
+  test(`the kit notices: ${name}`, async (t) => {
+    const failed: string[] = []
+    for (const each of conformanceCases()) {
+      try {
+        await runCase(each, open)
+      } catch {
+        failed.push(each.name)
+      }
+    }
+    assert.ok(failed.length > 0, 'every case passed')
+    t.diagnostic(`${failed.length} cases fail, the first is: ${failed[0]}`)
+  })
+}
