@@ -107,7 +107,8 @@ export interface ProbeRequest {
 }
 
 export type Resolution =
-  | { readonly kind: 'succeeded'; readonly outcome: Outcome }
+  /** Without a pointer the attached one stays. */
+  | { readonly kind: 'succeeded'; readonly outcome: Outcome; readonly pointer?: Pointer | null }
   | { readonly kind: 'failed'; readonly outcome: Outcome }
   | { readonly kind: 'rerun' }
   /** Only a probe says so: it will be asked again later. */

@@ -65,6 +65,7 @@ function resolved(record: Unknown, request: ResolveRequest, at: Moment): LedgerR
         ...common(record),
         ...retention(record, at.now),
         ...over,
+        pointer: to.pointer ?? record.pointer,
         state: 'succeeded',
         outcome: to.outcome,
       }

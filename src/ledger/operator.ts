@@ -3,13 +3,14 @@ import { OnceError } from '../core/errors.ts'
 import type { Fence, Identity } from '../core/identity.ts'
 import { checkIdentity, recordIdOf } from '../core/identity.ts'
 import { defaults, HOUR, limits } from '../core/limits.ts'
-import type { LedgerRecord, Outcome } from '../core/record.ts'
+import type { LedgerRecord } from '../core/record.ts'
 import type { OperatorDecision, Resolution } from '../core/request.ts'
 import type { BusyCaller, Page, RecordFilter, RecordView, StateCounts } from '../store/port.ts'
 import type { Ending } from './claim.ts'
 import type { Context } from './context.ts'
 import type { Declared } from './declared.ts'
-import { packFailure, packValue } from './outcome.ts'
+import type { Packed } from './outcome.ts'
+import { checkPointer, packFailure, packValue } from './outcome.ts'
 
 /** Frees an unknown for another attempt, with the same effect keys. */
 export const rerun = { kind: 'rerun' } as const
@@ -60,7 +61,9 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
   function resolutionOf(identity: Identity, ending: Ending | typeof rerun): Resolution {
     if (ending.kind === 'rerun') return ending
     if (ending.kind === 'failed') return { kind: 'failed', outcome: packFailure(ending.error) }
-    return { kind: 'succeeded', outcome: packResolved(declared.get(identity.operation), ending.value) }
+    const { outcome, pointer } = packResolved(declared.get(identity.operation), ending.value)
+    const named = ending.pointer === null ? pointer : checkPointer(ending.pointer)
+    return { kind: 'succeeded', outcome, pointer: named }
   }
 
   async function forget(identity: Identity, options: ActOptions, onlyRunning: boolean): Promise<void> {
@@ -108,10 +111,10 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
 }
 
 /** An operator's tool may not know the operation's code; the plain value is kept then. */
-function packResolved(op: Declared | undefined, value: unknown): Outcome {
-  if (op !== undefined) return packValue(op, value).outcome
+function packResolved(op: Declared | undefined, value: unknown): Pick<Packed, 'outcome' | 'pointer'> {
+  if (op !== undefined) return packValue(op, value)
   const encoded = encodeValue(value)
   if ('problem' in encoded) throw new OnceError('bad_input', `The value cannot be stored: ${encoded.problem}.`)
   if (encoded.text.length > defaults.outcomeBytes) throw new OnceError('bad_input', 'The value is too large.')
-  return { kept: 'response', data: encoded.text }
+  return { outcome: { kept: 'response', data: encoded.text }, pointer: null }
 }

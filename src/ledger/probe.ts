@@ -43,8 +43,10 @@ export function createProber(batcher: Batcher, runtime: Runtime, events: Events)
 
   function resolutionOf(op: Declared, answer: ProbeAnswer, grant: Grant, probes: number, now: number): Resolution {
     switch (answer.answer) {
-      case 'happened':
-        return { kind: 'succeeded', outcome: packValue(op, answer.value).outcome }
+      case 'happened': {
+        const { outcome, pointer } = packValue(op, answer.value)
+        return { kind: 'succeeded', outcome, pointer }
+      }
       case 'failed':
         return { kind: 'failed', outcome: packFailure(answer.error) }
       case 'prevented':

@@ -5,11 +5,14 @@ import type { LedgerRecord, Policy } from '../../src/core/record.ts'
 import type { Grant, Settlement } from '../../src/core/request.ts'
 import { transition } from '../../src/core/transition.ts'
 import { succeeded } from '../../src/ledger/claim.ts'
+import { happened } from '../../src/ledger/definition.ts'
 import { createLedger } from '../../src/ledger/ledger.ts'
 import { createMemoryStore } from '../../src/stores/memory/index.ts'
 
 /** What the simulation found, each as the shortest story that tells it. */
 
+const call = { timeoutMs: 1 * SECOND }
+const who = { tenant: 't', caller: 'c', key: 'k' }
 const identity = { tenant: 't', caller: 'c', operation: 'o', key: 'k' }
 const policy: Policy = { onAbandoned: 'rerun', retainMs: 1 * MINUTE, refuseMs: 0, unknownMs: 1 * MINUTE }
 
@@ -80,12 +83,35 @@ test('a lease that is settled by hand reports a late conflict like any other', a
   const kinds: string[] = []
   const ledger = createLedger({ store, background: false, on: ({ kind }) => kinds.push(kind) })
   const operation = ledger.operation({ name: 'o', effect: 'repeatable' })
-  const who = { tenant: 't', caller: 'c', key: 'k' }
   const claimed = await operation.claim(who, 1)
   assert.ok(claimed.kind === 'first_attempt')
-  await store.clock.advance(40 * SECOND, { timeoutMs: 1 * SECOND })
+  await store.clock.advance(40 * SECOND, call)
   await operation.run(who, 1, () => 'second')
   await assert.rejects(claimed.lease.settle(succeeded('first')))
   assert.ok(kinds.includes('late_outcome_conflict'), kinds.join(', '))
   await ledger.stop()
 })
+
+for (const way of ['person', 'probe'] as const) {
+  test(`an unknown outcome that a ${way} resolves keeps the pointer of its result`, async () => {
+    const store = createMemoryStore({ testClock: true })
+    const ledger = createLedger({ store, background: false })
+    const operation = ledger.operation({
+      name: 'o',
+      effect: 'external',
+      keep: 'pointer',
+      pointer: (id: string) => ({ type: 'order', id }),
+      rebuild: ({ type, id }) => `${type} ${id}`,
+      ...(way === 'probe' ? { probe: async () => happened('7') } : {}),
+    })
+    const unclear = operation.run(who, 1, async (attempt) => {
+      await attempt.attach({ type: 'draft', id: '1' })
+      throw new Error('no answer')
+    })
+    await assert.rejects(unclear)
+    if (way === 'person') await ledger.resolve({ ...who, operation: 'o' }, succeeded('7'))
+    await store.clock.advance(10 * SECOND, call)
+    assert.equal(await operation.run(who, 1, () => assert.fail('ran again')), 'order 7')
+    await ledger.stop()
+  })
+}
