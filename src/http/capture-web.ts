@@ -1,11 +1,12 @@
-import { createCollector } from './collector.ts'
-import type { Answer, Captured, HeaderList, Incoming } from './exchange.ts'
-import type { Running } from './protect.ts'
-import { hasNoBody } from './record.ts'
+import { collected } from './collector.ts'
+import type { Answer, Captured, HeaderList, Incoming, IncomingBody } from './exchange.ts'
+import { bodyCut, bodyTooLarge, hasNoBody } from './exchange.ts'
+import { createPassage } from './passage.ts'
+import type { Running } from './running.ts'
 
 /** Everything on web-standard `Request` and `Response` that the fetch and Hono adapters share. */
 
-export function incomingOf(request: Request, body: Uint8Array): Incoming {
+export function incomingOf(request: Request, body: () => Promise<IncomingBody>): Incoming {
   const url = new URL(request.url)
   return {
     method: request.method,
@@ -19,70 +20,94 @@ export function incomingOf(request: Request, body: Uint8Array): Incoming {
   }
 }
 
+/** Reads the raw bytes, bounded. */
+export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
+  if (request.body === null) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of request.body) {
+      bytes += chunk.length
+      if (bytes > maxBytes) break
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    throw bodyCut(error)
+  }
+  if (bytes > maxBytes) throw bodyTooLarge(maxBytes)
+  return Buffer.concat(chunks, bytes)
+}
+
+/** A request whose body was read for the fingerprint, and can be read again. */
+export function readableAgain(request: Request, body: Uint8Array): Request {
+  return request.body === null ? request : new Request(request, { body: body as Uint8Array<ArrayBuffer> })
+}
+
 export function responseOf({ status, headers, body }: Answer): Response {
   const list = new Headers()
   for (const [name, value] of headers) list.append(name, value)
   return new Response(hasNoBody(status) ? null : (body as Uint8Array<ArrayBuffer>), { status, headers: list })
 }
 
-interface Capture<Tx> {
+export interface Capture {
+  readonly method: string
+  /** Fires when the client hung up: some servers then never look at the answer. */
+  readonly signal: AbortSignal
   readonly maxBytes: number
   readonly buffered: boolean
-  readonly running: Running<Tx>
+  readonly running: Running<unknown>
+  readonly thrown?: unknown
 }
 
 /** Passes an answer on while it is collected; its end is held back until the outcome is recorded. */
-export async function captureResponse<Tx>(response: Response, capture: Capture<Tx>): Promise<Response> {
-  const { running } = capture
-  const collector = createCollector(capture.maxBytes)
-  const captured = (): Captured => ({ status: response.status, headers: headersOf(response), body: collector.body() })
-  if (response.body === null) {
-    await running.finish(captured())
-    return response
+export async function captureResponse(response: Response, capture: Capture): Promise<Response> {
+  const { running, maxBytes, thrown } = capture
+  const { status, body } = response
+  const headers = headersOf(response)
+  const finish = (whole: Captured['body']) => running.finish({ status, headers, body: whole }, thrown)
+  if (body === null || capture.method === 'HEAD') {
+    const instead = await finish(new Uint8Array())
+    void body?.cancel().catch(() => {})
+    if (instead !== null) return responseOf(instead)
+    return body === null ? response : new Response(null, response)
   }
-  if (!capture.buffered)
-    return new Response(
-      tapped(response.body, collector.add, () => running.finish(captured()), running.fail),
-      response,
-    )
-  const bytes = new Uint8Array(await response.arrayBuffer())
-  collector.add(bytes)
-  await running.finish(captured())
-  return new Response(bytes, response)
+  if (capture.buffered) return wholeResponse(response, capture, finish)
+  const passage = createPassage(chunksOf(body), { status, headers, maxBytes, running, thrown })
+  if (capture.signal.aborted) passage.leave()
+  else capture.signal.addEventListener('abort', () => passage.leave(), { once: true })
+  const stream = new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      async pull(controller) {
+        const chunk = await passage.read()
+        if (chunk === null) controller.close()
+        else controller.enqueue(chunk as Uint8Array<ArrayBuffer>)
+      },
+      cancel: () => passage.leave(),
+    },
+    // The passage reads ahead by itself.
+    { highWaterMark: 0 },
+  )
+  return new Response(stream, response)
 }
 
-/** A client that stops reading does not stop the handler's answer from being read to its end, and recorded. */
-function tapped(
-  body: ReadableStream<Uint8Array>,
-  add: (chunk: Uint8Array) => void,
-  finish: () => Promise<void>,
-  fail: (error: unknown) => Promise<void>,
-): ReadableStream<Uint8Array> {
-  const reader = body.getReader()
-  async function next(): Promise<Uint8Array | null> {
-    try {
-      const { done, value } = await reader.read()
-      if (!done) {
-        add(value)
-        return value
-      }
-    } catch (error) {
-      await fail(error)
-      throw error
-    }
-    await finish()
-    return null
+async function wholeResponse(
+  response: Response,
+  { running, maxBytes }: Capture,
+  finish: (whole: Captured['body']) => Promise<Answer | null>,
+): Promise<Response> {
+  let bytes: Uint8Array<ArrayBuffer>
+  try {
+    bytes = new Uint8Array(await response.arrayBuffer())
+  } catch (error) {
+    await running.fail(error)
+    throw error
   }
-  return new ReadableStream({
-    async pull(controller) {
-      const chunk = await next()
-      if (chunk === null) controller.close()
-      else controller.enqueue(chunk)
-    },
-    async cancel() {
-      while ((await next()) !== null);
-    },
-  })
+  const instead = await finish(collected(bytes, maxBytes))
+  return instead === null ? new Response(bytes, response) : responseOf(instead)
+}
+
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
+  for await (const chunk of body) yield chunk
 }
 
 function headersOf(response: Response): HeaderList {

@@ -35,6 +35,7 @@ export function declareRoute<N, Tx>(ledger: Ledger<Tx>, route: RouteDefinition<N
         }),
     ...(effect === 'transaction' ? {} : given(leasedOptions(route))),
   } as AnyDefinition
+  remember(ledger, route)
   return ledger.operation(definition as never) as unknown as RouteOperation<Tx>
 }
 
@@ -45,4 +46,21 @@ function leasedOptions<N>({ leaseMs, maxRunMs, unknownMs, onAbandoned, probe }: 
 /** Options that were left out stay out: the ledger's defaults are its own. */
 function given<T extends object>(options: T): Partial<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>
+}
+
+/** Every route of a ledger, so that the status of an operation is told under the rules of its own route. */
+const routesOf = new WeakMap<object, RouteDefinition<never>[]>()
+
+function remember<N>(ledger: object, route: RouteDefinition<N>): void {
+  const routes = routesOf.get(ledger) ?? []
+  routes.push(route as RouteDefinition<never>)
+  routesOf.set(ledger, routes)
+}
+
+/** The routes that may have made a record: the one of that name, or any without a name for a method and a path. */
+export function routesFor(ledger: object, operation: string): readonly RouteDefinition<never>[] {
+  const routes = routesOf.get(ledger) ?? []
+  const named = routes.filter(({ name }) => name === operation)
+  if (named.length > 0) return named
+  return /^[A-Z]+ (\/|sha256:)/.test(operation) ? routes.filter(({ name }) => name === undefined) : []
 }

@@ -6,9 +6,40 @@ export interface Incoming {
   readonly target: string
   /** All values of a header in order; the name is lower-case. */
   header(name: string): readonly string[]
-  /** The bytes as they came, before anybody parsed them. */
-  readonly body: Uint8Array
+  /** Asked only when it is needed, so that a request without a key keeps its unread body for the handler. */
+  body(): Promise<IncomingBody>
 }
+
+/** The bytes of a body; or, where a parser has eaten them, what it made of them. */
+export type IncomingBody =
+  | {
+      readonly bytes: Uint8Array
+      /** Somebody has undone the content encoding already, although the header still names it. */
+      readonly inflated?: boolean
+    }
+  | { readonly parsed: unknown }
+
+/** The request cannot be read; nothing was claimed for it. */
+export class UnreadableBody extends Error {
+  readonly status: number
+
+  constructor(status: 400 | 413, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'UnreadableBody'
+    this.status = status
+  }
+}
+
+export function bodyTooLarge(maxBytes: number): UnreadableBody {
+  return new UnreadableBody(413, `The body is larger than ${maxBytes} bytes.`)
+}
+
+export function bodyCut(cause?: unknown): UnreadableBody {
+  return new UnreadableBody(400, 'The body never arrived whole.', { cause })
+}
+
+/** What an adapter reads at most of a request that is to be protected, unless its options say otherwise. */
+export const MAX_BODY_BYTES = 1_024 * 1_024
 
 /** Names in lower case; a name may stand there several times. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
@@ -19,11 +50,17 @@ export interface Answer {
   readonly body: Uint8Array
 }
 
+/** A body that is not kept: what is known of it. Both are null where nobody saw its end. */
+export interface MissingBody {
+  readonly bytes: number | null
+  readonly sha256: string | null
+}
+
 /** What a handler answered, as far as it fits; past the cap only its length and digest are known. */
 export interface Captured {
   readonly status: number
   readonly headers: HeaderList
-  readonly body: Uint8Array | { readonly bytes: number; readonly sha256: string }
+  readonly body: Uint8Array | MissingBody
 }
 
 export const REPLAYED_HEADER = 'idempotent-replayed'
@@ -38,4 +75,19 @@ export function jsonAnswer(status: number, type: string, value: unknown, headers
 export function headerOf(headers: HeaderList, name: string): string | null {
   for (const [each, value] of headers) if (each === name) return value
   return null
+}
+
+/** One entry per name, for frameworks that set a header with all of its values. */
+export function headersByName(headers: HeaderList): Map<string, string[]> {
+  const byName = new Map<string, string[]>()
+  for (const [name, value] of headers) {
+    const values = byName.get(name)
+    if (values === undefined) byName.set(name, [value])
+    else values.push(value)
+  }
+  return byName
+}
+
+export function hasNoBody(status: number): boolean {
+  return status === 204 || status === 304 || (status >= 100 && status < 200)
 }

@@ -16,7 +16,12 @@ export type Situation =
   | 'store-unavailable'
   | 'not-authorized'
   | 'response-not-stored'
+  | 'request-failed'
   | 'invalid-request'
+  | 'content-too-large'
+  | 'not-committed'
+  | 'internal-error'
+  | 'operation-not-found'
 
 interface SituationRow {
   readonly status: number
@@ -36,12 +41,13 @@ export const situations = {
   'too-many-attempts': { status: 429, title: 'Too many attempts under one key', retryable: true },
   'store-unavailable': { status: 503, title: 'The record of requests cannot be reached', retryable: true },
   'not-authorized': { status: 403, title: 'Not allowed to see this outcome', retryable: false },
-  'response-not-stored': {
-    status: 409,
-    title: 'The request succeeded, but its response was not stored',
-    retryable: false,
-  },
+  'response-not-stored': { status: 409, title: 'The response was not stored', retryable: false },
+  'request-failed': { status: 409, title: 'The request failed for good', retryable: false },
   'invalid-request': { status: 400, title: 'The request cannot be read', retryable: false },
+  'content-too-large': { status: 413, title: 'The request is too large', retryable: false },
+  'not-committed': { status: 500, title: 'The request was undone', retryable: false },
+  'internal-error': { status: 500, title: 'The server failed', retryable: false },
+  'operation-not-found': { status: 404, title: 'There is no such operation', retryable: false },
 } as const satisfies Record<Situation, SituationRow>
 
 /** What is known beside the situation itself. */

@@ -1,7 +1,10 @@
 import { sha256Hex } from '../core/digest.ts'
 import { isOnceError } from '../core/errors.ts'
+import type { BodyFingerprint, BodyInput } from './body.ts'
 import { fingerprintBody } from './body.ts'
-import type { Incoming } from './exchange.ts'
+import type { Incoming, IncomingBody } from './exchange.ts'
+import { UnreadableBody } from './exchange.ts'
+import type { KeyFound } from './key.ts'
 import { keyFromBody, parseKey } from './key.ts'
 import { normaliseTarget } from './path.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
@@ -11,60 +14,59 @@ import { DEFAULT_KEY_HEADER } from './route.ts'
 /** What a request asks for, in one spelling; or what is wrong with it. Nothing is looked up, nothing is claimed. */
 export type ReadRequest =
   | { readonly kind: 'keyed'; readonly key: string; readonly operation: string; readonly input: unknown }
-  | {
-      readonly kind: 'keyless'
-      readonly allowed: boolean
-      readonly situation: Situation
-      readonly detail: ProblemDetail
-    }
+  /** There is no key, and the route needs none: nobody looks at the rest. */
+  | { readonly kind: 'keyless' }
   | { readonly kind: 'problem'; readonly situation: Situation; readonly detail: ProblemDetail }
 
 /** Evaluated by the handler, but part of what was asked: a retry must carry the same ones. */
 const CONDITIONS = ['if-match', 'if-none-match']
 
-export function readRequest<N>(route: RouteDefinition<N>, incoming: Incoming): ReadRequest {
-  const target = normaliseTarget(incoming.target)
-  if ('problem' in target) return invalid(target.problem)
+export async function readRequest<N>(route: RouteDefinition<N>, incoming: Incoming): Promise<ReadRequest> {
   try {
-    const body = fingerprintBody({
-      contentType: incoming.header('content-type')[0] ?? null,
-      contentEncoding: incoming.header('content-encoding')[0] ?? null,
-      body: incoming.body,
-      shape: route.shape ?? 1,
-      parse: route.keyFrom !== undefined && 'field' in route.keyFrom,
-      ...(route.fingerprint === undefined ? {} : { choose: route.fingerprint }),
-    })
-    const operation = route.name ?? resource(incoming.method, target.path)
-    const key = keyOf(route, incoming, body.json)
-    if ('problem' in key) return withoutKey(route, operation, key)
-    const conditions = CONDITIONS.map((name) => incoming.header(name))
-    const input = {
-      method: incoming.method,
-      path: target.path,
-      query: target.query,
-      conditions,
-      body: body.fingerprint,
-    }
-    return { kind: 'keyed', key: key.key, operation, input }
+    return await read(route, incoming)
   } catch (error) {
-    if (isOnceError(error, 'bad_input')) return invalid(error.message.replace(error.next, '').trim())
-    throw error
+    if (isOnceError(error, 'bad_input')) return problem('invalid-request', error.message.replace(error.next, '').trim())
+    if (!(error instanceof UnreadableBody)) throw error
+    return problem(error.status === 413 ? 'content-too-large' : 'invalid-request', error.message)
   }
 }
 
-function invalid(detail: string): ReadRequest {
-  return { kind: 'problem', situation: 'invalid-request', detail: { detail } }
+async function read<N>(route: RouteDefinition<N>, incoming: Incoming): Promise<ReadRequest> {
+  const { keyFrom = { header: DEFAULT_KEY_HEADER } } = route
+  // 1. The key, before anything is read that a request without one does not need.
+  let key: KeyFound | null = 'header' in keyFrom ? parseKey(incoming.header(keyFrom.header.toLowerCase())) : null
+  if (key !== null && 'problem' in key) return withoutKey(route, incoming, key)
+  // 2. The resource.
+  const target = normaliseTarget(incoming.target)
+  if ('problem' in target) return problem('invalid-request', target.problem)
+  // 3. The body, by its meaning.
+  const body = bodyMeaning(route, incoming, await incoming.body())
+  key ??=
+    body.json === undefined ? { problem: 'missing' } : keyFromBody(body.json, 'field' in keyFrom ? keyFrom.field : '')
+  if ('problem' in key) return withoutKey(route, incoming, key)
+  const { path, query } = target
+  const conditions = CONDITIONS.map((name) => incoming.header(name))
+  const input = { method: incoming.method, path, query, conditions, body: body.fingerprint }
+  return { kind: 'keyed', key: key.key, operation: route.name ?? resource(incoming.method, path), input }
 }
 
-type KeyFound = ReturnType<typeof parseKey>
-
-function keyOf<N>(
-  { keyFrom = { header: DEFAULT_KEY_HEADER } }: RouteDefinition<N>,
-  incoming: Incoming,
-  json: unknown,
-): KeyFound {
-  if ('header' in keyFrom) return parseKey(incoming.header(keyFrom.header.toLowerCase()))
-  return json === undefined ? { problem: 'missing' } : keyFromBody(json, keyFrom.field)
+function bodyMeaning<N>(route: RouteDefinition<N>, incoming: Incoming, body: IncomingBody): BodyFingerprint {
+  const contentType = incoming.header('content-type')[0] ?? null
+  const common: Omit<BodyInput, 'contentType' | 'body'> = {
+    shape: route.shape ?? 1,
+    choose: route.fingerprint,
+    parse: route.keyFrom !== undefined && 'field' in route.keyFrom,
+  }
+  if ('bytes' in body) {
+    const contentEncoding = body.inflated === true ? null : (incoming.header('content-encoding')[0] ?? null)
+    return fingerprintBody({ ...common, contentType, contentEncoding, body: body.bytes })
+  }
+  // Written again from what a parser made of it. JSON keeps its own type, so that it is equal to the same JSON as bytes.
+  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
+  const written = Buffer.from(JSON.stringify(body.parsed) ?? '')
+  if (type.endsWith('json')) return fingerprintBody({ ...common, contentType, body: written })
+  const meaning = fingerprintBody({ ...common, contentType: 'application/json', body: written })
+  return { ...meaning, fingerprint: `${type} ${meaning.fingerprint}` }
 }
 
 const LONGEST_PATH_CHARS = 400
@@ -74,25 +76,18 @@ function resource(method: string, path: string): string {
   return path.length <= LONGEST_PATH_CHARS ? `${method} ${path}` : `${method} sha256:${sha256Hex(path)}`
 }
 
+function problem(situation: Situation, detail: string, operation?: string): ReadRequest {
+  return { kind: 'problem', situation, detail: { detail, ...(operation === undefined ? {} : { operation }) } }
+}
+
 function withoutKey<N>(
   route: RouteDefinition<N>,
-  operation: string,
+  incoming: Incoming,
   key: Extract<KeyFound, { problem: string }>,
 ): ReadRequest {
-  if (key.problem === 'invalid') {
-    return { kind: 'problem', situation: 'idempotency-key-invalid', detail: { detail: key.detail, operation } }
-  }
-  const name =
-    route.keyFrom === undefined
-      ? 'Idempotency-Key'
-      : 'header' in route.keyFrom
-        ? route.keyFrom.header
-        : route.keyFrom.field
-  const detail = { detail: `${operation} needs the key \`${name}\`.`, operation }
-  return {
-    kind: 'keyless',
-    allowed: (route.key ?? 'required') !== 'required',
-    situation: 'idempotency-key-missing',
-    detail,
-  }
+  if (key.problem === 'invalid') return problem('idempotency-key-invalid', key.detail, route.name)
+  if ((route.key ?? 'required') !== 'required') return { kind: 'keyless' }
+  const { keyFrom = { header: 'Idempotency-Key' } } = route
+  const name = 'header' in keyFrom ? keyFrom.header : keyFrom.field
+  return problem('idempotency-key-missing', `${route.name ?? incoming.method} needs the key \`${name}\`.`, route.name)
 }

@@ -6,6 +6,7 @@ import type { Answer } from './exchange.ts'
 import type { Finality } from './finality.ts'
 import type { ProfileName } from './profiles.ts'
 import type { KeepAnswer } from './record.ts'
+import { canBeKept } from './record.ts'
 
 /** Where a caller's key is found. */
 export type KeySource =
@@ -40,6 +41,8 @@ export interface RouteDefinition<N> {
   readonly finality?: Finality
   readonly profile?: ProfileName
   readonly keep?: KeepAnswer
+  /** Headers of the answer that are kept beside the usual ones: `Location`, `ETag`, `Link` and `Content-*`. */
+  readonly keepHeaders?: readonly string[]
   readonly sensitive?: boolean
   /** Rebuilds the answer with the rights of the current request, where `keep` is `pointer`. */
   readonly rebuild?: (pointer: Pointer, request: N) => Answer | Promise<Answer>
@@ -49,6 +52,7 @@ export interface RouteDefinition<N> {
     record: { readonly identity: Identity; readonly pointer: Pointer | null },
   ) => boolean | Promise<boolean>
   readonly perKeyLimit?: { readonly attempts: number; readonly perMs: number }
+  /** Larger answers are passed on, but not kept; 1 MiB when left out, and at most. */
   readonly maxAnswerBytes?: number
   /** For the design checklist: where this route is documented, and what else guards it. */
   readonly about?: RouteNotes
@@ -71,6 +75,9 @@ export interface Who {
 
 export const DEFAULT_KEY_HEADER = 'idempotency-key'
 
+/** The largest answer that is kept: in the record, base64-encoded, it still fits into the store's bound. */
+export const MAX_ANSWER_BYTES = 1_024 * 1_024
+
 export function checkRoute<N>(route: RouteDefinition<N>): void {
   const bad = (option: string, what: string): never => {
     throw new OnceError('bad_option', `Route option \`${option}\` ${what}.`, { details: { option } })
@@ -86,4 +93,13 @@ export function checkRoute<N>(route: RouteDefinition<N>): void {
     bad('sensitive', "allows only keep: 'pointer' or 'outcome'")
   }
   if (route.sensitive === true && route.authorize === undefined) bad('authorize', 'must be given for a sensitive route')
+  // The reconciler finds a probe by the operation's name; the resources of an unnamed route have many.
+  if (route.probe !== undefined && route.name === undefined) bad('name', 'must be given for a route with a `probe`')
+  const { maxAnswerBytes = MAX_ANSWER_BYTES } = route
+  if (!Number.isSafeInteger(maxAnswerBytes) || maxAnswerBytes < 0 || maxAnswerBytes > MAX_ANSWER_BYTES) {
+    bad('maxAnswerBytes', `must be a whole number from 0 to ${MAX_ANSWER_BYTES}`)
+  }
+  for (const name of route.keepHeaders ?? []) {
+    if (!canBeKept(name.toLowerCase())) bad('keepHeaders', `must not name \`${name}\`, which belongs to one exchange`)
+  }
 }

@@ -9,6 +9,8 @@ import { profiles } from './profiles.ts'
 export interface Voice {
   readonly profile: Profile
   say(situation: Situation, detail: ProblemDetail): Answer
+  /** Where the status of an operation is told. */
+  link(id: string): string
   /** The words of the error table, as HTTP. Rethrows what is not ours to answer. */
   refuse(error: OnceError, route: { readonly name: string; readonly whileRunning: WhileRunning | undefined }): Answer
 }
@@ -22,7 +24,7 @@ export interface VoiceOptions {
 }
 
 const DEFAULT_PROBLEM_BASE = '/problems'
-export const DEFAULT_OPERATIONS_PATH = '/operations'
+const DEFAULT_OPERATIONS_PATH = '/operations'
 
 export function createVoice(options: VoiceOptions): Voice {
   const profile = profiles[options.profile ?? 'standard']
@@ -30,20 +32,23 @@ export function createVoice(options: VoiceOptions): Voice {
   const operations = options.operationsPath ?? DEFAULT_OPERATIONS_PATH
   const say = (situation: Situation, detail: ProblemDetail) => profile.answer(base, situation, detail)
 
+  const linkTo = (id: string) => `${operations}/${id}`
+
   return {
     profile,
     say,
+    link: linkTo,
     refuse(error, { name, whileRunning }) {
       const { retryAfterMs, details } = error
       const id = typeof details['id'] === 'string' ? details['id'] : null
-      const link = id === null ? {} : { instance: `${operations}/${id}` }
+      const link = id === null ? {} : { instance: linkTo(id) }
       const common = { operation: name, detail: sentence(error) }
       switch (error.code) {
         case 'key_reused':
           return say('idempotency-key-reused', common)
         case 'in_progress': {
           const accept = whileRunning === 'accept' && id !== null
-          const location = accept ? { location: `${operations}/${id}` } : {}
+          const location = accept ? { location: linkTo(id) } : {}
           return say(accept ? 'request-accepted' : 'request-in-progress', {
             ...common,
             ...link,
@@ -61,7 +66,7 @@ export function createVoice(options: VoiceOptions): Voice {
         case 'key_expired':
           return say('key-expired', common)
         case 'outcome_not_stored':
-          return say('response-not-stored', { ...common, extra: { pointer: details['pointer'] ?? null } })
+          return say('response-not-stored', { ...common, extra: { original: { pointer: details['pointer'] ?? null } } })
         case 'not_authorized':
           return say('not-authorized', { detail: 'You are not allowed to see this outcome.' })
         case 'too_many_attempts':
@@ -69,14 +74,18 @@ export function createVoice(options: VoiceOptions): Voice {
         case 'too_many_waiters':
         case 'store_busy':
         case 'store_unavailable':
+        case 'transaction_too_long':
         case 'stopped':
           return say('store-unavailable', {
             ...common,
             detail: 'The record of requests cannot be reached right now.',
             retryAfterMs,
           })
-        case 'bad_identity':
         case 'bad_input':
+          return say('invalid-request', common)
+        case 'bad_identity':
+          // The key was checked before; a blank tenant or caller is a fault of `who`, not of the client.
+          if (details['part'] === 'tenant' || details['part'] === 'caller') throw error
           return say('invalid-request', common)
         default:
           throw error

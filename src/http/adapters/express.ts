@@ -1,8 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BodyTooLarge, hangUpSignal, incomingOf, readBody, sendAnswer, tapResponse } from '../capture-node.ts'
-import type { HttpOptions, Protection } from '../protect.ts'
+import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../capture-node.ts'
+import type { IncomingBody } from '../exchange.ts'
+import { MAX_BODY_BYTES } from '../exchange.ts'
+import type { HttpOptions } from '../protect.ts'
 import { createRoute } from '../protect.ts'
 import type { RouteDefinition } from '../route.ts'
+import type { Protection } from '../running.ts'
+import type { StatusOptions } from '../status.ts'
+import { createStatus } from '../status.ts'
+import type { Tap } from '../tap-node.ts'
+import { tapResponse } from '../tap-node.ts'
+
+export type { Protection } from '../running.ts'
 
 /** As much of an Express request as we use. */
 export interface ExpressRequest extends IncomingMessage {
@@ -13,61 +22,96 @@ export interface ExpressRequest extends IncomingMessage {
   onceonly?: Protection<unknown>
 }
 
+export interface ExpressOptions<R, Tx> extends HttpOptions<R, Tx> {
+  readonly maxBodyBytes?: number
+}
+
 type Next = (error?: unknown) => void
+type Middleware<R> = (request: R, response: ServerResponse, next: Next) => void
+type ErrorMiddleware<R> = (error: unknown, request: R, response: ServerResponse, next: Next) => void
 
 /** For `express.json({ verify: keepRawBody })`: the fingerprint needs the bytes as they came. */
 export function keepRawBody(request: IncomingMessage, _response: unknown, bytes: Uint8Array): void {
-  ;(request as IncomingMessage & { rawBody?: Uint8Array }).rawBody = bytes
+  ;(request as ExpressRequest).rawBody = bytes
 }
 
-const MAX_BODY_BYTES = 1_024 * 1_024
+/** Bodies that a parser inflated before it handed them to `keepRawBody`, or that we read ourselves. */
+const readByUs = new WeakSet<object>()
+const taps = new WeakMap<object, Tap>()
 
-/** Middleware for Express 5: `app.post('/payments', protect({ effect: 'external' }), handler)`; `req.onceonly` is the protection. */
-export function idempotent<Tx, R extends ExpressRequest>(
-  options: HttpOptions<R, Tx> & { readonly maxBodyBytes?: number },
-) {
+/**
+ * Middleware for Express 5: `app.post('/payments', protect({ effect: 'external' }), handler, noteErrors)`;
+ * `request.onceonly` is the protection.
+ */
+export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions<R, Tx>) {
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
-  return (definition: RouteDefinition<R>) => {
+
+  return (definition: RouteDefinition<R>): Middleware<R> => {
     const route = createRoute(options, definition)
+
     async function protect(request: R, response: ServerResponse, next: Next): Promise<void> {
-      const body = await bytesOf(request, maxBodyBytes)
       // A mounted router has cut its own prefix from `url`; the resource is the whole path.
-      const incoming = incomingOf(request, body, request.originalUrl)
+      const incoming = incomingOf(request, () => bodyOf(request, maxBodyBytes), request.originalUrl)
       const begun = await route.begin(incoming, request, hangUpSignal(response))
       switch (begun.kind) {
         case 'unprotected':
           return next()
         case 'answer':
           return sendAnswer(response, begun.answer)
-        case 'run':
+        case 'run': {
           request.onceonly = begun.protection as Protection<unknown>
-          tapResponse(response, { maxBytes: route.maxAnswerBytes, buffered: route.buffered, finish: begun.finish })
-          return next()
+          const { maxAnswerBytes: maxBytes, buffered } = route
+          taps.set(request, tapResponse(response, { maxBytes, buffered, running: begun }))
+          begun.inside(next)
+        }
       }
     }
-    return (request: R, response: ServerResponse, next: Next): void => {
-      protect(request, response, next).catch((error: unknown) => {
-        if (error instanceof BodyTooLarge) response.statusCode = error.status
-        next(error)
-      })
+    return (request, response, next) => {
+      protect(request, response, next).catch(next)
     }
   }
 }
 
-/** The raw bytes: kept by a parser, still unread, or, at worst, written again from what a parser made of them. */
-async function bytesOf(request: ExpressRequest, maxBytes: number): Promise<Uint8Array> {
-  if (request.rawBody !== undefined) return request.rawBody
-  if (request.body instanceof Uint8Array) return request.body
-  if (request.readableEnded || request.body !== undefined) {
-    const { body } = request
-    return Buffer.from(typeof body === 'string' ? body : body === undefined ? '' : JSON.stringify(body))
-  }
-  const bytes = await readBody(request, maxBytes)
+/**
+ * Error middleware, after the handlers and before your own: what was thrown tells more than the answer that is made of
+ * it. Without it a 5xx is all that is known of a handler that threw.
+ */
+export const noteErrors: ErrorMiddleware<object> = (error, request, _response, next) => {
+  taps.get(request)?.threw(error)
+  next(error)
+}
+
+/** The raw bytes: kept by a parser, still unread, or, at worst, what a parser made of them. */
+async function bodyOf(request: ExpressRequest, maxBytes: number): Promise<IncomingBody> {
+  // Express' own parsers undo the encoding of a body before they show it to anybody.
+  const inflated = !readByUs.has(request)
+  if (request.rawBody !== undefined) return { bytes: request.rawBody, inflated }
+  if (request.body instanceof Uint8Array) return { bytes: request.body, inflated }
+  if (typeof request.body === 'string') return { bytes: Buffer.from(request.body), inflated }
+  if (request.body !== undefined) return { parsed: request.body }
+  const bytes = request.readableEnded ? Buffer.alloc(0) : await readBody(request, maxBytes)
+  readByUs.add(request)
   request.rawBody = bytes
-  // Parsers that come later find the stream read: they must not wait for it.
-  if (request.headers['content-type']?.includes('json') === true && bytes.length > 0) {
-    request.body = JSON.parse(Buffer.from(bytes).toString()) as unknown
-  } else request.body = bytes
-  ;(request as { _body?: boolean })._body = true
-  return bytes
+  // Parsers that come later find the stream at its end, and leave alone what stands here.
+  request.body = parsedBy(request.headers['content-type'] ?? '', bytes)
+  return { bytes }
+}
+
+function parsedBy(type: string, bytes: Uint8Array): unknown {
+  if (bytes.length === 0) return undefined
+  if (!/^[^;]*[/+]json\s*(;|$)/i.test(type)) return bytes
+  try {
+    return JSON.parse(Buffer.from(bytes).toString()) as unknown
+  } catch {
+    // It is refused as soon as it is looked at for its fingerprint.
+    return undefined
+  }
+}
+
+/** `GET /operations/{id}` as a handler of Express. */
+export function operationStatus<Tx, R extends ExpressRequest>(options: StatusOptions<R, Tx>): Middleware<R> {
+  const status = createStatus(options)
+  return (request, response, next) => {
+    status.answer(request.originalUrl, request).then((answer) => sendAnswer(response, answer), next)
+  }
 }

@@ -1,8 +1,13 @@
-import { captureResponse, incomingOf, responseOf } from '../capture-web.ts'
-import { jsonAnswer } from '../exchange.ts'
-import type { HttpOptions, Protection } from '../protect.ts'
+import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../capture-web.ts'
+import { MAX_BODY_BYTES } from '../exchange.ts'
+import type { HttpOptions, Route } from '../protect.ts'
 import { createRoute } from '../protect.ts'
 import type { RouteDefinition } from '../route.ts'
+import type { Protection, Running } from '../running.ts'
+import type { StatusOptions } from '../status.ts'
+import { createStatus } from '../status.ts'
+
+export type { Protection } from '../running.ts'
 
 export type FetchHandler<Tx> = (
   request: Request,
@@ -14,56 +19,56 @@ export interface FetchOptions<Tx> extends HttpOptions<Request, Tx> {
   readonly maxBodyBytes?: number
 }
 
-const MAX_BODY_BYTES = 1_024 * 1_024
-
 /** Protects anything of the shape `(Request) => Response`. */
 export function idempotent<Tx>(options: FetchOptions<Tx>) {
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
+
   return (definition: RouteDefinition<Request>, handler: FetchHandler<Tx>) => {
     const route = createRoute(options, definition)
     return async (request: Request): Promise<Response> => {
-      const body = await readBounded(request, maxBodyBytes)
-      if (body === null)
-        return responseOf(jsonAnswer(413, 'application/problem+json', { title: 'The body is too large.', status: 413 }))
-      // The body was read for the fingerprint; the handler gets a request that can be read again.
-      const again = rebuilt(request, body)
-      const begun = await route.begin(incomingOf(request, body), again, request.signal)
+      // The body is read for the fingerprint; the handler gets a request that can be read again.
+      let again = request
+      const incoming = incomingOf(request, async () => {
+        const bytes = await readBody(request, maxBodyBytes)
+        again = readableAgain(request, bytes)
+        return { bytes }
+      })
+      const begun = await route.begin(incoming, request, request.signal)
       switch (begun.kind) {
         case 'unprotected':
           return handler(again, null)
         case 'answer':
           return responseOf(begun.answer)
         case 'run':
-          try {
-            const response = await handler(again, begun.protection)
-            return await captureResponse(response, {
-              maxBytes: route.maxAnswerBytes,
-              buffered: route.buffered,
-              running: begun,
-            })
-          } catch (error) {
-            await begun.fail(error)
-            throw error
-          }
+          return answered(route, begun, again, handler)
       }
     }
   }
 }
 
-function rebuilt(request: Request, body: Uint8Array): Request {
-  if (request.body === null) return request
-  const { method, headers, signal } = request
-  return new Request(request.url, { method, headers, signal, body: body as Uint8Array<ArrayBuffer> })
+async function answered<Tx>(
+  route: Route<Request, Tx>,
+  running: Running<Tx>,
+  request: Request,
+  handler: FetchHandler<Tx>,
+): Promise<Response> {
+  const { method, signal } = request
+  const capture = { method, signal, maxBytes: route.maxAnswerBytes, buffered: route.buffered, running }
+  let response: Response
+  try {
+    response = await running.inside(() => handler(request, running.protection))
+  } catch (thrown) {
+    // Whatever serves us would answer in its own words, which no retry could be given again.
+    return captureResponse(responseOf(route.fault(thrown)), { ...capture, thrown })
+  }
+  return captureResponse(response, capture)
 }
 
-async function readBounded(request: Request, maxBytes: number): Promise<Uint8Array | null> {
-  if (request.body === null) return new Uint8Array()
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of request.body) {
-    bytes += chunk.length
-    if (bytes > maxBytes) return null
-    chunks.push(chunk)
+/** `GET /operations/{id}` as `(Request) => Response`. */
+export function operationStatus<Tx>(options: StatusOptions<Request, Tx>) {
+  const status = createStatus(options)
+  return async (request: Request): Promise<Response> => {
+    const { pathname } = new URL(request.url)
+    return responseOf(await status.answer(pathname, request).catch(status.fault))
   }
-  return Buffer.concat(chunks, bytes)
 }

@@ -1,46 +1,82 @@
-import { captureResponse, incomingOf, responseOf } from '../capture-web.ts'
-import type { HttpOptions, Protection } from '../protect.ts'
+import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../capture-web.ts'
+import { MAX_BODY_BYTES } from '../exchange.ts'
+import type { HttpOptions } from '../protect.ts'
 import { createRoute } from '../protect.ts'
 import type { RouteDefinition } from '../route.ts'
+import type { Protection, Running } from '../running.ts'
+import type { StatusOptions } from '../status.ts'
+import { createStatus } from '../status.ts'
+
+export type { Protection } from '../running.ts'
 
 /** As much of Hono's context as we use: the borrowed framework is never imported. */
 export interface HonoContext {
-  readonly req: { readonly raw: Request; arrayBuffer(): Promise<ArrayBuffer> }
+  readonly req: { raw: Request; arrayBuffer(): Promise<ArrayBuffer> }
   res: Response
-  readonly error?: Error | undefined
+  readonly error: Error | undefined
   set(key: 'onceonly', value: unknown): void
 }
 
-export type HonoMiddleware = (context: never, next: () => Promise<void>) => Promise<Response | undefined>
+export interface HonoOptions<C, Tx> extends HttpOptions<C, Tx> {
+  readonly maxBodyBytes?: number
+}
 
-export type { Protection }
+type Next = () => Promise<void>
 
 /** Middleware for Hono: `app.post('/payments', protect({ effect: 'external' }), handler)`; `c.get('onceonly')` is the protection. */
-export function idempotent<Tx, C extends HonoContext>(options: HttpOptions<C, Tx>) {
+export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx>) {
+  const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
+
   return (definition: RouteDefinition<C>) => {
     const route = createRoute(options, definition)
-    return async (context: C, next: () => Promise<void>): Promise<Response | undefined> => {
-      // Hono remembers the bytes, so that the handler can still read them in any form.
-      const body = new Uint8Array(await context.req.arrayBuffer())
-      const begun = await route.begin(incomingOf(context.req.raw, body), context, context.req.raw.signal)
+
+    async function answered(context: C, running: Running<Tx>, next: Next): Promise<undefined> {
+      context.set('onceonly', running.protection satisfies Protection<Tx>)
+      try {
+        await running.inside(next)
+      } catch (error) {
+        // Hono answers for errors; anything else that is thrown leaves it without an answer.
+        await running.fail(error)
+        throw error
+      }
+      const { method, signal } = context.req.raw
+      const { maxAnswerBytes: maxBytes, buffered } = route
+      const thrown = context.error
+      const answer = await captureResponse(context.res, { method, signal, maxBytes, buffered, running, thrown })
+      // Hono would carry headers over from the answer that is replaced.
+      context.res = undefined as never
+      context.res = answer
+    }
+
+    return async (context: C, next: Next): Promise<Response | undefined> => {
+      const incoming = incomingOf(context.req.raw, async () => ({ bytes: await bytesOf(context, maxBodyBytes) }))
+      const begun = await route.begin(incoming, context, context.req.raw.signal)
       switch (begun.kind) {
         case 'unprotected':
           await next()
           return undefined
         case 'answer':
           return responseOf(begun.answer)
-        case 'run': {
-          context.set('onceonly', begun.protection satisfies Protection<Tx>)
-          await next()
-          // Hono answers for a handler that threw; what was thrown tells more than the 500.
-          if (context.error !== undefined && context.res.status >= 500) await begun.fail(context.error)
-          else {
-            const capture = { maxBytes: route.maxAnswerBytes, buffered: route.buffered, running: begun }
-            context.res = await captureResponse(context.res, capture)
-          }
-          return undefined
-        }
+        case 'run':
+          return answered(context, begun, next)
       }
     }
+  }
+}
+
+async function bytesOf({ req }: HonoContext, maxBytes: number): Promise<Uint8Array> {
+  // A validator that came before us has read it, and Hono remembers what it read.
+  if (req.raw.bodyUsed) return new Uint8Array(await req.arrayBuffer())
+  const bytes = await readBody(req.raw, maxBytes)
+  req.raw = readableAgain(req.raw, bytes)
+  return bytes
+}
+
+/** `GET /operations/{id}` as a handler of Hono. */
+export function operationStatus<Tx, C extends HonoContext>(options: StatusOptions<C, Tx>) {
+  const status = createStatus(options)
+  return async (context: C): Promise<Response> => {
+    const { pathname } = new URL(context.req.raw.url)
+    return responseOf(await status.answer(pathname, context))
   }
 }

@@ -1,12 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BodyTooLarge, hangUpSignal, incomingOf, readBody, sendAnswer, tapResponse } from '../capture-node.ts'
-import { jsonAnswer } from '../exchange.ts'
-import type { HttpOptions, Protection } from '../protect.ts'
+import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../capture-node.ts'
+import { MAX_BODY_BYTES } from '../exchange.ts'
+import type { HttpOptions, Route } from '../protect.ts'
 import { createRoute } from '../protect.ts'
 import type { RouteDefinition } from '../route.ts'
+import type { Protection } from '../running.ts'
+import type { StatusOptions } from '../status.ts'
+import { createStatus } from '../status.ts'
+import type { Tap } from '../tap-node.ts'
+import { tapResponse } from '../tap-node.ts'
 
-/** A request whose raw bytes were read before its handler ran. */
-export type ReadMessage = IncomingMessage & { rawBody: Uint8Array }
+export type { Protection } from '../running.ts'
+
+/** A request whose raw bytes are read before its handler runs; a request without a key still has its body unread. */
+export type ReadMessage = IncomingMessage & { rawBody?: Uint8Array }
 
 export type NodeHandler<Tx> = (
   request: ReadMessage,
@@ -19,50 +26,72 @@ export interface NodeOptions<Tx> extends HttpOptions<ReadMessage, Tx> {
   readonly maxBodyBytes?: number
 }
 
-const MAX_BODY_BYTES = 1_024 * 1_024
+/** As `http.createServer` takes it. The promise is for callers who want to know when the handler is over. */
+export type NodeListener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
 /** Protects handlers of Node's own `http` server: `createServer(protect({ effect: 'external' }, handler))`. */
 export function idempotent<Tx>(options: NodeOptions<Tx>) {
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
-  return (definition: RouteDefinition<ReadMessage>, handler: NodeHandler<Tx>) => {
+
+  return (definition: RouteDefinition<ReadMessage>, handler: NodeHandler<Tx>): NodeListener => {
     const route = createRoute(options, definition)
-    return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-      const read = await rawBodyOf(request, response, maxBodyBytes)
-      if (read === null) return
-      const begun = await route.begin(incomingOf(request, read.rawBody), read, hangUpSignal(response))
+
+    async function protect(request: ReadMessage, response: ServerResponse): Promise<void> {
+      const incoming = incomingOf(request, async () => {
+        request.rawBody = await readBody(request, maxBodyBytes)
+        return { bytes: request.rawBody }
+      })
+      const begun = await route.begin(incoming, request, hangUpSignal(response))
       switch (begun.kind) {
         case 'unprotected':
-          await handler(read, response, null)
+          await handler(request, response, null)
           return
         case 'answer':
-          sendAnswer(response, begun.answer)
-          return
-        case 'run':
-          tapResponse(response, { maxBytes: route.maxAnswerBytes, buffered: route.buffered, finish: begun.finish })
+          return sendAnswer(response, begun.answer)
+        case 'run': {
+          const tap = tapResponse(response, {
+            maxBytes: route.maxAnswerBytes,
+            buffered: route.buffered,
+            running: begun,
+          })
           try {
-            await handler(read, response, begun.protection)
+            await begun.inside(() => handler(request, response, begun.protection))
           } catch (error) {
-            await begun.fail(error)
-            throw error
+            answerFault(route, response, error, tap)
           }
+        }
+      }
+    }
+
+    return async (request, response) => {
+      try {
+        await protect(request, response)
+      } catch (error) {
+        answerFault(route, response, error, null)
       }
     }
   }
 }
 
-async function rawBodyOf(
-  request: IncomingMessage,
+/** There is no framework that would answer for a handler that threw, and a rejection would end the process. */
+function answerFault<Tx>(
+  route: Route<ReadMessage, Tx>,
   response: ServerResponse,
-  maxBytes: number,
-): Promise<ReadMessage | null> {
-  try {
-    return Object.assign(request, { rawBody: await readBody(request, maxBytes) })
-  } catch (error) {
-    if (!(error instanceof BodyTooLarge)) throw error
-    sendAnswer(
-      response,
-      jsonAnswer(error.status, 'application/problem+json', { title: error.message, status: error.status }),
-    )
-    return null
+  error: unknown,
+  tap: Tap | null,
+): void {
+  tap?.threw(error)
+  const answer = route.fault(error)
+  if (tap?.phase === 'ended' || response.writableEnded) return
+  // An answer that has begun cannot be taken back: cutting it is the only way to say that it is not whole.
+  if (tap?.phase === 'begun' || response.headersSent) response.destroy()
+  else sendAnswer(response, answer)
+}
+
+/** `GET /operations/{id}` as a listener of Node's own server. */
+export function operationStatus<Tx>(options: StatusOptions<IncomingMessage, Tx>): NodeListener {
+  const status = createStatus(options)
+  return async (request, response) => {
+    sendAnswer(response, await status.answer(request.url ?? '/', request).catch(status.fault))
   }
 }

@@ -1,0 +1,174 @@
+import { decodeValue } from '../core/codec.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
+import { SECOND } from '../core/limits.ts'
+import type { LedgerRecord } from '../core/record.ts'
+import type { Failure } from '../core/verdict.ts'
+import { routesFor } from './declare.ts'
+import type { Answer, HeaderList } from './exchange.ts'
+import { headerOf, headersByName } from './exchange.ts'
+import type { ProblemDetail, Situation } from './problem.ts'
+import { retryAfterHeader } from './problem.ts'
+import type { HttpOptions } from './protect.ts'
+import { reportFault } from './protect.ts'
+import { tellFailure, tellSuccess } from './replay.ts'
+import type { RouteDefinition } from './route.ts'
+import { createVoice } from './voice.ts'
+
+export interface StatusOptions<N, Tx> extends HttpOptions<N, Tx> {
+  /**
+   * Asked beside the route's own. Needed where a route without a name has one, because its records do not tell which
+   * route they belong to.
+   */
+  readonly authorize?: RouteDefinition<N>['authorize']
+}
+
+/** `GET /operations/{id}`: what became of a request, for whoever made it. */
+export interface OperationStatus<N> {
+  /** @param target the path of the request, which ends with the operation's id */
+  answer(target: string, request: N): Promise<Answer>
+  /** For adapters without a framework that would answer for an error. */
+  fault(error: unknown): Answer
+}
+
+/** How soon a client should look again at an operation that runs. */
+const LOOK_AGAIN_MS = 2 * SECOND
+
+/** What an answer of the protocol, or of the handler, is inside of the status document. */
+interface Shown {
+  readonly result?: Json
+  readonly problem?: Json
+  readonly retryAfterMs?: number
+}
+
+/** JSON as text, so that a stored body keeps every digit of its numbers. */
+type Json = string
+
+export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationStatus<N> {
+  const { ledger } = options
+  const voice = createVoice(options)
+
+  const problem = (situation: Situation, detail: ProblemDetail): Json => textOf(voice.say(situation, detail))
+  const nothing = () => voice.say('operation-not-found', { detail: 'There is no operation of that id for you.' })
+
+  async function answer(target: string, request: N): Promise<Answer> {
+    try {
+      return await look(target, request)
+    } catch (error) {
+      if (!isOnceError(error)) throw error
+      return voice.refuse(error, { name: 'operation-status', whileRunning: undefined })
+    }
+  }
+
+  async function look(target: string, request: N): Promise<Answer> {
+    const id = /([0-9a-f]{32})\/?(?:\?.*)?$/.exec(target)?.[1]
+    const { tenant, caller } = await options.who(request)
+    const view = id === undefined ? null : await ledger.find(id)
+    // Whoever may not see it learns nothing, not even that it exists.
+    if (id === undefined || view === null) return nothing()
+    const { record } = view
+    const { identity } = record
+    if (identity.tenant !== tenant || identity.caller !== caller) return nothing()
+    const route = routeOf(record)
+    if (route === null || !(await allowed(route, record, request))) return nothing()
+    const shown = await show(record, route, request)
+    const members: [string, Json][] = [
+      ['id', JSON.stringify(id)],
+      ['operation', JSON.stringify(identity.operation)],
+      ['status', JSON.stringify(record.state)],
+      ...(shown.result === undefined ? [] : [['result', shown.result] satisfies [string, Json]]),
+      ...(shown.problem === undefined ? [] : [['problem', shown.problem] satisfies [string, Json]]),
+      ['links', JSON.stringify({ self: voice.link(id) })],
+    ]
+    return document(members, retryAfterHeader(shown.retryAfterMs))
+  }
+
+  /** Of records without a named route any unnamed one may be the maker, so that none of them may have a secret rule. */
+  function routeOf(record: LedgerRecord): RouteDefinition<N> | null {
+    const routes = routesFor(ledger, record.identity.operation) as readonly RouteDefinition<N>[]
+    const [route] = routes
+    if (route === undefined || route.name !== undefined) return route ?? null
+    if (options.authorize === undefined && routes.some(({ authorize }) => authorize !== undefined)) {
+      throw new OnceError('bad_option', 'operationStatus needs `authorize`: a route without a name has one.')
+    }
+    return { effect: route.effect, ...(routes.length === 1 ? route : {}) }
+  }
+
+  async function allowed(route: RouteDefinition<N>, record: LedgerRecord, request: N): Promise<boolean> {
+    const { identity, pointer } = record
+    for (const authorize of [options.authorize, route.authorize]) {
+      if (authorize !== undefined && !(await authorize(request, { identity, pointer }))) return false
+    }
+    return true
+  }
+
+  async function show(record: LedgerRecord, route: RouteDefinition<N>, request: N): Promise<Shown> {
+    const { operation } = record.identity
+    const asked = { route, operation, method: 'GET', request }
+    switch (record.state) {
+      case 'succeeded': {
+        const { kept, data } = record.outcome
+        const stored = kept === 'response' && data !== null ? decodeValue(data) : undefined
+        return shownAs(await tellSuccess(stored, asked))
+      }
+      case 'failed_terminal': {
+        const { answer, ...failure } = failureOf(record.outcome.data)
+        return shownAs(await tellFailure(answer, failure, asked))
+      }
+      case 'failed_retryable':
+        return { problem: problem('retry-later', { operation, detail: 'The request failed and may be retried.' }) }
+      case 'unknown':
+        return { problem: problem('outcome-unknown', { operation, detail: 'Nobody knows whether it took effect.' }) }
+      case 'in_progress':
+        return { retryAfterMs: LOOK_AGAIN_MS }
+      case 'vacant':
+        return {}
+    }
+  }
+
+  function shownAs(told: Awaited<ReturnType<typeof tellSuccess>>): Shown {
+    if (told.kind === 'answer') return { result: resultOf(told.answer) }
+    return { problem: problem(told.kind === 'failed' ? 'request-failed' : 'response-not-stored', told.detail) }
+  }
+
+  return { answer, fault: (error) => reportFault(options, voice, error) }
+}
+
+function failureOf(data: string | null): Partial<Failure> & { readonly answer?: unknown } {
+  return data === null ? {} : (decodeValue(data) as Failure & { readonly answer?: unknown })
+}
+
+const decoder = new TextDecoder()
+
+function textOf({ body }: Answer): string {
+  return decoder.decode(body)
+}
+
+/** The answer as a member of a document: JSON as JSON, text as text, anything else in base64. */
+function resultOf(answer: Answer): Json {
+  const names = [...headersByName(answer.headers)].filter(([name]) => name !== 'idempotent-replayed')
+  const headers = Object.fromEntries(names.map(([name, values]) => [name, values.join(', ')]))
+  const head = `"status":${answer.status},"headers":${JSON.stringify(headers)}`
+  const type = headerOf(answer.headers, 'content-type') ?? ''
+  if (answer.body.length === 0) return `{${head}}`
+  if (/^[^;]*[/+]json\s*(;|$)/i.test(type) && isJson(textOf(answer))) return `{${head},"body":${textOf(answer)}}`
+  if (type.startsWith('text/')) return `{${head},"body":${JSON.stringify(textOf(answer))}}`
+  return `{${head},"bodyBase64":${JSON.stringify(Buffer.from(answer.body).toString('base64'))}}`
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function document(members: readonly (readonly [string, Json])[], headers: HeaderList): Answer {
+  const text = `{${members.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`
+  const body = new TextEncoder().encode(text)
+  const type = ['content-type', 'application/json'] as const
+  const length = ['content-length', String(body.length)] as const
+  // What it says is the caller's own, and changes.
+  return { status: 200, headers: [type, length, ['cache-control', 'no-store'], ...headers], body }
+}
