@@ -64,6 +64,7 @@ function createSearch(events: readonly HistoryEvent[]) {
       fences.set(result.decision.lease.claimId, result.decision.lease.fence)
     }
     if (request.kind === 'settle') fences.set(request.grant.claimId, request.grant.fence)
+    else if ('fence' in request) fences.set(request.claimId, request.fence)
   }
 
   /** Null when the answer tells of a fence that cannot come here: it is older than one that was granted before. */
@@ -88,6 +89,8 @@ function createSearch(events: readonly HistoryEvent[]) {
       const { record, decision } = transition(prefix.record, request, { now, fence })
       if (result.kind === 'ok' && !sameAnswer(decision, result.decision)) return []
       const used = record !== prefix.record
+      // An unanswered call that would change nothing here explains nothing here.
+      if (result.kind === 'info' && !used) return []
       return [{ placed, left, record, fence: used ? Math.max(prefix.fence, highest(record)) : prefix.fence, now }]
     })
   }

@@ -1,0 +1,49 @@
+import type { MemoryClock } from '../stores/memory/index.ts'
+
+/** Time that stands still until it is told to move: for a memory store, or for whatever takes its time as an argument. */
+export interface FakeClock extends Required<MemoryClock> {
+  /** Moves time forward, and fires what becomes due, in order. */
+  advance(ms: number): void
+  /** The wall clock jumps, forward or back; monotonic time does not. */
+  jump(ms: number): void
+}
+
+interface Due {
+  readonly at: number
+  fire(): void
+}
+
+export function createFakeClock(wallStartMs = Date.UTC(2030, 0, 1)): FakeClock {
+  const timers = new Set<Due>()
+  let nowMs = 0
+  let wallOffsetMs = wallStartMs
+
+  function nextDue(untilMs: number): Due | undefined {
+    let next: Due | undefined
+    for (const timer of timers) if (timer.at <= untilMs && (next === undefined || timer.at < next.at)) next = timer
+    return next
+  }
+
+  return {
+    monotonicMs: () => nowMs,
+    wallMs: () => wallOffsetMs + nowMs,
+    setTimer: (ms, fire) => {
+      const timer: Due = { at: nowMs + ms, fire }
+      timers.add(timer)
+      return { cancel: () => void timers.delete(timer) }
+    },
+    advance: (ms) => {
+      const untilMs = nowMs + ms
+      // A timer may set another one that is due within the same step.
+      for (let due = nextDue(untilMs); due !== undefined; due = nextDue(untilMs)) {
+        timers.delete(due)
+        nowMs = Math.max(nowMs, due.at)
+        due.fire()
+      }
+      nowMs = untilMs
+    },
+    jump: (ms) => {
+      wallOffsetMs += ms
+    },
+  }
+}
