@@ -46,12 +46,13 @@ export async function leadTransaction(
   if (hot !== null) return hot
   const { runtime } = context
   const { transactions } = context.store as TransactionalStore<unknown>
-  const waits = typeof op.whileRunning !== 'string'
-  const waitMs = waits ? Math.max(op.whileRunning.waitMs, 1) : 1
+  const waitMs = typeof op.whileRunning === 'string' ? 0 : op.whileRunning.waitMs
+  const waits = waitMs > 0
   const deadline = runtime.monotonicMs() + Math.max(waitMs, limits.transactionLockMs)
   const call = {
     timeoutMs: op.leaseMs,
-    lockMs: Math.min(waitMs, limits.transactionLockMs),
+    // Who refuses a running twin still waits for the rows of its own effect, or for SQLite's only writer.
+    lockMs: waits ? Math.min(waitMs, limits.transactionLockMs) : limits.transactionLockMs,
     refuseTwinOf: waits ? null : command.id,
   }
   // The claim id stays the same over all tries: so a commit whose answer was lost is recognised.
@@ -82,8 +83,9 @@ export async function leadTransaction(
 
 /** Whoever holds the record may only be replaying it: look, before the caller hears that it still runs. */
 async function behindTwin(context: Context, op: Declared, command: Command): Promise<Landing> {
+  const askedAt = context.runtime.monotonicMs()
   const { records, now } = await context.store.claims.read([command.id], { timeoutMs: limits.storeCallMs })
-  const landing = decidedBy(context, op, command, { record: records[0] ?? null, now }, false)
+  const landing = decidedBy(context, op, command, { record: records[0] ?? null, now, askedAt }, false)
   if (landing !== null) return landing
   const runs = { kind: 'in_progress', attempt: 1, retryAfterMs: TWIN_RETRY_MS, verified: true } as const
   return refusal(context, command, runs, null)
@@ -129,6 +131,7 @@ async function inSession(
 ): Promise<Landing> {
   // 1. The claim is the first statement: a twin waits for our row, and then replays.
   turn.phase = 'claiming'
+  const askedAt = context.runtime.monotonicMs()
   const { decision, record, now } = await session.apply(
     claimRequest(op, command, turn.claimId, { start: true, wait: false }),
   )
@@ -145,7 +148,7 @@ async function inSession(
     case 'replay_failure': {
       // 5. Our own commit, whose answer we lost.
       if (record?.claimId === turn.claimId && turn.done !== null) return turn.done
-      const landing = decidedBy(context, op, command, { record, now }, false)
+      const landing = decidedBy(context, op, command, { record, now, askedAt }, false)
       if (landing !== null) return landing
       throw new OnceError('store_busy', 'The record changed while it was read.')
     }

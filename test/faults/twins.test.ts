@@ -52,3 +52,30 @@ onEveryPlace(
     for (const once of [first, slow, other]) await once.stop()
   },
 )
+
+for (const whileRunning of ['conflict', { waitMs: 0 }] as const) {
+  const told = JSON.stringify(whileRunning)
+  onEveryPlace(
+    `whileRunning ${told}: a twin that runs elsewhere is told at once, and not waited for`,
+    async (place) => {
+      const policy = { name: 'twins', effect: 'transaction', whileRunning } as const
+      const [here, there] = [0, 1].map(() => createLedger({ store: place.store, background: false }))
+      const inside = Promise.withResolvers<void>()
+      const rested = Promise.withResolvers<void>()
+      const running = here?.operation(policy).execute(who('k'), 1, async () => {
+        inside.resolve()
+        await rested.promise
+        return 'done'
+      })
+      await inside.promise
+      const startedMs = performance.now()
+      const twin = await there?.operation(policy).execute(who('k'), 1, never)
+      const tookMs = performance.now() - startedMs
+      rested.resolve()
+      assert.deepEqual(await running, { kind: 'executed', value: 'done' })
+      assert.ok(twin?.kind === 'refused' && twin.error.code === 'in_progress', twin?.kind)
+      assert.ok(tookMs < 2_000, `${tookMs} ms`)
+      for (const once of [here, there]) await once?.stop()
+    },
+  )
+}

@@ -26,7 +26,9 @@ export function createTransactions(parts: TransactionParts): Transactions<SqlTx>
   function refuseTwin(id: RecordId | null): void {
     if (id === null) return
     for (const { ids } of underWay) {
-      if (ids.has(id)) throw new OnceError('store_busy', 'Another transaction runs for this record right now.')
+      if (!ids.has(id)) continue
+      const details = { twin: true }
+      throw new OnceError('store_busy', 'Another transaction runs for this record right now.', { details })
     }
   }
 

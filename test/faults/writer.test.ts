@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { suite } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLedger, isOnceError, limits, SECOND } from 'onceonly'
+import type { Child } from '../crash/crew.ts'
+import type { Place } from '../crash/place.ts'
+import { onPlace, sqlOf, who } from '../crash/place.ts'
+import type { LockTask } from './lock-holder.ts'
+import type { ReaderTask, ReadLine } from './reader.ts'
+
+const never = () => assert.fail('the effect ran again')
+const HOLD_MS = 2 * SECOND
+/** Far below the time that the lock is held, and far above what two busy cores do to a short call. */
+const PROMPT_MS = 700
+
+async function lockHolder(place: Place): Promise<Child> {
+  assert.ok(place.address.kind === 'sqlite')
+  const task: LockTask = { path: place.address.path, holdMs: HOLD_MS }
+  const child = place.crew.start({ file: import.meta.resolve('./lock-holder.ts'), task })
+  await child.heard('holding')
+  return child
+}
+
+async function reader(place: Place, operation: string, key: string): Promise<() => Promise<ReadLine>> {
+  const task: ReaderTask = { address: place.address, operation, key }
+  const child = place.crew.start({ file: import.meta.resolve('./reader.ts'), task })
+  const ask = () => {
+    child.order('read')
+    return child.heard<ReadLine>('read')
+  }
+  // The first one starts the process and opens the file.
+  await ask()
+  return ask
+}
+
+async function promptly<T>(what: string, work: () => Promise<T>): Promise<T> {
+  const startedMs = performance.now()
+  const result = await work()
+  const tookMs = performance.now() - startedMs
+  assert.ok(tookMs < PROMPT_MS, `${what} took ${tookMs} ms`)
+  return result
+}
+
+/** The longest that this process could not do anything. */
+function watchLoop(): () => number {
+  let lastMs = performance.now()
+  let longestMs = 0
+  const timer = setInterval(() => {
+    const nowMs = performance.now()
+    longestMs = Math.max(longestMs, nowMs - lastMs)
+    lastMs = nowMs
+  }, 10)
+  return () => {
+    clearInterval(timer)
+    return longestMs
+  }
+}
+
+suite('the only writer of SQLite', { concurrency: 2 }, () => {
+  onPlace(
+    'sqlite',
+    'held by another process: who only reads is answered, who writes waits without blocking',
+    async (place) => {
+      const once = createLedger({ store: place.store, background: false })
+      const other = createLedger({ store: place.another(), background: false })
+      const define = { name: 'op', effect: 'external' } as const
+      const operation = once.operation(define)
+      const elsewhere = other.operation(define)
+      const transactional = once.operation({ name: 'tx', effect: 'transaction' })
+      assert.equal(await operation.run(who('hot'), 1, () => 'hot'), 'hot')
+      assert.equal((await operation.execute(who('hot'), 1, never)).kind, 'replayed')
+      assert.equal(await transactional.transact(who('hot'), 1, () => 'hot'), 'hot')
+      assert.equal((await transactional.execute(who('hot'), 1, never)).kind, 'replayed')
+      const read = await reader(place, 'op', 'hot')
+      const longest = watchLoop()
+      const holder = await lockHolder(place)
+      const claimed = operation.run(who('new'), 1, () => 'claimed')
+      const committed = transactional.transact(who('new'), 1, () => 'committed')
+      const cold = elsewhere.execute(who('hot'), 1, never)
+      // Everything that does not need the writer, several times over.
+      for (let round = 0; round < 3; round++) {
+        await promptly('a record', () => once.get({ ...who('hot'), operation: 'op' }))
+        await promptly('a list', () => once.list())
+        await promptly('counts', () => once.count())
+        await promptly('the time', () => place.store.clock.now({ timeoutMs: SECOND }))
+        await promptly('a business table', () => place.business())
+        const hot = await promptly('a replay', () => operation.execute(who('hot'), 1, never))
+        assert.equal(hot.kind, 'replayed')
+        const hotTx = await promptly('a replay of a transaction', () => transactional.execute(who('hot'), 1, never))
+        assert.equal(hotTx.kind, 'replayed')
+        const { state, tookMs } = await read()
+        assert.equal(state, 'succeeded')
+        assert.ok(tookMs < PROMPT_MS, `another process read for ${tookMs} ms`)
+        await sleep(150)
+      }
+      assert.deepEqual(holder.heardSoFar('released'), [], 'all of that was too slow to prove anything')
+      await holder.heard('released')
+      assert.equal(await claimed, 'claimed')
+      assert.equal(await committed, 'committed')
+      assert.deepEqual(await cold, { kind: 'replayed', value: 'hot' })
+      const longestMs = longest()
+      assert.ok(longestMs < PROMPT_MS, `nothing moved for ${longestMs} ms`)
+      for (const ledger of [once, other]) await ledger.stop()
+    },
+  )
+
+  onPlace('sqlite', 'held by a transaction that waits: everybody may read what was there before', async (place) => {
+    const once = createLedger({ store: place.store, background: false })
+    const transactional = once.operation({ name: 'tx', effect: 'transaction' })
+    const operation = once.operation({ name: 'op', effect: 'external' })
+    await operation.run(who('hot'), 1, () => 'hot')
+    const read = await reader(place, 'op', 'hot')
+    const longest = watchLoop()
+    const inside = Promise.withResolvers<void>()
+    let over = false
+    const slow = transactional
+      .transact(who('slow'), 1, async ({ tx }) => {
+        await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'uncommitted'])
+        inside.resolve()
+        await sleep(HOLD_MS)
+        return 'slow'
+      })
+      .finally(() => {
+        over = true
+      })
+    await inside.promise
+    const claimed = operation.run(who('new'), 1, () => 'claimed')
+    for (let round = 0; round < 3; round++) {
+      await promptly('a record', () => once.get({ ...who('hot'), operation: 'op' }))
+      assert.deepEqual(await promptly('a business table', () => place.business()), [])
+      assert.equal(
+        await promptly('a claim of the open transaction', () => once.get({ ...who('slow'), operation: 'tx' })),
+        null,
+      )
+      assert.ok((await read()).tookMs < PROMPT_MS)
+      await sleep(150)
+    }
+    assert.equal(over, false, 'all of that was too slow to prove anything')
+    assert.equal(await slow, 'slow')
+    assert.equal(await claimed, 'claimed')
+    assert.ok(longest() < PROMPT_MS)
+    assert.deepEqual(await place.business(), [{ key: 'slow', value: 'uncommitted' }])
+    await once.stop()
+  })
+
+  onPlace('sqlite', 'held too long: the transaction is rolled back, and those who waited go on', async (place) => {
+    const once = createLedger({ store: place.store, background: false })
+    const transactional = once.operation({ name: 'tx', effect: 'transaction' })
+    const operation = once.operation({ name: 'op', effect: 'external' })
+    const woken = Promise.withResolvers<unknown>()
+    const startedMs = performance.now()
+    const slow = transactional.transact(who('slow'), 1, async ({ tx }) => {
+      await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'too late'])
+      await sleep(limits.writerHoldMs + SECOND)
+      // The effect goes on, but its transaction is over.
+      woken.resolve(
+        await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'later']).catch((e) => e),
+      )
+    })
+    await sleep(100)
+    const claimed = operation.run(who('new'), 1, () => 'claimed')
+    await assert.rejects(slow, (error) => {
+      assert.ok(isOnceError(error, 'transaction_too_long'))
+      return error.applied === 'no'
+    })
+    const tookMs = performance.now() - startedMs
+    assert.ok(tookMs >= limits.writerHoldMs - 50 && tookMs < limits.writerHoldMs + PROMPT_MS, `${tookMs} ms`)
+    assert.equal(await claimed, 'claimed')
+    assert.ok(isOnceError(await woken.promise, 'transaction_too_long'))
+    assert.deepEqual(await place.business(), [])
+    assert.equal(await once.get({ ...who('slow'), operation: 'tx' }), null)
+    assert.equal(await transactional.transact(who('slow'), 1, () => 'quick'), 'quick')
+    await once.stop()
+  })
+
+  onPlace(
+    'sqlite',
+    'taken by others: a transaction that answers twins at once still waits for its turn',
+    async (place) => {
+      const once = createLedger({ store: place.store, background: false })
+      const slow = once.operation({ name: 'slow', effect: 'transaction' })
+      const conflict = once.operation({ name: 'conflict', effect: 'transaction', whileRunning: 'conflict' })
+      const inside = Promise.withResolvers<void>()
+      const first = slow.transact(who('other'), 1, async () => {
+        inside.resolve()
+        await sleep(SECOND)
+      })
+      await inside.promise
+      // Nobody runs this very command, so nobody may tell its caller that somebody does.
+      assert.deepEqual(await conflict.execute(who('k'), 1, () => 'ran'), { kind: 'executed', value: 'ran' })
+      await first
+      await sqlOf(place.store).query('select 1')
+      await once.stop()
+    },
+  )
+})
