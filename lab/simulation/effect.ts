@@ -1,9 +1,10 @@
-import { final, notDone } from '../../src/core/verdict.ts'
+import { final, notDone, released } from '../../src/core/verdict.ts'
 import type { Attempt } from '../../src/ledger/attempt.ts'
 import type { TransactionWork } from '../../src/ledger/transact.ts'
 import type { MemoryTx } from '../../src/stores/memory/index.ts'
 import type { Host } from './host.ts'
 import type { Life, RunningEffect } from './life.ts'
+import type { OperationPlan } from './scenario.ts'
 import type { World } from './world.ts'
 import { nap } from './world.ts'
 
@@ -61,27 +62,30 @@ async function perform(world: World, { life, host }: Call, effect: RunningEffect
   const { operation } = life.command
   const act = () => witness.act(life, effect)
   act()
-  await work(world, host, attempt, operation.leaseMs)
+  await work(world, host, attempt, operation)
   if (random.chance(0.05)) throw notDone(new Error('not yet'))
-  if (random.chance(0.1)) {
-    await attempt.attach({ type: 'draft', id: `${attempt.fence}` })
+  if (random.chance(0.03)) throw released(new Error('never arrived'))
+  if (operation.kind === 'attached' || random.chance(0.1)) {
+    await attempt.attach({ type: 'draft', id: `draft ${attempt.fence}` })
     act()
   }
   const { effectKey, fence, number } = attempt
   act()
+  witness.goesOut(life, effect)
   const incarnation = witness.grantOf(fence)?.incarnation ?? fence
   const { process, name } = host
   const value = await provider.call({ life, process, host: name, effectKey, incarnation, fence, attempt: number })
-  world.things.set(String((value as { n: number }).n), value)
-  await work(world, host, attempt, operation.leaseMs)
+  await work(world, host, attempt, operation)
   if (world.weather.lostAnswer > 0 && random.chance(0.05)) throw new Error('broke after the effect')
   return value
 }
 
-/** Most effects are quick, some take as long as their lease, and a few forget the time altogether. */
-async function work({ random }: World, { process }: Host, attempt: Attempt, leaseMs: number): Promise<void> {
+/** Most effects are quick, some take as long as their lease, and a few as long as they may, or longer. */
+async function work({ random }: World, { process }: Host, attempt: Attempt, plan: OperationPlan): Promise<void> {
+  const { leaseMs, maxRunMs } = plan
   const share = random.next()
-  const ms = share < 0.75 ? random.below(30) : share < 0.95 ? random.below(leaseMs) : random.below(4 * leaseMs)
+  const longMs = Math.min(maxRunMs, 4 * leaseMs)
+  const ms = share < 0.75 ? random.below(30) : random.below(share < 0.93 ? leaseMs : longMs + leaseMs)
   if (random.chance(0.5)) return nap(process.runtime, ms)
   const { signal } = attempt
   const stopped = new Promise<void>((resolve) => {

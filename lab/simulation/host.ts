@@ -117,6 +117,8 @@ function leasedDefinition(world: World, host: Host, plan: OperationPlan): Leased
       return { ...leased, effect: 'external', probe }
     case 'rerun':
       return { ...leased, effect: 'external', onAbandoned: 'rerun' }
+    case 'attached':
+      return { ...leased, effect: 'external', onAbandoned: 'hold_attached', retainFrom: 'claimed' }
     case 'repeatable':
       return { ...leased, effect: 'repeatable' }
   }

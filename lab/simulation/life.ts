@@ -1,5 +1,5 @@
 import type { ClaimId, Fence } from '../../src/core/identity.ts'
-import type { LedgerRecord, Outcome, Pointer } from '../../src/core/record.ts'
+import type { InProgress, LedgerRecord, Outcome, Pointer } from '../../src/core/record.ts'
 import type { Decision, Request } from '../../src/core/request.ts'
 import type { Attempt } from '../../src/ledger/attempt.ts'
 import type { SimulatedProcess } from '../../src/testing/simulation.ts'
@@ -21,6 +21,8 @@ export interface Life {
   readonly effectKeys: Map<Fence, string>
   /** Claims that were told of a running attempt, with the fence of that attempt. */
   readonly joined: Map<ClaimId, Fence>
+  /** Fences that were granted after an attempt had failed retryably, with the fence of that attempt. */
+  readonly follows: Map<Fence, Fence>
   readonly running: Set<RunningEffect>
 }
 
@@ -70,6 +72,7 @@ export function createLife(command: CommandPlan): Life {
     revoked: new Set(),
     effectKeys: new Map(),
     joined: new Map(),
+    follows: new Map(),
     running: new Set(),
   }
 }
@@ -78,6 +81,13 @@ export function createLife(command: CommandPlan): Life {
 export function standingAt(record: LedgerRecord | null, now: number): LedgerRecord | null {
   if (record === null || record.state === 'in_progress' || record.state === 'unknown') return record
   return record.goneAt <= now ? null : record
+}
+
+/** An attempt whose effect may have happened, and may not simply be repeated, if its lease lapses now. */
+export function isHeld(record: InProgress): boolean {
+  const { onAbandoned } = record.policy
+  if (!record.started || onAbandoned === 'rerun') return false
+  return onAbandoned !== 'hold_attached' || record.pointer !== null
 }
 
 export function isGrant(decision: Decision): boolean {

@@ -56,9 +56,11 @@ export interface ProviderParts {
   readonly simulation: Simulation
   readonly random: Random
   readonly trace: Trace
+  /** What pointers point at. */
+  readonly things: Map<string, unknown>
 }
 
-export function createProvider({ simulation, random, trace }: ProviderParts): Provider {
+export function createProvider({ simulation, random, trace, things }: ProviderParts): Provider {
   const accounts = new Map<string, Account>()
   /** Who is being asked about which attempt, so that two at once are noticed. */
   const asking = new Map<string, Question>()
@@ -83,6 +85,7 @@ export function createProvider({ simulation, random, trace }: ProviderParts): Pr
     if (kind === 'rerun' && account.times > 0) return account.value
     account.times += 1
     account.value = { effectKey, fence, n: number() }
+    things.set(String(numbers), account.value)
     trace.note(`provider: effect of ${life.command.name} happens under fence ${fence}, time ${account.times}`)
     const allowed = 1 + (life.excuses.get(incarnation) ?? 0)
     if (kind !== 'rerun' && kind !== 'repeatable' && account.times > allowed) {

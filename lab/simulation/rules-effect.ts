@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { decodeValue } from '../../src/core/codec.ts'
-import type { Fence } from '../../src/core/identity.ts'
+import type { ClaimId, Fence } from '../../src/core/identity.ts'
 import { limits } from '../../src/core/limits.ts'
 import type { Failure } from '../../src/core/verdict.ts'
 import type { Life, Recorded, RunningEffect } from './life.ts'
@@ -11,6 +11,7 @@ import type { Kind } from './scenario.ts'
 export interface Begin {
   readonly life: Life
   readonly effect: RunningEffect
+  readonly claimId: ClaimId
   readonly incarnation: Fence
   readonly effectKey: string
   /** When the call that brought this effect began. */
@@ -21,7 +22,7 @@ export interface Begin {
 export type BeginRule = (begin: Begin) => string | null
 
 /** Effects whose end is unknown are not repeated, unless somebody knows that they did not happen. */
-const held: ReadonlySet<Kind> = new Set(['hold', 'not_found', 'prevented'])
+const held: ReadonlySet<Kind> = new Set(['hold', 'not_found', 'prevented', 'attached'])
 
 function nothingRunsAfterAnOutcome({ life, effect, now }: Begin): string | null {
   const known = life.outcomes.find(({ fromMs, untilMs }) => fromMs <= now && now < untilMs)
@@ -64,12 +65,20 @@ function twinStartsNothing({ life, effect, calledMs }: Begin): string | null {
   return null
 }
 
+/** A joiner shares the fate of the attempt that it joined, also its retryable failure, and starts none itself. */
+function joinerStartsNothing({ life, effect, claimId }: Begin): string | null {
+  const failed = life.follows.get(effect.attempt.fence)
+  if (!effect.joins || failed === undefined || life.joined.get(claimId) !== failed) return null
+  return `${effect.call} waited for fence ${failed}, and ran the failed attempt again`
+}
+
 export const beginRules: readonly BeginRule[] = [
   nothingRunsAfterAnOutcome,
   heldEffectsBeginOnce,
   intentIsRecorded,
   effectKeyStays,
   twinStartsNothing,
+  joinerStartsNothing,
 ]
 
 /** A holder that may still act is the owner of the record: nobody else has it, and it has not lapsed. */
@@ -136,7 +145,9 @@ function says({ state, outcome, pointer }: Recorded, what: Told, behind: Answer[
     )
   }
   if (state !== 'succeeded') return false
-  if (outcome.kept === 'pointer') return pointer !== null && isDeepStrictEqual(behind(pointer.id), what.value)
+  if (outcome.kept === 'pointer') {
+    return pointer !== null && what.value !== undefined && isDeepStrictEqual(behind(pointer.id), what.value)
+  }
   if (outcome.kept === 'outcome') return true
   return outcome.data !== null && isDeepStrictEqual(decodeValue(outcome.data), what.value)
 }

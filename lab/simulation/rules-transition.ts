@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { limits } from '../../src/core/limits.ts'
 import type { LedgerRecord } from '../../src/core/record.ts'
 import type { Seen } from './life.ts'
-import { isGrant, told } from './life.ts'
+import { isGrant, isHeld, told } from './life.ts'
 
 /** A rule says what is wrong with a decision of the store, or null. Its name is the name of the rule. */
 export type TransitionRule = (seen: Seen) => string | null
@@ -43,7 +43,7 @@ function onlyTheFreeIsGranted({ standing, request, decision, now }: Seen): strin
     case 'failed_terminal':
       return text
     case 'unknown':
-      return text
+      return isOverWindow(standing, now) ? null : text
     case 'failed_retryable':
       if (standing.retryAt > now) return `${text}, ${standing.retryAt - now} ms too early`
       return standing.claimId === request.claimId ? `${text}, a late copy of a settled claim` : null
@@ -51,10 +51,15 @@ function onlyTheFreeIsGranted({ standing, request, decision, now }: Seen): strin
       return standing.claimId === request.claimId ? `${text}, a late copy of a claim that was given back` : null
     case 'in_progress': {
       if (standing.claimId === request.claimId) return null
-      const held = standing.started && standing.policy.onAbandoned !== 'rerun'
-      return held ? `${text}, although its effect may have happened` : null
+      return isHeld(standing) && !isOverWindow(standing, now) ? `${text}, although its effect may have happened` : null
     }
   }
+}
+
+/** A window that counts from its claim ends also for what is unknown in it, or lapses to unknown after it. */
+function isOverWindow({ state, policy, claimedAt }: LedgerRecord, now: number): boolean {
+  if (state !== 'unknown' && state !== 'in_progress') return false
+  return policy.retainFrom === 'claimed' && claimedAt + policy.retainMs <= now
 }
 
 /** A lost acknowledgement of one's own claim is not a rival. */
@@ -99,8 +104,9 @@ function keyReusedChangesNothing({ before, standing, request, decision, after }:
 }
 
 /** Effect keys derive from it: equal for every attempt, rerun and resolve, new after expiry or forget. */
-function incarnationStays({ standing, request, after }: Seen): string | null {
+function incarnationStays({ standing, request, after, now }: Seen): string | null {
   if (standing === null || after === null || after.incarnation === standing.incarnation) return null
+  if (request.kind === 'claim' && isOverWindow(standing, now)) return null
   if (request.kind === 'claim' && standing.state === 'vacant') {
     const other = !request.fingerprints.includes(standing.fingerprint)
     if (standing.forgotten || other || standing.attempts === 0) return null
@@ -113,16 +119,8 @@ function lapseFollowsThePolicy({ standing, request, after, now }: Seen): string 
   if (standing?.state !== 'in_progress' || (request.kind !== 'claim' && request.kind !== 'reconcile')) return null
   if (after?.fence !== standing.fence || after.state === 'in_progress') return null
   if (now < standing.leaseUntil + limits.leaseGraceMs) return `${told(standing)} lapsed before its time`
-  const held = standing.started && standing.policy.onAbandoned !== 'rerun'
-  if (held === (after.state === 'unknown')) return null
+  if (isHeld(standing) === (after.state === 'unknown')) return null
   return `${told(standing)}, ${standing.started ? 'started' : 'reserved'}, lapsed to ${after.state}`
-}
-
-/** A joiner shares the fate of the attempt that it joined, also its retryable failure, and starts none itself. */
-function joinerStartsNothing({ life, standing, request, decision }: Seen): string | null {
-  if (request.kind !== 'claim' || !isGrant(decision) || standing?.state !== 'failed_retryable') return null
-  if (standing.lapsed || life.joined.get(request.claimId) !== standing.fence) return null
-  return `the joiner of fence ${standing.fence} got the lease of the next attempt`
 }
 
 /** Records leave the store only past their end. */
@@ -151,6 +149,5 @@ export const transitionRules: readonly TransitionRule[] = [
   keyReusedChangesNothing,
   incarnationStays,
   lapseFollowsThePolicy,
-  joinerStartsNothing,
   recordIsNeverLost,
 ]

@@ -47,7 +47,8 @@ export async function simulateLedger(seed: number, options: RunOptions = {}): Pr
   const trace = createTrace(simulation.now)
   const { commands } = scenario
   const witness = createWitness({ commands, trace, now: simulation.now, mayLoseRecords: scenario.reset })
-  const provider = createProvider({ simulation, random, trace })
+  const things = new Map<string, unknown>()
+  const provider = createProvider({ simulation, random, trace, things })
   const tally: RunTally = { effects: 0, crashes: 0, pauses: 0, unknowns: 0, lostReports: 0, answers: {} }
   let store = createStore(simulation, witness)
   const world: World = {
@@ -60,7 +61,7 @@ export async function simulateLedger(seed: number, options: RunOptions = {}): Pr
     tally,
     store: () => store,
     weather: scenario.weather,
-    things: new Map(),
+    things,
     unrecorded: new Set(),
   }
   if (scenario.reset) {

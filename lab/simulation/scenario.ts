@@ -5,9 +5,10 @@ import type { Random } from '../../src/testing/random.ts'
 /**
  * How the effect of an operation behaves, and what its provider can do:
  * `hold` nobody can be asked; `not_found` the probe may say "not found"; `prevented` the probe stops late attempts;
- * `rerun` external, but the provider honours effect keys; `repeatable` and `transaction` as their names say.
+ * `rerun` external, but the provider honours effect keys; `attached` held once it named what it makes, in a window that
+ * counts from its claim; `repeatable` and `transaction` as their names say.
  */
-export type Kind = 'hold' | 'not_found' | 'prevented' | 'rerun' | 'repeatable' | 'transaction'
+export type Kind = 'hold' | 'not_found' | 'prevented' | 'rerun' | 'attached' | 'repeatable' | 'transaction'
 
 export interface OperationPlan {
   readonly name: string
@@ -91,7 +92,7 @@ export const calm: Weather = {
   pause: 0,
 }
 
-const kinds: readonly Kind[] = ['hold', 'hold', 'not_found', 'prevented', 'rerun', 'repeatable', 'transaction']
+const kinds: readonly Kind[] = ['hold', 'not_found', 'prevented', 'rerun', 'attached', 'repeatable', 'transaction']
 /** A lapse takes a lease and the grace, so a run must be some of these long to see what comes after it. */
 const LAPSES_PER_RUN = 5
 
@@ -140,7 +141,8 @@ function drawOperation(random: Random, index: number, leaseMs: number, chaosMs: 
     refuseMs: random.chance(0.25) ? Math.round(chaosMs / 4) : 0,
     unknownMs: Math.round(random.pick([chaosMs / 2, 2 * DAY])),
     whileRunning: random.pick([{ waitMs: 0 }, { waitMs: 2 * SECOND }, { waitMs: 10 * SECOND }, 'conflict', 'accept']),
-    keep: random.pick(['response', 'response', 'response', 'pointer', 'outcome']),
+    // A pointer is what holds an attached attempt, so it is not used for the result as well.
+    keep: random.pick(['response', 'response', kind === 'attached' ? 'response' : 'pointer', 'outcome']),
   }
 }
 

@@ -26,6 +26,8 @@ export interface Witness {
   heard(request: Request, applied: AppliedDecision): void
   grantOf(fence: Fence): Grant | undefined
   begin(life: Life, effect: RunningEffect, calledMs: number): void
+  /** The effect leaves the process: from here on it may happen. */
+  goesOut(life: Life, effect: RunningEffect): void
   /** The holder is about to do something that only a holder may. */
   act(life: Life, effect: RunningEffect): void
   answer(answer: Omit<Answer, 'now'>): void
@@ -111,16 +113,19 @@ export function createWitness({ commands, trace, now, mayLoseRecords }: WitnessP
     grantOf: (fence) => grants.get(fence),
     begin(life, effect, calledMs) {
       const { attempt } = effect
-      const incarnation = grants.get(attempt.fence)?.incarnation ?? attempt.fence
+      const { incarnation = attempt.fence, claimId = '' } = grants.get(attempt.fence) ?? {}
       const { effectKey } = attempt
       trace.note(`${effect.host} ${effect.call} effect of ${life.command.name} begins under fence ${attempt.fence}`)
       for (const rule of beginRules) {
-        check(rule.name, rule({ life, effect, incarnation, effectKey, calledMs, now: now() }), life)
+        check(rule.name, rule({ life, effect, claimId, incarnation, effectKey, calledMs, now: now() }), life)
       }
       life.running.add(effect)
       life.effectKeys.set(incarnation, effectKey)
-      // What begins after a person took the lease away is that person's responsibility.
-      if (!life.revoked.has(attempt.fence)) life.mayHaveRun.set(incarnation, attempt.fence)
+      // An effect that names what it makes before it does anything is harmless until then.
+      if (life.command.operation.kind !== 'attached') mayHappen(life, incarnation, attempt.fence)
+    },
+    goesOut(life, { attempt }) {
+      mayHappen(life, grants.get(attempt.fence)?.incarnation ?? attempt.fence, attempt.fence)
     },
     act(life, { attempt }) {
       check('holderIsRight', holderIsRight(life, attempt.fence), life)
@@ -141,10 +146,13 @@ function idOf({ operation, parts }: CommandPlan): RecordId {
 }
 
 /** What a change means for what is known to have happened. */
-function learn({ life, standing, request, decision, after, now }: Seen): void {
+function learn({ life, before, standing, request, decision, after, now }: Seen): void {
   life.last = after
-  if (after === null) return
+  if (after === null || after === before) return
   life.topFence = Math.max(life.topFence, after.fence)
+  if (isGrant(decision) && standing?.state === 'failed_retryable' && !standing.lapsed) {
+    life.follows.set(after.fence, standing.fence)
+  }
   if (after.state === 'succeeded' || after.state === 'failed_terminal') {
     if (standing?.state !== after.state) {
       const { state, fence, fingerprint, outcome, pointer, expiresAt: untilMs } = after
@@ -154,6 +162,10 @@ function learn({ life, standing, request, decision, after, now }: Seen): void {
   if (request.kind === 'settle' && decision.kind === 'applied' && after.state === 'failed_retryable') {
     // The holder says that nothing happened.
     if (after.fence === request.grant.fence) life.mayHaveRun.delete(after.incarnation)
+  }
+  if (request.kind === 'release' && decision.kind === 'applied' && after.state === 'vacant') {
+    // The holder says that it never began.
+    if (standing?.state === 'in_progress') life.mayHaveRun.delete(after.incarnation)
   }
   if (request.kind === 'resolve' && decision.kind === 'done' && request.to.kind === 'rerun') {
     life.mayHaveRun.delete(after.incarnation)
@@ -165,6 +177,11 @@ function learn({ life, standing, request, decision, after, now }: Seen): void {
     excuse(life, after.incarnation)
     for (const each of life.outcomes) each.untilMs = Math.min(each.untilMs, now)
   }
+}
+
+/** What begins after a person took the lease away is that person's responsibility. */
+function mayHappen(life: Life, incarnation: Fence, fence: Fence): void {
+  if (!life.revoked.has(fence)) life.mayHaveRun.set(incarnation, fence)
 }
 
 function excuse(life: Life, incarnation: Fence): void {

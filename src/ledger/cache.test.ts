@@ -15,7 +15,7 @@ function recordOf(id: string, { bytes = 10, livesMs = DAY } = {}): Replayable {
 function scene() {
   const runtime = createTestRuntime()
   const cache = createReplayCache(runtime)
-  return { runtime, cache, put: (record: Replayable) => cache.put(record, STORE_NOW) }
+  return { runtime, cache, put: (record: Replayable) => cache.put(record, STORE_NOW, runtime.monotonicMs()) }
 }
 
 test('an outcome is fresh for a second, and then only a hint', async () => {
@@ -40,6 +40,16 @@ test('an outcome is never fresh past its retention', async () => {
   assert.equal(cache.get('a')?.fresh, false)
   put(recordOf('gone', { livesMs: 0 }))
   assert.equal(cache.get('gone')?.fresh, false)
+})
+
+test('an answer that took long is old when it comes', async () => {
+  const { runtime, cache } = scene()
+  const askedAt = runtime.monotonicMs()
+  await runtime.advance(limits.replayCacheMs - 1)
+  cache.put(recordOf('a'), STORE_NOW, askedAt)
+  assert.equal(cache.get('a')?.fresh, true)
+  await runtime.advance(1)
+  assert.equal(cache.get('a')?.fresh, false)
 })
 
 test('a notification drops what it names, or everything', () => {

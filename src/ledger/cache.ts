@@ -9,7 +9,8 @@ export type Replayable = Succeeded | FailedTerminal
 export interface ReplayCache {
   /** `fresh` may be answered as it is; anything else must be read again first. */
   get(id: RecordId): { readonly record: Replayable; readonly fresh: boolean } | null
-  put(record: Replayable, storeNow: number): void
+  /** `askedAt` is the monotonic time before the store was asked: an answer that took long is old when it comes. */
+  put(record: Replayable, storeNow: number, askedAt: number): void
   drop(ids: readonly RecordId[] | null): void
 }
 
@@ -38,12 +39,12 @@ export function createReplayCache(runtime: Runtime): ReplayCache {
       const entry = entries.get(id)
       return entry === undefined ? null : { record: entry.record, fresh: runtime.monotonicMs() < entry.freshUntil }
     },
-    put(record, storeNow) {
+    put(record, storeNow, askedAt) {
       remove(record.id)
       const size = ENTRY_BYTES + (record.outcome.data?.length ?? 0)
       if (size > limits.replayCacheBytes) return
       const freshMs = Math.min(limits.replayCacheMs, record.expiresAt - storeNow)
-      entries.set(record.id, { record, freshUntil: runtime.monotonicMs() + freshMs, bytes: size })
+      entries.set(record.id, { record, freshUntil: askedAt + freshMs, bytes: size })
       bytes += size
       for (const oldest of entries.keys()) {
         if (bytes <= limits.replayCacheBytes) break

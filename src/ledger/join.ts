@@ -20,6 +20,8 @@ export interface Joiners {
 export interface Change {
   readonly record: LedgerRecord | null
   readonly now: number
+  /** The monotonic time before the store was asked. */
+  readonly askedAt: number
 }
 
 /** A watch is kept for a while after the last waiter left: the next one often comes soon. */
@@ -116,9 +118,10 @@ export function createJoiners(
 
   /** A store that is away for a moment must not send away who has time to wait: null then, and it is asked again. */
   async function look(id: RecordId, deadline: number): Promise<Change | null> {
+    const askedAt = runtime.monotonicMs()
     try {
       const { records, now } = await claims.read([id], { timeoutMs: limits.storeCallMs })
-      return { record: records[0] ?? null, now }
+      return { record: records[0] ?? null, now, askedAt }
     } catch (error) {
       const mayComeBack = isOnceError(error) && error.retryable && error.code !== 'stopped'
       if (mayComeBack && runtime.monotonicMs() < deadline) return null

@@ -52,7 +52,7 @@ export async function leadLeased(
       }
       case 'replay_success':
       case 'replay_failure': {
-        const landing = decidedBy(context, op, command, { record, now }, waited)
+        const landing = decidedBy(context, op, command, { record, now, askedAt: sentAt }, waited)
         if (landing !== null) return landing
         break
       }
@@ -71,10 +71,11 @@ export async function leadLeased(
 export async function readAgain(context: Context, op: Declared, command: Command): Promise<Landing | null> {
   const hot = context.cache.get(command.id)
   if (hot === null) return null
+  const askedAt = context.runtime.monotonicMs()
   const { records, now } = await context.store.claims.read([command.id], { timeoutMs: limits.storeCallMs })
   const record = records[0] ?? null
   const same = record !== null && record.fence === hot.record.fence && record.state === hot.record.state
-  const landing = same ? decidedBy(context, op, command, { record, now }, false) : null
+  const landing = same ? decidedBy(context, op, command, { record, now, askedAt }, false) : null
   if (landing === null) context.cache.drop([command.id])
   return landing
 }
@@ -124,7 +125,7 @@ export function decidedBy(
   context: Context,
   op: Declared,
   command: Command,
-  { record, now }: Change,
+  { record, now, askedAt }: Change,
   waited: boolean,
 ): Landing | null {
   if (record === null || record.state === 'vacant') return null
@@ -145,7 +146,7 @@ export function decidedBy(
     case 'replay_success':
     case 'replay_failure':
       if (record.state === 'unknown') return null
-      context.cache.put(record, now)
+      context.cache.put(record, now, askedAt)
       return { kind: 'settled', record, waited, cached: false }
     case 'first_attempt':
     case 'reclaimed':

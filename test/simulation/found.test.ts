@@ -8,6 +8,7 @@ import { succeeded } from '../../src/ledger/claim.ts'
 import { happened } from '../../src/ledger/definition.ts'
 import { createLedger } from '../../src/ledger/ledger.ts'
 import { createMemoryStore } from '../../src/stores/memory/index.ts'
+import { createSimulation } from '../../src/testing/simulation.ts'
 
 /** What the simulation found, each as the shortest story that tells it. */
 
@@ -115,3 +116,39 @@ for (const way of ['person', 'probe'] as const) {
     await ledger.stop()
   })
 }
+
+test('an answer that took long to come is not kept as if it were fresh', async () => {
+  const simulation = createSimulation({ seed: 1 })
+  const { runtime } = simulation.process()
+  const clock = { monotonicMs: simulation.now, wallMs: () => 0, setTimer: simulation.timer }
+  const store = createMemoryStore({ clock })
+  const slow = {
+    ...store,
+    claims: {
+      ...store.claims,
+      apply: async (...args: Parameters<typeof store.claims.apply>) => {
+        const answers = await store.claims.apply(...args)
+        await simulation.after(5 * SECOND)
+        return answers
+      },
+    },
+  } as typeof store
+  const near = createLedger({ store, runtime, background: false })
+  const far = createLedger({ store: slow, runtime, background: false })
+  const define = { name: 'o', effect: 'repeatable' } as const
+  const here = near.operation(define)
+  const there = far.operation(define)
+  const values: unknown[] = []
+  const story = async () => {
+    await here.run(who, 1, () => 'old')
+    const replay = there.run(who, 1, () => assert.fail('ran again'))
+    await simulation.after(1 * SECOND)
+    // Forgotten while the answer is under way: it arrives four seconds later.
+    await near.forget({ ...who, operation: 'o' })
+    values.push(await replay)
+    values.push(await there.run(who, 1, () => 'new'))
+  }
+  void story()
+  await simulation.run({ untilMs: 10 * MINUTE, events: 10_000 })
+  assert.deepEqual(values, ['old', 'new'])
+})
