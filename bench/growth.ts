@@ -12,7 +12,7 @@ import type { Figures } from './harness/side.ts'
 const LARGE = 5_000_000
 const LARGE_QUICK = 200_000
 const SMALL = 10_000
-const PAIRS = 5
+const PAIRS = 9
 const CALLERS = 16
 
 const latencies: readonly Wanted[] = [
