@@ -83,7 +83,8 @@ function forged(grant: Grant | undefined, dice: number): Grant | undefined {
 
 function requestOf({ key, kind, dice, grant }: Draw, grants: readonly Grant[], step: number): Request | null {
   const onAbandoned = pick(abandoned, dice)
-  const policy = { onAbandoned, retainMs: 30_000, refuseMs: pick([0, 20_000], dice >> 3), unknownMs: 60_000 }
+  const window = pick([{}, {}, { retainFrom: 'claimed' }] as const, dice >> 5)
+  const policy = { ...window, onAbandoned, retainMs: 30_000, refuseMs: pick([0, 20_000], dice >> 3), unknownMs: 60_000 }
   const fingerprints: [string] = [pick([...Array(12).fill('v1:1:same'), 'v1:1:other', 'v1:2:newer'], dice >> 1)]
   const claimId = pick([`claim ${step}.${key}`, `again ${key}`], dice >> 2)
   const fresh = claimOf(`key ${key}`, { policy, fingerprints, claimId, leaseMs: 2_000 })

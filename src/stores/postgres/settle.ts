@@ -21,9 +21,9 @@ export interface SettleRunning {
   (on: Executor, requests: readonly SettleRequest[]): Promise<{ answers: Answers; woken: string[] }>
 }
 
-/** Unknown outcomes have a side table to keep, and a window counted from its claim is rare: no fast path for either. */
-export function settlesPlainly({ to, grant }: SettleRequest): boolean {
-  return to.state !== 'unknown' && grant.policy.retainFrom === undefined
+/** Unknown outcomes have a side table to keep, which is not worth a fast path. */
+export function settlesPlainly({ to }: SettleRequest): boolean {
+  return to.state !== 'unknown'
 }
 
 export function createSettle(names: Names): SettleRunning {
@@ -32,19 +32,28 @@ export function createSettle(names: Names): SettleRunning {
   return async (on, requests) => {
     const [first] = requests
     if (first === undefined) return { answers: [], woken: [] }
-    const given = requests.length === 1 ? await on.run(one, valuesOf(first)) : await on.run(many, columnsOf(requests))
-    const rows = new Map(given.map((row) => [plainId(text(row, 'id')), row]))
+    if (requests.length === 1) {
+      const [row] = await on.run(one, valuesOf(first))
+      const woken = row !== undefined && wasAwaited(row) ? [first.id] : []
+      return { answers: [row === undefined ? null : settled(first, row)], woken }
+    }
+    const rows = new Map((await on.run(many, columnsOf(requests))).map((row) => [plainId(text(row, 'id')), row]))
+    const woken: string[] = []
     const answers = requests.map((request) => {
       const row = rows.get(request.id)
-      return row === undefined ? null : settled(request, row)
+      if (row === undefined) return null
+      if (wasAwaited(row)) woken.push(request.id)
+      return settled(request, row)
     })
-    return { answers, woken: given.filter(wasAwaited).map((row) => plainId(text(row, 'id'))) }
+    return { answers, woken }
   }
 }
 
-/** What both statements do to a row `r`, given the new values `u` and the time `m.now`. */
+/** What both statements do to a row `r`, given the new values `u` and the time. */
 function change(names: Names, u: Record<'state' | 'kept' | 'outcome' | 'pointer' | 'retryMs', string>, now: string) {
-  const retained = `${now} + split_part(r.policy, ':', 2)::bigint`
+  const part = (place: number) => `split_part(r.policy, ':', ${place})`
+  const from = `CASE ${part(5)} WHEN 'claimed' THEN r.claimed_at ELSE ${now} END`
+  const retained = `greatest(${now}, ${from} + ${part(2)}::bigint)`
   const retryable = `${u.state} = ${stateCode.failed_retryable}`
   return {
     set: `
@@ -55,40 +64,42 @@ function change(names: Names, u: Record<'state' | 'kept' | 'outcome' | 'pointer'
         settled_at = ${now},
         due_at = CASE WHEN ${retryable} THEN ${now} + ${u.retryMs} END,
         expires_at = ${retained},
-        gone_at = ${retained} + CASE WHEN ${retryable} THEN 0 ELSE split_part(r.policy, ':', 3)::bigint END,
+        gone_at = ${retained} + CASE WHEN ${retryable} THEN 0 ELSE ${part(3)}::bigint END,
         awaited = r.awaited * ${awaitedCode.was}`,
+    // The rest of the grant must be the row's too, so that the answer can be made from the grant. As one text it costs
+    // one value; to send the row back would cost more than to settle it.
+    grant: `r.incarnation || ':' || r.attempts || ':' || r.claimed_at || ':' || r.policy || ':' || r.fingerprint`,
     guard: `r.state IN (${stateCode.reserved}, ${stateCode.running}) AND r.detail IS NULL`,
-    returning: `r.id, r.fingerprint, r.incarnation, r.attempts, r.claimed_at,
-        r.settled_at AS now, r.pointer, r.awaited, CASE WHEN r.awaited = ${awaitedCode.was}
+    returning: `r.settled_at AS now, r.pointer, CASE WHEN r.awaited = ${awaitedCode.was}
         THEN pg_notify(${quoteText(names.channel)}, replace(r.id::text, '-', '')) END AS told`,
   }
 }
 
 function oneSettle(names: Names): Statement {
   const values = { state: '$4::smallint', kept: '$5::smallint', outcome: '$6', pointer: '$7', retryMs: '$8::bigint' }
-  const { set, guard, returning } = change(names, values, 'm.now')
+  const { set, grant, guard, returning } = change(names, values, 'm.now')
   return {
     name: 'onceonly_settle',
     text: `
       UPDATE ${names.records} AS r SET ${set}
       FROM (SELECT ${nowSql(names)} AS now) AS m
-      WHERE r.id = $1::uuid AND r.fence = $2::bigint AND r.claim_id = $3 AND r.policy = $9 AND ${guard}
+      WHERE r.id = $1::uuid AND r.fence = $2::bigint AND r.claim_id = $3 AND ${grant} = $9 AND ${guard}
       RETURNING ${returning}`,
   }
 }
 
 function manySettles(names: Names): Statement {
   const values = { state: 'u.state', kept: 'u.kept', outcome: 'u.outcome', pointer: 'u.pointer', retryMs: 'u.retry_ms' }
-  const { set, guard, returning } = change(names, values, '(SELECT now FROM moment)')
+  const { set, grant, guard, returning } = change(names, values, '(SELECT now FROM moment)')
   return {
     name: 'onceonly_settles',
     text: `
       WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now)
       UPDATE ${names.records} AS r SET ${set}
       FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::smallint[], $5::smallint[], $6::text[], $7::text[],
-        $8::bigint[], $9::text[]) AS u(id, fence, claim_id, state, kept, outcome, pointer, retry_ms, policy)
-      WHERE r.id = u.id AND r.fence = u.fence AND r.claim_id = u.claim_id AND r.policy = u.policy AND ${guard}
-      RETURNING ${returning}`,
+        $8::bigint[], $9::text[]) AS u(id, fence, claim_id, state, kept, outcome, pointer, retry_ms, granted)
+      WHERE r.id = u.id AND r.fence = u.fence AND r.claim_id = u.claim_id AND ${grant} = u.granted AND ${guard}
+      RETURNING r.id, ${returning}`,
   }
 }
 
@@ -103,7 +114,7 @@ function valuesOf({ id, grant, to, pointer }: SettleRequest): unknown[] {
     to.outcome.data,
     pointerText(pointer),
     to.state === 'failed_retryable' ? wholeMs(to.retryAfterMs) : 0,
-    policyText(grant.policy),
+    `${grant.incarnation}:${grant.attempt}:${grant.claimedAt}:${policyText(grant.policy)}:${grant.fingerprint}`,
   ]
 }
 
@@ -112,11 +123,12 @@ function columnsOf(requests: readonly SettleRequest[]): unknown[][] {
   return Array.from({ length: 9 }, (_, column) => rows.map((row) => row[column]))
 }
 
+/** The notification was sent, so somebody waited. */
 function wasAwaited(row: TextRow): boolean {
-  return Number(row['awaited']) === awaitedCode.was
+  return row['told'] !== null
 }
 
-/** The record as it was, made from the row and from what the guard has checked; `transition` says what it became. */
+/** The record as it was: the grant, with the pointer that the row has. `transition` says what it became. */
 function settled(request: SettleRequest, row: TextRow): AppliedDecision {
   const { grant } = request
   const now = Number(row['now'])
@@ -125,12 +137,12 @@ function settled(request: SettleRequest, row: TextRow): AppliedDecision {
     state: 'in_progress',
     id: request.id,
     identity: grant.identity,
-    fingerprint: text(row, 'fingerprint'),
-    incarnation: Number(row['incarnation']),
+    fingerprint: grant.fingerprint,
+    incarnation: grant.incarnation,
     fence: grant.fence,
     claimId: grant.claimId,
-    attempts: Number(row['attempts']),
-    claimedAt: Number(row['claimed_at']),
+    attempts: grant.attempt,
+    claimedAt: grant.claimedAt,
     pointer: attached === null ? null : (JSON.parse(attached) as Pointer),
     policy: grant.policy,
     awaited: wasAwaited(row),
