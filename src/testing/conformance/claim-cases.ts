@@ -236,7 +236,7 @@ export const claimCases: readonly Case[] = [
   {
     name: 'a settle whose record is gone writes it anew; a forgotten one does not come back',
     async run({ store }) {
-      const ghost = { ...(await granted(store, claim('a'))), ...{ id: claim('b').id, identity: identityOf('b') } }
+      const ghost = { ...(await granted(store, claim('a'))), id: claim('b').id, identity: identityOf('b') }
       const lost = await ask(store, settle(ghost, success('"kept"')))
       check(lost.decision.kind === 'applied' && lost.decision.recordLost, 'the loss is reported')
       same(await kindOf(store, claim('b')), 'replay_success', 'and mended')

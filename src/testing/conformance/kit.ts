@@ -1,6 +1,8 @@
 import type { Store } from '../../store/port.ts'
 import { claimCases } from './claim-cases.ts'
+import { concurrencyCases } from './concurrency-cases.ts'
 import { historyCases } from './history-cases.ts'
+import { limitCases } from './limit-cases.ts'
 import { operatorCases } from './operator-cases.ts'
 import { raceCases } from './race-cases.ts'
 import { transactionCases } from './transaction-cases.ts'
@@ -39,6 +41,8 @@ export function conformanceCases({
     ...operatorCases,
     ...upkeepCases,
     ...raceCases,
+    ...concurrencyCases,
+    ...limitCases,
     ...transactionCases,
     ...historyCases(histories),
   ]
