@@ -19,6 +19,7 @@ export interface Program {
   readonly task: unknown
   /** Modules to load before it. */
   readonly before?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export interface Child {
@@ -90,12 +91,12 @@ function tryKill(pid: number): void {
   }
 }
 
-function launch({ file, task, before = [] }: Program): Child {
+function launch({ file, task, before = [], env = {} }: Program): Child {
   const imports = before.flatMap((module) => ['--import', module])
   const flags = ['--conditions=onceonly-source', '--disable-warning=ExperimentalWarning', ...imports]
   const child = spawn(process.execPath, [...flags, fileURLToPath(file), JSON.stringify(task)], {
     cwd: root,
-    env: { ...process.env, NODE_COMPILE_CACHE: compiled() },
+    env: { ...process.env, ...env, NODE_COMPILE_CACHE: compiled() },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   const { pid } = child
