@@ -1,7 +1,7 @@
 import { isOnceError } from '../../core/errors.ts'
 import type { Fence, RecordId } from '../../core/identity.ts'
 import type { Request } from '../../core/request.ts'
-import type { Applied, Claims } from '../../store/port.ts'
+import type { Applied, Call, Claims } from '../../store/port.ts'
 import type { Connection } from './connection.ts'
 import type { Turn } from './decide.ts'
 import { beginTurn, decide, endTurn } from './decide.ts'
@@ -21,35 +21,41 @@ export interface FenceMark {
   least: Fence
 }
 
+type Decide = <R extends Request>(writer: Connection, turn: Turn, request: R) => Applied<R>
+
+interface Batch<R extends Request> {
+  readonly turn: Turn
+  readonly answers: readonly Applied<R>[]
+}
+
 export function createClaims({ engine, watchers, fences }: ClaimsParts): Claims {
   /** One write transaction and one fsync for the whole batch. */
-  async function commit<R extends Request>(
-    requests: readonly R[],
-    timeoutMs: number,
-    each: (writer: Connection, turn: Turn, request: R) => Applied<R>,
-  ): Promise<Applied<R>[]> {
-    const done = await engine.write('batch', { timeoutMs }, (writer) => {
+  function commit<R extends Request>(requests: readonly R[], call: Call, each: Decide): Promise<Batch<R>> {
+    return engine.write('batch', call, (writer) => {
       const turn = beginTurn(writer, engine.time, fences.least)
-      const applied = requests.map((request) => each(writer, turn, request))
+      const answers = requests.map((request) => each(writer, turn, request))
       endTurn(writer, turn)
-      return { turn, applied }
+      return { turn, answers }
     })
-    fences.least = Math.max(fences.least, done.turn.fence)
-    const { meta, woken } = done.turn
+  }
+
+  function committed<R extends Request>({ turn, answers }: Batch<R>): readonly Applied<R>[] {
+    const { meta, woken } = turn
+    fences.least = Math.max(fences.least, turn.fence)
     watchers.committed(meta.wakes, meta.wakes + (woken.length > 0 ? 1 : 0), woken)
-    return done.applied
+    return answers
   }
 
   return {
     // A batch holds the only writer and answers within one turn of the event loop: a second lane would only wait.
     lanes: 1,
-    apply: async (requests, { timeoutMs }) => {
+    apply: async (requests, call) => {
       try {
-        return await commit(requests, timeoutMs, decide)
+        return committed(await commit(requests, call, decide))
       } catch (error) {
         if (!isRowFault(error)) throw error
         // Nothing was written. Again, with a savepoint around each row, so that only the bad ones fail.
-        return await commit(requests, timeoutMs, decideAlone)
+        return committed(await commit(requests, call, decideAlone))
       }
     },
     read: (ids, call) =>

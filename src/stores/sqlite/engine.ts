@@ -1,4 +1,3 @@
-import type { OnceError } from '../../core/errors.ts'
 import { isOnceError } from '../../core/errors.ts'
 import type { Call } from '../../store/port.ts'
 import type { TimeSource } from './clock.ts'
@@ -52,15 +51,22 @@ export function createEngine(path: string, time: TimeSource): Engine {
     return unavailable(path, error, applied)
   }
 
-  function begin(pick: (all: Connections) => Connection): boolean {
+  function begin(which: 'writer' | 'transaction'): boolean {
     try {
-      pick(current()).statements.prepared('BEGIN IMMEDIATE').run()
+      current()[which].statements.prepared('BEGIN IMMEDIATE').run()
       return true
     } catch (error) {
       if (isBusy(error)) return false
       throw translate(error, 'no')
     }
   }
+
+  const beginWriter = () => begin('writer')
+  const beginTransaction = () => begin('transaction')
+  const lateTransaction = (waitedMs: number) => busy(path, waitedMs)
+  // Not `store_busy`: a batch that comes back with that is taken apart and tried again, and no part would fare better.
+  const lateWrite = (waitedMs: number) =>
+    unavailable(path, new Error(`its only writer was taken for ${Math.round(waitedMs)} ms`), 'no')
 
   function commitOrUndo<T>(writer: Connection, work: (writer: Connection) => T): T {
     let committing = false
@@ -77,10 +83,6 @@ export function createEngine(path: string, time: TimeSource): Engine {
     }
   }
 
-  function checkRunning(): void {
-    if (stopping !== null) throw stopped(path)
-  }
-
   async function stop(): Promise<void> {
     await queue.idle()
     if (connections !== null) closeQuietly(connections)
@@ -93,7 +95,7 @@ export function createEngine(path: string, time: TimeSource): Engine {
     read: async (call, work) => {
       const startedMs = performance.now()
       for (let tries = 0; ; tries++) {
-        checkRunning()
+        if (stopping !== null) throw stopped(path)
         try {
           return work(current().reader)
         } catch (error) {
@@ -103,17 +105,15 @@ export function createEngine(path: string, time: TimeSource): Engine {
         await pause(tries)
       }
     },
-    write: async (lane, call, work) => {
-      checkRunning()
-      const late = (waitedMs: number): OnceError => lateWrite(path, waitedMs)
-      const turn = { lane, waitMs: call.timeoutMs, late, begin: () => begin((all) => all.writer) }
-      return await queue.run(turn, () => commitOrUndo(current().writer, work))
+    write: (lane, call, work) => {
+      if (stopping !== null) return Promise.reject(stopped(path))
+      const turn = { lane, waitMs: call.timeoutMs, late: lateWrite, begin: beginWriter }
+      return queue.run(turn, () => commitOrUndo(current().writer, work))
     },
-    hold: async (waitMs, work) => {
-      checkRunning()
-      const late = (waitedMs: number) => busy(path, waitedMs)
-      const turn = { lane: 'transaction', waitMs, late, begin: () => begin((all) => all.transaction) } as const
-      return await queue.run(turn, async () => {
+    hold: (waitMs, work) => {
+      if (stopping !== null) return Promise.reject(stopped(path))
+      const turn = { lane: 'transaction', waitMs, late: lateTransaction, begin: beginTransaction } as const
+      return queue.run(turn, async () => {
         const { transaction } = current()
         held = true
         try {
@@ -134,12 +134,6 @@ export function createEngine(path: string, time: TimeSource): Engine {
       return stopping
     },
   }
-}
-
-/** Not `store_busy`: a batch that comes back with that is taken apart and tried again, and no part of it would fare better. */
-function lateWrite(path: string, waitedMs: number): OnceError {
-  const held = new Error(`its only writer was taken for ${Math.round(waitedMs)} ms`)
-  return unavailable(path, held, 'no')
 }
 
 /** False when even that failed: only closing the connection helps then. */

@@ -37,7 +37,6 @@ interface Waiting {
   resolve(value: unknown): void
   reject(error: unknown): void
   timer: NodeJS.Timeout | null
-  left: boolean
 }
 
 export function createWriterQueue(): WriterQueue {
@@ -59,11 +58,27 @@ export function createWriterQueue(): WriterQueue {
   function leave(waiting: Waiting): void {
     const line = lines[waiting.turn.lane]
     line.splice(line.indexOf(waiting), 1)
-    waiting.left = true
     if (waiting.timer !== null) clearTimeout(waiting.timer)
   }
 
-  /** Runs without a pause as far as it can: a lonely group commit is over before `run` returns. */
+  /** The usual case: nobody writes, nobody waits, and the lock is free. A group commit is over before `run` returns. */
+  function atOnce(waiting: Waiting): boolean {
+    if (serving || worked) return false
+    try {
+      if (!waiting.turn.begin()) return false
+    } catch (error) {
+      waiting.reject(error)
+      return true
+    }
+    noteWork()
+    const going = start(waiting)
+    if (going !== null) {
+      serving = true
+      void going.then(serve)
+    }
+    return true
+  }
+
   async function serve(): Promise<void> {
     serving = true
     let tries = 0
@@ -112,20 +127,19 @@ export function createWriterQueue(): WriterQueue {
       return
     }
     lines[lane].push(waiting)
-    if (!serving) void serve()
-    // Only who has to wait needs a clock; most are through already.
-    if (waiting.left) return
     waiting.timer = setTimeout(() => {
       leave(waiting)
       waiting.reject(late(performance.now() - waiting.since))
     }, waitMs)
+    if (!serving) void serve()
   }
 
   return {
     run: <T>(turn: WriterTurn, work: () => T | Promise<T>) =>
       new Promise<T>((resolve, reject) => {
         const settle = resolve as (value: unknown) => void
-        enter({ turn, work, since: performance.now(), resolve: settle, reject, timer: null, left: false })
+        const waiting = { turn, work, since: performance.now(), resolve: settle, reject, timer: null }
+        if (!atOnce(waiting)) enter(waiting)
       }),
     idle: () => (serving ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve()),
   }
