@@ -9,6 +9,13 @@ export interface Config {
   /** Null: generated once and kept in the data folder, like the demo key. */
   readonly operatorToken: string | null
   readonly testClock: boolean
+  /** Null: this channel is not configured. */
+  readonly smtpUrl: string | null
+  readonly mailFrom: string
+  readonly webhookUrl: string | null
+  readonly twilioUrl: string | null
+  readonly sendTimeoutMs: number
+  readonly guardFails: 'open' | 'closed'
 }
 
 interface Setting<T> {
@@ -69,6 +76,59 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     about: "1 lets an operator move the store's time, for tests",
     read: (text) => (text === '0' || text === '1' ? { value: text === '1' } : { wrong: 'is neither 0 nor 1' }),
   },
+  smtpUrl: {
+    variable: 'ONCEONLY_SMTP_URL',
+    fallback: '',
+    about: 'smtp://… or smtps://… delivers messages by e-mail; empty for the local mailbox',
+    read: (text) => urlOf(text, ['smtp:', 'smtps:']),
+  },
+  mailFrom: {
+    variable: 'ONCEONLY_MAIL_FROM',
+    fallback: 'Onceonly <onceonly@localhost>',
+    about: 'the sender of these e-mails',
+    read: (text) =>
+      /^[^<>\r\n]*<[^<>\s@]+@[^<>\s@]+>$|^[^<>\s@]+@[^<>\s@]+$/.test(text)
+        ? { value: text }
+        : { wrong: 'is not an e-mail address' },
+  },
+  webhookUrl: {
+    variable: 'ONCEONLY_MESSAGE_WEBHOOK_URL',
+    fallback: '',
+    about: 'http(s)://… delivers messages to a provider of your own, with the effect key as Idempotency-Key',
+    read: (text) => urlOf(text, ['http:', 'https:']),
+  },
+  twilioUrl: {
+    variable: 'ONCEONLY_TWILIO_URL',
+    fallback: '',
+    about: 'https://SID:TOKEN@…/Messages.json?From=%2B1… delivers text messages in the manner of Twilio',
+    read: (text) => urlOf(text, ['http:', 'https:']),
+  },
+  sendTimeoutMs: {
+    variable: 'ONCEONLY_SEND_TIMEOUT_MS',
+    fallback: '15000',
+    about: 'how long a provider may take; past it the outcome of a message is unknown',
+    read: (text) =>
+      /^\d{3,6}$/.test(text) && Number(text) <= SEND_TIMEOUT_MS_MOST
+        ? { value: Number(text) }
+        : { wrong: `is not a whole number from 100 to ${SEND_TIMEOUT_MS_MOST}` },
+  },
+  guardFails: {
+    variable: 'ONCEONLY_GUARD_FAILS',
+    fallback: 'open',
+    about: 'open: a message is sent unguarded when its lock cannot be asked; closed: it is refused',
+    read: (text) => (text === 'open' || text === 'closed' ? { value: text } : { wrong: 'is neither open nor closed' }),
+  },
+}
+
+/** Longer than any provider takes, shorter than a client waits. */
+const SEND_TIMEOUT_MS_MOST = 120_000
+
+function urlOf(text: string, protocols: readonly string[]): { value: string | null } | { wrong: string } {
+  if (text === '') return { value: null }
+  const protocol = URL.parse(text)?.protocol
+  return protocol !== undefined && protocols.includes(protocol)
+    ? { value: text }
+    : { wrong: `is not a URL that starts with ${protocols.join('// or ')}//` }
 }
 
 const SECRET_CHARS_LEAST = 8
@@ -81,12 +141,13 @@ function secret(text: string): { value: string | null } | { wrong: string } {
     : { value: text }
 }
 
+const secrets = new Set<keyof Config>(['demoKey', 'operatorToken', 'storeUrl', 'smtpUrl', 'twilioUrl', 'webhookUrl'])
+
 /** A setting that stops the start; the message is the one line that its reader gets. */
 export class BadSetting extends Error {
   constructor(name: keyof Config, text: string, wrong: string) {
     // A secret is not repeated in a log.
-    const shown =
-      name === 'demoKey' || name === 'operatorToken' || name === 'storeUrl' ? 'the value' : JSON.stringify(text)
+    const shown = secrets.has(name) ? 'the value' : JSON.stringify(text)
     super(`${settings[name].variable}: ${shown} ${wrong}`)
     this.name = 'BadSetting'
   }
@@ -102,6 +163,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     demoKey: read('demoKey'),
     operatorToken: read('operatorToken'),
     testClock: read('testClock'),
+    smtpUrl: read('smtpUrl'),
+    mailFrom: read('mailFrom'),
+    webhookUrl: read('webhookUrl'),
+    twilioUrl: read('twilioUrl'),
+    sendTimeoutMs: read('sendTimeoutMs'),
+    guardFails: read('guardFails'),
   }
 
   function read<Name extends keyof Config>(name: Name): Config[Name] {
@@ -116,7 +183,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 export function help(): string {
   const rows = Object.values(settings).map(
     ({ variable, fallback, about }) =>
-      `  ${variable.padEnd(24)} ${about} (default: ${fallback === '' ? 'empty' : fallback})`,
+      `  ${variable.padEnd(30)} ${about} (default: ${fallback === '' ? 'empty' : fallback})`,
   )
   return ['npm start', '', 'The systems built on Onceonly, in one server. Environment variables:', '', ...rows].join(
     '\n',

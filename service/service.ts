@@ -5,6 +5,8 @@ import { addAdmin } from './admin/routes.ts'
 import { BadSetting, type Config } from './config.ts'
 import { addEscalations } from './escalations/routes.ts'
 import { migrations as escalationTables } from './escalations/schema.ts'
+import { addMessages } from './messages/index.ts'
+import { migrations as messageTables } from './messages/schema.ts'
 import { createServer } from './server.ts'
 import { openBase } from './store.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
@@ -25,18 +27,22 @@ export async function startService(config: Config): Promise<Service> {
   const base = openBase(config)
   const once = createLedger({ store: base.store })
   const server = await createServer(base)
+  let messages = { stop: async () => {} }
   const stop = async () => {
     await server.close()
+    await messages.stop()
     await once.stop()
     await base.stop()
   }
   try {
     await base.sql.migrate('workspaces', workspaceTables)
     await base.sql.migrate('escalations', escalationTables)
+    await base.sql.migrate('messages', messageTables)
     const workspaces = createWorkspaces(base)
     await makeDemoWorkspace(workspaces, secrets)
     addAdmin(server, { base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
     addEscalations(server, { once, base, workspaces })
+    messages = addMessages(server, { once, base, workspaces, config, operatorToken: secrets.operatorToken })
     return { url: await listen(server, config), demoKey: secrets.demoKey, stop }
   } catch (error) {
     // Whatever stops the start must not keep the process alive.

@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto'
+import type { SqlTx } from 'onceonly'
+import type { Base } from '../store.ts'
+import type { Attachment } from './attachments.ts'
+import type { Recipient } from './leads.ts'
+import { conversationFor, leadFor } from './leads.ts'
+import type { CrmIds, MessageRow } from './message.ts'
+import { messageColumns } from './message.ts'
+import { inTransaction } from './transaction.ts'
+
+/** A message that passed every check and has a claim of its own. */
+export interface Draft {
+  readonly to: Recipient
+  readonly leadId: string | null
+  readonly crmIds: CrmIds
+  readonly body: string
+  readonly channel: string
+  readonly attachments: readonly Attachment[]
+  readonly lockHash: string
+}
+
+export interface Claims {
+  /** Of the lock, or made up where there is none: equal for every attempt at this message. */
+  readonly effectKey: string
+  /** Of the caller's key; null without one. */
+  readonly keyClaim: string | null
+}
+
+export interface Accepted {
+  /**
+   * `new`: written just now. The others were written by an earlier attempt that did not live to say so: one of the same
+   * key, or one that only had the same content.
+   */
+  readonly kind: 'new' | 'resumed' | 'duplicate'
+  readonly row: MessageRow
+}
+
+/** The first durable fact: lead, conversation and message commit together, once for every claim. */
+export function createAccept(base: Base, windowMs: number) {
+  return async (draft: Draft, claims: Claims): Promise<Accepted> => {
+    const now = await base.now()
+    const id = `msg_${randomUUID()}`
+    return inTransaction(base, async (tx) => {
+      // 1. What an attempt before us wrote, we ourselves included when the answer to a commit was lost.
+      const earlier = await earlierOne(tx, claims, now - windowMs)
+      if (earlier !== null) return earlier.row.id === id ? { kind: 'new', row: earlier.row } : earlier
+      // 2. Who it goes to.
+      const { lead, created } = await leadFor(tx, draft.to, { leadId: draft.leadId, crmIds: draft.crmIds, now })
+      const conversationId = await conversationFor(tx, draft.to, lead.id, now)
+      // 3. The message itself. Its claims are unique, so a rival attempt waits here and then finds ours.
+      const row = await insert(tx, { id, draft, claims, leadId: lead.id, conversationId, created, now })
+      if (row !== null) return { kind: 'new', row }
+      const rival = await earlierOne(tx, claims, now - windowMs)
+      if (rival === null) throw new Error('A message was inserted by a rival attempt, and is not there')
+      return rival
+    })
+  }
+}
+
+async function earlierOne(tx: SqlTx, { effectKey, keyClaim }: Claims, windowStart: number): Promise<Accepted | null> {
+  const [row] = await tx.query<MessageRow>(
+    `select ${messageColumns} from messages where lock_claim = ? or key_claim = ?
+     order by case when key_claim = ? then 0 else 1 end limit 1`,
+    [effectKey, keyClaim, keyClaim],
+  )
+  if (row === undefined) return null
+  if (keyClaim !== null && row.key_claim === keyClaim) return { kind: 'resumed', row }
+  if (Number(row.created_at) > windowStart) return { kind: 'duplicate', row }
+  // A lock that was given back keeps its identity for a day, but the window of its message is over: it is free to go.
+  await tx.query('update messages set lock_claim = null where id = ?', [row.id])
+  return null
+}
+
+async function insert(
+  tx: SqlTx,
+  parts: {
+    readonly id: string
+    readonly draft: Draft
+    readonly claims: Claims
+    readonly leadId: string
+    readonly conversationId: string
+    readonly created: boolean
+    readonly now: number
+  },
+): Promise<MessageRow | null> {
+  const { id, draft, claims, leadId, conversationId, created, now } = parts
+  const { to, body, channel, attachments, lockHash } = draft
+  const [row] = await tx.query<MessageRow>(
+    `insert into messages (id, workspace_id, lead_id, conversation_id, recipient_phone, recipient_email, body, channel,
+       attachments, status, new_lead, effect_key, lock_claim, key_claim, lock_hash, created_at, status_at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning ${messageColumns}`,
+    [
+      id,
+      to.workspaceId,
+      leadId,
+      conversationId,
+      to.phone,
+      to.email,
+      body,
+      channel,
+      attachments.length === 0 ? null : JSON.stringify(attachments),
+      created ? 1 : 0,
+      claims.effectKey,
+      claims.effectKey,
+      claims.keyClaim,
+      lockHash,
+      now,
+      now,
+    ],
+  )
+  return row ?? null
+}

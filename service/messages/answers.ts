@@ -1,0 +1,50 @@
+import type { CrmIds, LeadRow, Message, MessageRow } from './message.ts'
+import { crmIdsOf, messageOf, noCrmIds } from './message.ts'
+
+/** What `POST /api/messages` answers, whoever asks for it first. */
+export interface SendAnswer {
+  readonly status: number
+  readonly body: SendBody
+}
+
+interface SendBody extends CrmIds {
+  readonly success: boolean
+  readonly status?: string
+  readonly duplicateOnly?: true
+  readonly duplicateMessage?: string
+  readonly message: Message | null
+  readonly leadId: string | null
+}
+
+/** The message as it stands: a retry that comes later shows what became of it. */
+export function sendAnswer(row: MessageRow, lead: LeadRow | null): SendAnswer {
+  const { status } = row
+  const body = { success: status !== 'failed', status, message: messageOf(row), ...idsOf(row, lead) }
+  if (status === 'sent' || status === 'failed') return { status: row.new_lead === 1 ? 201 : 200, body }
+  return { status: 202, body }
+}
+
+export function duplicateAnswer(row: MessageRow, lead: LeadRow | null, ageSeconds: number): SendAnswer {
+  const duplicateMessage = `Same message text already sent to this contact ${ageSeconds}s ago — returning existing message instead of sending again`
+  const found = { success: true, duplicateOnly: true, duplicateMessage, message: messageOf(row) } as const
+  return { status: 200, body: { ...found, ...idsOf(row, lead) } }
+}
+
+const STILL_PROCESSED =
+  'A previous identical request is still being processed — refusing to send again. Retry once the original completes.'
+
+export const pendingAnswer: SendAnswer = {
+  status: 200,
+  body: {
+    success: true,
+    duplicateOnly: true,
+    duplicateMessage: STILL_PROCESSED,
+    message: null,
+    leadId: null,
+    ...noCrmIds,
+  },
+}
+
+function idsOf(row: MessageRow, lead: LeadRow | null): CrmIds & { leadId: string } {
+  return { leadId: row.lead_id, ...(lead === null ? noCrmIds : crmIdsOf(lead)) }
+}

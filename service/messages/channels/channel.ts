@@ -1,0 +1,38 @@
+import type { FieldError } from '../../http/problem.ts'
+import type { Attachment } from '../attachments.ts'
+
+export const channelNames = ['local', 'smtp', 'webhook', 'twilio'] as const
+export type ChannelName = (typeof channelNames)[number]
+
+/** What a provider is handed. */
+export interface Outgoing {
+  readonly messageId: string
+  /** Equal for every attempt at this message. */
+  readonly effectKey: string
+  readonly workspaceId: string
+  readonly phone: string | null
+  readonly email: string | null
+  readonly body: string
+  readonly attachments: readonly Attachment[]
+}
+
+export type Result =
+  | { readonly kind: 'sent'; readonly providerMessageId: string }
+  /** Refused for good. */
+  | { readonly kind: 'failed'; readonly error: string }
+  /** Proven not to have been taken, and worth another try in a moment. */
+  | { readonly kind: 'not_now'; readonly error: string }
+  /** The answer was lost: it may have been sent. */
+  | { readonly kind: 'unknown'; readonly error: string }
+
+/** A way to deliver. Providers fail by answering a result; what they throw counts as unknown. */
+export interface Channel {
+  readonly name: ChannelName
+  /** True where the same effect key delivers once, so that a lost attempt may be repeated. */
+  readonly dedups: boolean
+  /** Can it deliver to such a recipient at all? */
+  reaches(to: { readonly phone: string | null; readonly email: string | null }): boolean
+  /** What of a message this channel cannot carry. */
+  complaints(message: Pick<Outgoing, 'phone' | 'email' | 'attachments'>): readonly FieldError[]
+  send(message: Outgoing, signal: AbortSignal): Promise<Result>
+}

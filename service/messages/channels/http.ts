@@ -1,0 +1,53 @@
+import { classify } from 'onceonly'
+import type { Result } from './channel.ts'
+
+/** Enough of a provider's answer to find an id or a reason in it. */
+const ANSWER_CHARS_MOST = 64 * 1_024
+const REASON_CHARS_MOST = 300
+
+interface Answered {
+  readonly status: number
+  readonly text: string
+}
+
+/**
+ * One call of a provider that speaks HTTP. A refusal is an answer; what nobody answered may still have been done, unless
+ * the error itself proves that nothing left.
+ */
+export async function callProvider(
+  url: string,
+  init: RequestInit,
+  idOf: (answer: Readonly<Record<string, unknown>>) => unknown,
+): Promise<Result> {
+  let answered: Answered
+  try {
+    // A redirect would turn the POST into a GET, or carry it to somebody whom nobody configured.
+    const response = await fetch(url, { method: 'POST', redirect: 'manual', ...init })
+    answered = { status: response.status, text: (await response.text()).slice(0, ANSWER_CHARS_MOST) }
+  } catch (error) {
+    const kind = classify(error) === 'not_done' ? 'not_now' : 'unknown'
+    return { kind, error: `No answer of the provider: ${reasonOf(error)}` }
+  }
+  const { status, text } = answered
+  const told = `The provider answered ${status}${text === '' ? '' : `: ${text.slice(0, REASON_CHARS_MOST)}`}`
+  if (status >= 200 && status < 300) return { kind: 'sent', providerMessageId: String(idOf(fieldsOf(text)) ?? '') }
+  // Too many requests, or not yet: it says itself that it did nothing.
+  if (status === 408 || status === 425 || status === 429) return { kind: 'not_now', error: told }
+  return { kind: status >= 500 ? 'unknown' : 'failed', error: told }
+}
+
+function fieldsOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error
+  const detail = cause instanceof Error ? ` (${'code' in cause ? String(cause.code) : cause.message})` : ''
+  return `${error.message}${detail}`.slice(0, REASON_CHARS_MOST)
+}

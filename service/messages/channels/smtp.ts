@@ -1,0 +1,85 @@
+import { createTransport } from 'nodemailer'
+import type { Channel, Outgoing, Result } from './channel.ts'
+
+interface SmtpOptions {
+  readonly url: string
+  readonly from: string
+  readonly timeoutMs: number
+}
+
+const SUBJECT_CHARS_MOST = 78
+
+/** A mail server. It knows no idempotency keys; the message id is always the same, so that a reader can tell copies. */
+export function createSmtp(options: SmtpOptions): Channel {
+  return {
+    name: 'smtp',
+    dedups: false,
+    reaches: ({ email }) => email !== null,
+    complaints: ({ email }) =>
+      email === null ? [{ field: 'recipientEmail', detail: 'is needed by the channel smtp' }] : [],
+    send: (message) => sendMail(options, message),
+  }
+}
+
+async function sendMail({ url, from, timeoutMs }: SmtpOptions, message: Outgoing): Promise<Result> {
+  // Half the time for the way to the server: an error on it proves more than a time-out of the whole.
+  const times = { connectionTimeout: timeoutMs / 2, greetingTimeout: timeoutMs / 2, socketTimeout: timeoutMs }
+  const transport = createTransport({ url, ...times, disableFileAccess: true, disableUrlAccess: true })
+  let handedOver = false
+  // The content leaves only after the server has agreed to it; until then nothing can have been sent.
+  transport.use('stream', ({ message: mime }, done) => {
+    const open = mime.createReadStream.bind(mime)
+    mime.createReadStream = (given) => {
+      const stream = open(given)
+      const pipe = stream.pipe.bind(stream)
+      stream.pipe = (...to) => {
+        handedOver = true
+        return pipe(...to)
+      }
+      return stream
+    }
+    done()
+  })
+  try {
+    const { messageId } = await transport.sendMail({
+      from,
+      to: message.email ?? '',
+      subject: subjectOf(message.body),
+      messageId: `<${message.messageId}@onceonly.invalid>`,
+      text: textOf(message),
+      attachments: message.attachments.flatMap(({ filename, contentType, base64 }) =>
+        base64 === undefined ? [] : [{ filename, contentType, content: base64, encoding: 'base64' }],
+      ),
+    })
+    return { kind: 'sent', providerMessageId: messageId }
+  } catch (error) {
+    return resultOf(error, handedOver)
+  } finally {
+    transport.close()
+  }
+}
+
+/** The server's own word decides; without one it depends on whether the content had left. */
+function resultOf(error: unknown, handedOver: boolean): Result {
+  const { message, responseCode, command } = error as Error & { responseCode?: number; command?: string }
+  const told = `The mail server refused or was lost: ${message}`
+  // 421 is the server going away: what it had read by then nobody knows.
+  if (responseCode !== undefined && !(handedOver && responseCode === 421)) {
+    return { kind: responseCode >= 500 ? 'failed' : 'not_now', error: told }
+  }
+  if (handedOver) return { kind: 'unknown', error: told }
+  return { kind: command === 'API' ? 'failed' : 'not_now', error: told }
+}
+
+/** The first line; a mail without a subject looks like spam. */
+function subjectOf(body: string): string {
+  const line = body.trim().split(/[\r\n]/, 1)[0] ?? ''
+  const chars = Array.from(line)
+  return chars.length <= SUBJECT_CHARS_MOST ? line : `${chars.slice(0, SUBJECT_CHARS_MOST - 1).join('')}…`
+}
+
+/** Attachments that are only named by a URL are linked: fetching what a caller names would open our network to them. */
+function textOf({ body, attachments }: Outgoing): string {
+  const links = attachments.flatMap(({ filename, url }) => (url === undefined ? [] : [`${filename}: ${url}`]))
+  return links.length === 0 ? body : `${body}\n\n${links.join('\n')}`
+}

@@ -1,0 +1,22 @@
+import type { Channel } from './channel.ts'
+import { callProvider } from './http.ts'
+
+/** A provider of one's own: it gets the message as JSON, and the effect key to recognise a repeated one by. */
+export function createWebhook(url: string): Channel {
+  return {
+    name: 'webhook',
+    dedups: true,
+    reaches: () => true,
+    complaints: () => [],
+    async send({ messageId, effectKey, workspaceId, phone, email, body, attachments }, signal) {
+      const headers = { 'content-type': 'application/json', 'idempotency-key': effectKey }
+      const message = { messageId, workspaceId, recipientPhone: phone, recipientEmail: email, message: body }
+      const init = { headers, signal, body: JSON.stringify({ ...message, attachments }) }
+      const result = await callProvider(url, init, ({ id, messageId: theirs }) => id ?? theirs)
+      // A provider that names nothing is known by the key that it was given.
+      return result.kind === 'sent' && result.providerMessageId === ''
+        ? { ...result, providerMessageId: `webhook:${effectKey}` }
+        : result
+    },
+  }
+}

@@ -1,0 +1,38 @@
+import type { FastifyInstance } from 'fastify'
+import type { Ledger, SqlTx } from 'onceonly'
+import type { Config } from '../config.ts'
+import type { Base } from '../store.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import { createChannels } from './channels/index.ts'
+import { createDelivery } from './deliver.ts'
+import { addLocks } from './locks.ts'
+import { addReads, addSend } from './routes.ts'
+import { createSender } from './send.ts'
+import { startWorker } from './worker.ts'
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly workspaces: Workspaces
+  readonly config: Config
+  readonly operatorToken: string
+}
+
+/** The messages system: its routes, and the worker that finishes what a crash interrupted. */
+export function addMessages(server: FastifyInstance, parts: Parts): { stop(): Promise<void> } {
+  const { once, base, workspaces, config, operatorToken } = parts
+  const channels = createChannels(config)
+  const delivery = createDelivery(base, channels, config.sendTimeoutMs)
+  const sender = createSender({ once, base, channels, delivery, config })
+  // A scope of its own: here bodies are kept as bytes, too.
+  server.register(async (scope) => addSend(scope, { once, base, workspaces, sender }))
+  addReads(server, { base, workspaces })
+  addLocks(server, { once, base, guard: sender.guard, operatorToken })
+  const worker = startWorker({ base, channels, delivery, sendTimeoutMs: config.sendTimeoutMs })
+  return {
+    async stop() {
+      await worker.stop()
+      await delivery.stop()
+    },
+  }
+}

@@ -1,0 +1,76 @@
+import type { FastifyInstance } from 'fastify'
+import { isOnceError, type Ledger, type RecordView, type SqlTx } from 'onceonly'
+import type { Guard } from 'onceonly/guard'
+import { sendProblem } from '../http/problem.ts'
+import { problemOf } from '../http/refusal.ts'
+import type { Base } from '../store.ts'
+import { requireOperator } from '../workspaces/authenticate.ts'
+import type { GuardedMessage } from './events.ts'
+import { isoOf } from './message.ts'
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly guard: Guard<GuardedMessage>
+  readonly operatorToken: string
+}
+
+/** A lock without a message is young, so it stands among the newest records; the search stops somewhere. */
+const PAGES_MOST = 20
+/** Locks belong to the content, whoever sends it. */
+const ANY_CALLER = '*'
+const OPERATION = 'guard.messages'
+
+/** `GET|DELETE /api/admin/guard/locks/{hash}`: what a lock stands for, and its release before its window ends. */
+export function addLocks(server: FastifyInstance, { once, base, guard, operatorToken }: Parts): void {
+  server.register(async (admin) => {
+    admin.addHook('onRequest', requireOperator(operatorToken))
+    admin.setErrorHandler((error, _request, reply) => {
+      if (isOnceError(error)) return sendProblem(reply, problemOf(error))
+      throw error
+    })
+
+    admin.get<{ Params: { hash: string } }>('/api/admin/guard/locks/:hash', async (request, reply) => {
+      const view = await find(request.params.hash)
+      return view === null ? reply.callNotFound() : lockOf(view, await base.now())
+    })
+
+    admin.delete<{ Params: { hash: string } }>('/api/admin/guard/locks/:hash', async (request, reply) => {
+      const { hash } = request.params
+      const view = await find(hash)
+      const freed = view !== null && (await guard.release({ tenant: view.record.identity.tenant, hash }, 'operator'))
+      return freed ? reply.code(204).send() : reply.callNotFound()
+    })
+  })
+
+  /** The hash names no workspace. Its messages do; a lock whose message does not exist yet is looked for in the ledger. */
+  async function find(hash: string): Promise<RecordView | null> {
+    if (!/^[0-9a-f]{64}$/.test(hash)) return null
+    const text = 'select workspace_id from messages where lock_hash = ? limit 1'
+    const [row] = await base.sql.query<{ workspace_id: string }>(text, [hash])
+    if (row !== undefined) {
+      return once.get({ tenant: row.workspace_id, caller: ANY_CALLER, operation: OPERATION, key: hash })
+    }
+    let cursor: string | null = null
+    for (let page = 0; page < PAGES_MOST; page++) {
+      const { rows, cursor: next } = await once.list({ operation: OPERATION, key: hash }, { limit: 1, cursor })
+      if (rows[0] !== undefined || next === null) return rows[0] ?? null
+      cursor = next
+    }
+    return null
+  }
+}
+
+function lockOf({ record }: RecordView, now: number) {
+  const { identity, state, pointer, claimedAt, policy } = record
+  return {
+    hash: identity.key,
+    workspaceId: identity.tenant,
+    state,
+    messageId: pointer?.id ?? null,
+    claimedAt: isoOf(claimedAt),
+    ageMs: now - claimedAt,
+    /** A lock never ends while its holder still runs. */
+    expiresAt: isoOf(claimedAt + policy.retainMs),
+  }
+}

@@ -1,0 +1,164 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { HOUR, happened, isOnceError, type Ledger, type Pointer, prevented, type SqlTx } from 'onceonly'
+import { idempotent, type Protection } from 'onceonly/fastify'
+import { type Answer, jsonAnswer } from 'onceonly/http'
+import { sendInvalid, sendProblem } from '../http/problem.ts'
+import { problemOf } from '../http/refusal.ts'
+import type { Base } from '../store.ts'
+import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import { duplicateAnswer, pendingAnswer, type SendAnswer, sendAnswer } from './answers.ts'
+import { REQUEST_BYTES_MOST } from './attachments.ts'
+import { parseSend, type SendCommand } from './command.ts'
+import { leadById } from './leads.ts'
+import { conversationOf, leadOf, type MessageRow, messageOf } from './message.ts'
+import { conversationById, listLeads, listMessages, messageById, parseList } from './reads.ts'
+import { type Sender, type Sent, secondsOf } from './send.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set once the body of a message has passed its checks. */
+    sendCommand: SendCommand | null
+    onceonly?: Protection<unknown> | null
+  }
+}
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly workspaces: Workspaces
+  readonly sender: Sender
+}
+
+/** The same key is answered from its record for a day; the guard's window is much shorter. */
+const KEY_MS = 24 * HOUR
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** `POST /api/messages`: first the caller's key, if there is one, then the guard on the content. */
+export function addSend(server: FastifyInstance, { once, base, workspaces, sender }: Parts): void {
+  server.decorateRequest('sendCommand', null)
+  const protect = idempotent<SqlTx, FastifyRequest>(server, {
+    ledger: once,
+    who: (request) => {
+      const { workspaceId, caller } = callerOf(request)
+      return { tenant: workspaceId, caller }
+    },
+  })
+  const keyed = protect({
+    name: 'messages.send',
+    effect: 'external',
+    key: 'guarded',
+    retainMs: KEY_MS,
+    keep: 'pointer',
+    rebuild: async (pointer, request) => rebuilt(base, callerOf(request).workspaceId, pointer),
+    // A process that died under a key left its message, or nothing: the message carries the claim of the key.
+    probe: async ({ tenant }, { effectKey, pointer }) => {
+      const found = pointer ?? (await pointerUnder(base, tenant, effectKey))
+      return found === null ? prevented : happened({ status: 202, headers: [], pointer: found })
+    },
+  })
+
+  /** Before anything is claimed: a message that cannot be understood holds neither a key nor a lock. */
+  async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const parsed = parseSend(request.body)
+    if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
+    request.sendCommand = parsed.command
+    return undefined
+  }
+
+  server.post(
+    '/api/messages',
+    {
+      bodyLimit: REQUEST_BYTES_MOST,
+      onRequest: requireKey(workspaces, 'messages'),
+      preHandler: [validate, keyed.preHandler],
+      onError: keyed.onError,
+      onSend: keyed.onSend,
+    },
+    async (request, reply) => {
+      const { workspaceId } = callerOf(request)
+      const protection = request.onceonly ?? null
+      if (request.sendCommand === null) throw new Error('The message was not checked')
+      let sent: Sent
+      try {
+        sent = await sender.send(workspaceId, request.sendCommand, protection?.attempt ?? null)
+      } catch (error) {
+        // Once a message is accepted nothing is thrown any more, so nothing was done, and a retry is decided anew.
+        protection?.notDone()
+        if (isOnceError(error)) return sendProblem(reply, problemOf(error))
+        throw error
+      }
+      if (sent.kind === 'refused') {
+        protection?.notDone()
+        return sendProblem(reply, sent.problem)
+      }
+      // A pending answer is never kept: the retry shall see what became of the original.
+      if (sent.kind === 'pending') protection?.notDone()
+      const { status, body } = await inWords(base, sent)
+      return reply.code(status).type(JSON_TYPE).send(JSON.stringify(body))
+    },
+  )
+}
+
+async function inWords(base: Base, sent: Exclude<Sent, { kind: 'refused' }>): Promise<SendAnswer> {
+  switch (sent.kind) {
+    case 'pending':
+      return pendingAnswer
+    case 'message':
+      return sendAnswer(sent.row, await leadOfMessage(base, sent.row))
+    case 'duplicate':
+      return duplicateAnswer(sent.row, await leadOfMessage(base, sent.row), secondsOf(sent.ageMs))
+  }
+}
+
+function leadOfMessage({ sql }: Base, row: MessageRow) {
+  return leadById(sql, row.workspace_id, row.lead_id)
+}
+
+/** A retry shows the message as it is now; a duplicate is told with the age that it had when it was first told. */
+async function rebuilt(base: Base, workspaceId: string, { type, id }: Pointer): Promise<Answer> {
+  const [messageId = '', age] = id.split(' ')
+  const row = await messageById(base, workspaceId, messageId)
+  if (row === null) throw new Error(`The message ${messageId} of a record is gone`)
+  const lead = await leadOfMessage(base, row)
+  const { status, body } = type === 'duplicate' ? duplicateAnswer(row, lead, Number(age)) : sendAnswer(row, lead)
+  return jsonAnswer(status, JSON_TYPE, body)
+}
+
+async function pointerUnder({ sql }: Base, workspaceId: string, keyClaim: string): Promise<Pointer | null> {
+  const text = 'select id from messages where workspace_id = ? and key_claim = ?'
+  const [row] = await sql.query<{ id: string }>(text, [workspaceId, keyClaim])
+  return row === undefined ? null : { type: 'message', id: row.id }
+}
+
+type Query = { Querystring: Readonly<Record<string, unknown>> }
+type Named = { Params: { readonly id: string } }
+
+/** Messages, leads and conversations, each to its own workspace only. */
+export function addReads(server: FastifyInstance, { base, workspaces }: Pick<Parts, 'base' | 'workspaces'>): void {
+  const onRequest = requireKey(workspaces, 'messages')
+
+  server.get<Query>('/api/messages', { onRequest }, async (request, reply) => {
+    const query = parseList(request.query)
+    if ('errors' in query) return sendInvalid(reply, query.errors)
+    const { rows, cursor } = await listMessages(base, callerOf(request).workspaceId, query)
+    return { messages: rows.map(messageOf), cursor }
+  })
+
+  server.get<Named>('/api/messages/:id', { onRequest }, async (request, reply) => {
+    const row = await messageById(base, callerOf(request).workspaceId, request.params.id)
+    return row === null ? reply.callNotFound() : messageOf(row)
+  })
+
+  server.get<Query>('/api/leads', { onRequest }, async (request, reply) => {
+    const query = parseList(request.query)
+    if ('errors' in query) return sendInvalid(reply, query.errors)
+    const { rows, cursor } = await listLeads(base, callerOf(request).workspaceId, query)
+    return { leads: rows.map(leadOf), cursor }
+  })
+
+  server.get<Named>('/api/conversations/:id', { onRequest }, async (request, reply) => {
+    const row = await conversationById(base, callerOf(request).workspaceId, request.params.id)
+    return row === null ? reply.callNotFound() : conversationOf(row)
+  })
+}

@@ -1,0 +1,77 @@
+const leads = (big: string) => [
+  // Two nulls are different to a unique index, so a lead without a phone or without an e-mail address is no rival.
+  `create table leads (
+    id text primary key,
+    workspace_id text not null,
+    phone text,
+    email text,
+    ghl_contact_id text,
+    ghl_location_id text,
+    hs_contact_id text,
+    hs_portal_id text,
+    created_at ${big} not null,
+    unique (workspace_id, phone),
+    unique (workspace_id, email)
+  )`,
+  'create index leads_by_age on leads (workspace_id, created_at, id)',
+  `create table conversations (
+    id text primary key,
+    workspace_id text not null,
+    phone text,
+    lead_id text not null references leads (id),
+    created_at ${big} not null,
+    unique (workspace_id, phone)
+  )`,
+  'create unique index conversations_of_mail on conversations (lead_id) where phone is null',
+]
+
+const messages = (big: string) => [
+  /*
+   * `lock_claim` is the claim that the message was accepted under: an attempt that comes after a crash finds the message
+   * by it instead of writing a second one. `key_claim` is the same for an Idempotency-Key. `effect_key` is what a
+   * provider knows the message by, `sender` names whoever may write the outcome, and `status_at` is the store's time of
+   * the status.
+   */
+  `create table messages (
+    id text primary key,
+    workspace_id text not null,
+    lead_id text not null references leads (id),
+    conversation_id text not null references conversations (id),
+    recipient_phone text,
+    recipient_email text,
+    body text not null,
+    channel text not null,
+    attachments text,
+    status text not null,
+    provider_message_id text,
+    error text,
+    new_lead integer not null,
+    effect_key text not null,
+    lock_claim text unique,
+    key_claim text unique,
+    lock_hash text not null,
+    sender text,
+    tries integer not null default 0,
+    created_at ${big} not null,
+    status_at ${big} not null,
+    sent_at ${big}
+  )`,
+  'create index messages_by_age on messages (workspace_id, created_at, id)',
+  'create index messages_by_lead on messages (lead_id, created_at, id)',
+  'create index messages_by_conversation on messages (conversation_id, created_at, id)',
+  'create index messages_by_lock on messages (lock_hash)',
+  // Small, whatever the size of the table: only what the worker has to look after.
+  `create index messages_under_way on messages (status, status_at) where status in ('queued', 'sending')`,
+]
+
+/** Leads, conversations and messages, beside the ledger's own tables. */
+export const migrations = [
+  {
+    version: 1,
+    oldestCode: 1,
+    up: {
+      sqlite: [...leads('integer'), ...messages('integer')],
+      postgres: [...leads('bigint'), ...messages('bigint')],
+    },
+  },
+] as const

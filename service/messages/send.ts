@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto'
+import type { Attempt, Ledger, Pointer, SqlTx } from 'onceonly'
+import { MINUTE, SECOND } from 'onceonly'
+import { createGuard, type Guard } from 'onceonly/guard'
+import type { Config } from '../config.ts'
+import type { Base } from '../store.ts'
+import { type Accepted, createAccept } from './accept.ts'
+import { type Addressed, address, type Refused } from './address.ts'
+import type { Channels } from './channels/index.ts'
+import type { SendCommand } from './command.ts'
+import type { Delivery } from './deliver.ts'
+import { type GuardedMessage, reportGuard } from './events.ts'
+import type { MessageRow } from './message.ts'
+import { messageById } from './reads.ts'
+
+/** What became of a request, before it is put into words. */
+export type Sent =
+  | Refused
+  /** Ours: sent, refused by its provider, or unknown. */
+  | { readonly kind: 'message'; readonly row: MessageRow }
+  | { readonly kind: 'duplicate'; readonly row: MessageRow; readonly ageMs: number }
+  /** An identical request is being accepted somewhere, and took too long. */
+  | { readonly kind: 'pending' }
+
+export interface Sender {
+  readonly guard: Guard<GuardedMessage>
+  /** `key` is the claim of the caller's key; its pointer names the message from the moment that it exists. */
+  send(workspaceId: string, command: SendCommand, key: Attempt | null): Promise<Sent>
+}
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly channels: Channels
+  readonly delivery: Delivery
+  readonly config: Config
+}
+
+const WINDOW_MS = 15 * MINUTE
+const WAIT_MS = 3 * SECOND
+const GUARD_NAME = 'messages'
+
+export function createSender({ once, base, channels, delivery, config }: Parts): Sender {
+  const guard = createGuard<GuardedMessage>({
+    ledger: once,
+    name: GUARD_NAME,
+    windowMs: WINDOW_MS,
+    waitMs: WAIT_MS,
+    failClosed: config.guardFails === 'closed',
+    identity: ({ workspaceId, phone, email, body }) => [workspaceId, phone, email, body],
+    on: reportGuard,
+  })
+  const accept = createAccept(base, WINDOW_MS)
+
+  /** The three facts of a send, under the lock and under the key: accepted, sending, outcome. */
+  async function under(lock: Attempt | null, key: Attempt | null, addressed: Addressed): Promise<Accepted> {
+    const { command, to, channel } = addressed
+    const { crmIds, body, attachments, leadId } = command
+    const claims = { effectKey: lock?.effectKey ?? randomUUID(), keyClaim: key?.effectKey ?? null }
+    const draft = { to, leadId, crmIds, body, channel: channel.name, attachments, lockHash: addressed.hash }
+    const accepted = await accept(draft, claims)
+    const pointer = { type: 'message', id: accepted.row.id }
+    // From here on the message exists, and is found by its claims even if nobody can be told where it is.
+    await Promise.all([attach(lock, pointer), accepted.kind === 'duplicate' ? null : attach(key, pointer)])
+    return accepted.kind === 'duplicate' ? accepted : { ...accepted, row: await delivered(accepted.row) }
+  }
+
+  /** What was accepted is not lost when we cannot go on: the worker does, and the caller hears how far it came. */
+  async function delivered(row: MessageRow): Promise<MessageRow> {
+    try {
+      return await delivery.deliver(row)
+    } catch (error) {
+      console.error(error)
+      return row
+    }
+  }
+
+  async function duplicateOf(row: MessageRow, ageMs: number, key: Attempt | null): Promise<Sent> {
+    // The lock's original is our own: an earlier attempt under this key, which did not live to answer.
+    if (key !== null && row.key_claim === key.effectKey) {
+      await attach(key, { type: 'message', id: row.id })
+      return { kind: 'message', row: await delivered(row) }
+    }
+    await attach(key, { type: 'duplicate', id: `${row.id} ${secondsOf(ageMs)}` })
+    return { kind: 'duplicate', row, ageMs }
+  }
+
+  return {
+    guard,
+    async send(workspaceId, command, key) {
+      // 1. Whoever it goes to, and by which way: what is wrong with that holds no lock.
+      const addressed = await address({ base, channels, guard }, workspaceId, command)
+      if (addressed.kind === 'refused') return addressed
+      // 2. The lock on the content, and under it the send.
+      const { to, hash } = addressed
+      const content = { ...to, body: command.body }
+      const verdict = await guard.send(content, (lock) => under(lock, key, addressed))
+      // 3. What it came to.
+      switch (verdict.kind) {
+        case 'sent':
+        case 'unguarded': {
+          const { kind, row } = verdict.value
+          if (kind !== 'duplicate') return { kind: 'message', row }
+          const ageMs = (await base.now()) - Number(row.created_at)
+          const original = { type: 'message', id: row.id }
+          reportGuard({ kind: 'blocked', mode: 'lock_resolved', message: content, hash, original, ageMs })
+          return duplicateOf(row, ageMs, key)
+        }
+        case 'duplicate': {
+          const row = await messageById(base, workspaceId, verdict.original.id)
+          return row === null ? { kind: 'pending' } : duplicateOf(row, verdict.ageMs, key)
+        }
+        case 'pending':
+          return verdict
+      }
+    },
+  }
+}
+
+/** Whole seconds, as the answer says them. */
+export function secondsOf(ms: number): number {
+  return Math.max(0, Math.floor(ms / SECOND))
+}
+
+/** A claim that cannot be told where its message is does not stop the send: the message is found by the claim itself. */
+async function attach(attempt: Attempt | null, pointer: Pointer): Promise<void> {
+  try {
+    await attempt?.attach(pointer)
+  } catch (error) {
+    console.error(error)
+  }
+}
