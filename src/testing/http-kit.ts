@@ -1,0 +1,22 @@
+import { fingerprintCases } from './http-cases-fingerprint.ts'
+import { keyCases } from './http-cases-key.ts'
+import { replayCases } from './http-cases-replay.ts'
+import type { Serve } from './http-site.ts'
+import type { HttpCase, HttpGround } from './http-stage.ts'
+import { memoryGround } from './http-stage.ts'
+
+export interface HttpConformanceOptions {
+  /** Any runner: `test` of node:test, `it` of vitest, … */
+  readonly test: (name: string, body: () => Promise<void>) => unknown
+  /** Serves routes with the adapter that is to be proved. */
+  readonly serve: Serve
+  /** A fresh store per case; the memory store, when left out. */
+  readonly open?: () => Promise<HttpGround>
+}
+
+export const httpCases: readonly HttpCase[] = [...keyCases, ...fingerprintCases, ...replayCases]
+
+/** Proves that an adapter speaks the protocol, by real requests over real sockets. */
+export function httpConformance({ test, serve, open = memoryGround }: HttpConformanceOptions): void {
+  for (const each of httpCases) test(each.name, () => each.run(serve, open))
+}

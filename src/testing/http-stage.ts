@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { limits } from '../core/limits.ts'
+import type { RouteDefinition } from '../http/route.ts'
+import type { VoiceOptions } from '../http/voice.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { createLedger } from '../ledger/ledger.ts'
+import type { RecordView, TransactionalStore } from '../store/port.ts'
+import type { MemoryTx } from '../stores/memory/index.ts'
+import { createMemoryStore } from '../stores/memory/index.ts'
+import type { Exchange, RawRequest, Reply } from './http-client.ts'
+import { exchange } from './http-client.ts'
+import type { Act, Asker, Call, Serve, SiteRoute } from './http-site.ts'
+
+/** A store, with a business table beside it. Its clock can be moved. */
+export interface HttpGround {
+  readonly store: TransactionalStore<unknown>
+  write(tx: unknown, row: string): Promise<void>
+  written(): Promise<readonly string[]>
+  close(): Promise<void>
+}
+
+/** One case of the suite: a route, what its handler does, and what clients see of it. */
+export interface HttpCase {
+  readonly name: string
+  run(serve: Serve, open: () => Promise<HttpGround>): Promise<void>
+}
+
+export interface CaseOptions {
+  readonly method?: string
+  readonly path?: string
+  readonly mount?: string
+  readonly definition: RouteDefinition<Asker>
+  readonly http?: VoiceOptions
+  /** Beside the one that the case is about. */
+  readonly others?: readonly Omit<SiteRoute, 'act'>[]
+  readonly maxBodyBytes?: number
+  readonly statusAuthorize?: RouteDefinition<Asker>['authorize']
+  /** A store that behaves badly. */
+  wrap?(store: TransactionalStore<unknown>): TransactionalStore<unknown>
+}
+
+export interface AskOptions extends Partial<RawRequest> {
+  /** Null sends none. */
+  readonly key?: string | null
+  readonly caller?: string
+  readonly tenant?: string
+  /** Null sends none. */
+  readonly type?: string | null
+}
+
+export interface Stage {
+  readonly ledger: Ledger<unknown>
+  readonly ground: HttpGround
+  readonly path: string
+  /** How often a handler ran. */
+  readonly runs: number
+  ask(options?: AskOptions): Promise<Reply>
+  open(options?: AskOptions): Exchange
+  records(): Promise<readonly RecordView[]>
+  advance(ms: number): Promise<void>
+}
+
+type Handler = (call: Call, stage: Stage) => Act | Promise<Act>
+
+let stages = 0
+
+/** Declares a case. Every run has a store, a server and a tenant of its own. */
+export function httpCase(
+  name: string,
+  options: CaseOptions,
+  handler: Handler,
+  body: (stage: Stage) => Promise<void>,
+): HttpCase {
+  return {
+    name,
+    async run(serve, open) {
+      const ground = await open()
+      const ledger = createLedger({ store: options.wrap?.(ground.store) ?? ground.store, background: false })
+      try {
+        await played({ ground, ledger, serve, options, handler, body })
+      } finally {
+        await ledger.stop()
+        await ground.close()
+      }
+    },
+  }
+}
+
+interface Play {
+  readonly ground: HttpGround
+  readonly ledger: Ledger<unknown>
+  readonly serve: Serve
+  readonly options: CaseOptions
+  readonly handler: Handler
+  readonly body: (stage: Stage) => Promise<void>
+}
+
+async function played({ ground, ledger, serve, options, handler, body }: Play): Promise<void> {
+  const tenant = `tenant-${++stages}-${process.pid}`
+  const { method = 'POST', path = '/things', mount, definition, statusAuthorize } = options
+  let runs = 0
+  const act = async (call: Call) => {
+    runs++
+    return handler(call, stage)
+  }
+  const who = ({ header }: Asker) => ({
+    tenant: header('x-tenant') ?? tenant,
+    caller: header('x-caller') ?? 'ann',
+  })
+  // Errors that a case provokes are its own business.
+  const http = { ...options.http, ledger, who, onError: () => {} }
+  const own = { method, path, definition, ...(mount === undefined ? {} : { mount }) }
+  const served = await serve({
+    options: http,
+    maxBodyBytes: options.maxBodyBytes ?? 1_024 * 1_024,
+    routes: [own, ...(options.others ?? [])].map((route) => ({ ...route, act })),
+    status: {
+      path: '/operations/:id',
+      options: { ...http, ...(statusAuthorize === undefined ? {} : { authorize: statusAuthorize }) },
+    },
+  })
+  const target = (mount ?? '') + path
+  const open = (asked: AskOptions = {}) => exchange(served.port, requestOf(method, target, asked))
+  const stage: Stage = {
+    ledger,
+    ground,
+    path: target,
+    get runs() {
+      return runs
+    },
+    open,
+    ask: (asked) => open(asked).reply,
+    records: async () => (await ledger.list({ tenant })).rows,
+    advance: (ms) => ground.store.clock.advance(ms, { timeoutMs: limits.storeCallMs }),
+  }
+  try {
+    await body(stage)
+  } finally {
+    await served.stop()
+  }
+}
+
+function requestOf(method: string, target: string, asked: AskOptions): RawRequest {
+  const { key = 'key-1', caller, tenant, headers = [], ...rest } = asked
+  const bodiless = (rest.method ?? method) === 'HEAD' || (rest.method ?? method) === 'GET'
+  const body = rest.body ?? (bodiless ? undefined : '{"amount":1,"to":"bob"}')
+  const type = asked.type === undefined && body !== undefined ? 'application/json' : (asked.type ?? null)
+  const line = (name: string, value: string | null | undefined): [string, string][] =>
+    value === null || value === undefined ? [] : [[name, value]]
+  return {
+    method,
+    target,
+    ...rest,
+    ...(body === undefined ? {} : { body }),
+    headers: [
+      ...line('idempotency-key', key),
+      ...line('x-caller', caller),
+      ...line('x-tenant', tenant),
+      ...line('content-type', type),
+      ...headers,
+    ],
+  }
+}
+
+/** The memory store, with a list of rows in place of a business table. */
+export async function memoryGround(): Promise<HttpGround> {
+  const store = createMemoryStore({ testClock: true })
+  const rowsOf = (tx: MemoryTx) => (tx.get('rows') as readonly string[] | undefined) ?? []
+  return {
+    store: store as TransactionalStore<unknown>,
+    write: async (tx, row) => (tx as MemoryTx).set('rows', [...rowsOf(tx as MemoryTx), row]),
+    written: () =>
+      store.transactions.run(async ({ tx }) => rowsOf(tx), { timeoutMs: 5_000, lockMs: 5_000, refuseTwinOf: null }),
+    close: () => store.stop(),
+  }
+}
+
+/** A gate that a handler waits at until the case opens it. */
+export function createGate(): { readonly reached: Promise<void>; pass(): Promise<void>; open(): void } {
+  const reached = Promise.withResolvers<void>()
+  const opened = Promise.withResolvers<void>()
+  return {
+    reached: reached.promise,
+    pass: () => {
+      reached.resolve()
+      return opened.promise
+    },
+    open: () => opened.resolve(),
+  }
+}
+
+export const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms))
+
+/** The protocol's own answer: a problem document of that type. */
+export function assertProblem(reply: Reply, status: number, situation: string, retryable = false): void {
+  const told = `${reply.status} ${reply.text()}`
+  assert.equal(reply.status, status, told)
+  assert.equal(reply.header('content-type'), 'application/problem+json', told)
+  const document = reply.json()
+  assert.equal(document.type, `/problems/${situation}`, told)
+  assert.equal(document.status, status, told)
+  assert.equal(document.retryable, retryable, told)
+  assert.equal(typeof document.title, 'string')
+  assert.equal(typeof document.detail, 'string')
+  if (retryable) assert.match(reply.header('retry-after') ?? '', /^[1-9]\d*$/, told)
+  assert.equal(reply.header('idempotent-replayed'), null, 'a problem is no replay')
+}
+
+/** Headers that belong to one exchange, and are allowed to differ between an answer and its replay. */
+const ofTheExchange = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding', 'content-length'])
+
+/** The same answer once more: status, bytes and every header that is kept; and marked. */
+export function assertReplay(replay: Reply, first: Reply, dropped: readonly string[] = []): void {
+  assert.equal(replay.status, first.status, `${replay.status} ${replay.text()}`)
+  assert.ok(replay.body.equals(first.body), `${replay.body.length} bytes instead of ${first.body.length}`)
+  assert.ok(replay.whole && first.whole, 'cut')
+  assert.equal(replay.header('idempotent-replayed'), 'true')
+  assert.equal(first.header('idempotent-replayed'), null)
+  const kept = ({ headers }: Reply, also: readonly string[]) =>
+    headers.filter(([name]) => !ofTheExchange.has(name) && !also.includes(name)).toSorted(byName)
+  assert.deepEqual(kept(replay, ['idempotent-replayed']), kept(first, dropped))
+  const length = replay.header('content-length')
+  if (length !== null && replay.body.length > 0) assert.equal(Number(length), replay.body.length)
+}
+
+function byName(a: readonly [string, string], b: readonly [string, string]): number {
+  return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0
+}
