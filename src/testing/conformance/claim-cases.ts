@@ -213,6 +213,28 @@ export const claimCases: readonly Case[] = [
     },
   },
   {
+    name: 'the late word of a lapsed attempt counts as long as nobody has taken over',
+    async run({ store }) {
+      const grant = await granted(store, claim('a', { policy: policies.rerun }))
+      await advance(store, LAPSE_MS)
+      same(await kindOf(store, { kind: 'reconcile', id: grant.id }), 'lapsed', 'reconciling')
+      same(await kindOf(store, settle(grant, success('"late"'))), 'applied', 'the late word')
+      const { decision } = await ask(store, claim('a', { policy: policies.rerun }))
+      check(decision.kind === 'replay_success' && decision.outcome.data === '"late"', `recorded, not ${decision.kind}`)
+    },
+  },
+  {
+    name: 'two identities under one id never meet',
+    async run({ store }) {
+      const { id } = await granted(store, claim('a'))
+      const before = (await store.claims.read([id], CALL)).records[0]
+      same(await kindOf(store, { ...claim('b'), id }), 'identity_collision', 'a claim')
+      const unique = { kind: 'unique', id, identity: identityOf('b'), claimId: claim('b').claimId, owner: 'b' } as const
+      same(await kindOf(store, unique), 'identity_collision', 'a unique claim')
+      same((await store.claims.read([id], CALL)).records[0], before, 'the record')
+    },
+  },
+  {
     name: 'expiry is decided with the claim, not by the sweep; a refused key leaves a tombstone',
     async run({ store }) {
       const first = await granted(store, claim('new'))
