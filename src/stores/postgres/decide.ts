@@ -149,8 +149,8 @@ function updateRecords(names: Names): Statement {
     name: 'onceonly_update',
     text: `
       UPDATE ${names.records} AS r SET ${set.join(', ')},
-        replays = CASE WHEN r.incarnation = u.incarnation THEN r.replays ELSE 0 END,
-        conflicts = CASE WHEN r.incarnation = u.incarnation THEN r.conflicts ELSE 0 END
+        replays = CASE WHEN coalesce(r.incarnation, r.fence) = u.incarnation THEN r.replays ELSE 0 END,
+        conflicts = CASE WHEN coalesce(r.incarnation, r.fence) = u.incarnation THEN r.conflicts ELSE 0 END
       FROM json_populate_recordset(NULL::${names.records}, $1::json) AS u
       WHERE r.id = u.id`,
   }

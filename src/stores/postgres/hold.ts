@@ -1,7 +1,7 @@
 import type { AttachRequest, RenewRequest, StartRequest } from '../../core/request.ts'
 import type { AppliedDecision } from '../../store/port.ts'
 import { pointerText, stateCode } from '../../store/row.ts'
-import { nowSql } from './clock.ts'
+import { statementNowSql } from './clock.ts'
 import type { Answers } from './insert-claims.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
@@ -34,19 +34,19 @@ export function createHold(names: Names): HoldRunning {
 
 /** A pointer is news for those who wait; a longer lease is not. */
 function holdStatement(names: Names): Statement {
+  const now = statementNowSql(names)
   return {
     name: 'onceonly_hold',
     text: `
-      WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now)
       UPDATE ${names.records} AS r SET
         state = CASE WHEN u.starts THEN ${stateCode.running} ELSE r.state END,
-        due_at = coalesce((SELECT now FROM moment) + u.lease_ms, r.due_at),
+        due_at = coalesce(${now} + u.lease_ms, r.due_at),
         pointer = coalesce(u.pointer, r.pointer)
       FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::boolean[], $5::bigint[], $6::text[])
         AS u(id, fence, claim_id, starts, lease_ms, pointer)
       WHERE r.id = u.id AND r.fence = u.fence AND r.claim_id = u.claim_id
         AND r.state IN (${stateCode.reserved}, ${stateCode.running})
-      RETURNING ${recordColumnsOf('r')}, (SELECT now FROM moment) AS now,
+      RETURNING ${recordColumnsOf('r')}, ${now} AS now,
         CASE WHEN u.pointer IS NOT NULL AND r.awaited = ${awaitedCode.yes}
           THEN pg_notify(${quoteText(names.channel)}, replace(r.id::text, '-', '')) END AS told`,
   }

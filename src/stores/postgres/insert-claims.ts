@@ -2,7 +2,7 @@ import type { ClaimRequest } from '../../core/request.ts'
 import { transition } from '../../core/transition.ts'
 import type { AppliedDecision } from '../../store/port.ts'
 import { policyText, stateCode } from '../../store/row.ts'
-import { nowSql } from './clock.ts'
+import { statementNowSql } from './clock.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
 import type { Executor, Statement, TextRow } from './statement.ts'
@@ -40,37 +40,35 @@ export function createInsertClaims(names: Names): InsertClaims {
   }
 }
 
+/** The first fence of a record is its incarnation, which the row therefore leaves out. */
 const target = `(id, tenant, caller, operation, key, batch, fingerprint, claim_id, policy, state,
-  fence, incarnation, attempts, claimed_at, due_at)`
+  fence, attempts, claimed_at, due_at)`
 
-/** The subquery is not flattened, because what it calls is volatile: one clock and one fence for the row. */
 function oneClaim(names: Names): Statement {
+  const now = statementNowSql(names)
   return {
     name: 'onceonly_claim',
     text: `
       INSERT INTO ${names.records} ${target}
-      SELECT $1::uuid, $2, $3, $4, $5, $6, $7, $8, $9, $10::smallint, m.fence, m.fence, 1, m.now, m.now + $11::bigint
-      FROM (SELECT ${nowSql(names)} AS now, nextval(${quoteText(names.fences)}) AS fence) AS m
+      VALUES ($1::uuid, $2, $3, $4, $5, $6, $7, $8, $9, $10::smallint,
+        nextval(${quoteText(names.fences)}), 1, ${now}, ${now} + $11::bigint)
       ON CONFLICT (id) DO NOTHING
       RETURNING fence, claimed_at AS now`,
   }
 }
 
-/** One clock for the batch, one fence for each row. */
+/** One time for the batch, one fence for each row. */
 function manyClaims(names: Names): Statement {
+  const now = statementNowSql(names)
   return {
     name: 'onceonly_claims',
     text: `
-      WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now)
       INSERT INTO ${names.records} ${target}
-      SELECT c.id, c.tenant, c.caller, c.operation, c.key, c.batch, c.fingerprint, c.claim_id, c.policy, c.state,
-        c.fence, c.fence, 1, (SELECT now FROM moment), (SELECT now FROM moment) + c.lease_ms
-      FROM (
-        SELECT u.*, nextval(${quoteText(names.fences)}) AS fence
-        FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::text[], $10::smallint[], $11::bigint[])
+      SELECT u.id, u.tenant, u.caller, u.operation, u.key, u.batch, u.fingerprint, u.claim_id, u.policy, u.state,
+        nextval(${quoteText(names.fences)}), 1, ${now}, ${now} + u.lease_ms
+      FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::text[], $10::smallint[], $11::bigint[])
         AS u(id, tenant, caller, operation, key, batch, fingerprint, claim_id, policy, state, lease_ms)
-      ) AS c
       ON CONFLICT (id) DO NOTHING
       RETURNING id, fence, claimed_at AS now`,
   }

@@ -8,7 +8,8 @@ export interface Names {
   readonly records: string
   readonly unknowns: string
   readonly fences: string
-  readonly meta: string
+  /** How far tests have moved the store's time: a function without arguments. */
+  readonly clockOffset: string
   readonly tallies: string
   readonly migrations: string
   /** The channel of notifications. A wake is a hint, so stores that share one only look once too often. */
@@ -31,7 +32,7 @@ export function namesIn(schema: string | undefined): Names {
     records: `${prefix}onceonly_records`,
     unknowns: `${prefix}onceonly_unknowns`,
     fences: `${prefix}onceonly_fences`,
-    meta: `${prefix}onceonly_meta`,
+    clockOffset: `${prefix}onceonly_clock_offset()`,
     tallies: `${prefix}onceonly_tallies`,
     migrations: `${prefix}onceonly_migrations`,
     channel: `onceonly_${digest.slice(0, 16)}`,

@@ -3,6 +3,7 @@ import type { LedgerMigration } from '../../store/ledger-migrations.ts'
 import { ledgerMigrations } from '../../store/ledger-migrations.ts'
 import type { MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations } from '../../store/migrations.ts'
+import { clockOffsetFunction } from './clock.ts'
 import type { Connection } from './connection.ts'
 import type { Names } from './names.ts'
 import { quoteName, quoteText } from './names.ts'
@@ -29,10 +30,11 @@ export function ledgerTables(names: Names): LedgerMigration[] {
       // million grants per second.
       `SELECT setval(${quoteText(names.fences)}, greatest(nextval(${quoteText(names.fences)}),
          floor(date_part('epoch', clock_timestamp()) * 1000000)::bigint))`,
-      // Numbers first, so that no space is lost to alignment. Never UNLOGGED: a crash would forget who ran what.
+      // Numbers first, so that no space is lost to alignment. Never UNLOGGED: a crash would forget who ran what. No
+      // incarnation means that the fence is it.
       `CREATE TABLE IF NOT EXISTS ${names.records} (
          fence bigint NOT NULL,
-         incarnation bigint NOT NULL,
+         incarnation bigint,
          claimed_at bigint NOT NULL,
          due_at bigint,
          settled_at bigint,
@@ -62,7 +64,7 @@ export function ledgerTables(names: Names): LedgerMigration[] {
       `CREATE INDEX IF NOT EXISTS onceonly_records_fence ON ${names.records} (fence)`,
       // A record that is unknown keeps its fence until it leaves that state, so the fence names it here.
       `CREATE TABLE IF NOT EXISTS ${names.unknowns} (fence bigint PRIMARY KEY, id uuid NOT NULL)`,
-      `CREATE TABLE IF NOT EXISTS ${names.meta} (id smallint PRIMARY KEY, offset_ms bigint NOT NULL)`,
+      clockOffsetFunction(names, 0),
       `CREATE TABLE IF NOT EXISTS ${names.tallies} (
          bucket_at bigint NOT NULL,
          claims bigint NOT NULL,

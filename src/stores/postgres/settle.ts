@@ -3,7 +3,7 @@ import type { SettleRequest } from '../../core/request.ts'
 import { transition } from '../../core/transition.ts'
 import type { AppliedDecision } from '../../store/port.ts'
 import { keptCode, pointerText, policyText, stateCode } from '../../store/row.ts'
-import { nowSql } from './clock.ts'
+import { statementNowSql } from './clock.ts'
 import type { Answers } from './insert-claims.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'
@@ -49,12 +49,15 @@ export function createSettle(names: Names): SettleRunning {
   }
 }
 
-/** What both statements do to a row `r`, given the new values `u` and the time. */
-function change(names: Names, u: Record<'state' | 'kept' | 'outcome' | 'pointer' | 'retryMs', string>, now: string) {
-  const part = (place: number) => `split_part(r.policy, ':', ${place})`
-  const from = `CASE ${part(5)} WHEN 'claimed' THEN r.claimed_at ELSE ${now} END`
-  const retained = `greatest(${now}, ${from} + ${part(2)}::bigint)`
-  const retryable = `${u.state} = ${stateCode.failed_retryable}`
+type NewValue = 'state' | 'kept' | 'outcome' | 'pointer' | 'retryMs' | 'retainMs' | 'notBefore' | 'refuseMs' | 'policy'
+
+/**
+ * What both statements do to a row `r`, given the new values. The policy is the row's own, because it must be equal to
+ * be settled here; fence and claim id name the attempt, so that the rest of the grant needs no comparison.
+ */
+function change(names: Names, u: Readonly<Record<NewValue, string>>) {
+  const now = statementNowSql(names)
+  const expires = `greatest(${now} + ${u.retainMs}, ${u.notBefore})`
   return {
     set: `
         state = ${u.state},
@@ -62,49 +65,67 @@ function change(names: Names, u: Record<'state' | 'kept' | 'outcome' | 'pointer'
         outcome = ${u.outcome},
         pointer = coalesce(${u.pointer}, r.pointer),
         settled_at = ${now},
-        due_at = CASE WHEN ${retryable} THEN ${now} + ${u.retryMs} END,
-        expires_at = ${retained},
-        gone_at = ${retained} + CASE WHEN ${retryable} THEN 0 ELSE ${part(3)}::bigint END,
+        due_at = ${now} + ${u.retryMs},
+        expires_at = ${expires},
+        gone_at = ${expires} + ${u.refuseMs},
         awaited = r.awaited * ${awaitedCode.was}`,
-    // The rest of the grant must be the row's too, so that the answer can be made from the grant. As one text it costs
-    // one value; to send the row back would cost more than to settle it.
-    grant: `r.incarnation || ':' || r.attempts || ':' || r.claimed_at || ':' || r.policy || ':' || r.fingerprint`,
-    guard: `r.state IN (${stateCode.reserved}, ${stateCode.running}) AND r.detail IS NULL`,
+    guard: `r.policy = ${u.policy} AND r.state IN (${stateCode.reserved}, ${stateCode.running}) AND r.detail IS NULL`,
     returning: `r.settled_at AS now, r.pointer, CASE WHEN r.awaited = ${awaitedCode.was}
         THEN pg_notify(${quoteText(names.channel)}, replace(r.id::text, '-', '')) END AS told`,
   }
 }
 
 function oneSettle(names: Names): Statement {
-  const values = { state: '$4::smallint', kept: '$5::smallint', outcome: '$6', pointer: '$7', retryMs: '$8::bigint' }
-  const { set, grant, guard, returning } = change(names, values, 'm.now')
+  const { set, guard, returning } = change(names, {
+    state: '$4::smallint',
+    kept: '$5::smallint',
+    outcome: '$6',
+    pointer: '$7',
+    retryMs: '$8::bigint',
+    retainMs: '$9::bigint',
+    notBefore: '$10::bigint',
+    refuseMs: '$11::bigint',
+    policy: '$12',
+  })
   return {
     name: 'onceonly_settle',
     text: `
       UPDATE ${names.records} AS r SET ${set}
-      FROM (SELECT ${nowSql(names)} AS now) AS m
-      WHERE r.id = $1::uuid AND r.fence = $2::bigint AND r.claim_id = $3 AND ${grant} = $9 AND ${guard}
+      WHERE r.id = $1::uuid AND r.fence = $2::bigint AND r.claim_id = $3 AND ${guard}
       RETURNING ${returning}`,
   }
 }
 
 function manySettles(names: Names): Statement {
-  const values = { state: 'u.state', kept: 'u.kept', outcome: 'u.outcome', pointer: 'u.pointer', retryMs: 'u.retry_ms' }
-  const { set, grant, guard, returning } = change(names, values, '(SELECT now FROM moment)')
+  const { set, guard, returning } = change(names, {
+    state: 'u.state',
+    kept: 'u.kept',
+    outcome: 'u.outcome',
+    pointer: 'u.pointer',
+    retryMs: 'u.retry_ms',
+    retainMs: 'u.retain_ms',
+    notBefore: 'u.not_before',
+    refuseMs: 'u.refuse_ms',
+    policy: 'u.policy',
+  })
   return {
     name: 'onceonly_settles',
     text: `
-      WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now)
       UPDATE ${names.records} AS r SET ${set}
       FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::smallint[], $5::smallint[], $6::text[], $7::text[],
-        $8::bigint[], $9::text[]) AS u(id, fence, claim_id, state, kept, outcome, pointer, retry_ms, granted)
-      WHERE r.id = u.id AND r.fence = u.fence AND r.claim_id = u.claim_id AND ${grant} = u.granted AND ${guard}
+        $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[])
+        AS u(id, fence, claim_id, state, kept, outcome, pointer, retry_ms, retain_ms, not_before, refuse_ms, policy)
+      WHERE r.id = u.id AND r.fence = u.fence AND r.claim_id = u.claim_id AND ${guard}
       RETURNING r.id, ${returning}`,
   }
 }
 
 function valuesOf({ id, grant, to, pointer }: SettleRequest): unknown[] {
   if (to.state === 'unknown') throw new TypeError('An unknown outcome takes the slow path.')
+  const { policy } = grant
+  const retryable = to.state === 'failed_retryable'
+  // A window counts from settling, or from the claim; either way it does not end before it was settled.
+  const fromClaim = policy.retainFrom === 'claimed'
   return [
     id,
     grant.fence,
@@ -113,14 +134,17 @@ function valuesOf({ id, grant, to, pointer }: SettleRequest): unknown[] {
     keptCode(to.outcome.kept),
     to.outcome.data,
     pointerText(pointer),
-    to.state === 'failed_retryable' ? wholeMs(to.retryAfterMs) : 0,
-    `${grant.incarnation}:${grant.attempt}:${grant.claimedAt}:${policyText(grant.policy)}:${grant.fingerprint}`,
+    retryable ? wholeMs(to.retryAfterMs) : null,
+    fromClaim ? 0 : policy.retainMs,
+    fromClaim ? grant.claimedAt + policy.retainMs : 0,
+    retryable ? 0 : policy.refuseMs,
+    policyText(policy),
   ]
 }
 
 function columnsOf(requests: readonly SettleRequest[]): unknown[][] {
   const rows = requests.map(valuesOf)
-  return Array.from({ length: 9 }, (_, column) => rows.map((row) => row[column]))
+  return Array.from({ length: 12 }, (_, column) => rows.map((row) => row[column]))
 }
 
 /** The notification was sent, so somebody waited. */

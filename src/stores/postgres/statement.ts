@@ -100,7 +100,7 @@ export function recordOf(row: TextRow): LedgerRecord {
     state: Number(row['state']),
     claim_id: text(row, 'claim_id'),
     fence: Number(row['fence']),
-    incarnation: Number(row['incarnation']),
+    incarnation: number(row, 'incarnation') ?? Number(row['fence']),
     attempts: Number(row['attempts']),
     claimed_at: Number(row['claimed_at']),
     due_at: number(row, 'due_at'),
