@@ -25,6 +25,8 @@ interface Item {
   tries: number
   /** An earlier try may have taken effect. */
   indeterminate: boolean
+  /** Somebody's open transaction held its row at the last try. */
+  held: boolean
   /** The caller has its answer. */
   over: boolean
   resolve(applied: AppliedDecision): void
@@ -59,6 +61,7 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
   const flying = new Set<readonly Item[]>()
   const idle: (() => void)[] = []
   let waiting = 0
+  let heldWaiting = 0
   let resting = 0
   let lanes = 0
   let scheduled = false
@@ -67,6 +70,7 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
   function submit(item: Item): void {
     queues[priority[item.request.kind]].push(item)
     waiting++
+    if (item.held) heldWaiting++
     schedule()
     watch()
   }
@@ -92,7 +96,10 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
       if (late.length === 0) continue
       queues[index] = queue.filter(({ deadline }) => deadline > now)
       waiting -= late.length
-      for (const item of late) giveUp(item, 'no')
+      for (const item of late) {
+        if (item.held) heldWaiting--
+        giveUp(item, 'no')
+      }
     }
     // What was sent may take effect after all; its id stays busy until the store has answered.
     for (const batch of flying) for (const item of batch) if (item.deadline <= now) giveUp(item, 'maybe')
@@ -115,22 +122,30 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
     runtime.soon(() => {
       scheduled = false
       while (lanes < claims.lanes) {
-        const batch = take()
+        const batch = nextBatch()
         if (batch.length === 0) break
         void fly(batch)
       }
     })
   }
 
+  /** Rows that are held wait among themselves, one flush at a time: whoever shared a batch with them would wait, too. */
+  function nextBatch(): Item[] {
+    const mayHeld = heldWaiting > 0 && ![...flying].some((batch) => batch[0]?.held === true)
+    const held = mayHeld ? take(true) : []
+    heldWaiting -= held.length
+    return held.length > 0 ? held : take(false)
+  }
+
   /** Removes the next flush from the queues: distinct ids, none of them under way, bounded in rows and bytes. */
-  function take(): Item[] {
+  function take(held: boolean): Item[] {
     const batch: Item[] = []
     let bytes = 0
     for (const [index, queue] of queues.entries()) {
       const left: Item[] = []
       for (const item of queue) {
         const room = batch.length < limits.batchRows && (batch.length === 0 || bytes + item.bytes <= limits.batchBytes)
-        if (!room || busy.has(item.request.id)) {
+        if (!room || item.held !== held || busy.has(item.request.id)) {
           left.push(item)
           continue
         }
@@ -190,6 +205,7 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
     busy.delete(item.request.id)
     if (item.over) return
     item.tries++
+    item.held = fault.code === 'store_busy'
     if (fault.applied === 'maybe') item.indeterminate = true
     const pauseMs = backoffMs(item.tries, RETRY, runtime.random())
     const inTime = runtime.monotonicMs() + pauseMs < item.deadline
@@ -217,7 +233,7 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
           return
         }
         const deadline = runtime.monotonicMs() + timeoutMs
-        const progress = { tries: 0, indeterminate: false, over: false }
+        const progress = { tries: 0, indeterminate: false, held: false, over: false }
         const settle = resolve as (applied: AppliedDecision) => void
         submit({ request, timeoutMs, deadline, bytes: bytesOf(request), ...progress, resolve: settle, reject: refuse })
       })
