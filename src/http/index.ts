@@ -1,5 +1,9 @@
 /** `onceonly/http`: the protocol without a framework. Adapters for the usual ones are entries of their own. */
 
+export type { Batch, BatchError, BulkItem } from './batch.ts'
+export { readBatch } from './batch.ts'
+export type { BatchIdentity, Bulk, ItemResult, ItemWords, LeasedBulk, TransactionalBulk } from './bulk.ts'
+export { createBulk } from './bulk.ts'
 export type { Answer, Captured, HeaderList, Incoming, IncomingBody, MissingBody } from './exchange.ts'
 export { bodyCut, bodyTooLarge, jsonAnswer, REPLAYED_HEADER, UnreadableBody } from './exchange.ts'
 export type { Finality } from './finality.ts'

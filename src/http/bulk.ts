@@ -1,0 +1,273 @@
+import { decodeValue } from '../core/codec.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
+import type { Failure } from '../core/verdict.ts'
+import { classify, failureOf, isVerdict } from '../core/verdict.ts'
+import type { Attempt } from '../ledger/attempt.ts'
+import type { Claimed, Lease, SettleWord } from '../ledger/claim.ts'
+import { failed, succeeded } from '../ledger/claim.ts'
+import type { LeasedDefinition, TransactionDefinition } from '../ledger/definition.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { LeasedOperation, TransactionalOperation } from '../ledger/operation.ts'
+import { unpackFailure } from '../ledger/outcome.ts'
+import type { TransactionWork } from '../ledger/transact.ts'
+import type { BulkItem } from './batch.ts'
+
+/** What is answered for one item. Every item has an outcome of its own, whatever became of its neighbours. */
+export type ItemResult = { readonly itemKey: string } & ItemWords
+
+export type ItemWords =
+  | { readonly status: 'SUCCEEDED'; readonly resourceId: string; readonly [more: string]: unknown }
+  | {
+      readonly status: 'FAILED'
+      readonly errorCode: string
+      readonly retryable: boolean
+      readonly [more: string]: unknown
+    }
+  | { readonly status: 'IN_PROGRESS'; readonly [more: string]: unknown }
+  | { readonly status: 'UNKNOWN'; readonly [more: string]: unknown }
+
+/** Who sends the batch, and how it is called: with the item's key, the identity of every item. */
+export interface BatchIdentity {
+  readonly tenant: string
+  readonly caller: string
+  readonly batch: string
+}
+
+interface Common<T> {
+  /** How many items run at once; one after the other, when left out. */
+  readonly lanes?: number
+  /** Puts what was recorded into words, with the rights and the state of now. It is the item's resource, when left out. */
+  readonly show?: (value: T) => ItemWords | Promise<ItemWords>
+  /** Told what went wrong where no item's caller hears of it; `console.error`, when left out. */
+  readonly onError?: (error: unknown) => void
+}
+
+type Kept<Definition> = Omit<Definition, 'keep' | 'sensitive' | 'pointer' | 'rebuild' | 'authorize' | 'whileRunning'>
+export type LeasedBulk<I, T> = Kept<LeasedDefinition<I>> & Common<T>
+export type TransactionalBulk<I, T> = Kept<TransactionDefinition<I>> & Common<T>
+
+/**
+ * A batch of commands, not one command: each item has an identity, a claim and an outcome of its own, so that a partial
+ * retry runs only what is not done. The answer for the batch is never recorded.
+ */
+export interface Bulk<I, T, Work> {
+  /**
+   * Answers in the order of the items. The effect's value is recorded; `final`, `notDone` and `released` mean for an item
+   * what they mean for any command, and a `code` on their error is told to the caller.
+   */
+  run(
+    batch: BatchIdentity,
+    items: readonly BulkItem<I>[],
+    effect: (item: BulkItem<I>, work: Work) => Promise<T>,
+  ): Promise<readonly ItemResult[]>
+}
+
+type Effect<I, T, Work> = (item: BulkItem<I>, work: Work) => Promise<T>
+
+export function createBulk<I, T>(ledger: Ledger<unknown>, definition: LeasedBulk<I, T>): Bulk<I, T, Attempt>
+export function createBulk<I, T, Tx>(
+  ledger: Ledger<Tx>,
+  definition: TransactionalBulk<I, T>,
+): Bulk<I, T, TransactionWork<Tx>>
+export function createBulk<I, T>(
+  ledger: Ledger<unknown>,
+  definition: LeasedBulk<I, T> | TransactionalBulk<I, T>,
+): Bulk<I, T, never> {
+  const { lanes = 1, show, onError = (error) => console.error(error), ...declared } = definition
+  const words = { show: show ?? plainWords, onError, repeatable: declared.effect === 'repeatable' }
+  const operation = ledger.operation(declared as never) as unknown
+  const bulk =
+    declared.effect === 'transaction'
+      ? transactional(operation as TransactionalOperation<I, never>, words)
+      : leased(operation as LeasedOperation<I>, words)
+  return {
+    async run(batch, items, effect) {
+      if (new Set(items.map(({ itemKey }) => itemKey)).size < items.length) {
+        throw new OnceError('bad_input', 'An item key stands twice in one batch.')
+      }
+      const results = await bulk(batch, items, effect as Effect<I, T, unknown>, lanes)
+      return results.map((told, at) => ({ itemKey: items[at]?.itemKey ?? '', ...told }))
+    },
+  }
+}
+
+interface Words<T> {
+  show(value: T): ItemWords | Promise<ItemWords>
+  onError(error: unknown): void
+  readonly repeatable: boolean
+}
+
+type Run<I, T> = (
+  batch: BatchIdentity,
+  items: readonly BulkItem<I>[],
+  effect: Effect<I, T, unknown>,
+  lanes: number,
+) => Promise<ItemWords[]>
+
+function plainWords(value: unknown): ItemWords {
+  const given = typeof value === 'object' && value !== null ? value : { resourceId: String(value) }
+  return { resourceId: '', ...given, status: 'SUCCEEDED' }
+}
+
+function partsOf({ tenant, caller, batch }: BatchIdentity, { itemKey }: BulkItem<unknown>) {
+  return { tenant, caller, batch, key: itemKey }
+}
+
+/** Claim, effect and outcome of an item are one transaction: nothing of it is ever half done. */
+function transactional<I, T>(operation: TransactionalOperation<I, never>, words: Words<T>): Run<I, T> {
+  return (batch, items, effect, lanes) =>
+    inLanes(items, lanes, async (item) => {
+      try {
+        const execution = await operation.execute(partsOf(batch, item), item.input, (work) => effect(item, work))
+        if (execution.kind === 'failed') return failure(execution.failure)
+        return execution.kind === 'refused' ? refused(execution.error) : await words.show(execution.value)
+      } catch (error) {
+        // It was rolled back, whatever it was.
+        if (isOnceError(error)) return refused(error)
+        words.onError(error)
+        return failure(failureOf(error), true)
+      }
+    })
+}
+
+function leased<I, T>(operation: LeasedOperation<I>, words: Words<T>): Run<I, T> {
+  return async (batch, items, effect, lanes) => {
+    // 1. All items are reserved together: they share the store's round trips, and a reservation has begun nothing.
+    const claims = await Promise.all(
+      items.map((item) =>
+        operation
+          .claim(partsOf(batch, item), item.input, { reserve: true })
+          .catch((error: unknown) => ({ kind: 'error', error }) as const),
+      ),
+    )
+    // 2. Each is started just before its effect: a crash in between leaves those that wait untouched, and free.
+    return inLanes(items, lanes, async (item, at) => {
+      const claimed = claims[at]
+      if (claimed === undefined || claimed.kind === 'error') return undecided(claimed?.error, words)
+      if (!('lease' in claimed)) return standing(claimed, words)
+      const { lease } = claimed
+      return started(lease, () => effect(item, lease), words)
+    })
+  }
+}
+
+async function started<T>(lease: Lease, effect: () => Promise<T>, words: Words<T>): Promise<ItemWords> {
+  try {
+    await lease.start()
+  } catch (error) {
+    // Nothing has begun; what cannot be given back lapses by itself.
+    await quietly(() => lease.release(), words)
+    return undecided(error, words)
+  }
+  let value: T
+  try {
+    value = await effect()
+  } catch (thrown) {
+    return settledAs(lease, thrown, words)
+  }
+  await quietly(() => lease.settle(succeeded(value)), words)
+  return words.show(value)
+}
+
+/** What was thrown, by the table of effects. */
+async function settledAs<T>(lease: Lease, thrown: unknown, words: Words<T>): Promise<ItemWords> {
+  const error = isVerdict(thrown) ? thrown.error : thrown
+  const told = failureOf(error)
+  if (isVerdict(thrown) && thrown.verdict === 'final') {
+    await quietly(() => lease.settle(failed(error)), words)
+    return failure(told)
+  }
+  if (isVerdict(thrown) && thrown.verdict === 'released') {
+    await quietly(() => lease.release(), words)
+    return failure(told, (error as { retryable?: unknown } | null)?.retryable === true)
+  }
+  words.onError(error)
+  const undone = isVerdict(thrown) || words.repeatable || classify(thrown) === 'not_done'
+  const word: SettleWord = undone ? { kind: 'not_done', error } : { kind: 'unknown', error }
+  await quietly(() => lease.settle(word), words)
+  return undone ? failure(told, true) : { status: 'UNKNOWN' }
+}
+
+/** The effect is over, and its caller hears of it; what cannot be recorded lapses, and is found by a probe or a person. */
+async function quietly<T>(write: () => Promise<void>, words: Words<T>): Promise<void> {
+  try {
+    await write()
+  } catch (error) {
+    words.onError(error)
+  }
+}
+
+type Standing = Exclude<Claimed, { readonly lease: Lease }>
+
+/** What an item is told that was not granted: what stands there already. */
+async function standing<T>(claimed: Standing, words: Words<T>): Promise<ItemWords> {
+  switch (claimed.kind) {
+    case 'replay_success':
+      if (claimed.outcome.kept === 'not_stored') return failure({ name: 'Error', message: '', code: 'NOT_STORED' })
+      return words.show((claimed.outcome.data === null ? undefined : decodeValue(claimed.outcome.data)) as T)
+    case 'replay_failure':
+      return failure(unpackFailure(claimed.outcome.data).failure)
+    case 'in_progress':
+      return { status: 'IN_PROGRESS', retryAfterMs: claimed.retryAfterMs }
+    case 'outcome_unknown':
+      return { status: 'UNKNOWN' }
+    case 'retry_later':
+      return { ...failure({ name: '', message: '', code: 'RETRY_LATER' }, true), retryAfterMs: claimed.retryAfterMs }
+    case 'key_reused':
+      return failure({ name: '', message: 'The item key was used for another item.', code: 'IDEMPOTENCY_KEY_REUSED' })
+    case 'key_expired':
+      return failure({ name: '', message: 'The item key is past its lifetime.', code: 'KEY_EXPIRED' })
+    case 'identity_collision':
+      return failure({ name: '', message: 'Choose another item key.', code: 'IDENTITY_COLLISION' })
+  }
+}
+
+/** The store could not be asked, or took the claim away: nothing was begun for this item. */
+function undecided<T>(error: unknown, words: Words<T>): ItemWords {
+  if (isOnceError(error)) return refused(error)
+  words.onError(error)
+  return failure(failureOf(error), true)
+}
+
+function refused(error: OnceError): ItemWords {
+  switch (error.code) {
+    case 'key_reused':
+      return failure({ name: '', message: 'The item key was used for another item.', code: 'IDEMPOTENCY_KEY_REUSED' })
+    case 'in_progress':
+    case 'lease_lost':
+    case 'lease_over':
+      return { status: 'IN_PROGRESS', ...(error.retryAfterMs === null ? {} : { retryAfterMs: error.retryAfterMs }) }
+    case 'outcome_unknown':
+      return { status: 'UNKNOWN' }
+    case 'not_done': {
+      const given = failureOf(error.cause)
+      return failure(given, (error.cause as { retryable?: unknown } | null)?.retryable === true)
+    }
+    default:
+      return failure({ name: '', message: '', code: error.code.toUpperCase() }, error.retryable)
+  }
+}
+
+const IN_PROGRESS = 'IN_PROGRESS'
+
+function failure({ message, code }: Failure, retryable = false): ItemWords {
+  // Some other command stands in the way: an effect says so by the code of what it throws.
+  if (code === IN_PROGRESS) return { status: IN_PROGRESS, ...(message === '' ? {} : { detail: message }) }
+  const errorCode = code ?? 'FAILED'
+  return { status: 'FAILED', errorCode, retryable, ...(message === '' ? {} : { detail: message }) }
+}
+
+async function inLanes<I, R>(
+  items: readonly I[],
+  lanes: number,
+  work: (item: I, at: number) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = []
+  const waiting = items.entries()
+  await Promise.all(
+    Array.from({ length: Math.min(lanes, items.length) }, async () => {
+      for (const [at, item] of waiting) results[at] = await work(item, at)
+    }),
+  )
+  return results
+}
