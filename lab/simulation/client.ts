@@ -103,14 +103,22 @@ async function receive(world: World, plan: ClientPlan, { name, host }: Try, sign
   const { simulation, random, witness } = world
   await nap(host.process.runtime, 1 + random.below(5))
   const byHand = !host.transactions.has(plan.command.operation.name) && random.chance(0.15)
+  const life = witness.lifeOf(plan.command)
   const beganMs = simulation.now()
-  const call: Call = { name, life: witness.lifeOf(plan.command), host, beganMs, joins: !byHand }
+  const twins = [...host.calls].filter((other) => other.life === life)
+  const sinceMs = Math.min(beganMs, ...twins.map((other) => other.sinceMs))
+  const call: Call = { name, life, host, beganMs, sinceMs, joins: !byHand }
+  host.calls.add(call)
   const reply = await invoke(world, plan, call, signal)
+  host.calls.delete(call)
   examine(world, plan, call, reply)
   return reply
 }
 
-function examine(world: World, plan: ClientPlan, { life, host, beganMs }: Call, reply: Reply): void {
+function examine(world: World, plan: ClientPlan, { life, host, sinceMs }: Call, reply: Reply): void {
+  if (reply.kind === 'refused' && reply.code === 'outcome_not_stored') {
+    world.trace.fail('resultsAreKept', `${life.command.name}: a result that can be stored was not`)
+  }
   if (reply.kind !== 'value' && reply.kind !== 'failure') return
   // Recording failed for a while: this process knows the outcome, and the store not yet, or never.
   if (world.unrecorded.has(`${host.name} ${life.command.name}`)) return
@@ -119,7 +127,7 @@ function examine(world: World, plan: ClientPlan, { life, host, beganMs }: Call, 
   world.witness.answer({
     life,
     fingerprint: fingerprintOfPayload(plan.payload),
-    calledMs: beganMs,
+    calledMs: sinceMs,
     told: reply,
     behind,
   })

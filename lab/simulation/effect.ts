@@ -14,12 +14,16 @@ export interface Call {
   readonly life: Life
   readonly host: Host
   readonly beganMs: number
+  /** When the first call began that this one may share its answer with: what runs is joined, also a mere question. */
+  readonly sinceMs: number
   /** Shares an attempt that runs when it comes; a bare claim does not. */
   readonly joins: boolean
 }
 
 /** Rows that transactions wrote, one per effect that was committed. */
 export const ROWS = 'rows'
+/** Rows that tell who owns the one business value of this world start so. */
+export const UNIQUE = 'unique'
 
 /** What the user's function does, as a user would write it: reads its key, calls the provider, answers or throws. */
 export async function leasedEffect(world: World, call: Call, attempt: Attempt): Promise<unknown> {
@@ -97,23 +101,57 @@ async function work({ random }: World, { process }: Host, attempt: Attempt, plan
 }
 
 /** The same in a transaction: one row per effect that is committed, and none of any other. */
-export async function transactionEffect(world: World, call: Call, work: TransactionWork<MemoryTx>): Promise<unknown> {
-  const { random, weather, things, provider } = world
-  const { tx, attempt } = work
-  const effect = begin(world, call, attempt)
+export async function transactionEffect(
+  world: World,
+  call: Call,
+  work: TransactionWork<MemoryTx>,
+  depth = 0,
+): Promise<unknown> {
+  const effect = begin(world, call, work.attempt)
   try {
-    const { effectKey, fence } = attempt
-    const rows = (tx.get(ROWS) as readonly string[] | undefined) ?? []
-    tx.set(ROWS, [...rows, `${call.life.command.name} ${fence}`])
-    if (random.chance(0.3)) await nap(call.host.process.runtime, random.below(300))
-    if (weather.lostAnswer > 0 && random.chance(0.1)) throw new Error('rolled back')
-    if (random.chance(0.1)) throw final(Object.assign(new Error('refused'), { data: { n: provider.number() } }))
-    const value = { effectKey, fence, n: provider.number() }
-    things.set(String(value.n), value)
+    const value = await write(world, call, work, depth)
     end(world, effect, 'returns', false)
     return value
   } catch (thrown) {
     end(world, effect, 'throws', false)
     throw thrown
+  }
+}
+
+async function write(world: World, call: Call, work: TransactionWork<MemoryTx>, depth: number): Promise<unknown> {
+  const { random, weather, things, provider } = world
+  const { tx, attempt, unique } = work
+  const { effectKey, fence } = attempt
+  const { name } = call.life.command
+  const add = (row: string) => tx.set(ROWS, [...((tx.get(ROWS) as readonly string[] | undefined) ?? []), row])
+  add(`${name} ${fence}`)
+  if (random.chance(0.3)) await nap(call.host.process.runtime, random.below(300))
+  if (random.chance(0.2)) {
+    const answer = await unique('ref', 'one')
+    if (answer.kind === 'taken') throw final(new Error('taken'))
+    add(`${UNIQUE} ${name}`)
+  }
+  if (depth === 0 && random.chance(0.15)) await nest(world, call, depth)
+  if (weather.lostAnswer > 0 && random.chance(0.1)) throw new Error('rolled back')
+  if (random.chance(0.1)) throw final(Object.assign(new Error('refused'), { data: { n: provider.number() } }))
+  const value = { effectKey, fence, n: provider.number() }
+  things.set(String(value.n), value)
+  return value
+}
+
+/** Another command inside the same transaction: both are committed, or none. */
+async function nest(world: World, call: Call, depth: number): Promise<void> {
+  const { random, scenario, witness, trace } = world
+  const { host } = call
+  const command = random.pick(scenario.commands)
+  const operation = host.transactions.get(command.operation.name)
+  if (operation === undefined || command === call.life.command) return
+  trace.note(`${host.name} ${call.name} nests ${command.name}`)
+  const inner: Call = { ...call, name: `${call.name}.in`, life: witness.lifeOf(command), joins: false }
+  try {
+    await operation.execute(command.parts, 0, (work) => transactionEffect(world, inner, work, depth + 1))
+  } catch (error) {
+    // Half of them go on without it, and then it must not be there.
+    if (random.chance(0.5)) throw error
   }
 }

@@ -8,6 +8,7 @@ import { createLedger } from '../../src/ledger/ledger.ts'
 import type { LeasedOperation, TransactionalOperation } from '../../src/ledger/operation.ts'
 import type { MemoryTx } from '../../src/stores/memory/index.ts'
 import type { SimulatedProcess } from '../../src/testing/simulation.ts'
+import type { Life } from './life.ts'
 import type { Link } from './network.ts'
 import { createLink } from './network.ts'
 import type { OperationPlan } from './scenario.ts'
@@ -21,9 +22,17 @@ export interface Host {
   readonly ledger: Ledger<MemoryTx>
   readonly operations: ReadonlyMap<string, LeasedOperation<number>>
   readonly transactions: ReadonlyMap<string, TransactionalOperation<number, MemoryTx>>
+  /** Calls that were not answered yet. */
+  readonly calls: Set<OpenCall>
   /** Accepts calls. */
   open: boolean
   crash(why: string): void
+}
+
+interface OpenCall {
+  readonly name: string
+  readonly life: Life
+  readonly sinceMs: number
 }
 
 /** Within what the grace forgives: a lease of a minute and a clock that is slow by this much end before the store's. */
@@ -60,7 +69,7 @@ export function startHost(world: World, name: string): Host {
   })
   const operations = new Map<string, LeasedOperation<number>>()
   const transactions = new Map<string, TransactionalOperation<number, MemoryTx>>()
-  const host: Host = { name, process, link, ledger, operations, transactions, open: true, crash }
+  const host: Host = { name, process, link, ledger, operations, transactions, calls: new Set(), open: true, crash }
   for (const plan of world.scenario.operations) {
     if (plan.kind === 'transaction') {
       transactions.set(plan.name, ledger.operation<number>(transactionDefinition(world, plan)))

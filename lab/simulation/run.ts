@@ -6,14 +6,14 @@ import type { Simulation } from '../../src/testing/simulation.ts'
 import { createSimulation } from '../../src/testing/simulation.ts'
 import { storm } from './chaos.ts'
 import { runClient } from './client.ts'
-import { ROWS } from './effect.ts'
+import { ROWS, UNIQUE } from './effect.ts'
 import type { Host } from './host.ts'
 import { startHost } from './host.ts'
 import { resolveAll } from './operators.ts'
 import { createProvider } from './provider.ts'
-import type { ClientPlan, Scenario } from './scenario.ts'
+import type { ClientPlan } from './scenario.ts'
 import { calm, drawClient, drawScenario } from './scenario.ts'
-import type { BrokenRule } from './trace.ts'
+import type { BrokenRule, Trace } from './trace.ts'
 import { createTrace } from './trace.ts'
 import type { Witness } from './witness.ts'
 import { createWitness } from './witness.ts'
@@ -46,10 +46,14 @@ export async function simulateLedger(seed: number, options: RunOptions = {}): Pr
   const scenario = drawScenario(random, options)
   const trace = createTrace(simulation.now)
   const { commands } = scenario
-  const witness = createWitness({ commands, trace, now: simulation.now, mayLoseRecords: scenario.reset })
   const things = new Map<string, unknown>()
   const provider = createProvider({ simulation, random, trace, things })
-  const tally: RunTally = { effects: 0, crashes: 0, pauses: 0, unknowns: 0, lostReports: 0, answers: {} }
+  const tally = createTally()
+  const unknowns = (began: boolean) => {
+    tally.unknowns += 1
+    if (!began) tally.needlessUnknowns += 1
+  }
+  const witness = createWitness({ commands, trace, now: simulation.now, mayLoseRecords: scenario.reset, unknowns })
   let store = createStore(simulation, witness)
   const world: World = {
     simulation,
@@ -89,6 +93,10 @@ export async function simulateLedger(seed: number, options: RunOptions = {}): Pr
     tally,
     tail: trace.tail,
   }
+}
+
+function createTally(): RunTally {
+  return { effects: 0, crashes: 0, pauses: 0, unknowns: 0, needlessUnknowns: 0, lostReports: 0, answers: {} }
 }
 
 function createStore(simulation: Simulation, witness: Witness): TransactionalStore<MemoryTx> {
@@ -168,6 +176,15 @@ async function stopAll({ trace }: World, hosts: readonly Host[]): Promise<void> 
   for (const host of hosts) host.open = false
   await Promise.all(hosts.map(({ ledger }) => ledger.stop()))
   trace.note('all ledgers stopped')
+  for (const host of hosts) noCallHangs(trace, host)
+}
+
+/** Every call was answered, except for an effect that does not care for its signal and goes on. */
+function noCallHangs(trace: Trace, { name, calls }: Host): void {
+  for (const { life, name: call } of calls) {
+    const runs = [...life.running].some(({ host, ended }) => host === name && ended === null)
+    if (!runs) trace.fail('noCallHangs', `${call} of ${life.command.name} at ${name}`)
+  }
 }
 
 /** Everybody is away until every record is past its end; then all keys are new again. */
@@ -185,14 +202,17 @@ async function secondLife(world: World): Promise<void> {
 async function rowsMatchRecords({ store, witness, trace, scenario }: World): Promise<void> {
   if (scenario.reset) return
   const call = { timeoutMs: limits.storeCallMs, lockMs: limits.storeCallMs, refuseTwinOf: null }
-  const rows = await store().transactions.run(async ({ tx }) => (tx.get(ROWS) as string[] | undefined) ?? [], call)
+  const all = await store().transactions.run(async ({ tx }) => (tx.get(ROWS) as string[] | undefined) ?? [], call)
+  const rows = all.filter((row) => !row.startsWith(UNIQUE)).toSorted()
   const recorded = [...witness.lives.values()]
     .filter(({ command }) => command.operation.kind === 'transaction')
     .flatMap(({ command, outcomes }) =>
       outcomes.filter(({ state }) => state === 'succeeded').map(({ fence }) => `${command.name} ${fence}`),
     )
-  const sorted = [rows.toSorted().join('; '), recorded.toSorted().join('; ')]
-  if (sorted[0] !== sorted[1]) trace.fail('rowsMatchRecords', `rows ${sorted[0]}, records ${sorted[1]}`)
+    .toSorted()
+  if (rows.join() !== recorded.join()) {
+    trace.fail('rowsMatchRecords', `rows ${rows.join('; ')}, records ${recorded.join('; ')}`)
+  }
+  const owners = new Set(all.filter((row) => row.startsWith(UNIQUE)))
+  if (owners.size > 1) trace.fail('uniqueValuesHaveOneOwner', [...owners].join('; '))
 }
-
-export type { Scenario }

@@ -40,9 +40,11 @@ export interface WitnessParts {
   readonly trace: Trace
   now(): number
   readonly mayLoseRecords: boolean
+  /** An outcome became unknown, of an effect that had begun or had not. */
+  unknowns(began: boolean): void
 }
 
-export function createWitness({ commands, trace, now, mayLoseRecords }: WitnessParts): Witness {
+export function createWitness({ commands, trace, now, mayLoseRecords, unknowns }: WitnessParts): Witness {
   const lives = new Map(commands.map((command) => [idOf(command), createLife(command)]))
   const grants = new Map<Fence, Grant>()
   /** Decisions inside the open transaction, by record: true only once it commits. */
@@ -65,7 +67,11 @@ export function createWitness({ commands, trace, now, mayLoseRecords }: WitnessP
   const storeNow = () => Math.floor(now())
 
   function publish(seen: Seen): void {
-    const { life, request, decision, after } = seen
+    const { life, standing, request, decision, after } = seen
+    if (after?.state === 'unknown' && standing?.state === 'in_progress') {
+      const began = [...life.running].some(({ attempt }) => attempt.fence === after.fence)
+      unknowns(began)
+    }
     trace.note(`store ${life.command.name} ${describe(request)}: ${decision.kind}, ${told(after)}`)
     for (const rule of transitionRules) {
       if (mayLoseRecords && rule.name === 'recordIsNeverLost') continue

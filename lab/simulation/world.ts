@@ -30,6 +30,8 @@ export interface RunTally {
   crashes: number
   pauses: number
   unknowns: number
+  /** Unknown outcomes of effects that never began: harmless, but somebody has to look at them. */
+  needlessUnknowns: number
   lostReports: number
   answers: Record<string, number>
 }

@@ -37,6 +37,8 @@ export interface Context {
 export interface OpenTransaction {
   readonly store: Store
   readonly session: Session<unknown>
+  /** Fires when it ended, also when the store ended it under a running effect. */
+  readonly signal: AbortSignal
   open: boolean
 }
 

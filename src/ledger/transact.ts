@@ -56,7 +56,7 @@ export async function leadTransaction(
     refuseTwinOf: waits ? null : command.id,
   }
   // The claim id stays the same over all tries: so a commit whose answer was lost is recognised.
-  const turn = newTurn(context)
+  const turn = newTurn(context, null)
   for (let tries = 1; ; tries++) {
     turn.phase = 'begin' as Turn['phase']
     try {
@@ -67,6 +67,8 @@ export async function leadTransaction(
       if (landing === turn.done) noteSettled(context, command, landing)
       return landing
     } catch (error) {
+      // The store may have ended the transaction under an effect that still runs: what it does is in vain.
+      turn.end()
       if (isOnceError(error) && error.applied === 'maybe') turn.inDoubt = true
       const twin = isOnceError(error, 'store_busy') && (turn.phase === 'claiming' || error.details['twin'] === true)
       const again = isOnceError(error) && mayRunAgain(error) && tries < limits.transactionTries
@@ -114,10 +116,15 @@ interface Turn {
   done: Landing | null
   /** The answer to an earlier COMMIT was lost, and no claim has told us since what became of it. */
   inDoubt: boolean
+  /** The transaction that a nested one is part of: they end together. */
+  readonly outer: OpenTransaction | null
+  /** Tells the effect that its transaction is over. */
+  end(): void
 }
 
-function newTurn(context: Context): Turn {
-  return { claimId: context.runtime.newId(), phase: 'begin', done: null, inDoubt: false }
+function newTurn(context: Context, outer: OpenTransaction | null): Turn {
+  const claimId = context.runtime.newId()
+  return { claimId, phase: 'begin', done: null, inDoubt: false, outer, end: () => {} }
 }
 
 async function inSession(
@@ -142,7 +149,7 @@ async function inSession(
     case 'first_attempt':
     case 'reclaimed':
       decided(true)
-      turn.done = await runInside(context, op, session, decision.lease, effect)
+      turn.done = await runInside(context, op, session, decision.lease, effect, turn)
       return turn.done
     case 'replay_success':
     case 'replay_failure': {
@@ -163,10 +170,18 @@ async function runInside(
   session: Session<unknown>,
   grant: Grant,
   effect: TransactionEffect<unknown>,
+  turn: Turn,
 ): Promise<Landing> {
-  const transaction: OpenTransaction = { store: context.store, session, open: true }
   const ended = new AbortController()
-  const work = workOf(context, transaction, grant, ended.signal)
+  const { signal } = ended
+  const transaction: OpenTransaction = { store: context.store, session, signal, open: true }
+  const end = () => {
+    transaction.open = false
+    ended.abort(leaseOver(op.name))
+  }
+  turn.end = end
+  turn.outer?.signal.addEventListener('abort', end, { once: true, signal })
+  const work = workOf(context, transaction, grant, signal)
   try {
     // 2. The effect, under a savepoint: a final failure undoes its writes, but is recorded itself.
     const value = await session.savepoint(() => inTransaction(transaction, async () => effect(work)))
@@ -184,8 +199,7 @@ async function runInside(
     await settleInside(session, grant, { state: 'failed_terminal', outcome }, null)
     return { kind: 'failed', data: outcome.data, cause: thrown.error }
   } finally {
-    transaction.open = false
-    ended.abort(leaseOver(op.name))
+    end()
   }
 }
 
@@ -243,9 +257,10 @@ export async function joinTransaction(
   op: Declared,
   command: Command,
   effect: TransactionEffect<unknown>,
-  { session }: OpenTransaction,
+  outer: OpenTransaction,
 ): Promise<Landing> {
-  const turn = newTurn(context)
+  const { session } = outer
+  const turn = newTurn(context, outer)
   try {
     return await session.savepoint(() => inSession(context, op, command, session, effect, turn, () => {}))
   } catch (error) {

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isOnceError } from '../../src/core/errors.ts'
 import { limits, MINUTE, SECOND } from '../../src/core/limits.ts'
 import type { LedgerRecord, Policy } from '../../src/core/record.ts'
 import type { Grant, Settlement } from '../../src/core/request.ts'
 import { transition } from '../../src/core/transition.ts'
+import type { Attempt } from '../../src/ledger/attempt.ts'
 import { succeeded } from '../../src/ledger/claim.ts'
 import { happened } from '../../src/ledger/definition.ts'
 import { createLedger } from '../../src/ledger/ledger.ts'
@@ -151,4 +153,31 @@ test('an answer that took long to come is not kept as if it were fresh', async (
   void story()
   await simulation.run({ untilMs: 10 * MINUTE, events: 10_000 })
   assert.deepEqual(values, ['old', 'new'])
+})
+
+test('an effect learns that the store has ended its transaction', async () => {
+  const simulation = createSimulation({ seed: 1 })
+  const { runtime } = simulation.process()
+  const clock = { monotonicMs: simulation.now, wallMs: () => 0, setTimer: simulation.timer }
+  const ledger = createLedger({ store: createMemoryStore({ clock }), runtime, background: false })
+  const outer = ledger.operation({ name: 'outer', effect: 'transaction' })
+  const inner = ledger.operation({ name: 'inner', effect: 'transaction' })
+  const seen: unknown[] = []
+  const look = (attempt: Attempt) => {
+    seen.push(attempt.signal.aborted)
+    assert.throws(
+      () => attempt.effectKey,
+      (error) => isOnceError(error, 'lease_over'),
+    )
+  }
+  const zombie = outer.transact(who, 1, async ({ attempt }) => {
+    await inner.transact(who, 1, async (nested) => {
+      await simulation.after(limits.writerHoldMs + 1 * SECOND)
+      look(attempt)
+      look(nested.attempt)
+    })
+  })
+  zombie.catch((error: unknown) => seen.push(isOnceError(error) && error.code))
+  await simulation.run({ untilMs: 1 * MINUTE, events: 10_000 })
+  assert.deepEqual(seen, ['transaction_too_long', true, true])
 })

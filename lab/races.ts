@@ -1,0 +1,34 @@
+import { parseArgs } from 'node:util'
+import type { PlaceKind } from '../test/crash/place.ts'
+import { race } from '../test/races/race.ts'
+import { withServers } from '../tools/tests/servers.ts'
+
+/** `npm run lab -- races`: the full count of the race that `npm test` runs a small share of. */
+const { values } = parseArgs({
+  options: {
+    attempts: { type: 'string', default: '10000' },
+    identities: { type: 'string', default: '100' },
+    processes: { type: 'string', default: '4' },
+    on: { type: 'string', multiple: true, default: ['sqlite', 'postgres'] },
+  },
+})
+
+async function runOn(kind: PlaceKind): Promise<void> {
+  const size = {
+    processes: Number(values.processes),
+    attemptsPerProcess: Number(values.attempts),
+    identities: Number(values.identities),
+  }
+  console.log(
+    `${kind}: ${size.processes} processes, ${size.attemptsPerProcess} attempts each, ${size.identities} identities`,
+  )
+  const result = await race({ kind, ...size, progress: (line) => console.log(`  ${line}`) })
+  console.log(
+    `${kind}: ${result.effects} effects, ${result.answers} answers, ${result.events} recorded calls that fit,`,
+  )
+  console.log(`  ${result.seconds.toFixed(1)} s, ${JSON.stringify(result.counts)}`)
+}
+
+const kinds = values.on as PlaceKind[]
+if (kinds.includes('sqlite')) await runOn('sqlite')
+if (kinds.includes('postgres')) await withServers(['postgres'], () => runOn('postgres'))
