@@ -57,21 +57,25 @@ export interface Place {
   end(): Promise<void>
 }
 
-export const postgresUrl = process.env['ONCEONLY_TEST_POSTGRES_URL']
-if (postgresUrl === undefined && process.env['CI'] === 'true') throw new Error('ONCEONLY_TEST_POSTGRES_URL is not set')
+/** Asked when it is needed: a laboratory starts its server after this was loaded. */
+function postgresUrl(): string | undefined {
+  const url = process.env['ONCEONLY_TEST_POSTGRES_URL']
+  if (url === undefined && process.env['CI'] === 'true') throw new Error('ONCEONLY_TEST_POSTGRES_URL is not set')
+  return url
+}
 
 export type PlaceKind = Address['kind']
 export const placeKinds: readonly PlaceKind[] = ['sqlite', 'postgres']
 /** For node:test: why a place is left out, or false. */
 export const skipOf = (kind: PlaceKind) =>
-  kind === 'postgres' && postgresUrl === undefined ? 'no PostgreSQL server' : false
+  kind === 'postgres' && postgresUrl() === undefined ? 'no PostgreSQL server' : false
 
 const CALL = { timeoutMs: 10_000 }
 const FORGET_MS = 20_000
 
 export async function createPlace(kind: PlaceKind): Promise<Place> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-crash-'))
-  const database = kind === 'postgres' ? await createDatabase(postgresUrl as string) : null
+  const database = kind === 'postgres' ? await createDatabase(postgresUrl() ?? '') : null
   const address: Address =
     database === null ? { kind: 'sqlite', path: join(folder, 'records.db') } : { kind: 'postgres', url: database.url }
   const opened: Opened[] = []

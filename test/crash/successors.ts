@@ -28,8 +28,10 @@ export function createSuccessors(place: Place): Successors {
   const askers = ledgers.map((once) => askerOf(once, place))
   return {
     async ask(effect, key, times) {
-      const asked = Array.from({ length: times }, (_, n) => askers[n % askers.length]?.(effect, key))
-      return (await Promise.all(asked)).map(answerOf)
+      const asked = Array.from({ length: times }, async (_, n) =>
+        answerOf(await askers[n % askers.length]?.(effect, key)),
+      )
+      return await Promise.all(asked)
     },
     get: (effect, key) => (ledgers[0] as Ledger<SqlTx>).get({ ...who(key), operation: `crash.${effect}` }),
     async end() {

@@ -31,7 +31,7 @@ for (const [told, skewMs] of Object.entries(skews)) {
     child.signal('SIGKILL')
     await child.ended
     assert.ok(Math.abs(report.wallMs - Date.now() - skewMs) < MINUTE, 'its clock was as right as ours')
-    assert.equal(report.long, 'executed ran through')
+    assert.equal(report.long, 'executed ran through with 1 key')
     assert.equal(report.theirs, 'in_progress')
     assert.equal(report.kept, 'executed kept')
     assert.deepEqual(

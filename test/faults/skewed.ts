@@ -35,13 +35,14 @@ async function main({ address }: SkewedTask): Promise<void> {
   const once = createLedger({ store, background: false, on: ({ kind }) => events.push(kind) })
   const operation = once.operation(plain)
   // An effect that outlives several leases, while the clock jumps back and forth.
+  const keys = new Set<string>()
   const running = await once.operation(long).execute(who('long'), 1, async (attempt) => {
     for (const ms of [HOUR, -2 * HOUR, HOUR]) {
       jumpBy(ms)
       await sleep(400)
-      attempt.effectKey
+      keys.add(attempt.effectKey)
     }
-    return 'ran through'
+    return `ran through with ${keys.size} key`
   })
   // Somebody else's live lease: not ours, whatever our clock says; nor is it lapsed, nor swept.
   const theirs = await operation.execute(who('theirs'), 1, () => 'stolen')
