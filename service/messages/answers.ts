@@ -24,8 +24,12 @@ export function sendAnswer(row: MessageRow, lead: LeadRow | null): SendAnswer {
   return { status: 202, body }
 }
 
+export function duplicateText(ageSeconds: number): string {
+  return `Same message text already sent to this contact ${ageSeconds}s ago — returning existing message instead of sending again`
+}
+
 export function duplicateAnswer(row: MessageRow, lead: LeadRow | null, ageSeconds: number): SendAnswer {
-  const duplicateMessage = `Same message text already sent to this contact ${ageSeconds}s ago — returning existing message instead of sending again`
+  const duplicateMessage = duplicateText(ageSeconds)
   const found = { success: true, duplicateOnly: true, duplicateMessage, message: messageOf(row) } as const
   return { status: 200, body: { ...found, ...idsOf(row, lead) } }
 }

@@ -62,7 +62,7 @@ export function parseSend(given: unknown): Parsed {
   }
 }
 
-export function isFields(value: unknown): value is Fields {
+function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 

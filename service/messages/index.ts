@@ -3,6 +3,7 @@ import type { Ledger, SqlTx } from 'onceonly'
 import type { Config } from '../config.ts'
 import type { Base } from '../store.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
+import { addBatchSend } from './batch-route.ts'
 import { createChannels } from './channels/index.ts'
 import { createDelivery } from './deliver.ts'
 import { addLocks } from './locks.ts'
@@ -26,6 +27,7 @@ export function addMessages(server: FastifyInstance, parts: Parts): { stop(): Pr
   const sender = createSender({ once, base, channels, delivery, config })
   // A scope of its own: here bodies are kept as bytes, too.
   server.register(async (scope) => addSend(scope, { once, base, workspaces, sender }))
+  addBatchSend(server, { once, base, workspaces, sender })
   addReads(server, { base, workspaces })
   addLocks(server, { once, base, guard: sender.guard, operatorToken })
   const worker = startWorker({ base, channels, delivery, sendTimeoutMs: config.sendTimeoutMs })

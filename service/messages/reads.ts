@@ -12,6 +12,12 @@ export async function messageById({ sql }: Base, workspaceId: string, id: string
   return (await sql.query<MessageRow>(text, [workspaceId, id]))[0] ?? null
 }
 
+/** What an attempt under a key left behind, by the claim of that key. */
+export async function messageIdUnder({ sql }: Base, workspaceId: string, keyClaim: string): Promise<string | null> {
+  const text = 'select id from messages where workspace_id = ? and key_claim = ?'
+  return (await sql.query<{ id: string }>(text, [workspaceId, keyClaim]))[0]?.id ?? null
+}
+
 export async function conversationById(
   { sql }: Base,
   workspaceId: string,

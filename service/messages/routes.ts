@@ -12,7 +12,7 @@ import { REQUEST_BYTES_MOST } from './attachments.ts'
 import { parseSend, type SendCommand } from './command.ts'
 import { leadById } from './leads.ts'
 import { conversationOf, leadOf, type MessageRow, messageOf } from './message.ts'
-import { conversationById, listLeads, listMessages, messageById, parseList } from './reads.ts'
+import { conversationById, listLeads, listMessages, messageById, messageIdUnder, parseList } from './reads.ts'
 import { type Sender, type Sent, secondsOf } from './send.ts'
 
 declare module 'fastify' {
@@ -53,7 +53,8 @@ export function addSend(server: FastifyInstance, { once, base, workspaces, sende
     rebuild: async (pointer, request) => rebuilt(base, callerOf(request).workspaceId, pointer),
     // A process that died under a key left its message, or nothing: the message carries the claim of the key.
     probe: async ({ tenant }, { effectKey, pointer }) => {
-      const found = pointer ?? (await pointerUnder(base, tenant, effectKey))
+      const id = pointer === null ? await messageIdUnder(base, tenant, effectKey) : null
+      const found = id === null ? pointer : { type: 'message', id }
       return found === null ? prevented : happened({ status: 202, headers: [], pointer: found })
     },
   })
@@ -123,12 +124,6 @@ async function rebuilt(base: Base, workspaceId: string, { type, id }: Pointer): 
   const lead = await leadOfMessage(base, row)
   const { status, body } = type === 'duplicate' ? duplicateAnswer(row, lead, Number(age)) : sendAnswer(row, lead)
   return jsonAnswer(status, JSON_TYPE, body)
-}
-
-async function pointerUnder({ sql }: Base, workspaceId: string, keyClaim: string): Promise<Pointer | null> {
-  const text = 'select id from messages where workspace_id = ? and key_claim = ?'
-  const [row] = await sql.query<{ id: string }>(text, [workspaceId, keyClaim])
-  return row === undefined ? null : { type: 'message', id: row.id }
 }
 
 type Query = { Querystring: Readonly<Record<string, unknown>> }

@@ -1,0 +1,130 @@
+import type { FastifyInstance } from 'fastify'
+import { type Attempt, HOUR, happened, isOnceError, type Ledger, prevented, released, type SqlTx } from 'onceonly'
+import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
+import { sendInvalid, sendProblem } from '../http/problem.ts'
+import type { Base } from '../store.ts'
+import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import { duplicateText } from './answers.ts'
+import { REQUEST_BYTES_MOST } from './attachments.ts'
+import { type Fields, parseSend } from './command.ts'
+import { messageIdUnder } from './reads.ts'
+import { type Sender, secondsOf } from './send.ts'
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly workspaces: Workspaces
+  readonly sender: Sender
+}
+
+/** What is recorded of an item: the message, and whether it was there before. */
+interface ItemValue {
+  readonly messageId: string
+  readonly duplicateSeconds: number | null
+}
+
+const KEY_MS = 24 * HOUR
+/** Sends of one batch at once: a provider's connections are not ours to use up. */
+const LANES = 10
+
+/** `POST /api/messages:batchSend`: every item is a send of its own, with its own key and its own lock. */
+export function addBatchSend(server: FastifyInstance, { once, base, workspaces, sender }: Parts): void {
+  const bulk = createBulk<Fields, ItemValue>(once, {
+    name: 'messages.batchSend',
+    effect: 'external',
+    retainMs: KEY_MS,
+    lanes: LANES,
+    show: (value) => wordsFor(base, value),
+    probe: async ({ tenant }, { effectKey }) => {
+      const messageId = await messageIdUnder(base, tenant, effectKey)
+      return messageId === null ? prevented : happened({ messageId, duplicateSeconds: null } satisfies ItemValue)
+    },
+  })
+
+  server.post(
+    '/api/messages::batchSend',
+    { bodyLimit: REQUEST_BYTES_MOST, onRequest: requireKey(workspaces, 'messages') },
+    async (request, reply) => {
+      if (request.headers['idempotency-key'] !== undefined) {
+        // One key over many outcomes would freeze those that are not done yet.
+        const detail = 'A batch takes no Idempotency-Key: the batchId and the itemKey of each item are its keys.'
+        const problem = { status: 400, name: 'idempotency-key-not-allowed', title: 'Idempotency key not allowed' }
+        const errors = [{ field: 'Idempotency-Key', detail: 'is not allowed on a batch' }]
+        return sendProblem(reply, { ...problem, detail, retryable: false, errors })
+      }
+      const read = readBatch(request.body)
+      if ('errors' in read) return sendInvalid(reply, read.errors)
+      const { workspaceId, caller } = callerOf(request)
+      const identity = { tenant: workspaceId, caller, batch: read.batchId }
+      const results = await bulk.run(identity, read.items, (item, attempt) =>
+        sendItem(sender, workspaceId, item, attempt),
+      )
+      return { batchId: read.batchId, results }
+    },
+  )
+}
+
+async function sendItem(
+  sender: Sender,
+  workspaceId: string,
+  { input }: BulkItem<Fields>,
+  attempt: Attempt,
+): Promise<ItemValue> {
+  const parsed = parseSend(input)
+  if ('errors' in parsed)
+    throw undone(
+      'INVALID_INPUT',
+      parsed.errors.map(({ field, detail }) => `${field} ${detail}`),
+    )
+  const sent = await attempted(() => sender.send(workspaceId, parsed.command, attempt))
+  switch (sent.kind) {
+    case 'refused':
+      throw undone(sent.problem.name.replaceAll('-', '_').toUpperCase(), [sent.problem.detail])
+    case 'pending':
+      throw undone('IN_PROGRESS', ['An identical message is still being processed.'])
+    case 'message':
+      return { messageId: sent.row.id, duplicateSeconds: null }
+    case 'duplicate':
+      return { messageId: sent.row.id, duplicateSeconds: secondsOf(sent.ageMs) }
+  }
+}
+
+/** Until a message is accepted nothing has happened, so whatever was thrown frees the item for the next try. */
+async function attempted<T>(send: () => Promise<T>): Promise<T> {
+  try {
+    return await send()
+  } catch (error) {
+    console.error(error)
+    throw undone(
+      isOnceError(error) ? error.code.toUpperCase() : 'INTERNAL',
+      ['The message could not be accepted.'],
+      true,
+    )
+  }
+}
+
+function undone(code: string, details: readonly string[], retryable = false): unknown {
+  return released(Object.assign(new Error(details.join('; ')), { code, retryable }))
+}
+
+/** The message as it stands now, so that a retry of the batch shows what became of it. */
+async function wordsFor(base: Base, { messageId, duplicateSeconds }: ItemValue): Promise<ItemWords> {
+  const text = 'select status, error from messages where id = ?'
+  const [row] = await base.sql.query<{ status: string; error: string | null }>(text, [messageId])
+  const resourceId = messageId
+  if (duplicateSeconds !== null) {
+    const duplicateMessage = duplicateText(duplicateSeconds)
+    return { status: 'SUCCEEDED', resourceId, duplicateOnly: true, duplicateMessage, messageStatus: row?.status }
+  }
+  switch (row?.status) {
+    case 'sent':
+      return { status: 'SUCCEEDED', resourceId, messageStatus: 'sent' }
+    case 'failed':
+      return { status: 'FAILED', errorCode: 'PROVIDER_REFUSED', retryable: false, resourceId, detail: row.error }
+    case 'unknown':
+      return { status: 'UNKNOWN', resourceId, detail: row.error }
+    default:
+      return { status: 'IN_PROGRESS', resourceId }
+  }
+}
