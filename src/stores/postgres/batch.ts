@@ -4,6 +4,7 @@ import { limits } from '../../core/limits.ts'
 import type { ClaimRequest, Request, SettleRequest } from '../../core/request.ts'
 import type { Applied } from '../../store/port.ts'
 import type { Connection } from './connection.ts'
+import { inTransaction } from './connection.ts'
 import type { Deadline } from './deadline.ts'
 import { isBusy } from './errors.ts'
 import { unfit } from './fit.ts'
@@ -99,13 +100,15 @@ async function isolate<P extends Pending>(
   } catch (error) {
     const fault = batch.fault(error, 'maybe')
     const ofOneRow = fault.code === 'row_refused' || fault.code === 'store_busy'
-    if (ofOneRow && rows.length > 1 && batch.deadline.remainingMs() > limits.batchLockMs) {
-      const middle = rows.length >> 1
-      await isolate(batch, rows.slice(0, middle), step)
-      await isolate(batch, rows.slice(middle), step)
+    // The slow path may have committed some of them in an earlier round.
+    const open = rows.filter(({ index }) => batch.answers[index] === null)
+    if (ofOneRow && open.length > 1 && batch.deadline.remainingMs() > limits.batchLockMs) {
+      const middle = open.length >> 1
+      await isolate(batch, open.slice(0, middle), step)
+      await isolate(batch, open.slice(middle), step)
       return
     }
-    for (const { index } of rows) batch.answers[index] = { error: fault }
+    for (const { index } of open) batch.answers[index] = { error: fault }
     if (!ofOneRow) throw fault
   }
 }
@@ -159,7 +162,7 @@ async function decide(batch: Batch, rows: readonly Pending[], skipLocked: boolea
   let left = rows
   for (let round = 0; round < ROUNDS && left.length > 0; round++) {
     const these = left
-    const { decided, woken } = await inTransaction(batch.connection, () =>
+    const { decided, woken } = await inTransaction(batch.connection, 'BEGIN', () =>
       batch.steps.decide(batch.on, requestsOf(these), skipLocked),
     )
     batch.wake(woken)
@@ -171,19 +174,6 @@ async function decide(batch: Batch, rows: readonly Pending[], skipLocked: boolea
     })
   }
   for (const { index } of left) batch.answers[index] = { error: heldByAnother() }
-}
-
-async function inTransaction<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
-  await connection.script('BEGIN')
-  let result: T
-  try {
-    result = await work()
-  } catch (error) {
-    await connection.script('ROLLBACK').catch((failed: unknown) => connection.destroy(failed as Error))
-    throw error
-  }
-  await connection.script('COMMIT')
-  return result
 }
 
 function requestsOf<R extends Request>(rows: readonly (Pending & { request: R })[]): R[] {

@@ -1,5 +1,6 @@
 import { OnceError } from '../../core/errors.ts'
 import type { StoreClock } from '../../store/port.ts'
+import { inTransaction } from './connection.ts'
 import type { Core } from './core.ts'
 import type { Names } from './names.ts'
 
@@ -45,9 +46,10 @@ export function createClock(core: Core, testClock: boolean): StoreClock {
       if (!Number.isSafeInteger(ms) || ms < 0) throw new OnceError('bad_option', 'Time moves forward, by whole ms.')
       await core.write(call, async ({ connection, rows }) => {
         // One at a time: each adds to what the last one left.
-        await connection.script(`BEGIN; SELECT pg_advisory_xact_lock(${names.migrationLock})`)
-        const [row] = await rows(`SELECT ${names.clockOffset} AS offset_ms`)
-        await connection.script(`${clockOffsetFunction(names, Number(row?.['offset_ms']) + ms)}; COMMIT`)
+        await inTransaction(connection, `BEGIN; SELECT pg_advisory_xact_lock(${names.migrationLock})`, async () => {
+          const [row] = await rows(`SELECT ${names.clockOffset} AS offset_ms`)
+          await connection.script(clockOffsetFunction(names, Number(row?.['offset_ms']) + ms))
+        })
       })
     },
   }

@@ -109,3 +109,21 @@ export function borrow(pool: PgPool, deadline: Deadline): Promise<Connection> {
     )
   })
 }
+
+/** Runs the work in a transaction of ours. A connection that cannot even roll back is closed, which does the same. */
+export async function inTransaction<T>(connection: Connection, begin: string, work: () => Promise<T>): Promise<T> {
+  await connection.script(begin)
+  let result: T
+  try {
+    result = await work()
+  } catch (error) {
+    await rollBack(connection)
+    throw error
+  }
+  await connection.script('COMMIT')
+  return result
+}
+
+export async function rollBack(connection: Connection): Promise<void> {
+  await connection.script('ROLLBACK').catch((error: unknown) => connection.destroy(error as Error))
+}

@@ -41,6 +41,8 @@ export function createCore(pool: PgPool, names: Names): Core {
   let stopped = false
   let tablesThere = false
   let preparing: Promise<void> | null = null
+  /** Ends a migration that nobody waits for any more. */
+  const stopping = new AbortController()
 
   function fault(error: unknown, whenLost: AppliedWord): OnceError {
     if (isSchemaGone(error)) tablesThere = false
@@ -69,9 +71,9 @@ export function createCore(pool: PgPool, names: Names): Core {
   }
 
   async function runMigrations(room: string, migrations: Parameters<typeof migrate>[3]): Promise<void> {
-    const connecting = createDeadline(limits.storeCallMs)
+    const connecting = createDeadline(limits.storeCallMs, stopping.signal)
     const connection = await borrow(pool, connecting).finally(() => connecting.end())
-    const deadline = createDeadline(MIGRATION_MS)
+    const deadline = createDeadline(MIGRATION_MS, stopping.signal)
     deadline.onPassed(() => connection.destroy(timeoutError(MIGRATION_MS, 'no')))
     try {
       await migrate(connection, names, room, migrations)
@@ -122,7 +124,7 @@ export function createCore(pool: PgPool, names: Names): Core {
     drain: async () => {
       stopped = true
       if (underWay > 0) await new Promise<void>((resolve) => idle.push(resolve))
-      // An attempt whose callers all gave up still holds a client.
+      stopping.abort()
       await preparing?.catch(() => undefined)
     },
   }

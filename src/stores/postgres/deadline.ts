@@ -8,12 +8,15 @@ export interface Deadline {
   end(): void
 }
 
+/** A longer timer of Node's fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 /** With a signal it also passes when that fires. */
 export function createDeadline(timeoutMs: number, signal?: AbortSignal): Deadline {
   const acts = new Set<() => void>()
   const endsAtMs = performance.now() + timeoutMs
   let passed = false
-  const timer = setTimeout(pass, timeoutMs)
+  const timer = setTimeout(pass, Math.min(timeoutMs, LONGEST_TIMER_MS))
   signal?.addEventListener('abort', pass)
 
   function pass(): void {

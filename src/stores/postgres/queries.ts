@@ -4,6 +4,7 @@ import { visibleStates } from '../../core/record.ts'
 import type { BusyCaller, Page, Queries, RecordFilter, RecordView, StateCounts } from '../../store/port.ts'
 import { stateCode } from '../../store/row.ts'
 import { nowSql } from './clock.ts'
+import { inTransaction } from './connection.ts'
 import type { Borrowed, Core } from './core.ts'
 import { fenceOf } from './cursor.ts'
 import { createLapsedScan } from './lapsed.ts'
@@ -111,14 +112,15 @@ async function listRecords(
 async function countRecords(on: Borrowed, names: Names, filter: RecordFilter, timeoutMs: number): Promise<StateCounts> {
   const values: unknown[] = []
   const where = conditions(filter, values)
-  await on.connection.script(`BEGIN READ ONLY; SET LOCAL statement_timeout = ${Math.ceil(timeoutMs)}`)
-  const found = await on.rows(
-    `SELECT r.state, count(*) AS count
-     FROM (SELECT ${nowSql(names)} AS now) AS m, ${names.records} AS r
-     WHERE ${visible('m.now')} AND ${where} GROUP BY r.state`,
-    values,
+  const begin = `BEGIN READ ONLY; SET LOCAL statement_timeout = ${Math.ceil(timeoutMs)}`
+  const found = await inTransaction(on.connection, begin, () =>
+    on.rows(
+      `SELECT r.state, count(*) AS count
+       FROM (SELECT ${nowSql(names)} AS now) AS m, ${names.records} AS r
+       WHERE ${visible('m.now')} AND ${where} GROUP BY r.state`,
+      values,
+    ),
   )
-  await on.connection.script('COMMIT')
   const counts = new Map(found.map((row) => [Number(row['state']), Number(row['count'])]))
   const total = (state: VisibleState) => codesOf[state].reduce((sum, code) => sum + (counts.get(code) ?? 0), 0)
   return Object.fromEntries(visibleStates.map((state) => [state, total(state)])) as StateCounts

@@ -2,6 +2,7 @@ import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
 import { LEDGER_ROOM } from '../../store/ledger-migrations.ts'
 import type { SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import { inTransaction } from './connection.ts'
 import type { Core } from './core.ts'
 import { isBusy, isSessionOver, sqlErrorOf, storeError } from './errors.ts'
 import { findOwnTables } from './names.ts'
@@ -35,9 +36,7 @@ export function createSqlSeam(core: Core): SqlSeam {
           const statement = { text: numbered(text), values: [...values] }
           if (findTables === '') return rowsOf<Row>(await connection.query(statement))
           // The path holds for a transaction only, so that the client goes back to the user as it came.
-          await connection.script(`BEGIN; ${findTables}`)
-          const result = await connection.query(statement)
-          await connection.script('COMMIT')
+          const result = await inTransaction(connection, `BEGIN; ${findTables}`, () => connection.query(statement))
           return rowsOf<Row>(result)
         },
         told,

@@ -4,7 +4,7 @@ import { SECOND } from '../../core/limits.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
 import type { AppliedDecision, Session, TransactionCall, Transactions } from '../../store/port.ts'
 import type { Connection } from './connection.ts'
-import { borrow } from './connection.ts'
+import { borrow, rollBack } from './connection.ts'
 import type { Core } from './core.ts'
 import type { Deadline } from './deadline.ts'
 import { inTime } from './deadline.ts'
@@ -121,11 +121,6 @@ async function begin(names: Names, connection: Connection, call: TransactionCall
   await rollBack(connection)
   const details = { twin: true }
   throw new OnceError('store_busy', 'Another transaction runs for this record right now.', { details })
-}
-
-async function rollBack(connection: Connection): Promise<void> {
-  // A connection that cannot even roll back is closed, which does the same.
-  await connection.script('ROLLBACK').catch((error: unknown) => connection.destroy(error as Error))
 }
 
 /** The dangerous region: from here on until the answer comes, nobody can tell whether the transaction took place. */

@@ -99,7 +99,7 @@ function createListener(pool: PgPool, names: Names, tell: Wake): Listener {
   }
 
   function heard({ channel, payload }: PgNotification): void {
-    if (channel === names.channel && payload !== undefined) tell(payload.split(' '))
+    if (channel === names.channel && payload !== undefined) tell([payload])
   }
 
   async function untilBroken(connection: Connection): Promise<void> {
