@@ -6,14 +6,14 @@ import type { HistoryEvent, Result } from './event.ts'
 export interface RecordingOptions {
   /** Who calls: one name per operating-system process, or per simulated one. */
   readonly process: string
-  /** A clock that all recorded processes share; the machine's monotonic clock, unless it is virtual. */
+  /** A clock that all recorded processes share; the machine's monotonic one, in microseconds, unless it is virtual. */
   readonly clock?: () => number
   write(event: HistoryEvent): void
 }
 
 /** A store that writes down every request and its answer, for `checkHistory`. Nothing else about it changes. */
 export function createRecordingStore<S extends Store>(store: S, options: RecordingOptions): S {
-  const clock = options.clock ?? (() => Number(process.hrtime.bigint()))
+  const clock = options.clock ?? (() => Number(process.hrtime.bigint() / 1_000n))
   const note = (request: Request, startedAt: number, result: Result) => {
     options.write({ process: options.process, request, startedAt, endedAt: clock(), result })
   }
