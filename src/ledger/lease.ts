@@ -70,7 +70,8 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
         end(each, leaseLost(each.grant.identity.operation, decision.state))
         return
       }
-      each.deadline = sentAt + leaseMs
+      // No further than the longest duration: a probe that finds nothing after it believes that nothing will come.
+      each.deadline = Math.min(sentAt + leaseMs, each.lastBeatAt)
       each.beatAt = sentAt + leaseMs * limits.heartbeatShare
     } catch {
       // The batcher tried until the deadline; the next tick tries again or ends the lease.

@@ -181,3 +181,22 @@ test('an effect learns that the store has ended its transaction', async () => {
   await simulation.run({ untilMs: 1 * MINUTE, events: 10_000 })
   assert.deepEqual(seen, ['transaction_too_long', true, true])
 })
+
+test('an effect may act until its longest duration is over, and no longer', async () => {
+  const simulation = createSimulation({ seed: 1 })
+  const { runtime } = simulation.process()
+  const clock = { monotonicMs: simulation.now, wallMs: () => 0, setTimer: simulation.timer }
+  const ledger = createLedger({ store: createMemoryStore({ clock }), runtime, background: false })
+  const long = { leaseMs: 30 * SECOND, maxRunMs: 50 * SECOND }
+  const operation = ledger.operation({ name: 'o', effect: 'external', ...long })
+  const acted: boolean[] = []
+  const running = operation.execute(who, 1, async (attempt) => {
+    for (const ms of [long.maxRunMs - 1, 1]) {
+      await simulation.after(ms)
+      acted.push(attempt.effectKey !== '')
+    }
+  })
+  void running.then(() => ledger.stop())
+  await simulation.run({ untilMs: 10 * MINUTE, events: 10_000 })
+  assert.deepEqual(acted, [true])
+})
