@@ -56,7 +56,8 @@ function toJson(value: unknown, path: string, depth: number): Json {
 }
 
 function objectToJson(value: object, path: string, depth: number): Json {
-  if (Array.isArray(value)) return value.map((each, index) => toJson(each, `${path}[${index}]`, depth))
+  // Not `map`, which leaves holes as they are, and JSON would make them null.
+  if (Array.isArray(value)) return Array.from(value, (each, index) => toJson(each, `${path}[${index}]`, depth))
   if (value instanceof Date) return { [TAG]: 'date', is: Number.isNaN(value.getTime()) ? null : value.toISOString() }
   if (value instanceof Uint8Array) return { [TAG]: 'bytes', is: bytesToBase64(value) }
   if (value instanceof Map) {
