@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { limits } from './limits.ts'
+import { classify, failureOf, final, isVerdict, notDone, released } from './verdict.ts'
+
+test('a verdict is recognised by its mark, also one of another copy of the package', () => {
+  assert.ok(isVerdict(final(new Error('no'))))
+  assert.ok(isVerdict(notDone('x')))
+  assert.ok(isVerdict(released(null)))
+  assert.ok(isVerdict({ verdict: 'final', [Symbol.for('onceonly.verdict')]: true }))
+  for (const thrown of [new Error('x'), 'final', null, undefined, { verdict: 'final' }])
+    assert.equal(isVerdict(thrown), false)
+})
+
+test('the mark does not leak into what is stored', () => {
+  const verdict = notDone('x', { retryAfterMs: 5 })
+  assert.deepEqual(JSON.parse(JSON.stringify(verdict)), { verdict: 'not_done', error: 'x', retryAfterMs: 5 })
+  assert.equal(notDone('x').retryAfterMs, null)
+})
+
+test('a failure keeps what answers a retry, cut to its limit', () => {
+  const error = Object.assign(new TypeError('m'.repeat(5_000)), { code: 42, data: { field: 'x' }, secret: 'hidden' })
+  const failure = failureOf(error)
+  assert.equal(failure.name, 'TypeError')
+  assert.equal(failure.message.length, limits.failureMessageChars)
+  assert.equal(failure.code, '42')
+  assert.deepEqual(failure.data, { field: 'x' })
+  assert.equal('secret' in failure, false)
+})
+
+test('whatever is thrown has a failure', () => {
+  for (const thrown of [
+    'text',
+    7,
+    null,
+    undefined,
+    Symbol('s'),
+    1n,
+    {},
+    Object.create(null) as object,
+    { message: null },
+  ]) {
+    const { name, message } = failureOf(thrown)
+    assert.equal(typeof name, 'string')
+    assert.equal(typeof message, 'string')
+  }
+})
+
+const refused = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })
+const reset = Object.assign(new Error('reset'), { code: 'ECONNRESET' })
+
+test('only what proves that nothing was sent is "not done"', () => {
+  assert.equal(classify(refused), 'not_done')
+  assert.equal(classify(new TypeError('fetch failed', { cause: refused })), 'not_done')
+  assert.equal(classify(Object.assign(new Error('dns'), { code: 'ENOTFOUND' })), 'not_done')
+  assert.equal(classify(Object.assign(new Error('tls'), { code: 'CERT_HAS_EXPIRED' })), 'not_done')
+  for (const thrown of [
+    reset,
+    new Error('time-out'),
+    new Error('x', { cause: reset }),
+    'ECONNREFUSED',
+    null,
+    undefined,
+  ]) {
+    assert.equal(classify(thrown), 'ambiguous')
+  }
+})
+
+test('of several addresses none may have been reached', () => {
+  assert.equal(classify(new AggregateError([refused, refused])), 'not_done')
+  assert.equal(classify(new AggregateError([refused, reset])), 'ambiguous')
+  assert.equal(classify(new AggregateError([])), 'ambiguous')
+})
+
+test('a chain of causes without an end is followed for a while only', () => {
+  const circle = new Error('circle')
+  circle.cause = circle
+  assert.equal(classify(circle), 'ambiguous')
+})
