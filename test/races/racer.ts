@@ -36,10 +36,10 @@ const count = (what: string) => {
   counts[what] = (counts[what] ?? 0) + 1
 }
 
-/** Fails before it has done anything in half of the cases, so that identities are raced for more than once. */
+/** Mostly fails before it has done anything, so that every identity is raced for again and again. */
 async function effect(key: string, random: Random): Promise<string> {
   await new Promise((resolve) => void setTimeout(resolve, random.below(4)))
-  if (random.chance(0.5)) return await Promise.reject(notDone(new Error('not this time'), { retryAfterMs: 0 }))
+  if (random.chance(0.9)) return await Promise.reject(notDone(new Error('not this time'), { retryAfterMs: 0 }))
   const token = random.id()
   // A line shorter than a page, appended: the operating system keeps those of several processes apart.
   appendFileSync(task.effectsFile, `${JSON.stringify({ key, token, process: task.process })}\n`)
