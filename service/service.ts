@@ -3,6 +3,8 @@ import type { FastifyInstance } from 'fastify'
 import { createLedger } from 'onceonly'
 import { addAdmin } from './admin/routes.ts'
 import { BadSetting, type Config } from './config.ts'
+import { makeDemoCases } from './escalations/cases.ts'
+import { createOutboxRows } from './escalations/outbox.ts'
 import { addEscalations } from './escalations/routes.ts'
 import { migrations as escalationTables } from './escalations/schema.ts'
 import { addMessages } from './messages/index.ts'
@@ -25,7 +27,7 @@ export async function startService(config: Config): Promise<Service> {
   await makeFolder(config)
   const secrets = await readSecrets(config)
   const base = openBase(config)
-  const once = createLedger({ store: base.store })
+  const once = createLedger({ store: base.store, outbox: createOutboxRows(base) })
   const server = await createServer(base)
   let messages = { stop: async () => {} }
   const stop = async () => {
@@ -40,6 +42,7 @@ export async function startService(config: Config): Promise<Service> {
     await base.sql.migrate('messages', messageTables)
     const workspaces = createWorkspaces(base)
     await makeDemoWorkspace(workspaces, secrets)
+    await makeDemoCases(base)
     addAdmin(server, { base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
     addEscalations(server, { once, base, workspaces })
     messages = addMessages(server, { once, base, workspaces, config, operatorToken: secrets.operatorToken })

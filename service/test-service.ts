@@ -4,14 +4,24 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
 import type { FieldError } from './http/problem.ts'
 
 const demoKey = 'demo-key-of-tests'
+const operatorToken = 'operator-token-of-tests'
 
 /** Starts the server as a process of its own, as a user would, on a free port and in a folder of its own. */
 export function start(env: Readonly<Record<string, string>>, args: readonly string[] = []): ChildProcess {
   return spawn(process.execPath, ['--conditions=onceonly-source', join(import.meta.dirname, 'main.ts'), ...args], {
-    env: { ...process.env, PORT: '0', HOST: '', ONCEONLY_DATA: '', ONCEONLY_DEMO_KEY: demoKey, ...env },
+    env: {
+      ...process.env,
+      PORT: '0',
+      HOST: '',
+      ONCEONLY_DATA: '',
+      ONCEONLY_DEMO_KEY: demoKey,
+      ONCEONLY_OPERATOR_TOKEN: operatorToken,
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }
@@ -34,6 +44,7 @@ export interface Answer {
     readonly escalationId?: string
     readonly type?: string
     readonly retryable?: boolean
+    readonly errorCode?: string
     readonly errors?: readonly FieldError[]
   }
 }
@@ -41,8 +52,12 @@ export interface Answer {
 export interface TestService extends AsyncDisposable {
   readonly url: string
   get(path: string): Promise<Response>
-  post(key: string | undefined, body: string): Promise<Answer>
-  escalate(key: string | undefined, body: unknown): Promise<Answer>
+  post(key: string | undefined, body: string, apiKey?: string): Promise<Answer>
+  escalate(key: string | undefined, body: unknown, apiKey?: string): Promise<Answer>
+  /** As an operator; answers the body. */
+  admin(method: string, path: string, body?: unknown): Promise<unknown>
+  /** How many rows the system has in its tables, past every interface. */
+  rows(): Promise<{ escalations: number; audit: number; outbox: number }>
   /** Ends the process as a deployment would, and starts another one on the same data. Answers the exit status. */
   restart(): Promise<number | null>
 }
@@ -55,9 +70,9 @@ export async function startedService(): Promise<TestService> {
     if (running.child.exitCode === null) await once(running.child, 'exit')
     return running.child.exitCode
   }
-  const post = async (key: string | undefined, body: string): Promise<Answer> => {
+  const post = async (key: string | undefined, body: string, apiKey = demoKey): Promise<Answer> => {
     const keyed = key === undefined ? {} : { 'idempotency-key': key }
-    const headers = { 'content-type': 'application/json', authorization: `Bearer ${demoKey}`, ...keyed }
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${apiKey}`, ...keyed }
     const response = await fetch(`${running.url}/case-escalations`, { method: 'POST', headers, body })
     const text = await response.text()
     return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Answer['body'] }
@@ -68,7 +83,22 @@ export async function startedService(): Promise<TestService> {
     },
     get: (path) => fetch(running.url + path, { headers: { authorization: `Bearer ${demoKey}` } }),
     post,
-    escalate: (key, body) => post(key, JSON.stringify(body)),
+    escalate: (key, body, apiKey) => post(key, JSON.stringify(body), apiKey),
+    async admin(method, path, body) {
+      const headers = {
+        authorization: `Bearer ${operatorToken}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      }
+      const response = await fetch(running.url + path, {
+        method,
+        headers,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      })
+      const text = await response.text()
+      if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`)
+      return text === '' ? null : JSON.parse(text)
+    },
+    rows: async () => countRows(join(data, 'onceonly.db')),
     async restart() {
       const code = await stop()
       running = await listening(data)
@@ -79,6 +109,18 @@ export async function startedService(): Promise<TestService> {
       await rm(data, { recursive: true, force: true })
     },
   }
+}
+
+function countRows(path: string): { escalations: number; audit: number; outbox: number } {
+  const db = new DatabaseSync(path, { readOnly: true })
+  const count = (table: string) => Number(db.prepare(`select count(*) as n from ${table}`).get()?.['n'])
+  const counts = {
+    escalations: count('case_escalations'),
+    audit: count('escalation_audit'),
+    outbox: count('outbox_rows'),
+  }
+  db.close()
+  return counts
 }
 
 async function listening(data: string): Promise<{ child: ChildProcess; url: string }> {

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { putCase } from '../escalations/cases.ts'
 import type { FieldError } from '../http/problem.ts'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import type { Base } from '../store.ts'
@@ -55,6 +56,18 @@ export function addAdmin(server: FastifyInstance, { base, workspaces, operatorTo
       },
     )
 
+    admin.put<{ Params: { id: string } }>('/api/admin/cases/:id', async (request, reply) => {
+      const workspaceId = fieldOf(request.body, 'workspaceId')
+      const escalatableTo = fieldOf(request.body, 'escalatableTo')
+      const errors = [...check('id', request.params.id), ...check('workspaceId', workspaceId)]
+      if (!isTexts(escalatableTo)) errors.push({ field: 'escalatableTo', detail: 'is not a list of queues' })
+      if (errors.length > 0) return sendInvalid(reply, errors)
+      if (!(await workspaces.exists(String(workspaceId)))) return reply.callNotFound()
+      const put = { id: request.params.id, escalatableTo: escalatableTo as string[] }
+      await putCase(base, String(workspaceId), put)
+      return { ...put, workspaceId }
+    })
+
     admin.put('/api/admin/test-clock', async (request, reply) => {
       if (!testClock) {
         const detail = 'The time is moved only on a server that was started with ONCEONLY_TEST_CLOCK=1.'
@@ -79,6 +92,10 @@ function fieldOf(body: unknown, field: string): unknown {
 function check(field: string, value: unknown): FieldError[] {
   if (typeof value !== 'string' || value.trim() === '') return [{ field, detail: 'is not a non-blank string' }]
   return value.length > NAME_CHARS_MOST ? [{ field, detail: `is longer than ${NAME_CHARS_MOST} characters` }] : []
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => check('queue', each).length === 0)
 }
 
 function isRights(value: unknown): value is Right[] {

@@ -1,13 +1,21 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { Ledger, SqlTx } from 'onceonly'
-import { readKey } from '../http/key.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Ledger, SqlTx, TransactionWork } from 'onceonly'
+import { idempotent } from 'onceonly/fastify'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
-import { problemOf } from '../http/refusal.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
+import { caseById } from './cases.ts'
 import { type EscalateCommand, parseEscalate } from './command.ts'
+import { type Escalated, escalate } from './escalate.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf, numberOf } from './escalation.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set once the body of an escalation has passed its checks. */
+    escalateCommand: EscalateCommand | null
+  }
+}
 
 interface Parts {
   readonly once: Ledger<SqlTx>
@@ -17,68 +25,79 @@ interface Parts {
 
 /** `POST /case-escalations`: the escalation and the record of its key commit in one transaction, or not at all. */
 export function addEscalations(server: FastifyInstance, { once, base, workspaces }: Parts): void {
-  const escalate = once.operation<EscalateCommand>({ name: 'case.escalate', effect: 'transaction' })
-
+  server.decorateRequest('escalateCommand', null)
   const onRequest = requireKey(workspaces, 'escalations')
+  const protect = idempotent<SqlTx, FastifyRequest>(server, {
+    ledger: once,
+    who: (request) => {
+      const { workspaceId, caller } = callerOf(request)
+      return { tenant: workspaceId, caller }
+    },
+  })
+  const command = protect({ name: 'case.escalate', effect: 'transaction' })
 
-  server.post('/case-escalations', { onRequest }, async (request, reply) => {
-    // 1. What never reached the operation holds no claim: first the input, then the key.
+  /** What never reached the operation holds no claim: the input, and the case that it names. */
+  async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const parsed = parseEscalate(request.body)
     if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
-    const read = readKey(request.headers['idempotency-key'])
-    if (read.kind !== 'key') return sendBadKey(reply, read)
-
-    // 2. Claim, insert and outcome are one transaction.
-    const { command } = parsed
-    const { workspaceId: tenant, caller } = callerOf(request)
-    const createdAt = new Date(await base.now()).toISOString()
-    const execution = await escalate.execute({ tenant, caller, key: read.key }, command, async ({ tx }) => {
-      const [row] = await tx.query<EscalationRow>(
-        `insert into case_escalations (tenant, case_id, target_queue, reason, created_at)
-         values (?, ?, ?, ?, ?) returning ${columns}`,
-        [tenant, command.caseId, command.targetQueue, command.reason, createdAt],
-      )
-      if (row === undefined) throw new Error('The insert answered no row')
-      return escalationOf(row)
-    })
-
-    // 3. A retry gets the very same answer, and is told so.
-    switch (execution.kind) {
-      case 'executed':
-        return sendCreated(reply, execution.value)
-      case 'replayed':
-      case 'joined':
-        return sendCreated(reply.header('idempotent-replayed', 'true'), execution.value)
-      case 'failed':
-      case 'refused':
-        return sendProblem(reply, problemOf(execution.error))
+    const { caseId } = parsed.command
+    if ((await caseById(base.sql.query, callerOf(request).workspaceId, caseId)) === null) {
+      const errors = [{ field: 'caseId', detail: 'names no case of this workspace' }]
+      const problem = {
+        status: 404,
+        name: 'case-not-found',
+        title: 'Case not found',
+        detail: `There is no case ${caseId}.`,
+      }
+      return sendProblem(reply, { ...problem, retryable: false, errors })
     }
+    request.escalateCommand = parsed.command
+    return undefined
+  }
+
+  const hooks = { ...command, onRequest, preHandler: [validate, command.preHandler] }
+  server.post('/case-escalations', hooks, async (request, reply) => {
+    const { workspaceId: tenant, caller } = callerOf(request)
+    const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
+    if (work === null || work === undefined || request.escalateCommand === null)
+      throw new Error('The route is not protected')
+    const now = await base.now()
+    return answer(reply, await escalate(work, { tenant, caller, now }, request.escalateCommand))
   })
 
   server.get<{ Params: { id: string } }>('/case-escalations/:id', { onRequest }, async (request, reply) => {
-    const rows = await base.sql.query<EscalationRow>(
+    const [row] = await base.sql.query<EscalationRow>(
       `select ${columns} from case_escalations where tenant = ? and number = ?`,
       [callerOf(request).workspaceId, numberOf(request.params.id) ?? -1],
     )
-    return rows[0] === undefined ? reply.callNotFound() : escalationOf(rows[0])
+    return row === undefined ? reply.callNotFound() : escalationOf(row)
   })
 }
 
-function sendCreated(reply: FastifyReply, escalation: Escalation): FastifyReply {
-  return reply.code(201).header('location', `/case-escalations/${escalation.escalationId}`).send(escalation)
+function answer(reply: FastifyReply, escalated: Escalated): FastifyReply {
+  switch (escalated.kind) {
+    case 'created':
+      return located(reply, escalated.escalation).code(201).send(escalated.escalation)
+    case 'already': {
+      const { escalationId, caseId, targetQueue } = escalated.escalation
+      const detail = `${caseId} is already escalated to ${targetQueue} as ${escalationId}.`
+      const problem = { status: 409, name: 'already-escalated', title: 'Already escalated', detail, retryable: false }
+      return sendProblem(located(reply, escalated.escalation), problem)
+    }
+    case 'not_escalatable': {
+      const detail = 'This case cannot be escalated to this queue.'
+      const problem = {
+        status: 422,
+        name: 'case-not-escalatable',
+        title: 'Case not escalatable',
+        detail,
+        retryable: false,
+      }
+      return sendProblem(reply, { ...problem, errorCode: 'CASE_NOT_ESCALATABLE' })
+    }
+  }
 }
 
-function sendBadKey(
-  reply: FastifyReply,
-  read: { kind: 'missing' } | { kind: 'invalid'; detail: string },
-): FastifyReply {
-  const detail = read.kind === 'missing' ? 'This operation needs an Idempotency-Key header.' : read.detail
-  return sendProblem(reply, {
-    status: 400,
-    name: `idempotency-key-${read.kind}`,
-    title: read.kind === 'missing' ? 'Idempotency key missing' : 'Idempotency key invalid',
-    detail,
-    retryable: false,
-    errors: [{ field: 'Idempotency-Key', detail }],
-  })
+function located(reply: FastifyReply, { escalationId }: Escalation): FastifyReply {
+  return reply.header('location', `/case-escalations/${escalationId}`)
 }

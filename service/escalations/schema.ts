@@ -1,29 +1,41 @@
-/** The escalations, beside the ledger's own tables and in the same database, so that both commit together. */
-export const migrations = [
-  {
-    version: 1,
-    oldestCode: 1,
-    up: {
-      sqlite: [
-        `create table case_escalations (
-          number integer primary key,
-          tenant text not null,
-          case_id text not null,
-          target_queue text not null,
-          reason text,
-          created_at text not null
-        )`,
-      ],
-      postgres: [
-        `create table case_escalations (
-          number bigint generated always as identity (start with 1) primary key,
-          tenant text not null,
-          case_id text not null,
-          target_queue text not null,
-          reason text,
-          created_at text not null
-        )`,
-      ],
-    },
-  },
-] as const
+/** The escalations, beside the ledger's own tables and in the same database, so that all of it commits together. */
+const tables = [
+  `create table cases (
+    tenant text not null,
+    id text not null,
+    escalatable_to text not null,
+    primary key (tenant, id)
+  )`,
+  // One open escalation per case and queue, whatever keys its callers use: the database says so.
+  `create table case_escalations (
+    number bigint primary key,
+    tenant text not null,
+    case_id text not null,
+    target_queue text not null,
+    reason text,
+    created_at text not null,
+    unique (tenant, case_id, target_queue)
+  )`,
+  // Numbers without gaps: a sequence would lose one with every transaction that is rolled back.
+  'create table escalation_counter (one integer primary key, last bigint not null)',
+  'insert into escalation_counter (one, last) values (1, 0)',
+  // The business audit: once per command. Who asked how often is in the access log.
+  `create table escalation_audit (
+    id text primary key,
+    tenant text not null,
+    caller text not null,
+    action text not null,
+    escalation bigint not null,
+    at text not null
+  )`,
+  // Messages that committed with their command and wait to be published, under ids of the command.
+  `create table outbox_rows (
+    id text primary key,
+    topic text not null,
+    message_key text,
+    body text not null,
+    created_at text not null
+  )`,
+]
+
+export const migrations = [{ version: 1, oldestCode: 1, up: { sqlite: tables, postgres: tables } }] as const

@@ -15,6 +15,8 @@ export interface Problem {
   readonly retryable: boolean
   readonly retryAfterMs?: number
   readonly errors?: readonly FieldError[]
+  /** The word of the business for it, for programs. */
+  readonly errorCode?: string
 }
 
 /** Every field that is wrong, by name, so that a person can mend all of them at once. */
@@ -29,6 +31,6 @@ export function sendProblem(reply: FastifyReply, { name, ...problem }: Problem):
   if (problem.retryAfterMs !== undefined) reply.header('retry-after', Math.ceil(problem.retryAfterMs / 1000))
   return reply
     .code(problem.status)
-    .type('application/problem+json; charset=utf-8')
+    .type('application/problem+json')
     .send(JSON.stringify({ type: `/problems/${name}`, ...problem, instance: reply.request.url }))
 }

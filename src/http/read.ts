@@ -85,9 +85,16 @@ function withoutKey<N>(
   incoming: Incoming,
   key: Extract<KeyFound, { problem: string }>,
 ): ReadRequest {
-  if (key.problem === 'invalid') return problem('idempotency-key-invalid', key.detail, route.name)
-  if ((route.key ?? 'required') !== 'required') return { kind: 'keyless' }
   const { keyFrom = { header: 'Idempotency-Key' } } = route
-  const name = 'header' in keyFrom ? keyFrom.header : keyFrom.field
-  return problem('idempotency-key-missing', `${route.name ?? incoming.method} needs the key \`${name}\`.`, route.name)
+  const field = 'header' in keyFrom ? keyFrom.header : keyFrom.field
+  if (key.problem === 'missing' && (route.key ?? 'required') !== 'required') return { kind: 'keyless' }
+  const missing = `${route.name ?? incoming.method} needs the key \`${field}\`.`
+  const read =
+    key.problem === 'invalid'
+      ? problem('idempotency-key-invalid', key.detail, route.name)
+      : problem('idempotency-key-missing', missing, route.name)
+  if (read.kind !== 'problem') return read
+  // Named like any other field that is wrong, so that one piece of a client's code can show them all.
+  const errors = [{ field, detail: read.detail.detail }]
+  return { ...read, detail: { ...read.detail, extra: { ...read.detail.extra, errors } } }
 }
