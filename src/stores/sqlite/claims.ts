@@ -35,6 +35,7 @@ export function createClaims({ engine, watchers, fences }: ClaimsParts): Claims 
       const turn = beginTurn(writer, engine.time, fences.least)
       const answers = requests.map((request) => each(writer, turn, request))
       endTurn(writer, turn)
+      writer.checkpoints.expect(requests.length)
       return { turn, answers }
     })
   }

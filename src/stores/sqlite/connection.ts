@@ -1,4 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
+import type { Checkpoints } from './checkpoints.ts'
+import { createCheckpoints } from './checkpoints.ts'
 import type { TimeSource } from './clock.ts'
 import { unavailable } from './errors.ts'
 import type { MetaStatements } from './meta.ts'
@@ -17,6 +19,7 @@ export interface Connection {
   readonly meta: MetaStatements
   readonly records: RecordStatements
   readonly settle: SettleStatement
+  readonly checkpoints: Checkpoints
   /** Statements of users, of other rooms, and the rarer ones of ours, prepared when first used. */
   readonly statements: Statements
 }
@@ -33,8 +36,6 @@ export interface Connections {
 
 /** Enough for the hot pages of the index on ids; the operating system caches the rest. */
 const CACHE_KIB = 16 * 1_024
-/** Larger than SQLite's 1 000: pages that are written again and again are copied into the file once. */
-const CHECKPOINT_PAGES = 1_000
 /** A burst may let the log grow; it is cut to this afterwards. */
 const LOG_BYTES = 64 * 1_024 * 1_024
 
@@ -48,9 +49,7 @@ export function openConnections(path: string, time: TimeSource): Connections {
     // No busy time-out: SQLite would sleep inside the call, and with it every request of this process.
     const db = new DatabaseSync(path, { timeout: 0 })
     opened.push(db)
-    db.exec(
-      `PRAGMA synchronous = FULL; PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`,
-    )
+    db.exec(`PRAGMA synchronous = FULL; PRAGMA cache_size = -${CACHE_KIB}`)
     return db
   }
   try {
@@ -89,6 +88,7 @@ function prepare(db: DatabaseSync): Connection {
     meta: prepareMeta(db),
     records: prepareRecords(db),
     settle: prepareSettle(db),
+    checkpoints: createCheckpoints(db),
     statements: createStatements(db),
   }
 }
