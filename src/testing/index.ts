@@ -2,7 +2,8 @@
 
 export type { BrokenStore } from './broken.ts'
 export { brokenStores } from './broken.ts'
-export type { Case, ConformanceOptions, Subject } from './conformance/kit.ts'
+export type { Case, Subject } from './conformance/case.ts'
+export type { ConformanceOptions } from './conformance/kit.ts'
 export { conformanceCases, runCase, storeConformance } from './conformance/kit.ts'
 export type { FakeClock } from './fake-clock.ts'
 export { createFakeClock } from './fake-clock.ts'

@@ -51,7 +51,7 @@ export function createLife(machine: Machine): Life {
   }
 }
 
-export function claimRequest(claimId: string): ClaimRequest {
+function claimRequest(claimId: string): ClaimRequest {
   return {
     kind: 'claim',
     id: 'r',

@@ -117,7 +117,7 @@ export function ended(process: Process): Process {
 
 const identity = { tenant: 't', caller: 'c', operation: 'o', key: 'k' }
 const id = 'record'
-export const FINGERPRINT = 'v1:1:same'
+const FINGERPRINT = 'v1:1:same'
 
 export function claimOf(scene: Scene, process: Process): ClaimRequest {
   return {

@@ -1,6 +1,6 @@
 import { compareFingerprints } from '../../core/fingerprint.ts'
+import type { Case } from './case.ts'
 import { check, same } from './check.ts'
-import type { Case } from './kit.ts'
 import {
   advance,
   ask,

@@ -5,8 +5,8 @@ import type { HistoryEvent } from '../history/event.ts'
 import { createRecordingStore } from '../history/recording-store.ts'
 import type { Random } from '../random.ts'
 import { createRandom } from '../random.ts'
+import type { Case } from './case.ts'
 import { check } from './check.ts'
-import type { Case } from './kit.ts'
 import {
   advance,
   CALL,

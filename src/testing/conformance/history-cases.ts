@@ -5,8 +5,8 @@ import { transition } from '../../core/transition.ts'
 import type { Store } from '../../store/port.ts'
 import type { Random } from '../random.ts'
 import { createRandom } from '../random.ts'
+import type { Case } from './case.ts'
 import { check, same } from './check.ts'
-import type { Case } from './kit.ts'
 import {
   advance,
   CALL,

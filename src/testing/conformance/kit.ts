@@ -1,4 +1,4 @@
-import type { Store } from '../../store/port.ts'
+import type { Case, Subject } from './case.ts'
 import { claimCases } from './claim-cases.ts'
 import { concurrencyCases } from './concurrency-cases.ts'
 import { historyCases } from './history-cases.ts'
@@ -7,21 +7,6 @@ import { operatorCases } from './operator-cases.ts'
 import { raceCases } from './race-cases.ts'
 import { transactionCases } from './transaction-cases.ts'
 import { upkeepCases } from './upkeep-cases.ts'
-
-/** A store under test, fresh and empty, with a clock that can be moved. */
-export interface Subject {
-  readonly store: Store
-  /** The same data through another store, as a second process has it; left out where there is no such thing. */
-  another?(): Promise<Store>
-  close(): Promise<void>
-}
-
-export interface Case {
-  readonly name: string
-  /** Left out where every store must pass. */
-  readonly needs?: 'transactions'
-  run(subject: Subject): Promise<void>
-}
 
 export interface ConformanceOptions {
   /** Any runner: `test` of node:test, `it` of vitest, … */

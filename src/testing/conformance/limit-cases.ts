@@ -3,8 +3,8 @@ import { recordIdOf } from '../../core/identity.ts'
 import { defaults, limits } from '../../core/limits.ts'
 import type { ClaimRequest } from '../../core/request.ts'
 import type { Applied } from '../../store/port.ts'
+import type { Case } from './case.ts'
 import { check, same } from './check.ts'
-import type { Case } from './kit.ts'
 import { ask, CALL, claim, granted, settle, success } from './requests.ts'
 
 /** As long as a part may be, in characters of three bytes each, with a few that need care in many a language. */

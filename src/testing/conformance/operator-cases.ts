@@ -1,7 +1,7 @@
 import { recordIdOf } from '../../core/identity.ts'
 import type { Store } from '../../store/port.ts'
+import type { Case } from './case.ts'
 import { check, same } from './check.ts'
-import type { Case } from './kit.ts'
 import {
   advance,
   ask,

@@ -1,7 +1,7 @@
 import type { ClaimRequest } from '../../core/request.ts'
 import type { Store } from '../../store/port.ts'
+import type { Case, Subject } from './case.ts'
 import { check, same } from './check.ts'
-import type { Case, Subject } from './kit.ts'
 import {
   advance,
   ask,

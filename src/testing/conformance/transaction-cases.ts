@@ -1,7 +1,7 @@
 import { isOnceError } from '../../core/errors.ts'
 import type { Transactions } from '../../store/port.ts'
+import type { Case, Subject } from './case.ts'
 import { check, same } from './check.ts'
-import type { Case, Subject } from './kit.ts'
 import { claim, kindOf, settle, success } from './requests.ts'
 
 const CALL = { timeoutMs: 10_000, lockMs: 3_000, refuseTwinOf: null }

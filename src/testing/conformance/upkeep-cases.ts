@@ -1,6 +1,6 @@
 import type { RecordId } from '../../core/identity.ts'
+import type { Case } from './case.ts'
 import { check, same } from './check.ts'
-import type { Case } from './kit.ts'
 import { advance, ask, CALL, claim, granted, kindOf, LAPSE_MS, policies, RETAIN_MS, settle } from './requests.ts'
 
 const WAKE_MS = 3_000
