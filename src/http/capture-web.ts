@@ -46,7 +46,9 @@ export function readableAgain(request: Request, body: Uint8Array): Request {
 export function responseOf({ status, headers, body }: Answer): Response {
   const list = new Headers()
   for (const [name, value] of headers) list.append(name, value)
-  return new Response(hasNoBody(status) ? null : (body as Uint8Array<ArrayBuffer>), { status, headers: list })
+  // An empty body is none: a server would name a type for it.
+  const none = hasNoBody(status) || body.length === 0
+  return new Response(none ? null : (body as Uint8Array<ArrayBuffer>), { status, headers: list })
 }
 
 export interface Capture {

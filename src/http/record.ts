@@ -21,7 +21,16 @@ export interface KeepRules {
 }
 
 /** What describes the result is kept; what belongs to the one exchange, or to the one caller, never is. */
-const usuallyKept = new Set(['location', 'etag', 'link', 'last-modified', 'cache-control', 'vary', 'retry-after'])
+const usuallyKept = new Set([
+  'location',
+  'etag',
+  'link',
+  'last-modified',
+  'cache-control',
+  'vary',
+  'retry-after',
+  'x-content-type-options',
+])
 
 /** Of the connection, of the moment, of the one caller, or of the one request: a replay of these would be a lie. */
 const neverKept =

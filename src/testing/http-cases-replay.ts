@@ -49,7 +49,11 @@ const answers: readonly [what: string, act: Act, expected: { status: number; bod
     { status: 200, body: Buffer.concat([Buffer.from('one '), binary, Buffer.from(' two')]) },
   ],
   ['a stream', { status: 202, body: { stream: () => pieces('{"a":', '1', '}') } }, { status: 202, body: '{"a":1}' }],
-  ['an empty stream', { body: { stream: () => pieces() } }, { status: 200, body: '' }],
+  [
+    'an empty stream',
+    { headers: [['content-type', 'text/csv']], body: { stream: () => pieces() } },
+    { status: 200, body: '' },
+  ],
   ['a buffer that is used again', { body: { writes: reused } }, { status: 200, body: 'aaaabbbbcccc' }],
   ['a stream that uses its buffer again', { body: { stream: reused } }, { status: 200, body: 'aaaabbbbcccc' }],
   [
@@ -179,13 +183,16 @@ export const replayCases: readonly HttpCase[] = [
         for (const _turn of [1, 2]) {
           const retry = await stage.ask()
           assertProblem(retry, 409, 'response-not-stored')
-          assert.deepEqual(retry.json().original, {
+          const { headers, ...original } = retry.json().original
+          assert.deepEqual(original, {
             status: 201,
-            headers: { 'content-type': 'text/plain', location: '/exports/7' },
             bytes: large.length,
             sha256: createHash('sha256').update(large).digest('hex'),
             pointer: { type: 'export', id: 'e-7' },
           })
+          assert.equal(headers['content-type'], first.header('content-type'))
+          assert.equal(headers.location, '/exports/7')
+          assert.equal(headers['set-cookie'], undefined)
         }
         assert.equal(stage.runs, 1)
         assert.equal((await stage.records())[0]?.record.state, 'succeeded')

@@ -1,6 +1,12 @@
+import { answerCases, profileCases } from './http-cases-answers.ts'
+import { finalityCases } from './http-cases-finality.ts'
 import { fingerprintCases } from './http-cases-fingerprint.ts'
 import { keyCases } from './http-cases-key.ts'
+import { lostCases } from './http-cases-lost.ts'
 import { replayCases } from './http-cases-replay.ts'
+import { keepCases, requestCases } from './http-cases-request.ts'
+import { statusCases } from './http-cases-status.ts'
+import { transactionCases } from './http-cases-transaction.ts'
 import type { Serve } from './http-site.ts'
 import type { HttpCase, HttpGround } from './http-stage.ts'
 import { memoryGround } from './http-stage.ts'
@@ -14,7 +20,19 @@ export interface HttpConformanceOptions {
   readonly open?: () => Promise<HttpGround>
 }
 
-export const httpCases: readonly HttpCase[] = [...keyCases, ...fingerprintCases, ...replayCases]
+export const httpCases: readonly HttpCase[] = [
+  ...keyCases,
+  ...fingerprintCases,
+  ...requestCases,
+  ...replayCases,
+  ...keepCases,
+  ...answerCases,
+  ...profileCases,
+  ...finalityCases,
+  ...lostCases,
+  ...transactionCases,
+  ...statusCases,
+]
 
 /** Proves that an adapter speaks the protocol, by real requests over real sockets. */
 export function httpConformance({ test, serve, open = memoryGround }: HttpConformanceOptions): void {

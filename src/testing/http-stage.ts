@@ -50,13 +50,15 @@ export interface AskOptions extends Partial<RawRequest> {
 
 export interface Stage {
   readonly ledger: Ledger<unknown>
-  readonly ground: HttpGround
   readonly path: string
   /** How often a handler ran. */
   readonly runs: number
   ask(options?: AskOptions): Promise<Reply>
   open(options?: AskOptions): Exchange
   records(): Promise<readonly RecordView[]>
+  /** A business write in the transaction of a handler. */
+  write(call: Call, row: string): Promise<void>
+  written(): Promise<readonly string[]>
   advance(ms: number): Promise<void>
 }
 
@@ -123,7 +125,6 @@ async function played({ ground, ledger, serve, options, handler, body }: Play): 
   const open = (asked: AskOptions = {}) => exchange(served.port, requestOf(method, target, asked))
   const stage: Stage = {
     ledger,
-    ground,
     path: target,
     get runs() {
       return runs
@@ -131,6 +132,14 @@ async function played({ ground, ledger, serve, options, handler, body }: Play): 
     open,
     ask: (asked) => open(asked).reply,
     records: async () => (await ledger.list({ tenant })).rows,
+    write: async ({ protection }, row) => {
+      assert.ok(protection?.work, 'the handler is in no transaction')
+      await ground.write(protection.work.tx, `${tenant} ${row}`)
+    },
+    written: async () => {
+      const own = (await ground.written()).filter((row) => row.startsWith(`${tenant} `))
+      return own.map((row) => row.slice(tenant.length + 1)).toSorted()
+    },
     advance: (ms) => ground.store.clock.advance(ms, { timeoutMs: limits.storeCallMs }),
   }
   try {
@@ -186,6 +195,27 @@ export function createGate(): { readonly reached: Promise<void>; pass(): Promise
       return opened.promise
     },
     open: () => opened.resolve(),
+  }
+}
+
+/** Something of its own for every run of a case, although the case is declared only once. */
+export function perStage<T>(make: () => T): (stage: Stage) => T {
+  const made = new WeakMap<Stage, { readonly value: T }>()
+  return (stage) => {
+    const known = made.get(stage) ?? { value: make() }
+    made.set(stage, known)
+    return known.value
+  }
+}
+
+const EVENTUALLY_MS = 10_000
+
+/** Looks again and again, because nobody tells when it has come true. */
+export async function eventually(what: string, look: () => Promise<boolean>): Promise<void> {
+  const giveUpAt = performance.now() + EVENTUALLY_MS
+  while (!(await look())) {
+    assert.ok(performance.now() < giveUpAt, `never came true: ${what}`)
+    await pause(5)
   }
 }
 

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { test } from 'node:test'
@@ -8,6 +7,7 @@ import type { NodeListener, ReadMessage } from 'onceonly/node'
 import { idempotent, operationStatus } from 'onceonly/node'
 import type { Act, Asker, Site } from 'onceonly/testing'
 import { definitionFor, httpConformance, optionsFor, routeAt, statusOptionsFor } from 'onceonly/testing'
+import { listen } from './listen.ts'
 
 const asker = ({ headers }: IncomingMessage): Asker => ({ header: (name) => headers[name] as string | undefined })
 
@@ -55,15 +55,7 @@ async function serve(site: Site) {
     if (listener === undefined) response.writeHead(404).end()
     else void listener(request, response)
   })
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-  return {
-    port: (server.address() as AddressInfo).port,
-    stop: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
-  }
+  return listen(server)
 }
 
 httpConformance({ test, serve })

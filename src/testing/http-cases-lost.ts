@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict'
+import { withSteps } from './http-faults.ts'
+import type { Act } from './http-site.ts'
+import type { HttpCase, Stage } from './http-stage.ts'
+import { assertProblem, assertReplay, createGate, eventually, httpCase, pause, perStage } from './http-stage.ts'
+
+/** Answers that never arrived, clients that left, twins that came at once: one effect, and one answer for everybody. */
+
+const external = { effect: 'external' } as const
+const done = { status: 201, body: { text: 'done' } } as const
+const gateOf = perStage(createGate)
+
+async function* gated(stage: Stage): AsyncGenerator<Uint8Array, undefined> {
+  yield Buffer.from('begin,')
+  await gateOf(stage).pass()
+  yield Buffer.from('middle,')
+  await pause(5)
+  yield Buffer.from('end')
+}
+
+async function* broken(stage: Stage): AsyncGenerator<Uint8Array, undefined> {
+  yield Buffer.from('begin,')
+  await gateOf(stage).pass()
+  throw new Error('broken in the middle')
+}
+
+/** More than sockets and streams hold, so that a handler that writes it has to wait for its client. */
+async function* plenty(): AsyncGenerator<Uint8Array, undefined> {
+  for (let at = 0; at < 9; at++) yield Buffer.alloc(100_000, String(at))
+}
+
+async function settled(stage: Stage): Promise<void> {
+  await eventually('the outcome is recorded', async () => {
+    const [view] = await stage.records()
+    return view !== undefined && view.record.state !== 'in_progress'
+  })
+}
+
+const ways = ['writes', 'stream'] as const
+const as = (way: (typeof ways)[number], body: () => AsyncIterable<Uint8Array>): Act =>
+  way === 'writes' ? { status: 201, body: { writes: body } } : { status: 201, body: { stream: body } }
+
+export const lostCases: readonly HttpCase[] = [
+  httpCase(
+    'lost: a client that dies while the handler runs finds its answer on the retry',
+    { definition: external },
+    async (_call, stage) => {
+      await gateOf(stage).pass()
+      return done
+    },
+    async (stage) => {
+      const first = stage.open()
+      await gateOf(stage).reached
+      first.hangUp()
+      await pause(20)
+      gateOf(stage).open()
+      const retry = await stage.ask()
+      assert.deepEqual([retry.status, retry.text(), retry.header('idempotent-replayed')], [201, 'done', 'true'])
+      assert.equal(stage.runs, 1)
+    },
+  ),
+  httpCase(
+    'lost: a client that dies when everything was sent gets the same bytes on the retry',
+    { definition: external },
+    () => done,
+    async (stage) => {
+      const first = stage.open()
+      await first.begun
+      first.hangUp()
+      const retry = await stage.ask()
+      assert.deepEqual([retry.status, retry.text(), retry.header('idempotent-replayed')], [201, 'done', 'true'])
+      assert.equal(stage.runs, 1)
+    },
+  ),
+  ...ways.map((way) =>
+    httpCase(
+      `lost: a client that dies in the middle of ${way} gets all of it on the retry`,
+      { definition: external },
+      (_call, stage) => as(way, () => gated(stage)),
+      async (stage) => {
+        const first = stage.open()
+        await first.received('begin,')
+        await gateOf(stage).reached
+        first.hangUp()
+        await pause(30)
+        gateOf(stage).open()
+        await settled(stage)
+        const retry = await stage.ask()
+        assert.deepEqual([retry.status, retry.text()], [201, 'begin,middle,end'])
+        assert.equal(retry.header('idempotent-replayed'), 'true')
+        assert.equal(stage.runs, 1)
+      },
+    ),
+  ),
+  ...ways.map((way) =>
+    httpCase(
+      `lost: a handler whose client dies while it waits to write ${way} goes on to the end`,
+      { definition: external },
+      () => as(way, plenty),
+      async (stage) => {
+        const first = stage.open()
+        await first.begun
+        first.hangUp()
+        await settled(stage)
+        const retry = await stage.ask()
+        assert.equal(retry.body.length, 900_000)
+        assert.equal(retry.header('idempotent-replayed'), 'true')
+        assert.equal(stage.runs, 1)
+      },
+    ),
+  ),
+  ...ways.map((way) =>
+    httpCase(
+      `lost: a handler that breaks in the middle of ${way} cuts its answer, and nobody knows`,
+      { definition: external },
+      (_call, stage) => as(way, () => broken(stage)),
+      async (stage) => {
+        const first = stage.open()
+        await first.received('begin,')
+        gateOf(stage).open()
+        assert.equal((await first.reply).whole, false)
+        await settled(stage)
+        assertProblem(await stage.ask(), 409, 'outcome-unknown')
+        assert.equal(stage.runs, 1)
+      },
+    ),
+  ),
+  httpCase(
+    'lost: a client that hangs up before its body is whole claims nothing',
+    { definition: external },
+    () => done,
+    async (stage) => {
+      const first = stage.open({ cutAfter: 5 })
+      await pause(50)
+      first.hangUp()
+      await pause(50)
+      assert.equal(stage.runs, 0)
+      assert.equal((await stage.records()).length, 0)
+      assert.equal((await stage.ask()).status, 201)
+    },
+  ),
+  gone(),
+  leader(),
+  httpCase(
+    'lost: twenty twins at once are one effect and twenty equal answers',
+    { definition: external },
+    async () => {
+      await pause(30)
+      return { status: 201, headers: [['etag', '"1"']], body: { json: { id: 7 } } }
+    },
+    async (stage) => {
+      const replies = await Promise.all(Array.from({ length: 20 }, () => stage.ask()))
+      const told = replies.map((reply) => `${reply.status} ${reply.header('etag')} ${reply.text()}`)
+      assert.deepEqual([...new Set(told)], ['201 "1" {"id":7}'])
+      assert.equal(replies.filter((reply) => reply.header('idempotent-replayed') === null).length, 1)
+      assert.equal(stage.runs, 1)
+    },
+  ),
+  ...(['text', ...ways] as const).map((way) => recordedBeforeTheEnd(way)),
+]
+
+/** The client leaves while its claim is on the way: it is given back, and the handler never runs. */
+function gone(): HttpCase {
+  const held = { gate: createGate() }
+  return httpCase(
+    'lost: a client that leaves before its claim is granted gives it back',
+    {
+      definition: external,
+      wrap: (store) => {
+        const gate = createGate()
+        held.gate = gate
+        let first = true
+        return withSteps(store, {
+          before: async () => {
+            if (!first) return
+            first = false
+            await gate.pass()
+          },
+        })
+      },
+    },
+    () => done,
+    async (stage) => {
+      const { gate } = held
+      const first = stage.open()
+      await gate.reached
+      first.hangUp()
+      await pause(50)
+      gate.open()
+      await eventually('the claim is given back', async () => (await stage.records()).length === 0)
+      assert.equal(stage.runs, 0)
+      assert.equal((await stage.ask({ body: '{"amount":2}' })).status, 201)
+      assert.equal(stage.runs, 1)
+    },
+  )
+}
+
+/** The same, while a twin waits for the answer of the one that left: the twin must not wait for nobody. */
+function leader(): HttpCase {
+  const held = { gate: createGate() }
+  return httpCase(
+    'lost: a twin of a client that left before its claim was granted runs in its place',
+    {
+      definition: external,
+      wrap: (store) => {
+        const gate = createGate()
+        held.gate = gate
+        let first = true
+        return withSteps(store, {
+          before: async () => {
+            if (!first) return
+            first = false
+            await gate.pass()
+          },
+        })
+      },
+    },
+    () => done,
+    async (stage) => {
+      const { gate } = held
+      const first = stage.open()
+      await gate.reached
+      const twin = stage.open()
+      await pause(50)
+      first.hangUp()
+      await pause(50)
+      gate.open()
+      const answer = await twin.reply
+      assert.deepEqual([answer.status, answer.text()], [201, 'done'])
+      assert.equal(stage.runs, 1)
+      assertReplay(await stage.ask(), answer)
+    },
+  )
+}
+
+/** A client that saw the end can rely on the record; what comes before the end does not wait for it. */
+function recordedBeforeTheEnd(way: 'text' | (typeof ways)[number]): HttpCase {
+  const settle = { at: 0, gate: createGate() }
+  return httpCase(
+    `lost: the outcome of ${way} is recorded before its last byte is sent`,
+    {
+      definition: external,
+      wrap: (store) => {
+        const gate = createGate()
+        settle.gate = gate
+        return withSteps(store, {
+          before: async ([request]) => {
+            if (request?.kind === 'settle') await gate.pass()
+          },
+          after: async ([request]) => {
+            if (request?.kind === 'settle') settle.at = performance.now()
+          },
+        })
+      },
+    },
+    async (_call, stage) => {
+      if (way === 'text') return done
+      gateOf(stage).open()
+      return as(way, () => gated(stage))
+    },
+    async (stage) => {
+      const first = stage.open()
+      await settle.gate.reached
+      // What was written already is on its way, although the outcome is not recorded yet.
+      if (way !== 'text') await first.received('middle,')
+      await pause(80)
+      settle.gate.open()
+      const reply = await first.reply
+      assert.ok(reply.whole)
+      assert.equal(reply.text(), way === 'text' ? 'done' : 'begin,middle,end')
+      assert.ok(reply.endedAt > settle.at, `the end came ${settle.at - reply.endedAt} ms too early`)
+      assertReplay(await stage.ask(), reply)
+    },
+  )
+}

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import { OnceError } from '../core/errors.ts'
+import { beforeCommit } from './http-faults.ts'
+import type { Act } from './http-site.ts'
+import type { HttpCase } from './http-stage.ts'
+import { assertProblem, assertReplay, createGate, httpCase, pause } from './http-stage.ts'
+
+/** Routes whose business writes commit together with the record of their answer, or not at all. */
+
+const transaction = { effect: 'transaction' } as const
+const done = { status: 201, headers: [['location', '/things/7']], body: { text: 'done' } } as const
+
+async function* slowly(): AsyncGenerator<Uint8Array, undefined> {
+  for (const text of ['do', 'ne']) {
+    await pause(5)
+    yield Buffer.from(text)
+  }
+}
+
+const bodies: readonly [what: string, body: Act['body']][] = [
+  ['a text', { text: 'done' }],
+  ['several writes', { writes: slowly }],
+  ['a stream', { stream: slowly }],
+]
+
+export const transactionCases: readonly HttpCase[] = [
+  httpCase(
+    'transaction: the write and the record commit together, once for twenty twins',
+    { definition: transaction },
+    async (call, stage) => {
+      await stage.write(call, 'row')
+      await pause(20)
+      return done
+    },
+    async (stage) => {
+      const replies = await Promise.all(Array.from({ length: 20 }, () => stage.ask()))
+      assert.deepEqual([...new Set(replies.map((reply) => `${reply.status} ${reply.text()}`))], ['201 done'])
+      const firsts = replies.filter((reply) => reply.header('idempotent-replayed') === null)
+      assert.equal(firsts.length, 1)
+      assert.equal(stage.runs, 1)
+      assert.deepEqual(await stage.written(), ['row'])
+    },
+  ),
+  ...bodies.map(([what, body]) => leavesAfterCommit(what, body)),
+  httpCase(
+    'transaction: a refusal undoes the writes and is recorded',
+    { definition: transaction },
+    async (call, stage) => {
+      await stage.write(call, 'row')
+      return { status: 422, body: { json: { error: 'no funds' } } }
+    },
+    async (stage) => {
+      const first = await stage.ask()
+      assert.equal(first.status, 422)
+      assertReplay(await stage.ask(), first)
+      assert.equal(stage.runs, 1)
+      assert.deepEqual(await stage.written(), [])
+    },
+  ),
+  httpCase(
+    'transaction: 401 undoes the writes and frees the key',
+    { definition: transaction },
+    async (call, stage) => {
+      await stage.write(call, `run ${stage.runs}`)
+      return stage.runs === 1 ? { status: 401 } : done
+    },
+    async (stage) => {
+      assert.equal((await stage.ask()).status, 401)
+      assert.equal((await stage.records()).length, 0)
+      assert.equal((await stage.ask({ body: '{"amount":2}' })).status, 201)
+      assert.deepEqual(await stage.written(), ['run 2'])
+    },
+  ),
+  undoneByItsStore(),
+  undoneByItself(),
+  httpCase(
+    'transaction: a nested operation of the ledger joins it',
+    { definition: transaction },
+    async (call, stage) => {
+      await stage.write(call, 'outer')
+      const inner = stage.ledger.operation({ name: `inner-${stage.runs}`, effect: 'transaction' })
+      const value = await inner.transact({ tenant: 't', caller: 'c', key: 'k' }, null, async ({ tx }) => {
+        // The very same transaction: its writes are seen, and are undone with it.
+        assert.ok(tx !== undefined)
+        return 'joined'
+      })
+      return stage.runs === 1 ? { status: 500, body: { text: value } } : { status: 201, body: { text: value } }
+    },
+    async (stage) => {
+      const failed = await stage.ask()
+      assert.deepEqual([failed.status, failed.text()], [500, 'joined'])
+      assert.deepEqual(await stage.written(), [])
+      assert.equal(await stage.ledger.get({ tenant: 't', caller: 'c', operation: 'inner-1', key: 'k' }), null)
+      const second = await stage.ask()
+      assert.equal(second.text(), 'joined', second.text())
+      assert.deepEqual(await stage.written(), ['outer'])
+      const inner = { tenant: 't', caller: 'c', operation: 'inner-2', key: 'k' }
+      assert.equal((await stage.ledger.get(inner))?.record.state, 'succeeded')
+      await stage.ledger.forget(inner)
+    },
+  ),
+  httpCase(
+    'transaction: 3 MB commit, pass whole and are not kept',
+    { definition: transaction },
+    async (call, stage) => {
+      await stage.write(call, 'row')
+      return { body: { bytes: Buffer.alloc(3 * 1_024 * 1_024, 'x') } }
+    },
+    async (stage) => {
+      const first = await stage.ask()
+      assert.ok(first.whole)
+      assert.equal(first.body.length, 3 * 1_024 * 1_024)
+      assertProblem(await stage.ask(), 409, 'response-not-stored')
+      assert.deepEqual(await stage.written(), ['row'])
+    },
+  ),
+]
+
+function leavesAfterCommit(what: string, body: Act['body']): HttpCase {
+  const held = { gate: createGate() }
+  return httpCase(
+    `transaction: ${what} leaves only after the commit`,
+    {
+      definition: transaction,
+      wrap: (store) => {
+        const gate = createGate()
+        held.gate = gate
+        return beforeCommit(store, () => gate.pass())
+      },
+    },
+    async (call, stage) => {
+      await stage.write(call, 'row')
+      return { status: 201, ...(body === undefined ? {} : { body }) }
+    },
+    async (stage) => {
+      const { gate } = held
+      const first = stage.open()
+      let begun = false
+      void first.begun.then(() => void (begun = true))
+      await gate.reached
+      await pause(50)
+      assert.equal(begun, false, 'a byte left before the commit')
+      gate.open()
+      const reply = await first.reply
+      assert.deepEqual([reply.status, reply.text(), reply.whole], [201, 'done', true])
+      assert.deepEqual(await stage.written(), ['row'])
+      assertReplay(await stage.ask(), reply)
+    },
+  )
+}
+
+/** The database rolls back what the handler has answered already: its answer must not be heard. */
+function undoneByItsStore(): HttpCase {
+  const trouble = { times: 0 }
+  return httpCase(
+    'transaction: an answer whose commit failed is never heard, and a retry starts anew',
+    {
+      definition: transaction,
+      wrap: (store) => {
+        trouble.times = 1
+        return beforeCommit(store, async () => {
+          if (trouble.times-- > 0) throw new OnceError('store_busy', 'deadlock', { applied: 'no' })
+        })
+      },
+    },
+    async (call, stage) => {
+      await stage.write(call, `run ${stage.runs}`)
+      return done
+    },
+    async (stage) => {
+      const first = await stage.ask()
+      assertProblem(first, 503, 'store-unavailable', true)
+      assert.equal(first.header('location'), null)
+      assert.deepEqual(await stage.written(), [])
+      assert.equal((await stage.records()).length, 0)
+      const second = await stage.ask()
+      assert.equal(second.text(), 'done')
+      assertReplay(await stage.ask(), second)
+      assert.deepEqual(await stage.written(), ['run 2'])
+    },
+  )
+}
+
+function undoneByItself(): HttpCase {
+  const trouble = { times: 0 }
+  return httpCase(
+    'transaction: a constraint that fails at the commit is told as a fault of the server',
+    {
+      definition: transaction,
+      wrap: (store) => {
+        trouble.times = 1
+        return beforeCommit(store, async () => {
+          if (trouble.times-- > 0) throw new Error('deferred constraint')
+        })
+      },
+    },
+    async (call, stage) => {
+      await stage.write(call, `run ${stage.runs}`)
+      return done
+    },
+    async (stage) => {
+      const first = await stage.ask()
+      assertProblem(first, 500, 'not-committed')
+      assert.ok(!first.text().includes('deferred'), 'the reason is for the log')
+      assert.deepEqual(await stage.written(), [])
+      assert.equal((await stage.ask()).text(), 'done')
+      assert.deepEqual(await stage.written(), ['run 2'])
+    },
+  )
+}

@@ -1,0 +1,65 @@
+import { OnceError } from '../core/errors.ts'
+import type { Request } from '../core/request.ts'
+import type { TransactionalStore } from '../store/port.ts'
+
+/** Stores that behave badly in one way, around one that behaves well. */
+
+type Store = TransactionalStore<unknown>
+
+/** Whatever `before` does comes before every request reaches the store, and `after` before its answer is heard. */
+export function withSteps(
+  store: Store,
+  steps: { before?(requests: readonly Request[]): Promise<void>; after?(requests: readonly Request[]): Promise<void> },
+): Store {
+  return {
+    ...store,
+    claims: {
+      ...store.claims,
+      async apply(requests, call) {
+        await steps.before?.(requests)
+        const applied = await store.claims.apply(requests, call)
+        await steps.after?.(requests)
+        return applied
+      },
+    },
+  }
+}
+
+/** Cannot be reached while `isDown` says so. */
+export function unreachable(store: Store, isDown: () => boolean): Store {
+  const away = () => new OnceError('store_unavailable', 'The link was cut.', { applied: 'no' })
+  const check = async () => {
+    if (isDown()) throw away()
+  }
+  return {
+    ...withSteps(store, { before: check }),
+    queries: {
+      ...store.queries,
+      async get(id, call) {
+        await check()
+        return store.queries.get(id, call)
+      },
+    },
+    transactions: {
+      async run(work, call) {
+        await check()
+        return store.transactions.run(work, call)
+      },
+    },
+  }
+}
+
+/** Does something of its own between the work of a transaction and its commit; what it throws rolls it back. */
+export function beforeCommit(store: Store, step: () => Promise<void>): Store {
+  return {
+    ...store,
+    transactions: {
+      run: (work, call) =>
+        store.transactions.run(async (session) => {
+          const result = await work(session)
+          await step()
+          return result
+        }, call),
+    },
+  }
+}

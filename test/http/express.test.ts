@@ -1,0 +1,66 @@
+import { createServer } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { test } from 'node:test'
+import type { Request, Response } from 'express'
+import express from 'express'
+import type { ExpressRequest } from 'onceonly/express'
+import { idempotent, keepRawBody, noteErrors, operationStatus } from 'onceonly/express'
+import type { Act, Asker, Site } from 'onceonly/testing'
+import { definitionFor, httpConformance, optionsFor, statusOptionsFor } from 'onceonly/testing'
+import { listen } from './listen.ts'
+
+const asker = (request: Request): Asker => ({ header: (name) => request.header(name) })
+
+async function perform(response: Response, { status = 200, headers = [], body, throws }: Act): Promise<void> {
+  if (throws !== undefined) throw throws
+  response.status(status)
+  for (const [name, value] of headers) response.append(name, value)
+  if (body === undefined) response.end()
+  else if ('text' in body) response.send(body.text)
+  else if ('json' in body) response.json(body.json)
+  else if ('bytes' in body) response.send(Buffer.from(body.bytes))
+  else if ('stream' in body) await pipeline(Readable.from(body.stream(), { objectMode: false }), response)
+  else {
+    for await (const chunk of body.writes()) response.write(chunk)
+    response.end()
+  }
+}
+
+/** @param parser before the protection, as most applications have one; without it the protection reads by itself */
+function serveWith(parser: express.RequestHandler | null) {
+  return async (site: Site) => {
+    const app = express()
+    if (parser !== null) app.use(parser)
+    const protect = idempotent({ ...optionsFor(site, asker), maxBodyBytes: site.maxBodyBytes })
+    for (const route of site.routes) {
+      const router = express.Router()
+      const method = route.method.toLowerCase() as 'post'
+      router[method](
+        route.path,
+        protect(definitionFor(route.definition, asker)),
+        async (request: ExpressRequest & Request, response: Response) => {
+          const protection = request.onceonly ?? null
+          await perform(response, await route.act({ ...asker(request), protection, json: async () => bodyOf(request) }))
+        },
+        noteErrors,
+      )
+      app.use(route.mount ?? '/', router)
+    }
+    app.get(site.status.path, operationStatus(statusOptionsFor(site, asker)))
+    return listen(createServer(app))
+  }
+}
+
+async function bodyOf(request: Request): Promise<unknown> {
+  if (request.body !== undefined) return request.body as unknown
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return JSON.parse(Buffer.concat(chunks).toString())
+}
+
+httpConformance({ test: (name, body) => test(name, body), serve: serveWith(null) })
+httpConformance({
+  test: (name, body) => test(`behind express.json(): ${name}`, body),
+  serve: serveWith(express.json({ verify: keepRawBody })),
+})

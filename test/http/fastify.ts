@@ -1,0 +1,67 @@
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
+import fastify from 'fastify'
+import type { Protection } from 'onceonly/fastify'
+import { idempotent, operationStatus } from 'onceonly/fastify'
+import type { Act, Asker, Served, Site, SiteRoute } from 'onceonly/testing'
+import { definitionFor, optionsFor, statusOptionsFor } from 'onceonly/testing'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    onceonly?: Protection<unknown> | null
+  }
+}
+
+const asker = ({ headers }: FastifyRequest): Asker => ({ header: (name) => headers[name] as string | undefined })
+
+async function perform(reply: FastifyReply, { status = 200, headers = [], body, throws }: Act): Promise<unknown> {
+  if (throws !== undefined) throw throws
+  reply.code(status)
+  const names = new Set(headers.map(([name]) => name))
+  for (const name of names) {
+    const values = headers.filter(([each]) => each === name).map(([, value]) => value)
+    reply.header(name, values.length === 1 ? values[0] : values)
+  }
+  if (body === undefined) return reply.send()
+  if ('text' in body) return reply.send(body.text)
+  if ('json' in body) return reply.send(body.json)
+  if ('bytes' in body) return reply.send(Buffer.from(body.bytes))
+  if ('stream' in body) return reply.send(Readable.from(body.stream(), { objectMode: false }))
+  reply.hijack()
+  reply.raw.statusCode = status
+  for (const [name, value] of headers) reply.raw.appendHeader(name, value)
+  // Whoever hijacks a reply also answers for its errors.
+  try {
+    for await (const chunk of body.writes()) reply.raw.write(chunk)
+    reply.raw.end()
+  } catch (error) {
+    reply.raw.destroy(error as Error)
+  }
+  return reply
+}
+
+export async function serveFastify(site: Site): Promise<Served> {
+  const app = fastify({ forceCloseConnections: true, bodyLimit: site.maxBodyBytes })
+  for (const type of ['application/octet-stream', 'application/x-www-form-urlencoded']) {
+    app.addContentTypeParser(type, { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  }
+  app.addContentTypeParser(/^multipart\//, { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  for (const route of site.routes) {
+    if (route.mount === undefined) add(app, site, route)
+    else await app.register(async (child) => add(child, site, route), { prefix: route.mount })
+  }
+  app.get(site.status.path, operationStatus(statusOptionsFor(site, asker)))
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return { port: (app.server.address() as AddressInfo).port, stop: () => app.close() }
+}
+
+function add(app: FastifyInstance, site: Site, route: SiteRoute): void {
+  const protect = idempotent(app, optionsFor(site, asker))
+  const handler: RouteHandlerMethod = async (request, reply) => {
+    const protection = request.onceonly ?? null
+    return perform(reply, await route.act({ ...asker(request), protection, json: async () => request.body }))
+  }
+  const method = route.method as 'POST'
+  app.route({ method, url: route.path, ...protect(definitionFor(route.definition, asker)), handler })
+}
