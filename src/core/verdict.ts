@@ -1,35 +1,48 @@
 import { limits } from './limits.ts'
 
-/** What an effect throws to say what became of it. A plain error says nothing about that. */
-export interface Verdict {
-  readonly verdict: 'final' | 'not_done' | 'released'
-  readonly error: unknown
-  readonly retryAfterMs: number | null
+const mark = Symbol.for('onceonly.verdict')
+
+interface VerdictFields {
   /** What every retry of a final failure is to be answered with, beside the failure itself. */
   readonly answer?: unknown
+  readonly retryAfterMs?: number
 }
 
-const mark = Symbol.for('onceonly.verdict')
+/** What an effect throws to say what became of it. A plain error says nothing about that. */
+export class Verdict extends Error {
+  readonly verdict: 'final' | 'not_done' | 'released'
+  /** What the effect meant to throw. */
+  readonly error: unknown
+  readonly retryAfterMs: number | null
+  readonly answer?: unknown
+  readonly [mark] = true
+
+  constructor(verdict: Verdict['verdict'], error: unknown, { answer, retryAfterMs }: VerdictFields = {}) {
+    super(failureOf(error).message, { cause: error })
+    this.name = 'Verdict'
+    this.verdict = verdict
+    this.error = error
+    this.retryAfterMs = retryAfterMs ?? null
+    if (answer !== undefined) this.answer = answer
+  }
+}
 
 /** Validly refused: recorded, replayed to every retry, never tried again. */
 export function final(error: unknown, options: { readonly answer?: unknown } = {}): Verdict {
-  return makeVerdict({ verdict: 'final', error, retryAfterMs: null, ...options })
+  return new Verdict('final', error, options)
 }
 
 /** Proven not to have happened: may be tried again, at once or after a while. */
 export function notDone(error: unknown, options: { readonly retryAfterMs?: number } = {}): Verdict {
-  return makeVerdict({ verdict: 'not_done', error, retryAfterMs: options.retryAfterMs ?? null })
+  return new Verdict('not_done', error, options)
 }
 
 /** The command never reached its operation: the claim is given back, and the key is free for any payload. */
 export function released(error: unknown): Verdict {
-  return makeVerdict({ verdict: 'released', error, retryAfterMs: null })
+  return new Verdict('released', error)
 }
 
-function makeVerdict(verdict: Verdict): Verdict {
-  return Object.defineProperty({ ...verdict }, mark, { value: true })
-}
-
+/** By shape, as for errors: two copies of the package in one process must understand each other. */
 export function isVerdict(thrown: unknown): thrown is Verdict {
   return typeof thrown === 'object' && thrown !== null && mark in thrown
 }
