@@ -20,7 +20,7 @@ export interface BatchReport {
 }
 
 async function main({ address, keys, rounds, backwards }: BatchTask): Promise<void> {
-  listen()
+  const orders = listen()
   const { store } = openStore(address)
   const runtime = createRuntime()
   const { apply } = createBatcher(store.claims, runtime)
@@ -40,6 +40,7 @@ async function main({ address, keys, rounds, backwards }: BatchTask): Promise<vo
     await apply({ kind: 'settle', id, grant, to, pointer: null })
   }
   tell({ kind: 'ready' })
+  await orders.next()
   for (let round = 0; round < rounds; round++) {
     const ends = await Promise.allSettled(order.map(one))
     for (const end of ends) if (end.status === 'rejected') faults.push(String(end.reason))

@@ -79,22 +79,27 @@ onEveryPlace('an outcome that cannot be stored fails alone, among settles, heart
 })
 
 onEveryPlace('processes that batch the same records in opposite orders never wait in a circle', async (place) => {
+  if (place.address.kind === 'postgres') {
+    const database = new URL(place.address.url).pathname.slice(1)
+    // Sooner than a batch gives up a row by itself, so that the server finds, and counts, every circle.
+    await sqlOf(place.store).query(`alter database ${database} set deadlock_timeout = '10ms'`)
+  }
   const start = (backwards: boolean) => {
     const task: BatchTask = { address: place.address, keys: 120, rounds: 12, backwards }
     return place.crew.start({ file: import.meta.resolve('./batch-worker.ts'), task })
   }
-  const reports = await Promise.all(
-    [start(false), start(true)].map(async (child) => {
-      await child.heard('ready')
-      return await child.heard<BatchReport>('report')
-    }),
+  const children = [start(false), start(true)]
+  for (const child of children) await child.heard('ready')
+  for (const child of children) child.order('go')
+  const reports = await Promise.all(children.map((child) => child.heard<BatchReport>('report')))
+  assert.deepEqual(
+    reports.flatMap(({ faults }) => faults),
+    [],
   )
-  for (const { granted, faults } of reports) {
-    assert.deepEqual(faults, [])
-    assert.ok(granted > 0)
-  }
+  const granted = reports.map((report) => report.granted)
+  assert.ok(granted[0] !== 0 || granted[1] !== 0, `${granted}`)
   if (place.address.kind !== 'postgres') return
-  // The server counts a moment later; a circle that it broke would not have been a fault above, only slow.
+  // The server counts a moment later. A circle that it broke was no fault above: the batch was repeated.
   await sleep(1_500)
   const [row] = await sqlOf(place.store).query<{ deadlocks: unknown }>(
     'select deadlocks from pg_stat_database where datname = current_database()',
