@@ -14,6 +14,9 @@ const { values } = parseArgs({
   },
 })
 
+// Errors are part of the game here, and nobody reads where each of them was made.
+Error.stackTraceLimit = values.seed === undefined ? 0 : Error.stackTraceLimit
+
 const options = { reset: values.reset }
 if (values.seed !== undefined) await replay(Number(values.seed))
 else await runMany(Number(values.from), Number(values.seeds))

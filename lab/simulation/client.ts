@@ -33,6 +33,8 @@ interface Try {
 /** Who hangs up again and again would never hear an answer. */
 const HANG_UPS = 3
 
+const BACKOFF_MOST_MS = 30_000
+
 const finalCodes = new Set(['key_reused', 'key_expired', 'outcome_not_stored', 'effect_failed'])
 
 /** A client asks until it has a final answer, from whichever process is up, and keeps its key. */
@@ -50,7 +52,7 @@ export async function runClient(world: World, plan: ClientPlan, up: () => Host |
     trace.note(`client ${name} hears ${describe(reply)}`)
     if (isFinal(plan, reply)) return reply
     const asked = reply.kind === 'refused' ? (reply.retryAfterMs ?? 0) : 0
-    await simulation.after(asked + random.below(Math.min(200 * 2 ** tries, 5_000)))
+    await simulation.after(asked + random.below(Math.min(200 * 2 ** tries, BACKOFF_MOST_MS)))
   }
 }
 
@@ -222,7 +224,7 @@ async function holdLease(world: World, call: Call, lease: Lease): Promise<Reply>
     return { kind: 'refused', code: 'given_back', retryAfterMs: 0 }
   }
   // Walks away: the heartbeats go on until the longest duration, and then the policy decides.
-  if (random.chance(0.02)) return { kind: 'silence' }
+  if (world.weather.lostAnswer > 0 && random.chance(0.02)) return { kind: 'silence' }
   await lease.start()
   let word: SettleWord
   let reply: Reply

@@ -1,11 +1,19 @@
 import type { DecisionOf, Request } from '../../src/core/request.ts'
-import type { AppliedDecision, Session, TransactionCall, Transactions } from '../../src/store/port.ts'
+import type {
+  AppliedDecision,
+  Session,
+  TransactionalStore,
+  TransactionCall,
+  Transactions,
+} from '../../src/store/port.ts'
 import type { MemoryTx } from '../../src/stores/memory/index.ts'
 import type { Wire } from './wire.ts'
 import { unavailable } from './wire.ts'
 
 /** A connection that holds a transaction: every statement goes over the wire, and a broken one rolls it back. */
 interface Connection {
+  /** The store that it leads to: when that was lost, so is the connection. */
+  home: TransactionalStore<MemoryTx>
   /** Why nothing more can be done in it; null while it lives. */
   broken: Error | null
   committing: boolean
@@ -18,7 +26,7 @@ export function linkTransactions(wire: Wire): Transactions<MemoryTx> {
 function runOver<T>(wire: Wire, work: (session: Session<MemoryTx>) => Promise<T>, call: TransactionCall): Promise<T> {
   const { simulation, process, random } = wire
   const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const connection: Connection = { broken: null, committing: false }
+  const connection: Connection = { home: wire.store(), broken: null, committing: false }
   const limit = process.runtime.setTimer(
     call.timeoutMs + call.lockMs,
     () => {
@@ -46,6 +54,7 @@ function runOver<T>(wire: Wire, work: (session: Session<MemoryTx>) => Promise<T>
     const result = await work(overWire(wire, session, connection))
     connection.committing = true
     await simulation.after(wire.delayMs())
+    breakIfLost(wire, connection)
     if (connection.broken !== null) throw connection.broken
     if (commit === 'refused' || commit === 'lost_request' || wire.isCut()) throw unavailable('maybe', 'commit lost')
     return result
@@ -65,6 +74,10 @@ function runOver<T>(wire: Wire, work: (session: Session<MemoryTx>) => Promise<T>
   return promise
 }
 
+function breakIfLost(wire: Wire, connection: Connection): void {
+  if (wire.store() !== connection.home) connection.broken ??= unavailable('no', 'the store was lost')
+}
+
 function overWire(wire: Wire, session: Session<MemoryTx>, connection: Connection): Session<MemoryTx> {
   function apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>> {
     const { promise, resolve, reject } = Promise.withResolvers<AppliedDecision<DecisionOf<R>>>()
@@ -74,6 +87,7 @@ function overWire(wire: Wire, session: Session<MemoryTx>, connection: Connection
       connection.broken = unavailable('no', 'connection broken')
     }
     wire.simulation.timer(wire.delayMs(), () => {
+      breakIfLost(wire, connection)
       if (connection.broken !== null) {
         const { broken } = connection
         wire.deliver(() => reject(broken))

@@ -17,6 +17,8 @@ export interface Provider {
   truth(effectKey: string): { readonly value: unknown } | null
   /** A number that no other result has, so that two answers can be told apart. */
   number(): number
+  /** The store forgot its fences, so effect keys may come again: what happened under them is another story. */
+  reset(): void
   /** From now on nothing goes wrong here. */
   heal(): void
 }
@@ -197,6 +199,7 @@ export function createProvider({ simulation, random, trace, things }: ProviderPa
       const account = accounts.get(effectKey)
       return account === undefined || account.times === 0 ? null : { value: account.value }
     },
+    reset: () => accounts.clear(),
     heal() {
       healthy = true
     },

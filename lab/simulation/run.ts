@@ -73,6 +73,7 @@ export async function simulateLedger(seed: number, options: RunOptions = {}): Pr
       trace.note('the store loses everything')
       store = createStore(simulation, witness)
       witness.reset()
+      provider.reset()
     })
   }
   // While the run is directed, background work alone is reason enough for time to go on.

@@ -1,4 +1,4 @@
-import { DAY, defaults, HOUR, limits, MINUTE, SECOND } from '../../src/core/limits.ts'
+import { DAY, defaults, limits, SECOND } from '../../src/core/limits.ts'
 import type { WhileRunning } from '../../src/ledger/definition.ts'
 import type { Random } from '../../src/testing/random.ts'
 
@@ -123,7 +123,7 @@ export function drawScenario(random: Random, options: { readonly reset?: boolean
     partitions: random.below(2),
     restarts: random.below(2),
     acts: random.below(5),
-    nightMs: random.chance(0.1) ? random.pick([2 * leaseMs, 10 * MINUTE, 2 * HOUR]) : 0,
+    nightMs: random.chance(0.1) ? random.pick([2, 10]) * leaseMs : 0,
     secondLife: random.chance(0.2),
     reset: options.reset ?? false,
   }

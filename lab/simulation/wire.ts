@@ -115,9 +115,14 @@ function sendOver<T>({ parts, delayMs, draw, isCut, deliver }: Ways, message: Me
   }
   const arrive = (heard: boolean) => {
     if (isCut()) return
+    const home = parts.store()
+    // A store that was lost meanwhile answers nobody any more.
+    const reply = (act: () => void) => {
+      if (heard && parts.store() === home) answer(act)
+    }
     void message.perform().then(
-      (value) => heard && answer(() => resolve(value)),
-      (error: unknown) => heard && answer(() => reject(error as Error)),
+      (value) => reply(() => resolve(value)),
+      (error: unknown) => reply(() => reject(error as Error)),
     )
   }
   switch (fate) {

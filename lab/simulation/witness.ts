@@ -50,6 +50,7 @@ export function createWitness({ commands, trace, now, mayLoseRecords, unknowns }
   /** Decisions inside the open transaction, by record: true only once it commits. */
   const staged = new Map<RecordId, Seen[]>()
   let session = false
+  let stores = 0
 
   const check = (rule: string, text: string | null, life: Life) => {
     if (text !== null) trace.fail(rule, `${life.command.name}: ${text}`)
@@ -90,15 +91,19 @@ export function createWitness({ commands, trace, now, mayLoseRecords, unknowns }
     lifeOf: (command) => lives.get(idOf(command)) as Life,
     watch() {
       const watchers = createWatchers()
+      // What a store that was lost still does is of no consequence to anybody.
+      const own = ++stores
       const machine: Parts['machine'] = (stored, request, at) => {
         const step = transition(stored, request, at)
-        see(stored, request, step.decision, step.record)
+        if (own === stores) see(stored, request, step.decision, step.record)
         return step
       }
       const changed: Parts['watchers']['changed'] = (before, after) => {
         const id = (after ?? before)?.id
-        for (const seen of (id === undefined ? undefined : staged.get(id)) ?? []) publish(seen)
-        if (id !== undefined) staged.delete(id)
+        if (own === stores && id !== undefined) {
+          for (const seen of staged.get(id) ?? []) publish(seen)
+          staged.delete(id)
+        }
         watchers.changed(before, after)
       }
       return { machine, watchers: { ...watchers, changed } }
@@ -196,6 +201,7 @@ function excuse(life: Life, incarnation: Fence): void {
 
 function forgetLife(life: Life, now: number): void {
   for (const { attempt } of life.running) life.revoked.add(attempt.fence)
+  if (life.last !== null) life.revoked.add(life.last.fence)
   for (const each of life.outcomes) each.untilMs = Math.min(each.untilMs, now)
   life.last = null
   life.topFence = 0
