@@ -25,8 +25,9 @@ interface SendingRow extends MessageRow {
 
 /** How many times the provider's time we listen for its late word. */
 const LATE_SHARE = 4
+/** A provider that is busy is asked again after this, and then after four times this. */
 const NOT_NOW_TRIES = 3
-const NOT_NOW_PAUSE_MS = 250
+const NOT_NOW_PAUSE_MS = 100
 /** Somebody else sends it: how often we look, and how much longer than a provider may take we wait. */
 const LOOK_EVERY_MS = 100
 const LOOK_EXTRA_MS = 2_000
@@ -148,7 +149,7 @@ async function calling(channel: Channel, message: Outgoing, signal: AbortSignal,
         error: error instanceof Error ? error.message : String(error),
       }),
     )
-    const pauseMs = NOT_NOW_PAUSE_MS * 2 ** tries
+    const pauseMs = NOT_NOW_PAUSE_MS * 4 ** (tries - 1)
     const again = result.kind === 'not_now' && tries < NOT_NOW_TRIES && performance.now() + pauseMs < deadline
     if (!again) return result
     await sleep(pauseMs)

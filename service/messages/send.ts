@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Attempt, Ledger, Pointer, SqlTx } from 'onceonly'
-import { MINUTE, SECOND } from 'onceonly'
+import { MINUTE, OnceError, SECOND } from 'onceonly'
 import { createGuard, type Guard } from 'onceonly/guard'
 import type { Config } from '../config.ts'
 import type { Base } from '../store.ts'
@@ -75,6 +75,20 @@ export function createSender({ once, base, channels, delivery, config }: Parts):
     }
   }
 
+  /** A lock that cannot be asked, on a guard that fails closed, is our trouble, whatever the store says about it. */
+  async function guarded(content: GuardedMessage, effect: (lock: Attempt | null) => Promise<Accepted>) {
+    let begun = false
+    try {
+      return await guard.send(content, (lock) => {
+        begun = true
+        return effect(lock)
+      })
+    } catch (cause) {
+      if (begun) throw cause
+      throw new OnceError('store_unavailable', 'The lock on this message cannot be asked.', { cause, applied: 'no' })
+    }
+  }
+
   async function duplicateOf(row: MessageRow, ageMs: number, key: Attempt | null): Promise<Sent> {
     // The lock's original is our own: an earlier attempt under this key, which did not live to answer.
     if (key !== null && row.key_claim === key.effectKey) {
@@ -94,7 +108,7 @@ export function createSender({ once, base, channels, delivery, config }: Parts):
       // 2. The lock on the content, and under it the send.
       const { to, hash } = addressed
       const content = { ...to, body: command.body }
-      const verdict = await guard.send(content, (lock) => under(lock, key, addressed))
+      const verdict = await guarded(content, (lock) => under(lock, key, addressed))
       // 3. What it came to.
       switch (verdict.kind) {
         case 'sent':

@@ -26,11 +26,11 @@ export async function inTransaction<T>(base: Base, work: (tx: SqlTx) => Promise<
 }
 
 const POSTGRES_UNIQUE = '23505'
-const SQLITE_CONSTRAINT = 19
+const SQLITE_UNIQUE = 2_067
 
 /** A unique index refused the row. */
 function isTaken(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if ('code' in error && error.code === POSTGRES_UNIQUE) return true
-  return 'errcode' in error && typeof error.errcode === 'number' && (error.errcode & 0xff) === SQLITE_CONSTRAINT
+  return 'errcode' in error && error.errcode === SQLITE_UNIQUE
 }
