@@ -5,6 +5,7 @@
 export interface PgPool {
   connect(): Promise<PgClient>
   on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'connect', listener: (client: PgClient) => void): unknown
   readonly options?: { readonly max?: number | undefined } | undefined
 }
 

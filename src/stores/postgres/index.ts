@@ -76,9 +76,13 @@ const survivors = new WeakSet<PgPool>()
 /**
  * A client that breaks while it is idle is dropped by the pool, which is all that is needed; but if nobody listened, a
  * restart of the server would end the process. Kept when the store stops, because its clients take a moment to close.
+ *
+ * A server that is shutting down may end a session in the same packet that opened it. The pool has stopped listening by
+ * then, and whoever asked for the client has not heard of it yet: so each one is listened to from its first moment.
  */
 function survive(pool: PgPool): void {
   if (survivors.has(pool)) return
   survivors.add(pool)
   pool.on('error', () => undefined)
+  pool.on('connect', (client) => client.on('error', () => undefined))
 }
