@@ -86,7 +86,10 @@ function holding(scene: Scene, world: World, process: Process): Next[] {
   if (alive && !process.started) next.push(...fenced(scene, world, process, 'start'))
   if (alive && process.started) next.push(...fenced(scene, world, process, 'renew'))
   if (alive && process.started && !process.ran && !process.revoked) {
-    next.push(step('runs its effect', ranIn(world, process), { ...process, ran: true }))
+    next.push(step('runs its effect', ranIn(scene, world, process), { ...process, ran: true }))
+  }
+  if (alive && process.ran && scene.policy.onAbandoned === 'hold_attached') {
+    next.push(...fenced(scene, world, process, 'attach'))
   }
   if (process.ran) {
     for (const to of scene.settlements) next.push(step(`settles ${to}`, world, { ...process, phase: 'settling', to }))
@@ -94,18 +97,24 @@ function holding(scene: Scene, world: World, process: Process): Next[] {
   return next
 }
 
-function ranIn(world: World, { grant }: Process): World {
-  return { ...world, ghost: { ...world.ghost, mayHaveRun: true, incarnation: grant?.incarnation ?? null } }
+/** Where only what was named is held, an effect that has named nothing may be repeated. */
+function ranIn({ policy }: Scene, world: World, { grant }: Process): World {
+  const mayHaveRun = world.ghost.mayHaveRun || policy.onAbandoned !== 'hold_attached'
+  return { ...world, ghost: { ...world.ghost, mayHaveRun, incarnation: grant?.incarnation ?? null } }
 }
 
-function fenced(scene: Scene, world: World, process: Process, kind: 'start' | 'renew'): Next[] {
+function fenced(scene: Scene, world: World, process: Process, kind: 'start' | 'renew' | 'attach'): Next[] {
   const { grant } = process
   if (grant === null) return []
   const { id, claimId, fence } = grant
-  const request: Request = { kind, id, claimId, fence, leaseMs: LEASE_MS }
+  const holder = { id, claimId, fence }
+  const request: Request =
+    kind === 'attach'
+      ? { kind, ...holder, pointer: { type: 'thing', id: 'made' } }
+      : { kind, ...holder, leaseMs: LEASE_MS }
   const { world: after, decision } = deliver(scene, world, request, process)
-  const learnt =
-    decision.kind === 'applied' ? { ...process, started: true, deadline: world.now + LEASE_MS } : ended(process)
+  const deadline = kind === 'attach' ? process.deadline : world.now + LEASE_MS
+  const learnt = decision.kind === 'applied' ? { ...process, started: true, deadline } : ended(process)
   return [
     step(`sends ${kind}: ${decision.kind}`, after, learnt),
     step(`loses the answer to its ${kind}`, after, process),

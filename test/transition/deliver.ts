@@ -100,6 +100,8 @@ function raisesFence(world: World, request: Request, decision: Decision): boolea
 function checkSettle(world: World, request: SettleRequest, after: LedgerRecord | null, decision: Decision): void {
   const before = present(world)
   const { grant, to } = request
+  // No store forgets anything here: what is not there has expired, and stays so.
+  if (decision.kind === 'applied' && decision.recordLost) throw new Violation('an expired record was brought back')
   if (before === null || before.fence !== grant.fence || before.claimId !== grant.claimId) return
   const open = before.state === 'in_progress' || before.state === 'unknown'
   const lapsed = before.state === 'failed_retryable' && before.lapsed
@@ -123,6 +125,8 @@ function nextGhost(world: World, { request, decision, record, grant }: Happened)
     checkRetention(record, world.now)
     ghost = { ...ghost, successUntil: world.now + RETAIN_TICKS * TICK }
   }
+  // What an attempt has named is known to be there, or to come.
+  if (decision.kind === 'applied' && request.kind === 'attach') ghost = { ...ghost, mayHaveRun: true }
   if (decision.kind === 'applied' && request.kind === 'release') ghost = { ...ghost, lastEnded: request.claimId }
   if (decision.kind === 'applied' && request.kind === 'settle') {
     const mayHaveRun = ghost.mayHaveRun && request.to.state !== 'failed_retryable'

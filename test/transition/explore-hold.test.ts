@@ -20,3 +20,10 @@ test('so does every way with requests that arrive late (hold)', slow, () => {
     'its late settle arrives: lease_lost',
   ])
 })
+
+test('so does every way with effects that name what they make (hold_attached)', slow, () => {
+  exploreAll('hold_attached', { processes: 2, late: false }, [
+    'sends attach: applied',
+    'loses the answer to its attach',
+  ])
+})

@@ -6,9 +6,9 @@ const settlements = ['succeeded', 'failed_retryable', 'unknown'] as const
 const slow = { timeout: 300_000 }
 
 test('every way of three processes with two attempts each keeps the promises (rerun)', slow, () => {
-  exploreAll('rerun', { actions: 1, late: false, settlements }, [
+  exploreAll('rerun', { actions: 0, late: false, settlements }, [
     'has settled succeeded: lease_lost',
-    'a person releases',
+    'is answered reclaimed',
   ])
 })
 

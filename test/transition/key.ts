@@ -24,7 +24,8 @@ function recordKey({ stored, now, ghost }: World): string {
   if (stored === null) return '-'
   if (isGone(stored, now)) return 'gone'
   const sameLife = stored.incarnation === ghost.incarnation ? 'L' : ''
-  return `${stored.state}${sameLife}${stored.attempts === 0 ? '' : 'g'}${stateKey(stored, now)}`
+  const flags = `${stored.attempts === 0 ? '' : 'g'}${stored.pointer === null ? '' : 'p'}`
+  return `${stored.state}${sameLife}${flags}${stateKey(stored, now)}`
 }
 
 function stateKey(record: LedgerRecord, now: number): string {

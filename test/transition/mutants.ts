@@ -158,6 +158,11 @@ export const mutants: Readonly<Record<string, Machine>> = {
     if (request.kind !== 'settle' || stored !== null) return transition(stored, request, at)
     return { record: null, decision: { kind: 'lease_lost', state: 'absent', conflict: false } }
   },
+  'a late word brings an expired record back': (stored, request, at) => {
+    const absent = stored === null || ('goneAt' in stored && stored.goneAt <= at.now)
+    if (request.kind !== 'settle' || !absent) return transition(stored, request, at)
+    return transition(null, { ...request, grant: { ...request.grant, claimedAt: at.now } }, at)
+  },
   'a contradiction is not reported': (stored, request, at) => {
     const step = transition(stored, request, at)
     return step.decision.kind === 'lease_lost' ? { ...step, decision: { ...step.decision, conflict: false } } : step

@@ -10,7 +10,6 @@ const everywhere = [
   'state in_progress',
   'state succeeded',
   'state failed_retryable',
-  'state failed_terminal',
   'state unknown',
   'state vacant',
   'loses the answer to its claim',

@@ -177,6 +177,19 @@ export const holderRules: Rules = {
     assert.equal(life.record?.history[0]?.what, 'lost')
   },
 
+  'a late word does not bring an expired record back, swept or not': (machine) => {
+    for (const swept of [true, false]) {
+      const { life, grant } = lifeIn(machine, 'lapsed')
+      life.settle(life.lease('c2'), done('second'))
+      life.pass(policy.retainMs)
+      const late = swept ? createLife(machine) : life
+      if (swept) late.pass(policy.retainMs + DAY)
+      assert.equal(late.settle(grant, notDone()).kind, 'lease_lost', `swept: ${swept}`)
+      const fresh = late.claim('c3')
+      assert.ok(fresh.kind === 'first_attempt' && fresh.lease.incarnation !== grant.incarnation)
+    }
+  },
+
   'a settle keeps the attached pointer unless it brings its own': (machine) => {
     for (const own of [null, { type: 'order', id: '2' }]) {
       const { life, grant } = lifeIn(machine, 'running')
