@@ -6,7 +6,6 @@ import type { Applied } from '../../store/port.ts'
 import type { Connection } from './connection.ts'
 import { inTransaction } from './connection.ts'
 import type { Deadline } from './deadline.ts'
-import { isBusy } from './errors.ts'
 import { unfit } from './fit.ts'
 import type { HoldRequest } from './hold.ts'
 import type { Answers } from './insert-claims.ts'
@@ -60,7 +59,7 @@ export async function applyBatch(tools: BatchTools, requests: readonly Request[]
     await isolate(batch, rows.filter(isPlainSettle), (settles) => settle(batch, settles))
     await isolate(batch, rows.filter(isHold), (holds) => hold(batch, holds))
     // 3. Whatever leaves its record as it is needs no lock.
-    await isolate(batch, left(), (some) => readOnly(batch, some))
+    await isolate(batch, left(), (some) => untilCommit(batch, () => readOnly(batch, some)))
     // 4. The rest, under locks.
     await decideLeft(batch, left())
   } catch (error) {
@@ -133,12 +132,21 @@ async function hold(batch: Batch, rows: readonly (Pending & { request: HoldReque
   })
 }
 
+/** What fails before a COMMIT was sent has changed nothing, for certain. */
+async function untilCommit<T>(batch: Batch, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw batch.fault(error, 'no')
+  }
+}
+
 /** Somebody's open transaction holds one of many rows: the slow path finds out which, without waiting again. */
 async function unlessHeld(batch: Batch, rows: readonly Pending[], work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
-    if (rows.length === 1 || !isBusy(error)) throw error
+    if (rows.length === 1 || batch.fault(error, 'maybe').code !== 'store_busy') throw error
     for (const { index } of rows) batch.contended.add(index)
   }
 }
@@ -163,7 +171,7 @@ async function decide(batch: Batch, rows: readonly Pending[], skipLocked: boolea
   for (let round = 0; round < ROUNDS && left.length > 0; round++) {
     const these = left
     const { decided, woken } = await inTransaction(batch.connection, 'BEGIN', () =>
-      batch.steps.decide(batch.on, requestsOf(these), skipLocked),
+      untilCommit(batch, () => batch.steps.decide(batch.on, requestsOf(these), skipLocked)),
     )
     batch.wake(woken)
     left = these.filter(({ index }, place) => {

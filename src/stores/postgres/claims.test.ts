@@ -230,16 +230,17 @@ testPostgres('settling and renewing touch no index', async (t) => {
     const renews = grants.map(
       ({ id, claimId, fence }) => ({ kind: 'renew', id, claimId, fence, leaseMs: 30_000 }) as const,
     )
-    await store.claims.apply(renews, CALL)
     const to = { state: 'succeeded', outcome: { kept: 'response', data } } as const
     const settles = grants.map((grant) => settleOf(grant, to))
-    await store.claims.apply(settles, CALL)
+    // Each page has room for a second version of its rows; a third one needs the server to clean up in between.
+    if (batch % 2 === 0) await store.claims.apply(renews, CALL)
+    else await store.claims.apply(settles, CALL)
   }
   // A session hands its counts in when it ends.
   await store.stop()
   const pool = await freshPool(t)
   let counted = { updates: 0, hot: 0 }
-  for (let tries = 0; tries < 50 && counted.updates < 2_000; tries++) {
+  for (let tries = 0; tries < 50 && counted.updates < 1_000; tries++) {
     await sleep(100)
     const { rows } = await pool.query(
       `SELECT n_tup_upd::int AS updates, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables
@@ -248,6 +249,6 @@ testPostgres('settling and renewing touch no index', async (t) => {
     )
     counted = rows[0]
   }
-  assert.equal(counted.updates, 2_000)
+  assert.equal(counted.updates, 1_000)
   assert.ok(counted.hot >= 0.9 * counted.updates, `${counted.hot} of ${counted.updates} updates were HOT`)
 })
