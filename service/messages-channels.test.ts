@@ -7,7 +7,7 @@ import { type MailServer, startMail } from './messages/test-mail.ts'
 import { type Provider, startProvider } from './messages/test-provider.ts'
 
 /** The wait for a provider is shorter here, so that a test need not wait long for it to pass. */
-const SEND_TIMEOUT_MS = 1_500
+const SEND_TIMEOUT_MS = 2_500
 
 describe('channels', () => {
   let mail: MailServer

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Message } from './messages/message.ts'
+import { breakTable } from './messages/test-break.ts'
 import { type Answer, type Cluster, onEveryPlace, openCluster, type TestServer } from './messages/test-cluster.ts'
 import { type MailServer, startMail } from './messages/test-mail.ts'
 import { type Provider, startProvider } from './messages/test-provider.ts'
@@ -93,6 +94,24 @@ onEveryPlace('crashes', (place) => {
     const keys = hook.calls.map(({ headers }) => headers['idempotency-key'])
     assert.equal(keys.length, 2)
     assert.equal(new Set(keys).size, 1)
+  })
+
+  test('a message whose claims never learnt of it is found by them, not sent again', async () => {
+    const one = await cluster.add()
+    const [two] = cluster.servers as [TestServer]
+    const body = { channel: 'smtp', recipientEmail: 'unheard@example.com', message: 'Nobody was told' }
+    const claims = "new.operation in ('guard.messages', 'messages.send')"
+    const mend = await breakTable(cluster, place, 'onceonly_records', claims, 'update')
+    const sent = await one.send(body, { key: 'unheard' })
+    assert.deepEqual([sent.status, sent.body.status], [201, 'sent'])
+    await one.kill()
+    await mend()
+    await cluster.advance(LEASE_MS)
+    const twin = await two.send(body)
+    assert.deepEqual([twin.body.duplicateOnly, twin.body.message], [true, sent.body.message])
+    const retry = await two.send(body, { key: 'unheard' })
+    assert.deepEqual([retry.status, retry.text], [201, sent.text])
+    assert.equal(mail.sentTo('Nobody was told').length, 1)
   })
 
   test('killed at random during sends, with clients that retry: nothing twice, nothing forgotten', async () => {

@@ -8,7 +8,7 @@ onEveryPlace('messages', (place) => {
   let cluster: Cluster
   let server: TestServer
   before(async () => {
-    cluster = await openCluster(place)
+    cluster = await openCluster(place, { processes: 2 })
     server = cluster.servers[0] as TestServer
   })
   after(() => cluster[Symbol.asyncDispose]())
@@ -101,6 +101,33 @@ onEveryPlace('messages', (place) => {
     assert.equal(answers.filter(({ status }) => status === 200).length, 19)
     assert.equal(new Set(answers.map(({ body }) => body.leadId)).size, 1)
     assert.equal(new Set(answers.map(({ body }) => body.message?.conversationId)).size, 1)
+  })
+
+  test('phones and addresses in every combination at once: no lead twice, and nobody is refused', async () => {
+    const apiKey = await makeWorkspace(server, 'mixed')
+    const combinations = [null, 0, 1, 2].flatMap((phone) => [null, 0, 1, 2].map((email) => ({ phone, email }))).slice(1)
+    const answers = await Promise.all(
+      combinations.flatMap(({ phone, email }, at) =>
+        cluster.servers.map((each, process) =>
+          each.send(
+            {
+              recipientPhone: phone === null ? null : `+4940300${phone}`,
+              recipientEmail: email === null ? null : `mixed${email}@example.com`,
+              message: `Mixed ${at} ${process}`,
+            },
+            { apiKey },
+          ),
+        ),
+      ),
+    )
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200, 201]))
+    const leads = (await server.get('/api/leads', { apiKey })).body['leads'] as { phone?: string; email?: string }[]
+    assert.equal(answers.filter(({ status }) => status === 201).length, leads.length)
+    for (const field of ['phone', 'email'] as const) {
+      const given = leads.map((lead) => lead[field]).filter((value) => value !== null)
+      assert.deepEqual(new Set(given).size, 3)
+      assert.equal(given.length, 3)
+    }
   })
 
   test('an e-mail address is one lead in any spelling, with one conversation of its own', async () => {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnceError } from 'onceonly'
 import type { Base } from '../store.ts'
 import type { Attachment } from './attachments.ts'
-import type { Channel, Outgoing, Result } from './channels/channel.ts'
+import { type Channel, LATE_SHARE, type Outgoing, type Result } from './channels/channel.ts'
 import type { Channels } from './channels/index.ts'
 import type { MessageRow } from './message.ts'
 import { messageColumns } from './message.ts'
@@ -23,8 +23,6 @@ interface SendingRow extends MessageRow {
   readonly attachments: string | null
 }
 
-/** How many times the provider's time we listen for its late word. */
-const LATE_SHARE = 4
 /** A provider that is busy is asked again after this, and then after four times this. */
 const NOT_NOW_TRIES = 3
 const NOT_NOW_PAUSE_MS = 100

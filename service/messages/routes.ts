@@ -57,6 +57,13 @@ export function addSend(server: FastifyInstance, { once, base, workspaces, sende
       const found = id === null ? pointer : { type: 'message', id }
       return found === null ? prevented : happened({ status: 202, headers: [], pointer: found })
     },
+    about: {
+      summary: 'Sends one message to one recipient; without a key, identical content within 15 minutes is sent once.',
+      businessUniqueness: 'A unique index on the claim of the lock, and on the claim of the key, of every message.',
+      outbox: 'The message row is the outbox: a worker sends what was accepted and left behind.',
+      externalCalls: 'Webhooks get the effect key; other providers are called once, and a lost answer stays unknown.',
+      tests: 'service/messages-guard.test.ts, service/messages-crash.test.ts',
+    },
   })
 
   /** Before anything is claimed: a message that cannot be understood holds neither a key nor a lock. */

@@ -4,6 +4,9 @@ import type { Attachment } from '../attachments.ts'
 export const channelNames = ['local', 'smtp', 'webhook', 'twilio'] as const
 export type ChannelName = (typeof channelNames)[number]
 
+/** How many times its time a provider is listened to: a late word resolves an unknown. */
+export const LATE_SHARE = 4
+
 /** What a provider is handed. */
 export interface Outgoing {
   readonly messageId: string

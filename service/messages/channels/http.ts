@@ -8,7 +8,12 @@ const REASON_CHARS_MOST = 300
 interface Answered {
   readonly status: number
   readonly text: string
+  /** It says itself when to come back, so that it has done nothing. */
+  readonly comeBack: boolean
 }
+
+/** Not in time, too early, or too many. */
+const NOT_TAKEN = new Set([408, 425, 429])
 
 /**
  * One call of a provider that speaks HTTP. A refusal is an answer; what nobody answered may still have been done, unless
@@ -17,22 +22,28 @@ interface Answered {
 export async function callProvider(
   url: string,
   init: RequestInit,
+  /** What the provider calls the message, if it does. */
   idOf: (answer: Readonly<Record<string, unknown>>) => unknown,
+  ownId: string,
 ): Promise<Result> {
   let answered: Answered
   try {
     // A redirect would turn the POST into a GET, or carry it to somebody whom nobody configured.
     const response = await fetch(url, { method: 'POST', redirect: 'manual', ...init })
-    answered = { status: response.status, text: (await response.text()).slice(0, ANSWER_CHARS_MOST) }
+    const { status, headers } = response
+    const comeBack = NOT_TAKEN.has(status) || (status === 503 && headers.has('retry-after'))
+    answered = { status, comeBack, text: (await response.text()).slice(0, ANSWER_CHARS_MOST) }
   } catch (error) {
     const kind = classify(error) === 'not_done' ? 'not_now' : 'unknown'
     return { kind, error: `No answer of the provider: ${reasonOf(error)}` }
   }
-  const { status, text } = answered
+  const { status, text, comeBack } = answered
   const told = `The provider answered ${status}${text === '' ? '' : `: ${text.slice(0, REASON_CHARS_MOST)}`}`
-  if (status >= 200 && status < 300) return { kind: 'sent', providerMessageId: String(idOf(fieldsOf(text)) ?? '') }
-  // Too many requests, or not yet: it says itself that it did nothing.
-  if (status === 408 || status === 425 || status === 429) return { kind: 'not_now', error: told }
+  if (status >= 200 && status < 300) {
+    const id = idOf(fieldsOf(text))
+    return { kind: 'sent', providerMessageId: typeof id === 'string' && id !== '' ? id : ownId }
+  }
+  if (comeBack) return { kind: 'not_now', error: told }
   return { kind: status >= 500 ? 'unknown' : 'failed', error: told }
 }
 

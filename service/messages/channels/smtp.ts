@@ -1,5 +1,5 @@
 import { createTransport } from 'nodemailer'
-import type { Channel, Outgoing, Result } from './channel.ts'
+import { type Channel, LATE_SHARE, type Outgoing, type Result } from './channel.ts'
 
 interface SmtpOptions {
   readonly url: string
@@ -23,7 +23,8 @@ export function createSmtp(options: SmtpOptions): Channel {
 
 async function sendMail({ url, from, timeoutMs }: SmtpOptions, message: Outgoing): Promise<Result> {
   // Half the time for the way to the server: an error on it proves more than a time-out of the whole.
-  const times = { connectionTimeout: timeoutMs / 2, greetingTimeout: timeoutMs / 2, socketTimeout: timeoutMs }
+  const early = { connectionTimeout: timeoutMs / 2, greetingTimeout: timeoutMs / 2 }
+  const times = { ...early, socketTimeout: timeoutMs * LATE_SHARE }
   const transport = createTransport({ url, ...times, disableFileAccess: true, disableUrlAccess: true })
   let handedOver = false
   // The content leaves only after the server has agreed to it; until then nothing can have been sent.

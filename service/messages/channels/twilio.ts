@@ -30,10 +30,11 @@ export function createTwilio(configured: string): Channel {
           : [{ field: `attachments[${inline}].base64`, detail: 'cannot be sent by the channel twilio: give a url' }]),
       ]
     },
-    send({ phone, body, attachments }, signal) {
+    send({ messageId, phone, body, attachments }, signal) {
       const form = new URLSearchParams({ To: phone ?? '', From: from, Body: body })
       for (const { url: media } of attachments) if (media !== undefined) form.append('MediaUrl', media)
-      return callProvider(url.href, { headers: { ...authorization }, body: form, signal }, ({ sid }) => sid)
+      const init = { headers: { ...authorization }, body: form, signal }
+      return callProvider(url.href, init, ({ sid }) => sid, `twilio:${messageId}`)
     },
   }
 }

@@ -8,15 +8,11 @@ export function createWebhook(url: string): Channel {
     dedups: true,
     reaches: () => true,
     complaints: () => [],
-    async send({ messageId, effectKey, workspaceId, phone, email, body, attachments }, signal) {
+    send({ messageId, effectKey, workspaceId, phone, email, body, attachments }, signal) {
       const headers = { 'content-type': 'application/json', 'idempotency-key': effectKey }
       const message = { messageId, workspaceId, recipientPhone: phone, recipientEmail: email, message: body }
       const init = { headers, signal, body: JSON.stringify({ ...message, attachments }) }
-      const result = await callProvider(url, init, ({ id, messageId: theirs }) => id ?? theirs)
-      // A provider that names nothing is known by the key that it was given.
-      return result.kind === 'sent' && result.providerMessageId === ''
-        ? { ...result, providerMessageId: `webhook:${effectKey}` }
-        : result
+      return callProvider(url, init, ({ id, messageId: theirs }) => id ?? theirs, `webhook:${effectKey}`)
     },
   }
 }
