@@ -152,29 +152,32 @@ onPlace('postgres', 'an SQL error that the effect swallowed is reported, one in 
   await once.stop()
 })
 
-onPlace('postgres', 'an operation that answers twins at once still waits for rows of its own effect', async (place) => {
-  const sql = sqlOf(place.store)
-  await sql.query('create table account (id integer primary key, balance integer not null)')
-  await sql.query('insert into account values (1, 0)')
-  const once = createLedger({ store: place.store, background: false })
-  const define = { name: 'op', effect: 'transaction', whileRunning: 'conflict' } as const
-  const operation = once.operation(define)
-  const inside = Promise.withResolvers<void>()
-  const add = (tx: SqlTx) => tx.query('update account set balance = balance + 1 where id = 1')
-  const first = operation.transact(who('first'), 1, async ({ tx }) => {
-    await add(tx)
-    inside.resolve()
-    await sleep(500)
+for (const whileRunning of ['conflict', { waitMs: 20 }] as const) {
+  const told = JSON.stringify(whileRunning)
+  onPlace('postgres', `whileRunning ${told}: an effect still waits for the rows that it needs`, async (place) => {
+    const sql = sqlOf(place.store)
+    await sql.query('create table account (id integer primary key, balance integer not null)')
+    await sql.query('insert into account values (1, 0)')
+    const once = createLedger({ store: place.store, background: false })
+    const define = { name: 'op', effect: 'transaction', whileRunning } as const
+    const operation = once.operation(define)
+    const inside = Promise.withResolvers<void>()
+    const add = (tx: SqlTx) => tx.query('update account set balance = balance + 1 where id = 1')
+    const first = operation.transact(who('first'), 1, async ({ tx }) => {
+      await add(tx)
+      inside.resolve()
+      await sleep(500)
+    })
+    await inside.promise
+    let effects = 0
+    const second = await operation.execute(who('second'), 1, async ({ tx }) => {
+      effects++
+      await add(tx)
+      return 'added'
+    })
+    assert.deepEqual(second, { kind: 'executed', value: 'added' })
+    assert.equal(effects, 1)
+    await first
+    await once.stop()
   })
-  await inside.promise
-  let effects = 0
-  const second = await operation.execute(who('second'), 1, async ({ tx }) => {
-    effects++
-    await add(tx)
-    return 'added'
-  })
-  assert.deepEqual(second, { kind: 'executed', value: 'added' })
-  assert.equal(effects, 1)
-  await first
-  await once.stop()
-})
+}

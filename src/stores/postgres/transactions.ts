@@ -1,6 +1,6 @@
 import type { AppliedWord } from '../../core/errors.ts'
 import { isOnceError, OnceError } from '../../core/errors.ts'
-import { SECOND } from '../../core/limits.ts'
+import { limits, SECOND } from '../../core/limits.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
 import type { AppliedDecision, Session, TransactionCall, Transactions } from '../../store/port.ts'
 import type { Connection } from './connection.ts'
@@ -61,7 +61,7 @@ async function runOn<T>(parts: TransactionParts, ground: Ground, call: Transacti
   await begin(parts.core.names, connection, call)
   const tx = createTx(connection)
   const woken: string[] = []
-  const session = createSession(parts, tx, woken)
+  const session = createSession(parts, tx, woken, call)
   let result: T
   try {
     // The work may go on after its time is up: nobody waits for it then, and its handle refuses everything.
@@ -79,13 +79,27 @@ async function runOn<T>(parts: TransactionParts, ground: Ground, call: Transacti
   return result
 }
 
-function createSession({ core, steps }: TransactionParts, tx: OpenTx, woken: string[]): Session<PostgresTx> {
+function createSession(
+  { core, steps }: TransactionParts,
+  tx: OpenTx,
+  woken: string[],
+  { lockMs }: TransactionCall,
+): Session<PostgresTx> {
   const tools = { steps, on: plannedOn(tx), woken }
+  // A caller with little patience for a twin has the usual patience for the rows of its own effect.
+  let impatient = lockMs < limits.transactionLockMs
+  const bePatient = async () => {
+    if (!impatient) return
+    impatient = false
+    await tx.query({ text: `SET LOCAL lock_timeout = ${limits.transactionLockMs}` })
+  }
   return {
     tx: tx.handle,
     apply: async <R extends Request>(request: R) => {
       try {
-        return (await decideAlone(tools, request)) as AppliedDecision<DecisionOf<R>>
+        const applied = (await decideAlone(tools, request)) as AppliedDecision<DecisionOf<R>>
+        await bePatient()
+        return applied
       } catch (error) {
         // Nothing of a transaction is applied before its COMMIT was sent.
         throw core.fault(error, 'no')
