@@ -12,10 +12,18 @@ test('a verdict is recognised by its mark, also one of another copy of the packa
     assert.equal(isVerdict(thrown), false)
 })
 
-test('the mark does not leak into what is stored', () => {
-  const verdict = notDone('x', { retryAfterMs: 5 })
-  assert.deepEqual(JSON.parse(JSON.stringify(verdict)), { verdict: 'not_done', error: 'x', retryAfterMs: 5 })
+test('a verdict is an error with its reason as the cause, so that it may be thrown anywhere', () => {
+  const reason = new Error('no connection')
+  const verdict = notDone(reason, { retryAfterMs: 5 })
+  assert.ok(verdict instanceof Error)
+  assert.deepEqual(
+    [verdict.verdict, verdict.error, verdict.cause, verdict.retryAfterMs],
+    ['not_done', reason, reason, 5],
+  )
+  assert.equal(verdict.message, 'no connection')
   assert.equal(notDone('x').retryAfterMs, null)
+  assert.equal(final('x', { answer: 7 }).answer, 7)
+  assert.equal('answer' in final('x'), false)
 })
 
 test('a failure keeps what answers a retry, cut to its limit', () => {

@@ -39,7 +39,7 @@ const count = (what: string) => {
 /** Mostly fails before it has done anything, so that every identity is raced for again and again. */
 async function effect(key: string, random: Random): Promise<string> {
   await new Promise((resolve) => void setTimeout(resolve, random.below(4)))
-  if (random.chance(0.9)) return await Promise.reject(notDone(new Error('not this time'), { retryAfterMs: 0 }))
+  if (random.chance(0.9)) throw notDone(new Error('not this time'), { retryAfterMs: 0 })
   const token = random.id()
   // A line shorter than a page, appended: the operating system keeps those of several processes apart.
   appendFileSync(task.effectsFile, `${JSON.stringify({ key, token, process: task.process })}\n`)
