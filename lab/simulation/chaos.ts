@@ -26,7 +26,10 @@ export async function storm(world: World, hosts: Host[]): Promise<void> {
   during(scenario.restarts, (slot) => deploy(world, hosts, slot, replace))
   during(scenario.acts, (slot) => {
     const host = hosts[slot]
-    if (host?.open === true) void actNowAndThen(world, host, random.pick(scenario.commands))
+    if (host?.open !== true) return
+    actNowAndThen(world, host, random.pick(scenario.commands)).catch((error: unknown) =>
+      world.trace.fail('theWorldIsSound', String(error)),
+    )
   })
   if (scenario.nightMs > 0) {
     during(1, () => {

@@ -30,10 +30,10 @@ export async function leasedEffect(world: World, call: Call, attempt: Attempt): 
   const effect = begin(world, call, attempt)
   try {
     const value = await perform(world, call, effect)
-    end(world, effect, 'returns', false)
+    end(world, effect, 'returned', false)
     return value
   } catch (thrown) {
-    end(world, effect, 'throws', isRetryable(call.life, thrown))
+    end(world, effect, 'threw', isRetryable(call.life, thrown))
     throw thrown
   }
 }
@@ -47,8 +47,8 @@ function begin(world: World, { life, host, name, beganMs, joins }: Call, attempt
   return effect
 }
 
-function end(world: World, effect: RunningEffect, how: string, retryable: boolean): void {
-  effect.ended = { retryable, atMs: world.simulation.now() }
+function end(world: World, effect: RunningEffect, how: 'returned' | 'threw', retryable: boolean): void {
+  effect.ended = { how, retryable, atMs: world.simulation.now() }
   world.trace.note(`${effect.host} ${effect.call} effect under fence ${effect.attempt.fence} ${how}`)
 }
 
@@ -71,7 +71,6 @@ async function perform(world: World, { life, host }: Call, effect: RunningEffect
   if (random.chance(0.03)) throw released(new Error('never arrived'))
   if (operation.kind === 'attached' || random.chance(0.1)) {
     await attempt.attach({ type: 'draft', id: `draft ${attempt.fence}` })
-    act()
   }
   const { effectKey, fence, number } = attempt
   act()
@@ -110,10 +109,10 @@ export async function transactionEffect(
   const effect = begin(world, call, work.attempt)
   try {
     const value = await write(world, call, work, depth)
-    end(world, effect, 'returns', false)
+    end(world, effect, 'returned', false)
     return value
   } catch (thrown) {
-    end(world, effect, 'throws', false)
+    end(world, effect, 'threw', false)
     throw thrown
   }
 }

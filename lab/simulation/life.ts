@@ -23,6 +23,8 @@ export interface Life {
   readonly joined: Map<ClaimId, Fence>
   /** Fences that were granted after an attempt had failed retryably, with the fence of that attempt. */
   readonly follows: Map<Fence, Fence>
+  /** Claims that their holders gave back. */
+  readonly givenBack: Set<ClaimId>
   readonly running: Set<RunningEffect>
 }
 
@@ -45,7 +47,7 @@ export interface RunningEffect {
   readonly startedMs: number
   readonly joins: boolean
   /** Null while it runs. */
-  ended: { readonly retryable: boolean; readonly atMs: number } | null
+  ended: { readonly how: 'returned' | 'threw'; readonly retryable: boolean; readonly atMs: number } | null
 }
 
 /** One decision of the store, with the record before and after it. */
@@ -73,6 +75,7 @@ export function createLife(command: CommandPlan): Life {
     effectKeys: new Map(),
     joined: new Map(),
     follows: new Map(),
+    givenBack: new Set(),
     running: new Set(),
   }
 }

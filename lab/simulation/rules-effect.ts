@@ -13,7 +13,8 @@ export interface Begin {
   readonly effect: RunningEffect
   readonly claimId: ClaimId
   readonly incarnation: Fence
-  readonly effectKey: string
+  /** Null when the lease was over before anything began. */
+  readonly effectKey: string | null
   /** When the call that brought this effect began. */
   readonly calledMs: number
   readonly now: number
@@ -48,7 +49,7 @@ function intentIsRecorded({ life, effect }: Begin): string | null {
 
 function effectKeyStays({ life, incarnation, effectKey }: Begin): string | null {
   const known = life.effectKeys.get(incarnation)
-  if (known === undefined || known === effectKey) return null
+  if (known === undefined || effectKey === null || known === effectKey) return null
   return `incarnation ${incarnation} had the effect key ${known} and now has ${effectKey}`
 }
 
@@ -72,10 +73,18 @@ function joinerStartsNothing({ life, effect, claimId }: Begin): string | null {
   return `${effect.call} waited for fence ${failed}, and ran the failed attempt again`
 }
 
+/** Past the holder's own deadline nothing is begun any more. Who claims by hand has to look for itself. */
+function leaseIsChecked({ effect, effectKey }: Begin): string | null {
+  return effectKey === null && effect.joins
+    ? `the effect began under fence ${effect.attempt.fence} after its lease`
+    : null
+}
+
 export const beginRules: readonly BeginRule[] = [
   nothingRunsAfterAnOutcome,
   heldEffectsBeginOnce,
   intentIsRecorded,
+  leaseIsChecked,
   effectKeyStays,
   twinStartsNothing,
   joinerStartsNothing,

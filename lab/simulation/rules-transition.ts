@@ -104,14 +104,74 @@ function keyReusedChangesNothing({ before, standing, request, decision, after }:
 }
 
 /** Effect keys derive from it: equal for every attempt, rerun and resolve, new after expiry or forget. */
-function incarnationStays({ standing, request, after, now }: Seen): string | null {
-  if (standing === null || after === null || after.incarnation === standing.incarnation) return null
+function incarnationStays({ life, before, standing, request, after, now }: Seen): string | null {
+  if (after === null || after === before) return null
+  const forgotten = standing?.state === 'vacant' && standing.forgotten
+  if (standing === null || forgotten) {
+    const isNew = after.incarnation > life.topFence || request.kind === 'settle'
+    return isNew ? null : `the new record ${told(after)} has the old incarnation ${after.incarnation}`
+  }
+  if (after.incarnation === standing.incarnation) return null
   if (request.kind === 'claim' && isOverWindow(standing, now)) return null
   if (request.kind === 'claim' && standing.state === 'vacant') {
     const other = !request.fingerprints.includes(standing.fingerprint)
-    if (standing.forgotten || other || standing.attempts === 0) return null
+    if (other || standing.attempts === 0) return null
   }
   return `the incarnation of ${told(standing)} moved from ${standing.incarnation} to ${after.incarnation}`
+}
+
+/** Whatever takes a record away from its holder raises the fence. */
+function fencesRise({ before, standing, request, decision, after }: Seen): string | null {
+  if (standing === null || after === null || after === before) return null
+  const taken =
+    (request.kind === 'release' && standing.state === 'in_progress' && decision.kind === 'applied') ||
+    (request.kind === 'resolve' && decision.kind === 'done' && request.to.kind !== 'cannot_tell') ||
+    (request.kind === 'forget' && decision.kind === 'done') ||
+    (request.kind === 'claim' && isGrant(decision) && standing.claimId !== request.claimId)
+  if (!taken || after.fence > standing.fence) return null
+  return `a ${request.kind} left the fence of ${told(standing)} as it was`
+}
+
+/** A person who insists on a fence, and a probe that lost its turn, change nothing when it has moved. */
+function fencesAreCompared({ standing, request, decision }: Seen): string | null {
+  if ((request.kind !== 'resolve' && request.kind !== 'forget') || decision.kind !== 'done') return null
+  if (request.ifFence !== null && standing?.fence !== request.ifFence) {
+    return `a ${request.kind} for fence ${request.ifFence} changed ${told(standing)}`
+  }
+  if (request.kind !== 'resolve' || request.probeFence === null) return null
+  if (standing?.state === 'unknown' && standing.probe?.fence === request.probeFence) return null
+  return `the answer of the probe under ${request.probeFence} changed ${told(standing)}`
+}
+
+/** A claim that was given back does not come to life by a late copy of itself. */
+function givenBackStaysGivenBack({ life, request, decision }: Seen): string | null {
+  if (request.kind !== 'claim' || !isGrant(decision) || !life.givenBack.has(request.claimId)) return null
+  return `claim ${request.claimId.slice(0, 6)} was given back, and granted after that`
+}
+
+/** Retention counts from settling, or from the claim where the policy says so. */
+function retentionIsKept({ before, standing, after, now }: Seen): string | null {
+  if (after === null || after === before || (after.state !== 'succeeded' && after.state !== 'failed_terminal'))
+    return null
+  if (standing?.state === after.state) return null
+  const { retainMs, retainFrom } = after.policy
+  const untilMs = retainFrom === 'claimed' ? Math.max(now, after.claimedAt + retainMs) : now + retainMs
+  return after.expiresAt === untilMs ? null : `${told(after)} expires at ${after.expiresAt}, not at ${untilMs}`
+}
+
+/** An unknown outcome waits for somebody who knows, as long as its policy says. */
+function unknownWaits({ standing, request, after, now }: Seen): string | null {
+  if (standing?.state !== 'unknown' || (request.kind !== 'claim' && request.kind !== 'reconcile')) return null
+  if (standing.abandonAt <= now || after?.state === 'unknown') return null
+  return `${told(standing)} became ${told(after)}, ${standing.abandonAt - now} ms too early`
+}
+
+/** Recording is not the effect: what returned is recorded as a success, whatever goes wrong with the recording. */
+function whatReturnedSucceeds({ life, request, decision }: Seen): string | null {
+  if (request.kind !== 'settle' || decision.kind !== 'applied' || request.to.state === 'succeeded') return null
+  const { fence } = request.grant
+  const returned = [...life.running].some(({ attempt, ended }) => attempt.fence === fence && ended?.how === 'returned')
+  return returned ? `the effect under fence ${fence} returned, and was settled as ${request.to.state}` : null
 }
 
 /** What time decides: an effect that never began is free again, one that may have happened is unknown. */
@@ -149,5 +209,11 @@ export const transitionRules: readonly TransitionRule[] = [
   keyReusedChangesNothing,
   incarnationStays,
   lapseFollowsThePolicy,
+  fencesRise,
+  fencesAreCompared,
+  givenBackStaysGivenBack,
+  retentionIsKept,
+  unknownWaits,
+  whatReturnedSucceeds,
   recordIsNeverLost,
 ]

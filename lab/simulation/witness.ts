@@ -125,13 +125,13 @@ export function createWitness({ commands, trace, now, mayLoseRecords, unknowns }
     begin(life, effect, calledMs) {
       const { attempt } = effect
       const { incarnation = attempt.fence, claimId = '' } = grants.get(attempt.fence) ?? {}
-      const { effectKey } = attempt
+      const effectKey = keyOf(attempt)
       trace.note(`${effect.host} ${effect.call} effect of ${life.command.name} begins under fence ${attempt.fence}`)
       for (const rule of beginRules) {
         check(rule.name, rule({ life, effect, claimId, incarnation, effectKey, calledMs, now: now() }), life)
       }
       life.running.add(effect)
-      life.effectKeys.set(incarnation, effectKey)
+      if (effectKey !== null) life.effectKeys.set(incarnation, effectKey)
       // An effect that names what it makes before it does anything is harmless until then.
       if (life.command.operation.kind !== 'attached') mayHappen(life, incarnation, attempt.fence)
     },
@@ -175,6 +175,7 @@ function learn({ life, before, standing, request, decision, after, now }: Seen):
     if (after.fence === request.grant.fence) life.mayHaveRun.delete(after.incarnation)
   }
   if (request.kind === 'release' && decision.kind === 'applied' && after.state === 'vacant') {
+    life.givenBack.add(request.claimId)
     // The holder says that it never began.
     if (standing?.state === 'in_progress') life.mayHaveRun.delete(after.incarnation)
   }
@@ -187,6 +188,15 @@ function learn({ life, before, standing, request, decision, after, now }: Seen):
     life.mayHaveRun.delete(after.incarnation)
     excuse(life, after.incarnation)
     for (const each of life.outcomes) each.untilMs = Math.min(each.untilMs, now)
+  }
+}
+
+/** Null when the lease is over: such an effect should not have begun, and then the rules say so. */
+function keyOf(attempt: RunningEffect['attempt']): string | null {
+  try {
+    return attempt.effectKey
+  } catch {
+    return null
   }
 }
 
