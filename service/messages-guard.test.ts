@@ -174,6 +174,35 @@ onEveryPlace('the guard, with two processes', (place) => {
     assert.deepEqual([retry.text, retry.headers.get('idempotent-replayed')], [sent.text, 'true'])
   })
 
+  // Only PostgreSQL lets a process claim while another one's insert has to wait: SQLite has one writer for both.
+  if (place === 'postgres') {
+    test('while one process is still accepting, the other refuses; its retry gets the original (G8)', async () => {
+      const body = mailTo('slow', 'Slowly accepted')
+      const gate = Promise.withResolvers<void>()
+      const locked = Promise.withResolvers<void>()
+      const holding = cluster.store.transactions.run(
+        async ({ tx }) => {
+          await tx.query('lock table messages in exclusive mode')
+          locked.resolve()
+          await gate.promise
+        },
+        { timeoutMs: 20 * seconds, lockMs: 1 * seconds, refuseTwinOf: null },
+      )
+      await locked.promise
+      const slow = one.send(body)
+      await sleep(300)
+      const refused = await two.send(body)
+      assert.deepEqual([refused.status, refused.body.duplicateOnly, refused.body.message], [200, true, null])
+      gate.resolve()
+      await holding
+      const original = await slow
+      assert.equal(original.status, 201)
+      const retry = await two.send(body)
+      assert.deepEqual([retry.body.duplicateOnly, retry.body.message], [true, original.body.message])
+      assert.equal(mail.sentTo('Slowly accepted').length, 1)
+    })
+  }
+
   test('an original that appears while its duplicate waits is found at once (G8, G13)', async () => {
     const original = await one.send(mailTo('polled', 'The original'))
     const body = mailTo('polled', 'Its duplicate')
