@@ -113,9 +113,5 @@ async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8
 }
 
 function headersOf(response: Response): HeaderList {
-  const list: [string, string][] = []
-  response.headers.forEach((value, name) => {
-    if (name !== 'set-cookie') list.push([name, value])
-  })
-  return list
+  return [...response.headers]
 }

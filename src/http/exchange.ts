@@ -91,3 +91,9 @@ export function headersByName(headers: HeaderList): Map<string, string[]> {
 export function hasNoBody(status: number): boolean {
   return status === 204 || status === 304 || (status >= 100 && status < 200)
 }
+
+/** What streams say when the other side was closed: nothing of their own went wrong. */
+export function isClosing(error: unknown): boolean {
+  const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown }
+  return name === 'AbortError' || code === 'ERR_STREAM_PREMATURE_CLOSE'
+}

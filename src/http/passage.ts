@@ -1,5 +1,6 @@
 import { createCollector } from './collector.ts'
 import type { Captured, HeaderList } from './exchange.ts'
+import { isClosing } from './exchange.ts'
 import type { Running } from './running.ts'
 
 export interface PassageOptions {
@@ -9,6 +10,9 @@ export interface PassageOptions {
   readonly running: Running<unknown>
   readonly thrown?: unknown
 }
+
+/** Nobody saw the end of it. */
+const UNSEEN = { bytes: null, sha256: null }
 
 /** A streamed answer on its way from the handler to the client. */
 export interface Passage {
@@ -40,7 +44,7 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
       while (collector.full && waiting.length > 0 && !left) await news.promise
       // Nobody reads it and nothing of it will be kept: what it would have become is not worth waiting for.
       if (left && (collector.full || running.protection.attempt.signal.aborted)) {
-        await settle({ bytes: null, sha256: null })
+        await settle(UNSEEN)
         return void source.return?.()?.catch(() => {})
       }
       const { done, value } = await source.next()
@@ -61,7 +65,9 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
     .then(
       () => void (over = 'ended'),
       async (error: unknown) => {
-        await running.fail(error)
+        // A source that was closed because its client left did not fail: its status was given before.
+        if (left && isClosing(error)) await settle(UNSEEN)
+        else await running.fail(error)
         over = { error }
       },
     )

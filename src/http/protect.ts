@@ -69,7 +69,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   ): Promise<Begun<Tx>> {
     // A client that hangs up before its handler began gives its claim back; afterwards the outcome is awaited.
     const leaving = untilBegun(signal)
-    const meeting = createMeeting<Tx>(() => leaving.signal.aborted, leaving.stop)
+    const meeting = createMeeting<Tx>(() => leaving.signal.aborted)
     // 3. The claim. Its effect is "the handler has answered", so the handler runs when the effect begins.
     const call = { as: request, signal: leaving.signal }
     const execution = operation

@@ -48,7 +48,7 @@ export interface Begin<Tx> {
 /** The database undid a transaction that its handler had answered: a handler cannot be run a second time. */
 export class HandlerRanAlready extends Error {}
 
-export function createMeeting<Tx>(left: () => boolean, begins: () => void): Meeting<Tx> {
+export function createMeeting<Tx>(left: () => boolean): Meeting<Tx> {
   const started = Promise.withResolvers<Begin<Tx>>()
   const ended = Promise.withResolvers<StoredAnswer>()
   // Nobody may be waiting yet, or any more: a rejection belongs to the ledger's effect alone.
@@ -62,7 +62,6 @@ export function createMeeting<Tx>(left: () => boolean, begins: () => void): Meet
       if (left()) return Promise.reject(released(new Error('The client hung up before its handler began.')))
       if (begun) return Promise.reject(new HandlerRanAlready('The transaction was rolled back by its database.'))
       begun = true
-      begins()
       started.resolve({ work, inside: AsyncLocalStorage.snapshot() })
       return ended.promise
     },

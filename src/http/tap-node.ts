@@ -1,4 +1,5 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { SECOND } from '../core/limits.ts'
 import { sendAnswer } from './capture-node.ts'
 import type { Collector } from './collector.ts'
 import { createCollector } from './collector.ts'
@@ -17,7 +18,12 @@ export interface TapOptions {
   readonly maxBytes: number
   readonly buffered: boolean
   readonly running: Running<unknown>
+  /** How long a handler whose client left may pause in the middle of its answer; half a minute, when left out. */
+  readonly idleMs?: number
 }
+
+/** A handler that stops writing did notice, by some other way, that its client is gone. */
+const IDLE_MS = 30 * SECOND
 
 type Chunk = string | Uint8Array
 type Callback = (error?: Error | null) => void
@@ -51,6 +57,8 @@ interface State {
   gone: boolean
   /** The handler waits for a drain that a closed socket never announces. */
   thirsty: boolean
+  /** Runs while the client is gone and the answer is not at its end. */
+  idle: NodeJS.Timeout | null
   thrown: unknown
 }
 
@@ -72,6 +80,7 @@ export function tapResponse(response: ServerResponse, options: TapOptions): Tap 
     passing: false,
     gone: false,
     thirsty: false,
+    idle: null,
     thrown: undefined,
   }
   tapHead(state)
@@ -166,6 +175,7 @@ function tapBody(state: State): void {
       return false
     }
     takeHead(state)
+    state.idle?.refresh()
     const bytes = take(state, chunk, encoding)
     if (options.buffered) state.held.push(bytes)
     if (!options.buffered && !state.gone) {
@@ -209,6 +219,7 @@ function finish(state: State, body: Captured['body'], last: Uint8Array | null, a
   const { running } = state.options
   const head = takeHead(state)
   state.ended = true
+  if (state.idle !== null) clearTimeout(state.idle)
   void running.finish({ ...head, body }, state.thrown).then((instead) => {
     release(state, head.status, last, instead, after)
   })
@@ -254,16 +265,15 @@ function tapClose(state: State): void {
       cut(state, new Error('The answer was cut in the middle.'))
       return own.emit(event, ...rest)
     }
-    state.gone = true
-    Object.assign(response, { destroyed: false, _closed: false })
-    if (state.thirsty) own.emit('drain')
+    hideLeaving(state)
     return true
   }) as typeof response.emit
+  if (response.closed) hideLeaving(state)
 
   response.destroy = (error) => {
     if (!state.ended) {
       // A handler that saw its client leave did answer; whoever destroys an answer that is awaited did not.
-      if (state.gone && state.head !== null) finish(state, { bytes: null, sha256: null }, null, undefined)
+      if (state.gone && state.head !== null) abandoned(state)
       else cut(state, error ?? new Error('The handler destroyed its answer.'))
     }
     return own.destroy(error)
@@ -273,6 +283,21 @@ function tapClose(state: State): void {
   running.protection.attempt.signal.addEventListener('abort', () => {
     if (state.gone && !state.ended) cut(state, new Error('The lease ended.'))
   })
+}
+
+/** The handler is not told: it goes on to the end of its answer, which a retry will ask for. */
+function hideLeaving(state: State): void {
+  const { response, own, options } = state
+  state.gone = true
+  Object.assign(response, { destroyed: false, _closed: false })
+  // Before its answer has begun a handler may take as long as it wants; the lease bounds it.
+  if (state.head !== null) state.idle = setTimeout(() => abandoned(state), options.idleMs ?? IDLE_MS).unref()
+  if (state.thirsty) own.emit('drain')
+}
+
+/** The client left, and the handler did not go on: its status was given, the rest of its answer nobody knows. */
+function abandoned(state: State): void {
+  if (!state.ended) finish(state, { bytes: null, sha256: null }, null, undefined)
 }
 
 function cut(state: State, error: unknown): void {

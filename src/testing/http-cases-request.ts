@@ -132,6 +132,25 @@ export const keepCases: readonly HttpCase[] = [
     },
   ),
   httpCase(
+    'keep: a refusal is not rebuilt, although a pointer was attached before',
+    {
+      definition: {
+        ...external,
+        keep: 'pointer',
+        rebuild: () => assert.fail('it was refused'),
+      },
+    },
+    async ({ protection }) => {
+      await protection?.attempt.attach({ type: 'thing', id: '7' })
+      return { status: 422, body: { text: 'no' } }
+    },
+    async (stage) => {
+      assert.equal((await stage.ask()).text(), 'no')
+      const replay = await stage.ask()
+      assert.deepEqual([replay.status, replay.text(), replay.header('idempotent-replayed')], [422, '', 'true'])
+    },
+  ),
+  httpCase(
     'keep: the outcome alone replays its status and location',
     { definition: { ...external, keep: 'outcome' } },
     () => ({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { OnceError } from '../core/errors.ts'
-import { beforeCommit } from './http-faults.ts'
+import { beforeCommit, unreachable } from './http-faults.ts'
 import type { Act } from './http-site.ts'
 import type { HttpCase } from './http-stage.ts'
 import { assertProblem, assertReplay, createGate, httpCase, pause } from './http-stage.ts'
@@ -72,6 +72,7 @@ export const transactionCases: readonly HttpCase[] = [
     },
   ),
   undoneByItsStore(),
+  lostAtTheCommit(),
   undoneByItself(),
   httpCase(
     'transaction: a nested operation of the ledger joins it',
@@ -181,6 +182,41 @@ function undoneByItsStore(): HttpCase {
   )
 }
 
+/** The store is gone in the moment of the commit, and stays away. */
+function lostAtTheCommit(): HttpCase {
+  const away = { is: false }
+  return httpCase(
+    'transaction: a store that is lost at the commit is told as such, and nothing happened',
+    {
+      definition: transaction,
+      wrap: (store) => {
+        away.is = false
+        const cut = () => new OnceError('store_unavailable', 'The link was cut.', { applied: 'no' })
+        return beforeCommit(
+          unreachable(store, () => away.is),
+          async () => {
+            if (away.is) throw cut()
+          },
+        )
+      },
+    },
+    async (call, stage) => {
+      await stage.write(call, `run ${stage.runs}`)
+      away.is = stage.runs === 1
+      return done
+    },
+    async (stage) => {
+      const first = await stage.ask()
+      assertProblem(first, 503, 'store-unavailable', true)
+      assert.equal(first.header('location'), null)
+      away.is = false
+      assert.deepEqual(await stage.written(), [])
+      assert.equal((await stage.ask()).text(), 'done')
+      assert.deepEqual(await stage.written(), ['run 2'])
+    },
+  )
+}
+
 function undoneByItself(): HttpCase {
   const trouble = { times: 0 }
   return httpCase(
@@ -201,6 +237,7 @@ function undoneByItself(): HttpCase {
     async (stage) => {
       const first = await stage.ask()
       assertProblem(first, 500, 'not-committed')
+      assert.equal((stage.faults[0] as Error).message, 'deferred constraint')
       assert.ok(!first.text().includes('deferred'), 'the reason is for the log')
       assert.deepEqual(await stage.written(), [])
       assert.equal((await stage.ask()).text(), 'done')

@@ -12,6 +12,8 @@ export interface RawRequest {
   readonly chunked?: boolean
   /** Sends only so many bytes of the body, and then nothing. */
   readonly cutAfter?: number
+  /** Reads nothing of the answer. */
+  readonly deaf?: boolean
 }
 
 export interface Reply {
@@ -55,6 +57,7 @@ export function exchange(port: number, request: RawRequest): Exchange {
     begun.resolve()
     for (const look of waiting) look()
   })
+  if (request.deaf === true) socket.pause()
   // A reset is one of the ways in which an answer ends; what came before it counts.
   socket.on('error', () => {})
   socket.on('close', () => {

@@ -53,6 +53,8 @@ export interface Stage {
   readonly path: string
   /** How often a handler ran. */
   readonly runs: number
+  /** What an adapter reported, because nobody else would have heard of it. */
+  readonly faults: readonly unknown[]
   ask(options?: AskOptions): Promise<Reply>
   open(options?: AskOptions): Exchange
   records(): Promise<readonly RecordView[]>
@@ -109,8 +111,8 @@ async function played({ ground, ledger, serve, options, handler, body }: Play): 
     tenant: header('x-tenant') ?? tenant,
     caller: header('x-caller') ?? 'ann',
   })
-  // Errors that a case provokes are its own business.
-  const http = { ...options.http, ledger, who, onError: () => {} }
+  const faults: unknown[] = []
+  const http = { ...options.http, ledger, who, onError: (error: unknown) => void faults.push(error) }
   const own = { method, path, definition, ...(mount === undefined ? {} : { mount }) }
   const served = await serve({
     options: http,
@@ -129,6 +131,7 @@ async function played({ ground, ledger, serve, options, handler, body }: Play): 
     get runs() {
       return runs
     },
+    faults,
     open,
     ask: (asked) => open(asked).reply,
     records: async () => (await ledger.list({ tenant })).rows,

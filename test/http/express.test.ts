@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -22,7 +23,7 @@ async function perform(response: Response, { status = 200, headers = [], body, t
   else if ('bytes' in body) response.send(Buffer.from(body.bytes))
   else if ('stream' in body) await pipeline(Readable.from(body.stream(), { objectMode: false }), response)
   else {
-    for await (const chunk of body.writes()) response.write(chunk)
+    for await (const chunk of body.writes()) if (!response.write(chunk)) await once(response, 'drain')
     response.end()
   }
 }

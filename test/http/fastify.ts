@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
@@ -33,7 +34,7 @@ async function perform(reply: FastifyReply, { status = 200, headers = [], body, 
   for (const [name, value] of headers) reply.raw.appendHeader(name, value)
   // Whoever hijacks a reply also answers for its errors.
   try {
-    for await (const chunk of body.writes()) reply.raw.write(chunk)
+    for await (const chunk of body.writes()) if (!reply.raw.write(chunk)) await once(reply.raw, 'drain')
     reply.raw.end()
   } catch (error) {
     reply.raw.destroy(error as Error)

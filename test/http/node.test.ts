@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
 import { Readable } from 'node:stream'
@@ -20,7 +21,7 @@ async function perform(response: ServerResponse, { status = 200, headers = [], b
   else if ('bytes' in body) response.end(body.bytes)
   else if ('stream' in body) await pipeline(Readable.from(body.stream(), { objectMode: false }), response)
   else if ('writes' in body) {
-    for await (const chunk of body.writes()) response.write(chunk)
+    for await (const chunk of body.writes()) if (!response.write(chunk)) await once(response, 'drain')
     response.end()
   } else {
     // Headers by `writeHead`, as much old code has them.

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isVerdict } from '../../core/verdict.ts'
 import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../capture-node.ts'
 import type { IncomingBody } from '../exchange.ts'
 import { MAX_BODY_BYTES } from '../exchange.ts'
@@ -78,7 +79,8 @@ export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions
  */
 export const noteErrors: ErrorMiddleware<object> = (error, request, _response, next) => {
   taps.get(request)?.threw(error)
-  next(error)
+  // A verdict is our own word: whoever answers for an error wants the error itself.
+  next(isVerdict(error) ? error.error : error)
 }
 
 /** The raw bytes: kept by a parser, still unread, or, at worst, what a parser made of them. */

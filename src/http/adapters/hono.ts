@@ -1,3 +1,4 @@
+import { isVerdict } from '../../core/verdict.ts'
 import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../capture-web.ts'
 import { MAX_BODY_BYTES } from '../exchange.ts'
 import type { HttpOptions } from '../protect.ts'
@@ -32,16 +33,21 @@ export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx
 
     async function answered(context: C, running: Running<Tx>, next: Next): Promise<undefined> {
       context.set('onceonly', running.protection satisfies Protection<Tx>)
+      let thrown: unknown
       try {
         await running.inside(next)
+        thrown = context.error
       } catch (error) {
-        // Hono answers for errors; anything else that is thrown leaves it without an answer.
-        await running.fail(error)
-        throw error
+        // Hono answers for errors. Anything else that is thrown leaves it without an answer; a verdict is our own word.
+        if (!isVerdict(error)) {
+          await running.fail(error)
+          throw error
+        }
+        thrown = error
+        context.res = responseOf(route.fault(error.error))
       }
       const { method, signal } = context.req.raw
       const { maxAnswerBytes: maxBytes, buffered } = route
-      const thrown = context.error
       const answer = await captureResponse(context.res, { method, signal, maxBytes, buffered, running, thrown })
       // Hono would carry headers over from the answer that is replaced.
       context.res = undefined as never

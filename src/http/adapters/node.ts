@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../capture-node.ts'
-import { MAX_BODY_BYTES } from '../exchange.ts'
+import { isClosing, MAX_BODY_BYTES } from '../exchange.ts'
 import type { HttpOptions, Route } from '../protect.ts'
 import { createRoute } from '../protect.ts'
 import type { RouteDefinition } from '../route.ts'
@@ -80,6 +80,8 @@ function answerFault<Tx>(
   error: unknown,
   tap: Tap | null,
 ): void {
+  // The whole answer was given to a client that had left.
+  if (tap?.phase === 'ended' && isClosing(error)) return
   tap?.threw(error)
   const answer = route.fault(error)
   if (tap?.phase === 'ended' || response.writableEnded) return
