@@ -60,6 +60,9 @@ function objectToJson(value: object, path: string, depth: number): Json {
   if (Array.isArray(value)) return Array.from(value, (each, index) => toJson(each, `${path}[${index}]`, depth))
   if (value instanceof Date) return { [TAG]: 'date', is: Number.isNaN(value.getTime()) ? null : value.toISOString() }
   if (value instanceof Uint8Array) return { [TAG]: 'bytes', is: bytesToBase64(value) }
+  // Other buffers would be stored as empty objects, and lose what they hold without a word.
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
+    throw new NotStorable(`${path} is a ${value.constructor.name}`)
   if (value instanceof Map) {
     return { [TAG]: 'map', is: [...value].map((pair, index) => toJson(pair, `${path}<${index}>`, depth)) }
   }

@@ -64,6 +64,8 @@ export const limits = {
   batchBytes: 4 * 1_024 * 1_024,
   /** Requests that wait for a group commit; more means that the store cannot keep up, and callers must know. */
   batchQueueRows: 65_536,
+  /** Nobody waits longer for a twin: past it a connection is better given up, and timers stay within their range. */
+  waitMaxMs: 1 * HOUR,
   /** Callers waiting for attempts of others, per ledger. */
   waiters: 10_000,
   /** The local cache of settled outcomes for hot keys. */
@@ -88,6 +90,8 @@ export const limits = {
   /** Waiting time between two probes of one unknown outcome: doubling from the base to the cap. */
   probeBaseMs: 5 * SECOND,
   probeCapMs: 10 * MINUTE,
+  /** One round of asking about unknown outcomes; the next one goes on where it stopped. */
+  probeRoundMs: 1 * MINUTE,
   /** A probe that takes longer has answered nothing. */
   probeLeaseMs: 30 * SECOND,
   /** Counts of replays and conflicts are written behind, at most this often. */

@@ -1,4 +1,4 @@
-import { defaults } from './limits.ts'
+import { defaults, limits } from './limits.ts'
 
 export interface Backoff {
   readonly baseMs: number
@@ -10,6 +10,12 @@ export function backoffMs(tries: number, { baseMs, capMs }: Backoff, chance: num
   const exponent = Math.min(Math.max(tries - 1, 0), 52)
   const fullMs = Math.min(capMs, baseMs * 2 ** exponent)
   return Math.ceil(fullMs / 2 + (fullMs / 2) * chance)
+}
+
+/** What an effect asked for, as a whole number within bounds; nonsense counts as not asked. */
+export function boundedRetryMs(askedMs: number | null | undefined): number | null {
+  if (askedMs === null || askedMs === undefined || !Number.isFinite(askedMs)) return null
+  return Math.min(Math.max(0, Math.ceil(askedMs)), limits.longestMs)
 }
 
 /** When a failed attempt may be tried again: the first retry at once, later ones ever more slowly. */

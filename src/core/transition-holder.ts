@@ -1,9 +1,8 @@
 import { sameIdentity } from './identity.ts'
 import { limits } from './limits.ts'
-import type { InProgress, LedgerRecord, Pointer, Vacant } from './record.ts'
+import type { InProgress, LedgerRecord, Vacant } from './record.ts'
 import type {
   AttachRequest,
-  Grant,
   HolderDecision,
   ReleaseRequest,
   RenewRequest,
@@ -11,7 +10,7 @@ import type {
   StartRequest,
 } from './request.ts'
 import type { Moment, Step } from './transition-parts.ts'
-import { common, remember, retention, retryable, unknownFrom } from './transition-parts.ts'
+import { common, remember, retention, retryable, runningUnder, unknownFrom } from './transition-parts.ts'
 
 const applied: HolderDecision = { kind: 'applied', recordLost: false }
 
@@ -76,7 +75,7 @@ function settleAbsent(request: SettleRequest, at: Moment, stored: LedgerRecord |
   }
   if (at.now >= grant.claimedAt + Math.min(grant.policy.retainMs, limits.vacantMs)) return lost(null)
   const history = [{ at: at.now, what: 'lost', attempt: grant.attempt, fence: grant.fence } as const]
-  const after = settledFrom({ ...fromGrant(grant, request.pointer), history }, request, at)
+  const after = settledFrom({ ...runningUnder(grant), history }, request, at)
   return { record: after, decision: { kind: 'applied', recordLost: true } }
 }
 
@@ -95,26 +94,6 @@ function settledFrom(record: LedgerRecord, request: SettleRequest, at: Moment): 
     case 'unknown':
       // A second "unknown" must not push the end of the first one away.
       return record.state === 'unknown' ? record : { ...unknownFrom(base, at.now, to.reason), ...quiet }
-  }
-}
-
-function fromGrant(grant: Grant, pointer: Pointer | null): InProgress {
-  const { id, identity, fingerprint, policy, claimId, fence, incarnation, attempt, claimedAt, leaseUntil } = grant
-  const attempts = attempt
-  const life = { started: true, awaited: false, history: [], pointer: pointer ?? grant.pointer }
-  return {
-    state: 'in_progress',
-    id,
-    identity,
-    fingerprint,
-    policy,
-    claimId,
-    fence,
-    incarnation,
-    attempts,
-    claimedAt,
-    leaseUntil,
-    ...life,
   }
 }
 

@@ -87,6 +87,25 @@ export function grantOf(record: InProgress | Unknown): Grant {
   }
 }
 
+/** The record that a grant was given for, as long as nothing unusual has happened to it. */
+export function runningUnder(grant: Grant): InProgress {
+  const { id, identity, fingerprint, policy, claimId, fence, incarnation, attempt, claimedAt, leaseUntil, pointer } =
+    grant
+  const owned = {
+    id,
+    identity,
+    fingerprint,
+    policy,
+    claimId,
+    fence,
+    incarnation,
+    attempts: attempt,
+    claimedAt,
+    pointer,
+  }
+  return { ...owned, state: 'in_progress', awaited: false, history: [], started: true, leaseUntil }
+}
+
 /** The two ends of a settled record. A window that counts from the claim does not end while its holder still runs. */
 export function retention(
   { policy, claimedAt }: Pick<LedgerRecord, 'policy' | 'claimedAt'>,

@@ -7,6 +7,7 @@ import { forget, probe, reconcile, resolve, unique } from './transition-operator
 import type { Moment, Step } from './transition-parts.ts'
 
 export type { Moment, Step } from './transition-parts.ts'
+export { runningUnder } from './transition-parts.ts'
 
 /**
  * The whole machine. The memory store runs it; SQL statements and scripts implement it; the conformance kit compares

@@ -34,6 +34,8 @@ interface Item {
 }
 
 const RETRY = { baseMs: 20, capMs: 1_000 }
+/** Up to here one statement is cheaper than two. */
+const SPLIT_ROWS = 64
 /** Tries of a request that the store refused for certain: a store that is down is reported soon, not after a minute. */
 const TRIES_WHEN_NOT_APPLIED = 4
 /** Deadlines are kept this precisely: almost nobody ever reaches one, so they share one timer. */
@@ -140,11 +142,12 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
   /** Removes the next flush from the queues: distinct ids, none of them under way, bounded in rows and bytes. */
   function take(held: boolean): Item[] {
     const batch: Item[] = []
+    const most = Math.min(limits.batchRows, shareOf(waiting, claims.lanes - lanes))
     let bytes = 0
     for (const [index, queue] of queues.entries()) {
       const left: Item[] = []
       for (const item of queue) {
-        const room = batch.length < limits.batchRows && (batch.length === 0 || bytes + item.bytes <= limits.batchBytes)
+        const room = batch.length < most && (batch.length === 0 || bytes + item.bytes <= limits.batchBytes)
         if (!room || item.held !== held || busy.has(item.request.id)) {
           left.push(item)
           continue
@@ -243,6 +246,11 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
       return new Promise((resolve) => void idle.push(resolve))
     },
   }
+}
+
+/** A large crowd is spread over the lanes that are free, so that none of them idles; a small one shares one commit. */
+function shareOf(waiting: number, free: number): number {
+  return waiting > SPLIT_ROWS && free > 1 ? Math.ceil(waiting / free) : waiting
 }
 
 /** Most requests carry a claim id and may be repeated whatever happened; a person's actions may not. */

@@ -1,6 +1,6 @@
 import type { Pointer } from '../core/record.ts'
 import type { ClaimDecision, Grant, Settlement } from '../core/request.ts'
-import { retryAfterMs } from '../core/retry.ts'
+import { boundedRetryMs, retryAfterMs } from '../core/retry.ts'
 import type { Attempt } from './attempt.ts'
 import { createAttempt, leaseLost } from './attempt.ts'
 import type { Context } from './context.ts'
@@ -9,7 +9,7 @@ import type { Command, Declared } from './declared.ts'
 import { attach } from './effect.ts'
 import { applyClaim, claimRequest, noteClaim } from './lead.ts'
 import type { HeldLease } from './lease.ts'
-import { packFailure, packValue } from './outcome.ts'
+import { checkPointer, packFailure, packValue } from './outcome.ts'
 
 /** How an effect ended, in words: what a lease is settled with, and what a person resolves an unknown with. */
 export type Ending =
@@ -128,12 +128,15 @@ function settlementOf(
       if (packed.problem !== null) {
         context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
       }
-      return { to: { state: 'succeeded', outcome: packed.outcome }, pointer: word.pointer ?? packed.pointer }
+      return {
+        to: { state: 'succeeded', outcome: packed.outcome },
+        pointer: word.pointer === null ? packed.pointer : checkPointer(word.pointer),
+      }
     }
     case 'failed':
       return { to: { state: 'failed_terminal', outcome: packFailure(word.error) }, pointer: null }
     case 'not_done': {
-      const later = word.retryAfterMs ?? retryAfterMs(grant.attempt, context.runtime.random())
+      const later = boundedRetryMs(word.retryAfterMs) ?? retryAfterMs(grant.attempt, context.runtime.random())
       return { to: { state: 'failed_retryable', outcome: packFailure(word.error), retryAfterMs: later }, pointer: null }
     }
     case 'unknown':

@@ -40,8 +40,11 @@ export function declare(definition: AnyDefinition): Declared {
   if (!['transaction', 'repeatable', 'external'].includes(effect)) {
     bad('effect', "must be 'transaction', 'repeatable' or 'external': no default is right for everyone")
   }
+  checkNames(definition)
+  checkFunctions(definition)
   checkKeeping(definition)
   checkShapes(definition)
+  checkLimit(definition)
   const leased: Partial<LeasedDefinition<unknown>> = definition.effect === 'transaction' ? {} : definition
   const leaseMs = time('leaseMs', leased.leaseMs ?? defaults.leaseMs, limits.leaseMinMs, limits.leaseMaxMs)
   return {
@@ -73,12 +76,39 @@ function time(option: string, value: number, least: number, most: number = Numbe
   return bad(option, `must be a whole number from ${least} to ${most}, not ${String(value)}`)
 }
 
+/** Every option there is. A name that is not here is a mistake of spelling, and must not pass in silence. */
+const optionNames = new Set([
+  ...['name', 'effect', 'retainMs', 'retainFrom', 'afterExpiry', 'refuseMs', 'fingerprint', 'shape', 'shapes'],
+  ...['whileRunning', 'maxOutcomeBytes', 'authorize', 'perKeyLimit', 'keep', 'sensitive', 'pointer', 'rebuild'],
+  ...['leaseMs', 'maxRunMs', 'unknownMs', 'onAbandoned', 'probe', 'classify'],
+])
+
+function checkNames(definition: AnyDefinition): void {
+  for (const name of Object.keys(definition)) if (!optionNames.has(name)) bad(name, 'does not exist')
+}
+
+const functionNames = new Set(['fingerprint', 'authorize', 'pointer', 'rebuild', 'probe', 'classify'])
+
+function checkFunctions(definition: AnyDefinition): void {
+  for (const [name, value] of Object.entries(definition)) {
+    if (functionNames.has(name) && value !== undefined && typeof value !== 'function') bad(name, 'must be a function')
+  }
+}
+
+function checkLimit({ perKeyLimit }: AnyDefinition): void {
+  if (perKeyLimit === undefined) return
+  time('perKeyLimit.attempts', perKeyLimit?.attempts, 1)
+  time('perKeyLimit.perMs', perKeyLimit?.perMs, 1, limits.longestMs)
+}
+
 const onAbandonedOf: Record<EffectKind, OnAbandoned> = { transaction: 'rerun', repeatable: 'rerun', external: 'hold' }
 
 function policyOf(definition: AnyDefinition, leased: Partial<LeasedDefinition<unknown>>): Policy {
   const { effect, afterExpiry = 'new' } = definition
   if (afterExpiry !== 'new' && afterExpiry !== 'refuse') bad('afterExpiry', "must be 'new' or 'refuse'")
   if (definition.refuseMs !== undefined && afterExpiry === 'new') bad('refuseMs', "needs afterExpiry: 'refuse'")
+  const { retainFrom = 'settled' } = definition
+  if (retainFrom !== 'settled' && retainFrom !== 'claimed') bad('retainFrom', "must be 'settled' or 'claimed'")
   const retainMs = time('retainMs', definition.retainMs ?? defaults.retainMs, 1, limits.longestMs)
   const onAbandoned = leased.onAbandoned ?? (leased.probe === undefined ? onAbandonedOf[effect] : 'probe')
   if (!['rerun', 'hold', 'probe', 'hold_attached'].includes(onAbandoned)) {
@@ -88,7 +118,7 @@ function policyOf(definition: AnyDefinition, leased: Partial<LeasedDefinition<un
   return {
     onAbandoned,
     retainMs,
-    ...(definition.retainFrom === 'claimed' ? { retainFrom: 'claimed' } : {}),
+    ...(retainFrom === 'claimed' ? { retainFrom } : {}),
     refuseMs: afterExpiry === 'refuse' ? time('refuseMs', definition.refuseMs ?? retainMs, 1, limits.longestMs) : 0,
     unknownMs: time('unknownMs', leased.unknownMs ?? defaults.unknownMs, 1, limits.longestMs),
   }
@@ -99,7 +129,7 @@ function whileRunningOf(whileRunning: WhileRunning | undefined): WhileRunning {
   if (whileRunning === 'conflict' || whileRunning === 'accept') return whileRunning
   if (typeof whileRunning !== 'object' || whileRunning === null)
     bad('whileRunning', "must be { waitMs }, 'conflict' or 'accept'")
-  return { waitMs: time('whileRunning.waitMs', whileRunning.waitMs, 0) }
+  return { waitMs: time('whileRunning.waitMs', whileRunning.waitMs, 0, limits.waitMaxMs) }
 }
 
 function checkKeeping(definition: AnyDefinition): void {
@@ -116,6 +146,9 @@ const FIRST_SHAPE = 1
 function checkShapes(definition: AnyDefinition): void {
   const { shape = FIRST_SHAPE, shapes = {} } = definition
   time('shape', shape, FIRST_SHAPE)
+  if (typeof shapes !== 'object' || Object.values(shapes).some((form) => typeof form !== 'function')) {
+    bad('shapes', 'must hold functions under their numbers')
+  }
   if (Object.hasOwn(shapes, shape)) bad('shapes', `holds old forms only, and ${shape} is the current one`)
 }
 
@@ -124,6 +157,11 @@ export function commandOf(op: Declared, parts: IdentityParts, input: unknown, as
   const { tenant, caller, key, batch, operation = op.name } = parts
   const identity = { tenant, caller, operation, key, ...(batch === undefined ? {} : { batch }) }
   checkIdentity(identity)
+  if (operation.startsWith(UNIQUE_PREFIX)) {
+    throw new OnceError('bad_identity', `The operation must not start with "${UNIQUE_PREFIX}".`, {
+      details: { part: 'operation' },
+    })
+  }
   return { identity, id: recordIdOf(identity), input, fingerprints: fingerprintsOf(op.definition, input), as }
 }
 

@@ -1,7 +1,7 @@
 import { OnceError } from '../core/errors.ts'
 import type { Pointer } from '../core/record.ts'
 import type { Grant, Settlement } from '../core/request.ts'
-import { retryAfterMs } from '../core/retry.ts'
+import { boundedRetryMs, retryAfterMs } from '../core/retry.ts'
 import { isVerdict, notDone } from '../core/verdict.ts'
 import type { Attempt } from './attempt.ts'
 import { createAttempt, leaseLost } from './attempt.ts'
@@ -112,7 +112,7 @@ function settlementOf(
   if (isVerdict(thrown) && thrown.verdict === 'final') return { state: 'failed_terminal', outcome }
   const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op, thrown)
   if (!proven) return { state: 'unknown', reason: outcome.data }
-  const asked = isVerdict(thrown) ? thrown.retryAfterMs : null
+  const asked = isVerdict(thrown) ? boundedRetryMs(thrown.retryAfterMs) : null
   return {
     state: 'failed_retryable',
     outcome,

@@ -103,19 +103,24 @@ async function landingFor(
   })
 }
 
-/** A caller that hangs up leaves the flight; the flight itself is never cancelled by it. */
+/** A caller that hangs up, or waited long enough, leaves the flight; the flight itself is never cancelled by it. */
 async function untilAborted<T>(flight: Flight, work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  flight.callers++
-  if (signal === undefined) return work
   const gone = Promise.withResolvers<never>()
+  gone.promise.catch(() => {})
+  let here = true
+  // At once, not when the promise is noticed: a claim that is granted in between must find nobody.
   const leave = () => {
-    flight.callers--
-    gone.reject(signal.reason)
+    if (here) flight.callers--
+    here = false
+    gone.reject(signal?.reason)
   }
-  signal.addEventListener('abort', leave, { once: true })
+  flight.callers++
+  if (signal?.aborted === true) leave()
+  signal?.addEventListener('abort', leave, { once: true })
   try {
     return await Promise.race([work, gone.promise])
   } finally {
-    signal.removeEventListener('abort', leave)
+    signal?.removeEventListener('abort', leave)
+    leave()
   }
 }

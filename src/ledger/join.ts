@@ -3,7 +3,7 @@ import type { RecordId } from '../core/identity.ts'
 import { limits, SECOND } from '../core/limits.ts'
 import type { LedgerRecord } from '../core/record.ts'
 import type { Claims, Watch } from '../store/port.ts'
-import type { Runtime } from './runtime.ts'
+import type { Runtime, Timer } from './runtime.ts'
 
 /** Waiting for attempts of others. Notifications are hints: a waiter also reads again by itself, ever more slowly. */
 export interface Joiners {
@@ -20,8 +20,8 @@ export interface Joiners {
 export interface Change {
   readonly record: LedgerRecord | null
   readonly now: number
-  /** The monotonic time before the store was asked. */
-  readonly askedAt: number
+  /** The monotonic time before the store was asked; null where what it said may still be undone. */
+  readonly askedAt: number | null
 }
 
 /** A watch is kept for a while after the last waiter left: the next one often comes soon. */
@@ -36,7 +36,7 @@ export function createJoiners(
   const sleepers = new Map<RecordId, Set<() => void>>()
   let watch: Watch | null = null
   let count = 0
-  let busySince = 0
+  let lingering: Timer | null = null
 
   function wake(ids: readonly RecordId[] | null): void {
     changed(ids)
@@ -53,11 +53,11 @@ export function createJoiners(
   }
 
   function linger(): void {
-    const since = ++busySince
-    runtime.setTimer(
+    lingering?.cancel()
+    lingering = runtime.setTimer(
       LINGER_MS,
       () => {
-        if (count > 0 || since !== busySince) return
+        if (count > 0) return
         watch?.stop()
         watch = null
       },

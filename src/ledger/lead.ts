@@ -57,13 +57,30 @@ export async function leadLeased(
         break
       }
       case 'outcome_unknown':
-        // Whoever can be asked is asked before a person is.
-        if (asked || !(await context.prober.ask(command.id, op))) return refusal(context, command, decision, record)
+        // Whoever can be asked is asked before a person is, as long as the caller is ready to wait.
+        if (asked || !(await askInTime(context, op, command, deadline)))
+          return refusal(context, command, decision, record)
         asked = true
         break
       default:
         return refusal(context, command, decision, record)
     }
+  }
+}
+
+/** The probe goes on when the caller's time is up: its answer serves the next one. */
+async function askInTime(context: Context, op: Declared, { id }: Command, deadline: number): Promise<boolean> {
+  const { runtime, prober } = context
+  const leftMs = deadline - runtime.monotonicMs()
+  if (leftMs <= 0 || op.probe === undefined) return false
+  const late = Promise.withResolvers<false>()
+  const timer = runtime.setTimer(leftMs, () => late.resolve(false), false)
+  const answer = prober.ask(id, op)
+  answer.catch(() => {})
+  try {
+    return await Promise.race([answer, late.promise])
+  } finally {
+    timer.cancel()
   }
 }
 
@@ -146,7 +163,8 @@ export function decidedBy(
     case 'replay_success':
     case 'replay_failure':
       if (record.state === 'unknown') return null
-      context.cache.put(record, now, askedAt)
+      // What was read inside an open transaction may still be undone: nobody else must hear of it.
+      if (askedAt !== null) context.cache.put(record, now, askedAt)
       return { kind: 'settled', record, waited, cached: false }
     case 'first_attempt':
     case 'reclaimed':
@@ -158,8 +176,7 @@ export function decidedBy(
 
 function givenBack(context: Context, grant: Grant): Landing {
   void context.settler.release(grant)
-  return {
-    kind: 'refused',
-    error: new OnceError('not_done', 'The caller gave up before the effect began.', { retryAfterMs: 0 }),
-  }
+  const error = new OnceError('not_done', 'The caller gave up before the effect began.', { retryAfterMs: 0 })
+  // Whoever joined in this very moment decides anew.
+  return { kind: 'released', error }
 }

@@ -40,6 +40,7 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
   const held = new Set<Held>()
   let timer: Timer | null = null
   let tickMs = TICK_MOST_MS
+  let stopped = false
 
   function arm(): void {
     if (timer !== null || held.size === 0) return
@@ -51,7 +52,7 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
     const now = runtime.monotonicMs()
     for (const each of held) {
       if (now >= each.deadline) end(each, leaseOver(each.grant.identity.operation))
-      else if (now >= each.beatAt && now < each.lastBeatAt && !each.beating) void beat(each)
+      else if (!stopped && now >= each.beatAt && now < each.lastBeatAt && !each.beating) void beat(each)
     }
     arm()
   }
@@ -123,9 +124,8 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
       }
     },
     stop() {
-      timer?.cancel()
-      timer = null
-      held.clear()
+      // No further heartbeat; but what still runs must learn when its lease is over.
+      stopped = true
     },
   }
 }

@@ -22,10 +22,12 @@ import { leasedOperation, transactionalOperation } from './operation.ts'
 import type { Operator } from './operator.ts'
 import { createOperator } from './operator.ts'
 import { createProber } from './probe.ts'
+import type { Reconciler } from './reconcile.ts'
 import { createReconciler } from './reconcile.ts'
 import type { Runtime } from './runtime.ts'
 import { createRuntime, sleep } from './runtime.ts'
 import { createSettler } from './settle.ts'
+import type { Sweeper } from './sweep.ts'
 import { createSweeper } from './sweep.ts'
 import { createTallyBook } from './tally.ts'
 import type { UniqueAnswer } from './unique.ts'
@@ -77,7 +79,13 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
   const declared = new Map<string, Declared>()
   const sweeper = createSweeper(context)
   const reconciler = createReconciler(context, declared)
-  const loops = background ? startLoops(context, declared, sweeper.round, reconciler.round) : []
+  const loops: Loop[] = []
+  // Not at once: the operations that are declared right after this tell how often to look.
+  if (background) {
+    runtime.soon(() => {
+      if (!context.life.stopped) loops.push(...startLoops(context, declared, sweeper, reconciler))
+    })
+  }
 
   function operation(definition: AnyDefinition): unknown {
     const op = declare(definition)
@@ -89,12 +97,14 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
     return op.effect === 'transaction' ? transactionalOperation(context, op) : leasedOperation(context, op)
   }
 
-  async function stop(): Promise<void> {
-    if (context.life.stopped) return
+  let stopping: Promise<void> | null = null
+  async function drain(): Promise<void> {
     context.life.stopped = true
     const drained = flights.drain().then(() => context.settler.drain())
     await Promise.race([drained, sleep(runtime, DRAIN_MS, true)])
-    await Promise.all(loops.map((loop) => loop.stop()))
+    // A round that hangs, in a probe or in the store, must not keep the process for ever.
+    const rounds = Promise.all(loops.map((loop) => loop.stop()))
+    await Promise.race([rounds, sleep(runtime, limits.storeCallMs, true)])
     await context.tally
       .flush()
       .catch((error: unknown) => events.emit({ kind: 'background_failed', what: 'tally', error }))
@@ -103,6 +113,7 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
     await Promise.race([context.batcher.drain(), sleep(runtime, limits.storeCallMs, true)])
   }
 
+  const stop = () => (stopping ??= drain())
   return {
     ...createOperator(context, declared),
     operation: operation as Ledger<TxOf<S>>['operation'],
@@ -112,7 +123,13 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
       return claimUnique((request) => apply(request), runtime, { tenant, scope, value, owner })
     },
     on: (listener) => events.on(listener),
-    upkeep: { sweep: sweeper.round, reconcile: reconciler.round },
+    upkeep: {
+      sweep: sweeper.round,
+      async reconcile() {
+        await reconciler.lapsedLeases()
+        await reconciler.unknownOutcomes()
+      },
+    },
     stop,
     [Symbol.asyncDispose]: stop,
   }
@@ -143,8 +160,8 @@ function createContext<S extends Store>({ store, outbox, runtime = createRuntime
 function startLoops(
   { runtime, events, tally }: Context,
   declared: ReadonlyMap<string, Declared>,
-  sweep: () => Promise<number>,
-  reconcile: () => Promise<void>,
+  sweeper: Sweeper,
+  reconciler: Reconciler,
 ): Loop[] {
   const start = (what: string, everyMs: () => number, round: () => Promise<unknown>) =>
     startLoop({
@@ -154,9 +171,12 @@ function startLoops(
       failed: (error) => events.emit({ kind: 'background_failed', what, error }),
     })
   const shortestLeaseMs = () => Math.min(defaults.leaseMs, ...[...declared.values()].map((op) => op.leaseMs))
+  const everyMs = () => shortestLeaseMs() / ROUNDS_PER_LEASE
   return [
-    start('sweep', () => limits.sweepEveryMs, sweep),
-    start('reconcile', () => shortestLeaseMs() / ROUNDS_PER_LEASE, reconcile),
+    start('sweep', () => limits.sweepEveryMs, sweeper.round),
+    start('lapsed', everyMs, reconciler.lapsedLeases),
+    // Apart from the leases: a provider that is slow to answer must not hold them up.
+    start('unknown', everyMs, reconciler.unknownOutcomes),
     start(
       'tally',
       () => limits.tallyEveryMs,

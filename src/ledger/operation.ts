@@ -88,8 +88,8 @@ export function transactionalOperation<I, Tx>(context: Context, op: Declared): T
     const execution =
       outer !== null && outer.store === context.store
         ? await present(context, op, command, await joinTransaction(context, op, command, work, outer), true)
-        : await execute(context, op, command, options, (_flight, decided) =>
-            leadTransaction(context, op, command, work, decided),
+        : await execute(context, op, command, options, (flight, decided) =>
+            leadTransaction(context, op, command, work, flight, decided),
           )
     return execution as Execution<T>
   }

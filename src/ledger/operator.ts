@@ -8,6 +8,7 @@ import type { OperatorDecision, Resolution } from '../core/request.ts'
 import type { BusyCaller, Page, RecordFilter, RecordView, StateCounts } from '../store/port.ts'
 import type { Ending } from './claim.ts'
 import type { Context } from './context.ts'
+import { refuseInsideTransaction } from './context.ts'
 import type { Declared } from './declared.ts'
 import type { Packed } from './outcome.ts'
 import { checkPointer, packFailure, packValue } from './outcome.ts'
@@ -67,6 +68,7 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
   }
 
   async function forget(identity: Identity, options: ActOptions, onlyRunning: boolean): Promise<void> {
+    refuseInsideTransaction(onlyRunning ? 'release' : 'forget')
     checkIdentity(identity)
     const { by = ANONYMOUS, ifFence = null } = options
     const id = recordIdOf(identity)
@@ -86,16 +88,17 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
       return (await queries.get(id, call)).view
     },
     list: (filter = {}, page = {}) => {
-      const limit = Math.min(Math.max(1, page.limit ?? limits.pageRows), limits.pageRows)
-      return queries.list(filter, { limit, cursor: page.cursor ?? null }, call)
+      return queries.list(filter, { limit: rowsOf(page.limit, limits.pageRows), cursor: page.cursor ?? null }, call)
     },
     count: (filter = {}) => queries.count(filter, call),
-    lapsed: async ({ limit = LAPSED_ROWS } = {}) => (await queries.lapsed(0, limit, call)).rows,
-    async busiest({ since, limit = BUSIEST_ROWS } = {}) {
+    lapsed: async ({ limit } = {}) => (await queries.lapsed(0, rowsOf(limit, LAPSED_ROWS), call)).rows,
+    async busiest({ since, limit } = {}) {
+      refuseInsideTransaction('busiest')
       await context.tally.flush()
-      return queries.busiest(since ?? (await clock.now(call)) - HOUR, limit, call)
+      return queries.busiest(since ?? (await clock.now(call)) - HOUR, rowsOf(limit, BUSIEST_ROWS), call)
     },
     async resolve(identity, ending, options = {}) {
+      refuseInsideTransaction('resolve')
       checkIdentity(identity)
       const { by = ANONYMOUS, ifFence = null } = options
       const id = recordIdOf(identity)
@@ -108,6 +111,13 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
     release: (identity, options = {}) => forget(identity, options, true),
     forget: (identity, options = {}) => forget(identity, options, false),
   }
+}
+
+function rowsOf(asked: number | undefined, usual: number): number {
+  if (asked === undefined) return usual
+  if (Number.isSafeInteger(asked) && asked >= 1) return Math.min(asked, limits.pageRows)
+  const text = `A limit is a whole number from 1 to ${limits.pageRows}, not ${String(asked)}.`
+  throw new OnceError('bad_option', text, { details: { option: 'limit' } })
 }
 
 /** An operator's tool may not know the operation's code; the plain value is kept then. */

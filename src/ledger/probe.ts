@@ -32,13 +32,27 @@ export function createProber(batcher: Batcher, runtime: Runtime, events: Events)
         claimedAt: grant.claimedAt,
         probes: probes - 1,
       })
-      return await Promise.race([asked ?? cannotTell, late.promise])
+      return understood(await Promise.race([asked ?? cannotTell, late.promise]))
     } catch (error) {
       events.emit({ kind: 'background_failed', what: 'probe', error })
       return cannotTell
     } finally {
       timer.cancel()
     }
+  }
+
+  /** Probes are written by users: what is no answer is told, and asked again later. */
+  function understood(answer: unknown): ProbeAnswer {
+    const given = (answer ?? {}) as { answer?: unknown; kind?: unknown; error?: unknown }
+    if (given.kind === 'failed') return { answer: 'failed', error: given.error }
+    const words: readonly unknown[] = ['happened', 'failed', 'prevented', 'not_found', 'cannot_tell']
+    if (words.includes(given.answer)) return answer as ProbeAnswer
+    events.emit({
+      kind: 'background_failed',
+      what: 'probe',
+      error: new TypeError('A probe gave no answer that we know.'),
+    })
+    return cannotTell
   }
 
   function resolutionOf(op: Declared, answer: ProbeAnswer, grant: Grant, probes: number, now: number): Resolution {

@@ -3,7 +3,7 @@ import { effectKeyOf } from '../core/identity.ts'
 import { limits } from '../core/limits.ts'
 import type { Grant, Settlement } from '../core/request.ts'
 import { backoffMs } from '../core/retry.ts'
-import { isVerdict } from '../core/verdict.ts'
+import { isVerdict, released } from '../core/verdict.ts'
 import type { OutboxMessage } from '../store/outbox.ts'
 import type { Session, TransactionalStore } from '../store/port.ts'
 import type { Attempt } from './attempt.ts'
@@ -12,7 +12,7 @@ import type { Context, OpenTransaction } from './context.ts'
 import { inTransaction } from './context.ts'
 import type { Command, Declared } from './declared.ts'
 import { inDoubt } from './doubt.ts'
-import type { Landing } from './flight.ts'
+import type { Flight, Landing } from './flight.ts'
 import { claimRequest, decidedBy, noteClaim, readAgain } from './lead.ts'
 import { packFinal, packValue } from './outcome.ts'
 import { refusal } from './refusal.ts'
@@ -40,6 +40,7 @@ export async function leadTransaction(
   op: Declared,
   command: Command,
   effect: TransactionEffect<unknown>,
+  flight: Flight,
   decided: (runs: boolean) => void,
 ): Promise<Landing> {
   const hot = await readAgain(context, op, command)
@@ -57,11 +58,16 @@ export async function leadTransaction(
   }
   // The claim id stays the same over all tries: so a commit whose answer was lost is recognised.
   const turn = newTurn(context, null)
+  const begins = () => {
+    // Everybody who wanted it hung up while it waited for its turn: roll back, nothing has begun.
+    if (flight.callers === 0) throw released(new Error('The caller gave up before the effect began.'))
+    decided(true)
+  }
   for (let tries = 1; ; tries++) {
     turn.phase = 'begin' as Turn['phase']
     try {
       const landing = await transactions.run(
-        (session) => inSession(context, op, command, session, effect, turn, decided),
+        (session) => inSession(context, op, command, session, effect, turn, begins),
         call,
       )
       if (landing === turn.done) noteSettled(context, command, landing)
@@ -134,11 +140,10 @@ async function inSession(
   session: Session<unknown>,
   effect: TransactionEffect<unknown>,
   turn: Turn,
-  decided: (runs: boolean) => void,
+  begins: () => void,
 ): Promise<Landing> {
   // 1. The claim is the first statement: a twin waits for our row, and then replays.
   turn.phase = 'claiming'
-  const askedAt = context.runtime.monotonicMs()
   const { decision, record, now } = await session.apply(
     claimRequest(op, command, turn.claimId, { start: true, wait: false }),
   )
@@ -148,14 +153,14 @@ async function inSession(
   switch (decision.kind) {
     case 'first_attempt':
     case 'reclaimed':
-      decided(true)
+      begins()
       turn.done = await runInside(context, op, session, decision.lease, effect, turn)
       return turn.done
     case 'replay_success':
     case 'replay_failure': {
       // 5. Our own commit, whose answer we lost.
       if (record?.claimId === turn.claimId && turn.done !== null) return turn.done
-      const landing = decidedBy(context, op, command, { record, now, askedAt }, false)
+      const landing = decidedBy(context, op, command, { record, now, askedAt: null }, false)
       if (landing !== null) return landing
       throw new OnceError('store_busy', 'The record changed while it was read.')
     }

@@ -172,3 +172,18 @@ onEveryStore('a caller that gives up before its effect began gives its claim bac
   await new Promise((resolve) => setTimeout(resolve, 120))
   assert.deepEqual(await op.execute(who('j'), 1, never), { kind: 'replayed', value: 'kept' })
 })
+
+onEveryStore(
+  'a stopped ledger beats no longer, but tells what still runs when its lease is over',
+  async ({ second }) => {
+    const ledger = await second()
+    const op = ledger.operation({ name: 'stopped', effect: 'external', leaseMs: 500 })
+    const claimed = await op.claim(who('k'), 1)
+    assert.ok(claimed.kind === 'first_attempt')
+    const { signal } = claimed.lease
+    await Promise.all([ledger.stop(), ledger.stop()])
+    assert.equal(signal.aborted, false)
+    await new Promise((resolve) => setTimeout(resolve, 900))
+    assert.equal(signal.aborted, true)
+  },
+)

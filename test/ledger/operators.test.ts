@@ -130,6 +130,34 @@ onEveryStore(
   },
 )
 
+onEveryStore('a probe that hangs or answers nonsense holds up nobody else', async ({ world, once, second, events }) => {
+  const define = {
+    name: 'hang',
+    effect: 'external',
+    whileRunning: { waitMs: 300 },
+    probe: async ({ key }: { key: string }) => {
+      if (key === 'nonsense') return undefined as never
+      if (key === 'ending') return failed(new Error('declined')) as never
+      return new Promise<never>(() => {})
+    },
+  } as const
+  const dead = (await second()).operation(define)
+  const ledger = await second()
+  const op = ledger.operation(define)
+  for (const key of ['nonsense', 'ending', 'silent']) await dead.claim(who(key), 1)
+  await world.advance(LAPSE_MS)
+  const startedAt = performance.now()
+  const silent = await op.execute(who('silent'), 1, never)
+  assert.ok(silent.kind === 'refused' && silent.error.code === 'outcome_unknown')
+  assert.ok(performance.now() - startedAt < 3_000, 'the caller waits as long as it said, not as long as the probe')
+  const told = await op.execute(who('ending'), 1, never)
+  assert.ok(told.kind === 'failed' && told.failure.message === 'declined')
+  const unclear = await op.execute(who('nonsense'), 1, never)
+  assert.ok(unclear.kind === 'refused' && unclear.error.code === 'outcome_unknown')
+  assert.ok(kinds(events).includes('background_failed'))
+  assert.equal((await once.count()).unknown, 2)
+})
+
 onEveryStore('operators list, count and see the busiest; the sweep removes what expired', async ({ world, once }) => {
   const op = once.operation({ name: 'o', effect: 'external', retainMs: DAY })
   for (let i = 0; i < 25; i++) await op.run(who(`k${i}`), 1, () => 1)

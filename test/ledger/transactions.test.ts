@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { OutboxMessage } from 'onceonly'
-import { final, isOnceError } from 'onceonly'
+import { final, isOnceError, rerun } from 'onceonly'
 import { onEveryStore, who } from './worlds.ts'
 
 const never = () => assert.fail('the effect ran again')
@@ -85,6 +85,47 @@ onEveryStore('nested transact joins as a savepoint, nested run is refused', asyn
   )
   assert.equal(await once.get({ ...who('undone'), operation: 'inner' }), null)
 })
+
+onEveryStore('what was replayed inside a transaction that rolls back is known to nobody', async ({ once }) => {
+  const outer = once.operation({ name: 'outer', effect: 'transaction' })
+  const inner = once.operation({ name: 'inner', effect: 'transaction' })
+  const undone = outer.transact(who('k'), 1, async () => {
+    await inner.transact(who('in'), 1, () => 'phantom')
+    assert.equal(await inner.transact(who('in'), 1, never), 'phantom')
+    throw new Error('undo')
+  })
+  await assert.rejects(undone, /undo/)
+  assert.deepEqual(await inner.execute(who('in'), 1, () => 'real'), { kind: 'executed', value: 'real' })
+})
+
+onEveryStore('operators do not act inside a transaction, which they would wait for', async ({ once }) => {
+  const op = once.operation({ name: 'op', effect: 'transaction' })
+  await op.transact(who('k'), 1, async () => {
+    const identity = { ...who('other'), operation: 'op' }
+    await assert.rejects(once.forget(identity), (error) => isOnceError(error, 'nested_claim'))
+    await assert.rejects(once.release(identity), (error) => isOnceError(error, 'nested_claim'))
+    await assert.rejects(once.resolve(identity, rerun), (error) => isOnceError(error, 'nested_claim'))
+  })
+})
+
+onEveryStore(
+  'a caller that hangs up while its transaction waits for its turn leaves nothing',
+  async ({ world, once }) => {
+    const first = once.operation({ name: 'first', effect: 'transaction' })
+    const second = once.operation({ name: 'second', effect: 'transaction' })
+    if (world.store.name === 'postgres') return
+    const holds = first.transact(who('k'), 1, () => pause(100))
+    await pause(20)
+    const controller = new AbortController()
+    const waits = second.transact(who('k'), 1, ({ tx }) => world.write(tx, 'late'), { signal: controller.signal })
+    await pause(20)
+    controller.abort(new Error('client hung up'))
+    await assert.rejects(waits, /hung up/)
+    await holds
+    await pause(60)
+    assert.deepEqual(await world.written(), [])
+  },
+)
 
 onEveryStore('unique inside a transaction commits with it', async ({ once }) => {
   const op = once.operation({ name: 'u', effect: 'transaction' })

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { FailedRetryable, FailedTerminal, InProgress, Succeeded } from '../../core/record.ts'
-import type { Grant, HolderDecision, SettleRequest } from '../../core/request.ts'
+import type { FailedRetryable, FailedTerminal, Succeeded } from '../../core/record.ts'
+import type { HolderDecision, SettleRequest } from '../../core/request.ts'
 import type { Moment, Step } from '../../core/transition.ts'
-import { transition } from '../../core/transition.ts'
+import { runningUnder, transition } from '../../core/transition.ts'
 import { keptCode, pointerText, policyText, stateCode } from '../../store/row.ts'
 import { blobOf, text, time } from './records.ts'
 
@@ -54,27 +54,5 @@ export function prepareSettle(db: DatabaseSync): SettleStatement {
       )
       return changes === 1 ? step : null
     },
-  }
-}
-
-function runningUnder(grant: Grant): InProgress {
-  const { id, identity, fingerprint, policy, claimId, fence, incarnation, attempt, claimedAt, leaseUntil, pointer } =
-    grant
-  return {
-    state: 'in_progress',
-    id,
-    identity,
-    fingerprint,
-    incarnation,
-    fence,
-    claimId,
-    attempts: attempt,
-    claimedAt,
-    pointer,
-    policy,
-    awaited: false,
-    history: [],
-    started: true,
-    leaseUntil,
   }
 }
