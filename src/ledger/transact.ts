@@ -144,6 +144,8 @@ async function inSession(
 ): Promise<Landing> {
   // 1. The claim is the first statement: a twin waits for our row, and then replays.
   turn.phase = 'claiming'
+  // A record that the outermost claim finds was committed by others; a nested one may see what its own outer wrote.
+  const askedAt = turn.outer === null ? context.runtime.monotonicMs() : null
   const { decision, record, now } = await session.apply(
     claimRequest(op, command, turn.claimId, { start: true, wait: false }),
   )
@@ -160,7 +162,7 @@ async function inSession(
     case 'replay_failure': {
       // 5. Our own commit, whose answer we lost.
       if (record?.claimId === turn.claimId && turn.done !== null) return turn.done
-      const landing = decidedBy(context, op, command, { record, now, askedAt: null }, false)
+      const landing = decidedBy(context, op, command, { record, now, askedAt }, false)
       if (landing !== null) return landing
       throw new OnceError('store_busy', 'The record changed while it was read.')
     }
