@@ -77,7 +77,9 @@ export async function leadTransaction(
       turn.end()
       if (isOnceError(error) && error.applied === 'maybe') turn.inDoubt = true
       const twin = isOnceError(error, 'store_busy') && (turn.phase === 'claiming' || error.details['twin'] === true)
-      const again = isOnceError(error) && mayRunAgain(error) && tries < limits.transactionTries
+      // Waiting for a turn is no try: on SQLite somebody else's transaction has the only writer.
+      const begun = turn.phase !== 'begin' || !isOnceError(error, 'store_busy')
+      const again = isOnceError(error) && mayRunAgain(error) && (!begun || tries < limits.transactionTries)
       if (again && (waits || !twin) && runtime.monotonicMs() < deadline) {
         await sleep(runtime, backoffMs(tries, RETRY, runtime.random()))
       } else if (twin) {
