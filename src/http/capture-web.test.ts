@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Attempt } from '../ledger/attempt.ts'
+import { captureResponse } from './capture-web.ts'
+import type { Captured } from './exchange.ts'
+import type { Running } from './running.ts'
+
+function onStage(source: AsyncIterable<string>, options: { method?: string; maxBytes?: number } = {}) {
+  const finished = Promise.withResolvers<Captured>()
+  const failed = Promise.withResolvers<unknown>()
+  const lease = new AbortController()
+  const running: Running<unknown> = {
+    kind: 'run',
+    protection: { attempt: { signal: lease.signal } as Attempt, work: null, notDone: () => {} },
+    inside: (work) => work(),
+    async finish(captured) {
+      finished.resolve(captured)
+      return null
+    },
+    async fail(error) {
+      failed.resolve(error)
+    },
+  }
+  const bytes = ReadableStream.from(source).pipeThrough(new TextEncoderStream())
+  const leaving = new AbortController()
+  const { method = 'POST', maxBytes = 1_000 } = options
+  const capture = { method, signal: leaving.signal, maxBytes, buffered: false, running }
+  const response = captureResponse(new Response(bytes as ReadableStream, { status: 201 }), capture)
+  return { response, finished: finished.promise, failed: failed.promise, leaving }
+}
+
+async function* words(...texts: readonly string[]): AsyncGenerator<string, undefined> {
+  for (const text of texts) {
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    yield text
+  }
+}
+
+const text = ({ body }: Captured) => (body instanceof Uint8Array ? Buffer.from(body).toString() : body)
+
+test('an answer that nobody reads is recorded all the same', async () => {
+  const { response, finished } = onStage(words('a', 'b', 'c'))
+  await response
+  assert.equal(text(await finished), 'abc')
+})
+
+test('an answer that is given up in the middle is read to its end', async () => {
+  const { response, finished } = onStage(words('a', 'b', 'c'))
+  const reader = (await response).body?.getReader()
+  await reader?.read()
+  await reader?.cancel()
+  assert.equal(text(await finished), 'abc')
+})
+
+test('past the cap a given up answer is not read any further, and its source is closed', async () => {
+  let closed = false
+  let given = 0
+  async function* endless(): AsyncGenerator<string, undefined> {
+    try {
+      for (;;) {
+        given++
+        yield 'x'.repeat(100)
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      }
+    } finally {
+      closed = true
+    }
+  }
+  const { response, finished } = onStage(endless(), { maxBytes: 500 })
+  const reader = (await response).body?.getReader()
+  await reader?.read()
+  await reader?.cancel()
+  assert.deepEqual((await finished).body, { bytes: null, sha256: null })
+  for (let turn = 0; !closed && turn < 200; turn++) await new Promise((resolve) => setTimeout(resolve, 5))
+  assert.ok(closed)
+  assert.ok(given < 50, `${given} chunks`)
+})
+
+test('a source that was closed because its client left did answer; one that failed did not', async () => {
+  async function* closing(name: string): AsyncGenerator<string, undefined> {
+    yield 'a'
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    throw Object.assign(new Error('over'), { name })
+  }
+  const left = onStage(closing('AbortError'))
+  await left.response
+  left.leaving.abort()
+  assert.deepEqual((await left.finished).body, { bytes: null, sha256: null })
+
+  const broken = onStage(closing('TypeError'))
+  await broken.response
+  broken.leaving.abort()
+  assert.equal(((await broken.failed) as Error).name, 'TypeError')
+
+  const listening = onStage(closing('AbortError'))
+  await assert.rejects((await listening.response).text(), { name: 'AbortError' })
+  assert.equal(((await listening.failed) as Error).name, 'AbortError')
+})

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import fastify from 'fastify'
+import { idempotent } from 'onceonly/fastify'
+import { own } from './own.ts'
+
+test('fastify: web responses and web streams are recorded, with their own status and headers', async (context) => {
+  for (const effect of ['external', 'transaction'] as const) {
+    const { options, to } = own(context)
+    const app = fastify()
+    const protect = idempotent(app, options)
+    app.post('/response', protect({ effect }), async () => {
+      return new Response('made', { status: 201, headers: { location: '/7', 'set-cookie': 'a=1' } })
+    })
+    app.post('/empty', protect({ effect }), async () => new Response(null, { status: 202 }))
+    app.post('/stream', protect({ effect }), (_request, reply) => {
+      void reply.header('content-type', 'text/csv').send(ReadableStream.from([Buffer.from('a;'), Buffer.from('b')]))
+    })
+    app.post('/text', protect({ effect }), (_request, reply) => {
+      void reply.header('content-type', 'text/csv').send(Readable.from(['a;', 'b']))
+    })
+    await app.ready()
+    const ask = await to(app.server)
+    for (const path of ['/response', '/empty', '/stream', '/text']) {
+      const first = await ask({ path })
+      const replay = await ask({ path })
+      assert.equal(replay.headers.get('idempotent-replayed'), 'true', path)
+      assert.deepEqual([replay.status, await replay.text()], [first.status, await first.text()], path)
+      for (const name of ['location', 'content-type']) assert.equal(replay.headers.get(name), first.headers.get(name))
+      assert.equal(replay.headers.get('set-cookie'), null)
+    }
+    assert.equal((await ask({ path: '/response' })).status, 201)
+    assert.equal((await ask({ path: '/empty' })).status, 202)
+  }
+})
+
+test('fastify: parsers of the application stay, and what they make of a body tells payloads apart', async (context) => {
+  const { options, to } = own(context)
+  const app = fastify()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    done(null, { own: JSON.parse(body as string) as unknown })
+  })
+  const protect = idempotent(app, options)
+  app.post('/things', protect({ effect: 'external' }), async ({ body }) => ({ got: body }))
+  await app.ready()
+  const ask = await to(app.server)
+  assert.deepEqual(await (await ask()).json(), { got: { own: { amount: 1 } } })
+  assert.equal((await ask({ body: '{ "amount": 1 }' })).headers.get('idempotent-replayed'), 'true')
+  assert.equal((await ask({ body: '{"amount":2}' })).status, 409)
+  const text = { 'content-type': 'text/plain' }
+  assert.deepEqual(await (await ask({ key: 'text', body: 'hi', headers: text })).json(), { got: 'hi' })
+  assert.equal((await ask({ key: 'other', body: 'x', headers: { 'content-type': 'image/png' } })).status, 415)
+})
+
+test('fastify: validation comes before the claim, an error handler that refuses is final', async (context) => {
+  const { options, ledger, to } = own(context)
+  const app = fastify()
+  const protect = idempotent(app, options)
+  app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
+    void reply.code(error.statusCode ?? 500).send({ error: error.message })
+  })
+  const schema = { body: { type: 'object', properties: { amount: { type: 'integer', minimum: 1 } } } }
+  app.post('/things', { schema, ...protect({ effect: 'external' }) }, async () => {
+    throw Object.assign(new Error('no funds'), { statusCode: 402 })
+  })
+  await app.ready()
+  const ask = await to(app.server)
+  assert.equal((await ask({ body: '{"amount":0}' })).status, 400)
+  assert.equal((await ledger.list()).rows.length, 0)
+  const refused = await ask()
+  assert.deepEqual([refused.status, await refused.json()], [402, { error: 'no funds' }])
+  const replay = await ask()
+  assert.deepEqual([replay.status, await replay.json()], [402, { error: 'no funds' }])
+  assert.equal(replay.headers.get('idempotent-replayed'), 'true')
+})
+
+test('fastify: headers of other hooks are in the answer and in its replay', async (context) => {
+  const { options, to } = own(context)
+  const app = fastify()
+  app.addHook('onRequest', async (_request, reply) => void reply.header('access-control-allow-origin', '*'))
+  const protect = idempotent(app, options)
+  app.post('/things', protect({ effect: 'external' }), async () => 'done')
+  await app.ready()
+  const ask = await to(app.server)
+  for (const _turn of [1, 2]) assert.equal((await ask()).headers.get('access-control-allow-origin'), '*')
+})

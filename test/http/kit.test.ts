@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Serve, Site, SiteRoute } from 'onceonly/testing'
+import { httpCases, memoryGround } from 'onceonly/testing'
+import { serveNode } from './node.ts'
+
+/** Servers broken on purpose, one way each: a kit that passes them proves nothing. */
+
+const routesBy = (change: (route: SiteRoute) => SiteRoute): Serve => {
+  return (site) => serveNode({ ...site, routes: site.routes.map(change) })
+}
+
+const definedBy = (change: (definition: SiteRoute['definition']) => Partial<SiteRoute['definition']>): Serve =>
+  routesBy((route) => ({ ...route, definition: { ...route.definition, ...change(route.definition) } }))
+
+const optionsBy = (change: (options: Site['options']) => Partial<Site['options']>): Serve => {
+  return (site) => serveNode({ ...site, options: { ...site.options, ...change(site.options) } })
+}
+
+let unique = 0
+
+const broken: readonly [what: string, serve: Serve, notice: readonly string[]][] = [
+  [
+    'every request is a new one',
+    optionsBy(() => ({ who: () => ({ tenant: 't', caller: `c${++unique}` }) })),
+    ['replay: JSON, byte for byte', 'lost: twenty twins at once are one effect and twenty equal answers'],
+  ],
+  [
+    'everybody is the same caller',
+    optionsBy(() => ({ who: () => ({ tenant: 't', caller: 'shared' }) })),
+    ['key: another tenant or caller with the same key never meets the record'],
+  ],
+  [
+    'the payload does not count',
+    definedBy(() => ({ fingerprint: () => null })),
+    ['fingerprint: another body is another request', 'fingerprint: only the chosen fields count'],
+  ],
+  [
+    'nobody is asked before a replay',
+    definedBy(() => ({ authorize: () => true })),
+    [
+      'answers: who lost access is told so, and nothing else',
+      'status: the route is asked whether the caller may see it',
+    ],
+  ],
+  [
+    'effects are taken for repeatable',
+    definedBy(() => ({ effect: 'repeatable' })),
+    ['answers: an unknown outcome is never tried again by itself', 'finality: 500 of an external effect is unknown'],
+  ],
+  [
+    'transactions are taken for repeatable effects',
+    definedBy(({ effect }) => ({ effect: effect === 'transaction' ? 'repeatable' : effect })),
+    ['transaction: the write and the record commit together, once for twenty twins'],
+  ],
+  [
+    'every answer is final',
+    definedBy(() => ({ finality: 'snapshot' })),
+    ['finality: 429 gives the claim back', 'finality: 500 of a repeatable effect may be tried again'],
+  ],
+  [
+    'only successes are final',
+    definedBy(() => ({ finality: 'success-only' })),
+    ['finality: 422 is final', 'replay: a refusal, byte for byte'],
+  ],
+  [
+    'nothing is kept',
+    definedBy(() => ({ maxAnswerBytes: 0 })),
+    ['replay: bytes, byte for byte', 'replay: an answer just within the cap is kept, one byte more is not'],
+  ],
+  [
+    'bodies are never kept',
+    definedBy(() => ({ keep: 'outcome' })),
+    ['replay: a text, byte for byte', 'keep: a pointer rebuilds the answer with the rights of now'],
+  ],
+  ['keys are optional', definedBy(() => ({ key: 'optional' })), ['key: a missing one is refused where it is required']],
+  [
+    'twins never wait',
+    definedBy(() => ({ whileRunning: 'conflict' })),
+    ['answers: a twin waits for the first attempt and gets its answer', 'answers: accept tells where to look'],
+  ],
+  [
+    'mounted routes do not know where they are',
+    routesBy((route) => ({ ...route, definition: { name: `fixed-${++unique}`, ...route.definition } })),
+    ['request: a mounted router is known by the whole path'],
+  ],
+  [
+    'nothing is protected',
+    routesBy((route) => ({
+      ...route,
+      definition: { ...route.definition, key: 'optional', keyFrom: { header: 'x-nobody-sends-this' } },
+    })),
+    ['key: a bare key is accepted and equal', 'lost: twenty twins at once are one effect and twenty equal answers'],
+  ],
+]
+
+for (const [what, serve, notice] of broken) {
+  test(`a server where ${what} is noticed`, async () => {
+    for (const name of notice) {
+      const found = httpCases.find((each) => each.name === name)
+      assert.ok(found !== undefined, `there is no case "${name}"`)
+      await assert.rejects(found.run(serve, memoryGround), `"${name}" noticed nothing`)
+    }
+  })
+}
