@@ -201,6 +201,21 @@ onEveryPlace('the guard, with two processes', (place) => {
       assert.deepEqual([retry.body.duplicateOnly, retry.body.message], [true, original.body.message])
       assert.equal(mail.sentTo('Slowly accepted').length, 1)
     })
+
+    test('a message that cannot be stored is refused, not lost: 503, until the database is back (G10)', async () => {
+      const body = mailTo('away', 'While it was away')
+      const bringBack = await cluster.cutOff()
+      const refused = await Promise.all([one.send(body), two.send(body, { key: 'away' })])
+      await bringBack()
+      for (const { status, headers, body: problem } of refused) {
+        assert.deepEqual([status, problem.retryable], [503, true])
+        assert.match(headers.get('retry-after') ?? '', /^\d+$/)
+      }
+      assert.equal(mail.sentTo('While it was away').length, 0)
+      const sent = await two.send(body, { key: 'away' })
+      assert.equal(sent.status, 201)
+      assert.equal((await one.send(body)).body.message?._id, sent.body.message?._id)
+    })
   }
 
   test('an original that appears while its duplicate waits is found at once (G8, G13)', async () => {

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import { isOnceError } from 'onceonly'
 import { sendProblem } from './http/problem.ts'
+import { problemOf } from './http/refusal.ts'
 import type { Base } from './store.ts'
 import { decorate } from './workspaces/authenticate.ts'
 
@@ -35,13 +37,15 @@ export async function createServer(base: Base): Promise<FastifyInstance> {
       retryable: false,
     }),
   )
-  server.setErrorHandler<FastifyError>((error, _request, reply) => {
+  server.setErrorHandler<FastifyError>((error, request, reply) => {
     const status = error.statusCode ?? 500
     if (status < 500) {
       const errors = status === 400 ? [{ field: 'body', detail: error.message }] : undefined
       const problem = { status, name: 'bad-request', title: 'Bad request', detail: error.message, retryable: false }
       return sendProblem(reply, errors === undefined ? problem : { ...problem, errors })
     }
+    // Before anything was begun a store that is away is only that: come back later. Afterwards nobody can tell.
+    if (isOnceError(error) && !request.onceonly) return sendProblem(reply, problemOf(error))
     // The client learns that it failed; only the operator learns how.
     console.error(error)
     const detail = 'The server failed; send the same request again with the same key.'

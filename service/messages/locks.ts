@@ -1,8 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import { isOnceError, type Ledger, type RecordView, type SqlTx } from 'onceonly'
+import type { Ledger, RecordView, SqlTx } from 'onceonly'
 import type { Guard } from 'onceonly/guard'
-import { sendProblem } from '../http/problem.ts'
-import { problemOf } from '../http/refusal.ts'
 import type { Base } from '../store.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
 import type { GuardedMessage } from './events.ts'
@@ -25,10 +23,6 @@ const OPERATION = 'guard.messages'
 export function addLocks(server: FastifyInstance, { once, base, guard, operatorToken }: Parts): void {
   server.register(async (admin) => {
     admin.addHook('onRequest', requireOperator(operatorToken))
-    admin.setErrorHandler((error, _request, reply) => {
-      if (isOnceError(error)) return sendProblem(reply, problemOf(error))
-      throw error
-    })
 
     admin.get<{ Params: { hash: string } }>('/api/admin/guard/locks/:hash', async (request, reply) => {
       const view = await find(request.params.hash)

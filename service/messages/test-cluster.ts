@@ -8,7 +8,7 @@ import { describe } from 'node:test'
 import type { SqlTx, TransactionalStore } from 'onceonly'
 import { createPostgresStore } from 'onceonly/postgres'
 import { createSqliteStore } from 'onceonly/sqlite'
-import { Pool } from 'pg'
+import { Client, Pool } from 'pg'
 import { createDatabase } from '../../tools/servers/database.ts'
 import type { FieldError } from '../http/problem.ts'
 import { start } from '../test-service.ts'
@@ -84,6 +84,8 @@ export interface Cluster extends AsyncDisposable {
   /** Moves the time of all of them. */
   advance(ms: number): Promise<void>
   sql<Row = Readonly<Record<string, unknown>>>(text: string): Promise<readonly Row[]>
+  /** Takes the database away, on PostgreSQL, until the answer is called. */
+  cutOff(): Promise<() => Promise<void>>
 }
 
 type Env = Readonly<Record<string, string>>
@@ -117,6 +119,7 @@ export async function openCluster(place: PlaceName, options: { processes?: numbe
     add,
     advance: (ms) => store.clock.advance(ms, { timeoutMs: 5_000 }),
     sql: (text) => store.sql.query(text),
+    cutOff: () => cutOff(database?.url ?? ''),
     async [Symbol.asyncDispose]() {
       await Promise.all(servers.map((server) => server.stop()))
       await store.stop()
@@ -125,6 +128,21 @@ export async function openCluster(place: PlaceName, options: { processes?: numbe
       await rm(data, { recursive: true, force: true })
     },
   }
+}
+
+async function cutOff(url: string): Promise<() => Promise<void>> {
+  const name = new URL(url).pathname.slice(1)
+  const asAdmin = async (...statements: string[]) => {
+    const client = new Client({ connectionString: postgresUrl })
+    await client.connect()
+    for (const statement of statements) await client.query(statement)
+    await client.end()
+  }
+  await asAdmin(
+    `alter database ${name} with allow_connections false`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+  )
+  return () => asAdmin(`alter database ${name} with allow_connections true`)
 }
 
 async function startServer(env: Env): Promise<TestServer> {
