@@ -40,7 +40,8 @@ export async function readBody(request: Request, maxBytes: number): Promise<Uint
 
 /** A request whose body was read for the fingerprint, and can be read again. */
 export function readableAgain(request: Request, body: Uint8Array): Request {
-  return request.body === null ? request : new Request(request, { body: body as Uint8Array<ArrayBuffer> })
+  if (request.body === null) return request
+  return new Request(request, { method: request.method, body: body as Uint8Array<ArrayBuffer> })
 }
 
 export function responseOf({ status, headers, body }: Answer): Response {

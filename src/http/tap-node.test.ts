@@ -122,7 +122,7 @@ for (const buffered of [false, true]) {
         const reply = await scene.send().reply
         assert.deepEqual([reply.status, reply.header('etag'), reply.text()], [200, '"1"', 'done'])
         assert.equal(scene.finished.length, 1)
-        assert.deepEqual(seen.toSorted(), ['ended', true, true, 'write after end'].toSorted())
+        assert.deepEqual(new Set(seen), new Set(['ended', true, 'write after end']))
       },
     )
   })

@@ -100,7 +100,3 @@ export function routeAt(site: Site, method: string, target: string): SiteRoute |
   if (method === 'GET' && fits(site.status.path)) return 'status'
   return site.routes.find((route) => route.method === method && fits((route.mount ?? '') + route.path)) ?? null
 }
-
-export function wholePath({ mount = '', path }: SiteRoute): string {
-  return mount + path
-}

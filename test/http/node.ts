@@ -12,6 +12,7 @@ import { listen } from './listen.ts'
 const asker = ({ headers }: IncomingMessage): Asker => ({ header: (name) => headers[name] as string | undefined })
 
 async function perform(response: ServerResponse, { status = 200, headers = [], body, throws }: Act): Promise<void> {
+  // oxlint-disable-next-line typescript/only-throw-error -- a verdict is no error, and is thrown all the same.
   if (throws !== undefined) throw throws
   response.statusCode = status
   for (const [name, value] of headers) response.appendHeader(name, value)

@@ -50,6 +50,14 @@ export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions
   return (definition: RouteDefinition<R>): Middleware<R> => {
     const route = createRoute(options, definition)
 
+    async function goOn(request: R, response: ServerResponse, next: Next): Promise<void> {
+      try {
+        await protect(request, response, next)
+      } catch (error) {
+        next(error)
+      }
+    }
+
     async function protect(request: R, response: ServerResponse, next: Next): Promise<void> {
       // A mounted router has cut its own prefix from `url`; the resource is the whole path.
       const incoming = incomingOf(request, () => bodyOf(request, maxBodyBytes), request.originalUrl)
@@ -67,9 +75,7 @@ export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions
         }
       }
     }
-    return (request, response, next) => {
-      protect(request, response, next).catch(next)
-    }
+    return (request, response, next) => void goOn(request, response, next)
   }
 }
 
@@ -113,7 +119,12 @@ function parsedBy(type: string, bytes: Uint8Array): unknown {
 /** `GET /operations/{id}` as a handler of Express. */
 export function operationStatus<Tx, R extends ExpressRequest>(options: StatusOptions<R, Tx>): Middleware<R> {
   const status = createStatus(options)
-  return (request, response, next) => {
-    status.answer(request.originalUrl, request).then((answer) => sendAnswer(response, answer), next)
+  async function answer(request: R, response: ServerResponse, next: Next): Promise<void> {
+    try {
+      sendAnswer(response, await status.answer(request.originalUrl, request))
+    } catch (error) {
+      next(error)
+    }
   }
+  return (request, response, next) => void answer(request, response, next)
 }

@@ -116,13 +116,19 @@ export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, o
       return begun
     }
 
-    /** After authentication and validation, before the handler. */
+    /** After authentication and validation, before the handler, which runs when `done` is called, in the same context. */
     function preHandler(request: R, reply: FastifyReplyLike, done: Done): void {
-      begin(request, reply).then((begun) => {
-        // The handler runs when `done` is called, in the same context.
+      void goOn(request, reply, done)
+    }
+
+    async function goOn(request: R, reply: FastifyReplyLike, done: Done): Promise<void> {
+      try {
+        const begun = await begin(request, reply)
         if (typeof begun === 'object') begun.inside(done)
         else if (begun === 'unprotected') done()
-      }, done)
+      } catch (error) {
+        done(error as Error)
+      }
     }
 
     /** A hijacked reply is written to Node's response directly, past every hook. */
