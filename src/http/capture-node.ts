@@ -52,8 +52,8 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Ui
 }
 
 export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
-  // An upload that was not read to its end leaves a connection on which nobody knows where the next request begins.
-  if (!response.req.complete) response.setHeader('connection', 'close')
+  // Nobody wants the rest of what is too large; on an open connection all of it would have to be read.
+  if (status === 413) response.setHeader('connection', 'close')
   response.statusCode = status
   for (const [name, values] of headersByName(headers)) {
     const [only] = values

@@ -182,20 +182,22 @@ export const lostCases: readonly HttpCase[] = [
   ),
   gone(),
   leader(),
-  httpCase(
-    'lost: twenty twins at once are one effect and twenty equal answers',
-    { definition: external },
-    async () => {
-      await pause(30)
-      return { status: 201, headers: [['etag', '"1"']], body: { json: { id: 7 } } }
-    },
-    async (stage) => {
-      const replies = await Promise.all(Array.from({ length: 20 }, () => stage.ask()))
-      const told = replies.map((reply) => `${reply.status} ${reply.header('etag')} ${reply.text()}`)
-      assert.deepEqual([...new Set(told)], ['201 "1" {"id":7}'])
-      assert.equal(replies.filter((reply) => reply.header('idempotent-replayed') === null).length, 1)
-      assert.equal(stage.runs, 1)
-    },
+  ...[1, 3].map((servers) =>
+    httpCase(
+      `lost: twenty twins at once ${servers === 1 ? '' : `at ${servers} servers `}are one effect and twenty equal answers`,
+      { definition: external, servers },
+      async () => {
+        await pause(30)
+        return { status: 201, headers: [['etag', '"1"']], body: { json: { id: 7 } } }
+      },
+      async (stage) => {
+        const replies = await Promise.all(Array.from({ length: 20 }, () => stage.ask()))
+        const told = replies.map((reply) => `${reply.status} ${reply.header('etag')} ${reply.text()}`)
+        assert.deepEqual([...new Set(told)], ['201 "1" {"id":7}'])
+        assert.equal(replies.filter((reply) => reply.header('idempotent-replayed') === null).length, 1)
+        assert.equal(stage.runs, 1)
+      },
+    ),
   ),
   ...(['text', ...ways] as const).map((way) => recordedBeforeTheEnd(way)),
 ]

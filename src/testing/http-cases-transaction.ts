@@ -3,7 +3,7 @@ import { OnceError } from '../core/errors.ts'
 import { beforeCommit, unreachable } from './http-faults.ts'
 import type { Act } from './http-site.ts'
 import type { HttpCase } from './http-stage.ts'
-import { assertProblem, assertReplay, createGate, httpCase, pause } from './http-stage.ts'
+import { assertProblem, assertReplay, createGate, httpCase, pause, perStage } from './http-stage.ts'
 
 /** Routes whose business writes commit together with the record of their answer, or not at all. */
 
@@ -24,23 +24,26 @@ const bodies: readonly [what: string, body: Act['body']][] = [
 ]
 
 export const transactionCases: readonly HttpCase[] = [
-  httpCase(
-    'transaction: the write and the record commit together, once for twenty twins',
-    { definition: transaction },
-    async (call, stage) => {
-      await stage.write(call, 'row')
-      await pause(20)
-      return done
-    },
-    async (stage) => {
-      const replies = await Promise.all(Array.from({ length: 20 }, () => stage.ask()))
-      assert.deepEqual([...new Set(replies.map((reply) => `${reply.status} ${reply.text()}`))], ['201 done'])
-      const firsts = replies.filter((reply) => reply.header('idempotent-replayed') === null)
-      assert.equal(firsts.length, 1)
-      assert.equal(stage.runs, 1)
-      assert.deepEqual(await stage.written(), ['row'])
-    },
+  ...[1, 3].map((servers) =>
+    httpCase(
+      `transaction: the write and the record commit together, once for twenty twins${servers === 1 ? '' : ` at ${servers} servers`}`,
+      { definition: transaction, servers },
+      async (call, stage) => {
+        await stage.write(call, 'row')
+        await pause(20)
+        return done
+      },
+      async (stage) => {
+        const replies = await Promise.all(Array.from({ length: 20 }, () => stage.ask()))
+        assert.deepEqual([...new Set(replies.map((reply) => `${reply.status} ${reply.text()}`))], ['201 done'])
+        const firsts = replies.filter((reply) => reply.header('idempotent-replayed') === null)
+        assert.equal(firsts.length, 1)
+        assert.equal(stage.runs, 1)
+        assert.deepEqual(await stage.written(), ['row'])
+      },
+    ),
   ),
+  left(),
   ...bodies.map(([what, body]) => leavesAfterCommit(what, body)),
   httpCase(
     'transaction: a refusal undoes the writes and is recorded',
@@ -116,6 +119,30 @@ export const transactionCases: readonly HttpCase[] = [
     },
   ),
 ]
+
+function left(): HttpCase {
+  const gateOf = perStage(createGate)
+  return httpCase(
+    'transaction: a client that dies while the handler runs does not undo it',
+    { definition: transaction },
+    async (call, stage) => {
+      await stage.write(call, 'row')
+      await gateOf(stage).pass()
+      return done
+    },
+    async (stage) => {
+      const first = stage.open()
+      await gateOf(stage).reached
+      first.hangUp()
+      await pause(30)
+      gateOf(stage).open()
+      const retry = await stage.ask()
+      assert.deepEqual([retry.status, retry.text(), retry.header('idempotent-replayed')], [201, 'done', 'true'])
+      assert.deepEqual(await stage.written(), ['row'])
+      assert.equal(stage.runs, 1)
+    },
+  )
+}
 
 function leavesAfterCommit(what: string, body: Act['body']): HttpCase {
   const held = { gate: createGate() }

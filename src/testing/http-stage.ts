@@ -9,7 +9,7 @@ import type { MemoryTx } from '../stores/memory/index.ts'
 import { createMemoryStore } from '../stores/memory/index.ts'
 import type { Exchange, RawRequest, Reply } from './http-client.ts'
 import { exchange } from './http-client.ts'
-import type { Act, Asker, Call, Serve, SiteRoute } from './http-site.ts'
+import type { Act, Asker, Call, Serve, Served, Site, SiteRoute } from './http-site.ts'
 
 /** A store, with a business table beside it. Its clock can be moved. */
 export interface HttpGround {
@@ -34,6 +34,8 @@ export interface CaseOptions {
   /** Beside the one that the case is about. */
   readonly others?: readonly Omit<SiteRoute, 'act'>[]
   readonly maxBodyBytes?: number
+  /** So many servers on one store, each with a ledger of its own, asked in turn. */
+  readonly servers?: number
   readonly statusAuthorize?: RouteDefinition<Asker>['authorize']
   /** A store that behaves badly. */
   wrap?(store: TransactionalStore<unknown>): TransactionalStore<unknown>
@@ -79,11 +81,12 @@ export function httpCase(
     name,
     async run(serve, open) {
       const ground = await open()
-      const ledger = createLedger({ store: options.wrap?.(ground.store) ?? ground.store, background: false })
+      const store = options.wrap?.(ground.store) ?? ground.store
+      const ledgers = Array.from({ length: options.servers ?? 1 }, () => createLedger({ store, background: false }))
       try {
-        await played({ ground, ledger, serve, options, handler, body })
+        await played({ ground, ledgers, serve, options, handler, body })
       } finally {
-        await ledger.stop()
+        for (const ledger of ledgers) await ledger.stop()
         await ground.close()
       }
     },
@@ -92,48 +95,32 @@ export function httpCase(
 
 interface Play {
   readonly ground: HttpGround
-  readonly ledger: Ledger<unknown>
+  readonly ledgers: readonly Ledger<unknown>[]
   readonly serve: Serve
   readonly options: CaseOptions
   readonly handler: Handler
   readonly body: (stage: Stage) => Promise<void>
 }
 
-async function played({ ground, ledger, serve, options, handler, body }: Play): Promise<void> {
+async function played({ ground, ledgers, serve, options, handler, body }: Play): Promise<void> {
   const tenant = `tenant-${++stages}-${process.pid}`
-  const { method = 'POST', path = '/things', mount, definition, statusAuthorize } = options
-  let runs = 0
-  const act = async (call: Call) => {
-    runs++
-    return handler(call, stage)
-  }
-  const who = ({ header }: Asker) => ({
-    tenant: header('x-tenant') ?? tenant,
-    caller: header('x-caller') ?? 'ann',
-  })
+  const [ledger] = ledgers as [Ledger<unknown>]
+  const target = (options.mount ?? '') + (options.path ?? '/things')
   const faults: unknown[] = []
-  const http = { ...options.http, ledger, who, onError: (error: unknown) => void faults.push(error) }
-  const own = { method, path, definition, ...(mount === undefined ? {} : { mount }) }
-  const served = await serve({
-    options: http,
-    maxBodyBytes: options.maxBodyBytes ?? 1_024 * 1_024,
-    routes: [own, ...(options.others ?? [])].map((route) => ({ ...route, act })),
-    status: {
-      path: '/operations/:id',
-      options: { ...http, ...(statusAuthorize === undefined ? {} : { authorize: statusAuthorize }) },
-    },
-  })
-  const target = (mount ?? '') + path
-  const open = (asked: AskOptions = {}) => exchange(served.port, requestOf(method, target, asked))
+  const ports: number[] = []
+  let runs = 0
+  let asked = 0
+  const open = (ask: AskOptions = {}) =>
+    exchange(ports[asked++ % ports.length] ?? 0, requestOf(options.method ?? 'POST', target, ask))
   const stage: Stage = {
     ledger,
     path: target,
+    faults,
     get runs() {
       return runs
     },
-    faults,
     open,
-    ask: (asked) => open(asked).reply,
+    ask: (ask) => open(ask).reply,
     records: async () => (await ledger.list({ tenant })).rows,
     write: async ({ protection }, row) => {
       assert.ok(protection?.work, 'the handler is in no transaction')
@@ -145,10 +132,45 @@ async function played({ ground, ledger, serve, options, handler, body }: Play): 
     },
     advance: (ms) => ground.store.clock.advance(ms, { timeoutMs: limits.storeCallMs }),
   }
+  const act = async (call: Call) => {
+    runs++
+    return handler(call, stage)
+  }
+  const served: Served[] = []
   try {
+    for (const each of ledgers) {
+      const one = await serve(siteOf(options, each, tenant, act, (error) => void faults.push(error)))
+      served.push(one)
+      ports.push(one.port)
+    }
     await body(stage)
   } finally {
-    await served.stop()
+    for (const one of served) await one.stop()
+  }
+}
+
+function siteOf(
+  options: CaseOptions,
+  ledger: Ledger<unknown>,
+  tenant: string,
+  act: SiteRoute['act'],
+  onError: (error: unknown) => void,
+): Site {
+  const { method = 'POST', path = '/things', mount, definition, statusAuthorize } = options
+  const who = ({ header }: Asker) => ({
+    tenant: header('x-tenant') ?? tenant,
+    caller: header('x-caller') ?? 'ann',
+  })
+  const http = { ...options.http, ledger, who, onError }
+  const own = { method, path, definition, ...(mount === undefined ? {} : { mount }) }
+  return {
+    options: http,
+    maxBodyBytes: options.maxBodyBytes ?? 1_024 * 1_024,
+    routes: [own, ...(options.others ?? [])].map((route) => ({ ...route, act })),
+    status: {
+      path: '/operations/:id',
+      options: { ...http, ...(statusAuthorize === undefined ? {} : { authorize: statusAuthorize }) },
+    },
   }
 }
 
