@@ -75,7 +75,17 @@ function objectToJson(value: object, path: string, depth: number): Json {
     // As in JSON: a member that is undefined is a member that is not there.
     if (each !== undefined) setOwn(json, name, toJson(each, `${path}.${name}`, depth))
   }
-  return TAG in json ? { [TAG]: 'object', is: json } : json
+  if (TAG in json) return { [TAG]: 'object', is: json }
+  // Some versions of V8 misread an escaped member name once they have met the name `\\`; strings are read rightly.
+  return Object.keys(json).some(needsEscape) ? { [TAG]: 'members', is: Object.entries(json) } : json
+}
+
+function needsEscape(name: string): boolean {
+  for (let at = 0; at < name.length; at++) {
+    const unit = name.charCodeAt(at)
+    if (unit < 0x20 || unit === 0x22 || unit === 0x5c) return true
+  }
+  return false
 }
 
 /** A member may be called `__proto__`; assigning it would lose it. */
@@ -115,6 +125,8 @@ function fromTag(json: { [name: string]: Json }): unknown {
       return new Map((is as Json[]).map((pair) => fromJson(pair) as [unknown, unknown]))
     case 'set':
       return new Set((is as Json[]).map(fromJson))
+    case 'members':
+      return members(Object.fromEntries(is as [string, Json][]))
     case 'object':
       return members(is as { [name: string]: Json })
     default:

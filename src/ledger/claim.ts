@@ -98,6 +98,8 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
       held.check()
       const { decision } = await context.batcher.apply({ kind: 'start', id, claimId, fence, leaseMs: op.leaseMs })
       if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
+      // The answer may have come too late: then somebody else may have the lease already, and nothing must begin.
+      held.check()
     },
     async settle(word: SettleWord) {
       const { to, pointer } = settlementOf(context, op, grant, word)

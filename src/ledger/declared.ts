@@ -77,11 +77,12 @@ function time(option: string, value: number, least: number, most: number = Numbe
 }
 
 /** Every option there is. A name that is not here is a mistake of spelling, and must not pass in silence. */
-const optionNames = new Set([
-  ...['name', 'effect', 'retainMs', 'retainFrom', 'afterExpiry', 'refuseMs', 'fingerprint', 'shape', 'shapes'],
-  ...['whileRunning', 'maxOutcomeBytes', 'authorize', 'perKeyLimit', 'keep', 'sensitive', 'pointer', 'rebuild'],
-  ...['leaseMs', 'maxRunMs', 'unknownMs', 'onAbandoned', 'probe', 'classify'],
-])
+const optionNames = new Set(
+  [
+    'name effect retainMs retainFrom afterExpiry refuseMs fingerprint shape shapes whileRunning maxOutcomeBytes',
+    'authorize perKeyLimit keep sensitive pointer rebuild leaseMs maxRunMs unknownMs onAbandoned probe classify',
+  ].flatMap((names) => names.split(' ')),
+)
 
 function checkNames(definition: AnyDefinition): void {
   for (const name of Object.keys(definition)) if (!optionNames.has(name)) bad(name, 'does not exist')
