@@ -153,7 +153,7 @@ export function lapse(record: InProgress, at: Moment): Unknown | FailedRetryable
 }
 
 /** Text of the codec: a recorded failure that no attempt reported. */
-export const ABANDONED_UNKNOWN: Outcome = {
+const ABANDONED_UNKNOWN: Outcome = {
   kept: 'outcome',
   data: JSON.stringify({
     name: 'AbandonedUnknown',

@@ -205,6 +205,28 @@ test('a handler that stops in the middle because its client left has answered wi
   )
 })
 
+test('a handler that goes on slowly after its client left is waited for', async () => {
+  await onStage(
+    { idleMs: 150 },
+    (response) => {
+      let left = 6
+      const timer = setInterval(() => {
+        if (left-- > 0) return void response.write('x')
+        clearInterval(timer)
+        response.end()
+      }, 50)
+      response.write('begin')
+    },
+    async (scene) => {
+      const sent = scene.send()
+      await sent.received('begin')
+      sent.hangUp()
+      await until(() => scene.finished.length === 1)
+      assert.equal(text(scene.finished[0] as Captured), 'beginxxxxxx')
+    },
+  )
+})
+
 test('a handler that destroys its answer because its client left has answered with its status', async () => {
   await onStage(
     {},

@@ -1,7 +1,7 @@
 import type { AttachRequest, RenewRequest, StartRequest } from '../../core/request.ts'
 import type { AppliedDecision } from '../../store/port.ts'
 import { pointerText, stateCode } from '../../store/row.ts'
-import { statementNowSql } from './clock.ts'
+import { statementNowSql } from './clock-sql.ts'
 import type { Answers } from './insert-claims.ts'
 import type { Names } from './names.ts'
 import { quoteText } from './names.ts'

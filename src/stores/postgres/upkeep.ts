@@ -1,7 +1,7 @@
 import { limits } from '../../core/limits.ts'
 import type { BusyCaller, Tally, Upkeep } from '../../store/port.ts'
 import { stateCode } from '../../store/row.ts'
-import { nowSql } from './clock.ts'
+import { nowSql } from './clock-sql.ts'
 import type { Borrowed, Core } from './core.ts'
 import { fenceOf } from './cursor.ts'
 import type { Names } from './names.ts'
