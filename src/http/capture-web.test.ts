@@ -5,7 +5,7 @@ import { captureResponse } from './capture-web.ts'
 import type { Captured } from './exchange.ts'
 import type { Running } from './running.ts'
 
-function onStage(source: AsyncIterable<string>, options: { method?: string; maxBytes?: number } = {}) {
+function onStage(source: AsyncIterable<string>, options: { maxBytes?: number; gone?: boolean } = {}) {
   const finished = Promise.withResolvers<Captured>()
   const failed = Promise.withResolvers<unknown>()
   const lease = new AbortController()
@@ -23,8 +23,9 @@ function onStage(source: AsyncIterable<string>, options: { method?: string; maxB
   }
   const bytes = ReadableStream.from(source).pipeThrough(new TextEncoderStream())
   const leaving = new AbortController()
-  const { method = 'POST', maxBytes = 1_000 } = options
-  const capture = { method, signal: leaving.signal, maxBytes, buffered: false, running }
+  const { maxBytes = 1_000, gone = false } = options
+  if (gone) leaving.abort()
+  const capture = { method: 'POST', signal: leaving.signal, maxBytes, buffered: false, running }
   const response = captureResponse(new Response(bytes as ReadableStream, { status: 201 }), capture)
   return { response, finished: finished.promise, failed: failed.promise, leaving }
 }
@@ -52,29 +53,34 @@ test('an answer that is given up in the middle is read to its end', async () => 
   assert.equal(text(await finished), 'abc')
 })
 
-test('past the cap a given up answer is not read any further, and its source is closed', async () => {
-  let closed = false
-  let given = 0
-  async function* endless(): AsyncGenerator<string, undefined> {
-    try {
-      for (;;) {
-        given++
-        yield 'x'.repeat(100)
-        await new Promise((resolve) => setTimeout(resolve, 1))
+for (const when of ['in the middle', 'before it begins'] as const) {
+  test(`past the cap an answer that is given up ${when} is not read any further, and its source is closed`, async () => {
+    let closed = false
+    let given = 0
+    async function* endless(): AsyncGenerator<string, undefined> {
+      try {
+        for (;;) {
+          given++
+          yield 'x'.repeat(100)
+          await new Promise((resolve) => setTimeout(resolve, 1))
+        }
+      } finally {
+        closed = true
       }
-    } finally {
-      closed = true
     }
-  }
-  const { response, finished } = onStage(endless(), { maxBytes: 500 })
-  const reader = (await response).body?.getReader()
-  await reader?.read()
-  await reader?.cancel()
-  assert.deepEqual((await finished).body, { bytes: null, sha256: null })
-  for (let turn = 0; !closed && turn < 200; turn++) await new Promise((resolve) => setTimeout(resolve, 5))
-  assert.ok(closed)
-  assert.ok(given < 50, `${given} chunks`)
-})
+    const early = when === 'before it begins'
+    const { response, finished } = onStage(endless(), { maxBytes: 500, gone: early })
+    const reader = (await response).body?.getReader()
+    if (!early) {
+      await reader?.read()
+      await reader?.cancel()
+    }
+    assert.deepEqual((await finished).body, { bytes: null, sha256: null })
+    for (let turn = 0; !closed && turn < 200; turn++) await new Promise((resolve) => setTimeout(resolve, 5))
+    assert.ok(closed)
+    assert.ok(given < 50, `${given} chunks`)
+  })
+}
 
 test('a source that was closed because its client left did answer; one that failed did not', async () => {
   async function* closing(name: string): AsyncGenerator<string, undefined> {

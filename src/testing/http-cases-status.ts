@@ -105,6 +105,23 @@ export const statusCases: readonly HttpCase[] = [
     },
   ),
   httpCase(
+    'status: a pointer that nobody knows how to rebuild is told as a response that was not stored',
+    {
+      definition: { ...external, keep: 'pointer', rebuild: () => assert.fail('it may be the rule of another route') },
+      others: [{ method: 'PUT', path: '/things', definition: external }],
+    },
+    async ({ protection }) => {
+      await protection?.attempt.attach({ type: 'thing', id: '7' })
+      return { status: 201, body: { text: 'done' } }
+    },
+    async (stage) => {
+      await stage.ask()
+      const { problem } = (await look(stage)).json()
+      assert.equal(problem.type, '/problems/response-not-stored')
+      assert.deepEqual(problem.original.pointer, { type: 'thing', id: '7' })
+    },
+  ),
+  httpCase(
     'status: refusals, failures and unknown outcomes',
     { definition: { effect: 'repeatable', name: 'thing.make' } },
     (_call, { runs }) => (runs === 1 ? { status: 500 } : { status: 422, body: { json: { error: 'no' } } }),
