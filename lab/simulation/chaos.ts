@@ -21,7 +21,7 @@ export async function storm(world: World, hosts: Host[]): Promise<void> {
     hosts[slot] = startHost(world, `p${slot}.${generation}`)
   }
   during(scenario.crashes, (slot) => hosts[slot]?.crash('by chance'))
-  during(scenario.pauses, (slot) => pause(world, hosts[slot], random.below(longMs)))
+  during(scenario.pauses, (slot) => pause(world, hosts[slot], random.below(random.pick([longMs, LONGEST_PAUSE_MS]))))
   during(scenario.partitions, (slot) => cut(world, hosts[slot], random.below(longMs)))
   during(scenario.restarts, (slot) => deploy(world, hosts, slot, replace))
   during(scenario.acts, (slot) => {
@@ -31,12 +31,24 @@ export async function storm(world: World, hosts: Host[]): Promise<void> {
       world.trace.fail('theWorldIsSound', String(error)),
     )
   })
+  during(scenario.sweeps, (slot) => sweep(world, hosts[slot]))
   if (scenario.nightMs > 0) {
     during(1, () => {
       for (const host of hosts) pause(world, host, scenario.nightMs)
     })
   }
   await watchOver(world, hosts, replace)
+}
+
+/** Longer than the lease of a probe. */
+const LONGEST_PAUSE_MS = 2 * limits.probeLeaseMs
+
+function sweep({ trace }: World, host: Host | undefined): void {
+  if (host?.open !== true) return
+  host.ledger.upkeep.sweep().then(
+    (removed) => trace.note(`${host.name} swept ${removed}`),
+    () => trace.note(`${host.name} could not sweep`),
+  )
 }
 
 function pause({ trace, tally }: World, host: Host | undefined, ms: number): void {

@@ -224,7 +224,7 @@ async function holdLease(world: World, call: Call, lease: Lease): Promise<Reply>
     return { kind: 'refused', code: 'given_back', retryAfterMs: 0 }
   }
   // Walks away: the heartbeats go on until the longest duration, and then the policy decides.
-  if (world.weather.lostAnswer > 0 && random.chance(0.02)) return { kind: 'silence' }
+  if (world.stormy && random.chance(0.02)) return { kind: 'silence' }
   await lease.start()
   let word: SettleWord
   let reply: Reply

@@ -79,7 +79,7 @@ async function perform(world: World, { life, host }: Call, effect: RunningEffect
   const { process, name } = host
   const value = await provider.call({ life, process, host: name, effectKey, incarnation, fence, attempt: number })
   await work(world, host, attempt, operation)
-  if (world.weather.lostAnswer > 0 && random.chance(0.05)) throw new Error('broke after the effect')
+  if (world.stormy && random.chance(0.05)) throw new Error('broke after the effect')
   return value
 }
 
@@ -118,20 +118,20 @@ export async function transactionEffect(
 }
 
 async function write(world: World, call: Call, work: TransactionWork<MemoryTx>, depth: number): Promise<unknown> {
-  const { random, weather, things, provider } = world
+  const { random, things, provider } = world
   const { tx, attempt, unique } = work
   const { effectKey, fence } = attempt
   const { name } = call.life.command
   const add = (row: string) => tx.set(ROWS, [...((tx.get(ROWS) as readonly string[] | undefined) ?? []), row])
   add(`${name} ${fence}`)
   if (random.chance(0.3)) await nap(call.host.process.runtime, random.below(300))
-  if (random.chance(0.2)) {
+  if (random.chance(0.4)) {
     const answer = await unique('ref', 'one')
     if (answer.kind === 'taken') throw final(new Error('taken'))
     add(`${UNIQUE} ${name}`)
   }
   if (depth === 0 && random.chance(0.15)) await nest(world, call, depth)
-  if (weather.lostAnswer > 0 && random.chance(0.1)) throw new Error('rolled back')
+  if (world.stormy && random.chance(0.1)) throw new Error('rolled back')
   if (random.chance(0.1)) throw final(Object.assign(new Error('refused'), { data: { n: provider.number() } }))
   const value = { effectKey, fence, n: provider.number() }
   things.set(String(value.n), value)

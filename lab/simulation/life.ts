@@ -23,8 +23,8 @@ export interface Life {
   readonly joined: Map<ClaimId, Fence>
   /** Fences that were granted after an attempt had failed retryably, with the fence of that attempt. */
   readonly follows: Map<Fence, Fence>
-  /** Claims that their holders gave back. */
-  readonly givenBack: Set<ClaimId>
+  /** The last claim, if its holder gave it back. Copies of older ones that come later cannot be told from new claims. */
+  givenBack: ClaimId | null
   readonly running: Set<RunningEffect>
 }
 
@@ -75,7 +75,7 @@ export function createLife(command: CommandPlan): Life {
     effectKeys: new Map(),
     joined: new Map(),
     follows: new Map(),
-    givenBack: new Set(),
+    givenBack: null,
     running: new Set(),
   }
 }

@@ -7,6 +7,7 @@ import { rerun } from '../../src/ledger/operator.ts'
 import type { Host } from './host.ts'
 import type { CommandPlan } from './scenario.ts'
 import type { World } from './world.ts'
+import { nap } from './world.ts'
 
 /** A person looks at one record and does what such a person may do, mostly insisting on what was looked at. */
 export async function actNowAndThen(world: World, host: Host, command: CommandPlan): Promise<void> {
@@ -18,6 +19,8 @@ export async function actNowAndThen(world: World, host: Host, command: CommandPl
     const { record } = view
     const options: ActOptions = random.chance(0.8) ? { by: 'ops', ifFence: record.fence } : { by: 'ops' }
     trace.note(`person at ${host.name} looks at ${command.name}: ${record.state} under fence ${record.fence}`)
+    // People think before they act, and meanwhile the world goes on.
+    await nap(host.process.runtime, random.below(random.pick([50, 10_000])))
     if (record.state === 'unknown') await resolve(world, host, command, record, options)
     else if (record.state === 'in_progress') {
       if (random.chance(0.5)) await host.ledger.release(identity, options)

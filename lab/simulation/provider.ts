@@ -64,8 +64,6 @@ export interface ProviderParts {
 
 export function createProvider({ simulation, random, trace, things }: ProviderParts): Provider {
   const accounts = new Map<string, Account>()
-  /** Who is being asked about which attempt, so that two at once are noticed. */
-  const asking = new Map<string, Question>()
   let healthy = false
   let numbers = 0
   const number = () => ++numbers
@@ -161,26 +159,12 @@ export function createProvider({ simulation, random, trace, things }: ProviderPa
   }
 
   function probe(question: Question): Promise<ProbeAnswer> {
-    const { process, life, host, attempt } = question
+    const { process, life, host } = question
     const { promise, resolve, reject } = Promise.withResolvers<ProbeAnswer>()
-    const about = `${question.effectKey}:${attempt}`
-    const other = asking.get(about)
-    if (other !== undefined && !other.process.crashed && !other.process.paused && !process.crashed) {
-      trace.fail('oneProbeAtATime', `${life.command.name}: ${host} asks while ${other.host} is asking`)
-    }
-    asking.set(about, question)
-    const over = (act: () => void) =>
-      process.runtime.setTimer(
-        1 + random.below(100),
-        () => {
-          asking.delete(about)
-          act()
-        },
-        false,
-      )
+    const over = (act: () => void) => process.runtime.setTimer(1 + random.below(100), act, false)
     if (!healthy && random.chance(0.1)) {
+      // The other half never answers at all.
       if (random.chance(0.5)) over(() => reject(new Error('The provider cannot be asked.')))
-      else process.runtime.setTimer(limits.probeLeaseMs, () => asking.delete(about), true)
       return promise
     }
     simulation.timer(random.below(100), () => {

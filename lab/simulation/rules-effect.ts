@@ -32,7 +32,7 @@ function nothingRunsAfterAnOutcome({ life, effect, now }: Begin): string | null 
 }
 
 function heldEffectsBeginOnce({ life, effect, incarnation }: Begin): string | null {
-  if (!held.has(life.command.operation.kind)) return null
+  if (!held.has(life.command.operation.kind) || life.revoked.has(effect.attempt.fence)) return null
   const earlier = life.mayHaveRun.get(incarnation)
   if (earlier === undefined) return null
   return `the effect of incarnation ${incarnation} began under fence ${earlier}, and again under ${effect.attempt.fence}`
@@ -73,11 +73,9 @@ function joinerStartsNothing({ life, effect, claimId }: Begin): string | null {
   return `${effect.call} waited for fence ${failed}, and ran the failed attempt again`
 }
 
-/** Past the holder's own deadline nothing is begun any more. Who claims by hand has to look for itself. */
+/** Past the holder's own deadline nothing is begun any more. */
 function leaseIsChecked({ effect, effectKey }: Begin): string | null {
-  return effectKey === null && effect.joins
-    ? `the effect began under fence ${effect.attempt.fence} after its lease`
-    : null
+  return effectKey === null ? `the effect began under fence ${effect.attempt.fence} after its lease` : null
 }
 
 export const beginRules: readonly BeginRule[] = [

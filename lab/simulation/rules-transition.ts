@@ -29,7 +29,7 @@ function outcomesStay({ standing, request, after, now }: Seen): string | null {
   if (standing?.state !== 'succeeded' && standing?.state !== 'failed_terminal') return null
   if (standing.expiresAt <= now || request.kind === 'forget') return null
   if (after?.state === standing.state && after.fence === standing.fence) {
-    if (isDeepStrictEqual(after.outcome, standing.outcome)) return null
+    if (isDeepStrictEqual(after.outcome, standing.outcome) && after.expiresAt === standing.expiresAt) return null
   }
   return `${told(standing)} became ${told(after)} by a ${request.kind}`
 }
@@ -145,8 +145,18 @@ function fencesAreCompared({ standing, request, decision }: Seen): string | null
 
 /** A claim that was given back does not come to life by a late copy of itself. */
 function givenBackStaysGivenBack({ life, request, decision }: Seen): string | null {
-  if (request.kind !== 'claim' || !isGrant(decision) || !life.givenBack.has(request.claimId)) return null
+  if (request.kind !== 'claim' || !isGrant(decision) || life.givenBack !== request.claimId) return null
   return `claim ${request.claimId.slice(0, 6)} was given back, and granted after that`
+}
+
+/** One process at a time may ask about an unknown outcome, and not before it is time to ask again. */
+function oneProbeAtATime({ standing, request, decision, now }: Seen): string | null {
+  if (request.kind !== 'probe' || decision.kind !== 'probe_granted') return null
+  if (standing?.state !== 'unknown') return `${told(standing)} is to be probed`
+  const { probe, probeAt } = standing
+  if (now < probeAt) return `${told(standing)} is asked about ${probeAt - now} ms too early`
+  if (probe === null || probe.claimId === request.claimId || now >= probe.until + limits.leaseGraceMs) return null
+  return `${told(standing)} is probed under ${probe.fence} until ${probe.until}, and by somebody else now`
 }
 
 /** Retention counts from settling, or from the claim where the policy says so. */
@@ -209,6 +219,7 @@ export const transitionRules: readonly TransitionRule[] = [
   keyReusedChangesNothing,
   incarnationStays,
   lapseFollowsThePolicy,
+  oneProbeAtATime,
   fencesRise,
   fencesAreCompared,
   givenBackStaysGivenBack,

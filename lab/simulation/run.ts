@@ -11,7 +11,7 @@ import type { Host } from './host.ts'
 import { startHost } from './host.ts'
 import { resolveAll } from './operators.ts'
 import { createProvider } from './provider.ts'
-import type { ClientPlan } from './scenario.ts'
+import type { ClientPlan, Focus } from './scenario.ts'
 import { calm, drawClient, drawScenario } from './scenario.ts'
 import type { BrokenRule, Trace } from './trace.ts'
 import { createTrace } from './trace.ts'
@@ -22,6 +22,7 @@ import type { RunTally, World } from './world.ts'
 export interface RunOptions {
   /** The store loses everything once: what is lost must be reported. */
   readonly reset?: boolean
+  readonly focus?: Focus
 }
 
 export interface RunResult {
@@ -65,6 +66,7 @@ export async function simulateLedger(seed: number, options: RunOptions = {}): Pr
     tally,
     store: () => store,
     weather: scenario.weather,
+    stormy: true,
     things,
     unrecorded: new Set(),
   }
@@ -116,6 +118,7 @@ async function direct(world: World): Promise<void> {
   // 2. The weather clears: whoever is down starts again, and everybody gets an answer.
   trace.note('the weather clears')
   world.weather = calm
+  world.stormy = false
   world.provider.heal()
   for (const [slot, host] of hosts.entries()) if (!host.open) hosts[slot] = startHost(world, `p${slot}.9`)
   while (hosts.some(({ process }) => process.paused)) await world.simulation.after(1_000)

@@ -72,6 +72,8 @@ export interface Scenario {
   readonly partitions: number
   readonly restarts: number
   readonly acts: number
+  /** Sweeps by hand, beside those of the background. */
+  readonly sweeps: number
   /** Every process stands still for this long, as on a machine that sleeps; 0 is none. */
   readonly nightMs: number
   /** After the end everybody is away until every record is gone, and then all is asked again. */
@@ -96,11 +98,24 @@ const kinds: readonly Kind[] = ['hold', 'not_found', 'prevented', 'rerun', 'atta
 /** A lapse takes a lease and the grace, so a run must be some of these long to see what comes after it. */
 const LAPSES_PER_RUN = 5
 
-export function drawScenario(random: Random, options: { readonly reset?: boolean } = {}): Scenario {
-  const leaseMs = random.pick([2, 5, 10, 30]) * SECOND
+/** Leaves less to chance, for a run that looks for something in particular. */
+export interface Focus {
+  readonly kinds?: readonly Kind[]
+  readonly leaseMs?: number
+  readonly weather?: Partial<Weather>
+  readonly pauses?: number
+  readonly partitions?: number
+  readonly acts?: number
+}
+
+export function drawScenario(
+  random: Random,
+  { reset = false, focus = {} }: { readonly reset?: boolean; readonly focus?: Focus } = {},
+): Scenario {
+  const leaseMs = focus.leaseMs ?? random.pick([2, 5, 10, 30]) * SECOND
   const chaosMs = LAPSES_PER_RUN * (leaseMs + limits.leaseGraceMs)
-  const operations = Array.from({ length: 2 + random.below(2) }, (_, index) =>
-    drawOperation(random, index, leaseMs, chaosMs),
+  const operations = Array.from({ length: 1 + random.below(3) }, (_, index) =>
+    drawOperation(random, random.pick(focus.kinds ?? kinds), index, leaseMs, chaosMs),
   )
   const commands = Array.from({ length: 3 + random.below(3) }, (_, index): CommandPlan => {
     const operation = random.pick(operations)
@@ -117,20 +132,20 @@ export function drawScenario(random: Random, options: { readonly reset?: boolean
     operations,
     commands,
     clients,
-    weather: drawWeather(random),
+    weather: { ...drawWeather(random), ...focus.weather },
     crashes: random.below(3),
-    pauses: random.below(3),
-    partitions: random.below(2),
+    pauses: focus.pauses ?? random.below(3),
+    partitions: focus.partitions ?? random.below(2),
     restarts: random.below(2),
-    acts: random.below(5),
-    nightMs: random.chance(0.1) ? random.pick([2, 10]) * leaseMs : 0,
+    acts: focus.acts ?? random.below(5),
+    sweeps: random.below(4),
+    nightMs: random.chance(0.15) ? random.pick([2, 10]) * leaseMs : 0,
     secondLife: random.chance(0.2),
-    reset: options.reset ?? false,
+    reset,
   }
 }
 
-function drawOperation(random: Random, index: number, leaseMs: number, chaosMs: number): OperationPlan {
-  const kind = random.pick(kinds)
+function drawOperation(random: Random, kind: Kind, index: number, leaseMs: number, chaosMs: number): OperationPlan {
   const own = random.pick([leaseMs, leaseMs, 2 * leaseMs])
   return {
     name: `${kind}${index}`,
@@ -158,19 +173,22 @@ export function drawClient(random: Random, name: string, command: CommandPlan, w
   }
 }
 
-/** Some runs see almost no fault, so that rare coincidences are not always drowned in noise. */
+/**
+ * Every run sees only some of the faults, and these more often: so rare coincidences of a few are not always drowned in
+ * the noise of all the others. Some runs see almost none.
+ */
 function drawWeather(random: Random): Weather {
-  const strength = random.pick([0, 0.3, 1, 1, 2])
-  const chance = (most: number) => strength * most * random.next()
+  const strength = random.pick([0, 0.5, 1, 1.5])
+  const chance = (most: number) => (random.chance(0.5) ? strength * most * random.next() : 0)
   return {
-    refused: chance(0.04),
-    lostRequest: chance(0.05),
-    lostAnswer: chance(0.08),
-    twice: chance(0.06),
-    slow: chance(0.1),
-    stuck: chance(0.02),
-    partial: chance(0.1),
-    crash: chance(0.008),
-    pause: chance(0.008),
+    refused: chance(0.06),
+    lostRequest: chance(0.08),
+    lostAnswer: chance(0.12),
+    twice: chance(0.15),
+    slow: chance(0.2),
+    stuck: chance(0.08),
+    partial: chance(0.2),
+    crash: chance(0.012),
+    pause: chance(0.015),
   }
 }

@@ -141,7 +141,9 @@ function sendOver<T>({ parts, delayMs, draw, isCut, deliver }: Ways, message: Me
       break
     case 'twice':
       simulation.timer(delayMs(), () => arrive(true))
-      if (message.repeatable) simulation.timer(delayMs() + random.below(parts.longMs), () => arrive(false))
+      // Often soon after the first copy has done its work, sometimes much later.
+      if (message.repeatable)
+        simulation.timer(delayMs() + random.below(random.pick([500, parts.longMs])), () => arrive(false))
       break
     case 'through':
       simulation.timer(delayMs(), () => arrive(true))

@@ -161,6 +161,7 @@ function learn({ life, before, standing, request, decision, after, now }: Seen):
   life.last = after
   if (after === null || after === before) return
   life.topFence = Math.max(life.topFence, after.fence)
+  if (isGrant(decision)) life.givenBack = null
   if (isGrant(decision) && standing?.state === 'failed_retryable' && !standing.lapsed) {
     life.follows.set(after.fence, standing.fence)
   }
@@ -175,7 +176,7 @@ function learn({ life, before, standing, request, decision, after, now }: Seen):
     if (after.fence === request.grant.fence) life.mayHaveRun.delete(after.incarnation)
   }
   if (request.kind === 'release' && decision.kind === 'applied' && after.state === 'vacant') {
-    life.givenBack.add(request.claimId)
+    life.givenBack = request.claimId
     // The holder says that it never began.
     if (standing?.state === 'in_progress') life.mayHaveRun.delete(after.incarnation)
   }

@@ -17,6 +17,8 @@ export interface World {
   readonly provider: Provider
   store(): TransactionalStore<MemoryTx>
   weather: Weather
+  /** Until the weather clears: then also effects stop to break by themselves. */
+  stormy: boolean
   /** What pointers point at: results that live outside of the ledger. */
   readonly things: Map<string, unknown>
   /** Host and command of attempts whose outcome could not be recorded at once: their callers know more than the store. */

@@ -200,3 +200,32 @@ test('an effect may act until its longest duration is over, and no longer', asyn
   await simulation.run({ untilMs: 10 * MINUTE, events: 10_000 })
   assert.deepEqual(acted, [true])
 })
+
+test('a reservation whose start is answered too late begins nothing', async () => {
+  const simulation = createSimulation({ seed: 1 })
+  const { runtime } = simulation.process()
+  const clock = { monotonicMs: simulation.now, wallMs: () => 0, setTimer: simulation.timer }
+  const store = createMemoryStore({ clock })
+  const slow = {
+    ...store,
+    claims: {
+      ...store.claims,
+      apply: async (...[requests, options]: Parameters<typeof store.claims.apply>) => {
+        const answers = await store.claims.apply(requests, options)
+        if (requests.some(({ kind }) => kind === 'start')) await simulation.after(9 * SECOND)
+        return answers
+      },
+    },
+  } as typeof store
+  const ledger = createLedger({ store: slow, runtime, background: false })
+  const operation = ledger.operation({ name: 'o', effect: 'external', leaseMs: 2 * SECOND })
+  let told: unknown = 'started'
+  const story = async () => {
+    const claimed = await operation.claim(who, 1, { reserve: true })
+    assert.ok(claimed.kind === 'first_attempt')
+    await claimed.lease.start().catch((error: unknown) => (told = isOnceError(error) && error.code))
+  }
+  void story()
+  await simulation.run({ untilMs: 1 * MINUTE, events: 10_000 })
+  assert.equal(told, 'lease_over')
+})

@@ -183,12 +183,6 @@ const ledger: Mutant[] = [
     replace: 'return runEffect(context, op, decision.lease, runtime.monotonicMs(), effect)',
   },
   {
-    name: 'a lease counts from the answer to its heartbeat',
-    file: 'src/ledger/lease.ts',
-    find: 'each.deadline = Math.min(sentAt + leaseMs, each.lastBeatAt)',
-    replace: 'each.deadline = Math.min(runtime.monotonicMs() + leaseMs, each.lastBeatAt)',
-  },
-  {
     name: 'an effect begins although its lease is over',
     file: 'src/ledger/effect.ts',
     find: '  try {\n    lease.check()\n  } catch (over) {',
@@ -216,7 +210,7 @@ const ledger: Mutant[] = [
   {
     name: 'any error is taken for "nothing happened"',
     file: 'src/ledger/effect.ts',
-    find: "const proven = isVerdict(thrown) || op.effect === 'repeatable' || op.classify(thrown) === 'not_done'",
+    find: "const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op, thrown)",
     replace: 'const proven = true',
   },
   {
