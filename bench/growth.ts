@@ -1,12 +1,12 @@
 import { copyFileSync } from 'node:fs'
 import type { Bench } from './harness/bench.ts'
 import { runBench } from './harness/bench.ts'
-import type { Wanted } from './harness/compare.ts'
+import { byTurns, type Wanted } from './harness/compare.ts'
+import type { Figures } from './harness/figures.ts'
 import { createFolder } from './harness/folder.ts'
 import { describeDisk } from './harness/machine.ts'
 import type { PostgresPlace } from './harness/postgres.ts'
 import { withPostgres } from './harness/postgres.ts'
-import type { Figures } from './harness/side.ts'
 
 /** Five million records ÷ ten thousand: the time of a claim, also while sweeping; and the bytes of a settled record. */
 const LARGE = 5_000_000
@@ -37,8 +37,9 @@ async function memory({ options, side, compare }: Bench): Promise<void> {
   await compare({
     name: 'memory store',
     pairs: PAIRS,
-    ours: { label: 'onceonly', measure: () => side({ program, task: { records } }) },
+    ours: 'memory of a settled record with an outcome of 200 bytes',
     other: null,
+    measure: async () => ({ ours: await side({ program, task: { records } }), other: null }),
     wanted: [
       { figure: 'bytesPerRecord', label: 'bytes per settled record', of: 'ours', goal: { atMost: 1_000 } },
       { figure: 'cpuUs', label: 'CPU µs per request', of: 'ours' },
@@ -113,8 +114,12 @@ async function compareSizes(bench: Bench, store: string, { large, small }: Sizes
     await bench.compare({
       name: sweeping ? `${store}, sweeping` : store,
       pairs: PAIRS,
-      ours: { label: `${largeSize(bench)} records`, measure: () => large(task()) },
-      other: { label: `${SMALL} records`, measure: () => small(task()) },
+      ours: `claims with ${largeSize(bench)} records`,
+      other: `with ${SMALL}`,
+      measure: byTurns(
+        () => large(task()),
+        () => small(task()),
+      ),
       wanted: [...latencies, ...(sweeping ? [{ figure: 'swept', label: 'records swept', of: 'ours' } as const] : [])],
     })
   }

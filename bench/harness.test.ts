@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { compare } from './harness/compare.ts'
+import { byTurns, compare } from './harness/compare.ts'
+import type { Figures } from './harness/figures.ts'
 import { drive } from './harness/load.ts'
 import { isResult, readOptions } from './harness/options.ts'
 import { jsonLine, table } from './harness/report.ts'
-import type { Figures } from './harness/side.ts'
 import { createRandom, estimate, median, quantile } from './harness/statistics.ts'
 
 suite('statistics', () => {
@@ -35,8 +35,12 @@ suite('a comparison', () => {
   const comparing = (log: string[], ours: number[], other: number[]) => ({
     name: 'speed',
     pairs: ours.length,
-    ours: { label: 'ours', measure: async () => told(log, 'ours', ours.shift()) },
-    other: { label: 'other', measure: async () => told(log, 'other', other.shift()) },
+    ours: 'ours',
+    other: 'other',
+    measure: byTurns(
+      async () => told(log, 'ours', ours.shift()),
+      async () => told(log, 'other', other.shift()),
+    ),
   })
   const told = (log: string[], who: string, perS: number | undefined): Figures => {
     log.push(who)

@@ -1,4 +1,5 @@
 import { runBench } from './harness/bench.ts'
+import { byTurns } from './harness/compare.ts'
 import { POOL_CLIENTS, withPostgres } from './harness/postgres.ts'
 
 /** Replays of one settled key ÷ a handler that reads the row by its primary key; and what the store is asked meanwhile. */
@@ -16,8 +17,12 @@ await runBench('hot-key', async (bench) => {
     await compare({
       name: `${CALLERS} callers`,
       pairs: PAIRS,
-      ours: { label: 'replays', measure: () => measure(import.meta.resolve('./hot-key/ours.ts')) },
-      other: { label: 'one SELECT', measure: () => measure(import.meta.resolve('./hot-key/other.ts')) },
+      ours: 'replays of one settled key',
+      other: 'a handler with one SELECT by the primary key',
+      measure: byTurns(
+        () => measure(import.meta.resolve('./hot-key/ours.ts')),
+        () => measure(import.meta.resolve('./hot-key/other.ts')),
+      ),
       wanted: [
         { figure: 'requestsPerS', label: 'replays/s', of: 'ratio', goal: { atLeast: 2 } },
         { figure: 'statementsPerS', label: 'statements/s', of: 'ours', goal: { atMost: 2 } },

@@ -1,45 +1,70 @@
 import type { Bench } from './harness/bench.ts'
 import { runBench } from './harness/bench.ts'
+import { byTurns, type Goal, type Wanted } from './harness/compare.ts'
 import { describeDisk } from './harness/machine.ts'
 import type { PostgresServer } from './harness/postgres.ts'
 import { POOL_CLIENTS, withPostgres } from './harness/postgres.ts'
 
 /** Ours ÷ one prepared insert and one prepared update per request: the same table, the same pool, the same durability. */
 const PAIRS = 15
-/** A lonely caller is at the mercy of the disk, which has moods: short rounds, and many of them. */
-const PAIRS_ALONE = 31
+const SLICES = { count: 10, ms: 200 }
+
+const ours = import.meta.resolve('./postgres/ours.ts')
+const other = import.meta.resolve('./postgres/other.ts')
+const labels = { ours: 'operation.run', other: 'a prepared insert and a prepared update' }
 
 await runBench('postgres', async (bench) => {
   bench.note(describeDisk())
   await withPostgres(bench, async (server) => {
     bench.note(`pool of ${POOL_CLIENTS} on both sides`)
-    await compareAt(bench, server, 256, { atLeast: 4 }, { atMost: 1 })
-    await compareAt(bench, server, 1, { atLeast: 0.9 }, undefined)
+    await crowd(bench, server, 256)
+    await alone(bench, server)
   })
 })
 
-async function compareAt(
-  { options, side, compare }: Bench,
-  server: PostgresServer,
-  callers: number,
-  throughput: { atLeast: number },
-  p99: { atMost: number } | undefined,
-): Promise<void> {
-  const measureMs = options.quick ? 700 : callers === 1 ? 1_000 : 3_000
-  const time = { warmUpMs: options.quick ? 300 : 1_000, measureMs }
+async function crowd({ options, side, compare }: Bench, server: PostgresServer, callers: number): Promise<void> {
+  const time = options.quick ? { warmUpMs: 300, measureMs: 700 } : { warmUpMs: 1_000, measureMs: 3_000 }
   const measure = (program: string) =>
     server.withDatabase((place) => side({ program, task: { ...time, ...place, callers } }))
   await compare({
-    name: callers === 1 ? '1 caller' : `${callers} callers`,
-    pairs: callers === 1 ? PAIRS_ALONE : PAIRS,
-    ours: { label: 'onceonly', measure: () => measure(import.meta.resolve('./postgres/ours.ts')) },
-    other: { label: 'insert and update', measure: () => measure(import.meta.resolve('./postgres/other.ts')) },
-    wanted: [
-      { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', goal: throughput },
-      { figure: 'p50Ms', label: 'median ms', of: 'ratio' },
-      { figure: 'p99Ms', label: 'p99 ms', of: 'ratio', ...(p99 === undefined ? {} : { goal: p99 }) },
-      { figure: 'cpuUs', label: 'CPU µs per request', of: 'ratio' },
-      { figure: 'serverCpuUs', label: 'server CPU µs per request', of: 'ratio' },
-    ],
+    name: `${callers} callers`,
+    pairs: PAIRS,
+    ...labels,
+    measure: byTurns(
+      () => measure(ours),
+      () => measure(other),
+    ),
+    wanted: wanted({ throughput: { atLeast: 4 }, p99: { atMost: 1 } }),
   })
+}
+
+async function alone({ options, sideBySide, compare }: Bench, server: PostgresServer): Promise<void> {
+  const slices = options.quick ? { count: 4, ms: 100 } : SLICES
+  const task = { callers: 1, warmUpMs: 500, measureMs: 0, slices }
+  await compare({
+    name: '1 caller',
+    pairs: PAIRS,
+    ...labels,
+    measure: (oursFirst) =>
+      server.withDatabase((mine) =>
+        server.withDatabase((theirs) => {
+          const sides = {
+            ours: { program: ours, task: { ...task, ...mine } },
+            other: { program: other, task: { ...task, ...theirs } },
+          }
+          return sideBySide(sides, slices.count, oursFirst)
+        }),
+      ),
+    wanted: wanted({ throughput: { atLeast: 0.9 } }),
+  })
+}
+
+function wanted(goals: { throughput: Goal; p99?: Goal }): Wanted[] {
+  return [
+    { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', goal: goals.throughput },
+    { figure: 'p50Ms', label: 'median ms', of: 'ratio' },
+    { figure: 'p99Ms', label: 'p99 ms', of: 'ratio', ...(goals.p99 === undefined ? {} : { goal: goals.p99 }) },
+    { figure: 'cpuUs', label: 'CPU µs per request', of: 'ratio' },
+    { figure: 'serverCpuUs', label: 'server CPU µs per request', of: 'ratio' },
+  ]
 }

@@ -1,41 +1,65 @@
 import type { Bench } from './harness/bench.ts'
 import { runBench } from './harness/bench.ts'
+import { byTurns, type Goal, type Wanted } from './harness/compare.ts'
 import { createFolder } from './harness/folder.ts'
 import { describeDisk } from './harness/machine.ts'
 
 /** Ours ÷ one commit per write: `synchronous=FULL`, WAL, prepared statements, the same table. */
 const PAIRS = 15
-/** A lonely caller is at the mercy of the disk, which has moods: short rounds, and many of them. */
-const PAIRS_ALONE = 31
+const SLICES = { count: 10, ms: 200 }
+
+const ours = import.meta.resolve('./sqlite/ours.ts')
+const other = import.meta.resolve('./sqlite/other.ts')
+const labels = { ours: 'operation.run', other: 'insert and update by hand, one commit each' }
 
 await runBench('sqlite', async (bench) => {
   bench.note(describeDisk())
-  await compareAt(bench, 64, { atLeast: 12 }, { atMost: 1 })
-  await compareAt(bench, 1, { atLeast: 0.9 }, undefined)
+  await crowd(bench, 64)
+  await alone(bench)
 })
 
-async function compareAt(
-  { options, side, compare }: Bench,
-  callers: number,
-  throughput: { atLeast: number },
-  p99: { atMost: number } | undefined,
-): Promise<void> {
-  const measureMs = options.quick ? 500 : callers === 1 ? 1_000 : 2_000
-  const time = { warmUpMs: options.quick ? 200 : 500, measureMs }
+async function crowd({ options, side, compare }: Bench, callers: number): Promise<void> {
+  const time = options.quick ? { warmUpMs: 200, measureMs: 500 } : { warmUpMs: 500, measureMs: 2_000 }
   const measure = async (program: string) => {
     using folder = createFolder()
     return await side({ program, task: { ...time, callers, path: folder.file('records.db') } })
   }
   await compare({
-    name: callers === 1 ? '1 caller' : `${callers} callers`,
-    pairs: callers === 1 ? PAIRS_ALONE : PAIRS,
-    ours: { label: 'onceonly', measure: () => measure(import.meta.resolve('./sqlite/ours.ts')) },
-    other: { label: 'one commit per write', measure: () => measure(import.meta.resolve('./sqlite/other.ts')) },
-    wanted: [
-      { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', goal: throughput },
-      { figure: 'p50Ms', label: 'median ms', of: 'ratio' },
-      { figure: 'p99Ms', label: 'p99 ms', of: 'ratio', ...(p99 === undefined ? {} : { goal: p99 }) },
-      { figure: 'cpuUs', label: 'CPU µs per request', of: 'ratio' },
-    ],
+    name: `${callers} callers`,
+    pairs: PAIRS,
+    ...labels,
+    measure: byTurns(
+      () => measure(ours),
+      () => measure(other),
+    ),
+    wanted: wanted({ throughput: { atLeast: 12 }, p99: { atMost: 1 } }),
   })
+}
+
+async function alone({ options, sideBySide, compare }: Bench): Promise<void> {
+  const slices = options.quick ? { count: 4, ms: 100 } : SLICES
+  const task = { callers: 1, warmUpMs: 200, measureMs: 0, slices }
+  await compare({
+    name: '1 caller',
+    pairs: PAIRS,
+    ...labels,
+    measure: async (oursFirst) => {
+      using folder = createFolder()
+      const sides = {
+        ours: { program: ours, task: { ...task, path: folder.file('ours.db') } },
+        other: { program: other, task: { ...task, path: folder.file('other.db') } },
+      }
+      return await sideBySide(sides, slices.count, oursFirst)
+    },
+    wanted: wanted({ throughput: { atLeast: 0.9 } }),
+  })
+}
+
+function wanted(goals: { throughput: Goal; p99?: Goal }): Wanted[] {
+  return [
+    { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', goal: goals.throughput },
+    { figure: 'p50Ms', label: 'median ms', of: 'ratio' },
+    { figure: 'p99Ms', label: 'p99 ms', of: 'ratio', ...(goals.p99 === undefined ? {} : { goal: goals.p99 }) },
+    { figure: 'cpuUs', label: 'CPU µs per request', of: 'ratio' },
+  ]
 }

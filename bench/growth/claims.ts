@@ -1,13 +1,14 @@
 import type { Store } from 'onceonly'
 import { createLedger, succeeded } from 'onceonly'
+import type { Figures } from '../harness/figures.ts'
 import { drive } from '../harness/load.ts'
 import { orderOf, partsOf, receiptOf } from '../harness/orders.ts'
 import { mustEqual } from '../harness/program.ts'
-import type { Figures } from '../harness/side.ts'
 
 export interface ClaimsTask {
   readonly callers: number
   readonly warmUpMs: number
+  readonly warmUpRequests?: number
   readonly measureMs: number
   readonly mostRequests: number
   readonly sweeping: boolean

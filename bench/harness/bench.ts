@@ -1,11 +1,12 @@
 import type { Comparison, Row } from './compare.ts'
 import { compare } from './compare.ts'
+import type { Figures, Pair } from './figures.ts'
 import { describeMachine, loads } from './machine.ts'
 import type { Options } from './options.ts'
 import { isResult, readOptions } from './options.ts'
 import { jsonLine, table } from './report.ts'
-import type { Figures, Side } from './side.ts'
-import { runSide } from './side.ts'
+import type { Side } from './side.ts'
+import { runSide, runSideBySide } from './side.ts'
 
 /** What the body of a benchmark works with. */
 export interface Bench {
@@ -15,6 +16,8 @@ export interface Bench {
   progress(line: string): void
   /** Starts a side in a fresh process. */
   side(side: Side): Promise<Figures>
+  /** Starts two, which take turns in so many slices. */
+  sideBySide(sides: { ours: Side; other: Side }, slices: number, oursFirst: boolean): Promise<Pair>
   compare(comparison: Comparison): Promise<void>
 }
 
@@ -37,10 +40,13 @@ export async function runBench(name: string, body: (bench: Bench) => Promise<voi
     options,
     note,
     progress,
-    side: (side) => runSide(side, options.profile, stop.signal),
+    side: (side) => runSide(side, { profile: options.profile, signal: stop.signal }),
+    sideBySide: (sides, slices, oursFirst) =>
+      runSideBySide(sides, slices, oursFirst, { profile: options.profile, signal: stop.signal }),
     compare: async (comparison) => {
       if (options.only !== null && !comparison.name.includes(options.only)) return
       const pairs = options.pairs ?? (options.quick ? QUICK_PAIRS : comparison.pairs)
+      note(`${comparison.name}: ${comparison.ours}${comparison.other === null ? '' : ` ÷ ${comparison.other}`}`)
       rows.push(...(await compare({ ...comparison, pairs }, progress)))
     },
   }

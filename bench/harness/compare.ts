@@ -1,5 +1,5 @@
 import { loadavg } from 'node:os'
-import type { Figures } from './side.ts'
+import type { Figures, Pair } from './figures.ts'
 import type { Estimate } from './statistics.ts'
 import { estimate, median } from './statistics.ts'
 
@@ -8,15 +8,21 @@ export interface Comparison {
   readonly name: string
   /** At least 15 where a round is short, 5 where it is long. */
   readonly pairs: number
-  readonly ours: Contender
-  readonly other: Contender | null
+  /** For people: what is compared with what. */
+  readonly ours: string
+  readonly other: string | null
+  /** One pair. The order alternates: whatever grows or tires over time meets both sides alike. */
+  measure(oursFirst: boolean): Promise<Pair>
   readonly wanted: readonly Wanted[]
 }
 
-export interface Contender {
-  readonly label: string
-  /** One round, in a fresh process. */
-  measure(): Promise<Figures>
+/** A pair of rounds, one after the other. */
+export function byTurns(ours: () => Promise<Figures>, other: () => Promise<Figures>): Comparison['measure'] {
+  return async (oursFirst) => {
+    if (oursFirst) return { ours: await ours(), other: await other() }
+    const first = await other()
+    return { ours: await ours(), other: first }
+  }
 }
 
 /** A figure to print, and what it has to reach if it has to reach anything. */
@@ -41,27 +47,13 @@ export interface Row {
   readonly pass: boolean
 }
 
-interface Pair {
-  readonly ours: Figures
-  readonly other: Figures | null
-}
-
 export async function compare(comparison: Comparison, progress: (line: string) => void): Promise<Row[]> {
   const pairs: Pair[] = []
   for (let index = 0; index < comparison.pairs; index++) {
-    const pair = await measurePair(comparison, index)
-    pairs.push(pair)
+    pairs.push(await comparison.measure(index % 2 === 0))
     progress(progressLine(comparison, pairs))
   }
   return comparison.wanted.filter((wanted) => isThere(wanted, pairs)).map((wanted) => rowOf(comparison, wanted, pairs))
-}
-
-/** The order alternates: whatever grows or tires over time meets both sides alike. */
-async function measurePair({ ours, other }: Comparison, index: number): Promise<Pair> {
-  if (other === null) return { ours: await ours.measure(), other: null }
-  if (index % 2 === 0) return { ours: await ours.measure(), other: await other.measure() }
-  const first = await other.measure()
-  return { ours: await ours.measure(), other: first }
 }
 
 function isThere({ figure, of }: Wanted, pairs: readonly Pair[]): boolean {

@@ -1,4 +1,4 @@
-import type { Figures } from './side.ts'
+import type { Figures } from './figures.ts'
 
 /** The other end of `runSide`: a side reads its task, measures, and answers with one line. */
 export function readTask<Task>(): Task {

@@ -1,17 +1,23 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { env, root } from '../../tools/command.ts'
-
-/** What one side measured in one round, by name: `requestsPerS`, `p99Ms`, … */
-export type Figures = Readonly<Record<string, number>>
+import type { Figures, Pair } from './figures.ts'
+import { GO, READY } from './turns.ts'
 
 /** One side of a comparison: a program that is started anew for every round, and what it is told. */
 export interface Side {
   /** The address of the program, by `import.meta.resolve`: so it is known to be used. */
   readonly program: string
   readonly task: unknown
+}
+
+export interface RunOptions {
+  readonly profile: boolean
+  readonly signal: AbortSignal
 }
 
 const PROFILES = join(root, 'data', 'bench-profiles')
@@ -22,34 +28,87 @@ const ROUND_BOUND_MS = 15 * 60_000
  * Runs a side in a process of its own: nothing that the other side did to the heap, to the compiler or to open files
  * can help or hurt it.
  */
-export async function runSide({ program, task }: Side, profile: boolean, signal: AbortSignal): Promise<Figures> {
-  const file = fileURLToPath(program)
-  const flags = ['--conditions=onceonly-source', '--expose-gc', '--disable-warning=ExperimentalWarning']
-  if (profile) {
-    mkdirSync(PROFILES, { recursive: true })
-    const name = `${basename(dirname(file))}-${basename(file, '.ts')}-${Date.now()}.cpuprofile`
-    flags.push('--cpu-prof', `--cpu-prof-dir=${PROFILES}`, `--cpu-prof-name=${name}`)
-  }
-  const output = await run([...flags, file, JSON.stringify(task)], signal)
-  const line = output.trimEnd().split('\n').at(-1) ?? ''
-  return figuresOf(file, line)
+export function runSide(side: Side, options: RunOptions): Promise<Figures> {
+  return start(side, options).ended
 }
 
-function run(args: readonly string[], signal: AbortSignal): Promise<string> {
+/** Two sides, each in a fresh process, that take turns in slices of one round. */
+export async function runSideBySide(
+  sides: { readonly ours: Side; readonly other: Side },
+  slices: number,
+  oursFirst: boolean,
+  options: RunOptions,
+): Promise<Pair> {
+  const stop = new AbortController()
+  const both = { ...options, signal: AbortSignal.any([options.signal, stop.signal]) }
+  const ours = start(sides.ours, both)
+  const other = start(sides.other, both)
+  try {
+    // Once for the warm-up, then for every slice, then for what each has to close.
+    for (let turn = 0; turn < slices + 2; turn++) {
+      const order = (turn % 2 === 0) === oursFirst ? [ours, other] : [other, ours]
+      for (const each of order) await each.turn()
+    }
+    return { ours: await ours.ended, other: await other.ended }
+  } catch (error) {
+    stop.abort()
+    await Promise.allSettled([ours.ended, other.ended])
+    throw error
+  }
+}
+
+interface Started {
+  /** Lets it have a turn, and waits for the end of that turn. */
+  turn(): Promise<void>
+  readonly ended: Promise<Figures>
+}
+
+function start({ program, task }: Side, { profile, signal }: RunOptions): Started {
+  const file = fileURLToPath(program)
+  const args = [...flagsFor(file, profile), file, JSON.stringify(task)]
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(ROUND_BOUND_MS)])
+  const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['pipe', 'pipe', 'pipe'], signal: bounded })
+  // A pipe that breaks because the side has failed has nothing to add to that.
+  child.stdin.on('error', () => {})
+  let last = ''
+  let ready = Promise.withResolvers<void>()
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    if (line === READY) ready.resolve()
+    else last = line
+  })
+  const ended = endOf(child).then(() => figuresOf(file, last))
+  // It may fail while it is the other's turn; whoever waits for it next is told.
+  ended.catch(() => {})
+  return {
+    ended,
+    turn: async () => {
+      await Promise.race([ready.promise, ended])
+      ready = Promise.withResolvers()
+      child.stdin.write(`${GO}\n`)
+      await Promise.race([ready.promise, ended])
+    },
+  }
+}
+
+function flagsFor(file: string, profile: boolean): string[] {
+  const flags = ['--conditions=onceonly-source', '--expose-gc', '--disable-warning=ExperimentalWarning']
+  if (!profile) return flags
+  mkdirSync(PROFILES, { recursive: true })
+  const name = `${basename(dirname(file))}-${basename(file, '.ts')}-${Date.now()}.cpuprofile`
+  return [...flags, '--cpu-prof', `--cpu-prof-dir=${PROFILES}`, `--cpu-prof-name=${name}`]
+}
+
+/** Not before it is gone: its files are removed next. */
+function endOf(child: ChildProcessByStdio<Writable, Readable, Readable>): Promise<void> {
   return new Promise((resolve, reject) => {
-    const bounded = AbortSignal.any([signal, AbortSignal.timeout(ROUND_BOUND_MS)])
-    const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], signal: bounded })
-    const told: Buffer[] = []
     const complained: Buffer[] = []
     let failure: Error | null = null
-    child.stdout.on('data', (chunk: Buffer) => told.push(chunk))
     child.stderr.on('data', (chunk: Buffer) => complained.push(chunk))
     child.on('error', (error) => {
       failure = error
     })
-    // Not before it is gone: its files are removed next.
     child.on('close', (status) => {
-      if (status === 0) resolve(Buffer.concat(told).toString())
+      if (status === 0) resolve()
       else reject(failure ?? new Error(`A side ended with ${status}:\n${Buffer.concat(complained)}`))
     })
   })

@@ -6,7 +6,7 @@ import { createPool, serverCpu } from '../harness/postgres.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import { createTables } from './tables.ts'
 import type { PostgresTask } from './task.ts'
-import { mustHold } from './task.ts'
+import { mustHold, WARM_UP } from './task.ts'
 
 /** What one would write by hand: a prepared insert, the effect, a prepared update; a commit for each. */
 const LEASE_MS = 30_000
@@ -50,7 +50,7 @@ async function request(number: number): Promise<unknown> {
   return receipt
 }
 
-const { requests, figures } = await drive({ ...task, serverCpuMs: serverCpu(task), request })
+const { requests, figures } = await drive({ ...task, ...WARM_UP, serverCpuMs: serverCpu(task), request })
 mustEqual('effects', effects, requests)
 await mustHold(pool, requests)
 await pool.end()

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg'
+import type { Slices } from '../harness/load.ts'
 import type { PostgresPlace } from '../harness/postgres.ts'
 import { mustEqual } from '../harness/program.ts'
 
@@ -6,7 +7,11 @@ export interface PostgresTask extends PostgresPlace {
   readonly callers: number
   readonly warmUpMs: number
   readonly measureMs: number
+  readonly slices?: Slices
 }
+
+/** Compiles the code of both sides before one caller is measured alone. */
+export const WARM_UP = { warmUpRequests: 5_000, warmUpCallers: 64 }
 
 const SUCCEEDED = 2
 

@@ -6,7 +6,7 @@ import { drive } from '../harness/load.ts'
 import { OPERATION, orderOf, partsOf, receiptOf } from '../harness/orders.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import type { SqliteTask } from './task.ts'
-import { mustHold } from './task.ts'
+import { mustHold, WARM_UP_BY_HAND } from './task.ts'
 
 /** What one would write by hand: insert, do it, update. Each write is a commit of its own. */
 const RUNNING = 1
@@ -79,7 +79,7 @@ async function createTable(path: string): Promise<void> {
   file.close()
 }
 
-const { requests, figures } = await drive({ ...task, request })
+const { requests, figures } = await drive({ ...task, warmUpRequests: WARM_UP_BY_HAND, request })
 db.close()
 mustEqual('effects', effects, requests)
 mustHold(task.path, requests)

@@ -3,12 +3,13 @@ import { createSqliteStore } from 'onceonly/sqlite'
 import { runOrders } from '../harness/ledger.ts'
 import { answer, readTask } from '../harness/program.ts'
 import type { SqliteTask } from './task.ts'
-import { mustHold } from './task.ts'
+import { mustHold, WARM_UP_OURS } from './task.ts'
 
 const task = readTask<SqliteTask>()
 const store = createSqliteStore({ path: task.path })
 const ledger = createLedger({ store })
-const { requests, figures } = await runOrders(ledger, task)
+const warmUp = { warmUpRequests: WARM_UP_OURS, warmUpCallers: 64 }
+const { requests, figures } = await runOrders(ledger, { ...task, ...warmUp })
 await ledger.stop()
 await store.stop()
 mustHold(task.path, requests)
