@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Answer, Incoming, IncomingBody } from './exchange.ts'
 import { bodyCut, bodyTooLarge, hasNoBody, headersByName } from './exchange.ts'
 
 /** Everything on Node's own request and response that the adapters for Node, Express and Fastify share. */
 
+/** Node's request of either version of the protocol. */
+export type NodeRequest = IncomingMessage | Http2ServerRequest
+
 export function incomingOf(
-  request: IncomingMessage,
+  request: NodeRequest,
   body: () => Promise<IncomingBody>,
   target = request.url ?? '/',
 ): Incoming {
@@ -13,8 +17,11 @@ export function incomingOf(
     method: request.method ?? 'GET',
     target,
     body,
-    // Not `headers`: there Node joins or drops repeated lines, and a doubled key must be seen.
-    header: (name) => request.headersDistinct[name] ?? [],
+    header: (name) => {
+      // Not `headers`: there Node joins or drops repeated lines, and a doubled key must be seen. HTTP/2 has only those.
+      if ('headersDistinct' in request) return request.headersDistinct[name] ?? []
+      return [request.headers[name] ?? []].flat()
+    },
   }
 }
 
@@ -63,7 +70,7 @@ export function sendAnswer(response: ServerResponse, { status, headers, body }: 
 }
 
 /** Aborted when the client is gone before it was answered. */
-export function hangUpSignal(response: ServerResponse): AbortSignal {
+export function hangUpSignal(response: ServerResponse | Http2ServerResponse): AbortSignal {
   const controller = new AbortController()
   const gone = () => {
     if (!response.writableFinished) controller.abort(new Error('The client hung up.'))

@@ -144,6 +144,8 @@ function tapHead(state: State): void {
   }
 
   for (const name of ['setHeader', 'appendHeader', 'removeHeader', 'setHeaders'] as const) {
+    // HTTP/2 does not have all of them.
+    if (typeof response[name] !== 'function') continue
     const untouched = response[name].bind(response) as (...args: unknown[]) => unknown
     Object.assign(response, {
       [name]: (...args: unknown[]) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { withSteps } from './http-faults.ts'
+import { unreachable, withSteps } from './http-faults.ts'
 import type { Act } from './http-site.ts'
 import type { HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, createGate, eventually, httpCase, pause, perStage } from './http-stage.ts'
@@ -182,6 +182,7 @@ export const lostCases: readonly HttpCase[] = [
   ),
   gone(),
   leader(),
+  notRecorded(),
   ...[1, 3].map((servers) =>
     httpCase(
       `lost: twenty twins at once ${servers === 1 ? '' : `at ${servers} servers `}are one effect and twenty equal answers`,
@@ -273,6 +274,35 @@ function leader(): HttpCase {
       assert.deepEqual([answer.status, answer.text()], [201, 'done'])
       assert.equal(stage.runs, 1)
       assertReplay(await stage.ask(), answer)
+    },
+  )
+}
+
+/** The effect happened, whatever became of its record: the client gets its answer, and the record comes later. */
+function notRecorded(): HttpCase {
+  const down = { is: false }
+  return httpCase(
+    'lost: a store that is lost after the effect keeps no answer back, and gets its record as soon as it is there',
+    {
+      definition: external,
+      wrap: (store) => {
+        down.is = false
+        return unreachable(store, () => down.is)
+      },
+    },
+    () => {
+      down.is = true
+      return done
+    },
+    async (stage) => {
+      const first = await stage.ask()
+      assert.deepEqual([first.status, first.text()], [201, 'done'])
+      const early = await stage.ask()
+      assert.ok(early.status === 503 || early.status === 409, early.text())
+      down.is = false
+      await settled(stage)
+      assertReplay(await stage.ask(), first)
+      assert.equal(stage.runs, 1)
     },
   )
 }

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import fastify from 'fastify'
@@ -84,4 +87,48 @@ test('fastify: headers of other hooks are in the answer and in its replay', asyn
   await app.ready()
   const ask = await to(app.server)
   for (const _turn of [1, 2]) assert.equal((await ask()).headers.get('access-control-allow-origin'), '*')
+})
+
+test('fastify: HTTP/2 is protected like HTTP/1.1', async (context) => {
+  const { options } = own(context)
+  const app = fastify({ http2: true })
+  const protect = idempotent(app, options)
+  let runs = 0
+  app.post('/things', protect({ effect: 'external' }), async (_request, reply) => {
+    runs++
+    return reply.code(201).header('location', '/things/7').send({ id: 7 })
+  })
+  app.post('/raw', protect({ effect: 'external' }), (_request, reply) => {
+    runs++
+    reply.hijack()
+    reply.raw.writeHead(201, { location: '/things/7' })
+    reply.raw.write('{"id"')
+    reply.raw.end(':7}')
+  })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const session = connect(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`)
+  context.after(() => app.close())
+  context.after(() => session.destroy())
+  const ask = async (path: string) => {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': path,
+      'content-type': 'application/json',
+      'idempotency-key': 'key-1',
+    })
+    stream.end('{"amount":1}')
+    const [headers] = (await once(stream, 'response')) as [Record<string, string>]
+    const chunks: Buffer[] = []
+    for await (const chunk of stream) chunks.push(chunk as Buffer)
+    return { headers, text: Buffer.concat(chunks).toString() }
+  }
+  for (const path of ['/things', '/raw']) {
+    const first = await ask(path)
+    const replay = await ask(path)
+    assert.equal(first.headers[':status'], 201)
+    assert.equal(replay.headers['idempotent-replayed'], 'true')
+    assert.deepEqual([replay.headers[':status'], replay.headers['location']], [201, '/things/7'])
+    assert.deepEqual([replay.text, first.text], ['{"id":7}', '{"id":7}'])
+  }
+  assert.equal(runs, 2)
 })

@@ -1,5 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import type { Http2ServerResponse } from 'node:http2'
 import { Readable } from 'node:stream'
+import type { NodeRequest } from '../capture-node.ts'
 import { hangUpSignal, incomingOf } from '../capture-node.ts'
 import { collected } from '../collector.ts'
 import type { Answer, Captured, HeaderList, IncomingBody } from '../exchange.ts'
@@ -17,14 +19,14 @@ export type { Protection } from '../running.ts'
 
 /** As much of Fastify 5 as we use: the borrowed framework is never imported. */
 export interface FastifyRequestLike {
-  readonly raw: IncomingMessage
+  readonly raw: NodeRequest
   readonly body?: unknown
   /** Set while the request is protected. */
   onceonly?: Protection<unknown> | null
 }
 
 export interface FastifyReplyLike {
-  readonly raw: ServerResponse
+  readonly raw: ServerResponse | Http2ServerResponse
   readonly statusCode: number
   code(status: number): unknown
   header(name: string, value: string | string[]): unknown
@@ -136,7 +138,8 @@ export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, o
       const hijack = reply.hijack.bind(reply)
       reply.hijack = () => {
         exchanges.delete(request)
-        tapResponse(reply.raw, { maxBytes: route.maxAnswerBytes, buffered: route.buffered, running })
+        // The compatible half of HTTP/2 has the same members.
+        tapResponse(reply.raw as ServerResponse, { maxBytes: route.maxAnswerBytes, buffered: route.buffered, running })
         return hijack()
       }
     }
