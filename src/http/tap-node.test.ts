@@ -232,7 +232,7 @@ test('a handler that destroys its answer because its client left has answered wi
     {},
     (response) => {
       response.write('begin')
-      response.req.on('close', () => setTimeout(() => response.destroy(), 10))
+      response.socket?.on('close', () => setTimeout(() => response.destroy(), 10))
     },
     async (scene) => {
       const sent = scene.send()
