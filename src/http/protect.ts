@@ -6,6 +6,7 @@ import { declareRoute } from './declare.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { readRequest } from './read.ts'
 import type { StoredAnswer } from './record.ts'
+import type { Asked } from './replay.ts'
 import { tellFailure, tellSuccess } from './replay.ts'
 import type { RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
@@ -82,7 +83,8 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
       const over = execution.then((ended) => ({ ended }))
       const first = await Promise.race([meeting.started, over])
       if (!('ended' in first)) return createRunning(first, meeting, execution, rules(parts.operation))
-      return { kind: 'answer', answer: await recorded(first.ended, parts.operation, method, request) }
+      const asked = { route: definition, operation: parts.operation, method, request }
+      return { kind: 'answer', answer: await recordedAnswer(voice, first.ended, asked) }
     } catch (error) {
       if (!leaving.signal.aborted) throw error
       // Nobody is there to read it.
@@ -97,38 +99,8 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
       finality: definition.finality ?? voice.profile.finality,
       keep: { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) },
       transactional: definition.effect === 'transaction',
-      undone: (error) => undone(error, name),
+      undone: (error) => undoneAnswer(options, voice, { name, whileRunning }, error),
     }
-  }
-
-  /** The handler has answered, but its transaction did not commit: nothing happened, and the key is still free. */
-  function undone(error: unknown, name: string): Answer {
-    try {
-      if (isOnceError(error)) return voice.refuse(error, { name, whileRunning })
-    } catch {
-      // Not one of the errors that the protocol has words for.
-    }
-    const detail = { operation: name, detail: 'The request was undone, because its transaction did not commit.' }
-    if (error instanceof HandlerRanAlready) return voice.say('store-unavailable', detail)
-    report(options, error)
-    return voice.say('not-committed', detail)
-  }
-
-  /** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */
-  async function recorded(
-    execution: Execution<StoredAnswer>,
-    name: string,
-    method: string,
-    request: N,
-  ): Promise<Answer> {
-    if (execution.kind === 'refused') return voice.refuse(execution.error, { name, whileRunning })
-    const asked = { route: definition, operation: name, method, request }
-    const told =
-      execution.kind === 'failed'
-        ? await tellFailure(execution.answer, execution.failure, asked)
-        : await tellSuccess(execution.value, asked)
-    if (told.kind === 'answer') return told.answer
-    return voice.say(told.kind === 'failed' ? 'request-failed' : 'response-not-stored', told.detail)
   }
 
   return {
@@ -140,14 +112,38 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   }
 }
 
-function report(
-  { onError = (each) => console.error(each) }: Pick<HttpOptions<never, never>, 'onError'>,
-  error: unknown,
-) {
+/** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */
+async function recordedAnswer<N>(voice: Voice, execution: Execution<StoredAnswer>, asked: Asked<N>): Promise<Answer> {
+  if (execution.kind === 'refused') {
+    return voice.refuse(execution.error, { name: asked.operation, whileRunning: asked.route.whileRunning })
+  }
+  const told =
+    execution.kind === 'failed'
+      ? await tellFailure(execution.answer, execution.failure, asked)
+      : await tellSuccess(execution.value, asked)
+  return told.kind === 'answer' ? told.answer : voice.say(told.situation, told.detail)
+}
+
+/** The handler has answered, but its transaction did not commit: nothing happened, and the key is still free. */
+function undoneAnswer(options: Reporting, voice: Voice, route: Parameters<Voice['refuse']>[1], error: unknown): Answer {
+  try {
+    if (isOnceError(error)) return voice.refuse(error, route)
+  } catch {
+    // Not one of the errors that the protocol has words for.
+  }
+  const detail = { operation: route.name, detail: 'The request was undone, because its transaction did not commit.' }
+  if (error instanceof HandlerRanAlready) return voice.say('store-unavailable', detail)
+  report(options, error)
+  return voice.say('not-committed', detail)
+}
+
+type Reporting = Pick<HttpOptions<never, never>, 'onError'>
+
+function report({ onError = (each) => console.error(each) }: Reporting, error: unknown): void {
   onError(error)
 }
 
-export function reportFault(options: Pick<HttpOptions<never, never>, 'onError'>, voice: Voice, error: unknown): Answer {
+export function reportFault(options: Reporting, voice: Voice, error: unknown): Answer {
   report(options, error)
   return voice.say('internal-error', { detail: 'The request could not be carried out.' })
 }

@@ -1,7 +1,7 @@
 import type { Pointer } from '../core/record.ts'
 import type { Answer } from './exchange.ts'
 import { headersByName } from './exchange.ts'
-import type { ProblemDetail } from './problem.ts'
+import type { ProblemDetail, Situation } from './problem.ts'
 import type { StoredAnswer } from './record.ts'
 import { asStoredAnswer, markedReplayed, replayedAnswer } from './record.ts'
 import type { RouteDefinition } from './route.ts'
@@ -9,9 +9,9 @@ import type { RouteDefinition } from './route.ts'
 /** What a record can tell a retry: the answer itself, or why there is none. */
 export type Told =
   | { readonly kind: 'answer'; readonly answer: Answer }
-  | { readonly kind: 'not_stored' | 'failed'; readonly detail: ProblemDetail }
+  | { readonly kind: 'problem'; readonly situation: Situation; readonly detail: ProblemDetail }
 
-interface Asked<N> {
+export interface Asked<N> {
   readonly route: RouteDefinition<N>
   readonly operation: string
   readonly method: string
@@ -40,7 +40,7 @@ export async function tellFailure<N>(
     detail: 'The request failed, and will not be tried again.',
     ...(code === undefined ? {} : { extra: { code } }),
   }
-  return { kind: 'failed', detail }
+  return { kind: 'problem', situation: 'request-failed', detail }
 }
 
 async function tell<N>(stored: StoredAnswer, { route, operation, method, request }: Asked<N>): Promise<Told> {
@@ -57,7 +57,8 @@ async function tell<N>(stored: StoredAnswer, { route, operation, method, request
 function notStored(operation: string, stored: StoredAnswer | null): Told {
   const original = stored === null ? {} : { extra: { original: originalOf(stored) } }
   return {
-    kind: 'not_stored',
+    kind: 'problem',
+    situation: 'response-not-stored',
     detail: { operation, detail: 'The request was carried out, but its response was not kept.', ...original },
   }
 }

@@ -10,8 +10,10 @@ import type { ProblemDetail, Situation } from './problem.ts'
 import { retryAfterHeader } from './problem.ts'
 import type { HttpOptions } from './protect.ts'
 import { reportFault } from './protect.ts'
+import type { Asked, Told } from './replay.ts'
 import { tellFailure, tellSuccess } from './replay.ts'
 import type { RouteDefinition } from './route.ts'
+import type { Voice } from './voice.ts'
 import { createVoice } from './voice.ts'
 
 export interface StatusOptions<N, Tx> extends HttpOptions<N, Tx> {
@@ -47,7 +49,6 @@ export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationSta
   const { ledger } = options
   const voice = createVoice(options)
 
-  const problem = (situation: Situation, detail: ProblemDetail): Json => textOf(voice.say(situation, detail))
   const nothing = () => voice.say('operation-not-found', { detail: 'There is no operation of that id for you.' })
 
   async function answer(target: string, request: N): Promise<Answer> {
@@ -70,7 +71,8 @@ export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationSta
     if (identity.tenant !== tenant || identity.caller !== caller) return nothing()
     const route = routeOf(record)
     if (route === null || !(await allowed(route, record, request))) return nothing()
-    const shown = await show(record, route, request)
+    const asked = { route, operation: identity.operation, method: 'GET', request }
+    const shown = await show(voice, record, asked)
     const members: [string, Json][] = [
       ['id', JSON.stringify(id)],
       ['operation', JSON.stringify(identity.operation)],
@@ -101,36 +103,33 @@ export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationSta
     return true
   }
 
-  async function show(record: LedgerRecord, route: RouteDefinition<N>, request: N): Promise<Shown> {
-    const { operation } = record.identity
-    const asked = { route, operation, method: 'GET', request }
-    switch (record.state) {
-      case 'succeeded': {
-        const { kept, data } = record.outcome
-        const stored = kept === 'response' && data !== null ? decodeValue(data) : undefined
-        return shownAs(await tellSuccess(stored, asked))
-      }
-      case 'failed_terminal': {
-        const { answer, ...failure } = failureOf(record.outcome.data)
-        return shownAs(await tellFailure(answer, failure, asked))
-      }
-      case 'failed_retryable':
-        return { problem: problem('retry-later', { operation, detail: 'The request failed and may be retried.' }) }
-      case 'unknown':
-        return { problem: problem('outcome-unknown', { operation, detail: 'Nobody knows whether it took effect.' }) }
-      case 'in_progress':
-        return { retryAfterMs: LOOK_AGAIN_MS }
-      case 'vacant':
-        return {}
-    }
-  }
-
-  function shownAs(told: Awaited<ReturnType<typeof tellSuccess>>): Shown {
-    if (told.kind === 'answer') return { result: resultOf(told.answer) }
-    return { problem: problem(told.kind === 'failed' ? 'request-failed' : 'response-not-stored', told.detail) }
-  }
-
   return { answer, fault: (error) => reportFault(options, voice, error) }
+}
+
+async function show<N>(voice: Voice, record: LedgerRecord, asked: Asked<N>): Promise<Shown> {
+  const { operation } = asked
+  const problem = (situation: Situation, detail: ProblemDetail) => ({ problem: textOf(voice.say(situation, detail)) })
+  const shown = (told: Told) =>
+    told.kind === 'answer' ? { result: resultOf(told.answer) } : problem(told.situation, told.detail)
+  switch (record.state) {
+    case 'succeeded': {
+      const { kept, data } = record.outcome
+      const stored = kept === 'response' && data !== null ? decodeValue(data) : undefined
+      return shown(await tellSuccess(stored, asked))
+    }
+    case 'failed_terminal': {
+      const { answer, ...failure } = failureOf(record.outcome.data)
+      return shown(await tellFailure(answer, failure, asked))
+    }
+    case 'failed_retryable':
+      return problem('retry-later', { operation, detail: 'The request failed and may be retried.' })
+    case 'unknown':
+      return problem('outcome-unknown', { operation, detail: 'Nobody knows whether it took effect.' })
+    case 'in_progress':
+      return { retryAfterMs: LOOK_AGAIN_MS }
+    case 'vacant':
+      return {}
+  }
 }
 
 function failureOf(data: string | null): Partial<Failure> & { readonly answer?: unknown } {
