@@ -20,8 +20,9 @@ function guardOver(ledger: Ledger<unknown>, options: Partial<GuardOptions<Messag
 }
 
 /** Sends like a real system: the original exists before the provider is called. */
-function sender(sent: string[], id: string, slowMs = 0) {
+function sender(sent: string[], id: string, slowMs = 0, begins = () => {}) {
   return async (attempt: Attempt | null) => {
+    begins()
     await pause(slowMs)
     await attempt?.attach({ type: 'message', id })
     sent.push(id)
@@ -84,14 +85,16 @@ onEveryStore(
     const patient = guardOver(once, { waitMs: 100, on: (event) => events.push(event) })
     const other = guardOver(await second())
     const sent: string[] = []
-    const slow = other.send(hello, sender(sent, 'm1', 400))
-    await pause(30)
+    const begun = Promise.withResolvers<void>()
+    const slow = other.send(hello, sender(sent, 'm1', 1_000, begun.resolve))
+    await begun.promise
     assert.deepEqual(await patient.send(hello, sender(sent, 'never')), { kind: 'pending' })
     await slow
     const later = await patient.send(hello, sender(sent, 'never'))
     assert.ok(later.kind === 'duplicate' && later.original.id === 'm1')
-    const again = other.send({ ...hello, body: 'two' }, sender(sent, 'm2', 60))
-    await pause(20)
+    const twice = Promise.withResolvers<void>()
+    const again = other.send({ ...hello, body: 'two' }, sender(sent, 'm2', 30, twice.resolve))
+    await twice.promise
     const waited = await patient.send({ ...hello, body: 'two' }, sender(sent, 'never'))
     assert.ok(waited.kind === 'duplicate' && waited.waited)
     await again
@@ -128,18 +131,24 @@ onEveryStore(
     // A holder that dies before the original exists leaves the lock as soon as its lease has lapsed.
     const three = { ...hello, body: 'three' }
     const dead = guardOver(await second(), { name: 'messages' })
-    void dead.send(three, () => new Promise(() => {}))
-    await pause(50)
+    const started = Promise.withResolvers<void>()
+    void dead.send(three, () => {
+      started.resolve()
+      return new Promise(() => {})
+    })
+    await started.promise
     await world.advance(36 * SECOND)
     assert.equal((await guard.send(three, sender(sent, 'm4'))).kind, 'sent')
 
     // One that dies after it keeps the original for its window, and not longer.
     const four = { ...hello, body: 'four' }
+    const attached = Promise.withResolvers<void>()
     void dead.send(four, async (attempt) => {
       await attempt?.attach({ type: 'message', id: 'm5' })
+      attached.resolve()
       return new Promise(() => {})
     })
-    await pause(50)
+    await attached.promise
     await world.advance(36 * SECOND)
     const held = await guard.send(four, sender(sent, 'never'))
     assert.ok(held.kind === 'duplicate' && held.original.id === 'm5')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLedger, isOnceError, notDone, succeeded } from 'onceonly'
 import { createMemoryStore } from 'onceonly/memory'
-import { onEveryStore, who } from './worlds.ts'
+import { createHeld, onEveryStore, who } from './worlds.ts'
 
 const never = () => assert.fail('the effect ran')
 
@@ -131,9 +131,12 @@ test('a wrong option stops the declaration and is named', () => {
 onEveryStore('a stopped ledger refuses new work with a typed error', async ({ second }) => {
   const ledger = await second()
   const op = ledger.operation({ name: 'late', effect: 'external' })
-  const running = op.run(who('k'), 1, () => new Promise((resolve) => setTimeout(() => resolve('kept'), 50)))
-  await new Promise((resolve) => setTimeout(resolve, 10))
-  await ledger.stop()
+  const held = createHeld<string>()
+  const running = op.run(who('k'), 1, held.effect)
+  await held.begun
+  const stopping = ledger.stop()
+  held.finish('kept')
+  await stopping
   assert.equal(await running, 'kept')
   await assert.rejects(op.run(who('j'), 1, never), (error) => isOnceError(error, 'stopped'))
   await ledger.stop()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Attempt, Runtime } from 'onceonly'
 import { failed, isOnceError, SECOND, succeeded } from 'onceonly'
 import { createRuntime } from '../../src/ledger/runtime.ts'
-import { kinds, onEveryStore, who } from './worlds.ts'
+import { createHeld, kinds, onEveryStore, who } from './worlds.ts'
 
 const LAPSE_MS = 36 * SECOND
 const never = () => assert.fail('the effect ran again')
@@ -40,9 +40,11 @@ onEveryStore(
     const zombie = (await second({ runtime })).operation(define)
     const op = once.operation(define)
     const woken = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
     let fences: number[] = []
     const late = zombie.execute(who('k'), 1, async (attempt) => {
       fences.push(attempt.fence)
+      begun.resolve()
       await woken.promise
       assert.equal(attempt.signal.aborted, false)
       assert.throws(
@@ -57,7 +59,7 @@ onEveryStore(
       assert.equal(attempt.signal.aborted, true)
       return 'late'
     })
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await begun.promise
     pause(LAPSE_MS)
     await world.advance(LAPSE_MS)
     assert.equal(
@@ -163,13 +165,18 @@ onEveryStore('a caller that gives up before its effect began gives its claim bac
 
   // Once it began, hanging up changes nothing: the outcome is recorded.
   const second = new AbortController()
-  const slow = op.run(who('j'), 1, () => new Promise((resolve) => setTimeout(() => resolve('kept'), 100)), {
-    signal: second.signal,
-  })
-  await new Promise((resolve) => setTimeout(resolve, 40))
+  const held = createHeld<string>()
+  const slow = op.run(who('j'), 1, held.effect, { signal: second.signal })
+  await held.begun
   second.abort(new Error('client hung up'))
   await assert.rejects(slow, /client hung up/)
-  await new Promise((resolve) => setTimeout(resolve, 120))
+  const settled = new Promise<void>((resolve) => {
+    once.on((event) => {
+      if (event.kind === 'settled' && event.identity.key === 'j') resolve()
+    })
+  })
+  held.finish('kept')
+  await settled
   assert.deepEqual(await op.execute(who('j'), 1, never), { kind: 'replayed', value: 'kept' })
 })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { DAY, final, isOnceError, released, SECOND } from 'onceonly'
-import { kinds, onEveryStore, who } from './worlds.ts'
+import { createHeld, kinds, onEveryStore, who } from './worlds.ts'
 
 const never = () => assert.fail('the effect ran again')
 
@@ -43,18 +43,11 @@ onEveryStore(
   'another payload under the key conflicts, before and after settling, and changes nothing',
   async ({ once, events }) => {
     const op = once.operation({ name: 'pay', effect: 'external' })
-    let finish: () => void = never
-    const running = op.run(
-      who('k'),
-      { cents: 1 },
-      () =>
-        new Promise<string>((resolve) => {
-          finish = () => resolve('one')
-        }),
-    )
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    const held = createHeld<string>()
+    const running = op.run(who('k'), { cents: 1 }, held.effect)
+    await held.begun
     await assert.rejects(op.run(who('k'), { cents: 2 }, never), (error) => isOnceError(error, 'key_reused'))
-    finish()
+    held.finish('one')
     assert.equal(await running, 'one')
     const refused = await op.execute(who('k'), { cents: 2 }, never)
     assert.ok(refused.kind === 'refused' && isOnceError(refused.error, 'key_reused'))
@@ -197,32 +190,37 @@ onEveryStore(
     const define = { name: 'conflict', effect: 'repeatable', whileRunning: 'conflict' } as const
     const here = once.operation(define)
     const there = (await second()).operation(define)
-    const slow = () => new Promise((resolve) => setTimeout(() => resolve('done'), 150))
-    const first = here.run(who('k'), 1, slow)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    const held = createHeld<string>()
+    const first = here.run(who('k'), 1, held.effect)
+    await held.begun
     for (const op of [here, there]) {
       const twin = await op.execute(who('k'), 1, never)
       assert.ok(twin.kind === 'refused' && twin.error.code === 'in_progress' && (twin.error.retryAfterMs ?? 0) > 0)
     }
+    held.finish('done')
     assert.equal(await first, 'done')
 
     const patient = { name: 'wait', effect: 'repeatable', whileRunning: { waitMs: 40 } } as const
     const a = once.operation(patient)
     const b = (await second()).operation(patient)
-    const running = a.run(who('k'), 1, slow)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    const longer = createHeld<string>()
+    const running = a.run(who('k'), 1, longer.effect)
+    await longer.begun
     await assert.rejects(b.run(who('k'), 1, never), (error) => isOnceError(error, 'in_progress'))
     await assert.rejects(a.run(who('k'), 1, never), (error) => isOnceError(error, 'in_progress'))
+    longer.finish('done')
     assert.equal(await running, 'done')
 
     // Twenty waiters of a failed attempt are told of it; they do not run it one after the other.
     const shared = { name: 'shared', effect: 'repeatable' } as const
     const c = once.operation(shared)
     const d = (await second()).operation(shared)
+    // Both are connected before the race: the attempt below must outlive the slowest claim.
+    for (const op of [c, d]) await op.run(who('warm'), 1, () => 1)
     let effects = 0
     const failing = async () => {
       effects++
-      await new Promise((resolve) => setTimeout(resolve, 80))
+      await new Promise((resolve) => setTimeout(resolve, 500))
       throw new Error('down')
     }
     const all = await Promise.all(

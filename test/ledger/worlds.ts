@@ -139,3 +139,23 @@ export function onEveryStore(title: string, body: (bench: Bench) => Promise<void
 
 export const kinds = (events: readonly LedgerEvent[]) => events.map((event) => event.kind)
 export const who = (key: string) => ({ tenant: 'acme', caller: 'ann', key })
+
+/** An effect that a test can watch and end: no test has to guess how long a store takes. */
+export interface Held<T> {
+  effect(): Promise<T>
+  readonly begun: Promise<void>
+  finish(value: T): void
+}
+
+export function createHeld<T>(): Held<T> {
+  const begun = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<T>()
+  return {
+    begun: begun.promise,
+    effect: () => {
+      begun.resolve()
+      return ended.promise
+    },
+    finish: ended.resolve,
+  }
+}
