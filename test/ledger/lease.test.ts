@@ -177,6 +177,8 @@ onEveryStore('a caller that gives up before its effect began gives its claim bac
   })
   held.finish('kept')
   await settled
+  // The flight itself lands in the same turn of the event loop.
+  await new Promise((resolve) => setImmediate(resolve))
   assert.deepEqual(await op.execute(who('j'), 1, never), { kind: 'replayed', value: 'kept' })
 })
 
