@@ -72,11 +72,6 @@ const holder: Mutant[] = [
     replace: ') return lost',
   },
   {
-    name: 'a claim that is given back before it arrives leaves no trace',
-    find: 'return { record: trace, decision: applied }',
-    replace: 'return { record: trace.id === null ? trace : null, decision: applied }',
-  },
-  {
     name: 'giving back leaves the fence as it was',
     find: 'history, fence: at.fence, awaited: false }\n  return { record: after, decision: applied }',
     replace: 'history, awaited: false }\n  return { record: after, decision: applied }',
@@ -111,19 +106,9 @@ const operator: Mutant[] = [
     replace: 'if (false)',
   },
   {
-    name: 'a probe that lost its turn may resolve',
-    find: 'if (request.probeFence !== null && current.probe?.fence !== request.probeFence)',
-    replace: 'if (false)',
-  },
-  {
     name: "a person's resolve leaves the fence as it was",
     find: 'const over = { history, fence: at.fence, awaited',
     replace: 'const over = { history, awaited',
-  },
-  {
-    name: "a person's fence is not compared",
-    find: 'if (request.ifFence !== null && record.fence !== request.ifFence) return refused',
-    replace: 'if (false) return refused',
   },
   {
     name: 'a forget leaves the fence as it was',
@@ -218,12 +203,6 @@ const ledger: Mutant[] = [
     file: 'src/ledger/cache.ts',
     find: 'fresh: runtime.monotonicMs() < entry.freshUntil',
     replace: 'fresh: true',
-  },
-  {
-    name: 'a late answer is kept as if it were fresh',
-    file: 'src/ledger/cache.ts',
-    find: 'freshUntil: askedAt + freshMs',
-    replace: 'freshUntil: runtime.monotonicMs() + freshMs + 0 * askedAt',
   },
   {
     name: '"not found" is believed while the effect may be under way',
