@@ -61,6 +61,7 @@ export function startHost(world: World, name: string): Host {
     heard: witness.heard,
     inSession: witness.inSession,
     beginTransaction: witness.beginTransaction,
+    transactionFailed: witness.transactionFailed,
   })
   const ledger = createLedger({
     store: link.store,

@@ -21,7 +21,9 @@ export interface Life {
   readonly effectKeys: Map<Fence, string>
   /** Claims that were told of a running attempt, with the fence of that attempt. */
   readonly joined: Map<ClaimId, Fence>
-  /** Fences that were granted after an attempt had failed retryably, with the fence of that attempt. */
+  /** Fences whose lease had lapsed, unnoticed, when their holder said its word after all. */
+  readonly late: Set<Fence>
+  /** Fences that were granted after an attempt had failed retryably in time, with the fence of that attempt. */
   readonly follows: Map<Fence, Fence>
   /** The last claim, if its holder gave it back. Copies of older ones that come later cannot be told from new claims. */
   givenBack: ClaimId | null
@@ -74,6 +76,7 @@ export function createLife(command: CommandPlan): Life {
     revoked: new Set(),
     effectKeys: new Map(),
     joined: new Map(),
+    late: new Set(),
     follows: new Map(),
     givenBack: null,
     running: new Set(),

@@ -1,3 +1,4 @@
+import type { Fence } from '../../src/core/identity.ts'
 import type { DecisionOf, Request } from '../../src/core/request.ts'
 import type {
   AppliedDecision,
@@ -17,6 +18,8 @@ interface Connection {
   /** Why nothing more can be done in it; null while it lives. */
   broken: Error | null
   committing: boolean
+  /** What was granted in it. */
+  readonly fences: Fence[]
 }
 
 export function linkTransactions(wire: Wire): Transactions<MemoryTx> {
@@ -26,12 +29,19 @@ export function linkTransactions(wire: Wire): Transactions<MemoryTx> {
 function runOver<T>(wire: Wire, work: (session: Session<MemoryTx>) => Promise<T>, call: TransactionCall): Promise<T> {
   const { simulation, process, random } = wire
   const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const connection: Connection = { home: wire.store(), broken: null, committing: false }
+  const connection: Connection = { home: wire.store(), broken: null, committing: false, fences: [] }
+  const fail = (error: unknown) => {
+    reject(error as Error)
+    // Later, when the process has understood it.
+    simulation.timer(0, () => wire.transactionFailed(connection.fences))
+  }
   const limit = process.runtime.setTimer(
     call.timeoutMs + call.lockMs,
     () => {
-      connection.broken ??= unavailable(connection.committing ? 'maybe' : 'no', 'the transaction took too long')
-      reject(connection.broken)
+      const tooLong = unavailable(connection.committing ? 'maybe' : 'no', 'the transaction took too long')
+      // A commit that is under way cannot be called back.
+      if (!connection.committing) connection.broken ??= tooLong
+      fail(tooLong)
     },
     false,
   )
@@ -43,7 +53,7 @@ function runOver<T>(wire: Wire, work: (session: Session<MemoryTx>) => Promise<T>
   const begin = wire.draw()
   if (begin === 'refused' || begin === 'lost_request') {
     wire.note(`${wire.name} begin: ${begin}`)
-    answer(() => reject(unavailable('no', 'no connection')))
+    answer(() => fail(unavailable('no', 'no connection')))
     return promise
   }
   const commit = wire.draw()
@@ -66,9 +76,9 @@ function runOver<T>(wire: Wire, work: (session: Session<MemoryTx>) => Promise<T>
       .then(
         (value) => {
           if (commit !== 'lost_answer' && !wire.isCut()) answer(() => resolve(value))
-          else if (random.chance(0.5)) answer(() => reject(unavailable('maybe', 'answer to the commit lost')))
+          else if (random.chance(0.5)) answer(() => fail(unavailable('maybe', 'answer to the commit lost')))
         },
-        (error: unknown) => answer(() => reject(error as Error)),
+        (error: unknown) => answer(() => fail(error)),
       )
   })
   return promise
@@ -96,7 +106,11 @@ function overWire(wire: Wire, session: Session<MemoryTx>, connection: Connection
       void wire
         .inSession(() => session.apply(request))
         .then(
-          (applied) => wire.deliver(() => resolve(applied)),
+          (applied) => {
+            const { decision } = applied as AppliedDecision
+            if ('lease' in decision) connection.fences.push(decision.lease.fence)
+            wire.deliver(() => resolve(applied))
+          },
           (error: unknown) => wire.deliver(() => reject(error as Error)),
         )
     })

@@ -97,10 +97,21 @@ export function holderIsRight(life: Life, fence: Fence): string | null {
 
 /** When a lease is granted, nobody who runs believes to have one. */
 export function nobodyElseBelieves(life: Life, fence: Fence): string | null {
+  // A transaction that the store has ended is protected by the store itself; its process hears of it later.
+  if (life.command.operation.kind === 'transaction') return null
   for (const { attempt, process, ended, host } of life.running) {
     if (ended !== null || process.crashed || process.paused) continue
     if (attempt.fence >= fence || life.revoked.has(attempt.fence)) continue
     if (believes(attempt)) return `fence ${fence} was granted while ${host} still acts under fence ${attempt.fence}`
+  }
+  return null
+}
+
+/** An effect whose transaction failed, as its process knows, does not go on as if it were in it. */
+export function endIsTold(life: Life, fences: readonly Fence[]): string | null {
+  for (const { attempt, process, ended, host } of life.running) {
+    if (ended !== null || process.crashed || !fences.includes(attempt.fence)) continue
+    if (believes(attempt)) return `${host} still acts under fence ${attempt.fence}, whose transaction has failed`
   }
   return null
 }

@@ -38,6 +38,7 @@ export interface RunResult {
 /** Longer than anything that a healthy world may take: settling is retried for minutes, probes back off. */
 const HEALING_MS = 30 * MINUTE
 const EVENTS_MOST = 200_000
+const LAST_CALLS_MS = 2 * MINUTE
 const LONGEST_MS = 400 * DAY
 
 /** One run of one seed: a storm, then calm weather, and in the end everything is at rest and adds up. */
@@ -189,10 +190,12 @@ async function askAgain(world: World, hosts: readonly Host[], name: string): Pro
   )
 }
 
-async function stopAll({ trace }: World, hosts: readonly Host[]): Promise<void> {
+async function stopAll({ trace, simulation }: World, hosts: readonly Host[]): Promise<void> {
   for (const host of hosts) host.open = false
   await Promise.all(hosts.map(({ ledger }) => ledger.stop()))
   trace.note('all ledgers stopped')
+  // Whoever still waits for the store is told soon: every call of it has a deadline.
+  await simulation.after(LAST_CALLS_MS)
   for (const host of hosts) noCallHangs(trace, host)
 }
 

@@ -106,6 +106,8 @@ export interface Focus {
   readonly pauses?: number
   readonly partitions?: number
   readonly acts?: number
+  /** How many of the runs have a night. */
+  readonly nightShare?: number
 }
 
 export function drawScenario(
@@ -139,7 +141,7 @@ export function drawScenario(
     restarts: random.below(2),
     acts: focus.acts ?? random.below(5),
     sweeps: random.below(4),
-    nightMs: random.chance(0.15) ? random.pick([2, 10]) * leaseMs : 0,
+    nightMs: random.chance(focus.nightShare ?? 0.15) ? random.pick([2, 10]) * leaseMs : 0,
     secondLife: random.chance(0.2),
     reset,
   }

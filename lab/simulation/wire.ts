@@ -1,4 +1,5 @@
 import { OnceError } from '../../src/core/errors.ts'
+import type { Fence } from '../../src/core/identity.ts'
 import type { Request } from '../../src/core/request.ts'
 import type { AppliedDecision, TransactionalStore } from '../../src/store/port.ts'
 import type { MemoryTx } from '../../src/stores/memory/index.ts'
@@ -24,6 +25,8 @@ export interface LinkParts {
   /** Marks a decision that only a commit makes true. */
   inSession<T>(apply: () => T): T
   beginTransaction(): void
+  /** A process heard that a transaction failed, under which these fences were granted. */
+  transactionFailed(fences: readonly Fence[]): void
 }
 
 export type Fate = 'through' | 'refused' | 'lost_request' | 'lost_answer' | 'twice'

@@ -1,5 +1,6 @@
 import type { Fence, RecordId } from '../../src/core/identity.ts'
 import { recordIdOf } from '../../src/core/identity.ts'
+import { limits } from '../../src/core/limits.ts'
 import type { LedgerRecord } from '../../src/core/record.ts'
 import type { Decision, Grant, Request } from '../../src/core/request.ts'
 import { transition } from '../../src/core/transition.ts'
@@ -9,7 +10,7 @@ import { createWatchers } from '../../src/stores/memory/watch.ts'
 import type { Life, RunningEffect, Seen } from './life.ts'
 import { createLife, isGrant, standingAt, told } from './life.ts'
 import type { Answer } from './rules-effect.ts'
-import { answersAreOnRecord, beginRules, holderIsRight, nobodyElseBelieves } from './rules-effect.ts'
+import { answersAreOnRecord, beginRules, endIsTold, holderIsRight, nobodyElseBelieves } from './rules-effect.ts'
 import { transitionRules } from './rules-transition.ts'
 import type { CommandPlan } from './scenario.ts'
 import type { Trace } from './trace.ts'
@@ -31,6 +32,8 @@ export interface Witness {
   /** The holder is about to do something that only a holder may. */
   act(life: Life, effect: RunningEffect): void
   answer(answer: Omit<Answer, 'now'>): void
+  /** A process heard that its transaction failed: the effects in it have heard of it too. */
+  transactionFailed(fences: readonly Fence[]): void
   /** The store lost everything: what it knew does not bind it any more. */
   reset(): void
 }
@@ -144,6 +147,9 @@ export function createWitness({ commands, trace, now, mayLoseRecords, unknowns }
     answer(answer) {
       check('answersAreOnRecord', answersAreOnRecord({ ...answer, now: now() }), answer.life)
     },
+    transactionFailed(fences) {
+      for (const life of lives.values()) check('endIsTold', endIsTold(life, fences), life)
+    },
     reset() {
       for (const life of lives.values()) forgetLife(life, storeNow())
       grants.clear()
@@ -163,8 +169,9 @@ function learn({ life, before, standing, request, decision, after, now }: Seen):
   life.topFence = Math.max(life.topFence, after.fence)
   if (isGrant(decision)) life.givenBack = null
   if (isGrant(decision) && standing?.state === 'failed_retryable' && !standing.lapsed) {
-    life.follows.set(after.fence, standing.fence)
+    if (!life.late.has(standing.fence)) life.follows.set(after.fence, standing.fence)
   }
+  if (request.kind === 'settle' && standing !== null && hasEnded(standing, now)) life.late.add(standing.fence)
   if (after.state === 'succeeded' || after.state === 'failed_terminal') {
     if (standing?.state !== after.state) {
       const { state, fence, fingerprint, outcome, pointer, expiresAt: untilMs } = after
@@ -190,6 +197,12 @@ function learn({ life, before, standing, request, decision, after, now }: Seen):
     excuse(life, after.incarnation)
     for (const each of life.outcomes) each.untilMs = Math.min(each.untilMs, now)
   }
+}
+
+/** The lease was over by the store's clock, whether or not anybody had noticed. */
+function hasEnded(record: LedgerRecord, now: number): boolean {
+  if (record.state === 'in_progress') return now >= record.leaseUntil + limits.leaseGraceMs
+  return record.state === 'failed_retryable' && record.lapsed
 }
 
 /** Null when the lease is over: such an effect should not have begun, and then the rules say so. */

@@ -1,8 +1,11 @@
+import { SECOND } from '../../src/core/limits.ts'
 import type { Mutant } from './mutate.ts'
 
 /** Every protective rule of the claim → execute → record path, removed one at a time. */
 
-const claim: Mutant[] = [
+type Rule = Omit<Mutant, 'file'>
+
+const claim: readonly Rule[] = [
   {
     name: 'a running lease is taken for a lapsed one',
     find: 'if (hasLapsed(record, at.now)) return sameCommand',
@@ -24,6 +27,7 @@ const claim: Mutant[] = [
     name: 'a late copy of a settled claim is granted',
     find: 'at.now >= record.retryAt && record.claimId !== request.claimId',
     replace: 'at.now >= record.retryAt',
+    focus: { weather: { twice: 0.25 } },
   },
   {
     name: 'a late copy of a claim that was given back is granted',
@@ -46,9 +50,9 @@ const claim: Mutant[] = [
     find: "decision: { kind: 'outcome_unknown', since: record.since, attempts: record.attempts, verified },\n      }",
     replace: '...again(record, request, at, verified),\n      }',
   },
-].map((mutant) => ({ ...mutant, file: 'src/core/transition-claim.ts' }))
+]
 
-const holder: Mutant[] = [
+const holder: readonly Rule[] = [
   { name: 'a holder is not asked for its fence', find: 'record.fence === holder.fence && ', replace: '' },
   {
     name: 'a late loser overwrites its successor',
@@ -65,6 +69,7 @@ const holder: Mutant[] = [
     name: 'a late settle brings an expired record back',
     find: 'if (at.now >= grant.claimedAt + Math.min(grant.policy.retainMs, limits.vacantMs)) return lost(null)',
     replace: '',
+    focus: { nightShare: 0.8 },
   },
   {
     name: 'anybody may give a claim back',
@@ -76,9 +81,9 @@ const holder: Mutant[] = [
     find: 'history, fence: at.fence, awaited: false }\n  return { record: after, decision: applied }',
     replace: 'history, awaited: false }\n  return { record: after, decision: applied }',
   },
-].map((mutant) => ({ ...mutant, file: 'src/core/transition-holder.ts' }))
+]
 
-const time: Mutant[] = [
+const time: readonly Rule[] = [
   {
     name: 'the grace is not waited for',
     find: 'record.leaseUntil + limits.leaseGraceMs <= now',
@@ -97,18 +102,30 @@ const time: Mutant[] = [
     find: "const from = policy.retainFrom === 'claimed' ? claimedAt : now",
     replace: 'const from = now + 0 * claimedAt',
   },
-].map((mutant) => ({ ...mutant, file: 'src/core/transition-parts.ts' }))
+]
 
-const operator: Mutant[] = [
+const operator: readonly Rule[] = [
   {
     name: 'two may probe at once',
     find: 'if (held !== null && !own && at.now < held.until + limits.leaseGraceMs)',
     replace: 'if (false)',
   },
   {
+    name: 'a probe that lost its turn may resolve',
+    find: 'if (request.probeFence !== null && current.probe?.fence !== request.probeFence)',
+    replace: 'if (false)',
+    focus: { kinds: ['not_found', 'prevented'], leaseMs: 30 * SECOND, pauses: 6, weather: { pause: 0.05 } },
+  },
+  {
     name: "a person's resolve leaves the fence as it was",
     find: 'const over = { history, fence: at.fence, awaited',
     replace: 'const over = { history, awaited',
+  },
+  {
+    name: "a person's fence is not compared",
+    find: 'if (request.ifFence !== null && record.fence !== request.ifFence) {',
+    replace: 'if (false) {',
+    focus: { acts: 12 },
   },
   {
     name: 'a forget leaves the fence as it was',
@@ -125,7 +142,7 @@ const operator: Mutant[] = [
     find: "if (record?.state === 'unknown' && record.abandonAt <= at.now) {",
     replace: "if (record?.state === 'unknown') {",
   },
-].map((mutant) => ({ ...mutant, file: 'src/core/transition-operator.ts' }))
+]
 
 const store: Mutant[] = [
   {
@@ -166,6 +183,7 @@ const ledger: Mutant[] = [
     file: 'src/ledger/lead.ts',
     find: 'return runEffect(context, op, decision.lease, sentAt, effect)',
     replace: 'return runEffect(context, op, decision.lease, runtime.monotonicMs(), effect)',
+    focus: { kinds: ['repeatable', 'rerun'], leaseMs: 5 * SECOND, partitions: 4, weather: { stuck: 0.3 } },
   },
   {
     name: 'an effect begins although its lease is over',
@@ -205,10 +223,18 @@ const ledger: Mutant[] = [
     replace: 'fresh: true',
   },
   {
+    name: 'a late answer is kept as if it were fresh',
+    file: 'src/ledger/cache.ts',
+    find: 'freshUntil: askedAt + freshMs',
+    replace: 'freshUntil: runtime.monotonicMs() + freshMs + 0 * askedAt',
+    focus: { acts: 12, weather: { stuck: 0.3, pause: 0.05 } },
+  },
+  {
     name: '"not found" is believed while the effect may be under way',
     file: 'src/ledger/probe.ts',
     find: 'if (now >= grant.claimedAt + op.maxRunMs + limits.leaseGraceMs) return',
     replace: 'if (now >= 0) return',
+    focus: { kinds: ['not_found'] },
   },
   {
     name: 'a probe loses the pointer of the result',
@@ -221,6 +247,7 @@ const ledger: Mutant[] = [
     file: 'src/ledger/reconcile.ts',
     find: 'await Promise.all(rows.map(reconcile))',
     replace: '',
+    focus: { weather: { crash: 0.02 } },
   },
   {
     name: 'an effect is not told that its transaction ended',
@@ -236,4 +263,13 @@ const ledger: Mutant[] = [
   },
 ]
 
-export const mutants: readonly Mutant[] = [...claim, ...holder, ...time, ...operator, ...store, ...ledger]
+const inFile = (file: string, rules: readonly Rule[]) => rules.map((rule): Mutant => ({ ...rule, file }))
+
+export const coreMutants: readonly Mutant[] = [
+  ...inFile('src/core/transition-claim.ts', claim),
+  ...inFile('src/core/transition-holder.ts', holder),
+  ...inFile('src/core/transition-parts.ts', time),
+  ...inFile('src/core/transition-operator.ts', operator),
+]
+
+export const ledgerMutants: readonly Mutant[] = [...store, ...ledger]

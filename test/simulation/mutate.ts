@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import type { Focus } from '../../lab/simulation/scenario.ts'
 
 /** One protective rule, removed from the source on purpose. */
 export interface Mutant {
@@ -10,6 +11,8 @@ export interface Mutant {
   /** Must stand in the file once, so that a mutant that lost its target is noticed. */
   readonly find: string
   readonly replace: string
+  /** Where the rule protects from a rare coincidence, what makes it less rare. */
+  readonly focus?: Focus
 }
 
 const root = new URL('../../', import.meta.url)

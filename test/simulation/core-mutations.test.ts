@@ -1,0 +1,4 @@
+import { coreMutants } from './mutants.ts'
+import { noticeEach } from './notice.ts'
+
+noticeEach(coreMutants)

@@ -1,0 +1,4 @@
+import { ledgerMutants } from './mutants.ts'
+import { noticeEach } from './notice.ts'
+
+noticeEach(ledgerMutants)
