@@ -1,0 +1,8 @@
+export type {
+  Acknowledgement,
+  IncomingMessage,
+  Receive,
+  SubscribeOptions,
+  Subscriber,
+  Subscription,
+} from './port.ts'

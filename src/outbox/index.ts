@@ -1,0 +1,1 @@
+export type { OutgoingMessage, Published, Publisher } from './port.ts'
