@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Fastify from 'fastify'
+import { createLedger, type SqlTx } from 'onceonly'
+import { idempotent, type Protection } from 'onceonly/fastify'
+import { createSqliteStore } from 'onceonly/sqlite'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    onceonly?: Protection<unknown> | null
+  }
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
+const store = createSqliteStore({ path: join(folder, 'orders.db') })
+const once = createLedger({ store })
+await store.sql.query('create table orders (id integer primary key, item text not null)')
+
+const app = Fastify()
+const protect = idempotent(app, { ledger: once, who: () => ({ tenant: 'acme', caller: 'shared' }) })
+app.post<{ Body: { item: string } }>(
+  '/orders',
+  protect({ name: 'order.place', effect: 'transaction' }),
+  async (request, reply) => {
+    // The order, its key and its answer commit together: a crash in between leaves all of them, or none.
+    const text = 'insert into orders (item) values (?) returning id'
+    const { work } = request.onceonly as Protection<SqlTx>
+    const rows = await work?.tx.query<{ id: number }>(text, [request.body.item])
+    return reply.code(201).send(rows?.[0])
+  },
+)
+const url = await app.listen({ port: 0, host: '127.0.0.1' })
+
+const ask = () =>
+  fetch(`${url}/orders`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': 'click-1' },
+    body: '{"item":"a book"}',
+  })
+const first = await ask()
+const retry = await ask()
+assert.deepEqual([retry.status, await retry.text()], [201, await first.text()])
+assert.equal(retry.headers.get('idempotent-replayed'), 'true')
+assert.equal((await store.sql.query('select id from orders')).length, 1)
+
+console.log('two requests under one key, one order')
+await app.close()
+await once.stop()
+await store.stop()
+rmSync(folder, { recursive: true })

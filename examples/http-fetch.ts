@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { createLedger } from 'onceonly'
+import { idempotent } from 'onceonly/fetch'
+import { webhookIdHeaders } from 'onceonly/http'
+import { createMemoryStore } from 'onceonly/memory'
+
+const once = createLedger({ store: createMemoryStore() })
+const protect = idempotent({ ledger: once, who: () => ({ tenant: 'acme', caller: 'github' }) })
+
+// Anything of the shape `(Request) => Response`: a worker, a route of a framework, a function in a cloud. Senders of
+// webhooks deliver again when they hear nothing, under an id that stays the same.
+const stars: string[] = []
+const receive = protect(
+  { name: 'webhook.star', effect: 'external', keyFrom: { header: webhookIdHeaders.github } },
+  async (request) => {
+    const { who } = (await request.json()) as { who: string }
+    stars.push(who)
+    return new Response(null, { status: 204 })
+  },
+)
+
+const deliver = () =>
+  receive(
+    new Request('https://example.com/hooks/github', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958' },
+      body: '{"who":"Ann"}',
+    }),
+  )
+
+assert.equal((await deliver()).status, 204)
+const again = await deliver()
+assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [204, 'true'])
+assert.deepEqual(stars, ['Ann'])
+
+console.log('one webhook, delivered twice, counted once')
+await once.stop()
