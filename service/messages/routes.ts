@@ -58,7 +58,7 @@ export function addSend(server: FastifyInstance, { once, base, workspaces, sende
       return found === null ? prevented : happened({ status: 202, headers: [], pointer: found })
     },
     about: {
-      summary: 'Sends one message to one recipient; without a key, identical content within 15 minutes is sent once.',
+      documentation: '/docs#messages.send',
       businessUniqueness: 'A unique index on the claim of the lock, and on the claim of the key, of every message.',
       outbox: 'The message row is the outbox: a worker sends what was accepted and left behind.',
       externalCalls: 'Webhooks get the effect key; other providers are called once, and a lost answer stays unknown.',

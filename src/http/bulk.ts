@@ -5,12 +5,13 @@ import { classify, failureOf, isVerdict } from '../core/verdict.ts'
 import type { Attempt } from '../ledger/attempt.ts'
 import type { Claimed, Lease, SettleWord } from '../ledger/claim.ts'
 import { failed, succeeded } from '../ledger/claim.ts'
-import type { LeasedDefinition, TransactionDefinition } from '../ledger/definition.ts'
+import type { EffectKind, LeasedDefinition, TransactionDefinition } from '../ledger/definition.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { LeasedOperation, TransactionalOperation } from '../ledger/operation.ts'
 import { unpackFailure } from '../ledger/outcome.ts'
 import type { TransactionWork } from '../ledger/transact.ts'
 import type { BulkItem } from './batch.ts'
+import type { RouteNotes } from './route.ts'
 
 /** What is answered for one item. Every item has an outcome of its own, whatever became of its neighbours. */
 export type ItemResult = { readonly itemKey: string } & ItemWords
@@ -34,6 +35,8 @@ export interface BatchIdentity {
 }
 
 interface Common<T> {
+  /** For the design checklist: what no option of the batch can tell. */
+  readonly about?: RouteNotes
   /** How many items run at once; one after the other, when left out. */
   readonly lanes?: number
   /** Puts what was recorded into words, with the rights and the state of now. It is the item's resource, when left out. */
@@ -46,11 +49,19 @@ type Kept<Definition> = Omit<Definition, 'keep' | 'sensitive' | 'pointer' | 'reb
 export type LeasedBulk<I, T> = Kept<LeasedDefinition<I>> & Common<T>
 export type TransactionalBulk<I, T> = Kept<TransactionDefinition<I>> & Common<T>
 
+/** As much of a batch's definition as its users want to know. */
+export type BulkDefinition = Pick<
+  LeasedBulk<never, never>,
+  'name' | 'retainMs' | 'afterExpiry' | 'refuseMs' | 'fingerprint' | 'shape' | 'probe' | 'about'
+> & { readonly effect: EffectKind }
+
 /**
  * A batch of commands, not one command: each item has an identity, a claim and an outcome of its own, so that a partial
  * retry runs only what is not done. The answer for the batch is never recorded.
  */
 export interface Bulk<I, T, Work> {
+  /** For the design checklist and the OpenAPI document. */
+  readonly definition: BulkDefinition
   /**
    * Answers in the order of the items. The effect's value is recorded; `final`, `notDone` and `released` mean for an item
    * what they mean for any command, and a `code` on their error is told to the caller.
@@ -73,7 +84,7 @@ export function createBulk<I, T>(
   ledger: Ledger<unknown>,
   definition: LeasedBulk<I, T> | TransactionalBulk<I, T>,
 ): Bulk<I, T, never> {
-  const { lanes = 1, show, onError = (error) => console.error(error), ...declared } = definition
+  const { lanes = 1, show, onError = (error) => console.error(error), about: _, ...declared } = definition
   const words = { show: show ?? plainWords, onError, repeatable: declared.effect === 'repeatable' }
   const operation = ledger.operation(declared as never) as unknown
   const bulk =
@@ -81,6 +92,7 @@ export function createBulk<I, T>(
       ? transactional(operation as TransactionalOperation<I, never>, words)
       : leased(operation as LeasedOperation<I>, words)
   return {
+    definition: definition as BulkDefinition,
     async run(batch, items, effect) {
       if (new Set(items.map(({ itemKey }) => itemKey)).size < items.length) {
         throw new OnceError('bad_input', 'An item key stands twice in one batch.')

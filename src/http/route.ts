@@ -54,13 +54,19 @@ export interface RouteDefinition<N> {
   readonly perKeyLimit?: { readonly attempts: number; readonly perMs: number }
   /** Larger answers are passed on, but not kept; 1 MiB when left out, and at most. */
   readonly maxAnswerBytes?: number
-  /** For the design checklist: where this route is documented, and what else guards it. */
+  /** For the design checklist: what no option of the route can tell. */
   readonly about?: RouteNotes
+}
+
+/** Every adapter's protected route carries what it was made of, for the design checklist and the OpenAPI document. */
+export interface Defined<N> {
+  readonly definition: RouteDefinition<N>
 }
 
 /** Answers of the design checklist that no code can give. */
 export interface RouteNotes {
-  readonly summary?: string
+  /** Where its users read about it. */
+  readonly documentation?: string
   readonly businessUniqueness?: string
   readonly outbox?: string
   readonly externalCalls?: string

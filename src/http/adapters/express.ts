@@ -5,7 +5,7 @@ import type { IncomingBody } from '../exchange.ts'
 import { MAX_BODY_BYTES } from '../exchange.ts'
 import type { HttpOptions } from '../protect.ts'
 import { createRoute } from '../protect.ts'
-import type { RouteDefinition } from '../route.ts'
+import type { Defined, RouteDefinition } from '../route.ts'
 import type { Protection } from '../running.ts'
 import type { StatusOptions } from '../status.ts'
 import { createStatus } from '../status.ts'
@@ -47,7 +47,7 @@ const taps = new WeakMap<object, Tap>()
 export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions<R, Tx>) {
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
 
-  return (definition: RouteDefinition<R>): Middleware<R> => {
+  return (definition: RouteDefinition<R>): Middleware<R> & Defined<R> => {
     const route = createRoute(options, definition)
 
     async function goOn(request: R, response: ServerResponse, next: Next): Promise<void> {
@@ -75,7 +75,9 @@ export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions
         }
       }
     }
-    return (request, response, next) => void goOn(request, response, next)
+    return Object.assign((request: R, response: ServerResponse, next: Next) => void goOn(request, response, next), {
+      definition,
+    })
   }
 }
 

@@ -159,7 +159,7 @@ export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, o
       return captured(route, exchange, reply, payload)
     }
 
-    return { preHandler, onError, onSend }
+    return { definition, preHandler, onError, onSend }
   }
 }
 

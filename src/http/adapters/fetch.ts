@@ -25,7 +25,7 @@ export function idempotent<Tx>(options: FetchOptions<Tx>) {
 
   return (definition: RouteDefinition<Request>, handler: FetchHandler<Tx>) => {
     const route = createRoute(options, definition)
-    return async (request: Request): Promise<Response> => {
+    async function protect(request: Request): Promise<Response> {
       // The body is read for the fingerprint; the handler gets a request that can be read again.
       let again = request
       const incoming = incomingOf(request, async () => {
@@ -43,6 +43,7 @@ export function idempotent<Tx>(options: FetchOptions<Tx>) {
           return answered(route, begun, again, handler)
       }
     }
+    return Object.assign(protect, { definition })
   }
 }
 

@@ -54,7 +54,7 @@ export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx
       context.res = answer
     }
 
-    return async (context: C, next: Next): Promise<Response | undefined> => {
+    async function protect(context: C, next: Next): Promise<Response | undefined> {
       const incoming = incomingOf(context.req.raw, async () => ({ bytes: await bytesOf(context, maxBodyBytes) }))
       const begun = await route.begin(incoming, context, context.req.raw.signal)
       switch (begun.kind) {
@@ -67,6 +67,7 @@ export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx
           return answered(context, begun, next)
       }
     }
+    return Object.assign(protect, { definition })
   }
 }
 

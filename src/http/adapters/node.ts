@@ -3,7 +3,7 @@ import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../capture-node.
 import { isClosing, MAX_BODY_BYTES } from '../exchange.ts'
 import type { HttpOptions, Route } from '../protect.ts'
 import { createRoute } from '../protect.ts'
-import type { RouteDefinition } from '../route.ts'
+import type { Defined, RouteDefinition } from '../route.ts'
 import type { Protection } from '../running.ts'
 import type { StatusOptions } from '../status.ts'
 import { createStatus } from '../status.ts'
@@ -33,7 +33,7 @@ export type NodeListener = (request: IncomingMessage, response: ServerResponse) 
 export function idempotent<Tx>(options: NodeOptions<Tx>) {
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
 
-  return (definition: RouteDefinition<ReadMessage>, handler: NodeHandler<Tx>): NodeListener => {
+  return (definition: RouteDefinition<ReadMessage>, handler: NodeHandler<Tx>): NodeListener & Defined<ReadMessage> => {
     const route = createRoute(options, definition)
 
     async function protect(request: ReadMessage, response: ServerResponse): Promise<void> {
@@ -63,13 +63,14 @@ export function idempotent<Tx>(options: NodeOptions<Tx>) {
       }
     }
 
-    return async (request, response) => {
+    async function listener(request: IncomingMessage, response: ServerResponse): Promise<void> {
       try {
         await protect(request, response)
       } catch (error) {
         answerFault(route, response, error, null)
       }
     }
+    return Object.assign(listener, { definition })
   }
 }
 

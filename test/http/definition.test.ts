@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Fastify from 'fastify'
+import { createLedger } from 'onceonly'
+import { idempotent as express } from 'onceonly/express'
+import { idempotent as fastify } from 'onceonly/fastify'
+import { idempotent as fetch } from 'onceonly/fetch'
+import { idempotent as hono } from 'onceonly/hono'
+import { createBulk, describe, openAnswers, openapi } from 'onceonly/http'
+import { createMemoryStore } from 'onceonly/memory'
+import { idempotent as node } from 'onceonly/node'
+
+/** A protected route of any adapter can be described and documented as it stands. */
+test('every adapter’s protected route carries its definition', async () => {
+  await using ledger = createLedger({ store: createMemoryStore() })
+  const options = { ledger, who: () => ({ tenant: 't', caller: 'c' }) }
+  const definition = (name: string) => ({ name, effect: 'repeatable' as const })
+  const app = Fastify()
+  const routes = [
+    express(options)(definition('express')),
+    fastify(app, options)(definition('fastify')),
+    hono(options)(definition('hono')),
+    fetch(options)(definition('fetch'), () => new Response()),
+    node(options)(definition('node'), () => {}),
+  ].map(({ definition }) => ({ kind: 'command' as const, method: 'POST', path: `/${definition.name}`, definition }))
+  assert.deepEqual(
+    routes.map(({ path }) => path),
+    ['/express', '/fastify', '/hono', '/fetch', '/node'],
+  )
+  assert.deepEqual(
+    Object.keys(openapi({ openapi: '3.1.1' }, routes).paths),
+    routes.map(({ path }) => path),
+  )
+  for (const route of routes) assert.equal(describe(route).length, 14)
+  const bulk = createBulk(ledger, { name: 'bulk', effect: 'repeatable' })
+  const batch = { kind: 'batch' as const, method: 'POST', path: '/bulk', definition: bulk.definition }
+  assert.equal(openAnswers([batch]).length, 4)
+})
