@@ -60,7 +60,7 @@ export interface ProblemDetail {
   readonly extra?: Readonly<Record<string, unknown>>
 }
 
-export const PROBLEM_TYPE = 'application/problem+json'
+const PROBLEM_TYPE = 'application/problem+json'
 const STORE_RETRY_MS = SECOND
 const LONGEST_RETRY_MS = 60 * MINUTE
 
