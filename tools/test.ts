@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { runChecks } from './check.ts'
 import { seconds } from './command.ts'
 import { discover } from './tests/discover.ts'
+import { neededServers } from './tests/needs.ts'
 import { runTests } from './tests/run.ts'
 import { withServers } from './tests/servers.ts'
 
@@ -24,7 +25,7 @@ async function main(): Promise<number> {
     return 1
   }
   const startedMs = performance.now()
-  const { passed, failed, skipped } = await withServers(['postgres'], () => runTests(files, stopping.signal))
+  const { passed, failed, skipped } = await withServers(neededServers(files), () => runTests(files, stopping.signal))
   console.log(`\n${files.length} files in ${seconds(startedMs)}${stopping.signal.aborted ? ', interrupted' : ''}`)
   console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`)
   return failed > 0 || passed === 0 || stopping.signal.aborted ? 1 : 0

@@ -1,21 +1,35 @@
 import { canInstall, install } from './apt.ts'
+import { nats } from './nats.ts'
 import { postgres } from './postgres.ts'
+import { rabbitmq } from './rabbitmq.ts'
 import { redis } from './redis.ts'
 import { type Log, type PrivateServer, type Recipe, startPrivate } from './server.ts'
 
-const RECIPES = { postgres, redis } as const
+const RECIPES = { postgres, redis, rabbitmq, nats } as const
 
 export type ServerKind = keyof typeof RECIPES
 export const SERVER_KINDS = Object.keys(RECIPES) as readonly ServerKind[]
 
+/** Where tests find the URL of each. */
+export const SERVER_VARIABLES: Readonly<Record<ServerKind, string>> = {
+  postgres: postgres.variable,
+  redis: redis.variable,
+  rabbitmq: rabbitmq.variable,
+  nats: nats.variable,
+}
+
 export interface Servers {
   /** One URL for each server that is there, under the variable that tests and benchmarks read. */
   readonly env: Record<string, string>
-  /** Those that we started ourselves, for tests that stop or pause a server on purpose. */
-  readonly started: readonly (Omit<PrivateServer, 'stop'> & { readonly kind: string })[]
+  /** Those that we started ourselves, for tests that halt or pause a server on purpose. */
+  readonly started: readonly StartedServer[]
   /** Ends what we started, and nothing else. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
+}
+
+export interface StartedServer extends PrivateServer {
+  readonly kind: string
 }
 
 export interface StartOptions {
@@ -73,9 +87,7 @@ export async function startRecipes(recipes: readonly Recipe[], options: StartOpt
     throw failures.length === 1 ? failures[0] : new AggregateError(failures, 'Several servers did not start.')
   }
   for (const { recipe, server } of running) env[recipe.variable] = server.url
-  const started = running.map(({ recipe, server: { folder, port, pid, url } }) => {
-    return { kind: recipe.kind, folder, port, pid, url }
-  })
+  const started = running.map(({ recipe, server }) => Object.assign(server, { kind: recipe.kind }))
   return { env, started, stop, [Symbol.asyncDispose]: stop }
 }
 

@@ -28,11 +28,13 @@ export const postgres = {
 function script(programs: string, { folder, port }: Place): string {
   const data = quote(join(folder, 'data'))
   const socketFolder = Buffer.byteLength(folder) <= SOCKET_FOLDER_MAX_BYTES ? folder : ''
+  // What a killed server left of its pid file would be taken for a server that is ready.
   // Only the making of the empty cluster goes unsynced. What the server writes is as durable as PostgreSQL is by
   // default, because benchmarks compare durable writes.
   return `
-    ${quote(join(programs, 'initdb'))} --pgdata ${data} --no-sync --no-instructions \\
+    [ -e ${data}/PG_VERSION ] || ${quote(join(programs, 'initdb'))} --pgdata ${data} --no-sync --no-instructions \\
       --username=postgres --auth=trust --encoding=UTF8 --locale=C || exit
+    rm -f ${data}/postmaster.pid
     exec ${quote(join(programs, 'postgres'))} -D ${data} -p ${port} -c listen_addresses=127.0.0.1 \\
       -c unix_socket_directories=${quote(socketFolder)} -c max_connections=${MAX_CONNECTIONS}`
 }

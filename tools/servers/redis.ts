@@ -1,6 +1,5 @@
-import { connect } from 'node:net'
 import { join } from 'node:path'
-import { PROBE_BOUND_MS } from './limits.ts'
+import { answers } from './probe.ts'
 import { findPrograms, type Place, quote, type Recipe } from './server.ts'
 
 export const redis = {
@@ -25,15 +24,5 @@ function script(programs: string, { folder, port }: Place): string {
 
 /** While it loads, Redis answers every command with an error, so only a PONG counts. */
 function isReady({ port }: Place): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const socket = connect({ host: '127.0.0.1', port, timeout: PROBE_BOUND_MS })
-  socket.once('connect', () => socket.write('PING\r\n'))
-  socket.once('data', (answer) => {
-    resolve(answer.toString('latin1').startsWith('+PONG'))
-    socket.destroy()
-  })
-  socket.once('timeout', () => socket.destroy())
-  socket.once('error', () => resolve(false))
-  socket.once('close', () => resolve(false))
-  return promise
+  return answers(port, 'PING\r\n', '+PONG')
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { accessSync, chownSync, constants, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -12,6 +13,8 @@ export type Log = (line: string) => void
 export interface Place {
   readonly folder: string
   readonly port: number
+  /** As many more as the recipe asked for, for what the server says among its own. */
+  readonly morePorts: readonly number[]
 }
 
 /** What one kind of server needs to know about itself; everything else is the same for all of them. */
@@ -29,30 +32,37 @@ export type Recipe<Kind extends string = string> = {
   readonly stopSignal: StopSignal
   /** The folder that holds the programs, if they are installed. */
   readonly find: () => string | undefined
-  /** A shell script that makes the server's files in its folder and ends in `exec server`. */
+  /** How many ports the server needs besides the one that clients use; none if it does not say. */
+  readonly morePorts?: number
+  /** A shell script that makes the server's files in its folder, unless they are there, and ends in `exec server`. */
   readonly script: (programs: string, place: Place) => string
   readonly isReady: (place: Place) => Promise<boolean>
   readonly url: (place: Place) => string
 }
 
 export interface PrivateServer extends Place {
+  /** Of the process that runs now: another one after `revive`. */
   readonly pid: number
   readonly url: string
   readonly stop: () => Promise<void>
+  /** An outage: the server ends, its data and its port stay. */
+  readonly halt: () => Promise<void>
+  /** The end of the outage: the server runs again, where it was and with what it had. */
+  readonly revive: () => Promise<void>
 }
 
 /** Starts a server of our own on a free loopback port, in a folder of its own. */
 export async function startPrivate(recipe: Recipe, programs: string, log: Log): Promise<PrivateServer> {
   for (let attempt = 1; ; attempt++) {
     const startedAtMs = performance.now()
-    const port = await freePort()
+    const [port = 0, ...morePorts] = await freePorts(1 + (recipe.morePorts ?? 0))
     log(`${recipe.kind}: starting a private server on port ${port} …`)
-    const start = await startOnce(recipe, programs, port)
+    const start = await startOnce(recipe, programs, { port, morePorts })
     if (start.kind === 'ready') {
       log(`${recipe.kind}: ready in ${((performance.now() - startedAtMs) / 1_000).toFixed(1)} s`)
       return start.server
     }
-    const portWasTaken = /address (is )?already in use/i.test(start.logTail)
+    const portWasTaken = /address (is )?already in use|eaddrinuse/i.test(start.logTail)
     if (!portWasTaken || attempt >= START_ATTEMPTS) {
       throw new Error(`${recipe.kind}: ${start.reason}. The end of its log:\n${start.logTail}`)
     }
@@ -64,26 +74,52 @@ type Start =
   | { readonly kind: 'ready'; readonly server: PrivateServer }
   | { readonly kind: 'failed'; readonly reason: string; readonly logTail: string }
 
-async function startOnce(recipe: Recipe, programs: string, port: number): Promise<Start> {
+async function startOnce(recipe: Recipe, programs: string, ports: Omit<Place, 'folder'>): Promise<Start> {
   const owner = unprivilegedAccount(recipe.accounts)
   const folder = mkdtempSync(join(tmpdir(), `onceonly-${recipe.kind}-`))
-  const place = { folder, port }
+  const place = { folder, ...ports }
+  const run = { script: recipe.script(programs, place), folder, owner, stopSignal: recipe.stopSignal }
   let supervised: Supervised
   try {
     if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
-    const { stopSignal } = recipe
-    supervised = await supervise({ script: recipe.script(programs, place), folder, owner, stopSignal })
+    supervised = await supervise(run)
   } catch (error) {
     rmSync(folder, { recursive: true, force: true })
     throw error
   }
   const reason = await untilReady(recipe, place, supervised)
-  if (reason === undefined) {
-    return { kind: 'ready', server: { ...place, pid: supervised.pid, url: recipe.url(place), stop: supervised.stop } }
-  }
+  if (reason === undefined) return { kind: 'ready', server: privateServer(recipe, place, supervised, run) }
   const logTail = tailOf(join(folder, 'log'))
   await supervised.stop()
   return { kind: 'failed', reason, logTail }
+}
+
+function privateServer(
+  recipe: Recipe,
+  place: Place,
+  first: Supervised,
+  run: Parameters<typeof supervise>[0],
+): PrivateServer {
+  let supervised = first
+  return {
+    ...place,
+    url: recipe.url(place),
+    get pid() {
+      return supervised.pid
+    },
+    stop: () => supervised.stop(),
+    halt: () => supervised.halt(),
+    async revive() {
+      const halted = supervised
+      supervised = await supervise(run)
+      // From here on the new supervisor removes the folder, so the old one may go.
+      await halted.release()
+      const reason = await untilReady(recipe, place, supervised)
+      if (reason !== undefined) {
+        throw new Error(`${recipe.kind}: ${reason}. The end of its log:\n${tailOf(join(place.folder, 'log'))}`)
+      }
+    },
+  }
 }
 
 /** Answers why the server did not become ready, or nothing. */
@@ -111,17 +147,21 @@ function unprivilegedAccount(names: readonly string[]): { uid: number; gid: numb
   throw new Error(`None of the accounts ${names.join(', ')} exists to run a server as.`)
 }
 
-/** A port that was free a moment ago. Another process may take it first, which the caller must expect. */
-async function freePort(): Promise<number> {
-  const listener = createServer()
-  const { promise, resolve, reject } = Promise.withResolvers<number>()
-  listener.once('error', reject)
-  listener.listen(0, '127.0.0.1', () => {
+/** Ports that were free a moment ago, all different. Another process may take one first, which the caller must expect. */
+async function freePorts(count: number): Promise<number[]> {
+  const listeners = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const listener = createServer().listen(0, '127.0.0.1')
+      await once(listener, 'listening')
+      return listener
+    }),
+  )
+  const ports = listeners.map((listener) => {
     const address = listener.address()
-    const port = typeof address === 'object' && address !== null ? address.port : 0
-    listener.close(() => resolve(port))
+    return typeof address === 'object' && address !== null ? address.port : 0
   })
-  return await promise
+  await Promise.all(listeners.map((listener) => once(listener.close(), 'close')))
+  return ports
 }
 
 function tailOf(file: string): string {
@@ -132,10 +172,14 @@ function tailOf(file: string): string {
   }
 }
 
-/** The first folder, of those in PATH and then of `others`, that holds all of these programs. */
-export function findPrograms(names: readonly string[], others: readonly string[] = []): string | undefined {
+/** The first folder, of `preferred`, then of those in PATH and then of `others`, that holds all of these programs. */
+export function findPrograms(
+  names: readonly string[],
+  others: readonly string[] = [],
+  preferred: readonly string[] = [],
+): string | undefined {
   const inPath = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder.startsWith('/'))
-  return [...inPath, ...others].find((folder) => names.every((name) => isExecutable(join(folder, name))))
+  return [...preferred, ...inPath, ...others].find((folder) => names.every((name) => isExecutable(join(folder, name))))
 }
 
 function isExecutable(file: string): boolean {

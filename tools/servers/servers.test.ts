@@ -12,7 +12,9 @@ import { Client } from 'pg'
 import { canInstall } from './apt.ts'
 import { startRecipes, startServers } from './index.ts'
 import { leftovers, leftoversInTheEnd } from './leftovers.ts'
+import { nats } from './nats.ts'
 import { postgres } from './postgres.ts'
+import { rabbitmq } from './rabbitmq.ts'
 import { redis } from './redis.ts'
 import type { Recipe } from './server.ts'
 import { supervise } from './supervisor.ts'
@@ -22,8 +24,7 @@ const quiet = { log: () => {} }
 const skipPostgres = postgres.find() === undefined && !canInstall() ? 'PostgreSQL is not installed' : false
 
 // The test command names a shared server; these tests are about private ones.
-delete process.env[postgres.variable]
-delete process.env[redis.variable]
+for (const { variable } of [postgres, redis, rabbitmq, nats]) delete process.env[variable]
 after(() => {
   if (inherited.url !== undefined) process.env[postgres.variable] = inherited.url
 })
@@ -115,15 +116,66 @@ test('a server named by the environment is used as it is and never stopped', { s
   }
 })
 
-const skipRedis = redis.find() === undefined ? 'Redis is not installed' : false
-test('a private Redis server starts, answers and leaves nothing behind', { skip: skipRedis }, async () => {
-  const servers = await startServers(['redis'], quiet)
-  const [server] = servers.started
-  assert(server !== undefined)
-  assert.equal(await answers(server.port), true)
-  await servers.stop()
-  assert.deepEqual(leftovers(server.folder), [])
-  assert.equal(await answers(server.port), false)
+for (const recipe of [redis, rabbitmq, nats]) {
+  const skip = recipe.find() === undefined && !canInstall() ? `${recipe.kind} is not installed` : false
+  test(`a private server of the kind ${recipe.kind} starts, answers and leaves nothing behind`, { skip }, async () => {
+    const servers = await startServers([recipe.kind], quiet)
+    const [server] = servers.started
+    assert(server !== undefined)
+    const ports = [server.port, ...server.morePorts]
+    assert.equal(ports.length, recipe.kind === 'rabbitmq' ? 3 : 1)
+    for (const port of ports) assert.equal(await answers(port), true)
+    await servers.stop()
+    assert.deepEqual(leftovers(server.folder), [])
+    for (const port of ports) assert.equal(await answers(port), false)
+  })
+}
+
+suite('a server that is halted', () => {
+  test('keeps what it had, and its port, until it is revived', { skip: skipPostgres }, async () => {
+    const servers = await startServers(['postgres'], quiet)
+    const [server] = servers.started
+    assert(server !== undefined)
+    const { pid, url } = server
+    await withClient(url, (client) => client.query('CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)'))
+
+    await server.halt()
+    assert.equal(await answers(server.port), false)
+    assert.equal(isRunning(-pid), false)
+    await server.revive()
+    assert.notEqual(server.pid, pid)
+    const { rows } = await withClient(url, (client) => client.query('SELECT n FROM kept'))
+    assert.deepEqual(rows, [{ n: 7 }])
+
+    await servers.stop()
+    assert.deepEqual(leftovers(server.folder), [])
+  })
+
+  test('is removed by stop() all the same', async () => {
+    let folder = ''
+    const fake = { ...fakeRecipe('exec sleep 600', (place) => (folder = place)), isReady: async () => true }
+    const servers = await startRecipes([fake], quiet)
+    await servers.started[0]?.halt()
+    assert.equal(existsSync(folder), true)
+    await servers.stop()
+    assert.deepEqual(leftovers(folder), [])
+  })
+
+  test('does not leave its folder to a parent that was killed', { skip: skipPostgres }, async () => {
+    const program = `
+      import { startServers } from '${import.meta.dirname}/index.ts'
+      const servers = await startServers(['postgres'], { log: () => {} })
+      await servers.started[0].halt()
+      console.log(servers.started[0].folder)
+      setInterval(() => {}, 1_000)`
+    const parent = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const [folder] = await once(createInterface({ input: parent.stdout }), 'line')
+    assert(existsSync(folder))
+    parent.kill('SIGKILL')
+    assert.deepEqual(await leftoversInTheEnd(String(folder)), [])
+  })
 })
 
 suite('a server that is missing', () => {
@@ -233,6 +285,16 @@ async function startParent() {
 async function settings(client: Client, names: readonly string[]): Promise<Record<string, string>> {
   const { rows } = await client.query('SELECT name, setting FROM pg_settings WHERE name = ANY ($1)', [names])
   return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
+}
+
+async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
 }
 
 async function answers(port: number): Promise<boolean> {

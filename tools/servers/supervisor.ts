@@ -17,6 +17,7 @@ const SUPERVISE = `
 folder=$1 signal=$2 grace_ticks=$3 script=$4
 exec 3<&0 </dev/null
 cd "$folder" || exit 1
+rm -f ended
 setsid sh -c "$script" >>"$folder/log" 2>&1 3<&- &
 server=$!
 cd /
@@ -38,7 +39,8 @@ alive() {
   tick=0
   until alive || [ -e "$folder/ended" ] || [ "$tick" -ge 100 ]; do sleep 0.01; tick=$((tick + 1)); done
 
-  read -r _ <&3
+  order=''
+  read -r order <&3
 
   # Only the server is told, and again and again: while initdb runs in its place the signal is ignored, and that is
   # well, because initdb's children would leave their shared memory behind. A server that was stopped by SIGSTOP is
@@ -55,9 +57,16 @@ alive() {
   # The killed need a moment to go, and what they left outside of the group may still be writing while we remove.
   tick=0
   while alive && [ "$tick" -lt 100 ]; do sleep 0.01; tick=$((tick + 1)); done
+  # A halted server keeps its folder, until somebody else looks after it or until we are told to end after all.
+  if [ "$order" = halt ]; then
+    trap '' PIPE
+    echo halted >&4
+    read -r order <&3
+    [ "$order" = release ] && exit 0
+  fi
   tick=0
   until rm -rf "$folder" 2>/dev/null || [ "$tick" -ge 50 ]; do sleep 0.1; tick=$((tick + 1)); done
-} >/dev/null &
+} 4>&1 >/dev/null &
 cleaner=$!
 exec 3<&-
 
@@ -79,6 +88,10 @@ export interface Supervised {
   readonly endedWith: () => number | undefined
   /** Ends the server and removes the folder; throws when that takes longer than its bound. */
   readonly stop: () => Promise<void>
+  /** Ends the server, and its helpers, but leaves the folder where it is. */
+  readonly halt: () => Promise<void>
+  /** After `halt`: forgets the folder, which from now on is the caller's. */
+  readonly release: () => Promise<void>
 }
 
 /** Runs a shell script, which ends in `exec server`, in `folder` and as the owner of `folder`. */
@@ -104,10 +117,12 @@ export async function supervise(options: {
   )
   let status: number | undefined
   const pid = Promise.withResolvers<number>()
+  const halted = Promise.withResolvers<void>()
   createInterface({ input: shell.stdout }).on('line', (line) => {
     const [word, value] = line.split(' ')
     if (word === 'pid') pid.resolve(Number(value))
     if (word === 'ended') status = Number(value)
+    if (word === 'halted') halted.resolve()
   })
   shell.once('error', pid.reject)
   shell.once('exit', (code) => pid.reject(new Error(`The supervisor of ${folder} ended with ${code}.`)))
@@ -122,19 +137,34 @@ export async function supervise(options: {
     pid: started,
     endedWith: () => status ?? shell.exitCode ?? undefined,
     stop: () => end(shell, folder),
+    async halt() {
+      shell.stdin.write('halt\n')
+      shell.ref()
+      await within(halted.promise, folder)
+      shell.unref()
+    },
+    release: () => end(shell, folder, 'release\n'),
   }
 }
 
 type Shell = ChildProcessByStdio<Writable, Readable, null>
 
-async function end(shell: Shell, folder: string): Promise<void> {
-  shell.stdin.end()
+async function end(shell: Shell, folder: string, order = ''): Promise<void> {
+  shell.stdin.end(order)
   if (shell.exitCode !== null || shell.signalCode !== null) return
   shell.ref()
-  const exited = once(shell, 'exit', { signal: AbortSignal.timeout(STOP_BOUND_MS) })
+  await within(once(shell, 'exit'), folder)
+}
+
+async function within(ended: Promise<unknown>, folder: string): Promise<void> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => reject(new Error(`The server in ${folder} did not end within ${STOP_BOUND_MS} ms.`)),
+    STOP_BOUND_MS,
+  )
   try {
-    await exited
-  } catch (cause) {
-    throw new Error(`The server in ${folder} did not end within ${STOP_BOUND_MS} ms.`, { cause })
+    await Promise.race([ended, late])
+  } finally {
+    clearTimeout(timer)
   }
 }
