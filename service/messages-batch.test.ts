@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { breakTable } from './messages/test-break.ts'
-import { type Answer, type Cluster, onEveryPlace, openCluster, type TestServer } from './messages/test-cluster.ts'
 import { type MailServer, startMail } from './messages/test-mail.ts'
+import { breakTable } from './test-break.ts'
+import { type Answer, type Cluster, onEveryPlace, openCluster, type TestServer } from './test-cluster.ts'
 
 interface Result {
   readonly itemKey: string

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { breakTable } from './messages/test-break.ts'
-import { type Cluster, openCluster, type TestServer } from './messages/test-cluster.ts'
 import { type MailServer, startMail } from './messages/test-mail.ts'
 import { type Provider, startProvider } from './messages/test-provider.ts'
+import { breakTable } from './test-break.ts'
+import { type Cluster, openCluster, type TestServer } from './test-cluster.ts'
 
 /** The wait for a provider is shorter here, so that a test need not wait long for it to pass. */
 const SEND_TIMEOUT_MS = 2_500

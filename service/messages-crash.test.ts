@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Message } from './messages/message.ts'
-import { breakTable } from './messages/test-break.ts'
-import { type Answer, type Cluster, onEveryPlace, openCluster, type TestServer } from './messages/test-cluster.ts'
 import { type MailServer, startMail } from './messages/test-mail.ts'
 import { type Provider, startProvider } from './messages/test-provider.ts'
+import { breakTable } from './test-break.ts'
+import { type Answer, type Cluster, onEveryPlace, openCluster, type TestServer } from './test-cluster.ts'
 
 const seconds = 1_000
 /** Past any lease and its grace, and past the time of a sender that fell silent. */

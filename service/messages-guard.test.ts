@@ -3,9 +3,9 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLedger, type Ledger, type SqlTx } from 'onceonly'
 import { createGuard, type Guard } from 'onceonly/guard'
-import { breakTable } from './messages/test-break.ts'
-import { type Cluster, onEveryPlace, openCluster, type TestServer } from './messages/test-cluster.ts'
 import { type MailServer, startMail } from './messages/test-mail.ts'
+import { breakTable } from './test-break.ts'
+import { type Cluster, onEveryPlace, openCluster, type TestServer } from './test-cluster.ts'
 
 const seconds = 1_000
 const minutes = 60 * seconds

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { after, before, describe, test } from 'node:test'
-import { type Cluster, openCluster, type TestServer } from './messages/test-cluster.ts'
+import { type Cluster, openCluster, type TestServer } from './test-cluster.ts'
 
 /** What is wrong with a message is found before any store is asked, so one store is enough here. */
 describe('bad messages', () => {

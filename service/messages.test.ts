@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type Cluster, makeWorkspace, onEveryPlace, openCluster, type TestServer } from './messages/test-cluster.ts'
+import { type Cluster, makeWorkspace, onEveryPlace, openCluster, type TestServer } from './test-cluster.ts'
 
 const minutes = 60_000
 

@@ -18,7 +18,7 @@ export function parseEscalate(body: unknown): Parsed {
   }
   const fields: Readonly<Record<string, unknown>> = { ...body }
   const errors: FieldError[] = Object.keys(fields)
-    .filter((field) => !(field in lengths))
+    .filter((field) => !Object.hasOwn(lengths, field))
     .map((field) => ({ field, detail: 'is not a field of this command' }))
   const caseId = text('caseId')
   const targetQueue = text('targetQueue')

@@ -8,6 +8,13 @@ export type Escalated =
   /** Business uniqueness, independent of keys: one open escalation per case and queue. */
   | { readonly kind: 'already'; readonly escalation: Escalation }
   | { readonly kind: 'not_escalatable' }
+  | { readonly kind: 'case_not_found' }
+
+export const NOT_ESCALATABLE_TEXT = 'This case cannot be escalated to this queue.'
+
+export function alreadyText({ escalationId, caseId, targetQueue }: Escalation): string {
+  return `${caseId} is already escalated to ${targetQueue} as ${escalationId}.`
+}
 
 export interface Asking {
   readonly tenant: string
@@ -23,7 +30,8 @@ export async function escalate(
   { caseId, targetQueue, reason }: EscalateCommand,
 ): Promise<Escalated> {
   const found = await caseById(tx.query, tenant, caseId)
-  if (found === null || !found.escalatableTo.includes(targetQueue)) return { kind: 'not_escalatable' }
+  if (found === null) return { kind: 'case_not_found' }
+  if (!found.escalatableTo.includes(targetQueue)) return { kind: 'not_escalatable' }
   const open = await openEscalation(tx, tenant, caseId, targetQueue)
   if (open !== null) return { kind: 'already', escalation: open }
 

@@ -5,16 +5,23 @@ import { sendInvalid, sendProblem } from '../http/problem.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
+import { addBatchCreate } from './batch-route.ts'
 import { caseById } from './cases.ts'
 import { type EscalateCommand, parseEscalate } from './command.ts'
-import { type Escalated, escalate } from './escalate.ts'
+import { alreadyText, type Escalated, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf, numberOf } from './escalation.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set once the body of an escalation has passed its checks. */
-    escalateCommand: EscalateCommand | null
+    escalateCommand: Checked | null
   }
+}
+
+interface Checked {
+  readonly command: EscalateCommand
+  /** When it was asked for, by the store's clock. Inside of the transaction asking would need a second connection. */
+  readonly now: number
 }
 
 interface Parts {
@@ -23,8 +30,16 @@ interface Parts {
   readonly workspaces: Workspaces
 }
 
+/** The escalations system: one command, many commands in one request, and what became of them. */
+export function addEscalations(server: FastifyInstance, parts: Parts): void {
+  // A scope of its own: there bodies are kept as bytes, too.
+  server.register(async (scope) => addCreate(scope, parts))
+  addBatchCreate(server, parts)
+  addRead(server, parts)
+}
+
 /** `POST /case-escalations`: the escalation and the record of its key commit in one transaction, or not at all. */
-export function addEscalations(server: FastifyInstance, { once, base, workspaces }: Parts): void {
+function addCreate(server: FastifyInstance, { once, base, workspaces }: Parts): void {
   server.decorateRequest('escalateCommand', null)
   const onRequest = requireKey(workspaces, 'escalations')
   const protect = idempotent<SqlTx, FastifyRequest>(server, {
@@ -42,16 +57,9 @@ export function addEscalations(server: FastifyInstance, { once, base, workspaces
     if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
     const { caseId } = parsed.command
     if ((await caseById(base.sql.query, callerOf(request).workspaceId, caseId)) === null) {
-      const errors = [{ field: 'caseId', detail: 'names no case of this workspace' }]
-      const problem = {
-        status: 404,
-        name: 'case-not-found',
-        title: 'Case not found',
-        detail: `There is no case ${caseId}.`,
-      }
-      return sendProblem(reply, { ...problem, retryable: false, errors })
+      return sendCaseNotFound(reply, caseId)
     }
-    request.escalateCommand = parsed.command
+    request.escalateCommand = { command: parsed.command, now: await base.now() }
     return undefined
   }
 
@@ -59,12 +67,17 @@ export function addEscalations(server: FastifyInstance, { once, base, workspaces
   server.post('/case-escalations', hooks, async (request, reply) => {
     const { workspaceId: tenant, caller } = callerOf(request)
     const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
-    if (work === null || work === undefined || request.escalateCommand === null)
-      throw new Error('The route is not protected')
-    const now = await base.now()
-    return answer(reply, await escalate(work, { tenant, caller, now }, request.escalateCommand))
+    const checked = request.escalateCommand
+    if (work === null || work === undefined || checked === null) throw new Error('The route is not protected')
+    const escalated = await escalate(work, { tenant, caller, now: checked.now }, checked.command)
+    // A case that vanished in between: the command never reached its operation.
+    if (escalated.kind === 'case_not_found') request.onceonly?.notDone()
+    return answer(reply, escalated, checked.command)
   })
+}
 
+function addRead(server: FastifyInstance, { base, workspaces }: Parts): void {
+  const onRequest = requireKey(workspaces, 'escalations')
   server.get<{ Params: { id: string } }>('/case-escalations/:id', { onRequest }, async (request, reply) => {
     const [row] = await base.sql.query<EscalationRow>(
       `select ${columns} from case_escalations where tenant = ? and number = ?`,
@@ -74,18 +87,17 @@ export function addEscalations(server: FastifyInstance, { once, base, workspaces
   })
 }
 
-function answer(reply: FastifyReply, escalated: Escalated): FastifyReply {
+function answer(reply: FastifyReply, escalated: Escalated, { caseId }: EscalateCommand): FastifyReply {
   switch (escalated.kind) {
     case 'created':
       return located(reply, escalated.escalation).code(201).send(escalated.escalation)
     case 'already': {
-      const { escalationId, caseId, targetQueue } = escalated.escalation
-      const detail = `${caseId} is already escalated to ${targetQueue} as ${escalationId}.`
+      const detail = alreadyText(escalated.escalation)
       const problem = { status: 409, name: 'already-escalated', title: 'Already escalated', detail, retryable: false }
       return sendProblem(located(reply, escalated.escalation), problem)
     }
     case 'not_escalatable': {
-      const detail = 'This case cannot be escalated to this queue.'
+      const detail = NOT_ESCALATABLE_TEXT
       const problem = {
         status: 422,
         name: 'case-not-escalatable',
@@ -95,7 +107,22 @@ function answer(reply: FastifyReply, escalated: Escalated): FastifyReply {
       }
       return sendProblem(reply, { ...problem, errorCode: 'CASE_NOT_ESCALATABLE' })
     }
+    case 'case_not_found':
+      return sendCaseNotFound(reply, caseId)
   }
+}
+
+function sendCaseNotFound(reply: FastifyReply, caseId: string): FastifyReply {
+  const errors = [{ field: 'caseId', detail: 'names no case of this workspace' }]
+  const detail = `There is no case ${caseId}.`
+  return sendProblem(reply, {
+    status: 404,
+    name: 'case-not-found',
+    title: 'Case not found',
+    detail,
+    retryable: false,
+    errors,
+  })
 }
 
 function located(reply: FastifyReply, { escalationId }: Escalation): FastifyReply {

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { type Attempt, HOUR, happened, isOnceError, type Ledger, prevented, released, type SqlTx } from 'onceonly'
 import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
-import { sendInvalid, sendProblem } from '../http/problem.ts'
+import { refuseHeaderKey } from '../http/batch.ts'
+import { sendInvalid } from '../http/problem.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
@@ -44,15 +45,12 @@ export function addBatchSend(server: FastifyInstance, { once, base, workspaces, 
 
   server.post(
     '/api/messages::batchSend',
-    { bodyLimit: REQUEST_BYTES_MOST, onRequest: requireKey(workspaces, 'messages') },
+    {
+      bodyLimit: REQUEST_BYTES_MOST,
+      onRequest: requireKey(workspaces, 'messages'),
+      preHandler: refuseHeaderKey,
+    },
     async (request, reply) => {
-      if (request.headers['idempotency-key'] !== undefined) {
-        // One key over many outcomes would freeze those that are not done yet.
-        const detail = 'A batch takes no Idempotency-Key: the batchId and the itemKey of each item are its keys.'
-        const problem = { status: 400, name: 'idempotency-key-not-allowed', title: 'Idempotency key not allowed' }
-        const errors = [{ field: 'Idempotency-Key', detail: 'is not allowed on a batch' }]
-        return sendProblem(reply, { ...problem, detail, retryable: false, errors })
-      }
       const read = readBatch(request.body)
       if ('errors' in read) return sendInvalid(reply, read.errors)
       const { workspaceId, caller } = callerOf(request)

@@ -40,7 +40,7 @@ test('every item has an outcome of its own, in the order of the request', async 
     assert.match(attempt.effectKey, /^[0-9a-f]{32}$/)
     switch (item.itemKey) {
       case 'bad':
-        throw final(coded('CARD_REFUSED'))
+        throw final(coded('CARD_REFUSED', { data: { resourceId: 'r-0', status: 'none' } }))
       case 'later':
         throw notDone(coded('BANK_CLOSED'))
       case 'lost':
@@ -55,7 +55,14 @@ test('every item has an outcome of its own, in the order of the request', async 
   })
   assert.deepEqual(results, [
     { itemKey: 'ok', status: 'SUCCEEDED', resourceId: 'r-1' },
-    { itemKey: 'bad', status: 'FAILED', errorCode: 'CARD_REFUSED', retryable: false, detail: 'it is CARD_REFUSED' },
+    {
+      itemKey: 'bad',
+      status: 'FAILED',
+      errorCode: 'CARD_REFUSED',
+      retryable: false,
+      detail: 'it is CARD_REFUSED',
+      resourceId: 'r-0',
+    },
     { itemKey: 'later', status: 'FAILED', errorCode: 'BANK_CLOSED', retryable: true, detail: 'it is BANK_CLOSED' },
     { itemKey: 'lost', status: 'UNKNOWN' },
     {
@@ -196,6 +203,26 @@ test('what an item is told is put into words anew for every retry', async () => 
   assert.deepEqual(await shown.run(batch, items('a'), send), [{ itemKey: 'a', status: 'UNKNOWN' }])
   state = 'SENT'
   assert.deepEqual(await shown.run(batch, items('a'), send), [{ itemKey: 'a', status: 'SUCCEEDED', resourceId: 'm-1' }])
+})
+
+test('what nobody meant for the caller stays inside', async () => {
+  await using world = opened()
+  const { ledger, errors } = world
+  const onError = (error: unknown) => errors.push(error)
+  const secret = () => coded('23505', { message: 'duplicate key value in table salaries', data: { salary: 7 } })
+  const inside = createBulk<string, string, MemoryTx>(ledger, { name: 'inside', effect: 'transaction', onError })
+  const repeated = createBulk<string, string>(ledger, { name: 'repeated', effect: 'repeatable', onError })
+  const told = { itemKey: 'a', status: 'FAILED', errorCode: 'FAILED', retryable: true }
+  assert.deepEqual(await inside.run(batch, items('a'), () => Promise.reject(secret())), [told])
+  assert.deepEqual(await repeated.run(batch, items('a'), () => Promise.reject(secret())), [told])
+  assert.deepEqual(
+    errors.map((error) => (error as { code?: unknown }).code),
+    ['23505', '23505'],
+  )
+  const meant = await inside.run(batch, items('b'), () => Promise.reject(notDone(coded('LATER'))))
+  assert.deepEqual(meant, [
+    { itemKey: 'b', status: 'FAILED', errorCode: 'LATER', retryable: true, detail: 'it is LATER' },
+  ])
 })
 
 test('in transactions: what an item wrote commits with its outcome, or not at all', async () => {

@@ -64,7 +64,8 @@ export interface Bulk<I, T, Work> {
   readonly definition: BulkDefinition
   /**
    * Answers in the order of the items. The effect's value is recorded; `final`, `notDone` and `released` mean for an item
-   * what they mean for any command, and a `code` on their error is told to the caller.
+   * what they mean for any command, and the `code`, the message and the members of `data` of their error are told to the
+   * caller. Of anything else that is thrown the caller learns nothing but that it failed.
    */
   run(
     batch: BatchIdentity,
@@ -129,15 +130,25 @@ function partsOf({ tenant, caller, batch }: BatchIdentity, { itemKey }: BulkItem
 function transactional<I, T>(operation: TransactionalOperation<I, never>, words: Words<T>): Run<I, T> {
   return (batch, items, effect, lanes) =>
     inLanes(items, lanes, async (item) => {
+      let meant = false
+      const run = async (work: TransactionWork<never>) => {
+        meant = false
+        try {
+          return await effect(item, work)
+        } catch (thrown) {
+          meant = isVerdict(thrown)
+          throw thrown
+        }
+      }
       try {
-        const execution = await operation.execute(partsOf(batch, item), item.input, (work) => effect(item, work))
+        const execution = await operation.execute(partsOf(batch, item), item.input, run)
         if (execution.kind === 'failed') return failure(execution.failure)
         return execution.kind === 'refused' ? refused(execution.error) : await words.show(execution.value)
       } catch (error) {
         // It was rolled back, whatever it was.
         if (isOnceError(error)) return refused(error)
         words.onError(error)
-        return failure(failureOf(error), true)
+        return failure(meant ? failureOf(error) : FAULT, true)
       }
     })
 }
@@ -197,7 +208,7 @@ async function settledAs<T>(lease: Lease, thrown: unknown, words: Words<T>): Pro
   const undone = isVerdict(thrown) || words.repeatable || classify(thrown) === 'not_done'
   const word: SettleWord = undone ? { kind: 'not_done', error } : { kind: 'unknown', error }
   await quietly(() => lease.settle(word), words)
-  return undone ? failure(told, true) : { status: 'UNKNOWN' }
+  return undone ? failure(isVerdict(thrown) ? told : FAULT, true) : { status: 'UNKNOWN' }
 }
 
 /** The effect is over, and its caller hears of it; what cannot be recorded lapses, and is found by a probe or a person. */
@@ -238,7 +249,7 @@ async function standing<T>(claimed: Standing, words: Words<T>): Promise<ItemWord
 function undecided<T>(error: unknown, words: Words<T>): ItemWords {
   if (isOnceError(error)) return refused(error)
   words.onError(error)
-  return failure(failureOf(error), true)
+  return failure(FAULT, true)
 }
 
 function refused(error: OnceError): ItemWords {
@@ -261,12 +272,15 @@ function refused(error: OnceError): ItemWords {
 }
 
 const IN_PROGRESS = 'IN_PROGRESS'
+/** Nobody meant it for the caller: what a driver or a provider says about itself stays inside. */
+const FAULT: Failure = { name: '', message: '' }
 
-function failure({ message, code }: Failure, retryable = false): ItemWords {
+function failure({ message, code, data }: Failure, retryable = false): ItemWords {
   // Some other command stands in the way: an effect says so by the code of what it throws.
   if (code === IN_PROGRESS) return { status: IN_PROGRESS, ...(message === '' ? {} : { detail: message }) }
   const errorCode = code ?? 'FAILED'
-  return { status: 'FAILED', errorCode, retryable, ...(message === '' ? {} : { detail: message }) }
+  const more = typeof data === 'object' && data !== null && !Array.isArray(data) ? data : {}
+  return { ...more, status: 'FAILED', errorCode, retryable, ...(message === '' ? {} : { detail: message }) }
 }
 
 async function inLanes<I, R>(

@@ -9,10 +9,10 @@ import type { SqlTx, TransactionalStore } from 'onceonly'
 import { createPostgresStore } from 'onceonly/postgres'
 import { createSqliteStore } from 'onceonly/sqlite'
 import { Client, Pool } from 'pg'
-import { createDatabase } from '../../tools/servers/database.ts'
-import type { FieldError } from '../http/problem.ts'
-import { start } from '../test-service.ts'
-import type { Message } from './message.ts'
+import { createDatabase } from '../tools/servers/database.ts'
+import type { FieldError } from './http/problem.ts'
+import type { Message } from './messages/message.ts'
+import { start } from './test-service.ts'
 
 const operatorToken = 'operator-token-of-tests'
 const demoKey = 'demo-key-of-tests'
@@ -91,7 +91,7 @@ export interface Cluster extends AsyncDisposable {
 type Env = Readonly<Record<string, string>>
 
 export async function openCluster(place: PlaceName, options: { processes?: number; env?: Env } = {}): Promise<Cluster> {
-  const data = await mkdtemp(join(tmpdir(), 'onceonly-messages-'))
+  const data = await mkdtemp(join(tmpdir(), 'onceonly-cluster-'))
   const database = place === 'postgres' ? await createDatabase(postgresUrl ?? '') : null
   const pool = database === null ? null : new Pool({ connectionString: database.url, max: 5 })
   pool?.on('error', () => {})

@@ -1,0 +1,100 @@
+import type { FastifyInstance } from 'fastify'
+import { final, type Ledger, released, type SqlTx, type TransactionWork } from 'onceonly'
+import { type BulkItem, createBulk, readBatch } from 'onceonly/http'
+import { refuseHeaderKey } from '../http/batch.ts'
+import type { FieldError } from '../http/problem.ts'
+import { sendInvalid } from '../http/problem.ts'
+import type { Base } from '../store.ts'
+import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import { type EscalateCommand, parseEscalate } from './command.ts'
+import { type Asking, alreadyText, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly workspaces: Workspaces
+}
+
+/** What is recorded of an item that succeeded, and told to its caller beside the status. */
+interface ItemValue {
+  readonly resourceId: string
+}
+
+/** The most items that a batch may have, each with a reason of the longest kind. */
+const BODY_BYTES_MOST = 2 * 1024 * 1024
+
+/**
+ * `POST /case-escalations:batchCreate`: every item is a command of its own, in a transaction of its own. They run one
+ * after the other, so that the numbers of the escalations follow the order of the request.
+ */
+export function addBatchCreate(server: FastifyInstance, { once, base, workspaces }: Parts): void {
+  const bulk = createBulk<EscalateCommand, ItemValue, SqlTx>(once, {
+    name: 'case.escalateBatch',
+    effect: 'transaction',
+  })
+
+  server.post(
+    '/case-escalations::batchCreate',
+    {
+      bodyLimit: BODY_BYTES_MOST,
+      onRequest: requireKey(workspaces, 'escalations'),
+      preHandler: refuseHeaderKey,
+    },
+    async (request, reply) => {
+      // 1. A batch that cannot be understood holds no claim on any item.
+      const read = readCommands(request.body)
+      if ('errors' in read) return sendInvalid(reply, read.errors)
+      // 2. Asked before the transactions begin: inside of one it would need a second connection.
+      const now = await base.now()
+      const { workspaceId: tenant, caller } = callerOf(request)
+      // 3. Each item by itself, whatever became of its neighbours.
+      const results = await bulk.run({ tenant, caller, batch: read.batchId }, read.items, (item, work) =>
+        escalateItem(work, { tenant, caller, now }, item.input),
+      )
+      return { batchId: read.batchId, results }
+    },
+  )
+}
+
+type Commands =
+  | { readonly batchId: string; readonly items: readonly BulkItem<EscalateCommand>[] }
+  | { readonly errors: readonly FieldError[] }
+
+function readCommands(body: unknown): Commands {
+  const read = readBatch(body)
+  if ('errors' in read) return read
+  const errors: FieldError[] = []
+  const items = read.items.flatMap(({ itemKey, input }, at) => {
+    const parsed = parseEscalate(input)
+    if ('command' in parsed) return [{ itemKey, input: parsed.command }]
+    errors.push(...parsed.errors.map(({ field, detail }) => ({ field: `items[${at}].${field}`, detail })))
+    return []
+  })
+  return errors.length > 0 ? { errors } : { batchId: read.batchId, items }
+}
+
+/** What the business refuses is a final outcome of its item; a case that does not exist yet leaves the item's key free. */
+async function escalateItem(
+  work: TransactionWork<SqlTx>,
+  asking: Asking,
+  command: EscalateCommand,
+): Promise<ItemValue> {
+  const escalated = await escalate(work, asking, command)
+  switch (escalated.kind) {
+    case 'created':
+      return { resourceId: escalated.escalation.escalationId }
+    case 'already': {
+      const data = { resourceId: escalated.escalation.escalationId }
+      throw final(coded('ALREADY_ESCALATED', alreadyText(escalated.escalation), data))
+    }
+    case 'not_escalatable':
+      throw final(coded('CASE_NOT_ESCALATABLE', NOT_ESCALATABLE_TEXT))
+    case 'case_not_found':
+      throw released(coded('CASE_NOT_FOUND', `There is no case ${command.caseId}.`))
+  }
+}
+
+function coded(code: string, message: string, data?: object): Error {
+  return Object.assign(new Error(message), { code, ...(data === undefined ? {} : { data }) })
+}
