@@ -4,7 +4,7 @@ import { createLedger } from 'onceonly'
 import { addAdmin } from './admin/routes.ts'
 import { BadSetting, type Config } from './config.ts'
 import { makeDemoCases } from './escalations/cases.ts'
-import { createOutboxRows } from './escalations/outbox.ts'
+import { outboxRows } from './escalations/outbox.ts'
 import { addEscalations } from './escalations/routes.ts'
 import { migrations as escalationTables } from './escalations/schema.ts'
 import { addMessages } from './messages/index.ts'
@@ -27,7 +27,7 @@ export async function startService(config: Config): Promise<Service> {
   await makeFolder(config)
   const secrets = await readSecrets(config)
   const base = openBase(config)
-  const once = createLedger({ store: base.store, outbox: createOutboxRows(base) })
+  const once = createLedger({ store: base.store, outbox: outboxRows })
   const server = await createServer(base)
   let messages = { stop: async () => {} }
   const stop = async () => {

@@ -38,4 +38,11 @@ const tables = [
   )`,
 ]
 
-export const migrations = [{ version: 1, oldestCode: 1, up: { sqlite: tables, postgres: tables } }] as const
+// Nobody reads when a message was added, and asking the time inside of a transaction takes a second connection: as many
+// commands at once as there are connections would wait for each other.
+const untimed = ['alter table outbox_rows drop column created_at']
+
+export const migrations = [
+  { version: 1, oldestCode: 1, up: { sqlite: tables, postgres: tables } },
+  { version: 2, oldestCode: 2, up: { sqlite: untimed, postgres: untimed } },
+] as const

@@ -52,7 +52,7 @@ export function escalate(server: TestServer, key: string, item: object, apiKey?:
 }
 
 /** What is in the tables for the cases of a prefix, past every interface: each list names the case of every row. */
-export async function effectsOf({ sql }: Cluster, prefix: string) {
+async function effectsOf({ sql }: Cluster, prefix: string) {
   const cases = async (text: string) => (await sql<{ readonly id: string }>(text)).map(({ id }) => id)
   return {
     escalations: await cases(
