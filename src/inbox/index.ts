@@ -1,3 +1,11 @@
+export type { ConsumeOptions } from './consume.ts'
+export type { DeadLetter, DeadLetterFilter } from './dead-letters.ts'
+export type { InboxEvent, InboxListener, InboxWarning } from './events.ts'
+export type { Inbox } from './inbox.ts'
+export { createInbox } from './inbox.ts'
+export type { DeadLetters, Explanation, Redriven, RedriveOptions } from './operate.ts'
+export type { InboxOptions, InboxStore, OrderedOptions } from './options.ts'
+export { inboxDefaults } from './options.ts'
 export type {
   Acknowledgement,
   IncomingMessage,
@@ -6,3 +14,8 @@ export type {
   Subscriber,
   Subscription,
 } from './port.ts'
+export type { Postponed } from './postpone.ts'
+export { postpone } from './postpone.ts'
+export type { First, ParkReason, Receipt, Settled } from './receipt.ts'
+export { acknowledgementOf } from './receipt.ts'
+export type { InboxEffect, InboxTools } from './settle.ts'

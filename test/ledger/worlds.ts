@@ -114,8 +114,18 @@ export interface Bench {
 
 /** The same test on every store. Background work is by hand, so that nothing happens by itself. */
 export function onEveryStore(title: string, body: (bench: Bench) => Promise<void>): void {
+  onPlaces(places, title, body)
+}
+
+/** For rooms that keep tables of their own. */
+export function onSqlStores(title: string, body: (bench: Bench) => Promise<void>): void {
+  const inSql = places.filter(({ name }) => name !== 'memory')
+  onPlaces(inSql, title, body)
+}
+
+function onPlaces(chosen: readonly Place[], title: string, body: (bench: Bench) => Promise<void>): void {
   describe(title, () => {
-    for (const place of places) {
+    for (const place of chosen) {
       test(place.name, { skip: place.skip, timeout: 60_000 }, async () => {
         const world = await place.open()
         const events: LedgerEvent[] = []

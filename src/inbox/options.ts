@@ -1,0 +1,108 @@
+import { OnceError } from '../core/errors.ts'
+import { exceedsBytes } from '../core/identity.ts'
+import { DAY, limits, MINUTE, SECOND } from '../core/limits.ts'
+import type { Backoff } from '../core/retry.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { Runtime } from '../ledger/runtime.ts'
+import type { TransactionalStore } from '../store/port.ts'
+import type { SqlSeam, SqlTx } from '../store/sql.ts'
+import type { InboxListener } from './events.ts'
+import type { IncomingMessage } from './port.ts'
+
+/** A store whose transactions are SQL, with room for the inbox's tables. */
+export interface InboxStore<Tx extends SqlTx> extends TransactionalStore<Tx> {
+  readonly sql: SqlSeam
+}
+
+export interface InboxOptions<Tx extends SqlTx> {
+  readonly ledger: Ledger<Tx>
+  /** The ledger's own store. */
+  readonly store: InboxStore<Tx>
+  /** Who consumes: a message is handled once per consumer. Changing it forgets what was handled. */
+  readonly consumer: string
+  /** For how long a handled message is remembered; at least as long as the broker may hand it over again. */
+  readonly windowMs?: number
+  /** From the text of a body; JSON, when left out. What it throws parks the message as unreadable. */
+  readonly parse?: (text: string, message: IncomingMessage) => unknown
+  /** What of a body makes it the same message; all of it, when left out. Leave out what changes from copy to copy. */
+  readonly fingerprint?: (body: unknown, message: IncomingMessage) => unknown
+  /** A second key, by what the message asks for: two ids with one intent are handled once. Null for none. */
+  readonly intent?: (body: unknown, message: IncomingMessage) => string | null
+  /** Handles the messages of a key by their numbers, also when the broker hands them over in another order. */
+  readonly ordered?: boolean | OrderedOptions
+  /** How often a message may fail before it is parked. */
+  readonly maxFailures?: number
+  /** How many deliveries may vanish with their process before the message is parked. */
+  readonly maxUnfinished?: number
+  readonly backoff?: Backoff
+  readonly on?: InboxListener
+  /** Sweeps by itself; on by default. */
+  readonly background?: boolean
+  /** Time, randomness and scheduling; tests give their own. */
+  readonly runtime?: Runtime
+}
+
+export interface OrderedOptions {
+  /** How long a later message waits for a number that does not come. */
+  readonly holeMs?: number
+  /** Then: go on without it, and park it should it come after all; or park what waits, and keep the line closed. */
+  readonly onHole?: 'skip' | 'park'
+}
+
+export const inboxDefaults = {
+  /** Longer than brokers keep redelivering over a weekend and a holiday. */
+  windowMs: 7 * DAY,
+  /** With the usual back-off about eight minutes: long enough for a deploy or a short fault of a dependency. */
+  maxFailures: 10,
+  /** Crashes of a process have other causes too; a handful in a row under one message has not. */
+  maxUnfinished: 5,
+  /** The first retry comes soon; a failing message is tried every five minutes at the slowest. */
+  backoff: { baseMs: 1 * SECOND, capMs: 5 * MINUTE },
+  /** Longer than a relay's lease and a broker's redelivery: what has not come by then is not on its way. */
+  holeMs: 5 * MINUTE,
+} as const
+
+export interface Settings {
+  readonly windowMs: number
+  readonly maxFailures: number
+  readonly maxUnfinished: number
+  readonly backoff: Backoff
+  readonly ordered: Required<OrderedOptions> | null
+}
+
+/** Room for the prefix and for the second operation that intents are claimed under. */
+const CONSUMER_BYTES = 100
+
+export function settingsOf<Tx extends SqlTx>(options: InboxOptions<Tx>): Settings {
+  const { consumer, store, ordered = false } = options
+  if (typeof consumer !== 'string' || consumer.trim() === '') bad('consumer', 'must be a non-blank string')
+  if (exceedsBytes(consumer, CONSUMER_BYTES)) bad('consumer', `is longer than ${CONSUMER_BYTES} bytes`)
+  if (store?.sql === undefined || store.transactions === undefined) {
+    bad('store', 'must be an SQL store: the record and what the effect writes commit together')
+  }
+  const { baseMs, capMs } = options.backoff ?? inboxDefaults.backoff
+  return {
+    windowMs: whole('windowMs', options.windowMs ?? inboxDefaults.windowMs, limits.longestMs),
+    maxFailures: whole('maxFailures', options.maxFailures ?? inboxDefaults.maxFailures),
+    maxUnfinished: whole('maxUnfinished', options.maxUnfinished ?? inboxDefaults.maxUnfinished),
+    backoff: {
+      baseMs: whole('backoff.baseMs', baseMs, limits.longestMs),
+      capMs: whole('backoff.capMs', capMs, limits.longestMs),
+    },
+    ordered: ordered === false ? null : orderedOf(ordered === true ? {} : ordered),
+  }
+}
+
+function orderedOf({ holeMs = inboxDefaults.holeMs, onHole = 'skip' }: OrderedOptions): Required<OrderedOptions> {
+  if (onHole !== 'skip' && onHole !== 'park') bad('ordered.onHole', "must be 'skip' or 'park'")
+  return { holeMs: whole('ordered.holeMs', holeMs, limits.longestMs), onHole }
+}
+
+function bad(option: string, what: string): never {
+  throw new OnceError('bad_option', `Inbox option \`${option}\` ${what}.`, { details: { option } })
+}
+
+function whole(option: string, value: number, most: number = Number.MAX_SAFE_INTEGER): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= most) return value
+  return bad(option, `must be a whole number from 1 to ${most}, not ${String(value)}`)
+}

@@ -1,0 +1,86 @@
+import { sha256Hex } from '../core/digest.ts'
+import type { SqlSeam, SqlTx } from '../store/sql.ts'
+import type { IncomingMessage } from './port.ts'
+
+/** A place in the line of its key. */
+export interface Place {
+  readonly line: string
+  readonly sequence: number
+}
+
+/** Where a line stands. */
+export interface Line {
+  /** The number that may be handled now. */
+  readonly expected: number
+  /** Since when a later one has been waiting for it, and which is the first of those; null when none does. */
+  readonly waiting: { readonly since: number; readonly lowest: number } | null
+}
+
+/** The next number of every key, per consumer. The row is the lock: who handles a key's message holds it until commit. */
+export interface Order {
+  /** Null for a message without a place: it may come at any time. */
+  placeOf(message: IncomingMessage): Place | null
+  /** Holds the line until the transaction ends. */
+  hold(tx: SqlTx, place: Place): Promise<Line>
+  /** The message was settled: the next one may come. */
+  advance(tx: SqlTx, place: Place): Promise<void>
+  /** An earlier message has not come yet. */
+  wait(place: Place, expected: number, now: number): Promise<void>
+  /** The awaited message has come, but not yet passed: it is no hole. */
+  seen(place: Place): Promise<void>
+}
+
+interface Row {
+  readonly expected: number | string
+  readonly waiting_since: number | string | null
+  readonly waiting_lowest: number | string | null
+}
+
+export function createOrder(sql: SqlSeam, consumer: string): Order {
+  return {
+    placeOf({ key, sequence }) {
+      return key === null || sequence === null ? null : { line: sha256Hex(JSON.stringify(key)), sequence }
+    },
+    async hold(tx, { line }) {
+      // Written even when it is there: that takes the row's lock on every database.
+      const [row] = await tx.query<Row>(
+        `INSERT INTO onceonly_inbox_order AS o (consumer, line, expected) VALUES (?, ?, 1)
+         ON CONFLICT (consumer, line) DO UPDATE SET expected = o.expected
+         RETURNING expected, waiting_since, waiting_lowest`,
+        [consumer, line],
+      )
+      const { expected = 1, waiting_since: since = null, waiting_lowest: lowest = null } = row ?? {}
+      const waiting = since === null || lowest === null ? null : { since: Number(since), lowest: Number(lowest) }
+      return { expected: Number(expected), waiting }
+    },
+    async advance(tx, { line, sequence }) {
+      await tx.query(
+        `INSERT INTO onceonly_inbox_order AS o (consumer, line, expected) VALUES (?, ?, ?)
+         ON CONFLICT (consumer, line) DO UPDATE SET
+           expected = CASE WHEN o.expected < excluded.expected THEN excluded.expected ELSE o.expected END,
+           waiting_since = NULL, waiting_lowest = NULL`,
+        [consumer, line, sequence + 1],
+      )
+    },
+    async wait({ line, sequence }, expected, now) {
+      // Unless the line has moved on meanwhile: then it is not the same wait any more.
+      await sql.query(
+        `INSERT INTO onceonly_inbox_order AS o (consumer, line, expected, waiting_since, waiting_lowest)
+           VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT (consumer, line) DO UPDATE SET
+           waiting_since = coalesce(o.waiting_since, excluded.waiting_since),
+           waiting_lowest = CASE WHEN o.waiting_lowest < excluded.waiting_lowest
+             THEN o.waiting_lowest ELSE excluded.waiting_lowest END
+           WHERE o.expected = excluded.expected`,
+        [consumer, line, expected, now, sequence],
+      )
+    },
+    async seen({ line }) {
+      await sql.query(
+        `UPDATE onceonly_inbox_order SET waiting_since = NULL, waiting_lowest = NULL
+           WHERE consumer = ? AND line = ? AND waiting_since IS NOT NULL`,
+        [consumer, line],
+      )
+    },
+  }
+}
