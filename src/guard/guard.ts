@@ -1,10 +1,10 @@
 import { digestParts } from '../core/digest.ts'
-import { isOnceError, OnceError } from '../core/errors.ts'
+import { isOnceError } from '../core/errors.ts'
 import { MINUTE, SECOND } from '../core/limits.ts'
 import type { Pointer } from '../core/record.ts'
 import type { Attempt } from '../ledger/attempt.ts'
 import type { Claimed, Lease } from '../ledger/claim.ts'
-import { succeeded } from '../ledger/claim.ts'
+import { failed, succeeded } from '../ledger/claim.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createBreaker } from './breaker.ts'
 
@@ -13,7 +13,7 @@ import { createBreaker } from './breaker.ts'
  * window is blocked, and an identical request after it is not.
  */
 export interface Guard<M> {
-  send<T>(message: M, effect: (attempt: Attempt | null) => Promise<T>): Promise<Verdict<T>>
+  send<T>(message: M, effect: (attempt: GuardedAttempt | null) => Promise<T>): Promise<Verdict<T>>
   /** The lock's name for operators; equal content has an equal hash. */
   hashOf(message: M): string
   /** Frees a lock before its window ends, by content or by hash. False when there is none. */
@@ -21,6 +21,12 @@ export interface Guard<M> {
     lock: { readonly message: M } | { readonly tenant: string; readonly hash: string },
     by?: string,
   ): Promise<boolean>
+}
+
+/** What a send is given under its lock. */
+export interface GuardedAttempt extends Attempt {
+  /** The original exists, but came to nothing, for certain. Where failed ones allow it, the content is free again. */
+  failed(): void
 }
 
 export type Verdict<T> =
@@ -39,6 +45,8 @@ export interface GuardOptions<M> {
   readonly identity: (message: M) => readonly [tenant: string, ...rest: (string | null | undefined)[]]
   readonly windowMs?: number
   readonly waitMs?: number
+  /** A failed original stands for its window like any other; or its content may be sent again, as soon as it failed. */
+  readonly onFailed?: 'duplicate' | 'allow'
   /** Refuse instead of sending unguarded when the locks cannot be asked. */
   readonly failClosed?: boolean
   /** With the locks in a store of their own: how long the lock call may take. Unbounded, when left out. */
@@ -57,6 +65,9 @@ export type GuardEvent<M> =
     }
   | { readonly kind: 'pending'; readonly message: M; readonly hash: string; readonly ageMs: number }
   | { readonly kind: 'error'; readonly message: M; readonly hash: string; readonly error: unknown }
+
+/** The answer of the locks, or why there is none. */
+type Asked = Claimed | { readonly kind: 'error'; readonly error: unknown }
 
 const WINDOW_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
@@ -82,22 +93,29 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     return { tenant, caller: ANY_CALLER, key: digestParts([tenant, ...rest.map((part) => part ?? null)]) }
   }
 
-  async function ask(
-    message: M,
-    waits: number,
-  ): Promise<Claimed | { readonly kind: 'error'; readonly error: unknown }> {
+  async function ask(message: M, patienceMs: number): Promise<Asked> {
     try {
-      return await breaker.call(() => lock.claim(partsOf(message), null, { waitMs: waits }), giveBackLate, waits)
+      const claim = () => lock.claim(partsOf(message), null, { waitMs: patienceMs })
+      return await breaker.call(claim, giveBackLate, patienceMs)
     } catch (error) {
       options.on?.({ kind: 'error', message, hash: partsOf(message).key, error })
       return { kind: 'error', error }
     }
   }
 
-  async function send<T>(message: M, effect: (attempt: Attempt | null) => Promise<T>): Promise<Verdict<T>> {
+  /** Asks at once, and again, with patience, when somebody else is about to make the original. */
+  async function decide(message: M): Promise<{ readonly claimed: Asked; readonly waited: boolean }> {
     const first = await ask(message, 0)
-    const waits = first.kind === 'in_progress' && first.pointer === null
-    const claimed = waits ? await ask(message, waitMs) : first
+    if (first.kind !== 'in_progress' || first.pointer !== null) return { claimed: first, waited: false }
+    const seenAt = performance.now()
+    const second = await ask(message, waitMs)
+    if (second.kind !== 'error') return { claimed: second, waited: true }
+    // What was seen in flight is the last that we know: it may well become the original, so nothing is sent beside it.
+    return { claimed: { ...first, ageMs: first.ageMs + Math.round(performance.now() - seenAt) }, waited: true }
+  }
+
+  async function send<T>(message: M, effect: (attempt: GuardedAttempt | null) => Promise<T>): Promise<Verdict<T>> {
+    const { claimed, waited } = await decide(message)
     const hash = partsOf(message).key
     switch (claimed.kind) {
       case 'error':
@@ -105,24 +123,41 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
         return { kind: 'unguarded', value: await effect(null) }
       case 'first_attempt':
       case 'reclaimed':
-        return { kind: 'sent', value: await under(claimed.lease, effect) }
+        return { kind: 'sent', value: await under(message, claimed.lease, effect) }
       default: {
         const { pointer: original, ageMs } = claimed
         if (original === null) {
           options.on?.({ kind: 'pending', message, hash, ageMs })
           return { kind: 'pending' }
         }
-        options.on?.({
-          kind: 'blocked',
-          mode: waits ? 'lock_resolved_polled' : 'lock_resolved',
-          message,
-          hash,
-          original,
-          ageMs,
-        })
-        return { kind: 'duplicate', original, ageMs, waited: waits }
+        const mode = waited ? 'lock_resolved_polled' : 'lock_resolved'
+        options.on?.({ kind: 'blocked', mode, message, hash, original, ageMs })
+        return { kind: 'duplicate', original, ageMs, waited }
       }
     }
+  }
+
+  /** The lock is given back when the send fails before the original exists; once it exists, it stays for its window. */
+  async function under<T>(message: M, lease: Lease, effect: (attempt: GuardedAttempt) => Promise<T>): Promise<T> {
+    let hasFailed = false
+    // The lease's getters must stay getters, so its properties are inherited, not copied.
+    const attempt: GuardedAttempt = Object.assign(Object.create(lease) as Attempt, {
+      failed: () => void (hasFailed = true),
+    })
+    try {
+      return await effect(attempt)
+    } finally {
+      await quietly(() => end(message, lease, hasFailed))
+    }
+  }
+
+  async function end(message: M, lease: Lease, hasFailed: boolean): Promise<void> {
+    if (lease.pointer === null) return lease.release()
+    await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded())
+    if (!hasFailed || options.onFailed !== 'allow') return
+    // Not given back but forgotten, so that the next send has an effect key of its own: this one's is used up. The fence
+    // keeps a lock that is somebody else's by now.
+    await ledger.forget({ ...partsOf(message), operation: lock.name }, { by: 'guard', ifFence: lease.fence })
   }
 
   return {
@@ -141,24 +176,12 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   }
 }
 
-/** The lock is given back when the send fails before the original exists; once it exists, it stays for its window. */
-async function under<T>(lease: Lease, effect: (attempt: Attempt) => Promise<T>): Promise<T> {
-  try {
-    const value = await effect(lease)
-    await quietly(lease.pointer === null ? lease.release() : lease.settle(succeeded()))
-    return value
-  } catch (error) {
-    await quietly(lease.pointer === null ? lease.release() : lease.settle(succeeded()))
-    throw error
-  }
-}
-
 /** The send is over, and the guard never breaks it: what cannot be written lapses by itself. */
-async function quietly(write: Promise<void>): Promise<void> {
+async function quietly(write: () => Promise<void>): Promise<void> {
   try {
-    await write
+    await write()
   } catch (error) {
-    if (!isOnceError(error) && !(error instanceof OnceError)) throw error
+    if (!isOnceError(error)) throw error
   }
 }
 

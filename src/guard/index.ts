@@ -1,2 +1,2 @@
-export type { Guard, GuardEvent, GuardOptions, Verdict } from './guard.ts'
+export type { Guard, GuardEvent, GuardedAttempt, GuardOptions, Verdict } from './guard.ts'
 export { createGuard } from './guard.ts'

@@ -84,8 +84,10 @@ export async function claimCommand(
       ageMs: record === null ? 0 : now - record.claimedAt,
     }
     const waits = decision.kind === 'in_progress' && settled.pointer === null && sentAt < deadline
-    // Whatever changed is decided by claiming again: so a lapsed attempt has one successor.
-    if (!waits || (await joiners.settled(command.id, deadline, true)) === null) return settled
+    if (!waits) return settled
+    // Whatever changed is decided by claiming again: so a lapsed attempt has one successor. When nothing did, the
+    // deadline is past, and the last claim says how things stand now, not how they stood before the wait.
+    await joiners.settled(command.id, deadline, true)
   }
 }
 

@@ -1,34 +1,9 @@
 import assert from 'node:assert/strict'
-import type { Attempt, Ledger } from 'onceonly'
+import type { Attempt } from 'onceonly'
 import { createLedger, isOnceError, MINUTE, OnceError, SECOND } from 'onceonly'
-import type { Guard, GuardEvent, GuardOptions } from 'onceonly/guard'
-import { createGuard } from 'onceonly/guard'
+import type { GuardEvent } from 'onceonly/guard'
 import { onEveryStore } from '../ledger/worlds.ts'
-
-interface Message {
-  readonly workspace: string
-  readonly phone?: string | null
-  readonly email?: string | null
-  readonly body: string
-}
-
-const hello: Message = { workspace: 'w', phone: '+491', body: 'hello' }
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-
-function guardOver(ledger: Ledger<unknown>, options: Partial<GuardOptions<Message>> = {}): Guard<Message> {
-  return createGuard({ ledger, name: 'messages', identity: (m) => [m.workspace, m.phone, m.email, m.body], ...options })
-}
-
-/** Sends like a real system: the original exists before the provider is called. */
-function sender(sent: string[], id: string, slowMs = 0, begins = () => {}) {
-  return async (attempt: Attempt | null) => {
-    begins()
-    await pause(slowMs)
-    await attempt?.attach({ type: 'message', id })
-    sent.push(id)
-    return id
-  }
-}
+import { guardOver, hello, type Message, pause, sender } from './messages.ts'
 
 onEveryStore(
   'pairs of identical messages, 0 to 350 ms apart, in two processes: one send each',

@@ -1,0 +1,28 @@
+import type { Attempt, Ledger } from 'onceonly'
+import type { Guard, GuardOptions } from 'onceonly/guard'
+import { createGuard } from 'onceonly/guard'
+
+export interface Message {
+  readonly workspace: string
+  readonly phone?: string | null
+  readonly email?: string | null
+  readonly body: string
+}
+
+export const hello: Message = { workspace: 'w', phone: '+491', body: 'hello' }
+export const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+export function guardOver(ledger: Ledger<unknown>, options: Partial<GuardOptions<Message>> = {}): Guard<Message> {
+  return createGuard({ ledger, name: 'messages', identity: (m) => [m.workspace, m.phone, m.email, m.body], ...options })
+}
+
+/** Sends like a real system: the original exists before the provider is called. */
+export function sender(sent: string[], id: string, slowMs = 0, begins = () => {}) {
+  return async (attempt: Attempt | null) => {
+    begins()
+    await pause(slowMs)
+    await attempt?.attach({ type: 'message', id })
+    sent.push(id)
+    return id
+  }
+}
