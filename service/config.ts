@@ -15,6 +15,7 @@ export interface Config {
   readonly webhookUrl: string | null
   readonly twilioUrl: string | null
   readonly sendTimeoutMs: number
+  readonly requestTimeoutMs: number
   readonly guardFails: 'open' | 'closed'
 }
 
@@ -107,10 +108,13 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     variable: 'ONCEONLY_SEND_TIMEOUT_MS',
     fallback: '15000',
     about: 'how long a provider may take; past it the outcome of a message is unknown',
-    read: (text) =>
-      /^\d{3,6}$/.test(text) && Number(text) <= SEND_TIMEOUT_MS_MOST
-        ? { value: Number(text) }
-        : { wrong: `is not a whole number from 100 to ${SEND_TIMEOUT_MS_MOST}` },
+    read: (text) => millisecondsOf(text, SEND_TIMEOUT_MS_MOST),
+  },
+  requestTimeoutMs: {
+    variable: 'ONCEONLY_REQUEST_TIMEOUT_MS',
+    fallback: '30000',
+    about: 'how long a client may take to send its request; past it the answer is 408',
+    read: (text) => millisecondsOf(text, REQUEST_TIMEOUT_MS_MOST),
   },
   guardFails: {
     variable: 'ONCEONLY_GUARD_FAILS',
@@ -122,6 +126,16 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
 
 /** Longer than any provider takes, shorter than a client waits. */
 const SEND_TIMEOUT_MS_MOST = 120_000
+/** Minutes are enough for the largest attachments on the slowest line. */
+const REQUEST_TIMEOUT_MS_MOST = 600_000
+const TIMEOUT_MS_LEAST = 100
+
+function millisecondsOf(text: string, most: number): { value: number } | { wrong: string } {
+  const value = /^\d{1,6}$/.test(text) ? Number(text) : -1
+  return value >= TIMEOUT_MS_LEAST && value <= most
+    ? { value }
+    : { wrong: `is not a whole number from ${TIMEOUT_MS_LEAST} to ${most}` }
+}
 
 function urlOf(text: string, protocols: readonly string[]): { value: string | null } | { wrong: string } {
   if (text === '') return { value: null }
@@ -168,6 +182,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     webhookUrl: read('webhookUrl'),
     twilioUrl: read('twilioUrl'),
     sendTimeoutMs: read('sendTimeoutMs'),
+    requestTimeoutMs: read('requestTimeoutMs'),
     guardFails: read('guardFails'),
   }
 

@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import { isOnceError } from 'onceonly'
+import type { Config } from './config.ts'
+import { connectionLimits, refuseRepeatedHeaders, watchConnections } from './http/connection.ts'
 import { sendProblem } from './http/problem.ts'
 import { problemOf } from './http/refusal.ts'
 import type { Base } from './store.ts'
@@ -10,10 +12,16 @@ import { decorate } from './workspaces/authenticate.ts'
 /** A command is small; what is larger is refused before it is parsed. */
 const bodyBytesMax = 64 * 1024
 
+/** The part of a request that Fastify means when it refuses one by itself. */
+const blamed: Readonly<Record<number, string>> = { 400: 'body', 413: 'body', 415: 'Content-Type' }
+
 /** What every system shares: health, the page, and one form of answer for whatever goes wrong. */
-export async function createServer(base: Base): Promise<FastifyInstance> {
+export async function createServer(base: Base, { requestTimeoutMs }: Config): Promise<FastifyInstance> {
   const page = await readFile(join(import.meta.dirname, 'page.html'), 'utf8')
-  const server = Fastify({ bodyLimit: bodyBytesMax, forceCloseConnections: 'idle' })
+  const limits = connectionLimits(requestTimeoutMs)
+  const server = Fastify({ bodyLimit: bodyBytesMax, forceCloseConnections: 'idle', ...limits })
+  watchConnections(server.server)
+  server.addHook('onRequest', refuseRepeatedHeaders)
 
   server.get('/', (_request, reply) => reply.type('text/html; charset=utf-8').send(page))
   server.get('/healthz', () => ({ status: 'ok' }))
@@ -40,9 +48,12 @@ export async function createServer(base: Base): Promise<FastifyInstance> {
   server.setErrorHandler<FastifyError>((error, request, reply) => {
     const status = error.statusCode ?? 500
     if (status < 500) {
-      const errors = status === 400 ? [{ field: 'body', detail: error.message }] : undefined
       const problem = { status, name: 'bad-request', title: 'Bad request', detail: error.message, retryable: false }
-      return sendProblem(reply, errors === undefined ? problem : { ...problem, errors })
+      const field = blamed[status]
+      return sendProblem(
+        reply,
+        field === undefined ? problem : { ...problem, errors: [{ field, detail: error.message }] },
+      )
     }
     // Before anything was begun a store that is away is only that: come back later. Afterwards nobody can tell.
     if (isOnceError(error) && !request.onceonly) return sendProblem(reply, problemOf(error))

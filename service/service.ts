@@ -28,7 +28,7 @@ export async function startService(config: Config): Promise<Service> {
   const secrets = await readSecrets(config)
   const base = openBase(config)
   const once = createLedger({ store: base.store, outbox: outboxRows })
-  const server = await createServer(base)
+  const server = await createServer(base, config)
   let messages = { stop: async () => {} }
   const stop = async () => {
     await server.close()

@@ -27,10 +27,12 @@ export function sendInvalid(reply: FastifyReply, errors: readonly FieldError[]):
 }
 
 /** Answers a problem document (RFC 9457). */
-export function sendProblem(reply: FastifyReply, { name, ...problem }: Problem): FastifyReply {
+export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   if (problem.retryAfterMs !== undefined) reply.header('retry-after', Math.ceil(problem.retryAfterMs / 1000))
-  return reply
-    .code(problem.status)
-    .type('application/problem+json')
-    .send(JSON.stringify({ type: `/problems/${name}`, ...problem, instance: reply.request.url }))
+  return reply.code(problem.status).type('application/problem+json').send(problemBody(problem, reply.request.url))
+}
+
+/** @param instance the address that was asked, where it is known */
+export function problemBody({ name, ...problem }: Problem, instance?: string): string {
+  return JSON.stringify({ type: `/problems/${name}`, ...problem, instance })
 }

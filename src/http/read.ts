@@ -25,9 +25,12 @@ export async function readRequest<N>(route: RouteDefinition<N>, incoming: Incomi
   try {
     return await read(route, incoming)
   } catch (error) {
-    if (isOnceError(error, 'bad_input')) return problem('invalid-request', error.message.replace(error.next, '').trim())
+    if (isOnceError(error, 'bad_input')) {
+      const { field = 'body' } = error.details
+      return withField(problem('invalid-request', error.message.replace(error.next, '').trim()), String(field))
+    }
     if (!(error instanceof UnreadableBody)) throw error
-    return problem(error.status === 413 ? 'content-too-large' : 'invalid-request', error.message)
+    return withField(problem(error.status === 413 ? 'content-too-large' : 'invalid-request', error.message), 'body')
   }
 }
 
@@ -76,8 +79,16 @@ function resource(method: string, path: string): string {
   return path.length <= LONGEST_PATH_CHARS ? `${method} ${path}` : `${method} sha256:${sha256Hex(path)}`
 }
 
-function problem(situation: Situation, detail: string, operation?: string): ReadRequest {
+type ReadProblem = Extract<ReadRequest, { readonly kind: 'problem' }>
+
+function problem(situation: Situation, detail: string, operation?: string): ReadProblem {
   return { kind: 'problem', situation, detail: { detail, ...(operation === undefined ? {} : { operation }) } }
+}
+
+/** Named like any other field that is wrong, so that one piece of a client's code can show them all. */
+function withField(read: ReadProblem, field: string): ReadProblem {
+  const errors = [{ field, detail: read.detail.detail }]
+  return { ...read, detail: { ...read.detail, extra: { ...read.detail.extra, errors } } }
 }
 
 function withoutKey<N>(
@@ -93,8 +104,5 @@ function withoutKey<N>(
     key.problem === 'invalid'
       ? problem('idempotency-key-invalid', key.detail, route.name)
       : problem('idempotency-key-missing', missing, route.name)
-  if (read.kind !== 'problem') return read
-  // Named like any other field that is wrong, so that one piece of a client's code can show them all.
-  const errors = [{ field, detail: read.detail.detail }]
-  return { ...read, detail: { ...read.detail, extra: { ...read.detail.extra, errors } } }
+  return withField(read, field)
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { ServerResponse } from 'node:http'
 import type { Http2ServerResponse } from 'node:http2'
 import { Readable } from 'node:stream'
@@ -60,7 +61,11 @@ function keepRawBodies(app: FastifyLike): void {
   if (app.hasRequestDecorator('onceonly')) return
   app.decorateRequest('onceonly', null)
   const json = app.getDefaultJsonParser('error', 'error')
-  addParser(app, 'application/json', (request, body, done) => json(request, body.toString(), done))
+  addParser(app, 'application/json', (request, body, done) => {
+    // Read as text, what is not UTF-8 would become other text without a word, and different bodies the same.
+    if (isUtf8(body)) json(request, body.toString(), done)
+    else done(Object.assign(new Error('The body is not UTF-8'), { statusCode: 400 }))
+  })
   addParser(app, 'text/plain', (_request, body, done) => done(null, body.toString()))
 }
 

@@ -1,0 +1,110 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type Problem, problemBody, sendProblem } from './problem.ts'
+
+/** A head is a few hundred bytes: whoever takes longer for it takes a connection away from others. */
+const HEADERS_MS = 10_000
+/** How often Node looks for requests that take too long; they are cut at most this much later than promised. */
+const LOOK_EVERY_MS = 1_000
+
+/** How long a client may take for its request. Fastify alone would wait for a slow one for ever. */
+export function connectionLimits(requestTimeoutMs: number) {
+  return {
+    requestTimeout: requestTimeoutMs,
+    http: { headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs), connectionsCheckingInterval: LOOK_EVERY_MS },
+    clientErrorHandler: answerBroken,
+  }
+}
+
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+/** The last request of a connection. */
+const exchanges = new WeakMap<Socket, Exchange>()
+
+export function watchConnections(server: Server): void {
+  server.on('request', (request: IncomingMessage, response: ServerResponse) =>
+    exchanges.set(request.socket, { request, response }),
+  )
+}
+
+/** Answers what is no request at all, or not a whole one. No route has seen it, or only its head. */
+function answerBroken(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  const { request, response } = exchanges.get(socket) ?? {}
+  const answering = response !== undefined && !response.writableFinished
+  if (answering && request?.complete === true) {
+    // Only what follows a whole request is broken. The request itself is carried out, so a refusal would be a lie.
+    response.once('close', () => socket.destroy())
+    return
+  }
+  // An answer that has begun cannot be taken back.
+  if (socket.writable && !(answering && response.headersSent)) socket.write(written(problemOf(error.code ?? '')))
+  socket.destroy(error)
+}
+
+function written(problem: Problem): string {
+  const body = problemBody(problem)
+  return [
+    `HTTP/1.1 ${problem.status} ${problem.title}`,
+    'Content-Type: application/problem+json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n')
+}
+
+/** By the names that Node and its parser give to errors: which part of the request is to blame, and why. */
+const faults: Readonly<Record<string, readonly [field: string, detail: string]>> = {
+  HPE_INVALID_CONTENT_LENGTH: ['Content-Length', 'is not a whole number'],
+  HPE_UNEXPECTED_CONTENT_LENGTH: ['Content-Length', 'stands there twice'],
+  HPE_INVALID_TRANSFER_ENCODING: ['Transfer-Encoding', 'cannot be read, or stands beside Content-Length'],
+  HPE_INVALID_CHUNK_SIZE: ['body', 'is not chunked as its Transfer-Encoding says'],
+  HPE_INVALID_EOF_STATE: ['body', 'ended before it was whole'],
+  HPE_INVALID_HEADER_TOKEN: ['headers', 'hold a character that no header may hold'],
+}
+
+function problemOf(code: string): Problem {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT': {
+      const errors = [{ field: 'body', detail: 'did not arrive whole in time' }]
+      const detail = 'The request did not arrive whole in time; nothing was done.'
+      return { status: 408, name: 'request-timeout', title: 'Request Timeout', detail, retryable: true, errors }
+    }
+    case 'HPE_HEADER_OVERFLOW': {
+      const errors = [{ field: 'headers', detail: 'are too large' }]
+      const problem = { status: 431, name: 'headers-too-large', title: 'Request Header Fields Too Large' }
+      return { ...problem, detail: 'The headers are too large.', retryable: false, errors }
+    }
+    default: {
+      const [field, why] = faults[code] ?? ['request', 'is not HTTP']
+      const errors = [{ field, detail: why }]
+      const problem = { status: 400, name: 'bad-request', title: 'Bad Request', detail: `${field} ${why}.` }
+      return { ...problem, retryable: false, errors }
+    }
+  }
+}
+
+/** Of these Node keeps the first and drops the others without a word; another server in the way may do the opposite. */
+const SINGLE_HEADERS = ['Authorization', 'Content-Type', 'Host'] as const
+
+/** A hook: who says two things at once has not said who it is, or what it sends. */
+export async function refuseRepeatedHeaders(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const { headersDistinct } = request.raw
+  const repeated = SINGLE_HEADERS.filter((name) => (headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
+  if (repeated.length === 0) return undefined
+  const errors = repeated.map((field) => ({ field, detail: 'stands there more than once' }))
+  const detail = `${repeated.join(' and ')} must stand there once.`
+  return sendProblem(reply, {
+    status: 400,
+    name: 'repeated-header',
+    title: 'Repeated header',
+    detail,
+    retryable: false,
+    errors,
+  })
+}

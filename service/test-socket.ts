@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** What a server said on one connection, from its first byte to its last. */
+export interface Said {
+  readonly text: string
+  /** Of every answer, in order. */
+  readonly statuses: readonly number[]
+  /** The fields that the last answer complains about. */
+  readonly fields: readonly string[]
+  readonly tookMs: number
+}
+
+export interface Speech {
+  /** Written as they are, one after the other. */
+  readonly pieces: readonly (string | Uint8Array)[]
+  readonly pauseMs?: number
+  /** Says that nothing more follows, but still listens. */
+  readonly halfClose?: boolean
+}
+
+/** Longer than any limit of the server under test: a connection that is still open then is a finding. */
+const LONGEST_MS = 20_000
+
+/** Speaks to a server past every client library, until the server closes the connection. */
+export async function speak(url: string, { pieces, pauseMs = 0, halfClose = false }: Speech): Promise<Said> {
+  const { hostname, port } = new URL(url)
+  const startedMs = performance.now()
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+  socket.on('error', () => {})
+  const closed = once(socket, 'close')
+  let text = ''
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+  })
+  socket.on('end', () => socket.end())
+  const tooLong = setTimeout(() => socket.destroy(), LONGEST_MS)
+  for (const piece of pieces) {
+    if (socket.destroyed) break
+    socket.write(piece)
+    if (pauseMs > 0) await sleep(pauseMs)
+  }
+  if (halfClose) socket.end()
+  await closed
+  clearTimeout(tooLong)
+  const tookMs = performance.now() - startedMs
+  if (tookMs >= LONGEST_MS) throw new Error(`The server left the connection open after it had said:\n${text}`)
+  return { text, statuses: statusesOf(text), fields: fieldsOf(text), tookMs }
+}
+
+function statusesOf(text: string): number[] {
+  return [...text.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)].map(([, status]) => Number(status))
+}
+
+function fieldsOf(text: string): string[] {
+  const body = text.split('\r\n\r\n').at(-1) ?? ''
+  const { errors = [] } = (body.startsWith('{') ? JSON.parse(body) : {}) as { errors?: { field: string }[] }
+  return errors.map(({ field }) => field)
+}
