@@ -40,6 +40,7 @@ export type {
   Page,
   RecordFilter,
   RecordView,
+  SqlStore,
   StateCounts,
   Store,
   TransactionalStore,

@@ -31,6 +31,12 @@ export const defaults = {
   retryBaseMs: 1 * SECOND,
   /** A failing dependency is asked about once a minute at the slowest. */
   retryCapMs: 1 * MINUTE,
+  /** A delivery of the local bus whose receiver says nothing for this long is handed over again. */
+  localLeaseMs: 30 * SECOND,
+  /** A receiver that threw gets the message again after this: soon, but not in a busy loop. */
+  localRetryMs: 1 * SECOND,
+  /** As long as an inbox remembers: what nobody took until then could not be told from a copy any more. */
+  localKeepMs: 7 * DAY,
 } as const
 
 /** What nobody can exceed, whatever an operation says. */
@@ -113,6 +119,10 @@ export const limits = {
   writerHoldMs: 5 * SECOND,
   /** A batch never waits longer than this for a row that somebody's open transaction holds. */
   batchLockMs: 200,
+  /** The local bus looks by itself this often: notifications are hints. */
+  localPollMs: 1 * SECOND,
+  /** Deliveries that one statement of the local bus takes; more are taken by the next one. */
+  localClaimRows: 256,
   /** Distinct keys watched by the per-key attempt limit. */
   attemptLimitKeys: 10_000,
 } as const

@@ -2,7 +2,10 @@ import type { OnceError } from '../core/errors.ts'
 import type { Fence, RecordId } from '../core/identity.ts'
 import type { LedgerRecord, VisibleState } from '../core/record.ts'
 import type { Decision, DecisionOf, Request } from '../core/request.ts'
-import type { SqlSeam } from './sql.ts'
+import type { SqlSeam, SqlTx } from './sql.ts'
+import type { Watch } from './watch.ts'
+
+export type { Watch } from './watch.ts'
 
 /** What a backend implements. Everything else in the library is written once, on top of this. */
 export interface Store {
@@ -22,6 +25,11 @@ export interface Store {
 
 export interface TransactionalStore<Tx> extends Store {
   readonly transactions: Transactions<Tx>
+}
+
+/** A store whose effects and rooms speak SQL. */
+export interface SqlStore extends TransactionalStore<SqlTx> {
+  readonly sql: SqlSeam
 }
 
 /** Every call has a deadline: past it the caller gets `store_unavailable`, whatever the backend does. */
@@ -61,12 +69,6 @@ export interface Claims {
 
 /** Null stands for "any record may have changed". */
 export type Wake = (ids: readonly RecordId[] | null) => void
-
-export interface Watch {
-  /** Settles when changes made from now on will be noticed. It never rejects: a store that cannot notify is polled. */
-  readonly ready: Promise<void>
-  stop(): void
-}
 
 export interface Transactions<Tx> {
   /**

@@ -1,5 +1,8 @@
 /** What every SQL store gives to effects and to the rooms that keep tables of their own. */
 
+import { OnceError } from '../core/errors.ts'
+import type { Watch } from './watch.ts'
+
 export type SqlValue = string | number | bigint | boolean | null | Uint8Array
 export type SqlRow = Readonly<Record<string, unknown>>
 export type Dialect = 'sqlite' | 'postgres'
@@ -17,6 +20,24 @@ export interface SqlSeam {
   migrate(room: string, migrations: readonly Migration[]): Promise<void>
   /** A single statement outside any transaction. */
   query<Row = SqlRow>(text: string, values?: readonly SqlValue[]): Promise<readonly Row[]>
+  /** An SQL expression: the store's time in whole milliseconds, also inside a transaction, where it does not stand still. */
+  readonly now: string
+  /**
+   * An SQL expression that wakes those who listen to the topic, in every process, when its transaction commits. For
+   * PostgreSQL it must be evaluated by a statement; on SQLite every commit wakes them.
+   */
+  wake(topic: RoomTopic): string
+  /** A wake is a hint: it may be lost, or come for nothing, so that whoever listens also looks by itself now and then. */
+  listen(topic: RoomTopic, wake: () => void): Watch
+}
+
+/** A constant of the room that listens: lower-case letters, digits and colons, because it becomes part of the SQL. */
+export type RoomTopic = string
+
+/** Throws rather than quote what should have been a constant. */
+export function checkRoomTopic(topic: RoomTopic): RoomTopic {
+  if (/^[a-z][a-z0-9:]{0,60}$/.test(topic)) return topic
+  throw new OnceError('bad_option', `\`${topic}\` is no topic of a room.`)
 }
 
 /** Forward only. Rolling deploys work because a migration names the oldest code that may run on its result. */
@@ -26,6 +47,27 @@ export interface Migration {
   /** The code knows migrations up to a version; code that knows fewer than this refuses to start. */
   readonly oldestCode: number
   readonly up: Readonly<Record<Dialect, readonly string[]>>
+}
+
+/**
+ * A condition with one place for a whole list, so that the text is the same for lists of every length; `numbersValue`
+ * makes the value for it.
+ */
+export function isOneOf(dialect: Dialect, column: string): string {
+  return dialect === 'sqlite'
+    ? `${column} IN (SELECT value FROM json_each(?))`
+    : `${column} = ANY (CAST(? AS bigint[]))`
+}
+
+export function numbersValue(dialect: Dialect, numbers: readonly number[]): string {
+  return dialect === 'sqlite' ? `[${numbers.join(',')}]` : `{${numbers.join(',')}}`
+}
+
+/** Rows out of one JSON array: `value` is an element, `key` its place. Give the array as text. */
+export function elementsOf(dialect: Dialect, alias: string): string {
+  return dialect === 'sqlite'
+    ? `json_each(?) AS ${alias}`
+    : `json_array_elements(CAST(? AS json)) WITH ORDINALITY AS ${alias} (value, key)`
 }
 
 /** Turns `?` into `$1`, `$2`, … outside of strings, quoted names, dollar quotes and comments. */

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { SqlTx, TransactionalStore } from 'onceonly'
+import type { SqlStore, SqlTx, TransactionalStore } from 'onceonly'
 import { createPostgresStore } from 'onceonly/postgres'
 import { createSqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
@@ -109,6 +109,11 @@ export async function createPlace(kind: PlaceKind): Promise<Place> {
 export function sqlOf(store: CrashStore): NonNullable<CrashStore['sql']> {
   if (store.sql === undefined) throw new Error('an SQL store has an SQL seam')
   return store.sql
+}
+
+/** The same store, as rooms with tables of their own want it. */
+export function sqlStore(store: CrashStore): SqlStore {
+  return Object.assign(store, { sql: sqlOf(store) })
 }
 
 async function untilForgotten(store: CrashStore, name: string): Promise<void> {

@@ -54,10 +54,11 @@ function door(
   return { name, severity: 'error', from, to: { path: '^src/', pathNot: [itself, ...allowed.map(files)] } }
 }
 
-/** The files of a room. Adapters are a room of their own inside http. */
+/** The files of a room. Adapters are a room of their own inside http, the local broker inside brokers. */
 function files(room: string): string {
   if (room.endsWith('.ts')) return `^${escape(`src/${room}`)}$`
   if (room === 'http') return '^src/http/(?!adapters/)'
+  if (room === 'brokers') return '^src/brokers/(?!local/)'
   if (room === 'stores/*') return '^src/stores/([^/]+)/'
   return `^src/${room}/`
 }

@@ -16,6 +16,8 @@ const below = {
   inbox: ['core', 'store', 'ledger', 'outbox'],
   saga: ['core', 'store', 'ledger', 'inbox', 'outbox'],
   brokers: ['core', 'inbox/port.ts', 'outbox/port.ts'],
+  // The only broker without a server: its queues are tables in the store.
+  'brokers/local': ['core', 'store', 'inbox/port.ts', 'outbox/port.ts'],
   'http/adapters': ['core', 'http'],
 } as const satisfies Record<string, readonly string[]>
 

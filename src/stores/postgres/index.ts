@@ -66,7 +66,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     upkeep: createUpkeep(core),
     clock: createClock(core, testClock),
     transactions: createTransactions({ core, steps, watchers }),
-    sql: createSqlSeam(core),
+    sql: createSqlSeam(core, watchers),
     stop: () => (stopping ??= stop()),
   }
 }

@@ -2,17 +2,23 @@ import type { RecordId } from '../../core/identity.ts'
 import { SECOND } from '../../core/limits.ts'
 import { backoffMs } from '../../core/retry.ts'
 import type { Wake, Watch } from '../../store/port.ts'
+import type { RoomTopic } from '../../store/sql.ts'
+import { checkRoomTopic } from '../../store/sql.ts'
 import type { Connection } from './connection.ts'
 import { borrow } from './connection.ts'
 import { createDeadline } from './deadline.ts'
 import type { PgNotification, PgPool } from './driver.ts'
 import { timeoutError } from './errors.ts'
 import type { Names } from './names.ts'
+import { quoteText } from './names.ts'
 
 export interface Watchers {
   watch(wake: Wake): Watch
   /** A change that was committed by this process: no need to wait for the server to tell us. */
   changed(ids: readonly RecordId[]): void
+  /** For other rooms: an expression that notifies, and the ear for it. */
+  wake(topic: RoomTopic): string
+  listen(topic: RoomTopic, wake: () => void): Watch
   stop(): Promise<void>
 }
 
@@ -24,10 +30,22 @@ const RECONNECT = { baseMs: 100, capMs: 5 * SECOND }
 
 export function createWatchers(pool: PgPool, names: Names): Watchers {
   const wakes = new Set<Wake>()
+  const ears = new Set<Ear>()
   let listener: Listener | null = null
 
   function tell(ids: readonly RecordId[] | null): void {
     for (const wake of wakes) wake(ids)
+  }
+
+  function heard(payload: string | null): void {
+    if (payload === null || !payload.startsWith(ROOM)) tell(payload === null ? null : [payload])
+    for (const { topic, wake } of ears) if (payload === null || payload === ROOM + topic) wake()
+  }
+
+  /** Kept until the store stops: listening again for every waiter would cost more than a quiet connection. */
+  function ready(): Promise<void> {
+    listener ??= createListener(pool, names, heard)
+    return listener.ready()
   }
 
   return {
@@ -35,9 +53,13 @@ export function createWatchers(pool: PgPool, names: Names): Watchers {
       // A function may watch twice, and each of its watches ends by itself.
       const own: Wake = (ids) => wake(ids)
       wakes.add(own)
-      // Kept until the store stops: listening again for every waiter would cost more than a quiet connection.
-      listener ??= createListener(pool, names, tell)
-      return { ready: listener.ready(), stop: () => wakes.delete(own) }
+      return { ready: ready(), stop: () => wakes.delete(own) }
+    },
+    wake: (topic) => `pg_notify(${quoteText(names.channel)}, ${quoteText(ROOM + checkRoomTopic(topic))})`,
+    listen: (topic, wake) => {
+      const ear = { topic: checkRoomTopic(topic), wake }
+      ears.add(ear)
+      return { ready: ready(), stop: () => ears.delete(ear) }
     },
     changed: (ids) => {
       if (ids.length === 0 || wakes.size === 0) return
@@ -46,10 +68,19 @@ export function createWatchers(pool: PgPool, names: Names): Watchers {
     },
     stop: async () => {
       wakes.clear()
+      ears.clear()
       await listener?.stop()
     },
   }
 }
+
+interface Ear {
+  readonly topic: RoomTopic
+  wake(): void
+}
+
+/** Tells a room's topic from the id of a record, which is hexadecimal. */
+const ROOM = 'room:'
 
 interface Listener {
   /** Settles at the first LISTEN that was acknowledged, or that failed: then those who wait poll. */
@@ -58,7 +89,7 @@ interface Listener {
 }
 
 /** One connection that does nothing but LISTEN. It comes back by itself, and then says that anything may have changed. */
-function createListener(pool: PgPool, names: Names, tell: Wake): Listener {
+function createListener(pool: PgPool, names: Names, tell: (payload: string | null) => void): Listener {
   const stopping = new AbortController()
   let ready = Promise.withResolvers<void>()
   const life = live()
@@ -99,7 +130,7 @@ function createListener(pool: PgPool, names: Names, tell: Wake): Listener {
   }
 
   function heard({ channel, payload }: PgNotification): void {
-    if (channel === names.channel && payload !== undefined) tell([payload])
+    if (channel === names.channel && payload !== undefined) tell(payload)
   }
 
   async function untilBroken(connection: Connection): Promise<void> {

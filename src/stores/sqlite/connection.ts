@@ -4,7 +4,7 @@ import { createCheckpoints } from './checkpoints.ts'
 import type { TimeSource } from './clock.ts'
 import { unavailable } from './errors.ts'
 import type { MetaStatements } from './meta.ts'
-import { anchor, needsAnchor, prepareMeta } from './meta.ts'
+import { anchor, needsAnchor, nowOf, prepareMeta } from './meta.ts'
 import type { RecordStatements } from './records.ts'
 import { prepareRecords } from './records.ts'
 import { isCurrent, LEDGER_ROOM, migrate, ownMigrations } from './schema.ts'
@@ -58,7 +58,12 @@ export function openConnections(path: string, time: TimeSource): Connections {
     const transaction = open()
     const reader = open()
     reader.exec('PRAGMA query_only = ON')
-    return { writer: prepare(writer), transaction: prepare(transaction), reader: prepare(reader), close }
+    return {
+      writer: prepare(writer, time),
+      transaction: prepare(transaction, time),
+      reader: prepare(reader, time),
+      close,
+    }
   } catch (error) {
     close()
     throw error
@@ -82,10 +87,16 @@ function prepareFile(db: DatabaseSync, path: string, time: TimeSource): void {
   }
 }
 
-function prepare(db: DatabaseSync): Connection {
+/** The store's time as SQL, so that the rooms' statements are the same on every store. */
+const NOW = 'onceonly_now'
+export const NOW_SQL = `${NOW}()`
+
+function prepare(db: DatabaseSync, time: TimeSource): Connection {
+  const meta = prepareMeta(db)
+  db.function(NOW, () => BigInt(nowOf(meta.read(), time)))
   return {
     db,
-    meta: prepareMeta(db),
+    meta,
     records: prepareRecords(db),
     settle: prepareSettle(db),
     checkpoints: createCheckpoints(db),

@@ -53,7 +53,7 @@ export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
     upkeep: createUpkeep(engine),
     clock: createStoreClock(engine, options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'),
     transactions: createTransactions({ engine, watchers, fences, holdMs }),
-    sql: createSqlSeam(engine),
+    sql: createSqlSeam(engine, watchers),
     stop,
     [Symbol.asyncDispose]: stop,
   }

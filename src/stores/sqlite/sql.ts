@@ -1,17 +1,27 @@
 import { OnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
 import type { SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import { checkRoomTopic } from '../../store/sql.ts'
+import { NOW_SQL } from './connection.ts'
 import type { Engine } from './engine.ts'
 import { isReadonly } from './errors.ts'
 import { isCurrent, LEDGER_ROOM, migrate } from './schema.ts'
+import type { Watchers } from './watch.ts'
 
 const CALL = { timeoutMs: limits.storeCallMs }
 /** Several processes may start at once, and each of them migrates in its turn. */
 const MIGRATE_CALL = { timeoutMs: 1 * MINUTE }
 
-export function createSqlSeam(engine: Engine): SqlSeam {
+export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
   return {
     dialect: 'sqlite',
+    now: NOW_SQL,
+    // Checked although it is not needed here, so that a wrong topic is noticed on every store.
+    wake: (topic) => (checkRoomTopic(topic), 'NULL'),
+    listen: (topic, wake) => {
+      checkRoomTopic(topic)
+      return watchers.listen(wake)
+    },
     migrate: async (room, migrations) => {
       if (room.trim() === '' || room === LEDGER_ROOM) {
         throw new OnceError('bad_option', `A room cannot be named \`${room}\`.`)

@@ -7,6 +7,8 @@ export interface Watchers {
   watch(wake: Wake): Watch
   /** Called after every commit of this process: wakes who waits here, and notices what others did meanwhile. */
   committed(wakesBefore: number, wakesAfter: number, woken: readonly RecordId[]): void
+  /** For other rooms: any commit of anybody wakes them, which costs nothing inside the commit itself. */
+  listen(wake: () => void): Watch
   stop(): void
 }
 
@@ -18,6 +20,7 @@ const MISSED = -1
 
 export function createWatchers(engine: Engine): Watchers {
   const wakes = new Set<Wake>()
+  const ears = new Set<() => void>()
   let timer: NodeJS.Timeout | null = null
   /** How many wakes the file had counted when we last looked; null before the first look. */
   let known: number | null = null
@@ -28,6 +31,12 @@ export function createWatchers(engine: Engine): Watchers {
   function tell(ids: readonly RecordId[] | null): void {
     queueMicrotask(() => {
       for (const wake of wakes) wake(ids)
+    })
+  }
+
+  function hear(): void {
+    queueMicrotask(() => {
+      for (const ear of ears) ear()
     })
   }
 
@@ -50,6 +59,7 @@ export function createWatchers(engine: Engine): Watchers {
         const version = Number(reader.statements.prepared('PRAGMA data_version').get()?.['data_version'])
         if (version === dataVersion) return
         dataVersion = version
+        hear()
         seen(reader.meta.read().wakes)
       })
     } catch {
@@ -71,6 +81,10 @@ export function createWatchers(engine: Engine): Watchers {
     dataVersion = -1
   }
 
+  function quieten(): void {
+    if (wakes.size + ears.size === 0) pollOff()
+  }
+
   return {
     watch: (wake) => {
       // A function may watch twice, and each of its watches ends by itself.
@@ -79,7 +93,17 @@ export function createWatchers(engine: Engine): Watchers {
       pollOn()
       const stop = () => {
         wakes.delete(own)
-        if (wakes.size === 0) pollOff()
+        quieten()
+      }
+      return { ready: poll(), stop }
+    },
+    listen: (wake) => {
+      const own = () => wake()
+      ears.add(own)
+      pollOn()
+      const stop = () => {
+        ears.delete(own)
+        quieten()
       }
       return { ready: poll(), stop }
     },
@@ -92,6 +116,7 @@ export function createWatchers(engine: Engine): Watchers {
     },
     stop: () => {
       wakes.clear()
+      ears.clear()
       pollOff()
     },
   }
