@@ -1,4 +1,3 @@
-import { OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { SqlSeam } from '../store/sql.ts'
 
@@ -9,9 +8,6 @@ export interface Trouble {
   readonly unfinished: number
   /** By the store's clock; 0 when it may be tried at once. */
   readonly retryAt: number
-}
-
-export interface FailedBefore extends Trouble {
   /** The last failure, encoded. */
   readonly failure: string | null
   readonly failedAt: number | null
@@ -19,14 +15,14 @@ export interface FailedBefore extends Trouble {
 
 /** Counts failures apart from the transactions that they roll back. */
 export interface Failures {
+  get(message: string, now: number): Promise<Trouble>
   /** A repeated delivery begins: counted at once, because a process that dies cannot count afterwards. */
-  begin(message: string, now: number): Promise<Trouble>
+  begin(message: string, now: number): Promise<void>
   /** It ended without a verdict on the message. Never fails: what cannot be written is made up for at the next begin. */
   end(message: string): Promise<void>
   /** It failed. Answers how often so far. */
   count(message: string, failed: { failure: string | null; now: number; begun: boolean }): Promise<number>
   delay(message: string, retryAt: number): Promise<void>
-  get(message: string): Promise<FailedBefore | null>
   forget(message: string): Promise<void>
   /** Removes a bounded number of those past their end. */
   sweep(now: number): Promise<number>
@@ -43,6 +39,8 @@ interface Row {
   readonly retry_at: number | string
 }
 
+const NONE: Trouble = { failures: 0, unfinished: 0, retryAt: 0, failure: null, failedAt: null }
+
 export function createFailures(sql: SqlSeam, consumer: string, windowMs: number): Failures {
   const owed = new Map<string, number>()
 
@@ -51,25 +49,35 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
   }
 
   return {
-    async begin(message, now) {
-      const made = owed.get(message) ?? 0
-      // A row past its end is as good as swept: the message starts anew. Who comes before its time does not begin.
+    async get(message, now) {
+      // A row past its end is as good as swept: the message starts anew.
       const [row] = await sql.query<Row>(
+        `SELECT failures, unfinished, failure, failed_at, retry_at FROM onceonly_inbox_failures
+           WHERE consumer = ? AND message = ? AND expires_at > ?`,
+        [consumer, message, now],
+      )
+      if (row === undefined) return NONE
+      return {
+        failures: Number(row.failures),
+        unfinished: Math.max(0, Number(row.unfinished) - (owed.get(message) ?? 0)),
+        retryAt: Number(row.retry_at),
+        failure: row.failure,
+        failedAt: row.failed_at === null ? null : Number(row.failed_at),
+      }
+    },
+    async begin(message, now) {
+      const ended = owed.get(message) ?? 0
+      await sql.query(
         `INSERT INTO onceonly_inbox_failures AS f (consumer, message, failures, unfinished, retry_at, expires_at)
            VALUES (?, ?, 0, 1, 0, ?)
          ON CONFLICT (consumer, message) DO UPDATE SET
            failures = CASE WHEN f.expires_at <= ? THEN 0 ELSE f.failures END,
-           unfinished = CASE WHEN f.expires_at <= ? THEN 1
-             WHEN f.unfinished < ? THEN 1
-             ELSE f.unfinished - ? + CASE WHEN f.retry_at > ? THEN 0 ELSE 1 END END,
+           unfinished = CASE WHEN f.expires_at <= ? OR f.unfinished <= ? THEN 1 ELSE f.unfinished - ? + 1 END,
            retry_at = CASE WHEN f.expires_at <= ? THEN 0 ELSE f.retry_at END,
-           expires_at = excluded.expires_at
-         RETURNING failures, unfinished, retry_at`,
-        [consumer, message, now + windowMs, now, now, made, made, now, now],
+           expires_at = excluded.expires_at`,
+        [consumer, message, now + windowMs, now, now, ended, ended, now],
       )
       owed.delete(message)
-      if (row === undefined) throw new OnceError('store_unavailable', 'The failures of a message cannot be read.')
-      return { failures: Number(row.failures), unfinished: Number(row.unfinished), retryAt: Number(row.retry_at) }
     },
     async end(message) {
       try {
@@ -104,21 +112,6 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
         consumer,
         message,
       ])
-    },
-    async get(message) {
-      const [row] = await sql.query<Row>(
-        `SELECT failures, unfinished, failure, failed_at, retry_at FROM onceonly_inbox_failures
-           WHERE consumer = ? AND message = ?`,
-        [consumer, message],
-      )
-      if (row === undefined) return null
-      return {
-        failures: Number(row.failures),
-        unfinished: Number(row.unfinished),
-        retryAt: Number(row.retry_at),
-        failure: row.failure,
-        failedAt: row.failed_at === null ? null : Number(row.failed_at),
-      }
     },
     async forget(message) {
       await sql.query('DELETE FROM onceonly_inbox_failures WHERE consumer = ? AND message = ?', [consumer, message])

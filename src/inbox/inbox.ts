@@ -123,9 +123,19 @@ function partsOf(options: InboxOptions<SqlTx>): Parts {
       return ready
     },
     now: () => store.clock.now({ timeoutMs: limits.storeCallMs }),
+    alone: createAlone(),
   }
 }
 
 function declare<I>(ledger: Ledger<SqlTx>, name: string, windowMs: number) {
   return ledger.operation<I>({ name, effect: 'transaction', retainMs: windowMs })
+}
+
+function createAlone(): Parts['alone'] {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const mine = last.then(work)
+    last = mine.catch(() => {})
+    return mine
+  }
 }

@@ -148,23 +148,24 @@ function recordedIn(view: RecordView | null): Recorded | null {
 export async function explain(parts: Parts, messageId: string): Promise<Explanation> {
   await parts.ready()
   const key = keyOf(messageId)
+  const now = await parts.now()
   const [view, trouble, { rows }] = await Promise.all([
     parts.ledger.get(identityOf(parts, key)),
-    parts.failures.get(key),
+    parts.failures.get(key, now),
     parts.letters.list({ letters: [key] }, { limit: 1, cursor: null }),
   ])
   const recorded = recordedIn(view)
-  const failure = trouble?.failure ?? null
+  const failure = trouble.failure
   const at = view !== null && 'settledAt' in view.record ? view.record.settledAt : null
   return {
     id: messageId,
     first: recorded === null ? null : { ...recorded, at },
     duplicates: view?.replays ?? 0,
     conflicts: view?.conflicts ?? 0,
-    failures: trouble?.failures ?? 0,
-    unfinished: trouble?.unfinished ?? 0,
+    failures: trouble.failures,
+    unfinished: trouble.unfinished,
     lastFailure: failure === null ? null : unpackFailure(failure).failure,
-    lastFailedAt: trouble?.failedAt ?? null,
+    lastFailedAt: trouble.failedAt,
     deadLetter: rows[0] ?? null,
   }
 }

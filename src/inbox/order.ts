@@ -24,8 +24,8 @@ export interface Order {
   hold(tx: SqlTx, place: Place): Promise<Line>
   /** The message was settled: the next one may come. */
   advance(tx: SqlTx, place: Place): Promise<void>
-  /** An earlier message has not come yet. */
-  wait(place: Place, expected: number, now: number): Promise<void>
+  /** An earlier message has not come yet. Answers how long the line has been waiting for it; null when it moved on. */
+  wait(place: Place, expected: number, now: number): Promise<Line['waiting']>
   /** The awaited message has come, but not yet passed: it is no hole. */
   seen(place: Place): Promise<void>
 }
@@ -49,9 +49,7 @@ export function createOrder(sql: SqlSeam, consumer: string): Order {
          RETURNING expected, waiting_since, waiting_lowest`,
         [consumer, line],
       )
-      const { expected = 1, waiting_since: since = null, waiting_lowest: lowest = null } = row ?? {}
-      const waiting = since === null || lowest === null ? null : { since: Number(since), lowest: Number(lowest) }
-      return { expected: Number(expected), waiting }
+      return lineOf(row ?? { expected: 1, waiting_since: null, waiting_lowest: null })
     },
     async advance(tx, { line, sequence }) {
       await tx.query(
@@ -64,16 +62,18 @@ export function createOrder(sql: SqlSeam, consumer: string): Order {
     },
     async wait({ line, sequence }, expected, now) {
       // Unless the line has moved on meanwhile: then it is not the same wait any more.
-      await sql.query(
+      const [row] = await sql.query<Row>(
         `INSERT INTO onceonly_inbox_order AS o (consumer, line, expected, waiting_since, waiting_lowest)
            VALUES (?, ?, ?, ?, ?)
          ON CONFLICT (consumer, line) DO UPDATE SET
            waiting_since = coalesce(o.waiting_since, excluded.waiting_since),
            waiting_lowest = CASE WHEN o.waiting_lowest < excluded.waiting_lowest
              THEN o.waiting_lowest ELSE excluded.waiting_lowest END
-           WHERE o.expected = excluded.expected`,
+           WHERE o.expected = excluded.expected
+         RETURNING expected, waiting_since, waiting_lowest`,
         [consumer, line, expected, now, sequence],
       )
+      return row === undefined ? null : lineOf(row).waiting
     },
     async seen({ line }) {
       await sql.query(
@@ -83,4 +83,9 @@ export function createOrder(sql: SqlSeam, consumer: string): Order {
       )
     },
   }
+}
+
+function lineOf({ expected, waiting_since: since, waiting_lowest: lowest }: Row): Line {
+  const waiting = since === null || lowest === null ? null : { since: Number(since), lowest: Number(lowest) }
+  return { expected: Number(expected), waiting }
 }

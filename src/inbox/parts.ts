@@ -42,6 +42,8 @@ export interface Parts {
   /** The tables are there. */
   ready(): Promise<void>
   now(): Promise<number>
+  /** One at a time, in this process. */
+  alone<T>(work: () => Promise<T>): Promise<T>
 }
 
 /** Messages belong to the consumer, whoever sent them. */

@@ -2,11 +2,9 @@ import { isOnceError } from '../core/errors.ts'
 import { boundedRetryMs } from '../core/retry.ts'
 import type { Verdict } from '../core/verdict.ts'
 import { isVerdict, released } from '../core/verdict.ts'
-import { packFailure } from '../ledger/outcome.ts'
 import type { TransactionWork } from '../ledger/transact.ts'
 import type { OutboxMessage } from '../store/outbox.ts'
 import type { SqlTx } from '../store/sql.ts'
-import type { InboxEvent } from './events.ts'
 import { inboxEffectKey, keyOf } from './key.ts'
 import type { Place } from './order.ts'
 import type { Intended, Parts, Recorded } from './parts.ts'
@@ -33,13 +31,13 @@ export interface InboxTools<Tx> {
 
 export type InboxEffect<Tx, B = unknown> = (body: B, tools: InboxTools<Tx>) => unknown
 
-/** An earlier message of the key must come first. */
-export class Waiting extends Error {
+/** It is not the message's turn: an earlier one of its key must come first, or a later one was there already. */
+export class NotItsTurn extends Error {
   readonly place: Place
   readonly expected: number
 
   constructor(place: Place, expected: number) {
-    super(`Number ${place.sequence} waits for ${expected}.`)
+    super(`Number ${place.sequence} came when ${expected} was expected.`)
     this.place = place
     this.expected = expected
   }
@@ -64,12 +62,15 @@ export class EffectFailure extends Error {
 export interface Turn {
   /** The dead letter that it runs for. */
   readonly redriven: string | null
+  readonly body: unknown
+  /** Given up before it began, because it cannot be read. */
+  readonly sentence: Sentence | null
+  /** The number that it need not wait for any more. */
+  passes: number | null
   /** Its own effect was started, not that of a twin which it joined. */
   ran: boolean
   /** The delivery is counted as unfinished until it ends. */
   begun: boolean
-  /** Told after the commit: before it nothing has happened. */
-  notes: InboxEvent[]
 }
 
 /** The whole of one message, inside its transaction and under its claim. */
@@ -81,26 +82,23 @@ export async function settleMessage(
   turn: Turn,
 ): Promise<Recorded> {
   const { tx } = work
-  const { redriven } = turn
+  const { message } = delivery
+  const { body, sentence } = turn
   turn.ran = true
-  turn.notes = []
-  const { message, content } = delivery
+  // 1. Its turn, in the line of its key. Whoever redrives it has decided that it is.
   const place = parts.settings.ordered === null ? null : parts.order.placeOf(message)
-  // 1. Its turn: who comes too early goes back, who comes too late is kept for a person.
-  const untimely = place === null || redriven !== null ? null : await untimelyAt(parts, delivery, place, tx, turn)
-  if (untimely !== null) return await parkInside(parts, delivery, tx, { reason: untimely, failure: null, failures: 0 })
-  // 2. What cannot be read keeps its place in the line, and never reaches the effect.
-  if (content.kind === 'broken') {
+  if (place !== null && turn.redriven === null) await checkTurn(parts, place, tx, turn)
+  // 2. What cannot be read keeps its place, and never reaches the effect.
+  if (sentence !== null) {
     if (place !== null) await parts.order.advance(tx, place)
-    const failure = packFailure(content.error).data
-    return await parkInside(parts, delivery, tx, { reason: content.reason, failure, failures: 0 })
+    return await parkInside(parts, delivery, tx, sentence)
   }
   // 3. The same intent under another id.
-  const done = await doneBefore(parts, message, content.body)
-  if (done === null) await runEffect(parts, delivery, content.body, effect, work)
+  const done = await doneBefore(parts, message, body)
+  if (done === null) await runEffect(parts, delivery, body, effect, work)
   // 4. The next of its key may come; the letter it was redriven from is gone with the commit.
   if (place !== null) await parts.order.advance(tx, place)
-  if (redriven !== null) await parts.letters.remove(tx, redriven)
+  if (turn.redriven !== null) await parts.letters.remove(tx, turn.redriven)
   return recorded(message, done === null ? { kind: 'handled' } : { kind: 'intent_done', by: done.id })
 }
 
@@ -135,26 +133,11 @@ async function runEffect(
   }
 }
 
-async function untimelyAt(
-  parts: Parts,
-  { message }: Delivery,
-  place: Place,
-  tx: SqlTx,
-  turn: Turn,
-): Promise<'out_of_order' | 'hole' | null> {
-  const { ordered } = parts.settings
-  const { expected, waiting } = await parts.order.hold(tx, place)
-  const { sequence } = place
-  if (ordered === null || sequence === expected) return null
-  if (sequence < expected) return 'out_of_order'
-  if (waiting === null) throw released(new Waiting(place, expected))
-  const waitedMs = (await parts.now()) - waiting.since
-  // The first of those that wait goes first; should it have vanished too, any of them does.
-  const mayPass = sequence === waiting.lowest ? waitedMs >= ordered.holeMs : waitedMs >= 2 * ordered.holeMs
-  if (!mayPass) throw released(new Waiting(place, expected))
-  const warning = { what: 'hole', key: message.key ?? '', expected, sequence, waitedMs } as const
-  turn.notes.push({ kind: 'warning', consumer: parts.consumer, warning })
-  return ordered.onHole === 'skip' ? null : 'hole'
+async function checkTurn(parts: Parts, place: Place, tx: SqlTx, turn: Turn): Promise<void> {
+  const { expected } = await parts.order.hold(tx, place)
+  if (place.sequence === expected || (place.sequence > expected && turn.passes === expected)) return
+  // What follows needs the clock, which needs a connection of its own: not while this transaction holds one.
+  throw released(new NotItsTurn(place, expected))
 }
 
 /** The message that had the same intent, or null when this one is the first, and has it from now on. */
@@ -181,6 +164,8 @@ export interface Sentence {
   /** Encoded. */
   readonly failure: string | null
   readonly failures: number
+  /** By the store's clock. */
+  readonly now: number
 }
 
 export async function parkInside(
@@ -189,7 +174,7 @@ export async function parkInside(
   tx: SqlTx,
   sentence: Sentence,
 ): Promise<Recorded> {
-  await parts.letters.put(tx, { ...sentence, letter: key, key, message, now: await parts.now() })
+  await parts.letters.put(tx, { ...sentence, letter: key, key, message })
   return recorded(message, { kind: 'parked', reason: sentence.reason })
 }
 
