@@ -4,15 +4,13 @@ import { DAY, limits, MINUTE, SECOND } from '../core/limits.ts'
 import type { Backoff } from '../core/retry.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Runtime } from '../ledger/runtime.ts'
-import type { TransactionalStore } from '../store/port.ts'
-import type { SqlSeam, SqlTx } from '../store/sql.ts'
+import type { SqlStore } from '../store/port.ts'
+import type { SqlTx } from '../store/sql.ts'
 import type { InboxListener } from './events.ts'
 import type { IncomingMessage } from './port.ts'
 
-/** A store whose transactions are SQL, with room for the inbox's tables. */
-export interface InboxStore<Tx extends SqlTx> extends TransactionalStore<Tx> {
-  readonly sql: SqlSeam
-}
+/** Record and business writes commit together, so both live in one SQL store. */
+export type InboxStore<Tx extends SqlTx> = SqlStore<Tx>
 
 export interface InboxOptions<Tx extends SqlTx> {
   readonly ledger: Ledger<Tx>

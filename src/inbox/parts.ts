@@ -1,11 +1,12 @@
 import type { Ledger } from '../ledger/ledger.ts'
 import type { TransactionalOperation } from '../ledger/operation.ts'
 import type { Runtime } from '../ledger/runtime.ts'
+import type { SqlStore } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
 import type { DeadLetterBox } from './dead-letters.ts'
 import type { InboxEvent } from './events.ts'
 import type { Failures } from './failures.ts'
-import type { InboxOptions, InboxStore, Settings } from './options.ts'
+import type { InboxOptions, Settings } from './options.ts'
 import type { Order } from './order.ts'
 import type { Settled } from './receipt.ts'
 
@@ -29,7 +30,7 @@ export interface Parts {
   readonly options: InboxOptions<SqlTx>
   readonly settings: Settings
   readonly ledger: Ledger<SqlTx>
-  readonly store: InboxStore<SqlTx>
+  readonly store: SqlStore
   readonly runtime: Runtime
   /** One record per message. */
   readonly messages: TransactionalOperation<string, SqlTx>

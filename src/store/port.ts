@@ -28,7 +28,7 @@ export interface TransactionalStore<Tx> extends Store {
 }
 
 /** A store whose effects and rooms speak SQL. */
-export interface SqlStore extends TransactionalStore<SqlTx> {
+export interface SqlStore<Tx extends SqlTx = SqlTx> extends TransactionalStore<Tx> {
   readonly sql: SqlSeam
 }
 

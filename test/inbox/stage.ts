@@ -1,5 +1,5 @@
-import type { Ledger, LedgerOptions, SqlTx, TransactionalStore } from 'onceonly'
-import type { Inbox, InboxEvent, InboxOptions, InboxStore, IncomingMessage } from 'onceonly/inbox'
+import type { Ledger, LedgerOptions, SqlStore, SqlTx, TransactionalStore } from 'onceonly'
+import type { Inbox, InboxEvent, InboxOptions, IncomingMessage } from 'onceonly/inbox'
 import { createInbox } from 'onceonly/inbox'
 import type { Bench } from '../ledger/worlds.ts'
 import { onSqlStores } from '../ledger/worlds.ts'
@@ -9,7 +9,7 @@ export interface Stage {
   readonly inbox: Inbox<SqlTx>
   readonly events: InboxEvent[]
   readonly ledger: Ledger<SqlTx>
-  readonly store: InboxStore<SqlTx>
+  readonly store: SqlStore
   write(tx: SqlTx, row: string): Promise<void>
   written(): Promise<readonly string[]>
   advance(ms: number): Promise<void>
@@ -28,7 +28,7 @@ export function onInbox(title: string, options: Options, body: (stage: Stage) =>
     const open = (ledger: Ledger<unknown>, store: TransactionalStore<unknown>, own: Options) => {
       const inbox = createInbox({
         ledger: ledger as Ledger<SqlTx>,
-        store: store as InboxStore<SqlTx>,
+        store: store as SqlStore,
         consumer: 'billing',
         background: false,
         on: (event) => void events.push(event),
@@ -42,7 +42,7 @@ export function onInbox(title: string, options: Options, body: (stage: Stage) =>
         inbox: open(once, world.store, options),
         events,
         ledger: once as Ledger<SqlTx>,
-        store: world.store as InboxStore<SqlTx>,
+        store: world.store as SqlStore,
         write: (tx, row) => world.write(tx, row),
         written: () => world.written(),
         advance: (ms) => world.advance(ms),
