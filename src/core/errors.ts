@@ -130,6 +130,21 @@ export const errorTable = {
     applied: 'no',
     next: 'The record changed since you looked; read it again and decide anew.',
   },
+  saga_not_accepted: {
+    retryable: true,
+    applied: 'no',
+    next: 'Find out why the event came in this state; handle, ignore or defer the pair if it is legitimate.',
+  },
+  saga_conflict: {
+    retryable: true,
+    applied: 'no',
+    next: 'Deliver the message again: other events changed the same instance at the same time.',
+  },
+  saga_misused: {
+    retryable: false,
+    applied: 'no',
+    next: 'Correct the handler or its definition as the message says; nothing was saved and nothing was sent.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof errorTable

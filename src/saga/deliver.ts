@@ -1,0 +1,54 @@
+import type { IncomingMessage } from '../inbox/port.ts'
+import type { Receipt } from '../inbox/receipt.ts'
+import { sagaLimits } from './limits.ts'
+import type { Machine } from './machine.ts'
+import type { Pending, Taken } from './pending.ts'
+import { messageOf } from './route.ts'
+
+/** Hands due timeouts and freed events to the saga, as messages. Any number of processes may do so at once. */
+export interface Deliverer {
+  /** Takes what is due now, and delivers it. Answers how many rows that were. */
+  round(): Promise<number>
+}
+
+export interface DeliverParts {
+  readonly machine: Machine
+  readonly pending: Pending
+  now(): Promise<number>
+  handle(message: IncomingMessage): Promise<Receipt>
+}
+
+export function createDeliverer({ machine, pending, now, handle }: DeliverParts): Deliverer {
+  async function deliver(row: Taken): Promise<void> {
+    const receipt = await handle(messageOf(machine, row))
+    switch (receipt.kind) {
+      case 'handled':
+        // Its row went with the transaction, or was given another meaning in it.
+        return
+      case 'duplicate':
+        // Taken a second time because the first taker was slow, or was gone before it could write what became of it.
+        return await (receipt.first.settled.kind === 'parked' ? pending.park(row.token) : pending.drop(null, row.token))
+      case 'conflict':
+      case 'parked':
+        return await pending.park(row.token)
+      case 'later':
+      case 'waiting':
+        return await pending.postpone(row.token, (await now()) + receipt.delayMs)
+    }
+  }
+
+  return {
+    async round() {
+      const taken = await pending.take(await now())
+      // Events of one instance in the order in which they were kept; different instances at the same time.
+      const queues = [...Map.groupBy(taken, ({ id }) => id).values()]
+      const lane = async () => {
+        for (let queue = queues.shift(); queue !== undefined; queue = queues.shift()) {
+          for (const row of queue) await deliver(row)
+        }
+      }
+      await Promise.all(Array.from({ length: sagaLimits.dueLanes }, lane))
+      return taken.length
+    },
+  }
+}

@@ -1,0 +1,114 @@
+import { isOnceError } from '../core/errors.ts'
+import { final } from '../core/verdict.ts'
+import type { Inbox } from '../inbox/inbox.ts'
+import type { IncomingMessage } from '../inbox/port.ts'
+import { postpone } from '../inbox/postpone.ts'
+import type { Receipt } from '../inbox/receipt.ts'
+import type { InboxEffect } from '../inbox/settle.ts'
+import { sleep } from '../ledger/runtime.ts'
+import type { SqlTx } from '../store/sql.ts'
+import type { SagaListener } from './events.ts'
+import type { Parts } from './handle.ts'
+import { handleInside } from './handle.ts'
+import type { Entry } from './history.ts'
+import type { Settings } from './options.ts'
+import type { Route } from './route.ts'
+
+export interface ReceiveParts extends Parts {
+  readonly inbox: Inbox<SqlTx>
+  readonly settings: Settings
+  readonly tell: SagaListener
+  now(): Promise<number>
+  /** Deferred events may have become due. */
+  moved(): void
+}
+
+/** What the last run of a message's effect came to. The effect may run several times before it commits. */
+export interface Run {
+  entry: Entry | null
+  conflict: unknown
+}
+
+/**
+ * One message. Only conflicts with other events are tried again here, each time in a new transaction on fresh state;
+ * whatever else goes wrong is the inbox's to count.
+ */
+export async function receive(parts: ReceiveParts, message: IncomingMessage, route: Route): Promise<Receipt> {
+  const { inbox, settings, runtime } = parts
+  for (let tries = 1; ; tries++) {
+    const waitMs = settings.conflictDelaysMs[tries - 1]
+    const run: Run = { entry: null, conflict: null }
+    // Asked before the transaction begins: inside it the clock would want a second connection.
+    const now = await parts.now()
+    const effect = effectOf(parts, route, run, waitMs === undefined ? settings.laterMs : 0, now)
+    const receipt = await inbox.receive(message, effect)
+    if (receipt.kind === 'handled') told(parts, run.entry)
+    if (receipt.kind !== 'later' || run.conflict === null) return receipt
+    noteConflict(parts, message, route, tries, waitMs === undefined)
+    if (waitMs === undefined) return receipt
+    // A quarter more or less, so that those who met once do not meet again.
+    await sleep(runtime, waitMs * (0.75 + runtime.random() / 2))
+  }
+}
+
+/** What the inbox runs inside the message's transaction. */
+export function effectOf(
+  parts: ReceiveParts,
+  route: Route,
+  run: Run,
+  laterMs: number,
+  now: number,
+): InboxEffect<SqlTx> {
+  return async (_body, tools) => {
+    run.entry = null
+    run.conflict = null
+    // What cannot be understood today will not be understood tomorrow.
+    if (route.kind === 'lost') throw final(route.error)
+    const { arrival } = route
+    const { message } = tools
+    try {
+      run.entry = await handleInside(parts, { arrival, message, tools, now })
+    } catch (error) {
+      if (isOnceError(error, 'saga_conflict')) {
+        run.conflict = error
+        throw postpone(error, { delayMs: laterMs })
+      }
+      const { event, id } = arrival
+      parts.tell({ kind: 'failed', saga: parts.machine.name, event, id, messageId: message.id, error })
+      throw error
+    }
+  }
+}
+
+function noteConflict(
+  { machine, tell }: ReceiveParts,
+  { id: messageId }: IncomingMessage,
+  route: Route,
+  tries: number,
+  exhausted: boolean,
+): void {
+  if (route.kind === 'lost') return
+  const { event, id } = route.arrival
+  tell({ kind: 'conflict', saga: machine.name, event, id, messageId, tries, exhausted })
+}
+
+/** After the commit: before it nothing has happened. */
+export function told({ machine, tell, moved }: ReceiveParts, entry: Entry | null): void {
+  if (entry === null) return
+  const { id, event, messageId, state } = entry
+  const about = { saga: machine.name, id, event, messageId }
+  switch (entry.did) {
+    case 'handled': {
+      const { path, emitted, warnings } = entry
+      const count = emitted.reduce((sum, topic) => sum + topic.count, 0)
+      tell({ kind: 'handled', ...about, from: state, path, emitted: count })
+      for (const warning of warnings) tell({ kind: 'warned', ...about, warning })
+      if (path.length > 0) moved()
+      return
+    }
+    case 'ignored':
+      return tell({ kind: 'ignored', ...about, state, why: entry.why, because: entry.because })
+    case 'deferred':
+      return tell({ kind: 'deferred', ...about, state })
+  }
+}
