@@ -109,6 +109,11 @@ export const errorTable = {
     applied: 'no',
     next: 'Retry: another transaction holds the row, or too many requests wait.',
   },
+  broker_unavailable: {
+    retryable: true,
+    applied: 'no',
+    next: 'Check that the broker runs, can be reached, and allows what the message names; then try again.',
+  },
   schema_too_new: {
     retryable: false,
     applied: 'no',

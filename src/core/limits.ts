@@ -126,3 +126,44 @@ export const limits = {
   /** Distinct keys watched by the per-key attempt limit. */
   attemptLimitKeys: 10_000,
 } as const
+
+/** What the adapters of message brokers take and hold. */
+export const brokerLimits = {
+  /** Namespaces become the names of exchanges, streams and queues, which have about this much room to spare. */
+  namespaceBytes: 64,
+  /** An AMQP short string: ids, topics and the names of queues end here on RabbitMQ, and so everywhere. */
+  nameBytes: 255,
+  /** The headers of a message travel in one frame of 128 KiB on RabbitMQ, and count as payload on NATS. */
+  headerBytes: 64 * 1_024,
+  /** What RabbitMQ 4 takes at most unless it is told otherwise. NATS says itself what it takes, usually 1 MiB. */
+  bodyBytes: 16 * 1_024 * 1_024,
+  /** No server is set to refuse a message of this size; a larger one goes out alone among those of its key. */
+  smallCharacters: 16 * 1_024,
+  /** Messages on their way that nobody has confirmed: a broker that hangs must not fill our memory. */
+  publishWindow: 10_000,
+  /** Messages that one subscription may have under way: AMQP's own bound of a prefetch. */
+  concurrency: 65_535,
+  /** The wait before a message comes again whose receiver threw. */
+  thrownDelayMs: 1 * SECOND,
+  /** How long a slot is held back when a broker cannot take a message for later: failing must not become a hot loop. */
+  requeueHoldMs: 1 * SECOND,
+  /** How long putting a message off may take before it is simply handed back. */
+  putOffMs: 5 * SECOND,
+  /** `later` beyond this comes earlier than asked; RabbitMQ's own bound is 49 days. */
+  laterMaxMs: 30 * DAY,
+  /** For how long a broker is expected to hand over a message again: the inbox's own window. */
+  redeliveryHorizonMs: 7 * DAY,
+  /** How long `subscribe` waits for a broker that is away. */
+  subscribeMs: 30 * SECOND,
+  /** Past this JetStream takes a copy for a new message; relays repeat within minutes, and the inbox remembers for days. */
+  duplicateWindowMs: 10 * MINUTE,
+  /** A consumer of JetStream that says nothing for so long gets the message again; it is renewed at every third of it. */
+  ackWaitMs: 30 * SECOND,
+  /** Handed over and not yet acknowledged, those put off until later included: past it JetStream pauses the consumer. */
+  ackPending: 100_000,
+  /** One request for messages; an idle consumer asks this often. */
+  fetchMs: 15 * SECOND,
+  /** A consumer whose broker fails asks again after this, doubling up to the cap. */
+  reconnectBaseMs: 100,
+  reconnectCapMs: 5 * SECOND,
+} as const
