@@ -52,10 +52,6 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     consumer: `saga.${machine.name}`,
   })
   const ready = once(() => sql.migrate(SAGA_ROOM, sagaMigrations))
-  const now = async () => {
-    await ready()
-    return await store.clock.now({ timeoutMs: limits.storeCallMs })
-  }
   const parts: ReceiveParts = {
     machine,
     ledger,
@@ -63,7 +59,6 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     settings,
     inbox,
     tell,
-    now,
     instances: createInstances(sql, machine),
     pending: createPending(sql, machine.name),
     history: createHistory(sql, machine.name),
@@ -72,9 +67,9 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     },
   }
   const route = createRouter(machine)
-  const handle = createHandle(parts, route, options.partition ?? true)
-  const deliverer = createDeliverer({ machine, pending: parts.pending, now, handle })
-  const sweeper = createSweeper(machine, store, now, tell)
+  const handle = createHandle(parts, ready, route, options.partition ?? true)
+  const deliverer = createDeliverer({ machine, pending: parts.pending, handle })
+  const sweeper = createSweeper(machine, store, tell)
   const failed = (what: string) => (error: unknown) =>
     tell({ kind: 'background_failed', saga: machine.name, what, error })
   const pulse = createPulse(runtime, async () => void (await deliver()), failed('deliver'))
@@ -82,6 +77,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   /** What is delivered may make more due; a saga that never comes to rest must not keep a round for ever. */
   async function deliver(): Promise<number> {
     let delivered = 0
+    await ready()
     for (let rounds = 0; rounds < sagaLimits.dueRounds; rounds++) {
       const taken = await deliverer.round()
       if (taken === 0) break
@@ -90,13 +86,18 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     return delivered
   }
 
+  async function sweep(): Promise<number> {
+    await ready()
+    return await sweeper.round()
+  }
+
   const loops = background
     ? [
         startLoop({ runtime, everyMs: () => settings.dueEveryMs, round: pulse.round, failed: failed('deliver') }),
         startLoop({
           runtime,
           everyMs: () => limits.sweepEveryMs,
-          round: async () => void (await sweeper.round()),
+          round: async () => void (await sweep()),
           failed: failed('sweep'),
         }),
       ]
@@ -107,21 +108,27 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     await Promise.all([pulse.stop(), ...loops.map((loop) => loop.stop())])
     await inbox.stop()
   })
-  return { ...parts, subscriptions, ready, route, handle, deliver, sweep: sweeper.round, stop }
+  return { ...parts, subscriptions, ready, route, handle, deliver, sweep, stop }
 }
 
-function createHandle(parts: ReceiveParts, route: (message: IncomingMessage) => Route, partitioned: boolean) {
+function createHandle(
+  parts: ReceiveParts,
+  ready: () => Promise<void>,
+  route: (message: IncomingMessage) => Route,
+  partitioned: boolean,
+) {
   const partition = createPartition()
   return async (message: IncomingMessage): Promise<Receipt> => {
     const routed = route(message)
-    const run = () => receive(parts, message, routed)
     try {
-      return routed.kind === 'arrival' && partitioned ? await partition.run(routed.arrival.id, run) : await run()
+      await ready()
     } catch (error) {
-      // The clock could not be asked: nothing was begun.
-      if (!isOnceError(error, 'store_unavailable') && !isOnceError(error, 'store_busy')) throw error
+      // A database that is away says nothing about the message.
+      if (!isOnceError(error) || !error.retryable) throw error
       return { kind: 'later', id: message.id, delayMs: parts.settings.laterMs, counted: false, error }
     }
+    const run = () => receive(parts, message, routed)
+    return routed.kind === 'arrival' && partitioned ? await partition.run(routed.arrival.id, run) : await run()
   }
 }
 

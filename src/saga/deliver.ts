@@ -14,11 +14,10 @@ export interface Deliverer {
 export interface DeliverParts {
   readonly machine: Machine
   readonly pending: Pending
-  now(): Promise<number>
   handle(message: IncomingMessage): Promise<Receipt>
 }
 
-export function createDeliverer({ machine, pending, now, handle }: DeliverParts): Deliverer {
+export function createDeliverer({ machine, pending, handle }: DeliverParts): Deliverer {
   async function deliver(row: Taken): Promise<void> {
     const receipt = await handle(messageOf(machine, row))
     switch (receipt.kind) {
@@ -33,13 +32,13 @@ export function createDeliverer({ machine, pending, now, handle }: DeliverParts)
         return await pending.park(row.token)
       case 'later':
       case 'waiting':
-        return await pending.postpone(row.token, (await now()) + receipt.delayMs)
+        return await pending.postpone(row.token, receipt.delayMs)
     }
   }
 
   return {
     async round() {
-      const taken = await pending.take(await now())
+      const taken = await pending.take()
       // Events of one instance in the order in which they were kept; different instances at the same time.
       const queues = [...Map.groupBy(taken, ({ id }) => id).values()]
       const lane = async () => {

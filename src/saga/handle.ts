@@ -31,6 +31,12 @@ export interface Turn {
   readonly arrival: Arrival
   readonly message: IncomingMessage
   readonly tools: InboxTools<SqlTx>
+}
+
+/** With the instance as this try found it. */
+interface Found extends Turn {
+  readonly instance: Instance | null
+  readonly state: string
   readonly now: number
 }
 
@@ -40,51 +46,51 @@ export async function handleInside(parts: Parts, turn: Turn): Promise<Entry> {
   const { arrival, tools } = turn
   const { tx } = tools
   // 1. The instance as it is now. Every try reads it anew.
-  const instance = await instances.load(tx, arrival.id)
+  const { now, instance } = await instances.load(tx, arrival.id)
   const state = instance?.state ?? INITIAL
+  const found: Found = { ...turn, instance, state, now }
   // 2. A timeout or a deferred event means something only while its row is there.
   const { token } = arrival
   if (token !== null && !(await pending.holds(tx, { ...arrival, token }))) {
-    return await ignored(parts, turn, instance, 'stale', null)
+    return await ignored(parts, found, 'stale', null)
   }
   // 3. What finished stays finished.
-  if (machine.isTerminal(state)) return await ignored(parts, turn, instance, 'terminal', null)
+  if (machine.isTerminal(state)) return await ignored(parts, found, 'terminal', null)
   // 4. The table decides.
   const cell = machine.cell(state, arrival.event)
-  if (typeof cell === 'function' || 'to' in cell) return await handled(parts, turn, instance, cell)
+  if (typeof cell === 'function' || 'to' in cell) return await handled(parts, found, cell)
   switch (cell.kind) {
     case 'ignore':
-      return await ignored(parts, turn, instance, instance === null ? 'no_instance' : 'declared', cell)
+      return await ignored(parts, found, instance === null ? 'no_instance' : 'declared', cell)
     case 'defer':
-      return await deferred(parts, turn, instance)
+      return await deferred(parts, found)
     case 'fault':
       throw notAccepted(machine, arrival, state, cell.because)
   }
 }
 
-function cameTo({ arrival, message }: Turn, state: string) {
+function cameTo({ arrival, message, state }: Found) {
   return { id: arrival.id, event: arrival.event, messageId: message.id, state }
 }
 
 /** Changes nothing: whoever saves at the same time does not have to mind it. */
 async function ignored(
   { pending, history }: Parts,
-  turn: Turn,
-  instance: Instance | null,
+  found: Found,
   why: IgnoredWhy,
   cell: Ignore | null,
 ): Promise<Entry> {
-  const { arrival, tools, now } = turn
+  const { arrival, tools, instance, now } = found
   const because = cell?.because ?? null
-  const entry = { ...cameTo(turn, instance?.state ?? INITIAL), did: 'ignored', why, because } as const
+  const entry = { ...cameTo(found), did: 'ignored', why, because } as const
   if (arrival.token !== null && why !== 'stale') await pending.drop(tools.tx, arrival.token)
   if (instance !== null && !(await history.add(tools.tx, arrival.id, now, entry))) throw conflict(arrival)
   return entry
 }
 
-async function deferred(parts: Parts, turn: Turn, instance: Instance | null): Promise<Entry> {
+async function deferred(parts: Parts, found: Found): Promise<Entry> {
   const { machine, instances, pending, history, runtime } = parts
-  const { arrival, message, tools, now } = turn
+  const { arrival, message, tools, instance, now } = found
   const { tx } = tools
   const { id, event, token } = arrival
   // The instance changes its version with every event that it keeps, or comes into being with the first one. So whoever
@@ -100,7 +106,7 @@ async function deferred(parts: Parts, turn: Turn, instance: Instance | null): Pr
       throw misuse(machine, `deferred too many events of ${id}`)
     await pending.defer(tx, { token: runtime.newId(), id, event, body: message.body }, now)
   }
-  const entry = { ...cameTo(turn, instance?.state ?? INITIAL), did: 'deferred' } as const
+  const entry = { ...cameTo(found), did: 'deferred' } as const
   await history.add(tx, id, now, entry)
   return entry
 }
@@ -112,17 +118,15 @@ function placeholder(machine: Machine, id: string) {
 
 async function handled(
   parts: Parts,
-  turn: Turn,
-  instance: Instance | null,
+  found: Found,
   cell: Move<unknown, unknown, string> | Stay<unknown, unknown>,
 ): Promise<Entry> {
   const { machine } = parts
-  const { arrival, tools, now } = turn
+  const { arrival, tools, instance, state, now } = found
   const { id } = arrival
-  const state = instance?.state ?? INITIAL
   // 5. An id that was used before its tombstone was swept must not begin again.
-  if (state === INITIAL && machine.oneShot && !(await claimId(parts, turn, instance))) {
-    return await ignored(parts, turn, instance, 'late_after_ttl', null)
+  if (state === INITIAL && machine.oneShot && !(await claimId(parts, found))) {
+    return await ignored(parts, found, 'late_after_ttl', null)
   }
   // 6. The author's handlers. What they emit and schedule is only noted.
   const subject = { id, state, data: instance?.data ?? machine.data(id) }
@@ -130,10 +134,10 @@ async function handled(
   const ground = { now, tx, effectKey, derive }
   const reaction = await react(machine, subject, { name: arrival.event, body: arrival.body }, cell, ground)
   // 7. The new state, under the version that was read.
-  await save(parts, turn, instance, subject.data, reaction)
+  await save(parts, found, subject.data, reaction)
   // 8. Only now what follows from it: timeouts, deferred events, messages.
-  await follow(parts, turn, reaction)
-  const entry = handledEntry(cameTo(turn, state), reaction, now)
+  await follow(parts, found, reaction)
+  const entry = handledEntry(cameTo(found), reaction, now)
   await parts.history.add(tx, id, now, entry)
   return entry
 }
@@ -142,26 +146,24 @@ async function handled(
 const ANY_TENANT = '*'
 
 /** A claim for ever, owned by nobody else than this very transaction. */
-async function claimId({ machine, ledger, runtime, instances }: Parts, turn: Turn, known: Instance | null) {
-  const { arrival, tools } = turn
+async function claimId({ machine, ledger, runtime, instances }: Parts, { arrival, tools, instance }: Found) {
   const owner = runtime.newId()
   const answer = await ledger.unique(ANY_TENANT, `saga.${machine.name}`, arrival.id, { owner })
   if (answer.kind === 'claimed') return true
   // A racing twin may have begun it just now: it is waited for by the claim, and then to be seen.
-  const now = await instances.load(tools.tx, arrival.id)
-  if (now !== null && now.version !== known?.version) throw conflict(arrival)
+  const { instance: latest } = await instances.load(tools.tx, arrival.id)
+  if (latest !== null && latest.version !== instance?.version) throw conflict(arrival)
   return false
 }
 
 async function save(
   { machine, instances }: Parts,
-  { arrival, tools, now }: Turn,
-  instance: Instance | null,
+  { arrival, tools, instance, state: before, now }: Found,
   data: unknown,
   { path }: Reaction,
 ): Promise<void> {
   const { id } = arrival
-  const state = path.at(-1) ?? instance?.state ?? INITIAL
+  const state = path.at(-1) ?? before
   const completed = machine.isTerminal(state)
   const saving = {
     id,
@@ -177,7 +179,7 @@ async function save(
   if (!saved) throw conflict(arrival)
 }
 
-async function follow({ machine, pending, runtime }: Parts, { arrival, tools, now }: Turn, reaction: Reaction) {
+async function follow({ machine, pending, runtime }: Parts, { arrival, tools, now }: Found, reaction: Reaction) {
   const { id, token } = arrival
   const { tx, outbox } = tools
   const { path, timeouts, emitted } = reaction

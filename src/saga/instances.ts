@@ -28,8 +28,14 @@ export interface Saving {
   readonly endsAt: number | null
 }
 
+/** What is there, and the store's time when it was looked at. */
+export interface Loaded {
+  readonly now: number
+  readonly instance: Instance | null
+}
+
 export interface Instances {
-  load(from: Pick<SqlTx, 'query'>, id: string): Promise<Instance | null>
+  load(from: Pick<SqlTx, 'query'>, id: string): Promise<Loaded>
   /** False when somebody else made it first. */
   insert(tx: SqlTx, saving: Saving, now: number): Promise<boolean>
   /** False when somebody else changed it since that version. */
@@ -55,11 +61,13 @@ export function createInstances(sql: SqlSeam, machine: Machine): Instances {
   const saga = machine.name
   return {
     async load(from, id) {
-      const [row] = await from.query<Row & { data: string }>(
-        `SELECT ${COLUMNS}, data FROM onceonly_saga_instances WHERE saga = ? AND id = ?`,
+      const [row] = await from.query<Partial<Row> & { now: number | string; data?: string }>(
+        `SELECT ${sql.now} AS now, i.* FROM (SELECT 1 AS one) AS o
+         LEFT JOIN onceonly_saga_instances AS i ON i.saga = ? AND i.id = ?`,
         [saga, id],
       )
-      return row === undefined ? null : { ...fromRow(row), data: decodeValue(row.data) }
+      const instance = isThere(row) ? { ...fromRow(row), data: decodeValue(row.data) } : null
+      return { now: Number(row?.now), instance }
     },
     async insert(tx, { id, state, data, completedAt, endsAt }, now) {
       // A racing insert of the same id is waited for: when it was committed, this one answers no row.
@@ -96,6 +104,10 @@ export function createInstances(sql: SqlSeam, machine: Machine): Instances {
       return { rows, cursor: found.length > limit ? (rows.at(-1)?.id ?? null) : null }
     },
   }
+}
+
+function isThere(row: Partial<Row> | undefined): row is Row & { data: string } {
+  return row !== undefined && typeof row.id === 'string'
 }
 
 function fromRow(row: Row): Omit<Instance, 'data'> {

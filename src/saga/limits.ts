@@ -45,6 +45,4 @@ export const sagaLimits = {
   /** Instances removed by one step of the sweep, and steps of one round. */
   sweepRows: 200,
   sweepSteps: 20,
-  /** A look at the clock or at a row, outside of any transaction. */
-  callMs: 10 * SECOND,
 } as const

@@ -1,8 +1,9 @@
 import { OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
-import type { InboxOptions, InboxStore } from '../inbox/options.ts'
+import type { InboxOptions } from '../inbox/options.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Runtime } from '../ledger/runtime.ts'
+import type { SqlStore } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
 import type { SagaDefinition, Specs } from './definition.ts'
 import type { SagaListener } from './events.ts'
@@ -13,7 +14,7 @@ export interface SagaOptions<Data, Events extends Specs, State extends string, T
   /** With an outbox, when handlers publish or send. */
   readonly ledger: Ledger<SqlTx>
   /** The ledger's own store. */
-  readonly store: InboxStore<SqlTx>
+  readonly store: SqlStore
   /** Of the inbox that its messages go through: how long they are remembered, how often they may fail. */
   readonly inbox?: Pick<InboxOptions<SqlTx>, 'windowMs' | 'maxFailures' | 'maxUnfinished' | 'backoff' | 'on'>
   /** Waits between tries when another process changed the same instance. None at all: the broker waits at once. */

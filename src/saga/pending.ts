@@ -1,5 +1,5 @@
 import { FOREVER } from '../core/limits.ts'
-import type { Dialect, SqlSeam, SqlTx } from '../store/sql.ts'
+import type { SqlSeam, SqlTx } from '../store/sql.ts'
 import { sagaLimits } from './limits.ts'
 
 /** Until the next transition. */
@@ -47,16 +47,15 @@ export interface Pending {
   release(tx: SqlTx, id: string, now: number): Promise<void>
   deferred(tx: SqlTx, id: string): Promise<number>
   /** For this process to deliver, until its lease is over. In the order in which they were kept. */
-  take(now: number): Promise<readonly Taken[]>
-  postpone(token: string, until: number): Promise<void>
+  take(): Promise<readonly Taken[]>
+  postpone(token: string, delayMs: number): Promise<void>
   park(token: string): Promise<void>
   read(id: string): Promise<readonly PendingView[]>
 }
 
 export function createPending(sql: SqlSeam, saga: string): Pending {
   const mine = 'saga = ? AND id = ?'
-  const setNext = async (token: string, at: number) =>
-    void (await sql.query('UPDATE onceonly_saga_pending SET next_at = ? WHERE token = ?', [at, token]))
+  const due = dueIn(sql)
   return {
     async holds(tx, { token, id, event }) {
       const [row] = await tx.query<Due>('SELECT saga, id, event FROM onceonly_saga_pending WHERE token = ?', [token])
@@ -109,23 +108,19 @@ export function createPending(sql: SqlSeam, saga: string): Pending {
       )
       return Number(row?.count ?? 0)
     },
-    async take(now) {
+    async take() {
       // Only a look while nothing is due: that is what it does almost always.
-      const [due] = await sql.query(
-        'SELECT 1 AS due FROM onceonly_saga_pending WHERE saga = ? AND next_at <= ? LIMIT 1',
-        [saga, now],
-      )
-      if (due === undefined) return []
-      const taken = await sql.query<Taken & { seq: number | string }>(takeIn[sql.dialect], [
-        now + sagaLimits.dueLeaseMs,
-        saga,
-        now,
-        sagaLimits.dueRows,
-      ])
+      if ((await sql.query(due.look, [saga])).length === 0) return []
+      const { dueLeaseMs, dueRows } = sagaLimits
+      const taken = await sql.query<Taken & { seq: number | string }>(due.take, [dueLeaseMs, saga, dueRows])
       return taken.toSorted((a, b) => Number(a.seq) - Number(b.seq))
     },
-    postpone: setNext,
-    park: (token) => setNext(token, PARKED),
+    async postpone(token, delayMs) {
+      await sql.query(due.postpone, [delayMs, token])
+    },
+    async park(token) {
+      await sql.query('UPDATE onceonly_saga_pending SET next_at = ? WHERE token = ?', [PARKED, token])
+    },
     async read(id) {
       const rows = await sql.query<{ name: string | null; event: string; due_at: unknown; next_at: unknown }>(
         `SELECT name, event, due_at, next_at FROM onceonly_saga_pending WHERE ${mine} ORDER BY seq`,
@@ -138,8 +133,16 @@ export function createPending(sql: SqlSeam, saga: string): Pending {
   }
 }
 
-/** The oldest first. Where many write at once, rows that somebody else is just taking or changing are passed over. */
-const take = (lock: string) => `UPDATE onceonly_saga_pending SET next_at = ?, deliveries = deliveries + 1 WHERE seq IN (
-    SELECT seq FROM onceonly_saga_pending WHERE saga = ? AND next_at <= ? ORDER BY next_at, seq LIMIT ?${lock}
-  ) RETURNING seq, token, id, event, body, deliveries`
-const takeIn: Readonly<Record<Dialect, string>> = { sqlite: take(''), postgres: take(' FOR UPDATE SKIP LOCKED') }
+/** The statements that need the store's time. As a subquery it is asked once, and can be looked up in an index. */
+function dueIn({ dialect, now }: SqlSeam) {
+  // Where many write at once, rows that somebody else is just taking or changing are passed over.
+  const lock = dialect === 'postgres' ? ' FOR UPDATE SKIP LOCKED' : ''
+  const isDue = `saga = ? AND next_at <= (SELECT ${now})`
+  return {
+    look: `SELECT 1 AS due FROM onceonly_saga_pending WHERE ${isDue} LIMIT 1`,
+    take: `UPDATE onceonly_saga_pending SET next_at = (SELECT ${now}) + ?, deliveries = deliveries + 1 WHERE seq IN (
+        SELECT seq FROM onceonly_saga_pending WHERE ${isDue} ORDER BY next_at, seq LIMIT ?${lock}
+      ) RETURNING seq, token, id, event, body, deliveries`,
+    postpone: `UPDATE onceonly_saga_pending SET next_at = (SELECT ${now}) + ? WHERE token = ?`,
+  }
+}

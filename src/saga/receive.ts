@@ -18,7 +18,6 @@ export interface ReceiveParts extends Parts {
   readonly inbox: Inbox<SqlTx>
   readonly settings: Settings
   readonly tell: SagaListener
-  now(): Promise<number>
   /** Deferred events may have become due. */
   moved(): void
 }
@@ -38,9 +37,7 @@ export async function receive(parts: ReceiveParts, message: IncomingMessage, rou
   for (let tries = 1; ; tries++) {
     const waitMs = settings.conflictDelaysMs[tries - 1]
     const run: Run = { entry: null, conflict: null }
-    // Asked before the transaction begins: inside it the clock would want a second connection.
-    const now = await parts.now()
-    const effect = effectOf(parts, route, run, waitMs === undefined ? settings.laterMs : 0, now)
+    const effect = effectOf(parts, route, run, waitMs === undefined ? settings.laterMs : 0)
     const receipt = await inbox.receive(message, effect)
     if (receipt.kind === 'handled') told(parts, run.entry)
     if (receipt.kind !== 'later' || run.conflict === null) return receipt
@@ -52,13 +49,7 @@ export async function receive(parts: ReceiveParts, message: IncomingMessage, rou
 }
 
 /** What the inbox runs inside the message's transaction. */
-export function effectOf(
-  parts: ReceiveParts,
-  route: Route,
-  run: Run,
-  laterMs: number,
-  now: number,
-): InboxEffect<SqlTx> {
+export function effectOf(parts: ReceiveParts, route: Route, run: Run, laterMs: number): InboxEffect<SqlTx> {
   return async (_body, tools) => {
     run.entry = null
     run.conflict = null
@@ -67,7 +58,7 @@ export function effectOf(
     const { arrival } = route
     const { message } = tools
     try {
-      run.entry = await handleInside(parts, { arrival, message, tools, now })
+      run.entry = await handleInside(parts, { arrival, message, tools })
     } catch (error) {
       if (isOnceError(error, 'saga_conflict')) {
         run.conflict = error

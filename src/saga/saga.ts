@@ -69,7 +69,7 @@ export function createSaga<Data, Events extends Specs, State extends string, Ter
       consume(assembly, subscriber, concurrency, options.inbox?.windowMs ?? inboxDefaults.windowMs),
     async get(id) {
       await ready()
-      const instance = await instances.load(options.store.sql, id)
+      const { instance } = await instances.load(options.store.sql, id)
       if (instance === null) return null
       // The rows were written under this definition: their types are its types.
       return { ...(instance as Instance & { state: State; data: Data }), pending: await pending.read(id) }
@@ -122,14 +122,14 @@ function deadLettersOf(assembly: Assembly): Saga<unknown, string>['deadLetters']
     count,
     purge,
     async redrive(filter, redriveOptions = {}) {
-      const now = await assembly.now()
+      await assembly.ready()
       const runs = new Map<string, Run>()
       const redriven = await inbox.deadLetters.redrive(filter, {
         ...redriveOptions,
         effect: async (body, tools) => {
           const run: Run = { entry: null, conflict: null }
           runs.set(tools.message.id, run)
-          await effectOf(assembly, route(tools.message), run, settings.laterMs, now)(body, tools)
+          await effectOf(assembly, route(tools.message), run, settings.laterMs)(body, tools)
         },
       })
       for (const { id, result } of redriven) {

@@ -1,5 +1,5 @@
 import { limits } from '../core/limits.ts'
-import type { TransactionalStore } from '../store/port.ts'
+import type { SqlStore } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
 import type { SagaListener } from './events.ts'
 import { sagaLimits } from './limits.ts'
@@ -11,17 +11,12 @@ export interface Sweeper {
   round(): Promise<number>
 }
 
-export function createSweeper(
-  machine: Machine,
-  store: TransactionalStore<SqlTx>,
-  now: () => Promise<number>,
-  tell: SagaListener,
-): Sweeper {
+export function createSweeper(machine: Machine, store: SqlStore, tell: SagaListener): Sweeper {
   const saga = machine.name
   const call = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
-  async function step(at: number): Promise<number> {
-    const gone = await store.transactions.run(({ tx }) => remove(tx, saga, at), call)
+  async function step(): Promise<number> {
+    const gone = await store.transactions.run(({ tx }) => remove(tx, saga, store.sql.now), call)
     for (const { id, state, deferred } of gone) {
       if (state === INITIAL && deferred > 0) tell({ kind: 'expired', saga, id, deferred })
     }
@@ -30,10 +25,9 @@ export function createSweeper(
 
   return {
     async round() {
-      const at = await now()
       let removed = 0
       for (let steps = 0; steps < sagaLimits.sweepSteps; steps++) {
-        const gone = await step(at)
+        const gone = await step()
         removed += gone
         if (gone < sagaLimits.sweepRows) break
       }
@@ -50,12 +44,12 @@ interface Gone {
 }
 
 /** The instance first: its row lock keeps everybody away who would still add something to it. */
-async function remove(tx: SqlTx, saga: string, at: number): Promise<readonly Gone[]> {
+async function remove(tx: SqlTx, saga: string, now: string): Promise<readonly Gone[]> {
   const gone = await tx.query<{ id: string; state: string }>(
     `DELETE FROM onceonly_saga_instances WHERE saga = ? AND id IN (
-       SELECT id FROM onceonly_saga_instances WHERE saga = ? AND ends_at <= ? ORDER BY ends_at LIMIT ?
-     ) AND ends_at <= ? RETURNING id, state`,
-    [saga, saga, at, sagaLimits.sweepRows, at],
+       SELECT id FROM onceonly_saga_instances WHERE saga = ? AND ends_at <= (SELECT ${now}) ORDER BY ends_at LIMIT ?
+     ) AND ends_at <= (SELECT ${now}) RETURNING id, state`,
+    [saga, saga, sagaLimits.sweepRows],
   )
   if (gone.length === 0) return []
   const ids = gone.map(({ id }) => id)

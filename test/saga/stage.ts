@@ -41,7 +41,7 @@ function withSql(store: CrashStore): InboxStore<SqlTx> {
   return { ...store, sql: sqlOf(store) }
 }
 
-function createReplica(store: CrashStore, hooks: Hooks = {}, options: Partial<Options> = {}): Replica {
+export function createReplica(store: CrashStore, hooks: Hooks = {}, options: Partial<Options> = {}): Replica {
   const seen: SagaEvent[] = []
   const inboxEvents: InboxEvent[] = []
   const ledger = createLedger({ store, outbox, background: false })
@@ -129,7 +129,7 @@ export async function handled(replica: Replica, ...all: readonly IncomingMessage
   for (const each of all) assertHandled(await replica.saga.handle(each))
 }
 
-function assertHandled(receipt: Receipt): void {
+export function assertHandled(receipt: Receipt): void {
   assert.equal(
     receipt.kind,
     'handled',
