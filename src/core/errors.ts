@@ -150,6 +150,32 @@ export const errorTable = {
     applied: 'no',
     next: 'Correct the handler or its definition as the message says; nothing was saved and nothing was sent.',
   },
+  run_conflict: {
+    retryable: false,
+    applied: 'no',
+    next: 'Use a new `runId` for another input; the run that has it was left untouched.',
+  },
+  run_diverged: {
+    retryable: false,
+    applied: 'no',
+    next: 'Compare both sides in `details`; keep old runs on the old way with `run.version`, then `resume` this one.',
+  },
+  run_failed: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'Look at the failed step; after a fix `resume` the run, or start another one.',
+  },
+  run_cancelled: { retryable: false, applied: 'maybe', next: 'Start another run if it is still wanted.' },
+  step_failed: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'Its attempts are in `details`; catch it to go on without the step, or `resume` the run after a fix.',
+  },
+  step_overlaps: {
+    retryable: false,
+    applied: 'no',
+    next: 'Await one step before the next, or run them as named branches with `run.all`.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof errorTable

@@ -125,6 +125,33 @@ export const limits = {
   localClaimRows: 256,
   /** Distinct keys watched by the per-key attempt limit. */
   attemptLimitKeys: 10_000,
+  /** Names of runs, steps and branches: they stand in paths, keys and consoles. */
+  runNameChars: 128,
+  /** Branches of one fork: each is a line of execution in memory. */
+  runBranches: 1_000,
+  /** Encoded inputs, plans and results of steps: a journal is read whole. */
+  runResultChars: 1_024 * 1_024,
+  /** Failures that a step remembers; older ones make room. */
+  runFailures: 20,
+  /** Attempts of a step that does not say otherwise. */
+  runStepAttempts: 5,
+  /** How long one attempt of a step may take, if it does not say otherwise. */
+  runStepMs: 60 * SECOND,
+  /** Between two attempts of a step: doubling from the base to the cap. */
+  runRetryBaseMs: 1 * SECOND,
+  runRetryCapMs: 5 * MINUTE,
+  /** Runs in the memory of one process at once. */
+  runConcurrency: 100,
+  /** Runs taken by one statement, so that several processes share a crowd. */
+  runTake: 50,
+  /** How often an idle process looks for due runs: a timer is at most this late. */
+  runPollMs: 1 * SECOND,
+  /** How long `stop` waits for steps under way before it hands their runs over. */
+  runDrainMs: 30 * SECOND,
+  /** When a run whose definition this process does not know is offered again. */
+  runUnknownMs: 30 * SECOND,
+  /** The longest timer that is kept in memory: longer waits are looked at again after it. */
+  runTimerMs: 1 * HOUR,
 } as const
 
 /** What the adapters of message brokers take and hold. */

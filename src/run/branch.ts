@@ -1,0 +1,114 @@
+import { checkName } from './definition.ts'
+import type { Entry, EntryKind, RecordedValue, ValueTypes } from './entry.ts'
+import { pathOf, stepKey } from './key.ts'
+import { diverged, overlaps } from './problems.ts'
+
+/** One line of execution. Steps within it come one after the other, so that their order can be compared. */
+export interface Branch {
+  readonly path: string
+  /** Fires when the branch lost a race. */
+  signal: AbortSignal
+  /** What was recorded here before, in order. */
+  readonly recorded: readonly Entry[]
+  /** How many of them the body has come to again. */
+  passed: number
+  /** Values of the next recorded entry that the body has asked for again. */
+  valuesRead: number
+  /** Values of now, which go with the next entry that is written. */
+  fresh: RecordedValue[]
+  /** The step that is under way. */
+  pending: string | null
+}
+
+/** Where one execution of a step stands. */
+export interface Place {
+  readonly branch: Branch
+  readonly stepId: string
+  readonly tick: number
+  readonly key: string
+  readonly kind: EntryKind
+  readonly recorded: Entry | null
+  readonly values: readonly RecordedValue[]
+}
+
+export function createBranch(path: string, recorded: readonly Entry[], signal: AbortSignal): Branch {
+  return { path, signal, recorded, passed: 0, valuesRead: 0, fresh: [], pending: null }
+}
+
+/** Comes to the next step of a branch: its key, and what is known about it. */
+export function enter(
+  branch: Branch,
+  at: { readonly runId: string; readonly ticks: Map<string, number> },
+  id: string,
+  kind: EntryKind,
+): Place {
+  checkName('step', id)
+  mustBeFree(branch, id)
+  const stepId = pathOf(branch.path, id)
+  const tick = at.ticks.get(stepId) ?? 0
+  const key = stepKey(at.runId, stepId, tick)
+  const recorded = branch.recorded[branch.passed] ?? null
+  if (recorded !== null) mustBe(recorded, { stepId, tick, kind }, branch.valuesRead)
+  at.ticks.set(stepId, tick + 1)
+  const values = recorded?.values ?? branch.fresh
+  branch.fresh = []
+  branch.valuesRead = 0
+  branch.passed += 1
+  branch.pending = id
+  return { branch, stepId, tick, key, kind, recorded, values }
+}
+
+/** A second step at the same time would have no order, and recovery none to compare with. */
+export function mustBeFree({ path, pending }: Branch, id: string): void {
+  if (pending !== null) throw overlaps(path, pending, id)
+}
+
+function mustBe(recorded: Entry, found: Pick<Place, 'stepId' | 'tick' | 'kind'>, valuesRead: number): void {
+  const { stepId, tick, kind } = recorded
+  if (stepId !== found.stepId || tick !== found.tick || kind !== found.kind) {
+    const text = `Where ${stepId} was recorded, the run now comes to ${found.stepId}.`
+    throw diverged(text, { step: stepId, tick, kind }, { step: found.stepId, tick: found.tick, kind: found.kind })
+  }
+  // Code may forget a version once no run is older than it; a time or a number it may not.
+  const left = recorded.values.slice(valuesRead).find((value) => value.kind !== 'version')
+  if (left === undefined) return
+  throw diverged(`Before ${stepId} the run asked for \`${left.kind}\`, and now it does not.`, { ...left }, null)
+}
+
+/** A recorded value, or a new one that is kept with the next entry. */
+export function valueOf<K extends keyof ValueTypes>(branch: Branch, kind: K, make: () => ValueTypes[K]): ValueTypes[K] {
+  const next = branch.recorded[branch.passed]
+  if (next === undefined) {
+    const value = make()
+    branch.fresh.push({ kind, value } as RecordedValue)
+    return value
+  }
+  const recorded = next.values[branch.valuesRead]
+  if (recorded?.kind !== kind) {
+    throw diverged(`Before ${next.stepId} the run now asks for \`${kind}\`.`, recorded ?? null, { kind })
+  }
+  branch.valuesRead += 1
+  return recorded.value as ValueTypes[K]
+}
+
+/** Whoever passed here before the change took the old way, and goes on with it. */
+export function versionOf(branch: Branch, name: string): boolean {
+  checkName('version', name)
+  const next = branch.recorded[branch.passed]
+  if (next === undefined) {
+    branch.fresh.push({ kind: 'version', value: name })
+    return true
+  }
+  const recorded = next.values[branch.valuesRead]
+  if (recorded?.kind !== 'version' || recorded.value !== name) return false
+  branch.valuesRead += 1
+  return true
+}
+
+/** At the end of a body: everything that was recorded must have been passed. */
+export function mustBePassed(branch: Branch): void {
+  const left = branch.recorded[branch.passed]
+  if (left === undefined) return
+  const { stepId: step, tick, kind } = left
+  throw diverged(`The run ended without coming to ${step}, which was recorded.`, { step, tick, kind }, null)
+}

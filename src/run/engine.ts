@@ -1,0 +1,239 @@
+import { canonicalValue } from '../core/canonical-value.ts'
+import { decodeValue, encodeValue } from '../core/codec.ts'
+import { OnceError } from '../core/errors.ts'
+import { fingerprintOf } from '../core/fingerprint.ts'
+import { exceedsBytes } from '../core/identity.ts'
+import { defaults, limits } from '../core/limits.ts'
+import type { Runtime } from '../ledger/runtime.ts'
+import { createRuntime, sleep } from '../ledger/runtime.ts'
+import type { TransactionalStore } from '../store/port.ts'
+import type { SqlSeam, SqlTx } from '../store/sql.ts'
+import type { RunDefinition } from './definition.ts'
+import type { RunRow } from './entry.ts'
+import type { RunEvent } from './events.ts'
+import { createHolding } from './holding.ts'
+import type { RunPage, RunQuery, RunView } from './operate.ts'
+import { createRunOperator, type RunOperator } from './operate.ts'
+import { RUN_ROOM, runMigrations } from './tables.ts'
+import { createWorker } from './worker.ts'
+import { createWrites } from './writes.ts'
+
+export interface EngineOptions {
+  readonly store: TransactionalStore<SqlTx>
+  // oxlint-disable-next-line typescript/no-explicit-any -- definitions of different inputs stand in one list.
+  readonly runs: readonly RunDefinition<any, any>[]
+  /** Runs that this process drives at once. */
+  readonly concurrency?: number
+  /** How long the others wait before they take over from a process that says nothing. */
+  readonly leaseMs?: number
+  /** How often an idle process looks for runs that are due. */
+  readonly pollMs?: number
+  /** False for a process that starts runs and looks at them, but drives none. */
+  readonly work?: boolean
+  readonly on?: (event: RunEvent) => void
+  readonly runtime?: Runtime
+}
+
+export interface StartOptions<I> {
+  readonly runId: string
+  readonly input: I
+  /** What a finished run of this id means: its result, a refusal, or a new run that names the old one. */
+  readonly ifFinished?: 'return' | 'reject' | 'restart'
+}
+
+export interface RunHandle<O> {
+  readonly runId: string
+  /** Waits for the end. Rejects with `run_failed`, `run_cancelled`, or after the time with `in_progress`. */
+  result(options?: { readonly waitMs?: number }): Promise<O>
+  view(): Promise<RunView>
+}
+
+/** Durable runs on one store. Any number of processes share the work; none of them is special. */
+export interface Engine extends RunOperator {
+  start<I, O>(definition: RunDefinition<I, O>, options: StartOptions<I>): Promise<RunHandle<O>>
+  handle<O = unknown>(runId: string): RunHandle<O>
+  get(runId: string): Promise<RunView>
+  list(query: RunQuery): Promise<RunPage>
+  /** Hands its runs over to others and ends. The store stays open: it is yours. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export async function createEngine(options: EngineOptions): Promise<Engine> {
+  const { store, runs, runtime = createRuntime(), work = true, on = () => {} } = options
+  const sql: SqlSeam | undefined = store?.sql
+  if (sql === undefined) throw new OnceError('bad_option', 'createEngine needs a `store` on SQLite or PostgreSQL.')
+  const definitions = new Map(runs.map((run) => [run.name, run]))
+  if (definitions.size < runs.length) throw new OnceError('bad_option', 'Two runs have the same name.')
+  await sql.migrate(RUN_ROOM, runMigrations)
+
+  const time = createTime(store, runtime)
+  await time.clock()
+  const writes = createWrites(runtime, sql)
+  const ends = createEnds()
+  const emit = (event: RunEvent) => {
+    if (event.kind === 'left' || event.kind === 'lost') ends.tell(event.runId)
+    on(event)
+  }
+  const worker = createWorker({
+    around: { store, runtime, writes, ...time },
+    holding: createHolding(sql),
+    definitions,
+    concurrency: options.concurrency ?? limits.runConcurrency,
+    leaseMs: options.leaseMs ?? defaults.leaseMs,
+    pollMs: options.pollMs ?? limits.runPollMs,
+    emit,
+  })
+  if (work) await worker.begin()
+  const operator = createRunOperator(sql, time.clock, () => {
+    if (work) worker.look().catch((error: unknown) => emit({ kind: 'background_failed', runId: null, error }))
+  })
+
+  async function start<I, O>(definition: RunDefinition<I, O>, given: StartOptions<I>): Promise<RunHandle<O>> {
+    checkRunId(given.runId)
+    if (definitions.get(definition.name)?.body !== definition.body) {
+      throw new OnceError('bad_option', `The run ${definition.name} was not given to this engine.`)
+    }
+    const mine = work && worker.hasRoom()
+    const fresh = newRun(definition, given, { worker: mine ? worker.id : null, now: time.nearNow() })
+    const { created, row } = await writes.start(fresh)
+    if (!created) return found(definition, given, row)
+    emit({ kind: 'started', runId: row.id, definition: definition.name })
+    if (mine) worker.drive(row)
+    return handle(row.id)
+  }
+
+  async function found<I, O>(
+    definition: RunDefinition<I, O>,
+    given: StartOptions<I>,
+    row: RunRow,
+  ): Promise<RunHandle<O>> {
+    const input = fingerprintOf(canonicalValue(given.input), 1)
+    if (row.definition !== definition.name || row.inputFingerprint !== input) {
+      throw new OnceError('run_conflict', `The run ${row.id} was started with another definition or input.`, {
+        details: { runId: row.id, definition: row.definition },
+      })
+    }
+    const { ifFinished = 'return' } = given
+    if (row.endedAt === null || ifFinished === 'return') return handle(row.id)
+    if (ifFinished === 'reject') {
+      throw new OnceError('run_conflict', `The run ${row.id} has ended as ${row.state}.`, {
+        details: { runId: row.id },
+      })
+    }
+    return start(definition, { ...given, runId: nextId(row.id) })
+  }
+
+  function handle<O>(runId: string): RunHandle<O> {
+    return {
+      runId,
+      view: () => operator.get(runId),
+      async result({ waitMs = limits.waitMaxMs } = {}) {
+        const deadline = runtime.monotonicMs() + waitMs
+        for (;;) {
+          const told = ends.next(runId)
+          const row = await operator.row(runId)
+          if (row.endedAt !== null) return resultOf(row) as O
+          const leftMs = deadline - runtime.monotonicMs()
+          if (leftMs <= 0) throw new OnceError('in_progress', `The run ${runId} is ${row.state}.`)
+          await Promise.race([told, sleep(runtime, Math.min(leftMs, limits.runPollMs))])
+        }
+      },
+    }
+  }
+
+  let stopping: Promise<void> | null = null
+  const stop = () => (stopping ??= work ? worker.stop() : Promise.resolve())
+  return {
+    start,
+    handle,
+    ...operator,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+function newRun<I, O>(
+  definition: RunDefinition<I, O>,
+  { runId, input }: StartOptions<I>,
+  { worker, now }: { readonly worker: string | null; readonly now: number },
+): RunRow {
+  const encoded = encodeValue(input)
+  if ('problem' in encoded)
+    throw new OnceError('bad_input', `The input of ${runId} cannot be recorded: ${encoded.problem}.`)
+  if (encoded.text.length > limits.runResultChars) {
+    throw new OnceError('bad_input', `The input of ${runId} is longer than ${limits.runResultChars} characters.`)
+  }
+  const [, before] = /^(.*)#\d+$/.exec(runId) ?? []
+  return {
+    id: runId,
+    definition: definition.name,
+    version: definition.version,
+    state: 'running',
+    input: encoded.text,
+    inputFingerprint: fingerprintOf(canonicalValue(input), 1),
+    result: null,
+    failure: null,
+    worker,
+    // A run that nobody has yet is taken later, and then its fence moves.
+    fence: worker === null ? 0 : 1,
+    dueAt: worker === null ? now : null,
+    startedAt: now,
+    endedAt: null,
+    restarts: before === undefined ? null : runId.slice(0, runId.lastIndexOf('#')),
+  }
+}
+
+/** `order-7`, `order-7#2`, `order-7#3`: each names the one before it, and starting it twice is starting it once. */
+function nextId(runId: string): string {
+  const [, base = runId, number = '1'] = /^(.*)#(\d+)$/.exec(runId) ?? []
+  return `${base}#${Number(number) + 1}`
+}
+
+function checkRunId(runId: unknown): void {
+  const fits = typeof runId === 'string' && runId.trim() !== '' && !exceedsBytes(runId, limits.identityPartBytes)
+  if (fits) return
+  throw new OnceError('bad_option', `A run needs a \`runId\` of 1 to ${limits.identityPartBytes} bytes.`)
+}
+
+function resultOf(row: RunRow): unknown {
+  switch (row.state) {
+    case 'succeeded':
+      return decodeValue(row.result ?? '')
+    case 'cancelled':
+      throw new OnceError('run_cancelled', `The run ${row.id} was cancelled.`)
+    default: {
+      const text = `The run ${row.id} failed: ${row.failure?.message ?? 'no reason was recorded'}`
+      throw new OnceError('run_failed', text, { details: { runId: row.id, failure: row.failure } })
+    }
+  }
+}
+
+/** The store's time: asked where it decides something, and estimated where it is only noted down. */
+function createTime(store: TransactionalStore<SqlTx>, runtime: Runtime) {
+  let known = { now: 0, atMs: 0 }
+  return {
+    async clock() {
+      const now = await store.clock.now({ timeoutMs: limits.storeCallMs })
+      known = { now, atMs: runtime.monotonicMs() }
+      return now
+    },
+    nearNow: () => Math.round(known.now + (runtime.monotonicMs() - known.atMs)),
+  }
+}
+
+/** Wakes those in this process who wait for a run. */
+function createEnds() {
+  const waiting = new Map<string, PromiseWithResolvers<void>>()
+  return {
+    next(runId: string): Promise<void> {
+      const known = waiting.get(runId) ?? Promise.withResolvers<void>()
+      waiting.set(runId, known)
+      return known.promise
+    },
+    tell(runId: string): void {
+      waiting.get(runId)?.resolve()
+      waiting.delete(runId)
+    },
+  }
+}

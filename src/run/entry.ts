@@ -1,0 +1,82 @@
+import type { Failure } from '../core/verdict.ts'
+
+/** One line of a run's journal: what became of one execution of one step. */
+export interface Entry {
+  readonly key: string
+  /** Order of first appearance in the run; within one branch it is the order of execution. */
+  readonly position: number
+  readonly branch: string
+  readonly stepId: string
+  readonly tick: number
+  readonly kind: EntryKind
+  readonly state: EntryState
+  readonly attempts: number
+  /** When the next attempt, the end of a sleep or of a wait is due, by the store's clock. */
+  readonly dueAt: number | null
+  /** Of the declared input, or of what a channel step planned; null where nothing is compared. */
+  readonly fingerprint: string | null
+  /** What a channel was asked to do, encoded. */
+  readonly plan: string | null
+  /** Encoded; only when it succeeded. */
+  readonly result: string | null
+  readonly failures: readonly AttemptFailure[]
+  /** Times, numbers and versions that the body asked for since the entry before this one. */
+  readonly values: readonly RecordedValue[]
+  readonly at: number
+}
+
+export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'race'
+
+/**
+ * `intent`: about to act, and nobody may act again without asking. `retrying`: failed for now. `waiting`: a sleep or a
+ * signal. `unknown`: may have happened; a person or a probe decides. The others are final.
+ */
+export type EntryState = 'intent' | 'retrying' | 'waiting' | 'unknown' | 'succeeded' | 'failed' | 'abandoned'
+
+export interface AttemptFailure extends Failure {
+  readonly attempt: number
+  readonly at: number
+}
+
+/** What a body may ask for that is another thing each time. */
+export interface ValueTypes {
+  readonly now: number
+  readonly random: number
+  readonly uuid: string
+}
+
+export type RecordedValue =
+  | { readonly [K in keyof ValueTypes]: { readonly kind: K; readonly value: ValueTypes[K] } }[keyof ValueTypes]
+  /** A change that the code of this run knows. */
+  | { readonly kind: 'version'; readonly value: string }
+
+export type RunState = 'running' | 'sleeping' | 'unknown' | 'succeeded' | 'failed' | 'cancelled'
+
+/** A run as it stands in the store. */
+export interface RunRow {
+  readonly id: string
+  readonly definition: string
+  readonly version: number
+  readonly state: RunState
+  /** Encoded. */
+  readonly input: string
+  readonly inputFingerprint: string
+  readonly result: string | null
+  readonly failure: Failure | null
+  readonly worker: string | null
+  readonly fence: number
+  /** When a worker should take it; null while one has it, and when only a person or a signal can wake it. */
+  readonly dueAt: number | null
+  readonly startedAt: number
+  readonly endedAt: number | null
+  /** The run that this one repeats. */
+  readonly restarts: string | null
+}
+
+export interface SignalRow {
+  readonly id: string
+  readonly name: string
+  readonly number: number
+  /** Encoded. */
+  readonly payload: string
+}

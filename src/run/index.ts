@@ -1,0 +1,22 @@
+export type { Channel, Offer } from './channel.ts'
+export type {
+  ChannelOptions,
+  PlainOptions,
+  PlannedStep,
+  Received,
+  RetryPolicy,
+  RunContext,
+  StepContext,
+  TransactionOptions,
+  TransactionStepContext,
+  Verified,
+  VerifyOptions,
+} from './context.ts'
+export type { RunBody, RunDefinition, RunOptions } from './definition.ts'
+export { defineRun } from './definition.ts'
+export type { Engine, EngineOptions, RunHandle, StartOptions } from './engine.ts'
+export { createEngine } from './engine.ts'
+export type { AttemptFailure, EntryKind, EntryState, RunState } from './entry.ts'
+export type { RunEvent } from './events.ts'
+export { stepKey } from './key.ts'
+export type { Resolution, RunOperator, RunPage, RunQuery, RunView, StepView } from './operate.ts'

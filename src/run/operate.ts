@@ -1,0 +1,232 @@
+import { decodeValue, encodeValue } from '../core/codec.ts'
+import { OnceError } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import type { Failure } from '../core/verdict.ts'
+import { failureOf } from '../core/verdict.ts'
+import type { SqlSeam, SqlValue } from '../store/sql.ts'
+import type { AttemptFailure, Entry, EntryKind, EntryState, RunRow, RunState } from './entry.ts'
+import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
+
+export interface StepView {
+  readonly id: string
+  readonly key: string
+  readonly tick: number
+  readonly kind: EntryKind
+  readonly state: EntryState
+  readonly attempts: number
+  readonly result: unknown
+  readonly plan: unknown
+  readonly failures: readonly AttemptFailure[]
+  readonly dueAt: number | null
+}
+
+export interface RunView {
+  readonly runId: string
+  readonly definition: string
+  readonly version: number
+  readonly state: RunState
+  readonly input: unknown
+  readonly result: unknown
+  readonly failure: Failure | null
+  readonly dueAt: number | null
+  readonly startedAt: number
+  readonly endedAt: number | null
+  readonly restarts: string | null
+  readonly steps: readonly StepView[]
+}
+
+export interface RunQuery {
+  readonly state?: RunState
+  readonly definition?: string
+  readonly limit?: number
+  /** Give back what the page before gave. */
+  readonly cursor?: string | null
+}
+
+export interface RunPage {
+  readonly runs: readonly Omit<RunView, 'steps'>[]
+  readonly cursor: string | null
+}
+
+/** How a person, or a probe, settles a step of which nobody knows whether it happened. */
+export type Resolution =
+  | { readonly kind: 'succeeded'; readonly result: unknown }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** It did not happen: it is tried again, under the same key. */
+  | { readonly kind: 'not_done' }
+
+/** What people and other systems ask of runs. */
+export interface RunOperator {
+  get(runId: string): Promise<RunView>
+  list(query: RunQuery): Promise<RunPage>
+  /** Delivered once, however often it is sent under its id. False when it was there already. */
+  signal(runId: string, name: string, payload: unknown, options?: { readonly id?: string }): Promise<boolean>
+  /** Ends a run; whatever is under way records nothing any more. False when it had ended before. */
+  cancel(runId: string): Promise<boolean>
+  /** After a fix: a failed run goes on at its failed steps, with new attempts under the same keys. */
+  resume(runId: string): Promise<void>
+  resolve(runId: string, key: string, resolution: Resolution): Promise<void>
+}
+
+export interface RunOperatorParts extends RunOperator {
+  row(runId: string): Promise<RunRow>
+}
+
+export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, wake: () => void): RunOperatorParts {
+  const { query } = sql
+  const stepNames = Object.keys(entryColumns).join(', ')
+
+  async function row(runId: string): Promise<RunRow> {
+    const [found] = await query(`select ${runColumns} from onceonly_runs where id = ?`, [runId])
+    if (found === undefined) throw new OnceError('not_found', `There is no run ${runId}.`, { details: { runId } })
+    return runOf(found)
+  }
+
+  /** Makes a run that waits due now; one that is held is looked at again when it is put down. */
+  async function makeDue(runId: string): Promise<void> {
+    await query('update onceonly_runs set due_at = ? where id = ? and ended_at is null', [await clock(), runId])
+    wake()
+  }
+
+  return {
+    row,
+    async get(runId) {
+      const found = await row(runId)
+      const entries = await query(`select ${stepNames} from onceonly_run_steps where run_id = ? order by position`, [
+        runId,
+      ])
+      return viewOf(found, entries.map(entryOf))
+    },
+    async list({ state, definition, limit = limits.pageRows, cursor = null }) {
+      const [before, lastId] = cursor === null ? [null, null] : readCursor(cursor)
+      const rows = await query(
+        `select ${runColumns} from onceonly_runs where ${filterSql(sql)}
+          order by started_at desc, id desc limit ?`,
+        [
+          ...filterValues(state),
+          ...filterValues(definition),
+          before,
+          before,
+          before,
+          lastId,
+          Math.min(limit, limits.pageRows),
+        ],
+      )
+      const runs = rows.map(runOf)
+      const last = runs.at(-1)
+      const full = runs.length === Math.min(limit, limits.pageRows)
+      return {
+        runs: runs.map((each) => summaryOf(each)),
+        cursor: full && last !== undefined ? `${last.startedAt} ${last.id}` : null,
+      }
+    },
+    async signal(runId, name, payload, { id = crypto.randomUUID() } = {}) {
+      const encoded = encodeValue(payload)
+      if ('problem' in encoded) throw new OnceError('bad_input', `The signal cannot be recorded: ${encoded.problem}.`)
+      const target = await row(runId)
+      if (target.endedAt !== null) throw new OnceError('not_found', `The run ${runId} has ended as ${target.state}.`)
+      // One after the other on a run, because its number decides which wait gets it.
+      const added = await query(
+        `insert into onceonly_run_signals (run_id, id, name, number, payload)
+          select ?, ?, ?, coalesce(max(number), 0) + 1, ? from onceonly_run_signals where run_id = ?
+          on conflict (run_id, id) do nothing returning id`,
+        [runId, id, name, encoded.text, runId],
+      )
+      await makeDue(runId)
+      return added.length > 0
+    },
+    async cancel(runId) {
+      await row(runId)
+      const ended = await query(
+        `update onceonly_runs set state = 'cancelled', ended_at = ?, due_at = null, worker = null, fence = fence + 1
+          where id = ? and ended_at is null returning id`,
+        [await clock(), runId],
+      )
+      return ended.length > 0
+    },
+    async resume(runId) {
+      const found = await row(runId)
+      if (found.state !== 'failed') {
+        throw new OnceError('not_resolvable', `Only a failed run can be resumed; ${runId} is ${found.state}.`)
+      }
+      const now = await clock()
+      await query(
+        `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ? where run_id = ? and state = 'failed'`,
+        [now, runId],
+      )
+      await query(
+        `update onceonly_runs set state = 'running', failure = null, ended_at = null, due_at = ?, fence = fence + 1
+          where id = ? and state = 'failed'`,
+        [now, runId],
+      )
+      wake()
+    },
+    async resolve(runId, key, resolution) {
+      await row(runId)
+      const change = changeOf(resolution, await clock())
+      // A step that a living worker has in hand is not for a person; one left behind by a dead worker is.
+      const changed = await query(
+        `update onceonly_run_steps set state = ?, result = ?, due_at = ?,
+            failures = case when ? is null then failures else ? end
+          where run_id = ? and key = ? and state = 'unknown' returning key`,
+        [change.state, change.result, change.dueAt, change.failures, change.failures, runId, key],
+      )
+      if (changed.length === 0) {
+        throw new OnceError('not_resolvable', `${runId} has no step ${key} whose outcome is unknown.`)
+      }
+      await makeDue(runId)
+    },
+  }
+}
+
+function changeOf(resolution: Resolution, now: number) {
+  const blank = { result: null as string | null, dueAt: null as number | null, failures: null as string | null }
+  switch (resolution.kind) {
+    case 'succeeded': {
+      const encoded = encodeValue(resolution.result)
+      if ('problem' in encoded) throw new OnceError('bad_input', `The result cannot be recorded: ${encoded.problem}.`)
+      return { ...blank, state: 'succeeded', result: encoded.text }
+    }
+    case 'failed': {
+      const failures = JSON.stringify([{ ...failureOf(resolution.error), attempt: 0, at: now }])
+      return { ...blank, state: 'failed', failures }
+    }
+    case 'not_done':
+      return { ...blank, state: 'retrying', dueAt: now }
+  }
+}
+
+/** Casts, because PostgreSQL wants to know the type of a value that may be null. */
+function filterSql({ dialect }: SqlSeam): string {
+  const text = dialect === 'postgres' ? '?::text' : '?'
+  const time = dialect === 'postgres' ? '?::bigint' : '?'
+  return `(${text} is null or state = ${text}) and (${text} is null or definition = ${text})
+    and (${time} is null or started_at < ${time} or (started_at = ${time} and id < ${text}))`
+}
+
+function filterValues(value: string | undefined): [SqlValue, SqlValue] {
+  return [value ?? null, value ?? null]
+}
+
+function readCursor(cursor: string): [number, string] {
+  const space = cursor.indexOf(' ')
+  const before = Number(cursor.slice(0, space))
+  if (space < 1 || !Number.isSafeInteger(before)) throw new OnceError('bad_option', 'The cursor is not one of ours.')
+  return [before, cursor.slice(space + 1)]
+}
+
+function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
+  const { id: runId, definition, version, state, failure, dueAt, startedAt, endedAt, restarts } = run
+  const input = decodeValue(run.input)
+  const result = run.result === null ? undefined : decodeValue(run.result)
+  return { runId, definition, version, state, input, result, failure, dueAt, startedAt, endedAt, restarts }
+}
+
+export function viewOf(run: RunRow, entries: readonly Entry[]): RunView {
+  return { ...summaryOf(run), steps: entries.map(stepViewOf) }
+}
+
+function stepViewOf({ stepId: id, key, tick, kind, state, attempts, failures, dueAt, result, plan }: Entry): StepView {
+  const read = (text: string | null) => (text === null ? undefined : decodeValue(text))
+  return { id, key, tick, kind, state, attempts, result: read(result), plan: read(plan), failures, dueAt }
+}

@@ -1,0 +1,227 @@
+import { decodeValue, encodeValue } from '../core/codec.ts'
+import { OnceError } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
+import { backoffMs, boundedRetryMs } from '../core/retry.ts'
+import { classify, failureOf, isVerdict } from '../core/verdict.ts'
+import type { SqlTx } from '../store/sql.ts'
+import type { Place } from './branch.ts'
+import type { RetryPolicy, StepContext, Verified } from './context.ts'
+import type { Entry } from './entry.ts'
+import type { Execution } from './execution.ts'
+import { derivedKey } from './key.ts'
+import { diverged, stepFailed } from './problems.ts'
+
+/** A step, whatever it was written as: what to do, and what may be done when nobody saw the end of it. */
+export interface StepWork {
+  readonly semantics: 'keyed' | 'once' | 'transactional' | 'verify'
+  readonly retry: RetryPolicy
+  readonly timeoutMs: number
+  readonly fingerprint: string | null
+  /** Encoded. */
+  readonly plan: string | null
+  /** The plan is recorded before it is acted on, and the recorded one is acted on ever after. */
+  readonly planFirst: boolean
+  /** Beyond this time after its first attempt a provider would not know the key any more. */
+  readonly windowMs: number | null
+  /** A definite failure is kept under its key: the next attempt takes another one. */
+  readonly keepsFailures: boolean
+  act(context: StepContext, plan: string | null, tx: SqlTx | null): Promise<unknown>
+  readonly verify: ((context: StepContext, plan: string | null) => Promise<Verified<unknown>>) | null
+}
+
+/** The main path of every step: a final result is returned, anything else is brought to one. */
+export async function perform(execution: Execution, place: Place, work: StepWork): Promise<unknown> {
+  mustMatch(place, work)
+  const { around } = execution
+  let entry = place.recorded
+  for (;;) {
+    // 1. What is final is known, and nothing is done.
+    if (entry?.state === 'succeeded') return decodeValue(entry.result ?? '')
+    if (entry?.state === 'failed') throw stepFailed(entry)
+    if (entry?.state === 'abandoned') return await new Promise<never>(() => {})
+    // 2. Not before its time.
+    const dueAt = entry?.dueAt ?? null
+    const waits = entry?.state === 'unknown' || (entry?.state === 'retrying' && dueAt !== null)
+    if (entry !== null && waits && (dueAt === null || dueAt > (await around.clock()))) {
+      const unknown = entry.state === 'unknown'
+      const woken = await execution.wait({ dueAt, unknown }, place.branch.signal)
+      if (woken === 'abandoned') entry = await record(execution, abandon(entry))
+      continue
+    }
+    if (around.draining()) return await execution.handOver()
+    // 3. Nobody saw the end of an attempt: ask, or wait for a person. Keyed steps may simply act again.
+    if (entry !== null && isInDoubt(execution, entry, work)) entry = await afterDoubt(execution, place, entry, work)
+    // 4. The danger: from here to the record, a crash leaves nobody who knows. What needs an intent has one.
+    else entry = await execution.acting(() => attempt(execution, place, entry, work))
+  }
+}
+
+/** A branch that lost its race is never driven again: whatever its steps were doing, they end here. */
+function abandon(entry: Entry): Entry {
+  return { ...entry, state: 'abandoned', dueAt: null }
+}
+
+function mustMatch({ recorded, stepId, tick }: Place, { fingerprint }: StepWork): void {
+  const before = recorded?.fingerprint ?? null
+  if (before === null || fingerprint === null || before === fingerprint) return
+  const side = (input: string) => ({ step: stepId, tick, input })
+  throw diverged(`The input of ${stepId} is another one than was recorded.`, side(before), side(fingerprint))
+}
+
+function isInDoubt({ around }: Execution, entry: Entry, { semantics, windowMs }: StepWork): boolean {
+  if (entry.state === 'unknown') return true
+  if (entry.state !== 'intent') return false
+  return semantics !== 'keyed' || (windowMs !== null && around.nearNow() - firstSent(entry) >= windowMs)
+}
+
+/** A safe lower bound of the time of the first send: its plan was recorded before it. */
+function firstSent(entry: Entry): number {
+  return entry.failures[0]?.at ?? entry.at
+}
+
+/** An attempt of which nobody saw the end. */
+async function afterDoubt(execution: Execution, place: Place, entry: Entry, work: StepWork): Promise<Entry> {
+  const { verify } = work
+  if (verify === null) return record(execution, execution.entry(place, { ...entry, state: 'unknown', dueAt: null }))
+  const context = contextOf(execution, place, entry.attempts, work)
+  // A probe that fails has answered nothing.
+  const found = await execution.acting(() => verify(context, entry.plan)).catch(() => ({ kind: 'unknown' as const }))
+  const now = await execution.around.clock()
+  switch (found.kind) {
+    case 'done':
+      return record(execution, succeeded(execution, place, entry, found.result))
+    case 'not_done':
+      return record(execution, execution.entry(place, { ...entry, state: 'retrying', dueAt: now }))
+    case 'unknown': {
+      // Asked again after as long as it has been unknown, so that the pauses double.
+      const pauseMs = Math.min(Math.max(limits.probeBaseMs, now - firstSent(entry)), limits.probeCapMs)
+      return record(execution, execution.entry(place, { ...entry, state: 'unknown', dueAt: now + pauseMs }))
+    }
+  }
+}
+
+async function record(execution: Execution, entry: Entry): Promise<Entry> {
+  await execution.put(entry)
+  return entry
+}
+
+async function attempt(execution: Execution, place: Place, before: Entry | null, work: StepWork): Promise<Entry> {
+  const attempts = (before?.attempts ?? 0) + 1
+  const known = { fingerprint: work.fingerprint, plan: before?.plan ?? work.plan, failures: before?.failures ?? [] }
+  const start = execution.entry(place, { state: 'intent', ...known, attempts, dueAt: null })
+  if (needsIntent(work) && !(before?.state === 'intent' && work.semantics === 'keyed')) await execution.put(start)
+  const context = contextOf(execution, place, attempts, work, before)
+  try {
+    if (work.semantics === 'transactional') return await inTransaction(execution, place, start, work, context)
+    const result = await timed(execution, context, work, () => work.act(context, start.plan, null))
+    return await record(execution, succeeded(execution, place, start, result))
+  } catch (error) {
+    if (place.branch.signal.aborted) return await record(execution, abandon(start))
+    return await record(execution, await afterFailure(execution, place, start, work, error))
+  }
+}
+
+function needsIntent({ semantics, planFirst }: StepWork): boolean {
+  return semantics === 'once' || semantics === 'verify' || planFirst
+}
+
+function succeeded(execution: Execution, place: Place, entry: Entry, value: unknown): Entry {
+  const encoded = encodeValue(value)
+  if ('problem' in encoded) throw new NotRecordable(`Its result cannot be recorded: ${encoded.problem}.`)
+  if (encoded.text.length > limits.runResultChars) {
+    throw new NotRecordable(`Its result is longer than ${limits.runResultChars} characters.`)
+  }
+  return execution.entry(place, { ...entry, state: 'succeeded', result: encoded.text, dueAt: null })
+}
+
+/** The step acted, and what it returned is lost: trying again would act again. */
+class NotRecordable extends Error {}
+
+/** The result and what the step wrote commit together; the fence is checked there, too. */
+async function inTransaction(
+  execution: Execution,
+  place: Place,
+  start: Entry,
+  work: StepWork,
+  context: StepContext,
+): Promise<Entry> {
+  const { around, run } = execution
+  const call = { timeoutMs: work.timeoutMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+  return around.store.transactions.run(async ({ tx }) => {
+    const entry = succeeded(execution, place, start, await work.act(context, start.plan, tx))
+    if (await around.writes.putIn(tx, { runId: run.id, fence: run.fence }, entry)) return entry
+    execution.lose()
+    throw new OnceError('lease_lost', `The run ${run.id} is not this worker's any more.`)
+  }, call)
+}
+
+function contextOf(
+  execution: Execution,
+  { branch, key }: Place,
+  attemptNumber: number,
+  work: StepWork,
+  before: Entry | null = null,
+): StepContext {
+  const own = work.keepsFailures && (before?.failures.length ?? 0) > 0
+  const handed = own ? derivedKey(key, `attempt-${before?.failures.length ?? 0}`) : key
+  return {
+    key: handed,
+    attempt: attemptNumber,
+    signal: AbortSignal.any([branch.signal, execution.lost, AbortSignal.timeout(work.timeoutMs)]),
+    derive: (name) => derivedKey(handed, name),
+  }
+}
+
+/** An action that ignores its signal is not waited for: what it does later is in vain, and may be in doubt. */
+async function timed<T>(
+  execution: Execution,
+  { signal }: StepContext,
+  { timeoutMs }: StepWork,
+  act: () => Promise<T>,
+): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  aborted.promise.catch(() => {})
+  const abort = () =>
+    execution.lost.aborted
+      ? undefined
+      : aborted.reject(new Error(`It took longer than ${timeoutMs} ms, or was not wanted any more.`))
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([act(), aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+async function afterFailure(
+  execution: Execution,
+  place: Place,
+  start: Entry,
+  work: StepWork,
+  thrown: unknown,
+): Promise<Entry> {
+  const error = isVerdict(thrown) ? thrown.error : thrown
+  const at = await execution.around.clock()
+  const failures = [...start.failures, { ...failureOf(error), attempt: start.attempts, at }]
+  const after = (fields: Pick<Entry, 'state'> & Partial<Entry>) =>
+    execution.entry(place, { ...start, failures, dueAt: null, ...fields })
+  if (isVerdict(thrown) && thrown.verdict === 'final') return after({ state: 'failed' })
+  const proven = isVerdict(thrown) || classify(error) === 'not_done'
+  // A transaction that failed was rolled back; a key makes repeating safe. Anything else may have happened.
+  const safe = work.semantics === 'keyed' || work.semantics === 'transactional' || proven
+  if (thrown instanceof NotRecordable)
+    return after({ state: safe && work.semantics !== 'keyed' ? 'failed' : 'unknown' })
+  if (!safe) return work.verify === null ? after({ state: 'unknown' }) : after({ state: 'intent' })
+  const { attempts = limits.runStepAttempts } = work.retry
+  if (start.attempts >= attempts) return after({ state: 'failed' })
+  const dueAt = at + delayMs(execution, work.retry, start.attempts, thrown)
+  const outside = !proven && work.windowMs !== null && dueAt - firstSent(start) >= work.windowMs
+  return outside ? after({ state: 'unknown' }) : after({ state: 'retrying', dueAt })
+}
+
+function delayMs({ around }: Execution, retry: RetryPolicy, attempts: number, thrown: unknown): number {
+  const asked = boundedRetryMs((thrown as { readonly retryAfterMs?: number | null } | null)?.retryAfterMs)
+  if (asked !== null) return asked
+  const { backoff = 'exponential', baseMs = limits.runRetryBaseMs, capMs = limits.runRetryCapMs } = retry
+  return backoff === 'fixed' ? baseMs : backoffMs(attempts, { baseMs, capMs }, around.runtime.random())
+}

@@ -1,0 +1,25 @@
+import { OnceError } from '../core/errors.ts'
+import type { Entry } from './entry.ts'
+
+export function stepFailed(entry: Entry): OnceError {
+  const last = entry.failures.at(-1)
+  const text = `The step ${entry.stepId} failed after ${entry.attempts} attempts: ${last?.message ?? 'no reason given'}.`
+  const { key, stepId: step, tick, attempts, failures } = entry
+  return new OnceError('step_failed', text, { details: { step, tick, key, attempts, failures } })
+}
+
+/** Where recorded and present code part: both sides, so that a person can see which one is wrong. */
+export function diverged(
+  what: string,
+  recorded: Readonly<Record<string, unknown>> | null,
+  found: Readonly<Record<string, unknown>> | null,
+): OnceError {
+  return new OnceError('run_diverged', what, { details: { recorded, found } })
+}
+
+export function overlaps(branch: string, pending: string, id: string): OnceError {
+  const where = branch === '' ? 'the run' : `the branch ${branch}`
+  return new OnceError('step_overlaps', `${id} was started while ${pending} of ${where} is pending.`, {
+    details: { branch, pending, id },
+  })
+}

@@ -1,0 +1,96 @@
+import { canonicalValue } from '../core/canonical-value.ts'
+import { decodeValue, encodeValue } from '../core/codec.ts'
+import { OnceError } from '../core/errors.ts'
+import { fingerprintOf } from '../core/fingerprint.ts'
+import { limits } from '../core/limits.ts'
+import type { SqlTx } from '../store/sql.ts'
+import type {
+  ChannelOptions,
+  PlainOptions,
+  PlannedStep,
+  StepContext,
+  TransactionOptions,
+  TransactionStepContext,
+  VerifyOptions,
+} from './context.ts'
+import type { EntryKind } from './entry.ts'
+import type { StepWork } from './perform.ts'
+
+/** What a body may give to `step`, in all its forms. */
+export type StepOptions =
+  | PlainOptions
+  | TransactionOptions
+  | VerifyOptions<unknown>
+  | ChannelOptions<unknown, unknown>
+  | PlannedStep<unknown, unknown>
+
+export type StepFunction = (context: StepContext) => unknown
+
+/** The one form in which steps are performed. */
+export function workOf(
+  id: string,
+  options: StepOptions,
+  act: StepFunction | undefined,
+): { readonly kind: EntryKind; readonly work: StepWork } {
+  const common = { retry: options.retry ?? {}, timeoutMs: options.timeoutMs ?? limits.runStepMs }
+  if ('channel' in options)
+    return { kind: 'channel', work: { ...common, ...channelWork(id, options, needed(id, act)) } }
+  if ('plan' in options) return { kind: 'channel', work: { ...common, ...plannedWork(id, options) } }
+  const run = needed(id, act)
+  const fingerprint = options.input === undefined ? null : fingerprintOf(canonicalValue(options.input), 1)
+  const plain = { ...common, fingerprint, plan: null, planFirst: false, windowMs: null, keepsFailures: false }
+  const { semantics = 'keyed' } = options
+  const verify = 'verify' in options ? (context: StepContext) => options.verify(context) : null
+  const acted = async (context: StepContext, _plan: string | null, tx: SqlTx | null) => {
+    const given: StepContext | TransactionStepContext = tx === null ? context : { ...context, tx }
+    return run(given)
+  }
+  return { kind: 'step', work: { ...plain, semantics, verify, act: acted } }
+}
+
+type Planned = Omit<StepWork, 'retry' | 'timeoutMs'>
+
+/** What the provider offers decides what may be repeated. */
+function channelWork(id: string, { channel }: ChannelOptions<unknown, unknown>, evaluate: StepFunction): Planned {
+  const { offer, verify } = channel
+  const plan = encodePlan(id, (evaluate as () => unknown)())
+  const semantics = offer.kind === 'native' ? 'keyed' : verify === undefined ? 'once' : 'verify'
+  const native = offer.kind === 'native' ? offer : null
+  return {
+    semantics,
+    plan,
+    fingerprint: fingerprintOf(plan, 1),
+    planFirst: native?.comparesBody === true,
+    windowMs: native?.windowMs ?? null,
+    keepsFailures: native?.keepsFailures ?? false,
+    act: (context, recorded) => channel.send(decodeValue(recorded ?? plan), context),
+    verify: verify === undefined ? null : (context, recorded) => verify(decodeValue(recorded ?? plan), context),
+  }
+}
+
+function plannedWork(id: string, { plan: evaluate, act, semantics = 'keyed' }: PlannedStep<unknown, unknown>): Planned {
+  const plan = encodePlan(id, evaluate())
+  const fixed = { planFirst: false, windowMs: null, keepsFailures: false, verify: null }
+  return {
+    ...fixed,
+    semantics,
+    plan,
+    fingerprint: fingerprintOf(plan, 1),
+    act: async (context, recorded) => act(decodeValue(recorded ?? plan), context),
+  }
+}
+
+function encodePlan(id: string, plan: unknown): string {
+  const encoded = encodeValue(plan)
+  if ('problem' in encoded)
+    throw new OnceError('bad_input', `The plan of ${id} cannot be recorded: ${encoded.problem}.`)
+  if (encoded.text.length > limits.runResultChars) {
+    throw new OnceError('bad_input', `The plan of ${id} is longer than ${limits.runResultChars} characters.`)
+  }
+  return encoded.text
+}
+
+function needed(id: string, act: StepFunction | undefined): StepFunction {
+  if (typeof act === 'function') return act
+  throw new OnceError('bad_option', `The step ${id} has no function.`)
+}

@@ -1,0 +1,164 @@
+import type { Runtime } from '../ledger/runtime.ts'
+import type { SqlSeam, SqlTx } from '../store/sql.ts'
+import type { Entry, RunRow, RunState } from './entry.ts'
+import type { Group } from './group.ts'
+import { createGroup } from './group.ts'
+import { recordsOf } from './rows.ts'
+import { entryChanges, entryColumns, entryRecord, runColumns, runOf } from './stored.ts'
+
+/** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
+export interface Holder {
+  readonly runId: string
+  readonly fence: number
+}
+
+/** The states in which a worker leaves a run. */
+export interface Leaving extends Holder {
+  readonly state: RunState
+  readonly dueAt: number | null
+  readonly result: string | null
+  readonly failure: string | null
+  readonly endedAt: number | null
+}
+
+/** The writes of a running process, each one statement for many runs at once. */
+export interface Writes {
+  /** The run as it is now, which may be somebody else's: compare before using it. */
+  start(run: RunRow): Promise<{ readonly created: boolean; readonly row: RunRow }>
+  /** False when the run is somebody else's by now: nothing was written. */
+  put(holder: Holder, entry: Entry): Promise<boolean>
+  /** The same inside a transaction, with whatever else commits there. */
+  putIn(tx: SqlTx, holder: Holder, entry: Entry): Promise<boolean>
+  leave(leaving: Leaving): Promise<boolean>
+}
+
+interface Put {
+  readonly holder: Holder
+  readonly entry: Entry
+}
+
+type Query = SqlTx['query']
+
+export function createWrites(runtime: Runtime, sql: SqlSeam): Writes {
+  const starts = createGroup(runtime, (runs: readonly RunRow[]) => startAll(sql, runs))
+  const text = putSql(sql)
+  const puts: Group<Put, boolean> = createGroup(runtime, (items: readonly Put[]) => putAll(sql.query, text, items))
+  const leaves = createGroup(runtime, (items: readonly Leaving[]) => leaveAll(sql, items))
+  return {
+    start: (run) => starts.write(run),
+    put: (holder, entry) => puts.write({ holder, entry }),
+    putIn: async (tx, holder, entry) => (await putAll(tx.query, text, [{ holder, entry }]))[0] === true,
+    leave: (leaving) => leaves.write(leaving),
+  }
+}
+
+const startColumns = {
+  id: 'text',
+  definition: 'text',
+  version: 'bigint',
+  state: 'text',
+  input: 'text',
+  input_fingerprint: 'text',
+  worker: 'text',
+  fence: 'bigint',
+  due_at: 'bigint',
+  started_at: 'bigint',
+  restarts: 'text',
+} as const
+
+async function startAll(sql: SqlSeam, runs: readonly RunRow[]): Promise<{ created: boolean; row: RunRow }[]> {
+  const names = Object.keys(startColumns).join(', ')
+  // Of two equal ids in one flush the second finds the first.
+  const fresh = [...new Map(runs.map((run) => [run.id, run] as const).reverse()).values()]
+  const inserted = await sql.query<{ id: string }>(
+    `insert into onceonly_runs (${names}) select ${names} from ${recordsOf(sql.dialect, startColumns)} where true
+      order by id on conflict (id) do nothing returning id`,
+    [JSON.stringify(fresh.map(startRecord))],
+  )
+  const created = new Set(inserted.map(({ id }) => id))
+  const others = runs.filter((run) => !created.has(run.id) || fresh.every((each) => each !== run))
+  const found = others.length === 0 ? new Map<string, RunRow>() : await readRuns(sql, others)
+  return runs.map((run) => {
+    const mine = created.has(run.id) && fresh.includes(run)
+    return { created: mine, row: mine ? run : (found.get(run.id) ?? run) }
+  })
+}
+
+function startRecord(run: RunRow): Readonly<Record<keyof typeof startColumns, string | number | null>> {
+  const { id, definition, version, state, input, worker, fence, restarts } = run
+  const { inputFingerprint: input_fingerprint, dueAt: due_at, startedAt: started_at } = run
+  return { id, definition, version, state, input, input_fingerprint, worker, fence, due_at, started_at, restarts }
+}
+
+async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {
+  const rows = await sql.query(
+    `select ${runColumns} from onceonly_runs where id in (select id from ${recordsOf(sql.dialect, { id: 'text' })})`,
+    [JSON.stringify(runs.map(({ id }) => ({ id })))],
+  )
+  return new Map(rows.map((row) => [row['id'] as string, runOf(row)]))
+}
+
+/**
+ * The fenced insert: one durable write for a step. The share lock makes a takeover wait for it, and it for a takeover,
+ * so that whoever loads the journal has it whole. Locks are taken in the order of the ids, as everywhere in this room.
+ */
+function putSql({ dialect }: SqlSeam): string {
+  const names = Object.keys(entryColumns).join(', ')
+  const values = Object.keys(entryColumns)
+    .map((name) => `x.${name}`)
+    .join(', ')
+  const changes = entryChanges.map((name) => `${name} = excluded.${name}`).join(', ')
+  const lock = dialect === 'postgres' ? 'order by r.id for share of r' : ''
+  return `with held as (
+      select r.id, r.fence from onceonly_runs r
+      join ${recordsOf(dialect, { run_id: 'text', fence: 'bigint' })} on x.run_id = r.id and x.fence = r.fence ${lock}
+    )
+    insert into onceonly_run_steps (run_id, ${names})
+    select x.run_id, ${values} from ${recordsOf(dialect, { run_id: 'text', ...entryColumns })}
+    where x.run_id in (select id from held)
+    on conflict (run_id, key) do update set ${changes}
+    returning run_id, key`
+}
+
+async function putAll(query: Query, text: string, items: readonly Put[]): Promise<boolean[]> {
+  const holders = [...new Map(items.map(({ holder }) => [holder.runId, holder])).values()]
+  const rows = await query<{ run_id: string; key: string }>(text, [
+    JSON.stringify(holders.map(({ runId, fence }) => ({ run_id: runId, fence }))),
+    JSON.stringify(items.map(({ holder, entry }) => ({ run_id: holder.runId, ...entryRecord(entry) }))),
+  ])
+  const written = new Set(rows.map(({ run_id, key }) => `${run_id} ${key}`))
+  return items.map(({ holder, entry }) => written.has(`${holder.runId} ${entry.key}`))
+}
+
+const leaveColumns = {
+  id: 'text',
+  fence: 'bigint',
+  state: 'text',
+  due_at: 'bigint',
+  result: 'text',
+  failure: 'text',
+  ended_at: 'bigint',
+} as const
+
+async function leaveAll({ dialect, query }: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
+  const records = items.map(({ runId: id, fence, state, dueAt: due_at, result, failure, endedAt: ended_at }) => ({
+    id,
+    fence,
+    state,
+    due_at,
+    result,
+    failure,
+    ended_at,
+  }))
+  // A signal that came while the run was going to sleep has left its mark: then it is due at once.
+  const rows = await query<{ id: string }>(
+    `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, ended_at = x.ended_at,
+        worker = null, due_at = case when x.ended_at is null then coalesce(onceonly_runs.due_at, x.due_at) else null end
+      from ${recordsOf(dialect, leaveColumns)}
+      where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null
+      returning onceonly_runs.id`,
+    [JSON.stringify(records)],
+  )
+  const left = new Set(rows.map(({ id }) => id))
+  return items.map(({ runId }) => left.has(runId))
+}
