@@ -1,4 +1,4 @@
-import type { StepContext, Verified } from './context.ts'
+import type { StepContext, Verified } from './step-context.ts'
 
 /** What a provider does with a key that it has seen before, as its documentation says. */
 export type Offer =

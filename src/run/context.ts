@@ -1,17 +1,6 @@
 import type { SqlTx } from '../store/sql.ts'
 import type { Channel } from './channel.ts'
-
-/** What a step is given while it acts. */
-export interface StepContext {
-  /** The same over every attempt, restart and replay: hand it to whoever can tell copies by it. */
-  readonly key: string
-  /** From 1. */
-  readonly attempt: number
-  /** Fires when the result will not be recorded any more: time is up, the run was cancelled or is somebody else's. */
-  readonly signal: AbortSignal
-  /** A key of its own for one part of the step. */
-  derive(name: string): string
-}
+import type { StepContext, Verified } from './step-context.ts'
 
 export interface TransactionStepContext extends StepContext {
   /** What is written here commits with the step's result, or not at all. */
@@ -48,11 +37,6 @@ export interface VerifyOptions<T> extends CommonOptions {
 export interface TransactionOptions extends CommonOptions {
   readonly semantics: 'transactional'
 }
-
-export type Verified<T> =
-  | { readonly kind: 'done'; readonly result: T }
-  | { readonly kind: 'not_done' }
-  | { readonly kind: 'unknown' }
 
 /** Evaluation and action apart: the function says what to send, and to whom; the channel sends it. */
 export interface ChannelOptions<P, R> {

@@ -6,20 +6,19 @@ import { exceedsBytes } from '../core/identity.ts'
 import { defaults, limits } from '../core/limits.ts'
 import type { Runtime } from '../ledger/runtime.ts'
 import { createRuntime, sleep } from '../ledger/runtime.ts'
-import type { TransactionalStore } from '../store/port.ts'
-import type { SqlSeam, SqlTx } from '../store/sql.ts'
+import type { SqlStore } from '../store/port.ts'
 import type { RunDefinition } from './definition.ts'
 import type { RunRow } from './entry.ts'
 import type { RunEvent } from './events.ts'
 import { createHolding } from './holding.ts'
 import type { RunPage, RunQuery, RunView } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
-import { RUN_ROOM, runMigrations } from './tables.ts'
+import { RUN_ROOM, RUN_TOPIC, runMigrations } from './tables.ts'
 import { createWorker } from './worker.ts'
 import { createWrites } from './writes.ts'
 
 export interface EngineOptions {
-  readonly store: TransactionalStore<SqlTx>
+  readonly store: SqlStore
   // oxlint-disable-next-line typescript/no-explicit-any -- definitions of different inputs stand in one list.
   readonly runs: readonly RunDefinition<any, any>[]
   /** Runs that this process drives at once. */
@@ -61,7 +60,7 @@ export interface Engine extends RunOperator {
 
 export async function createEngine(options: EngineOptions): Promise<Engine> {
   const { store, runs, runtime = createRuntime(), work = true, on = () => {} } = options
-  const sql: SqlSeam | undefined = store?.sql
+  const { sql } = store
   if (sql === undefined) throw new OnceError('bad_option', 'createEngine needs a `store` on SQLite or PostgreSQL.')
   const definitions = new Map(runs.map((run) => [run.name, run]))
   if (definitions.size < runs.length) throw new OnceError('bad_option', 'Two runs have the same name.')
@@ -85,9 +84,11 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     emit,
   })
   if (work) await worker.begin()
-  const operator = createRunOperator(sql, time.clock, () => {
+  const wake = () => {
     if (work) worker.look().catch((error: unknown) => emit({ kind: 'background_failed', runId: null, error }))
-  })
+  }
+  const watch = work ? sql.listen(RUN_TOPIC, wake) : null
+  const operator = createRunOperator(sql, time.clock, { wake, drop: worker.drop })
 
   async function start<I, O>(definition: RunDefinition<I, O>, given: StartOptions<I>): Promise<RunHandle<O>> {
     checkRunId(given.runId)
@@ -143,7 +144,10 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   }
 
   let stopping: Promise<void> | null = null
-  const stop = () => (stopping ??= work ? worker.stop() : Promise.resolve())
+  const stop = () => {
+    watch?.stop()
+    return (stopping ??= work ? worker.stop() : Promise.resolve())
+  }
   return {
     start,
     handle,
@@ -210,7 +214,7 @@ function resultOf(row: RunRow): unknown {
 }
 
 /** The store's time: asked where it decides something, and estimated where it is only noted down. */
-function createTime(store: TransactionalStore<SqlTx>, runtime: Runtime) {
+function createTime(store: SqlStore, runtime: Runtime) {
   let known = { now: 0, atMs: 0 }
   return {
     async clock() {

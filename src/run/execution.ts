@@ -3,8 +3,7 @@ import { limits } from '../core/limits.ts'
 import { backoffMs } from '../core/retry.ts'
 import type { Runtime } from '../ledger/runtime.ts'
 import { sleep } from '../ledger/runtime.ts'
-import type { TransactionalStore } from '../store/port.ts'
-import type { SqlTx } from '../store/sql.ts'
+import type { SqlStore } from '../store/port.ts'
 import type { Branch, Place } from './branch.ts'
 import { createBranch, mustBePassed } from './branch.ts'
 import type { Entry, RunRow, SignalRow } from './entry.ts'
@@ -12,7 +11,7 @@ import type { Holder, Writes } from './writes.ts'
 
 /** What an execution needs from the process that it runs in. */
 export interface Surroundings {
-  readonly store: TransactionalStore<SqlTx>
+  readonly store: SqlStore
   readonly runtime: Runtime
   readonly writes: Writes
   /** The store's time, asked. */

@@ -1,60 +1,64 @@
 import type { SqlSeam } from '../store/sql.ts'
 import type { Entry, RunRow, SignalRow } from './entry.ts'
+import { numberOf } from './rows.ts'
 import { entryColumns, entryOf, runColumns, runOf, signalOf } from './stored.ts'
 
 /** How workers take runs and keep them. Leases belong to workers, fences to runs; time is the store's. */
 export interface Holding {
-  /** Enters, or stays in, the list of living workers. False when others thought that it was dead and took its runs. */
-  beat(worker: string, leaseUntil: number, first: boolean): Promise<boolean>
+  /** Enters the list of living workers. */
+  arrive(worker: string, leaseMs: number): Promise<void>
+  /** Stays in the list. False when others thought that it was dead, and have its runs. */
+  beat(worker: string, leaseMs: number): Promise<boolean>
   /** Leaves the list, handing over what it still has. */
-  depart(worker: string, now: number): Promise<void>
+  depart(worker: string): Promise<void>
+  /** The fences of the runs that it still has. */
+  held(worker: string): Promise<ReadonlyMap<string, number>>
   /** Makes the runs of dead workers due. */
-  freeOrphans(now: number): Promise<void>
+  freeOrphans(): Promise<void>
   /** Takes runs that are due; nobody else has them from here on. */
-  take(worker: string, now: number, limit: number): Promise<readonly RunRow[]>
+  take(worker: string, limit: number): Promise<readonly RunRow[]>
   journal(runId: string): Promise<{ readonly entries: readonly Entry[]; readonly signals: readonly SignalRow[] }>
 }
 
-export function createHolding({ dialect, query }: SqlSeam): Holding {
+export function createHolding({ dialect, query, now }: SqlSeam): Holding {
   const skip = dialect === 'postgres' ? 'for update skip locked' : ''
+  const text = dialect === 'postgres' ? '?::bigint' : '?'
   return {
-    async beat(worker, leaseUntil, first) {
-      if (first) {
-        await query('insert into onceonly_run_workers (id, lease_until) values (?, ?)', [worker, leaseUntil])
-        return true
-      }
-      const rows = await query('update onceonly_run_workers set lease_until = ? where id = ? returning id', [
-        leaseUntil,
-        worker,
-      ])
+    async arrive(worker, leaseMs) {
+      await query(`insert into onceonly_run_workers (id, lease_until) values (?, ${now} + ${text})`, [worker, leaseMs])
+    },
+    async beat(worker, leaseMs) {
+      const rows = await query(
+        `update onceonly_run_workers set lease_until = ${now} + ${text} where id = ? returning id`,
+        [leaseMs, worker],
+      )
       return rows.length > 0
     },
-    async depart(worker, now) {
-      await query('update onceonly_runs set due_at = ?, worker = null, fence = fence + 1 where worker = ?', [
-        now,
+    async depart(worker) {
+      await query(`update onceonly_runs set due_at = ${now}, worker = null, fence = fence + 1 where worker = ?`, [
         worker,
       ])
       await query('delete from onceonly_run_workers where id = ?', [worker])
     },
-    async freeOrphans(now) {
-      const dead = await query<{ id: string }>('select id from onceonly_run_workers where lease_until < ?', [now])
-      for (const { id } of dead) {
-        // Its row goes first: from then on it cannot believe that it lives. A crash in between is mended below.
-        await query('delete from onceonly_run_workers where id = ? and lease_until < ?', [id, now])
-      }
+    async held(worker) {
+      const rows = await query('select id, fence from onceonly_runs where worker = ?', [worker])
+      return new Map(rows.map((row) => [row['id'] as string, numberOf(row['fence'])]))
+    },
+    async freeOrphans() {
+      // The worker's row goes first: from then on it cannot believe that it lives. Then whoever has no worker is free.
+      await query(`delete from onceonly_run_workers where lease_until < ${now}`)
       await query(
-        `update onceonly_runs set due_at = ?, worker = null, fence = fence + 1
+        `update onceonly_runs set due_at = ${now}, worker = null, fence = fence + 1
           where worker is not null and not exists (select 1 from onceonly_run_workers w where w.id = onceonly_runs.worker)`,
-        [now],
       )
     },
-    async take(worker, now, limit) {
+    async take(worker, limit) {
       const rows = await query(
         `update onceonly_runs set worker = ?, fence = fence + 1, due_at = null, state = 'running'
-          where id in (select id from onceonly_runs where due_at <= ? and worker is null
+          where id in (select id from onceonly_runs where due_at <= ${now} and worker is null
             order by due_at limit ? ${skip})
           returning ${runColumns}`,
-        [worker, now, limit],
+        [worker, limit],
       )
       return rows.map(runOf)
     },

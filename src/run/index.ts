@@ -6,10 +6,8 @@ export type {
   Received,
   RetryPolicy,
   RunContext,
-  StepContext,
   TransactionOptions,
   TransactionStepContext,
-  Verified,
   VerifyOptions,
 } from './context.ts'
 export type { RunBody, RunDefinition, RunOptions } from './definition.ts'
@@ -20,3 +18,4 @@ export type { AttemptFailure, EntryKind, EntryState, RunState } from './entry.ts
 export type { RunEvent } from './events.ts'
 export { stepKey } from './key.ts'
 export type { Resolution, RunOperator, RunPage, RunQuery, RunView, StepView } from './operate.ts'
+export type { StepContext, Verified } from './step-context.ts'

@@ -6,6 +6,7 @@ import { failureOf } from '../core/verdict.ts'
 import type { SqlSeam, SqlValue } from '../store/sql.ts'
 import type { AttemptFailure, Entry, EntryKind, EntryState, RunRow, RunState } from './entry.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
+import { RUN_TOPIC } from './tables.ts'
 
 export interface StepView {
   readonly id: string
@@ -72,8 +73,17 @@ export interface RunOperatorParts extends RunOperator {
   row(runId: string): Promise<RunRow>
 }
 
-export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, wake: () => void): RunOperatorParts {
-  const { query } = sql
+/** What the operator tells the worker of its own process. */
+export interface Nearby {
+  /** Something is due. */
+  wake(): void
+  /** A run was taken away. */
+  drop(runId: string): void
+}
+
+export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, near: Nearby): RunOperatorParts {
+  const { query, now } = sql
+  const woken = `${sql.wake(RUN_TOPIC)} as woken`
   const stepNames = Object.keys(entryColumns).join(', ')
 
   async function row(runId: string): Promise<RunRow> {
@@ -84,8 +94,10 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, wa
 
   /** Makes a run that waits due now; one that is held is looked at again when it is put down. */
   async function makeDue(runId: string): Promise<void> {
-    await query('update onceonly_runs set due_at = ? where id = ? and ended_at is null', [await clock(), runId])
-    wake()
+    await query(`update onceonly_runs set due_at = ${now} where id = ? and ended_at is null returning ${woken}`, [
+      runId,
+    ])
+    near.wake()
   }
 
   return {
@@ -138,10 +150,11 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, wa
     async cancel(runId) {
       await row(runId)
       const ended = await query(
-        `update onceonly_runs set state = 'cancelled', ended_at = ?, due_at = null, worker = null, fence = fence + 1
+        `update onceonly_runs set state = 'cancelled', ended_at = ${now}, due_at = null, worker = null, fence = fence + 1
           where id = ? and ended_at is null returning id`,
-        [await clock(), runId],
+        [runId],
       )
+      near.drop(runId)
       return ended.length > 0
     },
     async resume(runId) {
@@ -149,17 +162,17 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, wa
       if (found.state !== 'failed') {
         throw new OnceError('not_resolvable', `Only a failed run can be resumed; ${runId} is ${found.state}.`)
       }
-      const now = await clock()
       await query(
-        `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ? where run_id = ? and state = 'failed'`,
-        [now, runId],
+        `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ${now}
+          where run_id = ? and state = 'failed'`,
+        [runId],
       )
       await query(
-        `update onceonly_runs set state = 'running', failure = null, ended_at = null, due_at = ?, fence = fence + 1
-          where id = ? and state = 'failed'`,
-        [now, runId],
+        `update onceonly_runs set state = 'running', failure = null, ended_at = null, due_at = ${now}, fence = fence + 1
+          where id = ? and state = 'failed' returning ${woken}`,
+        [runId],
       )
-      wake()
+      near.wake()
     },
     async resolve(runId, key, resolution) {
       await row(runId)
@@ -167,9 +180,9 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, wa
       // A step that a living worker has in hand is not for a person; one left behind by a dead worker is.
       const changed = await query(
         `update onceonly_run_steps set state = ?, result = ?, due_at = ?,
-            failures = case when ? is null then failures else ? end
+            failures = coalesce(?, failures)
           where run_id = ? and key = ? and state = 'unknown' returning key`,
-        [change.state, change.result, change.dueAt, change.failures, change.failures, runId, key],
+        [change.state, change.result, change.dueAt, change.failures, runId, key],
       )
       if (changed.length === 0) {
         throw new OnceError('not_resolvable', `${runId} has no step ${key} whose outcome is unknown.`)
@@ -222,7 +235,7 @@ function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
   return { runId, definition, version, state, input, result, failure, dueAt, startedAt, endedAt, restarts }
 }
 
-export function viewOf(run: RunRow, entries: readonly Entry[]): RunView {
+function viewOf(run: RunRow, entries: readonly Entry[]): RunView {
   return { ...summaryOf(run), steps: entries.map(stepViewOf) }
 }
 

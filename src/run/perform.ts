@@ -5,11 +5,12 @@ import { backoffMs, boundedRetryMs } from '../core/retry.ts'
 import { classify, failureOf, isVerdict } from '../core/verdict.ts'
 import type { SqlTx } from '../store/sql.ts'
 import type { Place } from './branch.ts'
-import type { RetryPolicy, StepContext, Verified } from './context.ts'
+import type { RetryPolicy } from './context.ts'
 import type { Entry } from './entry.ts'
 import type { Execution } from './execution.ts'
 import { derivedKey } from './key.ts'
 import { diverged, stepFailed } from './problems.ts'
+import type { StepContext, Verified } from './step-context.ts'
 
 /** A step, whatever it was written as: what to do, and what may be done when nobody saw the end of it. */
 export interface StepWork {

@@ -8,13 +8,13 @@ import type {
   ChannelOptions,
   PlainOptions,
   PlannedStep,
-  StepContext,
   TransactionOptions,
   TransactionStepContext,
   VerifyOptions,
 } from './context.ts'
 import type { EntryKind } from './entry.ts'
 import type { StepWork } from './perform.ts'
+import type { StepContext } from './step-context.ts'
 
 /** What a body may give to `step`, in all its forms. */
 export type StepOptions =

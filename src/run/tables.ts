@@ -1,5 +1,8 @@
 import type { Migration } from '../store/sql.ts'
 
+/** Wakes workers that look for runs. */
+export const RUN_TOPIC = 'run:due'
+
 /** The room under which these tables are listed among the migrations. */
 export const RUN_ROOM = 'run'
 

@@ -37,6 +37,8 @@ export interface Worker {
   drive(run: RunRow): void
   /** Looks for due runs now, not only when it is time. */
   look(): Promise<void>
+  /** Drops a run that was taken away from it; the heartbeat would notice it, later. */
+  drop(runId: string): void
   /** Takes nothing new, lets steps under way end, and hands the runs over. */
   stop(): Promise<void>
 }
@@ -62,17 +64,30 @@ export function createWorker(options: WorkerOptions): Worker {
   let ownUntilMs = 0
   const around: Surroundings = { ...options.around, draining: () => draining }
 
-  async function beat(first: boolean): Promise<void> {
+  async function beat(): Promise<void> {
     const sentAtMs = runtime.monotonicMs()
-    const now = await around.clock()
-    if (await holding.beat(id, now + leaseMs + limits.leaseGraceMs, first)) {
+    if (await holding.beat(id, leaseMs + limits.leaseGraceMs)) {
       ownUntilMs = sentAtMs + leaseMs
+      await loseTaken()
     } else if (!draining) {
       // Somebody thought that we were dead, and has our runs. We begin again, with none.
       loseAll()
-      await holding.beat(id, now + leaseMs + limits.leaseGraceMs, true)
+      await arrive()
     }
-    await holding.freeOrphans(now)
+    await holding.freeOrphans()
+  }
+
+  async function arrive(): Promise<void> {
+    const sentAtMs = runtime.monotonicMs()
+    await holding.arrive(id, leaseMs + limits.leaseGraceMs)
+    ownUntilMs = sentAtMs + leaseMs
+  }
+
+  /** A person cancelled them, or somebody else took them: their steps must hear of it. */
+  async function loseTaken(): Promise<void> {
+    const before = [...executions]
+    const held = await holding.held(id)
+    for (const execution of before) if (held.get(execution.run.id) !== execution.run.fence) execution.lose()
   }
 
   function loseAll(): void {
@@ -89,7 +104,7 @@ export function createWorker(options: WorkerOptions): Worker {
   async function takeDue(): Promise<void> {
     const room = concurrency - executions.size
     if (draining || room <= 0) return
-    const taken = await holding.take(id, await around.clock(), Math.min(room, limits.runTake))
+    const taken = await holding.take(id, Math.min(room, limits.runTake))
     for (const run of taken) drive(run)
   }
 
@@ -138,9 +153,10 @@ export function createWorker(options: WorkerOptions): Worker {
   return {
     id,
     async begin() {
-      await beat(true)
+      await arrive()
+      await holding.freeOrphans()
       loops.push(
-        loop(leaseMs * limits.heartbeatShare, () => beat(false)),
+        loop(leaseMs * limits.heartbeatShare, beat),
         loop(pollMs, look),
         // A process that was paused, or cut off from the store, must stop by itself.
         loop(leaseMs * limits.heartbeatShare, async () => {
@@ -151,13 +167,16 @@ export function createWorker(options: WorkerOptions): Worker {
     hasRoom: () => !draining && executions.size < concurrency,
     drive,
     look,
+    drop(runId) {
+      for (const execution of executions) if (execution.run.id === runId) execution.lose()
+    },
     async stop() {
       draining = true
       await looking?.catch(() => undefined)
       await Promise.race([Promise.all(driving), sleep(runtime, limits.runDrainMs, true)])
       await Promise.all(loops.map((each) => each.stop()))
       loseAll()
-      await holding.depart(id, await around.clock())
+      await holding.depart(id)
     },
   }
 }

@@ -5,6 +5,7 @@ import type { Group } from './group.ts'
 import { createGroup } from './group.ts'
 import { recordsOf } from './rows.ts'
 import { entryChanges, entryColumns, entryRecord, runColumns, runOf } from './stored.ts'
+import { RUN_TOPIC } from './tables.ts'
 
 /** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
 export interface Holder {
@@ -72,7 +73,7 @@ async function startAll(sql: SqlSeam, runs: readonly RunRow[]): Promise<{ create
   const fresh = [...new Map(runs.map((run) => [run.id, run] as const).reverse()).values()]
   const inserted = await sql.query<{ id: string }>(
     `insert into onceonly_runs (${names}) select ${names} from ${recordsOf(sql.dialect, startColumns)} where true
-      order by id on conflict (id) do nothing returning id`,
+      order by id on conflict (id) do nothing returning id, case when worker is null then ${sql.wake(RUN_TOPIC)} end as woken`,
     [JSON.stringify(fresh.map(startRecord))],
   )
   const created = new Set(inserted.map(({ id }) => id))

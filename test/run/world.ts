@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import type { SqlTx, TransactionalStore } from 'onceonly'
+import type { SqlStore } from 'onceonly'
 import { createPostgresStore } from 'onceonly/postgres'
 import type { Engine, EngineOptions, RunEvent } from 'onceonly/run'
 import { createEngine } from 'onceonly/run'
@@ -14,14 +14,14 @@ import { createDatabase } from '../../tools/servers/database.ts'
 export interface RunWorld {
   readonly events: RunEvent[]
   engine(options: Omit<EngineOptions, 'store'>): Promise<Engine>
-  store(): TransactionalStore<SqlTx>
+  store(): SqlStore
   advance(ms: number): Promise<void>
 }
 
 interface Place {
   readonly name: string
   readonly skip: string | false
-  open(): Promise<{ store(): TransactionalStore<SqlTx>; end(): Promise<void> }>
+  open(): Promise<{ store(): SqlStore; end(): Promise<void> }>
 }
 
 const postgresUrl = process.env['ONCEONLY_TEST_POSTGRES_URL']
@@ -34,7 +34,7 @@ const places: readonly Place[] = [
 
 async function openSqlite(): ReturnType<Place['open']> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-run-'))
-  const stores: TransactionalStore<SqlTx>[] = []
+  const stores: SqlStore[] = []
   return {
     store() {
       const store = createSqliteStore({ path: join(folder, 'runs.db'), testClock: true })
