@@ -37,6 +37,19 @@ export const defaults = {
   localRetryMs: 1 * SECOND,
   /** As long as an inbox remembers: what nobody took until then could not be told from a copy any more. */
   localKeepMs: 7 * DAY,
+  /** Longer than brokers hand a message over again, a weekend and a holiday included. */
+  inboxWindowMs: 7 * DAY,
+  /** With the back-off below about eight minutes: enough for a deploy, or a short fault of something that it calls. */
+  inboxFailures: 10,
+  /** Processes end for other reasons too; a handful of times in a row under one message, they do not. */
+  inboxUnfinished: 5,
+  /** The first retry of a failed message comes soon, later ones ever more slowly. */
+  inboxRetryBaseMs: 1 * SECOND,
+  inboxRetryCapMs: 5 * MINUTE,
+  /** Longer than a relay's lease and a broker's redelivery: a number that has not come by then is not on its way. */
+  inboxHoleMs: 5 * MINUTE,
+  /** Messages under way at once: enough to keep a database busy, few enough to leave connections to others. */
+  inboxConcurrency: 8,
 } as const
 
 /** What nobody can exceed, whatever an operation says. */
@@ -152,6 +165,16 @@ export const limits = {
   runUnknownMs: 30 * SECOND,
   /** The longest timer that is kept in memory: longer waits are looked at again after it. */
   runTimerMs: 1 * HOUR,
+  /** A consumer's name is part of an operation's name, and leaves room for what stands around it. */
+  consumerNameBytes: 100,
+  /** A message that waits for an earlier one of its key is asked again this soon, and at least this often. */
+  inboxWaitBaseMs: 100,
+  inboxWaitCapMs: 5 * SECOND,
+  /** A message that an outage put off comes again after this; nobody is helped by asking more often than the cap. */
+  inboxOutageBaseMs: 1 * SECOND,
+  inboxOutageCapMs: 1 * MINUTE,
+  /** Deliveries whose end could not be written, remembered per process until it can. */
+  inboxOwedMessages: 10_000,
 } as const
 
 /** What the adapters of message brokers take and hold. */

@@ -1,10 +1,8 @@
+import { defaults } from '../core/limits.ts'
 import type { Parts } from './parts.ts'
 import type { Acknowledgement, IncomingMessage, SubscribeOptions, Subscriber, Subscription } from './port.ts'
 import type { Receipt } from './receipt.ts'
 import { acknowledgementOf } from './receipt.ts'
-
-/** Enough to keep a database busy, few enough not to exhaust its connections. */
-const CONCURRENCY = 8
 
 export type ConsumeOptions = Pick<SubscribeOptions, 'topics'> & Partial<Pick<SubscribeOptions, 'concurrency'>>
 
@@ -12,7 +10,7 @@ export type ConsumeOptions = Pick<SubscribeOptions, 'topics'> & Partial<Pick<Sub
 export async function consume(
   parts: Parts,
   subscriber: Subscriber,
-  { topics, concurrency = CONCURRENCY }: ConsumeOptions,
+  { topics, concurrency = defaults.inboxConcurrency }: ConsumeOptions,
   take: (message: IncomingMessage) => Promise<Receipt>,
 ): Promise<Subscription> {
   const { consumer, settings } = parts

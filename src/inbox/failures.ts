@@ -28,9 +28,6 @@ export interface Failures {
   sweep(now: number): Promise<number>
 }
 
-/** Deliveries whose end could not be written, per process; more than these are left to count as unfinished. */
-const OWED_MESSAGES = 10_000
-
 interface Row {
   readonly failures: number
   readonly unfinished: number
@@ -45,7 +42,7 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
   const owed = new Map<string, number>()
 
   function owe(message: string): void {
-    if (owed.has(message) || owed.size < OWED_MESSAGES) owed.set(message, (owed.get(message) ?? 0) + 1)
+    if (owed.has(message) || owed.size < limits.inboxOwedMessages) owed.set(message, (owed.get(message) ?? 0) + 1)
   }
 
   return {

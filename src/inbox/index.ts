@@ -5,7 +5,6 @@ export type { Inbox } from './inbox.ts'
 export { createInbox } from './inbox.ts'
 export type { DeadLetters, Explanation, Redriven, RedriveOptions } from './operate.ts'
 export type { InboxOptions, InboxStore, OrderedOptions } from './options.ts'
-export { inboxDefaults } from './options.ts'
 export type {
   Acknowledgement,
   IncomingMessage,

@@ -1,6 +1,6 @@
 import { OnceError } from '../core/errors.ts'
 import { exceedsBytes } from '../core/identity.ts'
-import { DAY, limits, MINUTE, SECOND } from '../core/limits.ts'
+import { defaults, limits } from '../core/limits.ts'
 import type { Backoff } from '../core/retry.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Runtime } from '../ledger/runtime.ts'
@@ -32,7 +32,7 @@ export interface InboxOptions<Tx extends SqlTx> {
   readonly maxFailures?: number
   /** How many deliveries may vanish with their process before the message is parked. */
   readonly maxUnfinished?: number
-  readonly backoff?: Backoff
+  readonly backoff?: Partial<Backoff>
   readonly on?: InboxListener
   /** Sweeps by itself; on by default. */
   readonly background?: boolean
@@ -47,19 +47,6 @@ export interface OrderedOptions {
   readonly onHole?: 'skip' | 'park'
 }
 
-export const inboxDefaults = {
-  /** Longer than brokers keep redelivering over a weekend and a holiday. */
-  windowMs: 7 * DAY,
-  /** With the usual back-off about eight minutes: long enough for a deploy or a short fault of a dependency. */
-  maxFailures: 10,
-  /** Crashes of a process have other causes too; a handful in a row under one message has not. */
-  maxUnfinished: 5,
-  /** The first retry comes soon; a failing message is tried every five minutes at the slowest. */
-  backoff: { baseMs: 1 * SECOND, capMs: 5 * MINUTE },
-  /** Longer than a relay's lease and a broker's redelivery: what has not come by then is not on its way. */
-  holeMs: 5 * MINUTE,
-} as const
-
 export interface Settings {
   readonly windowMs: number
   readonly maxFailures: number
@@ -68,21 +55,19 @@ export interface Settings {
   readonly ordered: Required<OrderedOptions> | null
 }
 
-/** Room for the prefix and for the second operation that intents are claimed under. */
-const CONSUMER_BYTES = 100
-
 export function settingsOf<Tx extends SqlTx>(options: InboxOptions<Tx>): Settings {
   const { consumer, store, ordered = false } = options
   if (typeof consumer !== 'string' || consumer.trim() === '') bad('consumer', 'must be a non-blank string')
-  if (exceedsBytes(consumer, CONSUMER_BYTES)) bad('consumer', `is longer than ${CONSUMER_BYTES} bytes`)
+  if (exceedsBytes(consumer, limits.consumerNameBytes))
+    bad('consumer', `is longer than ${limits.consumerNameBytes} bytes`)
   if (store?.sql === undefined || store.transactions === undefined) {
     bad('store', 'must be an SQL store: the record and what the effect writes commit together')
   }
-  const { baseMs, capMs } = options.backoff ?? inboxDefaults.backoff
+  const { baseMs = defaults.inboxRetryBaseMs, capMs = defaults.inboxRetryCapMs } = options.backoff ?? {}
   return {
-    windowMs: whole('windowMs', options.windowMs ?? inboxDefaults.windowMs, limits.longestMs),
-    maxFailures: whole('maxFailures', options.maxFailures ?? inboxDefaults.maxFailures),
-    maxUnfinished: whole('maxUnfinished', options.maxUnfinished ?? inboxDefaults.maxUnfinished),
+    windowMs: whole('windowMs', options.windowMs ?? defaults.inboxWindowMs, limits.longestMs),
+    maxFailures: whole('maxFailures', options.maxFailures ?? defaults.inboxFailures),
+    maxUnfinished: whole('maxUnfinished', options.maxUnfinished ?? defaults.inboxUnfinished),
     backoff: {
       baseMs: whole('backoff.baseMs', baseMs, limits.longestMs),
       capMs: whole('backoff.capMs', capMs, limits.longestMs),
@@ -91,7 +76,7 @@ export function settingsOf<Tx extends SqlTx>(options: InboxOptions<Tx>): Setting
   }
 }
 
-function orderedOf({ holeMs = inboxDefaults.holeMs, onHole = 'skip' }: OrderedOptions): Required<OrderedOptions> {
+function orderedOf({ holeMs = defaults.inboxHoleMs, onHole = 'skip' }: OrderedOptions): Required<OrderedOptions> {
   if (onHole !== 'skip' && onHole !== 'park') bad('ordered.onHole', "must be 'skip' or 'park'")
   return { holeMs: whole('ordered.holeMs', holeMs, limits.longestMs), onHole }
 }

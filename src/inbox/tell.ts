@@ -1,5 +1,5 @@
 import { isOnceError } from '../core/errors.ts'
-import { MINUTE, SECOND } from '../core/limits.ts'
+import { limits } from '../core/limits.ts'
 import { backoffMs } from '../core/retry.ts'
 import { unpackFailure } from '../ledger/outcome.ts'
 import type { Execution } from '../ledger/present.ts'
@@ -12,8 +12,7 @@ import type { Delivery } from './read.ts'
 import type { First, Receipt } from './receipt.ts'
 import type { Sentence, Turn } from './settle.ts'
 
-/** An outage ends sooner or later; until then nobody is helped by asking more often than once a minute. */
-const OUTAGE = { baseMs: 1 * SECOND, capMs: 1 * MINUTE }
+const OUTAGE = { baseMs: limits.inboxOutageBaseMs, capMs: limits.inboxOutageCapMs }
 
 /** Turns the ledger's answer into a receipt, and tells whoever listens. */
 export async function receiptOf(

@@ -1,4 +1,4 @@
-import { SECOND } from '../core/limits.ts'
+import { limits } from '../core/limits.ts'
 import { backoffMs } from '../core/retry.ts'
 import type { Execution } from '../ledger/present.ts'
 import type { InboxWarning } from './events.ts'
@@ -10,8 +10,13 @@ import type { Turn } from './settle.ts'
 import { NotItsTurn } from './settle.ts'
 import { about } from './tell.ts'
 
-/** The missing message is usually close behind. */
-const HOLE = { baseMs: 100, capMs: 5 * SECOND }
+/** Those close behind come soon; a line that has long been waiting is asked ever less often. */
+const WAITED_SHARE = 1 / 4
+
+function delayOf(distance: number, waitedMs: number, chance: number): number {
+  const { inboxWaitBaseMs: baseMs, inboxWaitCapMs: capMs } = limits
+  return backoffMs(1, { baseMs: Math.max(distance * baseMs, waitedMs * WAITED_SHARE), capMs }, chance)
+}
 
 /** The number before it never came, and it need not wait any longer. */
 interface Pass {
@@ -50,10 +55,6 @@ export async function untimelyReceipt(
     return await giveUp('hole')
   }
   parts.emit({ kind: 'waiting', ...about(parts, message), expected, sequence })
-  return {
-    kind: 'waiting',
-    id: message.id,
-    delayMs: backoffMs(message.deliveries ?? 1, HOLE, runtime.random()),
-    expected,
-  }
+  const delayMs = delayOf(sequence - expected, waitedMs, runtime.random())
+  return { kind: 'waiting', id: message.id, delayMs, expected }
 }

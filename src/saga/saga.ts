@@ -1,6 +1,5 @@
-import { limits } from '../core/limits.ts'
+import { defaults, limits } from '../core/limits.ts'
 import type { DeadLetters, RedriveOptions } from '../inbox/operate.ts'
-import { inboxDefaults } from '../inbox/options.ts'
 import type { IncomingMessage, Subscriber, Subscription } from '../inbox/port.ts'
 import type { Receipt } from '../inbox/receipt.ts'
 import { acknowledgementOf } from '../inbox/receipt.ts'
@@ -66,7 +65,7 @@ export function createSaga<Data, Events extends Specs, State extends string, Ter
     name: machine.name,
     handle,
     consume: (subscriber, { concurrency = sagaDefaults.concurrency } = {}) =>
-      consume(assembly, subscriber, concurrency, options.inbox?.windowMs ?? inboxDefaults.windowMs),
+      consume(assembly, subscriber, concurrency, options.inbox?.windowMs ?? defaults.inboxWindowMs),
     async get(id) {
       await ready()
       const { instance } = await instances.load(options.store.sql, id)
