@@ -1,3 +1,5 @@
+import { type LogLevel, logLevels } from './logs-level.ts'
+
 export interface Config {
   readonly port: number
   readonly host: string
@@ -17,6 +19,7 @@ export interface Config {
   readonly sendTimeoutMs: number
   readonly requestTimeoutMs: number
   readonly guardFails: 'open' | 'closed'
+  readonly logLevel: LogLevel
 }
 
 interface Setting<T> {
@@ -122,6 +125,15 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     about: 'open: a message is sent unguarded when its lock cannot be asked; closed: it is refused',
     read: (text) => (text === 'open' || text === 'closed' ? { value: text } : { wrong: 'is neither open nor closed' }),
   },
+  logLevel: {
+    variable: 'ONCEONLY_LOG_LEVEL',
+    fallback: 'info',
+    about: `how much is logged: ${logLevels.join(', ')}`,
+    read: (text) => {
+      const value = logLevels.find((level) => level === text)
+      return value === undefined ? { wrong: `is none of ${logLevels.join(', ')}` } : { value }
+    },
+  },
 }
 
 /** Longer than any provider takes, shorter than a client waits. */
@@ -184,6 +196,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     sendTimeoutMs: read('sendTimeoutMs'),
     requestTimeoutMs: read('requestTimeoutMs'),
     guardFails: read('guardFails'),
+    logLevel: read('logLevel'),
   }
 
   function read<Name extends keyof Config>(name: Name): Config[Name] {

@@ -12,12 +12,26 @@ async function start(): Promise<void> {
   try {
     const config = readConfig(process.env)
     const service = await startService(config)
-    const stop = () => void service.stop()
+    const stop = (signal: string) => void stopped(service, signal)
     process.once('SIGTERM', stop).once('SIGINT', stop)
     console.log(greeting(config, service))
+    service.log.info({ event: 'server.started', url: service.url }, 'The server has started')
   } catch (error) {
     if (!(error instanceof BadSetting)) throw error
     refuse(error.message)
+  }
+}
+
+/** What runs is finished first, so that nobody's answer is cut. */
+async function stopped({ log, stop }: Service, signal: string): Promise<void> {
+  const begin = performance.now()
+  log.info({ event: 'server.stopping', signal }, 'The server stops')
+  try {
+    await stop()
+    log.info({ event: 'server.stopped', durationMs: Math.round(performance.now() - begin) }, 'The server has stopped')
+  } catch (error) {
+    log.fatal({ event: 'server.stop_failed', err: error }, 'The server could not stop as it should')
+    process.exitCode = 1
   }
 }
 
@@ -30,6 +44,7 @@ function greeting({ dataFolder, storeUrl }: Config, { url, demoKey }: Service): 
   return [
     `Onceonly listens on ${url} and keeps its data in ${storeUrl === null ? dataFolder : 'PostgreSQL'}`,
     `The API key of the demo workspace is ${demoKey}`,
+    `Its API is described at ${url}/docs`,
     'Try this twice:',
     `curl -i ${url}/case-escalations -H 'Content-Type: application/json' -H 'Authorization: Bearer ${demoKey}' -H 'Idempotency-Key: try-1' -d '${body}'`,
   ].join('\n')

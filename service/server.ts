@@ -1,11 +1,17 @@
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyError, type FastifyInstance, LogController } from 'fastify'
 import { isOnceError } from 'onceonly'
 import type { Config } from './config.ts'
+import { addDocs } from './docs/routes.ts'
 import { connectionLimits, refuseRepeatedHeaders, watchConnections } from './http/connection.ts'
+import { health, readiness } from './http/document.ts'
 import { sendProblem } from './http/problem.ts'
 import { problemOf } from './http/refusal.ts'
+import type { Log } from './logs.ts'
+import { logAccess } from './logs-access.ts'
+import { type CollectedRoute, collectRoutes } from './openapi/collect.ts'
 import type { Base } from './store.ts'
 import { decorate } from './workspaces/authenticate.ts'
 
@@ -15,18 +21,36 @@ const bodyBytesMax = 64 * 1024
 /** The part of a request that Fastify means when it refuses one by itself. */
 const blamed: Readonly<Record<number, string>> = { 400: 'body', 413: 'body', 415: 'Content-Type' }
 
-/** What every system shares: health, the page, and one form of answer for whatever goes wrong. */
-export async function createServer(base: Base, { requestTimeoutMs }: Config): Promise<FastifyInstance> {
+interface Server {
+  readonly server: FastifyInstance
+  /** Every route of every system, as soon as it is added. */
+  readonly routes: readonly CollectedRoute[]
+}
+
+/** What every system shares: logs, health, documentation, and one form of answer for whatever goes wrong. */
+export async function createServer(base: Base, log: Log, { requestTimeoutMs }: Config): Promise<Server> {
   const page = await readFile(join(import.meta.dirname, 'page.html'), 'utf8')
-  const limits = connectionLimits(requestTimeoutMs)
-  const server = Fastify({ bodyLimit: bodyBytesMax, forceCloseConnections: 'idle', ...limits })
+  const server = Fastify({
+    bodyLimit: bodyBytesMax,
+    forceCloseConnections: 'idle',
+    loggerInstance: log,
+    // The access log is our own, with what was decided.
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => randomUUID(),
+    ...connectionLimits(requestTimeoutMs),
+  })
   watchConnections(server.server)
+  const routes = collectRoutes(server)
+  decorate(server)
+  logAccess(server)
   server.addHook('onRequest', refuseRepeatedHeaders)
 
-  server.get('/', (_request, reply) => reply.type('text/html; charset=utf-8').send(page))
-  server.get('/healthz', () => ({ status: 'ok' }))
+  server.get('/', { config: { declaration: 'page' } }, (_request, reply) =>
+    reply.type('text/html; charset=utf-8').send(page),
+  )
+  server.get('/healthz', { config: { declaration: health } }, () => ({ status: 'ok' }))
   // Ready is who can reach the store; a process that only lives may be restarted for nothing.
-  server.get('/readyz', async (_request, reply) => {
+  server.get('/readyz', { config: { declaration: readiness } }, async (_request, reply) => {
     try {
       await base.now()
       return { status: 'ready' }
@@ -34,8 +58,12 @@ export async function createServer(base: Base, { requestTimeoutMs }: Config): Pr
       return reply.code(503).send({ status: 'waiting for the store' })
     }
   })
-  decorate(server)
+  await addDocs(server, routes)
+  addFailures(server)
+  return { server, routes }
+}
 
+function addFailures(server: FastifyInstance): void {
   server.setNotFoundHandler((request, reply) =>
     sendProblem(reply, {
       status: 404,
@@ -58,9 +86,8 @@ export async function createServer(base: Base, { requestTimeoutMs }: Config): Pr
     // Before anything was begun a store that is away is only that: come back later. Afterwards nobody can tell.
     if (isOnceError(error) && !request.onceonly) return sendProblem(reply, problemOf(error))
     // The client learns that it failed; only the operator learns how.
-    console.error(error)
+    request.log.error({ event: 'http.failed', err: error }, 'A request failed')
     const detail = 'The server failed; send the same request again with the same key.'
     return sendProblem(reply, { status: 500, name: 'internal', title: 'Internal error', detail, retryable: true })
   })
-  return server
 }

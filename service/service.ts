@@ -7,8 +7,12 @@ import { makeDemoCases } from './escalations/cases.ts'
 import { outboxRows } from './escalations/outbox.ts'
 import { addEscalations } from './escalations/routes.ts'
 import { migrations as escalationTables } from './escalations/schema.ts'
+import { createLog, type Log } from './logs.ts'
+import { ledgerLog } from './logs-ledger.ts'
 import { addMessages } from './messages/index.ts'
 import { migrations as messageTables } from './messages/schema.ts'
+import type { CollectedRoute } from './openapi/collect.ts'
+import { addOperations } from './operations/routes.ts'
 import { createServer } from './server.ts'
 import { openBase } from './store.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
@@ -19,6 +23,9 @@ export interface Service {
   readonly url: string
   /** The API key of the demo workspace. */
   readonly demoKey: string
+  readonly log: Log
+  /** Every route, with what it declares. */
+  readonly routes: readonly CollectedRoute[]
   stop(): Promise<void>
 }
 
@@ -27,8 +34,9 @@ export async function startService(config: Config): Promise<Service> {
   await makeFolder(config)
   const secrets = await readSecrets(config)
   const base = openBase(config)
-  const once = createLedger({ store: base.store, outbox: outboxRows })
-  const server = await createServer(base, config)
+  const log = createLog(config)
+  const once = createLedger({ store: base.store, outbox: outboxRows, on: ledgerLog(log) })
+  const { server, routes } = await createServer(base, log, config)
   let messages = { stop: async () => {} }
   const stop = async () => {
     await server.close()
@@ -43,10 +51,11 @@ export async function startService(config: Config): Promise<Service> {
     const workspaces = createWorkspaces(base)
     await makeDemoWorkspace(workspaces, secrets)
     await makeDemoCases(base)
-    addAdmin(server, { base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
+    addAdmin(server, { once, base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
     addEscalations(server, { once, base, workspaces })
     messages = addMessages(server, { once, base, workspaces, config, operatorToken: secrets.operatorToken })
-    return { url: await listen(server, config), demoKey: secrets.demoKey, stop }
+    addOperations(server, { once, workspaces, routes })
+    return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {
     // Whatever stops the start must not keep the process alive.
     await stop()
@@ -66,7 +75,8 @@ async function makeFolder({ dataFolder }: Config): Promise<void> {
 
 async function listen(server: FastifyInstance, { host, port }: Config): Promise<string> {
   try {
-    return await server.listen({ host, port })
+    // The greeting says where; a program reads it in the event of the start.
+    return await server.listen({ host, port, listenTextResolver: () => 'The server listens' })
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'EADDRINUSE' || code === 'EACCES') {

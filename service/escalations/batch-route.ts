@@ -4,10 +4,12 @@ import { type BulkItem, createBulk, readBatch } from 'onceonly/http'
 import { refuseHeaderKey } from '../http/batch.ts'
 import type { FieldError } from '../http/problem.ts'
 import { sendInvalid } from '../http/problem.ts'
+import { reportTo } from '../logs.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { type EscalateCommand, parseEscalate } from './command.ts'
+import { escalateBatch } from './document.ts'
 import { type Asking, alreadyText, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
 
 interface Parts {
@@ -30,8 +32,15 @@ const BODY_BYTES_MOST = 2 * 1024 * 1024
  */
 export function addBatchCreate(server: FastifyInstance, { once, base, workspaces }: Parts): void {
   const bulk = createBulk<EscalateCommand, ItemValue, SqlTx>(once, {
-    name: 'case.escalateBatch',
+    name: escalateBatch.id,
+    onError: reportTo(server.log),
     effect: 'transaction',
+    about: {
+      documentation: '/docs#case.escalateBatch',
+      businessUniqueness: 'A unique index: one open escalation per workspace, case and queue, whatever the key.',
+      outbox: 'The event of an item commits with its record, under an id that derives from the item.',
+      tests: 'service/escalations-batch.test.ts: killed in the middle, and the same batch on two processes at once',
+    },
   })
 
   server.post(
@@ -40,6 +49,7 @@ export function addBatchCreate(server: FastifyInstance, { once, base, workspaces
       bodyLimit: BODY_BYTES_MOST,
       onRequest: requireKey(workspaces, 'escalations'),
       preHandler: refuseHeaderKey,
+      config: { declaration: { ...escalateBatch, repeat: { kind: 'batch', definition: bulk.definition } } },
     },
     async (request, reply) => {
       // 1. A batch that cannot be understood holds no claim on any item.

@@ -9,7 +9,7 @@ export interface EscalateCommand {
 type Parsed = { readonly command: EscalateCommand } | { readonly errors: readonly FieldError[] }
 
 /** Lengths in characters; a longer text is a mistake or an attack, and neither may reach the store. */
-const lengths = { caseId: 100, targetQueue: 100, reason: 2000 } as const
+export const lengths = { caseId: 100, targetQueue: 100, reason: 2000 } as const
 
 /** Looks at every field, so that a person can mend all of them at once. */
 export function parseEscalate(body: unknown): Parsed {

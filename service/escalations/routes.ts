@@ -2,12 +2,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Ledger, SqlTx, TransactionWork } from 'onceonly'
 import { idempotent } from 'onceonly/fastify'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
+import { reportTo } from '../logs.ts'
 import type { Base } from '../store.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchCreate } from './batch-route.ts'
 import { caseById } from './cases.ts'
 import { type EscalateCommand, parseEscalate } from './command.ts'
+import { escalateCase, readEscalation } from './document.ts'
 import { alreadyText, type Escalated, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf, numberOf } from './escalation.ts'
 
@@ -44,12 +46,20 @@ function addCreate(server: FastifyInstance, { once, base, workspaces }: Parts): 
   const onRequest = requireKey(workspaces, 'escalations')
   const protect = idempotent<SqlTx, FastifyRequest>(server, {
     ledger: once,
-    who: (request) => {
-      const { workspaceId, caller } = callerOf(request)
-      return { tenant: workspaceId, caller }
+    who: whoAsks,
+    onError: reportTo(server.log),
+  })
+  const command = protect({
+    name: escalateCase.id,
+    effect: 'transaction',
+    about: {
+      documentation: '/docs#case.escalate',
+      businessUniqueness: 'A unique index: one open escalation per workspace, case and queue, whatever the key.',
+      outbox: 'The event commits with the record, under an id that derives from the command.',
+      tests: 'service/escalations.test.ts: twenty at once are one escalation, one audit row, one event',
     },
   })
-  const command = protect({ name: 'case.escalate', effect: 'transaction' })
+  const declaration = { ...escalateCase, repeat: { kind: 'command' as const, definition: command.definition } }
 
   /** What never reached the operation holds no claim: the input, and the case that it names. */
   async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
@@ -63,7 +73,7 @@ function addCreate(server: FastifyInstance, { once, base, workspaces }: Parts): 
     return undefined
   }
 
-  const hooks = { ...command, onRequest, preHandler: [validate, command.preHandler] }
+  const hooks = { ...command, onRequest, preHandler: [validate, command.preHandler], config: { declaration } }
   server.post('/case-escalations', hooks, async (request, reply) => {
     const { workspaceId: tenant, caller } = callerOf(request)
     const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
@@ -77,8 +87,8 @@ function addCreate(server: FastifyInstance, { once, base, workspaces }: Parts): 
 }
 
 function addRead(server: FastifyInstance, { base, workspaces }: Parts): void {
-  const onRequest = requireKey(workspaces, 'escalations')
-  server.get<{ Params: { id: string } }>('/case-escalations/:id', { onRequest }, async (request, reply) => {
+  const options = { onRequest: requireKey(workspaces, 'escalations'), config: { declaration: readEscalation } }
+  server.get<{ Params: { id: string } }>('/case-escalations/:id', options, async (request, reply) => {
     const [row] = await base.sql.query<EscalationRow>(
       `select ${columns} from case_escalations where tenant = ? and number = ?`,
       [callerOf(request).workspaceId, numberOf(request.params.id) ?? -1],

@@ -3,12 +3,14 @@ import { type Attempt, HOUR, happened, isOnceError, type Ledger, prevented, rele
 import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
 import { refuseHeaderKey } from '../http/batch.ts'
 import { sendInvalid } from '../http/problem.ts'
+import { type Log, reportTo } from '../logs.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { duplicateText } from './answers.ts'
 import { REQUEST_BYTES_MOST } from './attachments.ts'
 import { type Fields, parseSend } from './command.ts'
+import { batchSend } from './document.ts'
 import { messageIdUnder } from './reads.ts'
 import { type Sender, secondsOf } from './send.ts'
 
@@ -36,6 +38,14 @@ export function addBatchSend(server: FastifyInstance, { once, base, workspaces, 
     effect: 'external',
     retainMs: KEY_MS,
     lanes: LANES,
+    onError: reportTo(server.log),
+    about: {
+      documentation: '/docs#messages.batchSend',
+      businessUniqueness: 'A unique index on the claim of the lock, and on the claim of the item, of every message.',
+      outbox: 'The message row is the outbox: a worker sends what was accepted and left behind.',
+      externalCalls: 'Webhooks get the effect key; other providers are called once, and a lost answer stays unknown.',
+      tests: 'service/messages-batch.test.ts, service/messages-crash.test.ts',
+    },
     show: (value) => wordsFor(base, value),
     probe: async ({ tenant }, { effectKey }) => {
       const messageId = await messageIdUnder(base, tenant, effectKey)
@@ -49,6 +59,7 @@ export function addBatchSend(server: FastifyInstance, { once, base, workspaces, 
       bodyLimit: REQUEST_BYTES_MOST,
       onRequest: requireKey(workspaces, 'messages'),
       preHandler: refuseHeaderKey,
+      config: { declaration: { ...batchSend, repeat: { kind: 'batch', definition: bulk.definition } } },
     },
     async (request, reply) => {
       const read = readBatch(request.body)
@@ -56,7 +67,7 @@ export function addBatchSend(server: FastifyInstance, { once, base, workspaces, 
       const { workspaceId, caller } = callerOf(request)
       const identity = { tenant: workspaceId, caller, batch: read.batchId }
       const results = await bulk.run(identity, read.items, (item, attempt) =>
-        sendItem(sender, workspaceId, item, attempt),
+        sendItem({ sender, log: request.log }, workspaceId, item, attempt),
       )
       return { batchId: read.batchId, results }
     },
@@ -64,7 +75,7 @@ export function addBatchSend(server: FastifyInstance, { once, base, workspaces, 
 }
 
 async function sendItem(
-  sender: Sender,
+  { sender, log }: { readonly sender: Sender; readonly log: Log },
   workspaceId: string,
   { input }: BulkItem<Fields>,
   attempt: Attempt,
@@ -75,7 +86,7 @@ async function sendItem(
       'INVALID_INPUT',
       parsed.errors.map(({ field, detail }) => `${field} ${detail}`),
     )
-  const sent = await attempted(() => sender.send(workspaceId, parsed.command, attempt))
+  const sent = await attempted(log, () => sender.send(workspaceId, parsed.command, attempt))
   switch (sent.kind) {
     case 'refused':
       throw undone(sent.problem.name.replaceAll('-', '_').toUpperCase(), [sent.problem.detail])
@@ -89,11 +100,11 @@ async function sendItem(
 }
 
 /** Until a message is accepted nothing has happened, so whatever was thrown frees the item for the next try. */
-async function attempted<T>(send: () => Promise<T>): Promise<T> {
+async function attempted<T>(log: Log, send: () => Promise<T>): Promise<T> {
   try {
     return await send()
   } catch (error) {
-    console.error(error)
+    log.error({ event: 'message.not_accepted', err: error }, 'An item of a batch was not accepted')
     throw undone(
       isOnceError(error) ? error.code.toUpperCase() : 'INTERNAL',
       ['The message could not be accepted.'],

@@ -19,8 +19,8 @@ type Parsed = { readonly command: SendCommand } | { readonly errors: readonly Fi
 export type Fields = Readonly<Record<string, unknown>>
 
 /** In code points: an emoji is one character to whoever writes it. */
-const BODY_CHARS_MOST = 10_000
-const CRM_ID_CHARS_MOST = 200
+export const BODY_CHARS_MOST = 10_000
+export const CRM_ID_CHARS_MOST = 200
 
 /** Looks at every field, so that a person can mend all of them at once. Fields that we do not know are left alone. */
 export function parseSend(given: unknown): Parsed {

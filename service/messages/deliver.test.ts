@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { OnceError } from 'onceonly'
 import { readConfig } from '../config.ts'
+import { createLog } from '../logs.ts'
 import { type Base, openBase } from '../store.ts'
 import { createAccept } from './accept.ts'
 import type { Channel, Result } from './channels/channel.ts'
@@ -37,7 +38,13 @@ async function opened(provider: Channel['send']) {
     complaints: () => [],
     send: provider,
   }
-  const deliveryOn = (on: Base) => createDelivery(on, { get: () => channel, pick: () => channel }, SEND_TIMEOUT_MS)
+  const deliveryOn = (on: Base) =>
+    createDelivery({
+      base: on,
+      channels: { get: () => channel, pick: () => channel },
+      sendTimeoutMs: SEND_TIMEOUT_MS,
+      log: createLog({ logLevel: 'silent' }),
+    })
   const delivery = deliveryOn(base)
   const stateOf = async () => {
     const [now] = await base.sql.query<MessageRow>(`select ${messageColumns} from messages`)

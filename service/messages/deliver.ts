@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnceError } from 'onceonly'
+import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import type { Attachment } from './attachments.ts'
 import { type Channel, LATE_SHARE, type Outgoing, type Result } from './channels/channel.ts'
@@ -34,7 +35,14 @@ const WRITE_PAUSE_MS = 200
 const WRITE_FOR_MS = 60_000
 const STOP_MS = 5_000
 
-export function createDelivery(base: Base, channels: Channels, sendTimeoutMs: number): Delivery {
+interface Parts {
+  readonly base: Base
+  readonly channels: Channels
+  readonly sendTimeoutMs: number
+  readonly log: Log
+}
+
+export function createDelivery({ base, channels, sendTimeoutMs, log }: Parts): Delivery {
   const { sql } = base
   const underWay = new Set<Promise<unknown>>()
 
@@ -79,14 +87,16 @@ export function createDelivery(base: Base, channels: Channels, sendTimeoutMs: nu
     try {
       return await insistent(() => record(row, result))
     } catch (error) {
-      console.error(error)
+      log.error({ event: 'message.outcome_not_written', messageId: row.id, err: error }, 'It is offered again')
       keep(insistent(() => record(row, result), WRITE_FOR_MS))
       return toldBy(row, result)
     }
   }
 
   function keep(work: Promise<unknown>): void {
-    const tracked = work.catch((error: unknown) => console.error(error)).finally(() => underWay.delete(tracked))
+    const given = (error: unknown) =>
+      log.error({ event: 'message.outcome_lost', err: error }, 'An outcome was given up')
+    const tracked = work.catch(given).finally(() => underWay.delete(tracked))
     underWay.add(tracked)
   }
 

@@ -23,14 +23,16 @@ interface Parts {
 export function addMessages(server: FastifyInstance, parts: Parts): { stop(): Promise<void> } {
   const { once, base, workspaces, config, operatorToken } = parts
   const channels = createChannels(config)
-  const delivery = createDelivery(base, channels, config.sendTimeoutMs)
-  const sender = createSender({ once, base, channels, delivery, config })
+  const { log } = server
+  const { sendTimeoutMs } = config
+  const delivery = createDelivery({ base, channels, sendTimeoutMs, log })
+  const sender = createSender({ once, base, channels, delivery, config, log })
   // A scope of its own: here bodies are kept as bytes, too.
   server.register(async (scope) => addSend(scope, { once, base, workspaces, sender }))
   addBatchSend(server, { once, base, workspaces, sender })
   addReads(server, { base, workspaces })
   addLocks(server, { once, base, guard: sender.guard, operatorToken })
-  const worker = startWorker({ base, channels, delivery, sendTimeoutMs: config.sendTimeoutMs })
+  const worker = startWorker({ base, channels, delivery, sendTimeoutMs, log })
   return {
     async stop() {
       await worker.stop()

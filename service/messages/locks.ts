@@ -3,6 +3,7 @@ import type { Ledger, RecordView, SqlTx } from 'onceonly'
 import type { Guard } from 'onceonly/guard'
 import type { Base } from '../store.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
+import { readLock, releaseLock } from './document.ts'
 import type { GuardedMessage } from './events.ts'
 import { isoOf } from './message.ts'
 
@@ -24,12 +25,14 @@ export function addLocks(server: FastifyInstance, { once, base, guard, operatorT
   server.register(async (admin) => {
     admin.addHook('onRequest', requireOperator(operatorToken))
 
-    admin.get<{ Params: { hash: string } }>('/api/admin/guard/locks/:hash', async (request, reply) => {
+    const read = { config: { declaration: readLock } }
+    admin.get<{ Params: { hash: string } }>('/api/admin/guard/locks/:hash', read, async (request, reply) => {
       const view = await find(request.params.hash)
       return view === null ? reply.callNotFound() : lockOf(view, await base.now())
     })
 
-    admin.delete<{ Params: { hash: string } }>('/api/admin/guard/locks/:hash', async (request, reply) => {
+    const release = { config: { declaration: releaseLock } }
+    admin.delete<{ Params: { hash: string } }>('/api/admin/guard/locks/:hash', release, async (request, reply) => {
       const { hash } = request.params
       const view = await find(hash)
       const freed = view !== null && (await guard.release({ tenant: view.record.identity.tenant, hash }, 'operator'))

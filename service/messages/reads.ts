@@ -48,8 +48,8 @@ export interface List<Row> {
   readonly cursor: string | null
 }
 
-const LIMIT_MOST = 100
-const LIMIT_USUAL = 50
+export const LIMIT_MOST = 100
+export const LIMIT_USUAL = 50
 
 export function parseList(query: Readonly<Record<string, unknown>>): ListQuery | { readonly errors: FieldError[] } {
   const errors: FieldError[] = []

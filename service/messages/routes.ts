@@ -4,12 +4,14 @@ import { idempotent, type Protection } from 'onceonly/fastify'
 import { type Answer, jsonAnswer } from 'onceonly/http'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import { problemOf } from '../http/refusal.ts'
+import { reportTo } from '../logs.ts'
 import type { Base } from '../store.ts'
-import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { duplicateAnswer, pendingAnswer, type SendAnswer, sendAnswer } from './answers.ts'
 import { REQUEST_BYTES_MOST } from './attachments.ts'
 import { parseSend, type SendCommand } from './command.ts'
+import { readConversation, readLeads, readMessage, readMessages, sendMessage } from './document.ts'
 import { leadById } from './leads.ts'
 import { conversationOf, leadOf, type MessageRow, messageOf } from './message.ts'
 import { conversationById, listLeads, listMessages, messageById, messageIdUnder, parseList } from './reads.ts'
@@ -39,10 +41,8 @@ export function addSend(server: FastifyInstance, { once, base, workspaces, sende
   server.decorateRequest('sendCommand', null)
   const protect = idempotent<SqlTx, FastifyRequest>(server, {
     ledger: once,
-    who: (request) => {
-      const { workspaceId, caller } = callerOf(request)
-      return { tenant: workspaceId, caller }
-    },
+    who: whoAsks,
+    onError: reportTo(server.log),
   })
   const keyed = protect({
     name: 'messages.send',
@@ -82,6 +82,7 @@ export function addSend(server: FastifyInstance, { once, base, workspaces, sende
       preHandler: [validate, keyed.preHandler],
       onError: keyed.onError,
       onSend: keyed.onSend,
+      config: { declaration: { ...sendMessage, repeat: { kind: 'command', definition: keyed.definition } } },
     },
     async (request, reply) => {
       const { workspaceId } = callerOf(request)
@@ -102,6 +103,7 @@ export function addSend(server: FastifyInstance, { once, base, workspaces, sende
       }
       // A pending answer is never kept: the retry shall see what became of the original.
       if (sent.kind === 'pending') protection?.notDone()
+      request.decision = sent.kind === 'message' ? 'first' : sent.kind
       const { status, body } = await inWords(base, sent)
       return reply.code(status).type(JSON_TYPE).send(JSON.stringify(body))
     },
@@ -140,27 +142,35 @@ type Named = { Params: { readonly id: string } }
 export function addReads(server: FastifyInstance, { base, workspaces }: Pick<Parts, 'base' | 'workspaces'>): void {
   const onRequest = requireKey(workspaces, 'messages')
 
-  server.get<Query>('/api/messages', { onRequest }, async (request, reply) => {
+  server.get<Query>('/api/messages', { onRequest, config: { declaration: readMessages } }, async (request, reply) => {
     const query = parseList(request.query)
     if ('errors' in query) return sendInvalid(reply, query.errors)
     const { rows, cursor } = await listMessages(base, callerOf(request).workspaceId, query)
     return { messages: rows.map(messageOf), cursor }
   })
 
-  server.get<Named>('/api/messages/:id', { onRequest }, async (request, reply) => {
-    const row = await messageById(base, callerOf(request).workspaceId, request.params.id)
-    return row === null ? reply.callNotFound() : messageOf(row)
-  })
+  server.get<Named>(
+    '/api/messages/:id',
+    { onRequest, config: { declaration: readMessage } },
+    async (request, reply) => {
+      const row = await messageById(base, callerOf(request).workspaceId, request.params.id)
+      return row === null ? reply.callNotFound() : messageOf(row)
+    },
+  )
 
-  server.get<Query>('/api/leads', { onRequest }, async (request, reply) => {
+  server.get<Query>('/api/leads', { onRequest, config: { declaration: readLeads } }, async (request, reply) => {
     const query = parseList(request.query)
     if ('errors' in query) return sendInvalid(reply, query.errors)
     const { rows, cursor } = await listLeads(base, callerOf(request).workspaceId, query)
     return { leads: rows.map(leadOf), cursor }
   })
 
-  server.get<Named>('/api/conversations/:id', { onRequest }, async (request, reply) => {
-    const row = await conversationById(base, callerOf(request).workspaceId, request.params.id)
-    return row === null ? reply.callNotFound() : conversationOf(row)
-  })
+  server.get<Named>(
+    '/api/conversations/:id',
+    { onRequest, config: { declaration: readConversation } },
+    async (request, reply) => {
+      const row = await conversationById(base, callerOf(request).workspaceId, request.params.id)
+      return row === null ? reply.callNotFound() : conversationOf(row)
+    },
+  )
 }

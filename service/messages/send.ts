@@ -3,6 +3,7 @@ import type { Attempt, Ledger, Pointer, SqlTx } from 'onceonly'
 import { MINUTE, OnceError, SECOND } from 'onceonly'
 import { createGuard, type Guard } from 'onceonly/guard'
 import type { Config } from '../config.ts'
+import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import { type Accepted, createAccept } from './accept.ts'
 import { type Addressed, address, type Refused } from './address.ts'
@@ -34,13 +35,14 @@ interface Parts {
   readonly channels: Channels
   readonly delivery: Delivery
   readonly config: Config
+  readonly log: Log
 }
 
 const WINDOW_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
 const GUARD_NAME = 'messages'
 
-export function createSender({ once, base, channels, delivery, config }: Parts): Sender {
+export function createSender({ once, base, channels, delivery, config, log }: Parts): Sender {
   const guard = createGuard<GuardedMessage>({
     ledger: once,
     name: GUARD_NAME,
@@ -48,7 +50,7 @@ export function createSender({ once, base, channels, delivery, config }: Parts):
     waitMs: WAIT_MS,
     failClosed: config.guardFails === 'closed',
     identity: ({ workspaceId, phone, email, body }) => [workspaceId, phone, email, body],
-    on: reportGuard,
+    on: (event) => reportGuard(log, event),
   })
   const accept = createAccept(base, WINDOW_MS)
 
@@ -65,12 +67,27 @@ export function createSender({ once, base, channels, delivery, config }: Parts):
     return accepted.kind === 'duplicate' ? accepted : { ...accepted, row: await delivered(accepted.row) }
   }
 
+  /** A claim that cannot be told where its message is does not stop the send: the message is found by the claim itself. */
+  async function attach(attempt: Attempt | null, pointer: Pointer): Promise<void> {
+    try {
+      await attempt?.attach(pointer)
+    } catch (error) {
+      log.warn(
+        { event: 'message.attach_failed', messageId: pointer.id, err: error },
+        'A claim was not told its message',
+      )
+    }
+  }
+
   /** What was accepted is not lost when we cannot go on: the worker does, and the caller hears how far it came. */
   async function delivered(row: MessageRow): Promise<MessageRow> {
     try {
       return await delivery.deliver(row)
     } catch (error) {
-      console.error(error)
+      log.error(
+        { event: 'message.delivery_interrupted', messageId: row.id, err: error },
+        'The worker will go on with it',
+      )
       return row
     }
   }
@@ -117,7 +134,7 @@ export function createSender({ once, base, channels, delivery, config }: Parts):
           if (kind !== 'duplicate') return { kind: 'message', row }
           const ageMs = (await base.now()) - Number(row.created_at)
           const original = { type: 'message', id: row.id }
-          reportGuard({ kind: 'blocked', mode: 'lock_resolved', message: content, hash, original, ageMs })
+          reportGuard(log, { kind: 'blocked', mode: 'lock_resolved', message: content, hash, original, ageMs })
           return duplicateOf(row, ageMs, key)
         }
         case 'duplicate': {
@@ -134,13 +151,4 @@ export function createSender({ once, base, channels, delivery, config }: Parts):
 /** Whole seconds, as the answer says them. */
 export function secondsOf(ms: number): number {
   return Math.max(0, Math.floor(ms / SECOND))
-}
-
-/** A claim that cannot be told where its message is does not stop the send: the message is found by the claim itself. */
-async function attach(attempt: Attempt | null, pointer: Pointer): Promise<void> {
-  try {
-    await attempt?.attach(pointer)
-  } catch (error) {
-    console.error(error)
-  }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import type { Channels } from './channels/index.ts'
 import type { Delivery } from './deliver.ts'
@@ -14,6 +15,7 @@ interface Parts {
   readonly channels: Channels
   readonly delivery: Delivery
   readonly sendTimeoutMs: number
+  readonly log: Log
 }
 
 interface LostRow extends MessageRow {
@@ -34,7 +36,7 @@ const REDELIVERIES_MOST = 5
  * Looks after what a crash left behind, in every process: what was accepted is sent, and what was being sent is unknown,
  * unless its provider recognises it by its key.
  */
-export function startWorker({ base, channels, delivery, sendTimeoutMs }: Parts): Worker {
+export function startWorker({ base, channels, delivery, sendTimeoutMs, log }: Parts): Worker {
   const stopping = new AbortController()
 
   async function overdue<Row extends MessageRow>(status: string, before: number): Promise<readonly Row[]> {
@@ -62,7 +64,7 @@ export function startWorker({ base, channels, delivery, sendTimeoutMs }: Parts):
       await sleep(ROUND_EVERY_MS * (0.5 + Math.random()), null, { signal: stopping.signal, ref: false }).catch(() => {})
       if (stopping.signal.aborted) return
       // A store that is away comes back; the next round finds what this one could not.
-      await round().catch((error: unknown) => console.error(error))
+      await round().catch((error: unknown) => log.error({ event: 'message.worker_failed', err: error }, 'It goes on'))
     }
   }
 

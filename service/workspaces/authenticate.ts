@@ -22,13 +22,19 @@ export function callerOf(request: FastifyRequest): Caller {
   return request.caller
 }
 
-/** Before anything is claimed: who is it, and may they use this system? */
-export function requireKey(workspaces: Workspaces, right: Right): Hook {
+/** The same caller, as the ledger names it: part of every identity. */
+export function whoAsks(request: FastifyRequest): { readonly tenant: string; readonly caller: string } {
+  const { workspaceId, caller } = callerOf(request)
+  return { tenant: workspaceId, caller }
+}
+
+/** Before anything is claimed: who is it, and may they use this system? Null where no single right decides. */
+export function requireKey(workspaces: Workspaces, right: Right | null): Hook {
   return async (request, reply) => {
     const key = bearerOf(request.headers.authorization)
     const caller = key === null ? null : await workspaces.authenticate(key)
     if (caller === null) return unauthorised(reply, 'Send your API key as `Authorization: Bearer …`.')
-    if (!(await workspaces.mayUse(caller, right))) {
+    if (right !== null && !(await workspaces.mayUse(caller, right))) {
       const detail = `The caller ${caller.caller} has no right to use ${right}.`
       return sendProblem(reply, { status: 403, name: 'forbidden', title: 'Forbidden', detail, retryable: false })
     }

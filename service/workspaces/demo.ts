@@ -37,5 +37,5 @@ async function kept(path: string, make: () => string): Promise<string> {
 
 export async function makeDemoWorkspace(workspaces: Workspaces, { demoKey }: Secrets): Promise<void> {
   await workspaces.put(DEMO.workspaceId, 'Demo')
-  await workspaces.addKey(DEMO.workspaceId, DEMO.caller, demoKey)
+  await workspaces.addKey(DEMO.workspaceId, DEMO.caller, { key: demoKey })
 }

@@ -1,3 +1,4 @@
+import type { SqlTx } from 'onceonly'
 import type { Base } from '../store.ts'
 import { hashOf, keyIdOf, newKey, sameSecret } from './keys.ts'
 
@@ -18,9 +19,16 @@ export interface Workspaces {
   put(id: string, name: string): Promise<void>
   exists(id: string): Promise<boolean>
   /** The key is shown once, here. */
-  addKey(workspaceId: string, caller: string, key?: string): Promise<{ keyId: string; key: string }>
+  addKey(workspaceId: string, caller: string, options?: AddKeyOptions): Promise<{ keyId: string; key: string }>
   removeKey(keyId: string): Promise<boolean>
   setRights(workspaceId: string, caller: string, rights: readonly Right[]): Promise<void>
+}
+
+interface AddKeyOptions {
+  /** A new one, when left out. */
+  readonly key?: string
+  /** Of the transaction that it belongs to. */
+  readonly query?: SqlTx['query'] | undefined
 }
 
 interface KeyRow {
@@ -51,9 +59,9 @@ export function createWorkspaces({ sql }: Base): Workspaces {
     async exists(id) {
       return (await sql.query('select 1 from workspaces where id = ?', [id])).length > 0
     },
-    async addKey(workspaceId, caller, key = newKey()) {
+    async addKey(workspaceId, caller, { key = newKey(), query = sql.query } = {}) {
       const keyId = keyIdOf(key)
-      await sql.query(
+      await query(
         `insert into api_keys (id, workspace_id, caller, hash) values (?, ?, ?, ?)
          on conflict (id) do update set workspace_id = excluded.workspace_id, caller = excluded.caller`,
         [keyId, workspaceId, caller, hashOf(key)],

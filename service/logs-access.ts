@@ -1,0 +1,126 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { keyHashOf } from './logs.ts'
+import type { Declaration } from './openapi/declaration.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What a system decided about a request without a key, in one word for the log. */
+    decision: string | null
+    /** The name of the problem that was answered. */
+    problem: string | null
+  }
+}
+
+/** What scripts of other origins may read of an answer, if they may read it at all. */
+const EXPOSED = 'Idempotent-Replayed, Location, Retry-After, X-Request-Id'
+
+/**
+ * One line for every attempt, however it ended: a business audit counts commands, this one counts requests. Keys are
+ * named by their hash; bodies, recipients and credentials stay out.
+ */
+export function logAccess(server: FastifyInstance): void {
+  server.decorateRequest('decision', null)
+  server.decorateRequest('problem', null)
+
+  server.addHook('onRequest', (request, reply, done) => {
+    const begin = performance.now()
+    // Now: a route that finds nothing hands its request over to another one.
+    const asked = askedOf(request)
+    reply.header('x-request-id', request.id)
+    reply.header('access-control-expose-headers', EXPOSED)
+    // A client that hangs up never finishes its answer; it was an attempt all the same.
+    reply.raw.once('close', () => {
+      const line = lineOf(asked, request, reply, performance.now() - begin)
+      // Probes come every second, and say nothing as long as all is well.
+      if (asked.declaration?.system.name === 'health') request.log.debug(line)
+      else request.log.info(line)
+    })
+    done()
+  })
+
+  server.addHook('onSend', (request, reply, payload, done) => {
+    if (String(reply.getHeader('content-type')).startsWith('application/problem+json')) {
+      request.problem = problemIn(payload)
+    }
+    done(null, payload)
+  })
+}
+
+/** The route that was asked for. */
+interface Asked {
+  readonly route: string | null
+  readonly declaration: Declaration | null
+}
+
+function askedOf({ routeOptions }: FastifyRequest): Asked {
+  const { declaration } = routeOptions.config
+  const told = declaration === undefined || declaration === 'page' ? null : declaration
+  return { route: routeOptions.url ?? null, declaration: told }
+}
+
+function lineOf({ route, declaration }: Asked, request: FastifyRequest, reply: FastifyReply, ms: number): object {
+  const { caller, problem } = request
+  const key = keyOf(request)
+  const whole = reply.raw.writableFinished
+  return {
+    event: 'http.access',
+    method: request.method,
+    route,
+    status: whole ? reply.statusCode : null,
+    durationMs: Math.round(ms * 10) / 10,
+    workspace: caller?.workspaceId ?? null,
+    caller: caller?.caller ?? null,
+    operation: declaration?.id ?? null,
+    keyHash: key === null ? null : keyHashOf(key),
+    replayed: isReplayed(reply),
+    decision: decisionOf(declaration, request, reply),
+    ...(problem === null ? {} : { problem }),
+    ...(whole ? {} : { hungUp: true }),
+  }
+}
+
+function isReplayed(reply: FastifyReply): boolean {
+  return reply.getHeader('idempotent-replayed') === 'true'
+}
+
+/** The word for each answer of the protocol; the metrics use the same. */
+const decisions: Readonly<Record<string, string>> = {
+  'idempotency-key-reused': 'conflict',
+  'request-in-progress': 'in_progress',
+  'retry-later': 'retry_later',
+  'outcome-unknown': 'unknown',
+  'response-not-stored': 'not_stored',
+  'key-expired': 'expired',
+  'too-many-attempts': 'too_many',
+  'store-unavailable': 'unavailable',
+}
+
+/** Null for a request that decides nothing, such as a read. */
+function decisionOf(declaration: Declaration | null, request: FastifyRequest, reply: FastifyReply): string | null {
+  if (isReplayed(reply)) return 'dedup_replay'
+  const { problem, decision, onceonly } = request
+  const refused = problem === null ? undefined : decisions[problem]
+  if (refused !== undefined) return refused
+  if (decision !== null) return decision
+  if (onceonly !== null && onceonly !== undefined) return 'first'
+  if (declaration?.repeat === undefined) return null
+  return reply.statusCode >= 400 ? 'refused' : 'unkeyed'
+}
+
+function problemIn(payload: unknown): string | null {
+  if (typeof payload !== 'string' && !(payload instanceof Uint8Array)) return null
+  try {
+    const { type } = JSON.parse(Buffer.from(payload).toString()) as { type?: unknown }
+    return typeof type === 'string' ? type.slice(type.lastIndexOf('/') + 1) : null
+  } catch {
+    return null
+  }
+}
+
+/** Quoted or bare, it is the same key. */
+function keyOf({ headers }: FastifyRequest): string | null {
+  const given = headers['idempotency-key']
+  if (typeof given !== 'string') return null
+  const quoted = /^"((?:[^"\\]|\\.)*)"/.exec(given.trim())?.[1]
+  return quoted === undefined ? given.trim() : quoted.replace(/\\(.)/g, '$1')
+}

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto'
+import type { FastifyBaseLogger } from 'fastify'
+import pino from 'pino'
+import type { Config } from './config.ts'
+import { prettyLines } from './logs-pretty.ts'
+
+export type Log = FastifyBaseLogger
+
+/** Members that never get out, wherever somebody may log an object that has them. */
+const secretMembers = ['authorization', 'apiKey', 'key', 'token', 'secret', 'password', 'body', 'phone', 'email']
+
+/** One line of JSON for each event, ready for a log store; on a terminal, one line for a person. */
+export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Log {
+  const options: pino.LoggerOptions = {
+    level: logLevel,
+    base: { pid: process.pid },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: toldError },
+    redact: { paths: secretMembers.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
+  }
+  const forPeople = process.stdout.isTTY && process.env['NODE_ENV'] !== 'production'
+  return forPeople ? pino(options, prettyLines(process.stdout)) : pino(options)
+}
+
+/** For the library's `onError`: what went wrong where no answer tells of it. */
+export function reportTo(log: Log): (error: unknown) => void {
+  return (err) => log.error({ event: 'http.fault', err }, 'Something went wrong beside an answer')
+}
+
+const HASH_CHARS = 16
+
+/** Names an idempotency key in a log: enough to find its other attempts, too little to use it. */
+export function keyHashOf(key: string): string {
+  return createHash('sha256').update(key).digest('hex').slice(0, HASH_CHARS)
+}
+
+/** What an error may tell: drivers hang whole rows, statements and addresses on theirs. */
+interface ToldError {
+  readonly type: string
+  readonly message: string
+  readonly code?: unknown
+  readonly stack?: string
+  readonly cause?: ToldError
+}
+
+/** Causes of causes; past this nobody reads on. */
+const CAUSES_MOST = 3
+
+function toldError(error: unknown, causes = CAUSES_MOST): ToldError {
+  if (!(error instanceof Error)) return { type: typeof error, message: scrubbed(String(error)) }
+  const { name, message, stack, cause } = error
+  return {
+    type: name,
+    message: scrubbed(message),
+    ...('code' in error ? { code: error.code } : {}),
+    ...(stack === undefined ? {} : { stack: scrubbed(stack) }),
+    ...(cause === undefined || causes === 0 ? {} : { cause: toldError(cause, causes - 1) }),
+  }
+}
+
+/** Texts that others wrote may quote what they were given: credentials, addresses and phone numbers are cut out. */
+export function scrubbed(text: string): string {
+  return text
+    .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi, '$1[redacted]@')
+    .replace(/\bBearer\s+\S+/gi, 'Bearer [redacted]')
+    .replace(/\boo_[\w-]{8,}/g, '[redacted]')
+    .replace(/[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g, '[redacted]')
+    .replace(/(?:\+|\b00)\d{6,15}\b/g, '[redacted]')
+}

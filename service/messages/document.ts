@@ -1,0 +1,246 @@
+import { batchAnswer, batchRequest } from '../openapi/batch.ts'
+import {
+  type Declaration,
+  instant,
+  instantOrNull,
+  named,
+  record,
+  type Schema,
+  text,
+  textOrNull,
+} from '../openapi/declaration.ts'
+import { channelNames } from './channels/channel.ts'
+import { BODY_CHARS_MOST, CRM_ID_CHARS_MOST } from './command.ts'
+import { statuses } from './message.ts'
+import { LIMIT_MOST, LIMIT_USUAL } from './reads.ts'
+
+/** What the document says about messages. */
+
+const system = {
+  name: 'messages',
+  about: 'Outbound messages behind an atomic duplicate guard: identical content goes out once within 15 minutes.',
+}
+
+const crmIds = { ghlContactId: textOrNull, ghlLocationId: textOrNull, hsContactId: textOrNull, hsPortalId: textOrNull }
+
+const message = named(
+  'Message',
+  record({
+    _id: text,
+    workspaceId: text,
+    leadId: text,
+    conversationId: text,
+    recipientPhone: textOrNull,
+    recipientEmail: textOrNull,
+    message: text,
+    channel: { type: 'string', enum: channelNames },
+    status: { type: 'string', enum: statuses },
+    providerMessageId: textOrNull,
+    error: textOrNull,
+    createdAt: instant,
+    sentAt: instantOrNull,
+  }),
+)
+
+const lead = named(
+  'Lead',
+  record({ _id: text, workspaceId: text, phone: textOrNull, email: textOrNull, ...crmIds, createdAt: instant }),
+)
+
+const conversation = named(
+  'Conversation',
+  record({ _id: text, workspaceId: text, leadId: text, phone: textOrNull, createdAt: instant }),
+)
+
+const attachment: Schema = {
+  ...record({ filename: text, contentType: text, url: { type: 'string', format: 'uri' }, base64: text }, [
+    'url',
+    'base64',
+  ]),
+  oneOf: [{ required: ['url'] }, { required: ['base64'] }],
+}
+
+const crmId: Schema = { type: ['string', 'null'], maxLength: CRM_ID_CHARS_MOST }
+
+const send = record(
+  {
+    recipientPhone: {
+      type: ['string', 'null'],
+      description: 'E.164: + or 00 and digits.',
+      examples: ['+4915112345678'],
+    },
+    recipientEmail: { type: ['string', 'null'], description: 'Compared in lower case.' },
+    message: { type: 'string', minLength: 1, maxLength: BODY_CHARS_MOST },
+    leadId: { type: ['string', 'null'], description: 'A known lead; without a recipient, its own are used.' },
+    channel: { type: ['string', 'null'], enum: [...channelNames, null] },
+    attachments: { type: ['array', 'null'], maxItems: 10, items: attachment },
+    ghlContactId: crmId,
+    ghlLocationId: crmId,
+    hsContactId: crmId,
+    hsPortalId: crmId,
+  },
+  [
+    'recipientPhone',
+    'recipientEmail',
+    'leadId',
+    'channel',
+    'attachments',
+    'ghlContactId',
+    'ghlLocationId',
+    'hsContactId',
+    'hsPortalId',
+  ],
+)
+
+const sent = named('SendAnswer', {
+  ...record(
+    {
+      success: { type: 'boolean' },
+      status: { type: 'string', enum: statuses },
+      duplicateOnly: { type: 'boolean', enum: [true], description: 'Nothing was sent: the original is shown.' },
+      duplicateMessage: text,
+      message: { oneOf: [message, { type: 'null' }], description: 'Null while the original is still in flight.' },
+      leadId: textOrNull,
+      ...crmIds,
+    },
+    ['status', 'duplicateOnly', 'duplicateMessage'],
+  ),
+})
+
+export const sendMessage: Declaration = {
+  id: 'messages.send',
+  system,
+  summary: 'Send one message to one recipient',
+  description:
+    'With an `Idempotency-Key` every retry shows the one message as it stands. Without one, or under another key, the ' +
+    'guard compares workspace, phone, e-mail and the exact text: within 15 minutes an equal message is not sent again, ' +
+    'and the original is answered with `duplicateOnly`.',
+  access: 'api key',
+  body: {
+    schema: named('SendRequest', {
+      ...send,
+      anyOf: [{ required: ['recipientPhone'] }, { required: ['recipientEmail'] }, { required: ['leadId'] }],
+    }),
+    example: { recipientPhone: '+4915112345678', message: 'Your table is booked for eight o’clock.' },
+  },
+  answers: {
+    200: { about: 'Sent to a known lead, or a duplicate of an earlier message', schema: sent },
+    201: { about: 'Sent, to a new lead', schema: sent },
+    202: { about: 'Accepted; whether the provider took it is not known yet', schema: sent },
+    404: { about: 'The leadId names no lead of this workspace' },
+    409: { about: 'The recipient contradicts the lead' },
+  },
+}
+
+export const batchSend: Declaration = {
+  id: 'messages.batchSend',
+  system,
+  summary: 'Send many messages in one request',
+  description:
+    'Every item is a send of its own, with its own key and its own lock. Send the same batch again to run what is not ' +
+    'done; an `Idempotency-Key` is refused, because it would freeze a partial result.',
+  access: 'api key',
+  body: {
+    schema: batchRequest(send),
+    example: {
+      batchId: 'newsletter-7',
+      items: [
+        { itemKey: 'ann', recipientEmail: 'ann@example.com', message: 'Hello Ann' },
+        { itemKey: 'bob', recipientEmail: 'bob@example.com', message: 'Hello Bob' },
+      ],
+    },
+  },
+  answers: { 200: { about: 'One result for each item', schema: batchAnswer } },
+}
+
+const limit = {
+  about: 'How many at most.',
+  schema: { type: 'integer', minimum: 1, maximum: LIMIT_MOST, default: LIMIT_USUAL },
+}
+const cursor = { about: 'The cursor of the page before.', schema: text }
+
+function page(name: string, items: Schema): Schema {
+  const next = { type: ['string', 'null'], description: 'Null at the end.' }
+  return record({ [name]: { type: 'array', items }, cursor: next })
+}
+
+export const readMessages: Declaration = {
+  id: 'messages.list',
+  system,
+  summary: 'List messages, newest first',
+  access: 'api key',
+  query: {
+    leadId: { about: 'Only those of this lead.', schema: text },
+    conversationId: { about: 'Only those of this conversation.', schema: text },
+    limit,
+    cursor,
+  },
+  answers: { 200: { about: 'A page of messages', schema: page('messages', message) } },
+}
+
+export const readMessage: Declaration = {
+  id: 'messages.get',
+  system,
+  summary: 'Read one message',
+  access: 'api key',
+  path: { id: 'The `_id` of a message.' },
+  answers: { 200: { about: 'The message as it stands', schema: message } },
+}
+
+export const readLeads: Declaration = {
+  id: 'leads.list',
+  system,
+  summary: 'List leads, newest first',
+  access: 'api key',
+  query: { limit, cursor },
+  answers: { 200: { about: 'A page of leads', schema: page('leads', lead) } },
+}
+
+export const readConversation: Declaration = {
+  id: 'conversations.get',
+  system,
+  summary: 'Read one conversation',
+  access: 'api key',
+  path: { id: 'The `_id` of a conversation.' },
+  answers: { 200: { about: 'The conversation', schema: conversation } },
+}
+
+const lock = named('GuardLock', {
+  ...record({
+    hash: text,
+    workspaceId: text,
+    state: text,
+    messageId: textOrNull,
+    claimedAt: instant,
+    ageMs: { type: 'number' },
+    expiresAt: instant,
+  }),
+})
+
+export const readLock: Declaration = {
+  id: 'guard.lock.get',
+  system,
+  summary: 'Look at a lock of the guard',
+  access: 'operator',
+  path: { hash: 'The hash of the lock, as the events of the guard tell it.' },
+  answers: { 200: { about: 'What the lock stands for', schema: lock } },
+}
+
+export const releaseLock: Declaration = {
+  id: 'guard.lock.release',
+  system,
+  summary: 'Release a lock of the guard before its window ends',
+  access: 'operator',
+  path: { hash: 'The hash of the lock, as the events of the guard tell it.' },
+  answers: { 204: { about: 'Released: an equal message may be sent again' } },
+  repeat: {
+    kind: 'natural',
+    about: {
+      repeats: 'what is released stays released; the second request is told 404',
+      businessUniqueness: 'a lock is one record of the ledger, and is freed under its fence',
+      outbox: 'nothing is published',
+      documentation: '/docs#guard.lock.release',
+      tests: 'service/messages-guard.test.ts',
+    },
+  },
+}

@@ -1,0 +1,83 @@
+import type { BatchRoute, CommandRoute, NaturalNotes } from 'onceonly/http'
+
+/** JSON Schema of 2020-12, as OpenAPI 3.1 uses it. */
+export type Schema = Readonly<Record<string, unknown>>
+
+/** One of the systems of this server: a chapter of its documentation. */
+export interface System {
+  readonly name: string
+  readonly about: string
+}
+
+/**
+ * What a route says about itself, beside its own code: the OpenAPI document, the page at `/docs` and the design checklist
+ * are made of nothing else.
+ */
+export interface Declaration {
+  /** Unique; of a protected command, the name of its operation. */
+  readonly id: string
+  readonly system: System
+  readonly summary: string
+  readonly description?: string
+  readonly access: 'anyone' | 'api key' | 'operator'
+  /** What the variables of the path and of the query mean. */
+  readonly path?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, { readonly about: string; readonly schema: Schema }>>
+  readonly body?: { readonly schema: Schema; readonly example: unknown }
+  /** By status. What authentication, bad input and a store that is away are answered is added for every route. */
+  readonly answers: Readonly<Record<number, AnswerDeclaration>>
+  /** What makes it safe to repeat: every route that changes something has it. */
+  readonly repeat?: Repeat
+}
+
+export interface AnswerDeclaration {
+  readonly about: string
+  /** Left out: no body, or, of an error, a problem document. */
+  readonly schema?: Schema
+  readonly type?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export type Repeat =
+  | Pick<CommandRoute, 'kind' | 'definition'>
+  | Pick<BatchRoute, 'kind' | 'definition'>
+  | { readonly kind: 'natural'; readonly about: NaturalNotes }
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** `page`: for people, not for programs, so that the document leaves it out. */
+    declaration?: Declaration | 'page'
+  }
+}
+
+const names = new WeakMap<object, string>()
+
+/** A schema that stands in the document once, under its name, wherever it is used. */
+export function named<S extends Schema>(name: string, schema: S): S {
+  const own = { ...schema }
+  names.set(own, name)
+  return own
+}
+
+export function nameOf(schema: object): string | undefined {
+  return names.get(schema)
+}
+
+export interface ObjectSchema extends Schema {
+  readonly required: readonly string[]
+  readonly properties: Readonly<Record<string, Schema>>
+}
+
+/** An object all of whose members are always there, unless they are named as optional. */
+export function record(properties: ObjectSchema['properties'], optional: readonly string[] = []): ObjectSchema {
+  return {
+    type: 'object',
+    required: Object.keys(properties).filter((name) => !optional.includes(name)),
+    properties,
+  }
+}
+
+export const text: Schema = { type: 'string' }
+export const textOrNull: Schema = { type: ['string', 'null'] }
+export const instant: Schema = { type: 'string', format: 'date-time' }
+export const instantOrNull: Schema = { type: ['string', 'null'], format: 'date-time' }
