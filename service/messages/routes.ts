@@ -48,6 +48,8 @@ export function addSend(server: FastifyInstance, { once, base, workspaces, sende
     name: 'messages.send',
     effect: 'external',
     key: 'guarded',
+    // With a key or without: another key for the same content meets the lock, too.
+    guard: 'handler',
     retainMs: KEY_MS,
     keep: 'pointer',
     rebuild: async (pointer, request) => rebuilt(base, callerOf(request).workspaceId, pointer),

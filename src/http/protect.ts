@@ -4,6 +4,8 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Execution } from '../ledger/present.ts'
 import { declareRoute } from './declare.ts'
 import type { Answer, Incoming } from './exchange.ts'
+import { beginGuarded } from './guarded.ts'
+import { hungUp, untilBegun } from './leaving.ts'
 import { readRequest } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { Asked } from './replay.ts'
@@ -53,12 +55,26 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   async function begin(incoming: Incoming, request: N, signal?: AbortSignal): Promise<Begun<Tx>> {
     // 1. The request itself: what is wrong with it is found before anything is claimed.
     const read = await readRequest(definition, incoming)
-    if (read.kind === 'keyless') return { kind: 'unprotected' }
+    if (read.kind === 'keyless') return withoutKey(incoming, request, signal)
     if (read.kind === 'problem') return { kind: 'answer', answer: voice.say(read.situation, read.detail) }
     // 2. Who asks, by the authentication of this request.
     const { tenant, caller } = await options.who(request)
     const parts = { tenant, caller, operation: read.operation, key: read.key }
     return claimed(parts, read.input, incoming.method, request, signal)
+  }
+
+  async function withoutKey(incoming: Incoming, request: N, signal: AbortSignal | undefined): Promise<Begun<Tx>> {
+    const { guard, name = incoming.method } = definition
+    if (guard === undefined || guard === 'handler') return { kind: 'unprotected' }
+    // Nothing is recorded of the answer, so that no profile can make more of it than it says about the content.
+    return beginGuarded(guard, {
+      incoming,
+      request,
+      signal,
+      voice,
+      name,
+      rules: { ...rules(name), finality: 'deterministic' },
+    })
   }
 
   async function claimed(
@@ -87,8 +103,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
       return { kind: 'answer', answer: await recordedAnswer(voice, first.ended, asked) }
     } catch (error) {
       if (!leaving.signal.aborted) throw error
-      // Nobody is there to read it.
-      return { kind: 'answer', answer: voice.say('retry-later', { detail: 'The client hung up.' }) }
+      return { kind: 'answer', answer: hungUp(voice) }
     } finally {
       leaving.stop()
     }
@@ -146,14 +161,4 @@ function report({ onError = (each) => console.error(each) }: Reporting, error: u
 export function reportFault(options: Reporting, voice: Voice, error: unknown): Answer {
   report(options, error)
   return voice.say('internal-error', { detail: 'The request could not be carried out.' })
-}
-
-/** Follows a signal until it is told to stop. */
-function untilBegun(signal: AbortSignal | undefined): { readonly signal: AbortSignal; stop(): void } {
-  const controller = new AbortController()
-  if (signal === undefined) return { signal: controller.signal, stop: () => {} }
-  const leave = () => controller.abort(signal.reason)
-  if (signal.aborted) leave()
-  else signal.addEventListener('abort', leave, { once: true })
-  return { signal: controller.signal, stop: () => signal.removeEventListener('abort', leave) }
 }

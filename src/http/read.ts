@@ -16,7 +16,13 @@ export type ReadRequest =
   | { readonly kind: 'keyed'; readonly key: string; readonly operation: string; readonly input: unknown }
   /** There is no key, and the route needs none: nobody looks at the rest. */
   | { readonly kind: 'keyless' }
-  | { readonly kind: 'problem'; readonly situation: Situation; readonly detail: ProblemDetail }
+  | RequestProblem
+
+interface RequestProblem {
+  readonly kind: 'problem'
+  readonly situation: Situation
+  readonly detail: ProblemDetail
+}
 
 /** Evaluated by the handler, but part of what was asked: a retry must carry the same ones. */
 const CONDITIONS = ['if-match', 'if-none-match']
@@ -25,13 +31,20 @@ export async function readRequest<N>(route: RouteDefinition<N>, incoming: Incomi
   try {
     return await read(route, incoming)
   } catch (error) {
-    if (isOnceError(error, 'bad_input')) {
-      const { field = 'body' } = error.details
-      return withField(problem('invalid-request', error.message.replace(error.next, '').trim()), String(field))
-    }
-    if (!(error instanceof UnreadableBody)) throw error
-    return withField(problem(error.status === 413 ? 'content-too-large' : 'invalid-request', error.message), 'body')
+    const found = unreadable(error)
+    if (found === null) throw error
+    return found
   }
+}
+
+/** What a client is told about a request that cannot be read. Null when that was not what went wrong. */
+export function unreadable(error: unknown): RequestProblem | null {
+  if (isOnceError(error, 'bad_input')) {
+    const { field = 'body' } = error.details
+    return withField(problem('invalid-request', error.message.replace(error.next, '').trim()), String(field))
+  }
+  if (!(error instanceof UnreadableBody)) return null
+  return withField(problem(error.status === 413 ? 'content-too-large' : 'invalid-request', error.message), 'body')
 }
 
 async function read<N>(route: RouteDefinition<N>, incoming: Incoming): Promise<ReadRequest> {
@@ -79,14 +92,12 @@ function resource(method: string, path: string): string {
   return path.length <= LONGEST_PATH_CHARS ? `${method} ${path}` : `${method} sha256:${sha256Hex(path)}`
 }
 
-type ReadProblem = Extract<ReadRequest, { readonly kind: 'problem' }>
-
-function problem(situation: Situation, detail: string, operation?: string): ReadProblem {
+function problem(situation: Situation, detail: string, operation?: string): RequestProblem {
   return { kind: 'problem', situation, detail: { detail, ...(operation === undefined ? {} : { operation }) } }
 }
 
 /** Named like any other field that is wrong, so that one piece of a client's code can show them all. */
-function withField(read: ReadProblem, field: string): ReadProblem {
+function withField(read: RequestProblem, field: string): RequestProblem {
   const errors = [{ field, detail: read.detail.detail }]
   return { ...read, detail: { ...read.detail, extra: { ...read.detail.extra, errors } } }
 }

@@ -4,6 +4,7 @@ import type { OnAbandoned, Pointer } from '../core/record.ts'
 import type { EffectKind, ProbeAnswer, ProbedAttempt, WhileRunning } from '../ledger/definition.ts'
 import type { Answer } from './exchange.ts'
 import type { Finality } from './finality.ts'
+import type { RouteGuard } from './guarded.ts'
 import type { ProfileName } from './profiles.ts'
 import type { KeepAnswer } from './record.ts'
 import { canBeKept } from './record.ts'
@@ -15,13 +16,21 @@ export type KeySource =
   | { readonly field: string }
 
 /** What a route says about itself. `N` is the framework's own request. */
-export interface RouteDefinition<N> {
+export type RouteDefinition<N> = RouteOptions<N> & KeyPolicy<N>
+
+/** What becomes of a request without a key: refused, run unprotected, or left to a guard on its content. */
+type KeyPolicy<N> =
+  | { readonly key?: 'required' | 'optional'; readonly guard?: never }
+  /** The handler asks a guard by itself, whether there is a key or not. */
+  | { readonly key: 'guarded'; readonly guard: 'handler' }
+  /** A lock is held under a lease, so that there is no transaction for such a request. */
+  | { readonly key: 'guarded'; readonly guard: RouteGuard<N>; readonly effect: Exclude<EffectKind, 'transaction'> }
+
+interface RouteOptions<N> {
   /** Part of every identity. Left out, the method and the concrete path stand for it. */
   readonly name?: string
   /** Required, because no default is right for everyone. */
   readonly effect: EffectKind
-  /** `optional`: a request without a key runs unprotected. `guarded`: it is left to the content guard. */
-  readonly key?: 'required' | 'optional' | 'guarded'
   readonly keyFrom?: KeySource
   readonly retainMs?: number
   readonly afterExpiry?: 'new' | 'refuse'
@@ -93,6 +102,10 @@ export function checkRoute<N>(route: RouteDefinition<N>): void {
   }
   if (route.key !== undefined && !['required', 'optional', 'guarded'].includes(route.key)) {
     bad('key', "must be 'required', 'optional' or 'guarded'")
+  }
+  if ((route.key === 'guarded') !== (route.guard !== undefined)) bad('guard', "is needed where key is 'guarded', only")
+  if (typeof route.guard === 'object' && (route.effect as EffectKind) === 'transaction') {
+    bad('guard', "holds no transaction: require a key, or let the handler ask its guard with guard: 'handler'")
   }
   if (route.keep === 'pointer' && route.rebuild === undefined) bad('rebuild', "is needed where keep is 'pointer'")
   if (route.sensitive === true && (route.keep ?? 'response') === 'response') {

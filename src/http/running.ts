@@ -79,7 +79,7 @@ export interface RunRules {
 export function createRunning<Tx>(
   { work, inside }: Begin<Tx>,
   { ended }: Meeting<Tx>,
-  execution: Promise<Execution<StoredAnswer>>,
+  execution: Promise<Execution<unknown>>,
   rules: RunRules,
 ): Running<Tx> {
   const transaction = 'tx' in work ? work : null
@@ -113,7 +113,7 @@ export function createRunning<Tx>(
   }
 
   /** A leased effect has happened, whatever became of its record. A transaction has not, if it did not commit. */
-  function outcome(execution: Execution<StoredAnswer>): Answer | null {
+  function outcome(execution: Execution<unknown>): Answer | null {
     if (!rules.transactional || execution.kind !== 'refused') return null
     const { error } = execution
     const ours = error === thrownIn || (error.code === 'not_done' && error.cause === thrownIn)

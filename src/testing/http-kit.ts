@@ -1,6 +1,7 @@
 import { answerCases, profileCases } from './http-cases-answers.ts'
 import { finalityCases } from './http-cases-finality.ts'
 import { fingerprintCases } from './http-cases-fingerprint.ts'
+import { guardCases } from './http-cases-guard.ts'
 import { keyCases } from './http-cases-key.ts'
 import { lostCases } from './http-cases-lost.ts'
 import { replayCases } from './http-cases-replay.ts'
@@ -22,6 +23,7 @@ export interface HttpConformanceOptions {
 
 export const httpCases: readonly HttpCase[] = [
   ...keyCases,
+  ...guardCases,
   ...fingerprintCases,
   ...requestCases,
   ...replayCases,

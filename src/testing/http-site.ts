@@ -1,4 +1,5 @@
 import type { HeaderList } from '../http/exchange.ts'
+import type { RouteGuard } from '../http/guarded.ts'
 import type { HttpOptions } from '../http/protect.ts'
 import type { RouteDefinition } from '../http/route.ts'
 import type { Protection } from '../http/running.ts'
@@ -82,13 +83,23 @@ export function statusOptionsFor<N>(site: Site, asker: (request: N) => Asker): S
 
 /** A route's definition for a framework's own request. */
 export function definitionFor<N>(
-  { authorize, rebuild, ...rest }: RouteDefinition<Asker>,
+  { authorize, rebuild, guard, ...rest }: RouteDefinition<Asker>,
   asker: (request: N) => Asker,
 ): RouteDefinition<N> {
   return {
     ...rest,
     ...(authorize === undefined ? {} : { authorize: (request: N, record) => authorize(asker(request), record) }),
     ...(rebuild === undefined ? {} : { rebuild: (pointer, request: N) => rebuild(pointer, asker(request)) }),
+    ...(guard === undefined ? {} : { guard: guard === 'handler' ? guard : guardFor(guard, asker) }),
+    // The policy of the key and its guard belong together, and have come together.
+  } as RouteDefinition<N>
+}
+
+function guardFor<N>({ send, duplicate, pending }: RouteGuard<Asker>, asker: (request: N) => Asker): RouteGuard<N> {
+  return {
+    send: (request, effect, body) => send(asker(request), effect, body),
+    duplicate: (found, request) => duplicate(found, asker(request)),
+    ...(pending === undefined ? {} : { pending: (request: N) => pending(asker(request)) }),
   }
 }
 

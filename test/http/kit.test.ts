@@ -11,7 +11,10 @@ const routesBy = (change: (route: SiteRoute) => SiteRoute): Serve => {
 }
 
 const definedBy = (change: (definition: SiteRoute['definition']) => Partial<SiteRoute['definition']>): Serve =>
-  routesBy((route) => ({ ...route, definition: { ...route.definition, ...change(route.definition) } }))
+  routesBy((route) => ({
+    ...route,
+    definition: { ...route.definition, ...change(route.definition) } as SiteRoute['definition'],
+  }))
 
 const optionsBy = (change: (options: Site['options']) => Partial<Site['options']>): Serve => {
   return (site) => serveNode({ ...site, options: { ...site.options, ...change(site.options) } })
@@ -86,11 +89,20 @@ const broken: readonly [what: string, serve: Serve, notice: readonly string[]][]
   ],
   [
     'nothing is protected',
-    routesBy((route) => ({
+    routesBy(({ definition: { guard: _, ...definition }, ...route }) => ({
       ...route,
-      definition: { ...route.definition, key: 'optional', keyFrom: { header: 'x-nobody-sends-this' } },
+      definition: { ...definition, key: 'optional', keyFrom: { header: 'x-nobody-sends-this' } },
     })),
     ['key: a bare key is accepted and equal', 'lost: twenty twins at once are one effect and twenty equal answers'],
+  ],
+  [
+    'guards are never asked',
+    definedBy(({ key }) => (key === 'guarded' ? { guard: 'handler' } : {})),
+    [
+      'guard: without a key the same content runs once, for its window',
+      'guard: while the original is in flight, its duplicate is sent away after a while',
+      'guard: locks that cannot be asked refuse the request where the guard fails closed',
+    ],
   ],
 ]
 

@@ -1,0 +1,17 @@
+import type { Answer } from './exchange.ts'
+import type { Voice } from './voice.ts'
+
+/** Follows a signal until it is told to stop. */
+export function untilBegun(signal: AbortSignal | undefined): { readonly signal: AbortSignal; stop(): void } {
+  const controller = new AbortController()
+  if (signal === undefined) return { signal: controller.signal, stop: () => {} }
+  const leave = () => controller.abort(signal.reason)
+  if (signal.aborted) leave()
+  else signal.addEventListener('abort', leave, { once: true })
+  return { signal: controller.signal, stop: () => signal.removeEventListener('abort', leave) }
+}
+
+/** For a client that is gone: nobody is there to read it. */
+export function hungUp(voice: Voice): Answer {
+  return voice.say('retry-later', { detail: 'The client hung up.' })
+}
