@@ -89,10 +89,7 @@ const broken: readonly [what: string, serve: Serve, notice: readonly string[]][]
   ],
   [
     'nothing is protected',
-    routesBy(({ definition: { guard: _, ...definition }, ...route }) => ({
-      ...route,
-      definition: { ...definition, key: 'optional', keyFrom: { header: 'x-nobody-sends-this' } },
-    })),
+    definedBy(() => ({ key: 'optional', keyFrom: { header: 'x-nobody-sends-this' } })),
     ['key: a bare key is accepted and equal', 'lost: twenty twins at once are one effect and twenty equal answers'],
   ],
   [
