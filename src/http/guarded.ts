@@ -3,34 +3,15 @@ import { SECOND } from '../core/limits.ts'
 import type { Pointer } from '../core/record.ts'
 import { isVerdict } from '../core/verdict.ts'
 import type { GuardedAttempt, Verdict } from '../guard/guard.ts'
-import type { Answer, Incoming, IncomingBody } from './exchange.ts'
+import type { Answer, Incoming } from './exchange.ts'
 import { headerOf } from './exchange.ts'
 import { hungUp, untilBegun } from './leaving.ts'
 import { unreadable } from './read.ts'
 import type { StoredAnswer } from './record.ts'
+import type { RouteGuard } from './route.ts'
 import type { Running, RunRules } from './running.ts'
 import { createMeeting, createRunning } from './running.ts'
 import type { Voice } from './voice.ts'
-
-/**
- * For requests without a key: a guard on what they say. Its lock is the handler's attempt, and what the handler attaches
- * is the original. A handler that attaches nothing is stood for by its `Location`, or by its status.
- */
-export interface RouteGuard<N> {
-  /** Turns the request into the guard's message: `(request, effect) => guard.send(messageOf(request), effect)`. */
-  send<T>(
-    request: N,
-    effect: (lock: GuardedAttempt | null) => Promise<T>,
-    /** For servers that parse no bodies: read here, it can still be read by the handler. */
-    body: () => Promise<IncomingBody>,
-  ): Promise<Verdict<T>>
-  /** What a duplicate is answered, with the rights of its own request. */
-  duplicate(found: Duplicate, request: N): Answer | Promise<Answer>
-  /** What is answered while the original is in flight; the problem `request-in-progress`, when left out. */
-  pending?(request: N): Answer | Promise<Answer>
-}
-
-type Duplicate = Extract<Verdict<unknown>, { readonly kind: 'duplicate' }>
 
 interface Guarded<N> {
   readonly incoming: Incoming

@@ -1,10 +1,10 @@
 import { OnceError } from '../core/errors.ts'
 import type { Identity } from '../core/identity.ts'
 import type { OnAbandoned, Pointer } from '../core/record.ts'
+import type { GuardedAttempt, Verdict } from '../guard/guard.ts'
 import type { EffectKind, ProbeAnswer, ProbedAttempt, WhileRunning } from '../ledger/definition.ts'
-import type { Answer } from './exchange.ts'
+import type { Answer, IncomingBody } from './exchange.ts'
 import type { Finality } from './finality.ts'
-import type { RouteGuard } from './guarded.ts'
 import type { ProfileName } from './profiles.ts'
 import type { KeepAnswer } from './record.ts'
 import { canBeKept } from './record.ts'
@@ -25,6 +25,26 @@ type KeyPolicy<N> =
   | { readonly key: 'guarded'; readonly guard: 'handler' }
   /** A lock is held under a lease, so that there is no transaction for such a request. */
   | { readonly key: 'guarded'; readonly guard: RouteGuard<N>; readonly effect: Exclude<EffectKind, 'transaction'> }
+
+/**
+ * For requests without a key: a guard on what they say. Its lock is the handler's attempt, and what the handler attaches
+ * is the original. A handler that attaches nothing is stood for by its `Location`, or by its status.
+ */
+export interface RouteGuard<N> {
+  /** Turns the request into the guard's message: `(request, effect) => guard.send(messageOf(request), effect)`. */
+  send<T>(
+    request: N,
+    effect: (lock: GuardedAttempt | null) => Promise<T>,
+    /** For servers that parse no bodies: read here, it can still be read by the handler. */
+    body: () => Promise<IncomingBody>,
+  ): Promise<Verdict<T>>
+  /** What a duplicate is answered, with the rights of its own request. */
+  duplicate(found: Duplicate, request: N): Answer | Promise<Answer>
+  /** What is answered while the original is in flight; the problem `request-in-progress`, when left out. */
+  pending?(request: N): Answer | Promise<Answer>
+}
+
+type Duplicate = Extract<Verdict<unknown>, { readonly kind: 'duplicate' }>
 
 interface RouteOptions<N> {
   /** Part of every identity. Left out, the method and the concrete path stand for it. */

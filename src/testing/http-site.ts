@@ -1,7 +1,6 @@
 import type { HeaderList } from '../http/exchange.ts'
-import type { RouteGuard } from '../http/guarded.ts'
 import type { HttpOptions } from '../http/protect.ts'
-import type { RouteDefinition } from '../http/route.ts'
+import type { RouteDefinition, RouteGuard } from '../http/route.ts'
 import type { Protection } from '../http/running.ts'
 import type { StatusOptions } from '../http/status.ts'
 
