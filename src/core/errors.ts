@@ -89,6 +89,11 @@ export const errorTable = {
     next: 'The effect swallowed an SQL error; run statements that may fail inside `inSavepoint`.',
   },
   outbox_missing: { retryable: false, applied: 'no', next: 'Pass `outbox` to createLedger.' },
+  bad_message: {
+    retryable: false,
+    applied: 'no',
+    next: 'Give a topic, key, headers and a JSON body within the limits of the outbox.',
+  },
   identity_collision: {
     retryable: false,
     applied: 'no',

@@ -31,6 +31,15 @@ export const defaults = {
   retryBaseMs: 1 * SECOND,
   /** A failing dependency is asked about once a minute at the slowest. */
   retryCapMs: 1 * MINUTE,
+  /** A relay that is gone is replaced within this; one that was paused for longer has lost its partitions. */
+  relayLeaseMs: 15 * SECOND,
+  /** With the back-off below, a quarter of an hour: a missing queue or binding is mended by then, or by a person. */
+  relayAttempts: 20,
+  /** The first retry of a refused message comes soon; a key that fails is tried every minute at the slowest. */
+  relayBackoffBaseMs: 250,
+  relayBackoffCapMs: 1 * MINUTE,
+  /** How long an id that a caller gave is remembered, so that a retried command adds no second message. */
+  outboxIdMs: 7 * DAY,
   /** A delivery of the local bus whose receiver says nothing for this long is handed over again. */
   localLeaseMs: 30 * SECOND,
   /** A receiver that threw gets the message again after this: soon, but not in a busy loop. */
@@ -132,6 +141,37 @@ export const limits = {
   writerHoldMs: 5 * SECOND,
   /** A batch never waits longer than this for a row that somebody's open transaction holds. */
   batchLockMs: 200,
+  /** An event says what happened, it does not carry files; half of what NATS takes with its default settings. */
+  outboxBodyBytes: 512 * 1_024,
+  /** AMQP routing keys and NATS subjects, with room for a prefix. */
+  outboxTopicBytes: 200,
+  /** AMQP message ids are short strings. */
+  outboxIdBytes: 255,
+  /** All headers of one message, names and values. */
+  outboxHeaderBytes: 8 * 1_024,
+  /** Shares of the outbox that relays hold: enough for dozens of relays, few enough to look into all at once. */
+  outboxPartitions: 64,
+  /** Batches of one relay that are under way at once: one is read or marked while others are being confirmed. */
+  relayLanes: 4,
+  /** Rows that one lane publishes at once, and their bytes. */
+  relayBatchRows: 512,
+  relayBatchBytes: 4 * 1_024 * 1_024,
+  /** Rows that one look may bring of a partition when many have some. */
+  relayShareRows: 32,
+  /** A broker that has not confirmed by then has not confirmed. */
+  relayPublishMs: 10 * SECOND,
+  /** A relay with nothing to do looks again after this, doubling up to the cap: notifications are hints. */
+  relayPollBaseMs: 250,
+  relayPollCapMs: 2 * SECOND,
+  /** A broker that is away is asked again after this, doubling up to the cap. */
+  relayAwayBaseMs: 100,
+  relayAwayCapMs: 5 * SECOND,
+  /** Rounds without a share of its own come this often, until the relay has one. */
+  relayHungryMs: 500,
+  /** Looks in a row that found something before a relay asks not to be notified: under load it looks anyway. */
+  relayBusyLooks: 4,
+  /** Counting stops here: past it, "very many" is what an operator needs to know. */
+  countRows: 100_000,
   /** The local bus looks by itself this often: notifications are hints. */
   localPollMs: 1 * SECOND,
   /** Deliveries that one statement of the local bus takes; more are taken by the next one. */

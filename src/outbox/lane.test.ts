@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { sortAnswers } from './lane.ts'
+import { lineOf } from './message.ts'
+import type { Published } from './port.ts'
+import type { OutboxRow } from './rows.ts'
+
+const kinds = ['confirmed', 'refused', 'unavailable'] as const
+
+function rowOf(key: string | null, position: number): OutboxRow {
+  const id = `m-${position}`
+  const message = { id, topic: 't', key, sequence: null, body: '', headers: {} }
+  return { position, addedAt: 0, attempts: 0, message, ...lineOf(key, id) }
+}
+
+test('of every line only what stands before its first failure counts, whatever a broker says of the rest', () => {
+  const entry = fc.record({ key: fc.constantFrom(null, 'a', 'b'), kind: fc.constantFrom(...kinds) })
+  fc.assert(
+    fc.property(fc.array(entry, { maxLength: 40 }), fc.nat(5), (entries, missing) => {
+      const rows = entries.map(({ key }, position) => rowOf(key, position))
+      const answers = entries
+        .map(({ kind }): Published => (kind === 'confirmed' ? { kind } : { kind, reason: kind }))
+        .slice(0, Math.max(0, entries.length - missing))
+      const { confirmed, refused, away } = sortAnswers(rows, answers)
+      const kindOf = (row: OutboxRow) => answers[row.position]?.kind ?? 'unavailable'
+      let firstAway: string | null = null
+      for (const line of Map.groupBy(rows, (row) => row.line).values()) {
+        const end = line.findIndex((row) => kindOf(row) !== 'confirmed')
+        const good = end < 0 ? line : line.slice(0, end)
+        const stop = line[end]
+        assert.deepEqual(
+          confirmed.filter((row) => line.includes(row)),
+          good,
+        )
+        const failed = refused.filter(({ row }) => line.includes(row)).map(({ row }) => row)
+        assert.deepEqual(failed, stop !== undefined && kindOf(stop) === 'refused' ? [stop] : [])
+        if (stop !== undefined && kindOf(stop) === 'unavailable') firstAway ??= stop.message.id
+      }
+      assert.equal(away === null, firstAway === null)
+    }),
+  )
+})
+
+test('keys spread over the partitions, and a key never looks like an id', () => {
+  const partitions = new Set(Array.from({ length: 2_000 }, (_, n) => lineOf(`k-${n}`, '').partition))
+  assert.equal(partitions.size, 64)
+  assert.notEqual(lineOf('x', 'y').line, lineOf(null, 'x').line)
+  assert.deepEqual(lineOf('x', 'y'), lineOf('x', 'z'))
+  assert.match(lineOf('x', 'y').line, /^[0-9a-f]{32}$/)
+})

@@ -1,0 +1,185 @@
+import { limits } from '../core/limits.ts'
+import type { SqlStore } from '../store/port.ts'
+import type { SqlTx } from '../store/sql.ts'
+import { isOneOf, numbersValue } from '../store/sql.ts'
+import { heldBy, type Tenure, tenureOf } from './leases.ts'
+import type { OutgoingMessage } from './port.ts'
+import { ROW_COLUMNS } from './tables.ts'
+
+/** A row that waits to be published. */
+export interface OutboxRow {
+  readonly position: number
+  readonly partition: number
+  readonly addedAt: number
+  readonly line: string
+  readonly message: OutgoingMessage
+  /** How often it was refused so far; null when its key is parked, so that it may only join the dead letters. */
+  readonly attempts: number | null
+}
+
+export interface Refusal {
+  readonly row: OutboxRow
+  readonly reason: string
+  readonly attempts: number
+  /** How long its line waits now; null when it is given up. */
+  readonly retryAfterMs: number | null
+}
+
+/** The statements of a relay. Those that write are refused by a fence that is not the partition's own any more. */
+export interface Rows {
+  /**
+   * The next rows of each partition, in order, and the store's time. Always from the beginning: what is published is
+   * gone, and a row that committed late is never behind us.
+   */
+  next(
+    partitions: readonly number[],
+    rowsEach: number,
+  ): Promise<{ readonly now: number; readonly rows: readonly OutboxRow[] }>
+  /** Removes what the broker has confirmed; answers how many of them were still ours to remove. */
+  mark(tenures: readonly Tenure[], rows: readonly OutboxRow[]): Promise<number>
+  /** Counts refusals and parks those that were given up; answers those that counted. */
+  fail(tenures: readonly Tenure[], refusals: readonly Refusal[]): Promise<readonly Refusal[]>
+  /** Rows behind a parked one of their key join it; answers those that did. */
+  hold(tenures: readonly Tenure[], rows: readonly OutboxRow[]): Promise<readonly OutboxRow[]>
+}
+
+interface Row {
+  readonly now: unknown
+  readonly position: unknown
+  readonly partition: unknown
+  readonly added_at: unknown
+  readonly line: string
+  readonly number: unknown
+  readonly id: string
+  readonly topic: string
+  readonly key: string | null
+  readonly headers: string
+  readonly body: string
+  readonly standing: unknown
+}
+
+/** What `standing` says besides a count of attempts. */
+const PARKED = -1
+const WAITING = -2
+
+export const BEHIND = 'An earlier message of its key is parked.'
+
+const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+
+export function createRows({ sql, transactions }: SqlStore): Rows {
+  const { dialect } = sql
+  const now = `(SELECT ${sql.now})`
+  // A look into a small table for each row, rather than a join: its plan stays the same however large the outbox is.
+  const standing = `coalesce((SELECT CASE WHEN f.parked = 1 THEN ${PARKED} WHEN f.due_at <= ${now} THEN f.attempts
+    ELSE ${WAITING} END FROM onceonly_outbox_failing AS f WHERE f.line = r.line), 0)`
+  // The bytes before a row, so that the first one always fits, however large it is.
+  const ofOne = `SELECT * FROM (SELECT due.*, sum(bytes) OVER (ORDER BY position) - bytes AS before_bytes FROM (
+      SELECT r.*, ${standing} AS standing FROM onceonly_outbox_rows AS r
+      WHERE r.partition = ? AND ${standing} > ${WAITING} ORDER BY r.position LIMIT ?) AS due) AS fit
+    WHERE before_bytes < ${limits.relayBatchBytes}`
+  const ours = `partition IN (SELECT partition FROM onceonly_outbox_partitions WHERE ${heldBy(dialect)})`
+  const positions = isOneOf(dialect, 'position')
+  const listed = (numbers: readonly number[]) => numbersValue(dialect, numbers)
+
+  /** Moves rows of one line to the dead letters. */
+  async function park(tx: SqlTx, rows: readonly OutboxRow[], attempts: number, reason: string): Promise<void> {
+    const list = listed(rows.map(({ position }) => position))
+    await tx.query(
+      `INSERT INTO onceonly_outbox_dead (${ROW_COLUMNS}, parked_at, attempts, reason)
+         SELECT ${ROW_COLUMNS}, ${now}, CAST(? AS integer), CAST(? AS text) FROM onceonly_outbox_rows WHERE ${positions}`,
+      [attempts, reason, list],
+    )
+    await tx.query(`DELETE FROM onceonly_outbox_rows WHERE ${positions}`, [list])
+  }
+
+  /** Locks the partitions that are still ours until the transaction ends, so that nobody takes them over meanwhile. */
+  async function stillOurs(tx: SqlTx, tenures: readonly Tenure[]): Promise<ReadonlySet<number>> {
+    const text = `UPDATE onceonly_outbox_partitions SET fence = fence WHERE ${heldBy(dialect)} RETURNING partition`
+    const rows = await tx.query<{ partition: unknown }>(text, [listed(tenures.map(tenureOf))])
+    return new Set(rows.map(({ partition }) => Number(partition)))
+  }
+
+  async function failOne(tx: SqlTx, { row, reason, attempts, retryAfterMs }: Refusal): Promise<void> {
+    const parked = retryAfterMs === null && row.message.key !== null ? 1 : 0
+    if (retryAfterMs === null) await park(tx, [row], attempts, reason)
+    if (retryAfterMs === null && row.message.key === null) {
+      await tx.query('DELETE FROM onceonly_outbox_failing WHERE line = ?', [row.line])
+      return
+    }
+    await tx.query(
+      `INSERT INTO onceonly_outbox_failing (line, partition, parked, attempts, due_at, reason)
+         VALUES (?, ?, ?, ?, ${now} + ?, ?)
+       ON CONFLICT (line) DO UPDATE SET parked = excluded.parked, attempts = excluded.attempts,
+         due_at = excluded.due_at, reason = excluded.reason`,
+      [row.line, row.partition, parked, attempts, retryAfterMs ?? 0, reason],
+    )
+  }
+
+  return {
+    async next(partitions, rowsEach) {
+      if (partitions.length === 0) return { now: 0, rows: [] }
+      const text = partitions.map(() => ofOne).join(' UNION ALL ')
+      const values = partitions.flatMap((partition) => [partition, rowsEach])
+      const rows = await sql.query<Row>(`SELECT ${now} AS now, found.* FROM (${text}) AS found`, values)
+      const found = rows.map(rowOf).toSorted((a, b) => a.position - b.position)
+      return { now: Number(rows[0]?.now ?? 0), rows: found }
+    },
+    async mark(tenures, rows) {
+      if (rows.length === 0) return 0
+      const lines = new Set(rows.filter(({ attempts }) => attempts !== 0).map(({ line }) => line))
+      const values = [listed(rows.map(({ position }) => position)), listed(tenures.map(tenureOf))]
+      const text = `DELETE FROM onceonly_outbox_rows WHERE ${positions} AND ${ours} RETURNING position`
+      if (lines.size === 0) return (await sql.query(text, values)).length
+      return await transactions.run(async ({ tx }) => {
+        const gone = await tx.query(text, values)
+        for (const line of lines) await tx.query('DELETE FROM onceonly_outbox_failing WHERE line = ?', [line])
+        return gone.length
+      }, TRANSACTION)
+    },
+    async fail(tenures, refusals) {
+      if (refusals.length === 0) return []
+      return await transactions.run(async ({ tx }) => {
+        const held = await stillOurs(tx, tenures)
+        const counted = refusals.filter(({ row }) => held.has(row.partition))
+        for (const refusal of counted) await failOne(tx, refusal)
+        return counted
+      }, TRANSACTION)
+    },
+    async hold(tenures, rows) {
+      if (rows.length === 0) return []
+      return await transactions.run(async ({ tx }) => {
+        const held = await stillOurs(tx, tenures)
+        const moved: OutboxRow[] = []
+        for (const [line, behind] of Map.groupBy(rows, (row) => row.line)) {
+          // Written to take its lock: a redrive that came first has freed the line, and its rows wait to be published.
+          const text = 'UPDATE onceonly_outbox_failing SET parked = parked WHERE line = ? AND parked = 1 RETURNING line'
+          if (!held.has(behind[0]?.partition ?? -1) || (await tx.query(text, [line])).length === 0) continue
+          await park(tx, behind, 0, BEHIND)
+          moved.push(...behind)
+        }
+        return moved
+      }, TRANSACTION)
+    },
+  }
+}
+
+function rowOf(row: Row): OutboxRow {
+  const { id, topic, key, body, line } = row
+  const standing = Number(row.standing)
+  const message = {
+    id,
+    topic,
+    key,
+    sequence: row.number === null ? null : Number(row.number),
+    body,
+    headers: JSON.parse(row.headers) as Record<string, string>,
+  }
+  return {
+    position: Number(row.position),
+    partition: Number(row.partition),
+    addedAt: Number(row.added_at),
+    line,
+    message,
+    attempts: standing === PARKED ? null : standing,
+  }
+}

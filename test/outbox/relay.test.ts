@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict'
+import { many, onOutbox, sequences, until } from './ground.ts'
+
+onOutbox('order per key is commit order, under many transactions at once', async (ground) => {
+  const { outbox, inTx, desk, place } = ground
+  const written = place.store
+  ground.relay()
+  // Each transaction writes down the number of its key's turn, which its own row lock makes the order of commits.
+  await Promise.all(
+    many(8, async (writer) => {
+      for (let n = 0; n < 12; n++) {
+        const keys = [`k-${(writer + n) % 3}`, `solo-${writer}`]
+        await inTx(async (tx) => {
+          for (const key of keys) {
+            await outbox.add(tx, { topic: 'orders.paid', key, body: { writer, n } })
+            await tx.query('insert into business (place, key, value) values (?, ?, ?)', [n, key, `${writer}:${n}`])
+          }
+        })
+      }
+    }),
+  )
+  await ground.drained()
+  assert.equal(written, place.store)
+  for (const [key, numbers] of sequences(desk.taken)) {
+    assert.deepEqual(
+      numbers,
+      [...numbers.keys()].map((index) => index + 1),
+      key,
+    )
+  }
+  assert.equal(desk.taken.length, 8 * 12 * 2)
+  for (const writer of many(8, (n) => n)) {
+    const own = desk.taken.filter(({ key }) => key === `solo-${writer}`).map(({ body }) => body)
+    assert.deepEqual(
+      own,
+      many(12, (n) => JSON.stringify({ writer, n })),
+    )
+  }
+})
+
+onOutbox('a transaction that commits late is not passed over', async (ground) => {
+  const { outbox, inTx, desk, place } = ground
+  if (place.address.kind === 'sqlite') return
+  ground.relay()
+  const added = Promise.withResolvers<void>()
+  const finish = Promise.withResolvers<void>()
+  const late = inTx(async (tx) => {
+    await outbox.add(tx, { id: 'late', topic: 'orders.paid', key: 'late', body: 1 })
+    added.resolve()
+    await finish.promise
+  })
+  await added.promise
+  for (let n = 0; n < 20; n++) await ground.add({ topic: 'orders.paid', key: `k-${n}`, body: n })
+  await until(() => desk.taken.length === 20)
+  // The next one of its key waits for it, and is numbered after it.
+  const second = ground.add({ id: 'second', topic: 'orders.paid', key: 'late', body: 2 })
+  finish.resolve()
+  await Promise.all([late, second])
+  await ground.drained()
+  assert.deepEqual(sequences(desk.taken).get('late'), [1, 2])
+  assert.deepEqual(
+    desk.taken.slice(20).map(({ id }) => id),
+    ['late', 'second'],
+  )
+})
+
+onOutbox('a key that the broker refuses is parked alone, with those behind it; the others go on', async (ground) => {
+  const { outbox, desk, events } = ground
+  desk.verdict = ({ key, sequence }) =>
+    key === 'bad' && sequence === 2 ? { kind: 'refused', reason: 'too large for me' } : null
+  for (let n = 1; n <= 4; n++) await ground.add({ topic: 'orders.paid', key: 'bad', body: n })
+  for (let n = 1; n <= 4; n++) await ground.add({ topic: 'orders.paid', key: 'good', body: n })
+  ground.relay({ maxAttempts: 3 })
+  await ground.drained()
+  await until(async () => (await outbox.deadLetters.count()) === 3)
+  assert.deepEqual(sequences(desk.taken).get('good'), [1, 2, 3, 4])
+  assert.deepEqual(sequences(desk.taken).get('bad'), [1])
+  const { rows } = await outbox.deadLetters.list({ key: 'bad' })
+  assert.deepEqual(
+    rows.map(({ message, attempts }) => [message.sequence, attempts]),
+    [
+      [2, 3],
+      [3, 0],
+      [4, 0],
+    ],
+  )
+  assert.equal(rows[0]?.reason, 'too large for me')
+  assert.deepEqual(
+    events.filter(({ kind }) => kind === 'failed').map((event) => event.kind === 'failed' && event.attempts),
+    [1, 2],
+  )
+  // What is added later joins the others, so that nothing overtakes.
+  await ground.add({ topic: 'orders.paid', key: 'bad', body: 5 })
+  await until(async () => (await outbox.deadLetters.count()) === 4)
+  const status = await outbox.status()
+  assert.deepEqual([status.parkedKeys, status.deadLetters, status.failing, status.pending], [1, 4, 0, 0])
+
+  desk.verdict = () => null
+  const [first] = rows
+  const preview = await outbox.deadLetters.redrive({ ids: [first?.message.id ?? ''] }, { preview: true })
+  assert.equal(preview.length, 4)
+  assert.equal(await outbox.deadLetters.count(), 4)
+  const redriven = await outbox.deadLetters.redrive({ ids: [first?.message.id ?? ''] })
+  assert.deepEqual(redriven, preview)
+  await ground.add({ topic: 'orders.paid', key: 'bad', body: 6 })
+  await ground.drained()
+  assert.deepEqual(sequences(desk.taken).get('bad'), [1, 2, 3, 4, 5, 6])
+  assert.equal(await outbox.deadLetters.count(), 0)
+})
+
+onOutbox('a message without a key is parked by itself, and purged', async (ground) => {
+  const { outbox, desk } = ground
+  desk.verdict = ({ topic }) => (topic === 'nobody.listens' ? { kind: 'refused', reason: 'unroutable' } : null)
+  await ground.add({ id: 'lost', topic: 'nobody.listens', body: 1 })
+  for (let n = 0; n < 5; n++) await ground.add({ topic: 'orders.paid', body: n })
+  ground.relay({ maxAttempts: 2 })
+  await ground.drained()
+  assert.equal(desk.taken.length, 5)
+  const { rows } = await outbox.deadLetters.list()
+  assert.deepEqual(
+    rows.map(({ message, attempts, reason }) => [message.id, attempts, reason]),
+    [['lost', 2, 'unroutable']],
+  )
+  assert.equal((await outbox.deadLetters.purge({ topic: 'nobody.listens' }, { preview: true })).length, 1)
+  assert.equal(await outbox.deadLetters.count(), 1)
+  assert.equal((await outbox.deadLetters.purge({ topic: 'nobody.listens' })).length, 1)
+  const status = await outbox.status()
+  assert.deepEqual([status.deadLetters, status.failing, status.parkedKeys], [0, 0, 0])
+})
+
+onOutbox('purging the last letter of a key frees it', async (ground) => {
+  const { outbox, desk } = ground
+  desk.verdict = ({ body }) => (body === '"poison"' ? { kind: 'refused', reason: 'no' } : null)
+  await ground.add({ id: 'p', topic: 'orders.paid', key: 'a', body: 'poison' })
+  await ground.add({ id: 'q', topic: 'orders.paid', key: 'a', body: 'fine' })
+  ground.relay({ maxAttempts: 1 })
+  await until(async () => (await outbox.deadLetters.count()) === 2)
+  await outbox.deadLetters.purge({ ids: ['p'] })
+  assert.equal((await outbox.status()).parkedKeys, 1)
+  await outbox.deadLetters.redrive({ key: 'a' })
+  await ground.drained()
+  assert.deepEqual(
+    desk.taken.map(({ id }) => id),
+    ['q'],
+  )
+  await ground.add({ id: 'p2', topic: 'orders.paid', key: 'a', body: 'poison' })
+  await until(async () => (await outbox.deadLetters.count()) === 1)
+  await outbox.deadLetters.purge({ key: 'a' })
+  await ground.add({ id: 'r', topic: 'orders.paid', key: 'a', body: 'fine' })
+  await until(() => desk.taken.some(({ id }) => id === 'r'))
+})
+
+onOutbox('a broker that is away burns no attempt, and nothing is lost or reordered', async (ground) => {
+  const { outbox, desk, events } = ground
+  let away = 12
+  desk.verdict = () => {
+    away -= 1
+    return away >= 0 ? { kind: 'unavailable', reason: 'gone fishing' } : null
+  }
+  for (let n = 1; n <= 5; n++) await ground.add({ topic: 'orders.paid', key: 'a', body: n })
+  await ground.add({ topic: 'orders.paid', body: 'free' })
+  ground.relay({ maxAttempts: 1 })
+  await ground.drained()
+  assert.deepEqual(sequences(desk.taken).get('a'), [1, 2, 3, 4, 5])
+  assert.equal(await outbox.deadLetters.count(), 0)
+  assert.ok(events.some((event) => event.kind === 'unavailable' && event.reason === 'gone fishing'))
+})
+
+onOutbox('a publisher that throws or answers too little counts as away', async (ground) => {
+  const { desk } = ground
+  const publish = desk.publish.bind(desk)
+  let calls = 0
+  const faulty = {
+    name: 'faulty',
+    publish: async (...[messages, call]: Parameters<typeof publish>) => {
+      calls += 1
+      if (calls === 1) throw new Error('it should not')
+      const answers = await publish(messages, call)
+      return calls === 2 ? answers.slice(1) : answers
+    },
+  }
+  for (let n = 1; n <= 5; n++) await ground.add({ topic: 'orders.paid', key: 'a', body: n })
+  ground.relay({ publisher: faulty })
+  await ground.drained()
+  assert.deepEqual(sequences(desk.taken).get('a'), [1, 2, 3, 4, 5])
+})
+
+onOutbox('what is added while a relay sleeps wakes it', async (ground) => {
+  const { desk, events } = ground
+  ground.relay()
+  await until(() => events.some(({ kind }) => kind === 'balanced'))
+  const waits: number[] = []
+  for (let n = 0; n < 8; n++) {
+    // Long enough for its own looks to become rare.
+    await new Promise((resolve) => void setTimeout(resolve, n < 4 ? 10 : 500))
+    const startedMs = performance.now()
+    await ground.add({ topic: 'orders.paid', key: `k-${n}`, body: n })
+    await until(() => desk.taken.length === n + 1)
+    waits.push(performance.now() - startedMs)
+  }
+  const median = waits.toSorted((a, b) => a - b)[4] ?? 0
+  assert.ok(median < 1_000, `it took ${waits.map(Math.round)} ms`)
+})
