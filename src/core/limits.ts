@@ -203,6 +203,12 @@ export const limits = {
   runDrainMs: 30 * SECOND,
   /** When a run whose definition this process does not know is offered again. */
   runUnknownMs: 30 * SECOND,
+  /** How long a replay that goes on with a run waits for it to end, or to wait. */
+  runReplayMs: 30 * SECOND,
+  /** Journals of ended runs are kept this long: long enough to replay a quarter's runs before a deploy. */
+  runKeepMs: 90 * DAY,
+  /** Ended runs removed by one round of the sweep. */
+  runSweepRuns: 200,
   /** The longest timer that is kept in memory: longer waits are looked at again after it. */
   runTimerMs: 1 * HOUR,
   /** A consumer's name is part of an operation's name, and leaves room for what stands around it. */

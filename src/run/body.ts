@@ -8,7 +8,7 @@ import type { Execution } from './execution.ts'
 import { forkAll, forkRace } from './fork.ts'
 import { perform } from './perform.ts'
 import type { StepFunction, StepOptions } from './steps.ts'
-import { workOf } from './steps.ts'
+import { sleepPlan, workOf } from './steps.ts'
 
 /** What a body holds, for one branch of it. */
 export function createContext(execution: Execution, branch: Branch): RunContext {
@@ -41,7 +41,8 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
       const place = enter(branch, at, id, 'sleep')
       await alone(async () => {
         const recorded =
-          place.recorded ?? execution.entry(place, { state: 'waiting', dueAt: (await around.clock()) + ms })
+          place.recorded ??
+          execution.entry(place, { state: 'waiting', dueAt: (await around.clock()) + ms, plan: sleepPlan(ms) })
         if (place.recorded === null) await execution.put(recorded)
         await until(execution, branch, recorded.dueAt ?? 0)
       })

@@ -13,6 +13,8 @@ import type { RunEvent } from './events.ts'
 import { createHolding } from './holding.ts'
 import type { RunPage, RunQuery, RunView } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
+import type { Replay, ReplayOptions } from './replay.ts'
+import { replayRun } from './replay.ts'
 import { RUN_ROOM, RUN_TOPIC, runMigrations } from './tables.ts'
 import { createWorker } from './worker.ts'
 import { createWrites } from './writes.ts'
@@ -51,6 +53,8 @@ export interface RunHandle<O> {
 export interface Engine extends RunOperator {
   start<I, O>(definition: RunDefinition<I, O>, options: StartOptions<I>): Promise<RunHandle<O>>
   handle<O = unknown>(runId: string): RunHandle<O>
+  /** What today's code makes of the run: dry, unless told otherwise. Refuses to go on with what diverges. */
+  replay(runId: string, options?: ReplayOptions): Promise<Replay>
   get(runId: string): Promise<RunView>
   list(query: RunQuery): Promise<RunPage>
   /** Hands its runs over to others and ends. The store stays open: it is yours. */
@@ -69,6 +73,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const time = createTime(store, runtime)
   await time.clock()
   const writes = createWrites(runtime, sql)
+  const holding = createHolding(sql)
   const ends = createEnds()
   const emit = (event: RunEvent) => {
     if (event.kind === 'left' || event.kind === 'lost') ends.tell(event.runId)
@@ -76,7 +81,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   }
   const worker = createWorker({
     around: { store, runtime, writes, ...time },
-    holding: createHolding(sql),
+    holding,
     definitions,
     concurrency: options.concurrency ?? limits.runConcurrency,
     leaseMs: options.leaseMs ?? defaults.leaseMs,
@@ -143,6 +148,38 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     }
   }
 
+  async function replay(runId: string, given: ReplayOptions = {}): Promise<Replay> {
+    const row = await operator.row(runId)
+    const definition = definitions.get(row.definition)
+    if (definition === undefined) {
+      throw new OnceError('bad_option', `The run ${runId} is a ${row.definition}, which this engine was not given.`)
+    }
+    const { entries } = await holding.journal(runId)
+    const dry = await replayRun(row, entries, definition, given)
+    if (given.dryRun !== false) return dry
+    if (dry.verdict === 'diverged') {
+      const changed = dry.steps.filter(({ status }) => status !== 'same' && status !== 'pending')
+      throw new OnceError('run_diverged', `The run ${runId} would not go as it went.`, { details: { steps: changed } })
+    }
+    // What is recorded is answered from the record; what is open goes on under its keys; what is unknown is not sent.
+    if (row.endedAt === null) await operator.wake(runId)
+    const settled = await settledView(runId)
+    const before = new Set(entries.filter(({ state }) => state === 'succeeded').map(({ key }) => key))
+    const performed = settled.steps.filter(({ key, state }) => state === 'succeeded' && !before.has(key)).length
+    return { ...dry, performed }
+  }
+
+  /** The run at its end, or where it can only wait. */
+  async function settledView(runId: string): Promise<RunView> {
+    const deadline = runtime.monotonicMs() + limits.runReplayMs
+    for (;;) {
+      const told = ends.next(runId)
+      const view = await operator.get(runId)
+      if (view.state !== 'running' || runtime.monotonicMs() > deadline) return view
+      await Promise.race([told, sleep(runtime, limits.runPollMs)])
+    }
+  }
+
   let stopping: Promise<void> | null = null
   const stop = () => {
     watch?.stop()
@@ -151,6 +188,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   return {
     start,
     handle,
+    replay,
     ...operator,
     stop,
     [Symbol.asyncDispose]: stop,

@@ -1,6 +1,6 @@
 import type { SqlSeam } from '../store/sql.ts'
 import type { Entry, RunRow, SignalRow } from './entry.ts'
-import { numberOf } from './rows.ts'
+import { numberOf, recordsOf } from './rows.ts'
 import { entryColumns, entryOf, runColumns, runOf, signalOf } from './stored.ts'
 
 /** How workers take runs and keep them. Leases belong to workers, fences to runs; time is the store's. */
@@ -15,6 +15,8 @@ export interface Holding {
   held(worker: string): Promise<ReadonlyMap<string, number>>
   /** Makes the runs of dead workers due. */
   freeOrphans(): Promise<void>
+  /** Removes runs that ended long ago, and everything of theirs. */
+  sweep(keepMs: number, limit: number): Promise<number>
   /** Takes runs that are due; nobody else has them from here on. */
   take(worker: string, limit: number): Promise<readonly RunRow[]>
   journal(runId: string): Promise<{ readonly entries: readonly Entry[]; readonly signals: readonly SignalRow[] }>
@@ -51,6 +53,20 @@ export function createHolding({ dialect, query, now }: SqlSeam): Holding {
         `update onceonly_runs set due_at = ${now}, worker = null, fence = fence + 1
           where worker is not null and not exists (select 1 from onceonly_run_workers w where w.id = onceonly_runs.worker)`,
       )
+    },
+    async sweep(keepMs, limit) {
+      const old = await query<{ id: string }>(
+        `select id from onceonly_runs where ended_at < ${now} - ${text} order by ended_at limit ?`,
+        [keepMs, limit],
+      )
+      const ids = JSON.stringify(old.map(({ id }) => ({ id })))
+      const these = `(select id from ${recordsOf(dialect, { id: 'text' })})`
+      if (old.length === 0) return 0
+      // The run goes last: a crash in between leaves it to the next round.
+      await query(`delete from onceonly_run_steps where run_id in ${these}`, [ids])
+      await query(`delete from onceonly_run_signals where run_id in ${these}`, [ids])
+      await query(`delete from onceonly_runs where id in ${these}`, [ids])
+      return old.length
     },
     async take(worker, limit) {
       const rows = await query(

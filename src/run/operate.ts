@@ -71,6 +71,8 @@ export interface RunOperator {
 
 export interface RunOperatorParts extends RunOperator {
   row(runId: string): Promise<RunRow>
+  /** Makes a run due now. */
+  wake(runId: string): Promise<void>
 }
 
 /** What the operator tells the worker of its own process. */
@@ -102,6 +104,7 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
 
   return {
     row,
+    wake: makeDue,
     async get(runId) {
       const found = await row(runId)
       const entries = await query(`select ${stepNames} from onceonly_run_steps where run_id = ? order by position`, [

@@ -80,6 +80,11 @@ function plannedWork(id: string, { plan: evaluate, act, semantics = 'keyed' }: P
   }
 }
 
+/** What a sleep does, so that a replay can tell when it became another one. */
+export function sleepPlan(ms: number): string {
+  return JSON.stringify({ ms })
+}
+
 function encodePlan(id: string, plan: unknown): string {
   const encoded = encodeValue(plan)
   if ('problem' in encoded)

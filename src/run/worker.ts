@@ -158,6 +158,7 @@ export function createWorker(options: WorkerOptions): Worker {
       loops.push(
         loop(leaseMs * limits.heartbeatShare, beat),
         loop(pollMs, look),
+        loop(limits.sweepEveryMs, async () => void (await holding.sweep(limits.runKeepMs, limits.runSweepRuns))),
         // A process that was paused, or cut off from the store, must stop by itself.
         loop(leaseMs * limits.heartbeatShare, async () => {
           if (runtime.monotonicMs() >= ownUntilMs) loseAll()

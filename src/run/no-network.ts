@@ -1,0 +1,93 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import dgram from 'node:dgram'
+import net from 'node:net'
+
+/**
+ * A replay must perform nothing. Its context has nothing to act with; and whatever the code between its steps tries to
+ * reach over the network is refused here and counted: new connections, writes on pooled ones, `fetch`, datagrams.
+ *
+ * This is a net under careful code, not a prison: it sees what is called in the asynchronous context of the replay. A
+ * library that hands work to a thread, a child process or a queue of its own escapes it.
+ */
+export interface Refusals {
+  readonly refused: readonly string[]
+}
+
+interface Watched {
+  readonly refused: string[]
+}
+
+/** A loop that tries for ever must not fill the memory of the replay. */
+const MOST_REFUSALS = 1_000
+
+const inside = new AsyncLocalStorage<Watched>()
+/** Replays under way: what is patched is restored when the last of them has ended. */
+let guests = 0
+let restore: (() => void) | null = null
+
+class NetworkRefused extends Error {
+  constructor(what: string) {
+    super(`A replay performs nothing: ${what} was refused.`)
+    this.name = 'NetworkRefused'
+  }
+}
+
+export async function withoutNetwork<T>(work: () => Promise<T>): Promise<{ readonly value: T } & Refusals> {
+  const watched: Watched = { refused: [] }
+  guests += 1
+  restore ??= patchAll()
+  try {
+    return { value: await inside.run(watched, work), refused: watched.refused }
+  } finally {
+    guests -= 1
+    if (guests === 0) {
+      restore?.()
+      restore = null
+    }
+  }
+}
+
+function patchAll(): () => void {
+  const undo = [
+    patch(net.Socket.prototype, 'connect', 'a connection', cut),
+    patch(net.Socket.prototype, 'write', 'a write on an open connection', cut),
+    patch(net.Socket.prototype, 'end', 'a write on an open connection', cut),
+    patch(dgram.Socket.prototype, 'send', 'a datagram', fail),
+    patch(dgram.Socket.prototype, 'connect', 'a datagram', fail),
+    patch(globalThis, 'fetch', 'fetch', (_self, error) => Promise.reject(error)),
+  ]
+  return () => {
+    for (const each of undo) each()
+  }
+}
+
+/** A stream tells its owner by an event: who writes may be a timer or a tick that nobody could catch. */
+function cut(socket: unknown, error: Error): unknown {
+  return (socket as net.Socket).destroy(error)
+}
+
+function fail(_self: unknown, error: Error): never {
+  throw error
+}
+
+/** Puts a check before a method; outside of replays it is as if it were not there. */
+function patch<T extends object, K extends keyof T & string>(
+  target: T,
+  name: K,
+  what: string,
+  refuse: (self: unknown, error: Error) => unknown,
+): () => void {
+  const own = Object.getOwnPropertyDescriptor(target, name)
+  const original = target[name] as unknown as (...args: unknown[]) => unknown
+  function checked(this: unknown, ...args: unknown[]): unknown {
+    const watched = inside.getStore()
+    if (watched === undefined) return original.apply(this, args)
+    if (watched.refused.length < MOST_REFUSALS) watched.refused.push(what)
+    return refuse(this, new NetworkRefused(what))
+  }
+  Object.defineProperty(target, name, { value: checked, configurable: true, writable: true })
+  return () => {
+    if (own === undefined) Reflect.deleteProperty(target, name)
+    else Object.defineProperty(target, name, own)
+  }
+}

@@ -1,0 +1,160 @@
+import { decodeValue } from '../core/codec.ts'
+import { OnceError } from '../core/errors.ts'
+import type { RunContext } from './context.ts'
+import { checkName } from './definition.ts'
+import type { Entry, EntryKind, RecordedValue, RunRow, ValueTypes } from './entry.ts'
+import { pathOf, stepKey } from './key.ts'
+import { stepFailed } from './problems.ts'
+import type { StepFunction, StepOptions } from './steps.ts'
+import { workOf } from './steps.ts'
+
+/** One step, as the code of today comes to it. */
+export interface ReplayedStep {
+  readonly stepId: string
+  readonly tick: number
+  readonly key: string
+  readonly kind: EntryKind
+  readonly recorded: Entry | null
+  /** What would be done; undefined where a step cannot be evaluated without performing it. */
+  readonly plan: { readonly value: unknown } | undefined
+  /** Of the declared input. */
+  readonly fingerprint: string | null
+  /** It came at another place of its branch than it did. */
+  readonly moved: boolean
+  /** The run itself has not come here yet. */
+  readonly pending: boolean
+}
+
+/** Where a replay plays: what was recorded, and what the code came to. It has nothing to act with. */
+export interface Stage {
+  readonly run: RunRow
+  readonly ticks: Map<string, number>
+  /** Settles when the code waits for something that was never recorded. */
+  readonly stuck: Promise<void>
+  steps(): readonly ReplayedStep[]
+  came(step: Omit<ReplayedStep, 'recorded' | 'moved' | 'pending'>, branch: string): ReplayedStep
+  /** The next value that was recorded in a branch, or nothing. */
+  value(branch: string, kind: RecordedValue['kind'], name?: string): RecordedValue | undefined
+  hold(): Promise<never>
+}
+
+export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
+  const byKey = new Map(entries.map((entry) => [entry.key, entry]))
+  const byBranch = Map.groupBy(entries, ({ branch }) => branch)
+  const places = new Map([...byBranch.values()].flatMap((list) => list.map((entry, place) => [entry.key, place])))
+  const passed = new Map<string, number>()
+  const values = new Map(
+    [...byBranch].map(([branch, list]) => [branch, list.flatMap((entry) => [...entry.values])] as const),
+  )
+  const steps: ReplayedStep[] = []
+  const stuck = Promise.withResolvers<void>()
+  return {
+    run,
+    ticks: new Map(),
+    stuck: stuck.promise,
+    steps: () => steps,
+    came(step, branch) {
+      const recorded = byKey.get(step.key) ?? null
+      const place = passed.get(branch) ?? 0
+      if (recorded !== null) passed.set(branch, place + 1)
+      const moved = recorded !== null && places.get(step.key) !== place
+      const pending = recorded === null && run.endedAt === null && place >= (byBranch.get(branch)?.length ?? 0)
+      const known = { ...step, recorded, moved, pending }
+      steps.push(known)
+      return known
+    },
+    value(branch, kind, name) {
+      const list = values.get(branch)
+      const next = list?.[0]
+      if (next?.kind !== kind || (name !== undefined && next.value !== name)) return undefined
+      return list?.shift()
+    },
+    hold() {
+      // After everything that is ready now: other branches may still come to their next step.
+      setImmediate(() => stuck.resolve())
+      return new Promise<never>(() => {})
+    },
+  }
+}
+
+/** The context of a replay: recorded results are fed forward, channel steps are evaluated, and nothing is performed. */
+export function createReplayContext(stage: Stage, branch: string): RunContext {
+  const { run, ticks } = stage
+  const never = new AbortController()
+
+  function came(
+    id: string,
+    kind: EntryKind,
+    plan?: { readonly value: unknown },
+    fingerprint: string | null = null,
+  ): ReplayedStep {
+    checkName('step', id)
+    const stepId = pathOf(branch, id)
+    const tick = ticks.get(stepId) ?? 0
+    ticks.set(stepId, tick + 1)
+    return stage.came({ stepId, tick, key: stepKey(run.id, stepId, tick), kind, plan, fingerprint }, branch)
+  }
+
+  async function fed(step: ReplayedStep): Promise<unknown> {
+    const { recorded } = step
+    if (recorded?.state === 'succeeded') return decodeValue(recorded.result ?? '')
+    if (recorded?.state === 'failed') throw stepFailed(recorded)
+    return stage.hold()
+  }
+
+  async function step(id: string, given: StepOptions | StepFunction, act?: StepFunction): Promise<unknown> {
+    const options = typeof given === 'function' ? {} : given
+    const { kind, work } = workOf(id, options, typeof given === 'function' ? given : act)
+    const plan = work.plan === null ? undefined : { value: decodeValue(work.plan) }
+    return fed(came(id, kind, plan, work.fingerprint))
+  }
+
+  function value<K extends keyof ValueTypes>(kind: K, make: () => ValueTypes[K]): ValueTypes[K] {
+    const recorded = stage.value(branch, kind)
+    return recorded === undefined ? make() : (recorded.value as ValueTypes[K])
+  }
+
+  const below = (id: string, name: string) => createReplayContext(stage, pathOf(pathOf(branch, id), name))
+  return {
+    runId: run.id,
+    signal: never.signal,
+    step: step as RunContext['step'],
+    async sleep(id, ms) {
+      const { recorded } = came(id, 'sleep', { value: { ms } })
+      if (recorded === null || (run.endedAt === null && isLast(recorded))) await stage.hold()
+    },
+    async waitFor(name) {
+      const received = (await fed(came(name, 'signal'))) as { received: never }
+      return received.received
+    },
+    async all(id, branches) {
+      const names = Object.keys(branches).sort()
+      const ends = await Promise.allSettled(names.map((name) => required(branches[name], name)(below(id, name))))
+      const failed = ends.find((end) => end.status === 'rejected')
+      if (failed !== undefined) throw failed.reason
+      return Object.fromEntries(
+        ends.map((end, index) => [names[index], 'value' in end ? end.value : undefined]),
+      ) as never
+    },
+    async race(id, branches) {
+      const winner = (await fed(came(id, 'race'))) as { winner: string; value: unknown }
+      const body = branches[winner.winner]
+      // Only the winner is followed: what the others did was abandoned.
+      const replayed = body === undefined ? undefined : await body(below(id, winner.winner))
+      return { winner: winner.winner, value: replayed } as never
+    },
+    now: () => value('now', () => run.startedAt),
+    random: () => value('random', () => 0.5),
+    uuid: () => value('uuid', () => '00000000-0000-4000-8000-000000000000'),
+    version: (name) => stage.value(branch, 'version', name) !== undefined,
+  }
+
+  function isLast({ state }: Entry): boolean {
+    return state === 'waiting' && run.state === 'sleeping'
+  }
+}
+
+function required<T>(body: T | undefined, name: string): T {
+  if (body === undefined) throw new OnceError('bad_option', `The branch ${name} has no function.`)
+  return body
+}
