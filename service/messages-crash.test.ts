@@ -1,25 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Message } from './messages/message.ts'
+import { LEASE_MS, sendThroughKills } from './messages/test-kills.ts'
 import { type MailServer, startMail } from './messages/test-mail.ts'
 import { type Provider, startProvider } from './messages/test-provider.ts'
+import { until } from './messages/test-until.ts'
 import { breakTable } from './test-break.ts'
-import { type Answer, type Cluster, onEveryPlace, openCluster, type TestServer } from './test-cluster.ts'
+import { type Cluster, onEveryPlace, openCluster, type TestServer } from './test-cluster.ts'
 
-const seconds = 1_000
-/** Past any lease and its grace, and past the time of a sender that fell silent. */
-const LEASE_MS = 36 * seconds
-
-async function until<T>(what: string, look: () => T | Promise<T>, enough: (seen: T) => boolean): Promise<T> {
-  const deadline = performance.now() + 20 * seconds
-  for (;;) {
-    const seen = await look()
-    if (enough(seen)) return seen
-    if (performance.now() > deadline) throw new Error(`${what}: ${JSON.stringify(seen)}`)
-    await sleep(50)
-  }
-}
+const SENDS = 30
+const SENDS_PER_KILL = 6
 
 const messageNow = async (server: TestServer, id: string) =>
   (await server.get(`/api/messages/${id}`)).body as unknown as Message
@@ -116,64 +106,7 @@ onEveryPlace('crashes', (place) => {
 
   test('killed at random during sends, with clients that retry: nothing twice, nothing forgotten', async () => {
     await cluster.add()
-    const { answers, broken } = await sendThroughKills(cluster)
-    await cluster.advance(LEASE_MS)
-    const rows = await until(
-      'every message has an end',
-      () => cluster.sql<Row>("select id, body, status from messages where body like 'Crash %'"),
-      (seen) => seen.every(({ status }) => status !== 'queued' && status !== 'sending'),
-    )
+    const { broken } = await sendThroughKills(cluster, mail, { sends: SENDS, sendsPerKill: SENDS_PER_KILL })
     assert.ok(broken > 0, 'no client noticed a crash')
-    for (const [at, answer] of answers.entries()) {
-      const message = `Crash ${at}`
-      const [row, ...others] = rows.filter(({ body }) => body === message)
-      assert.equal(others.length, 0, `${message} was accepted more than once`)
-      assert.equal(row?.id, answer.body.message?._id)
-      const delivered = mail.sentTo(message).length
-      assert.ok(delivered <= 1, `${message} was delivered ${delivered} times`)
-      if (row?.status === 'sent') assert.equal(delivered, 1, `${message} is called sent, and is not`)
-      else assert.equal(row?.status, 'unknown')
-    }
   })
 })
-
-interface Row {
-  readonly id: string
-  readonly body: string
-  readonly status: string
-}
-
-const ROUNDS = 5
-const SENDS_PER_ROUND = 6
-
-/** In every round some clients begin, and one of the two processes dies while it serves them. */
-async function sendThroughKills(cluster: Cluster): Promise<{ answers: readonly Answer[]; broken: number }> {
-  let broken = 0
-
-  /** Retries until it is told an end; every second client does it under a key. */
-  async function client(at: number): Promise<Answer> {
-    const body = { channel: 'smtp', recipientEmail: `c${at}@example.com`, message: `Crash ${at}` }
-    const asked = at % 2 === 0 ? { key: `crash-${at}` } : {}
-    await sleep(Math.random() * 200)
-    for (;;) {
-      const { servers } = cluster
-      const answer = await servers[Math.floor(Math.random() * servers.length)]?.send(body, asked).catch(() => null)
-      if (answer === null) broken++
-      const status = answer?.body.message?.status
-      if (answer && (status === 'sent' || status === 'unknown')) return answer
-      await sleep(100 + Math.random() * 200)
-    }
-  }
-
-  const clients: Promise<Answer>[] = []
-  for (let round = 0; round < ROUNDS; round++) {
-    for (let at = 0; at < SENDS_PER_ROUND; at++) clients.push(client(clients.length))
-    await sleep(50 + Math.random() * 250)
-    const { servers } = cluster
-    await servers[Math.floor(Math.random() * servers.length)]?.kill()
-    // Also for those who live: their leases lapse under them, and still nothing is sent twice.
-    await cluster.advance(LEASE_MS)
-    await cluster.add()
-  }
-  return { answers: await Promise.all(clients), broken }
-}

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createLedger, type Ledger, type SqlTx } from 'onceonly'
 import { createGuard, type Guard } from 'onceonly/guard'
 import { type MailServer, startMail } from './messages/test-mail.ts'
+import { sendPairs } from './messages/test-pairs.ts'
 import { breakTable } from './test-break.ts'
 import { type Cluster, onEveryPlace, openCluster, type TestServer } from './test-cluster.ts'
 
@@ -50,19 +51,7 @@ onEveryPlace('the guard, with two processes', (place) => {
   })
 
   test('twenty pairs of identical requests, 0 to 350 ms apart, are twenty mails (G1, G3)', async () => {
-    const pairs = Array.from({ length: 20 }, (_, at) => ({ body: mailTo(`pair${at}`, `Pair ${at}`), gapMs: at * 18 }))
-    const answers = await Promise.all(
-      pairs.map(async ({ body, gapMs }, at) => {
-        const [first, second] = at % 2 === 0 ? [one, two] : [two, one]
-        return Promise.all([first.send(body), sleep(gapMs).then(() => second.send(body))])
-      }),
-    )
-    for (const [at, pair] of answers.entries()) {
-      assert.deepEqual(new Set(pair.map(({ status }) => status)), new Set([200, 201]))
-      assert.equal(pair.filter(({ body }) => body.duplicateOnly === true).length, 1)
-      assert.equal(pair[0]?.body.message?._id, pair[1]?.body.message?._id)
-      assert.equal(mail.sentTo(`Pair ${at}`).length, 1)
-    }
+    await sendPairs(cluster, mail, 20)
   })
 
   test('twenty identical requests at once on two processes are one mail', async () => {
