@@ -18,6 +18,7 @@ export interface Config {
   readonly twilioUrl: string | null
   readonly sendTimeoutMs: number
   readonly requestTimeoutMs: number
+  readonly guard: 'on' | 'off'
   readonly guardFails: 'open' | 'closed'
   readonly logLevel: LogLevel
 }
@@ -119,6 +120,12 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     about: 'how long a client may take to send its request; past it the answer is 408',
     read: (text) => millisecondsOf(text, REQUEST_TIMEOUT_MS_MOST),
   },
+  guard: {
+    variable: 'ONCEONLY_GUARD',
+    fallback: 'on',
+    about: 'off: identical messages without a key are all sent; only an Idempotency-Key protects',
+    read: (text) => (text === 'on' || text === 'off' ? { value: text } : { wrong: 'is neither on nor off' }),
+  },
   guardFails: {
     variable: 'ONCEONLY_GUARD_FAILS',
     fallback: 'open',
@@ -195,6 +202,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     twilioUrl: read('twilioUrl'),
     sendTimeoutMs: read('sendTimeoutMs'),
     requestTimeoutMs: read('requestTimeoutMs'),
+    guard: read('guard'),
     guardFails: read('guardFails'),
     logLevel: read('logLevel'),
   }

@@ -285,6 +285,23 @@ onEveryPlace('the guard, with two processes', (place) => {
     await closed.stop()
   })
 
+  test('without the guard only a key protects', async () => {
+    const open = await cluster.add({ ONCEONLY_GUARD: 'off' })
+    const body = mailTo('unguarded', 'Twice on purpose')
+    const sent = [await open.send(body), await open.send(body), await open.send(body, { key: 'off-1' })]
+    assert.deepEqual(
+      sent.map(({ status, body: told }) => [status, told.duplicateOnly]),
+      [
+        [201, undefined],
+        [200, undefined],
+        [200, undefined],
+      ],
+    )
+    assert.equal((await open.send(body, { key: 'off-1' })).text, sent[2]?.text)
+    assert.equal(mail.sentTo('Twice on purpose').length, 3)
+    await open.stop()
+  })
+
   test('a failed original comes back within its window, until an operator frees the lock (G11)', async () => {
     const body = { recipientEmail: 'refused@example.com', message: 'Nobody there' }
     const failed = await one.send(body)

@@ -1,0 +1,50 @@
+import Fastify, { type RouteShorthandOptions } from 'fastify'
+import { createLedger } from 'onceonly'
+import { idempotent } from 'onceonly/fastify'
+import { createMemoryStore } from 'onceonly/memory'
+import { type Order, receiptOf } from '../harness/orders.ts'
+import { createPool } from '../harness/postgres.ts'
+import { readTask } from '../harness/program.ts'
+import { COUNT_PATH, PATH, type ServerTask } from './task.ts'
+
+/** The same application on both sides. One of them puts the protection in front of the handler. */
+const task = readTask<ServerTask>()
+const pool = task.place === null ? null : createPool(task.place)
+await pool?.query('CREATE TABLE orders (order_id text PRIMARY KEY, request bigint, cents integer NOT NULL)')
+
+const app = Fastify({ forceCloseConnections: true })
+const ledger = task.protected ? createLedger({ store: createMemoryStore() }) : null
+const hooks: RouteShorthandOptions =
+  ledger === null
+    ? {}
+    : idempotent(app, { ledger, who: () => ({ tenant: 'acme', caller: 'checkout' }) })({
+        name: 'bench.order',
+        effect: 'external',
+      })
+
+let effects = 0
+app.post<{ Body: Order }>(PATH, hooks, async (request, reply) => {
+  const order = request.body
+  effects++
+  // Without a protection a retry inserts again, so the row's own key is the number of the effect.
+  await pool?.query({
+    name: 'order',
+    text: 'INSERT INTO orders (order_id, request, cents) VALUES ($1, $2, $3)',
+    values: [`${order.orderId}/${effects}`, effects, order.cents],
+  })
+  return reply.code(201).send(receiptOf(order))
+})
+
+app.post(COUNT_PATH, async () => {
+  const rows = await pool?.query<{ rows: number }>('SELECT count(*)::int AS rows FROM orders')
+  return { effects, rows: rows?.rows[0]?.rows ?? null }
+})
+
+process.once('SIGTERM', () => void stop())
+console.log(await app.listen({ host: '127.0.0.1', port: 0 }))
+
+async function stop(): Promise<void> {
+  await app.close()
+  await ledger?.stop()
+  await pool?.end()
+}

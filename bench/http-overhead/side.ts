@@ -1,0 +1,41 @@
+import { fileURLToPath } from 'node:url'
+import { createHttpClient } from '../harness/http-client.ts'
+import { drive } from '../harness/load.ts'
+import { orderOf, receiptOf } from '../harness/orders.ts'
+import { createCpuMeter } from '../harness/process-cpu.ts'
+import { answer, mustEqual, readTask } from '../harness/program.ts'
+import { serve } from '../harness/served.ts'
+import { COUNT_PATH, type OverheadTask, PATH, REPLAYED_KEYS } from './task.ts'
+
+/** The callers, in a process of their own beside the server's. */
+const task = readTask<OverheadTask>()
+const program = fileURLToPath(import.meta.resolve('./server.ts'))
+const { protected: isProtected, place } = task
+await using server = await serve({ program, args: [JSON.stringify({ protected: isProtected, place })] })
+const client = createHttpClient(server.port)
+
+/** Both sides are sent the key: the bare one reads past it. */
+async function ask(number: number, replayed: boolean): Promise<void> {
+  const order = orderOf(number)
+  const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': order.orderId }
+  const { status, head, body } = await client.post(PATH, headers, JSON.stringify(order))
+  mustEqual('the status', status, 201)
+  mustEqual('the receipt', body, JSON.stringify(receiptOf(order)))
+  mustEqual('a replay', head.includes('dempotent-'), replayed)
+}
+
+const isReplay = task.requests === 'replay'
+const before = isReplay ? REPLAYED_KEYS : 0
+for (let number = 0; number < before; number++) await ask(number, false)
+const { requests, figures } = await drive({
+  ...task,
+  serverCpuMs: createCpuMeter(server.pid),
+  request: (number) => (isReplay ? ask(number % REPLAYED_KEYS, isProtected) : ask(number, false)),
+})
+
+const counted = await client.post(COUNT_PATH, {}, '')
+const { effects, rows } = JSON.parse(counted.body) as { effects: number; rows: number | null }
+mustEqual('effects', effects, isReplay && isProtected ? REPLAYED_KEYS : before + requests)
+if (place !== null) mustEqual('rows', rows, effects)
+client.stop()
+answer(figures)
