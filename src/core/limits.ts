@@ -243,6 +243,8 @@ export const brokerLimits = {
   thrownDelayMs: 1 * SECOND,
   /** How long a slot is held back when a broker cannot take a message for later: failing must not become a hot loop. */
   requeueHoldMs: 1 * SECOND,
+  /** How long an orderly end may take; the broker takes back what we hold when the connection closes in any case. */
+  stopMs: 10 * SECOND,
   /** How long putting a message off may take before it is simply handed back. */
   putOffMs: 5 * SECOND,
   /** `later` beyond this comes earlier than asked; RabbitMQ's own bound is 49 days. */

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brokerLimits } from '../../core/limits.ts'
 import type { Published } from '../../outbox/port.ts'
+import { startDeadline } from '../deadline.ts'
 import { reasonOf } from '../options.ts'
 import type { RabbitChannel, RabbitConnection, RabbitEnvelope } from './driver.ts'
 
@@ -120,7 +121,9 @@ export function createConfirms(
     },
     async stop() {
       stopped = true
-      await current?.channel.close()
+      const bound = startDeadline(brokerLimits.stopMs)
+      await Promise.race([current?.channel.close(), bound.late])
+      bound.cancel()
     },
   }
 }

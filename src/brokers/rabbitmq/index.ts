@@ -95,7 +95,7 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
     async subscribe(request, receive) {
       checkSubscription(request)
       const queue = queueName(exchange, request.consumer)
-      const consumer = await consume(
+      const consumption = await consume(
         {
           connection,
           exchange,
@@ -114,7 +114,7 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
       )
       let stopping: Promise<void> | null = null
       const subscription: Subscription = {
-        stop: () => (stopping ??= consumer.close().finally(() => subscriptions.delete(subscription))),
+        stop: () => (stopping ??= consumption.stop().finally(() => subscriptions.delete(subscription))),
       }
       subscriptions.add(subscription)
       return subscription

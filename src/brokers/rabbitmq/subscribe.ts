@@ -22,12 +22,19 @@ export interface Consuming {
   readonly onError: (error: unknown) => void
 }
 
+/** A consumer that can be ended although its broker hangs. */
+export interface Consumption {
+  /** Waits for every message under way, and then a bounded time for the broker. */
+  stop(): Promise<void>
+}
+
 /** Settles when the queue is there, bound, and consumed. The driver does all of it again when the connection was lost. */
 export async function consume(
   { connection, exchange, queue, putOff, onError }: Consuming,
   { topics, concurrency }: SubscribeOptions,
   receive: Receive,
-): Promise<RabbitConsumer> {
+): Promise<Consumption> {
+  const underWay = new Set<Promise<unknown>>()
   const consumer = connection.createConsumer(
     {
       queue,
@@ -41,7 +48,11 @@ export async function consume(
       qos: { prefetchCount: concurrency },
       concurrency,
     },
-    handOver,
+    (delivery) => {
+      const handed = handOver(delivery).finally(() => underWay.delete(handed))
+      underWay.add(handed)
+      return handed
+    },
   )
 
   async function handOver(delivery: RabbitMessage) {
@@ -63,7 +74,17 @@ export async function consume(
   }
 
   await untilReady(consumer, queue, onError)
-  return consumer
+  return {
+    async stop() {
+      const closed = consumer.close().catch(onError)
+      // Before the cancellation has been answered some more may come.
+      const handled = async () => {
+        while (underWay.size > 0) await Promise.all(underWay)
+        await sleep(brokerLimits.stopMs, undefined, { ref: false })
+      }
+      await Promise.race([closed, handled()])
+    },
+  }
 }
 
 async function untilReady(consumer: RabbitConsumer, queue: string, onError: (error: unknown) => void): Promise<void> {
