@@ -22,7 +22,7 @@ export interface Replica {
 }
 
 /** Rows in the place of an outbox: what is in this table was sent, what is not was not. */
-const outbox: OutboxPort<SqlTx> = {
+export const outbox: OutboxPort<SqlTx> = {
   async add(tx, { id, topic, key, body }) {
     await tx.query('insert into sent (id, topic, key, body) values (?, ?, ?, ?)', [
       id,
@@ -41,10 +41,15 @@ function withSql(store: CrashStore): InboxStore<SqlTx> {
   return { ...store, sql: sqlOf(store) }
 }
 
-export function createReplica(store: CrashStore, hooks: Hooks = {}, options: Partial<Options> = {}): Replica {
+export function createReplica(
+  store: CrashStore,
+  hooks: Hooks = {},
+  options: Partial<Options> = {},
+  port = outbox,
+): Replica {
   const seen: SagaEvent[] = []
   const inboxEvents: InboxEvent[] = []
-  const ledger = createLedger({ store, outbox, background: false })
+  const ledger = createLedger({ store, outbox: port, background: false })
   const saga = createSaga({
     definition: defineImports(hooks),
     ledger,
