@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
 import { createLedger } from 'onceonly'
-import type { InboxEvent, InboxStore, IncomingMessage, Receipt } from 'onceonly/inbox'
+import type { InboxEvent, IncomingMessage, Receipt } from 'onceonly/inbox'
 import type { Saga, SagaEvent, SagaOptions } from 'onceonly/saga'
 import { createSaga } from 'onceonly/saga'
 import type { CrashStore, Place } from '../crash/place.ts'
-import { onEveryPlace, sqlOf } from '../crash/place.ts'
+import { onEveryPlace, sqlOf, sqlStore } from '../crash/place.ts'
 import type { Hooks, ImportData } from './imports.ts'
 import { defineImports, events } from './imports.ts'
 
@@ -37,10 +37,6 @@ async function createSent(store: CrashStore): Promise<void> {
   await sqlOf(store).query('create table sent (id text primary key, topic text not null, key text, body text not null)')
 }
 
-function withSql(store: CrashStore): InboxStore<SqlTx> {
-  return { ...store, sql: sqlOf(store) }
-}
-
 export function createReplica(
   store: CrashStore,
   hooks: Hooks = {},
@@ -56,7 +52,7 @@ export function createReplica(
     background: false,
     on: (each) => seen.push(each),
     ...options,
-    store: options.store ?? withSql(store),
+    store: options.store ?? sqlStore(store),
     inbox: { on: (each) => inboxEvents.push(each), ...options.inbox },
   })
   return {
