@@ -4,6 +4,9 @@ import { assertOnce, batchCreate, escalate, makeCases, QUEUE, resultsOf } from '
 import { breakTable, eventually, holdTable } from './test-break.ts'
 import { type Cluster, makeWorkspace, onEveryPlace, openCluster, type TestServer } from './test-cluster.ts'
 
+/** Longer than it takes to kill whoever counts them, however busy the machine is. */
+const UNTIL_KILLED_ROWS = 60_000_000
+
 onEveryPlace('batches of escalations', (place) => {
   let cluster: Cluster
   let one: TestServer
@@ -56,7 +59,7 @@ onEveryPlace('batches of escalations', (place) => {
     const items = await makeCases(two, 'KILL', 100)
     const asked = items.map((item, at) => (at % 10 === 3 ? { ...item, targetQueue: 'NOWHERE' } : item))
     const victim = await cluster.add()
-    const open = await holdTable(cluster, place, 'case_escalations', "new.case_id = 'KILL-050'")
+    const open = await holdTable(cluster, place, 'case_escalations', "new.case_id = 'KILL-050'", UNTIL_KILLED_ROWS)
     const lost = batchCreate(victim, 'kill', asked).then(
       () => assert.fail('The batch was answered'),
       () => {},

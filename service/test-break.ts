@@ -26,7 +26,7 @@ export async function breakTable(
   }
 }
 
-/** As long as a query of this many rows takes: some seconds, in which nothing else happens in its process. */
+/** A query of this many rows takes a second or a few, in which nothing else happens in its process. */
 const SLOW_ROWS = 6_000_000
 
 /**
@@ -38,11 +38,12 @@ export async function holdTable(
   place: PlaceName,
   table: string,
   when: string,
+  slowRows = SLOW_ROWS,
 ): Promise<() => Promise<void>> {
   const name = `held_${table}`
   if (place === 'sqlite') {
     await sql(`create view ${name}_view as with recursive counted(x) as
-      (select 1 union all select x + 1 from counted where x < ${SLOW_ROWS}) select count(*) as n from counted`)
+      (select 1 union all select x + 1 from counted where x < ${slowRows}) select count(*) as n from counted`)
     await sql(`create trigger ${name} before insert on ${table} when ${when} begin select n from ${name}_view; end`)
     return async () => {
       await sql(`drop trigger ${name}`)

@@ -93,12 +93,20 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     return { tenant, caller: ANY_CALLER, key: digestParts([tenant, ...rest.map((part) => part ?? null)]) }
   }
 
+  function tell(event: GuardEvent<M>): void {
+    try {
+      options.on?.(event)
+    } catch {
+      // A listener watches; its own faults must never stop a send.
+    }
+  }
+
   async function ask(message: M, patienceMs: number): Promise<Asked> {
     try {
       const claim = () => lock.claim(partsOf(message), null, { waitMs: patienceMs })
       return await breaker.call(claim, giveBackLate, patienceMs)
     } catch (error) {
-      options.on?.({ kind: 'error', message, hash: partsOf(message).key, error })
+      tell({ kind: 'error', message, hash: partsOf(message).key, error })
       return { kind: 'error', error }
     }
   }
@@ -127,11 +135,11 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
       default: {
         const { pointer: original, ageMs } = claimed
         if (original === null) {
-          options.on?.({ kind: 'pending', message, hash, ageMs })
+          tell({ kind: 'pending', message, hash, ageMs })
           return { kind: 'pending' }
         }
         const mode = waited ? 'lock_resolved_polled' : 'lock_resolved'
-        options.on?.({ kind: 'blocked', mode, message, hash, original, ageMs })
+        tell({ kind: 'blocked', mode, message, hash, original, ageMs })
         return { kind: 'duplicate', original, ageMs, waited }
       }
     }

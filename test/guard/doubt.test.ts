@@ -90,6 +90,17 @@ onEveryStore('what is pending is as old as it is when that is told', async ({ on
   assert.ok(pending?.kind === 'pending' && pending.ageMs >= waitMs, JSON.stringify(pending))
 })
 
+onEveryStore('a listener that throws stops no send and changes no verdict', async ({ once }) => {
+  const guard = guardOver(once, {
+    on: () => {
+      throw new Error('the listener is broken')
+    },
+  })
+  const sent: string[] = []
+  assert.equal((await guard.send(hello, sender(sent, 'm1'))).kind, 'sent')
+  assert.equal((await guard.send(hello, sender(sent, 'never'))).kind, 'duplicate')
+})
+
 for (const failClosed of [false, true]) {
   onEveryStore(
     `locks that fail while an original is in flight: nothing is sent beside it, failClosed: ${failClosed}`,
