@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
 import { scrubbed } from './logs.ts'
@@ -111,6 +113,24 @@ describe('the log of a server', () => {
       const found = lines.find((line) => line.includes(secret))
       assert.equal(found, undefined, `${secret} is in ${found}`)
     }
+  })
+
+  test('a client that hangs up was an attempt, too', async () => {
+    const { hostname, port } = new URL(server.url)
+    const socket = connect(Number(port), hostname)
+    const head = [
+      'POST /api/messages:batchSend HTTP/1.1',
+      `Host: ${hostname}`,
+      'Content-Length: 100',
+      'Expect: 100-continue',
+    ]
+    const typed = ['Content-Type: application/json', `Authorization: Bearer ${server.apiKey}`]
+    socket.write(`${[...head, ...typed].join('\r\n')}\r\n\r\n{`)
+    // The server has seen its head when it asks for the rest.
+    await once(socket, 'data')
+    socket.destroy()
+    const [line] = await attempts('messages.batchSend', 1)
+    assert.deepEqual([line?.['status'], line?.['hungUp']], [null, true])
   })
 
   test('the end of a server is told', async () => {
