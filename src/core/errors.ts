@@ -181,6 +181,16 @@ export const errorTable = {
     applied: 'no',
     next: 'Await one step before the next, or run them as named branches with `run.all`.',
   },
+  bad_message: {
+    retryable: false,
+    applied: 'no',
+    next: 'Correct the sender: the message lacks, or spells wrongly, the part that is named.',
+  },
+  bad_signature: {
+    retryable: false,
+    applied: 'no',
+    next: 'Check the secret, and the clocks of both sides; nothing of the message was believed.',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof errorTable

@@ -46,7 +46,14 @@ export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx
   const subscriptions = new Set<Subscription>()
   const sweep = async () => {
     await parts.ready()
-    return await parts.failures.sweep(await parts.now())
+    const now = await parts.now()
+    let removed = 0
+    for (let step = 0; step < limits.sweepSteps; step++) {
+      const gone = await parts.failures.sweep(now)
+      removed += gone
+      if (gone < limits.sweepRows) break
+    }
+    return removed
   }
   const upkeep =
     given.background === false

@@ -39,7 +39,7 @@ export interface Redriven {
     | { readonly kind: 'preview' }
     /** A copy was handled after all: the letter was only removed. */
     | { readonly kind: 'handled_before' }
-    /** The first body under its id stands, so this one can only be purged, or sent again under another id. */
+    /** The first body under its id was handled: this one can only be purged, or sent again under another id. */
     | { readonly kind: 'conflict' }
     /** Free: it runs when it is delivered again. */
     | { readonly kind: 'freed' }
@@ -117,12 +117,12 @@ async function redriveOne(
   by: string,
 ): Promise<Redriven['result']> {
   const { ledger, letters, failures, store, consumer } = parts
-  if (reason === 'conflict') return { kind: 'conflict' }
   const key = keyOf(message.id)
   const identity = identityOf(parts, key)
   const view = await ledger.get(identity)
   const before = recordedIn(view)
   if (before !== null && before.settled.kind !== 'parked') {
+    if (reason === 'conflict') return { kind: 'conflict' }
     await letters.remove(store.sql, letter)
     return { kind: 'handled_before' }
   }

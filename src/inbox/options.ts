@@ -26,7 +26,10 @@ export interface InboxOptions<Tx extends SqlTx> {
   readonly fingerprint?: (body: unknown, message: IncomingMessage) => unknown
   /** A second key, by what the message asks for: two ids with one intent are handled once. Null for none. */
   readonly intent?: (body: unknown, message: IncomingMessage) => string | null
-  /** Handles the messages of a key by their numbers, also when the broker hands them over in another order. */
+  /**
+   * Handles the messages of a key by their numbers, also when the broker hands them over in another order. An outbox
+   * counts per key over all topics, so such a consumer takes every topic of its keys. Costs a small row per key, for ever.
+   */
   readonly ordered?: boolean | OrderedOptions
   /** How often a message may fail before it is parked. */
   readonly maxFailures?: number

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { DAY, final } from 'onceonly'
-import { acknowledgementOf, postpone } from 'onceonly/inbox'
+import { createLedger, DAY, final, isOnceError } from 'onceonly'
+import { acknowledgementOf, createInbox, postpone } from 'onceonly/inbox'
 import { createHeld } from '../ledger/worlds.ts'
 import { messageOf, onInbox, told } from './stage.ts'
 
@@ -215,4 +215,79 @@ onInbox('an effect that never will succeed parks its message at once', {}, async
   const copy = await inbox.receive(messageOf('m1', { deliveries: 2 }), () => assert.fail('it ran'))
   assert.ok(copy.kind === 'duplicate')
   assert.deepEqual(copy.first.settled, { kind: 'parked', reason: 'final' })
+})
+
+onInbox('a message costs one transaction, and nothing beside it', {}, async ({ inbox, store, ledger }) => {
+  // The tables are there by now.
+  await inbox.sweep()
+  const calls: string[] = []
+  const counted: typeof store = {
+    ...store,
+    transactions: {
+      run: (work, call) => {
+        calls.push('transaction')
+        return store.transactions.run(work, call)
+      },
+    },
+    claims: {
+      ...store.claims,
+      apply: (requests, call) => {
+        calls.push('claims')
+        return store.claims.apply(requests, call)
+      },
+    },
+    sql: {
+      ...store.sql,
+      query: (text, values) => {
+        calls.push(text)
+        return store.sql.query(text, values)
+      },
+    },
+    clock: {
+      ...store.clock,
+      now: (call) => {
+        calls.push('clock')
+        return store.clock.now(call)
+      },
+    },
+  }
+  await ledger.stop()
+  const once = createLedger({ store: counted, background: false })
+  const thrifty = createInbox({ ledger: once, store: counted, consumer: 'thrifty', background: false })
+  await thrifty.receive(messageOf('m1'), () => {})
+  await thrifty.receive(messageOf('m2', { deliveries: null }), () => {})
+  assert.deepEqual(calls, ['transaction', 'transaction'])
+  await thrifty.stop()
+  await once.stop()
+})
+
+onInbox('a body that was parked does not stand in the way of a better one', {}, async ({ inbox }) => {
+  assert.equal((await inbox.receive(messageOf('m1', { body: '{' }), () => {})).kind, 'parked')
+  assert.equal((await inbox.receive(messageOf('m1'), () => assert.fail('it ran'))).kind, 'conflict')
+  const [redriven] = await inbox.deadLetters.redrive({ reason: 'conflict' }, { effect: () => {} })
+  assert.ok(redriven?.result.kind === 'ran' && redriven.result.receipt.kind === 'handled')
+  const [first] = await inbox.deadLetters.redrive({}, { effect: () => assert.fail('it ran') })
+  assert.deepEqual(first?.result, { kind: 'handled_before' })
+  assert.equal(await inbox.deadLetters.count(), 0)
+})
+
+onInbox('an inbox inside of a transaction is refused, and so are options that make no sense', {}, async (stage) => {
+  const { inbox, ledger, store } = stage
+  const op = ledger.operation({ name: 'outer', effect: 'transaction' })
+  const nested = op.transact({ tenant: 'a', caller: 'b', key: 'c' }, null, () =>
+    inbox.receive(messageOf('m1'), () => assert.fail('it ran')),
+  )
+  await assert.rejects(nested, (error) => isOnceError(error, 'nested_claim'))
+  const refuses = (option: string, changes: object) =>
+    assert.throws(
+      () => createInbox({ ledger, store, consumer: 'other', background: false, ...changes }),
+      (error) => isOnceError(error, 'bad_option') && error.details['option'] === option,
+    )
+  refuses('consumer', { consumer: ' ' })
+  refuses('consumer', { consumer: 'x'.repeat(101) })
+  refuses('windowMs', { windowMs: 0 })
+  refuses('maxFailures', { maxFailures: 1.5 })
+  refuses('ordered.onHole', { ordered: { onHole: 'ignore' } })
+  refuses('store', { store: { ...store, sql: undefined } })
+  assert.throws(() => createInbox({ ledger, store, consumer: 'billing', background: false }), /declared twice/)
 })

@@ -1,0 +1,20 @@
+import type { IncomingMessage } from '../port.ts'
+import type { HookRequest } from './request.ts'
+import { incoming, neededHeader, textOf } from './request.ts'
+import type { SignedOptions } from './signature.ts'
+import { badSignature, digestOf, isSignedBy, secretsOf } from './signature.ts'
+
+const HEADER = 'x-hub-signature-256'
+const PREFIX = 'sha256='
+
+/** A webhook of GitHub: `X-GitHub-Delivery` is kept when a delivery is repeated; the topic is the name of the event. */
+export function readGithubWebhook({ headers, body }: HookRequest, options: SignedOptions): IncomingMessage {
+  const id = neededHeader(headers, 'x-github-delivery')
+  const topic = neededHeader(headers, 'x-github-event')
+  const given = neededHeader(headers, HEADER)
+  const signature = given.startsWith(PREFIX) ? digestOf(given.slice(PREFIX.length), 'hex') : null
+  if (signature === null) throw badSignature(HEADER, `is not ${PREFIX} and 64 hexadecimal digits`)
+  if (!isSignedBy(secretsOf(options), [body], [signature]))
+    throw badSignature(HEADER, 'does not belong to this message')
+  return incoming({ id, topic, body: textOf(body) })
+}

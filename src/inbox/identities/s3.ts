@@ -1,0 +1,93 @@
+import type { IncomingMessage } from '../port.ts'
+import type { JsonObject } from './request.ts'
+import { badMessage, incoming, jsonOf, objectOf, textIn } from './request.ts'
+
+/** One thing that happened to one object. */
+export interface S3Event {
+  readonly bucket: string
+  /** Decoded: notifications have it URL-encoded, with `+` for a space. */
+  readonly key: string
+  /** The version, where the bucket keeps versions; else the ETag; null for what has neither, such as a deletion. */
+  readonly version: string | null
+  /** Orders the events of one object; null for events that have none. */
+  readonly sequencer: string | null
+  /** `ObjectCreated:Put` and so on, without `s3:`. */
+  readonly name: string
+  readonly size: number | null
+  /** What an inbox receives: copies of the event have the same id, through whichever notification they came. */
+  readonly message: IncomingMessage
+}
+
+/** S3 sends one record per notification; others may send more, but a notification is no listing. */
+const MOST_RECORDS = 1_000
+
+/**
+ * The events in an S3 notification, also when it came through SNS. The test that S3 sends when notifications are set up
+ * holds none.
+ */
+export function readS3Notification(body: string): readonly S3Event[] {
+  const notification = unwrapped(objectOf(jsonOf(body), 'body'))
+  if (notification['Event'] === 's3:TestEvent') return []
+  const { Records: records } = notification
+  if (!Array.isArray(records)) throw badMessage('Records', 'is missing')
+  if (records.length > MOST_RECORDS) throw badMessage('Records', `are more than ${MOST_RECORDS}`)
+  return records.map((record: unknown, index) => eventOf(objectOf(record, `Records[${index}]`), `Records[${index}]`))
+}
+
+function unwrapped(body: JsonObject): JsonObject {
+  const { Type: type, Message: message } = body
+  return type === 'Notification' && typeof message === 'string' ? objectOf(jsonOf(message), 'Message') : body
+}
+
+function eventOf(record: JsonObject, at: string): S3Event {
+  const s3 = objectOf(record['s3'], `${at}.s3`)
+  const bucket = textIn(objectOf(s3['bucket'], `${at}.s3.bucket`), 'name', `${at}.s3.bucket.name`)
+  const object = objectOf(s3['object'], `${at}.s3.object`)
+  const key = decodedKey(textIn(object, 'key', `${at}.s3.object.key`), `${at}.s3.object.key`)
+  const name = textIn(record, 'eventName', `${at}.eventName`).replace(/^s3:/, '')
+  const version = optionalText(object, 'versionId', at) ?? optionalText(object, 'eTag', at)
+  const sequencer = optionalText(object, 'sequencer', at)
+  if (sequencer !== null && !isSequencer(sequencer)) throw badMessage(`${at}.s3.object.sequencer`, 'is not hexadecimal')
+  if (version === null && sequencer === null) throw badMessage(`${at}.s3.object`, 'has neither version nor sequencer')
+  const size = typeof object['size'] === 'number' ? object['size'] : null
+  const event = { bucket, key, version, sequencer, name, size }
+  const id = JSON.stringify([bucket, key, version, sequencer?.toUpperCase() ?? null, name])
+  // The object is the line in which its events stand; they have no consecutive numbers, though.
+  const line = JSON.stringify([bucket, key])
+  // Not the record itself: the same event may come through two configurations, and names them.
+  return { ...event, message: incoming({ id, topic: `s3.${name}`, key: line, body: JSON.stringify(event) }) }
+}
+
+function decodedKey(text: string, part: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch (cause) {
+    throw badMessage(part, 'is not URL-encoded UTF-8', cause)
+  }
+}
+
+function optionalText(object: JsonObject, name: string, at: string): string | null {
+  const value = object[name]
+  if (value === undefined || value === null || value === '') return null
+  if (typeof value !== 'string') throw badMessage(`${at}.s3.object.${name}`, 'is not a text')
+  return value
+}
+
+const isSequencer = (text: string) => /^[0-9a-fA-F]{1,128}$/.test(text)
+
+/**
+ * Which of two events of one object came first: negative, zero or positive, as for sorting. Sequencers are fractions in
+ * hexadecimal, so the shorter one is filled with zeros on its right.
+ */
+export function compareS3Sequencers(a: string, b: string): number {
+  for (const sequencer of [a, b]) if (!isSequencer(sequencer)) throw badMessage('sequencer', 'is not hexadecimal')
+  const digits = Math.max(a.length, b.length)
+  const [left, right] = [a.toUpperCase().padEnd(digits, '0'), b.toUpperCase().padEnd(digits, '0')]
+  if (left === right) return 0
+  return left < right ? -1 : 1
+}
+
+/** True when a later event of the same object was seen already: what this one says is not so any more. */
+export function isStaleS3Event({ sequencer }: Pick<S3Event, 'sequencer'>, latestSequencer: string | null): boolean {
+  return sequencer !== null && latestSequencer !== null && compareS3Sequencers(sequencer, latestSequencer) < 0
+}

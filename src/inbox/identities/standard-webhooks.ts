@@ -1,0 +1,50 @@
+import { OnceError } from '../../core/errors.ts'
+import type { IncomingMessage } from '../port.ts'
+import type { HookRequest } from './request.ts'
+import { incoming, neededHeader, textOf } from './request.ts'
+import type { TimedOptions } from './signature.ts'
+import { badSignature, digestOf, isSignedBy, secretsOf, timeOf } from './signature.ts'
+
+const PREFIX = 'whsec_'
+const base64 = /^[A-Za-z0-9+/]+={0,2}$/
+
+export interface StandardWebhookOptions extends TimedOptions {
+  /** What its messages are called here. */
+  readonly topic?: string
+}
+
+/**
+ * A webhook by the Standard Webhooks specification: `webhook-id` is the same over all retries, the signature covers id,
+ * time and body. Throws `bad_message` or `bad_signature`, naming the header at fault.
+ */
+export function readStandardWebhook({ headers, body }: HookRequest, options: StandardWebhookOptions): IncomingMessage {
+  const id = neededHeader(headers, 'webhook-id')
+  const timestamp = neededHeader(headers, 'webhook-timestamp')
+  const signatures = signaturesIn(neededHeader(headers, 'webhook-signature'))
+  const keys = secretsOf(options).map(keyOfSecret)
+  if (!isSignedBy(keys, [`${id}.${timestamp}.`, body], signatures)) {
+    throw badSignature('webhook-signature', 'does not belong to this message')
+  }
+  // After the signature: of an unsigned message nobody needs to know how old it says that it is.
+  timeOf(timestamp, 'webhook-timestamp', options)
+  return incoming({ id, topic: options.topic ?? 'webhook', body: textOf(body) })
+}
+
+/** `v1,BASE64 v1,BASE64 v1a,…`: other versions are for other kinds of keys. */
+function signaturesIn(header: string): readonly Uint8Array[] {
+  const found = header
+    .split(' ')
+    .filter((each) => each.startsWith('v1,'))
+    .map((each) => digestOf(each.slice('v1,'.length), 'base64'))
+    .filter((each) => each !== null)
+  if (found.length === 0) throw badSignature('webhook-signature', 'holds no signature of version v1')
+  return found
+}
+
+function keyOfSecret(secret: string): Uint8Array {
+  const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret
+  if (base64.test(encoded)) return Buffer.from(encoded, 'base64')
+  throw new OnceError('bad_option', `A secret of Standard Webhooks is ${PREFIX} and base64.`, {
+    details: { option: 'secrets' },
+  })
+}
