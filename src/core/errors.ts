@@ -181,7 +181,7 @@ export const errorTable = {
     applied: 'no',
     next: 'Await one step before the next, or run them as named branches with `run.all`.',
   },
-  bad_message: {
+  unreadable_message: {
     retryable: false,
     applied: 'no',
     next: 'Correct the sender: the message lacks, or spells wrongly, the part that is named.',

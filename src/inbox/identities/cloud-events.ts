@@ -1,6 +1,6 @@
 import type { IncomingMessage } from '../port.ts'
 import type { HookHeaders, HookRequest, JsonObject } from './request.ts'
-import { badMessage, headerOf, incoming, jsonOf, neededHeader, objectOf, textIn, textOf } from './request.ts'
+import { headerOf, incoming, jsonOf, neededHeader, objectOf, textIn, textOf, unreadable } from './request.ts'
 
 /** A batch of thousands is no batch any more. */
 const MOST_EVENTS = 1_000
@@ -16,8 +16,8 @@ export function readCloudEvents({ headers, body }: HookRequest): readonly Incomi
       return [structured(objectOf(jsonOf(textOf(body)), 'body'))]
     case 'application/cloudevents-batch+json': {
       const events = jsonOf(textOf(body))
-      if (!Array.isArray(events)) throw badMessage('body', 'is not a list of events')
-      if (events.length > MOST_EVENTS) throw badMessage('body', `holds more than ${MOST_EVENTS} events`)
+      if (!Array.isArray(events)) throw unreadable('body', 'is not a list of events')
+      if (events.length > MOST_EVENTS) throw unreadable('body', `holds more than ${MOST_EVENTS} events`)
       return events.map((event: unknown, index) => structured(objectOf(event, `body[${index}]`)))
     }
     default:
@@ -35,7 +35,7 @@ function structured(event: JsonObject): IncomingMessage {
 
 function dataOf({ data, data_base64: encoded }: JsonObject): string {
   if (encoded === undefined) return JSON.stringify(data ?? null)
-  if (typeof encoded !== 'string') throw badMessage('data_base64', 'is not a text')
+  if (typeof encoded !== 'string') throw unreadable('data_base64', 'is not a text')
   return textOf(Buffer.from(encoded, 'base64'))
 }
 
@@ -57,13 +57,13 @@ function decoded(value: string, part: string): string {
   try {
     return decodeURIComponent(value)
   } catch (cause) {
-    throw badMessage(part, 'is not percent-encoded UTF-8', cause)
+    throw unreadable(part, 'is not percent-encoded UTF-8', cause)
   }
 }
 
 function messageOf(event: JsonObject, headers: Record<string, string>, body: string): IncomingMessage {
   const version = textIn(event, 'specversion')
-  if (!/^1\.\d+$/.test(version)) throw badMessage('specversion', `is ${version}, and only 1.x is known`)
+  if (!/^1\.\d+$/.test(version)) throw unreadable('specversion', `is ${version}, and only 1.x is known`)
   const { partitionkey } = event
   const key = typeof partitionkey === 'string' && partitionkey !== '' ? partitionkey : null
   // As JSON, so that no source and id can be taken for another pair.

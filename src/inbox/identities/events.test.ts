@@ -7,7 +7,7 @@ import { compareS3Sequencers, isStaleS3Event, readS3Notification } from './s3.ts
 
 function refuses(part: string, read: () => unknown): void {
   assert.throws(read, (error) => {
-    assert.ok(isOnceError(error, 'bad_message'), String(error))
+    assert.ok(isOnceError(error, 'unreadable_message'), String(error))
     assert.equal(error.details['part'], part)
     return true
   })

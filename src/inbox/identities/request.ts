@@ -21,13 +21,13 @@ export function headerOf(headers: HookHeaders, name: string): string | null {
     if (typeof value === 'string') values.push(value)
     else values.push(...(value as readonly string[]))
   }
-  if (values.length > 1) throw badMessage(name, 'is there more than once')
+  if (values.length > 1) throw unreadable(name, 'is there more than once')
   return values[0] ?? null
 }
 
 export function neededHeader(headers: HookHeaders, name: string): string {
   const value = headerOf(headers, name)?.trim() ?? ''
-  if (value === '') throw badMessage(name, 'is missing')
+  if (value === '') throw unreadable(name, 'is missing')
   return value
 }
 
@@ -38,14 +38,14 @@ export function textOf(body: string | Uint8Array): string {
   try {
     return decoder.decode(body)
   } catch (cause) {
-    throw badMessage('body', 'is not UTF-8', cause)
+    throw unreadable('body', 'is not UTF-8', cause)
   }
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
 export function objectOf(value: unknown, part: string): JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badMessage(part, 'is not an object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw unreadable(part, 'is not an object')
   return value as JsonObject
 }
 
@@ -53,19 +53,19 @@ export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw badMessage('body', 'is not JSON', cause)
+    throw unreadable('body', 'is not JSON', cause)
   }
 }
 
 /** A text that must be there, and say something. */
 export function textIn(object: JsonObject, name: string, part = name): string {
   const value = object[name]
-  if (typeof value !== 'string' || value.trim() === '') throw badMessage(part, 'is missing')
+  if (typeof value !== 'string' || value.trim() === '') throw unreadable(part, 'is missing')
   return value
 }
 
-export function badMessage(part: string, what: string, cause?: unknown): OnceError<'bad_message'> {
-  return new OnceError('bad_message', `The \`${part}\` of the message ${what}.`, {
+export function unreadable(part: string, what: string, cause?: unknown): OnceError<'unreadable_message'> {
+  return new OnceError('unreadable_message', `The \`${part}\` of the message ${what}.`, {
     details: { part },
     ...(cause === undefined ? {} : { cause }),
   })

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from '../port.ts'
 import type { JsonObject } from './request.ts'
-import { badMessage, incoming, jsonOf, objectOf, textIn } from './request.ts'
+import { incoming, jsonOf, objectOf, textIn, unreadable } from './request.ts'
 
 /** One thing that happened to one object. */
 export interface S3Event {
@@ -29,8 +29,8 @@ export function readS3Notification(body: string): readonly S3Event[] {
   const notification = unwrapped(objectOf(jsonOf(body), 'body'))
   if (notification['Event'] === 's3:TestEvent') return []
   const { Records: records } = notification
-  if (!Array.isArray(records)) throw badMessage('Records', 'is missing')
-  if (records.length > MOST_RECORDS) throw badMessage('Records', `are more than ${MOST_RECORDS}`)
+  if (!Array.isArray(records)) throw unreadable('Records', 'is missing')
+  if (records.length > MOST_RECORDS) throw unreadable('Records', `are more than ${MOST_RECORDS}`)
   return records.map((record: unknown, index) => eventOf(objectOf(record, `Records[${index}]`), `Records[${index}]`))
 }
 
@@ -47,8 +47,8 @@ function eventOf(record: JsonObject, at: string): S3Event {
   const name = textIn(record, 'eventName', `${at}.eventName`).replace(/^s3:/, '')
   const version = optionalText(object, 'versionId', at) ?? optionalText(object, 'eTag', at)
   const sequencer = optionalText(object, 'sequencer', at)
-  if (sequencer !== null && !isSequencer(sequencer)) throw badMessage(`${at}.s3.object.sequencer`, 'is not hexadecimal')
-  if (version === null && sequencer === null) throw badMessage(`${at}.s3.object`, 'has neither version nor sequencer')
+  if (sequencer !== null && !isSequencer(sequencer)) throw unreadable(`${at}.s3.object.sequencer`, 'is not hexadecimal')
+  if (version === null && sequencer === null) throw unreadable(`${at}.s3.object`, 'has neither version nor sequencer')
   const size = typeof object['size'] === 'number' ? object['size'] : null
   const event = { bucket, key, version, sequencer, name, size }
   const id = JSON.stringify([bucket, key, version, sequencer?.toUpperCase() ?? null, name])
@@ -62,14 +62,14 @@ function decodedKey(text: string, part: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch (cause) {
-    throw badMessage(part, 'is not URL-encoded UTF-8', cause)
+    throw unreadable(part, 'is not URL-encoded UTF-8', cause)
   }
 }
 
 function optionalText(object: JsonObject, name: string, at: string): string | null {
   const value = object[name]
   if (value === undefined || value === null || value === '') return null
-  if (typeof value !== 'string') throw badMessage(`${at}.s3.object.${name}`, 'is not a text')
+  if (typeof value !== 'string') throw unreadable(`${at}.s3.object.${name}`, 'is not a text')
   return value
 }
 
@@ -80,7 +80,7 @@ const isSequencer = (text: string) => /^[0-9a-fA-F]{1,128}$/.test(text)
  * hexadecimal, so the shorter one is filled with zeros on its right.
  */
 export function compareS3Sequencers(a: string, b: string): number {
-  for (const sequencer of [a, b]) if (!isSequencer(sequencer)) throw badMessage('sequencer', 'is not hexadecimal')
+  for (const sequencer of [a, b]) if (!isSequencer(sequencer)) throw unreadable('sequencer', 'is not hexadecimal')
   const digits = Math.max(a.length, b.length)
   const [left, right] = [a.toUpperCase().padEnd(digits, '0'), b.toUpperCase().padEnd(digits, '0')]
   if (left === right) return 0

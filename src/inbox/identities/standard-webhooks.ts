@@ -15,7 +15,7 @@ export interface StandardWebhookOptions extends TimedOptions {
 
 /**
  * A webhook by the Standard Webhooks specification: `webhook-id` is the same over all retries, the signature covers id,
- * time and body. Throws `bad_message` or `bad_signature`, naming the header at fault.
+ * time and body. Throws `unreadable_message` or `bad_signature`, naming the header at fault.
  */
 export function readStandardWebhook({ headers, body }: HookRequest, options: StandardWebhookOptions): IncomingMessage {
   const id = neededHeader(headers, 'webhook-id')

@@ -12,7 +12,7 @@ const hmac = (key: string | Uint8Array, content: string, form: 'hex' | 'base64')
   createHmac('sha256', key).update(content).digest(form)
 
 /** Refused with this code, naming this part. */
-function refuses(code: 'bad_message' | 'bad_signature' | 'bad_option', part: string, read: () => unknown): void {
+function refuses(code: 'unreadable_message' | 'bad_signature' | 'bad_option', part: string, read: () => unknown): void {
   assert.throws(read, (error) => {
     assert.ok(isOnceError(error, code), String(error))
     return error.details['part'] === part || error.details['option'] === part
@@ -83,9 +83,9 @@ describe('Standard Webhooks', () => {
   test('missing and doubled headers, and secrets that are none, are named', () => {
     for (const name of ['Webhook-Id', 'Webhook-Timestamp', 'Webhook-Signature']) {
       const options = { secrets: secret, now }
-      refuses('bad_message', name.toLowerCase(), () => readStandardWebhook(request({ [name]: ' ' }), options))
+      refuses('unreadable_message', name.toLowerCase(), () => readStandardWebhook(request({ [name]: ' ' }), options))
       const doubled = { headers: { ...request().headers, [name]: ['a', 'b'] }, body: '' }
-      refuses('bad_message', name.toLowerCase(), () => readStandardWebhook(doubled, options))
+      refuses('unreadable_message', name.toLowerCase(), () => readStandardWebhook(doubled, options))
     }
     for (const secrets of ['', [], 'whsec_', 'whsec_%%%']) {
       refuses('bad_option', 'secrets', () => readStandardWebhook(request(), { secrets, now }))
@@ -130,14 +130,14 @@ describe('Stripe', () => {
     refuses('bad_signature', part, () => read(sign(body).replace('v1=', 'v0=')))
     refuses('bad_signature', part, () => read(sign(body).replace('t=', 'u=')))
     refuses('bad_signature', part, () => read(`t=1,${sign(body)}`))
-    refuses('bad_message', part, () => read(''))
+    refuses('unreadable_message', part, () => read(''))
     for (const [text, wrong] of [
       ['no json', 'body'],
       ['[]', 'body'],
       ['{"type":"x"}', 'id'],
       ['{"id":"x"}', 'type'],
     ] as const) {
-      refuses('bad_message', wrong, () => read(sign(text), text))
+      refuses('unreadable_message', wrong, () => read(sign(text), text))
     }
   })
 })
@@ -164,15 +164,15 @@ describe('GitHub', () => {
     refuses('bad_signature', part, () => read({}, 'Hello, World?'))
     refuses('bad_signature', part, () => read({ 'X-Hub-Signature-256': 'sha256=757107' }))
     refuses('bad_signature', part, () => read({ 'X-Hub-Signature-256': 'sha1=7' }))
-    refuses('bad_message', part, () => read({ 'X-Hub-Signature-256': undefined }))
-    refuses('bad_message', 'x-github-delivery', () => read({ 'X-GitHub-Delivery': '' }))
-    refuses('bad_message', 'x-github-event', () => read({ 'X-GitHub-Event': undefined }))
+    refuses('unreadable_message', part, () => read({ 'X-Hub-Signature-256': undefined }))
+    refuses('unreadable_message', 'x-github-delivery', () => read({ 'X-GitHub-Delivery': '' }))
+    refuses('unreadable_message', 'x-github-event', () => read({ 'X-GitHub-Event': undefined }))
   })
 
   test('a body that is signed but no text is refused', () => {
     const bytes = Uint8Array.of(0xff, 0xfe)
     const signature = `sha256=${createHmac('sha256', secrets).update(bytes).digest('hex')}`
-    refuses('bad_message', 'body', () =>
+    refuses('unreadable_message', 'body', () =>
       readGithubWebhook({ headers: { ...headers, 'X-Hub-Signature-256': signature }, body: bytes }, { secrets }),
     )
   })
