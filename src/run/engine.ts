@@ -220,6 +220,8 @@ function newRun<I, O>(
     // A run that nobody has yet is taken later, and then its fence moves.
     fence: worker === null ? 0 : 1,
     dueAt: worker === null ? now : null,
+    takenAt: worker === null ? null : now,
+    takenBefore: null,
     startedAt: now,
     endedAt: null,
     restarts: before === undefined ? null : runId.slice(0, runId.lastIndexOf('#')),

@@ -36,6 +36,8 @@ export type EntryState = 'intent' | 'retrying' | 'waiting' | 'unknown' | 'succee
 export interface AttemptFailure extends Failure {
   readonly attempt: number
   readonly at: number
+  /** It was proven that nothing happened; otherwise nobody can tell. */
+  readonly definite: boolean
 }
 
 /** What a body may ask for that is another thing each time. */
@@ -67,6 +69,10 @@ export interface RunRow {
   readonly fence: number
   /** When a worker should take it; null while one has it, and when only a person or a signal can wake it. */
   readonly dueAt: number | null
+  /** Since when its worker has it; null when it was put down in order. */
+  readonly takenAt: number | null
+  /** Since when a worker before had it who never put it down: whatever it was doing may have happened since then. */
+  readonly takenBefore: number | null
   readonly startedAt: number
   readonly endedAt: number | null
   /** The run that this one repeats. */

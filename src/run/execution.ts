@@ -34,6 +34,8 @@ export interface Execution {
   readonly around: Surroundings
   readonly ticks: Map<string, number>
   readonly signals: readonly SignalRow[]
+  /** Before this nothing that is not recorded can have happened; null when nobody left anything in the middle. */
+  readonly doubtSince: number | null
   /** Ids of the signals that some wait of this run has taken. */
   readonly taken: Set<string>
   readonly suspended: Promise<Suspension>
@@ -138,6 +140,8 @@ export function createExecution(
     around,
     ticks: new Map(),
     signals: journal.signals,
+    doubtSince:
+      run.takenBefore === null ? null : journal.entries.reduce((last, { at }) => Math.max(last, at), run.takenBefore),
     taken: new Set(),
     suspended: suspended.promise,
     lost: losing.signal,
@@ -158,8 +162,8 @@ export function createExecution(
       const { key, stepId, tick, kind, values, recorded } = place
       const blank = { attempts: 0, dueAt: null, fingerprint: null, plan: null, result: null, failures: [] }
       const position = recorded?.position ?? positions++
-      const own = { key, position, branch: place.branch.path, stepId, tick, kind, values, at: around.nearNow() }
-      const entry = { ...blank, ...recorded, ...own, ...fields }
+      const own = { key, position, branch: place.branch.path, stepId, tick, kind, values }
+      const entry = { ...blank, ...recorded, ...own, at: around.nearNow(), ...fields }
       return { ...entry, failures: entry.failures.slice(-limits.runFailures) }
     },
     put: (entry) => acting(() => put(entry)),

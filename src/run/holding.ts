@@ -70,7 +70,8 @@ export function createHolding({ dialect, query, now }: SqlSeam): Holding {
     },
     async take(worker, limit) {
       const rows = await query(
-        `update onceonly_runs set worker = ?, fence = fence + 1, due_at = null, state = 'running'
+        `update onceonly_runs set worker = ?, fence = fence + 1, due_at = null, state = 'running',
+            taken_before = taken_at, taken_at = ${now}
           where id in (select id from onceonly_runs where due_at <= ${now} and worker is null
             order by due_at limit ? ${skip})
           returning ${runColumns}`,

@@ -204,7 +204,7 @@ function changeOf(resolution: Resolution, now: number) {
       return { ...blank, state: 'succeeded', result: encoded.text }
     }
     case 'failed': {
-      const failures = JSON.stringify([{ ...failureOf(resolution.error), attempt: 0, at: now }])
+      const failures = JSON.stringify([{ ...failureOf(resolution.error), attempt: 0, at: now, definite: true }])
       return { ...blank, state: 'failed', failures }
     }
     case 'not_done':

@@ -51,7 +51,9 @@ export async function perform(execution: Execution, place: Place, work: StepWork
     }
     if (around.draining()) return await execution.handOver()
     // 3. Nobody saw the end of an attempt: ask, or wait for a person. Keyed steps may simply act again.
-    if (entry !== null && isInDoubt(execution, entry, work)) entry = await afterDoubt(execution, place, entry, work)
+    const doubtful = entry ?? forgottenSend(execution, place, work)
+    if (doubtful !== null && isInDoubt(execution, doubtful, work))
+      entry = await afterDoubt(execution, place, doubtful, work)
     // 4. The danger: from here to the record, a crash leaves nobody who knows. What needs an intent has one.
     else entry = await execution.acting(() => attempt(execution, place, entry, work))
   }
@@ -75,7 +77,16 @@ function isInDoubt({ around }: Execution, entry: Entry, { semantics, windowMs }:
   return semantics !== 'keyed' || (windowMs !== null && around.nearNow() - firstSent(entry) >= windowMs)
 }
 
-/** A safe lower bound of the time of the first send: its plan was recorded before it. */
+/**
+ * A worker that died may have sent what it had no time to record. As long as the provider remembers the key, sending
+ * again is safe; afterwards it counts as an attempt of which nobody saw the end.
+ */
+function forgottenSend(execution: Execution, place: Place, { windowMs, fingerprint, plan }: StepWork): Entry | null {
+  if (windowMs === null || execution.doubtSince === null) return null
+  return execution.entry(place, { state: 'intent', attempts: 1, fingerprint, plan, at: execution.doubtSince })
+}
+
+/** A safe lower bound of the time of the first send. */
 function firstSent(entry: Entry): number {
   return entry.failures[0]?.at ?? entry.at
 }
@@ -132,7 +143,8 @@ function succeeded(execution: Execution, place: Place, entry: Entry, value: unkn
   if (encoded.text.length > limits.runResultChars) {
     throw new NotRecordable(`Its result is longer than ${limits.runResultChars} characters.`)
   }
-  return execution.entry(place, { ...entry, state: 'succeeded', result: encoded.text, dueAt: null })
+  const at = execution.around.nearNow()
+  return execution.entry(place, { ...entry, state: 'succeeded', result: encoded.text, dueAt: null, at })
 }
 
 /** The step acted, and what it returned is lost: trying again would act again. */
@@ -163,8 +175,9 @@ function contextOf(
   work: StepWork,
   before: Entry | null = null,
 ): StepContext {
-  const own = work.keepsFailures && (before?.failures.length ?? 0) > 0
-  const handed = own ? derivedKey(key, `attempt-${before?.failures.length ?? 0}`) : key
+  // A provider that keeps failures would answer with them for ever; whether an ambiguous one was kept, its key tells.
+  const kept = work.keepsFailures ? (before?.failures.filter(({ definite }) => definite).length ?? 0) : 0
+  const handed = kept > 0 ? derivedKey(key, `attempt-${kept}`) : key
   return {
     key: handed,
     attempt: attemptNumber,
@@ -203,11 +216,11 @@ async function afterFailure(
 ): Promise<Entry> {
   const error = isVerdict(thrown) ? thrown.error : thrown
   const at = await execution.around.clock()
-  const failures = [...start.failures, { ...failureOf(error), attempt: start.attempts, at }]
+  const proven = isVerdict(thrown) || classify(error) === 'not_done'
+  const failures = [...start.failures, { ...failureOf(error), attempt: start.attempts, at, definite: proven }]
   const after = (fields: Pick<Entry, 'state'> & Partial<Entry>) =>
     execution.entry(place, { ...start, failures, dueAt: null, ...fields })
   if (isVerdict(thrown) && thrown.verdict === 'final') return after({ state: 'failed' })
-  const proven = isVerdict(thrown) || classify(error) === 'not_done'
   // A transaction that failed was rolled back; a key makes repeating safe. Anything else may have happened.
   const safe = work.semantics === 'keyed' || work.semantics === 'transactional' || proven
   if (thrown instanceof NotRecordable)

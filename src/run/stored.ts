@@ -6,7 +6,7 @@ import { numberOf, numberOrNull } from './rows.ts'
 /** How runs and journals stand in their tables, and how they are read back. */
 
 export const runColumns =
-  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, started_at, ended_at, restarts'
+  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts'
 
 export function runOf(row: SqlRow): RunRow {
   const text = (name: string) => row[name] as string
@@ -23,6 +23,8 @@ export function runOf(row: SqlRow): RunRow {
     worker: row['worker'] as string | null,
     fence: numberOf(row['fence']),
     dueAt: numberOrNull(row['due_at']),
+    takenAt: numberOrNull(row['taken_at']),
+    takenBefore: numberOrNull(row['taken_before']),
     startedAt: numberOf(row['started_at']),
     endedAt: numberOrNull(row['ended_at']),
     restarts: row['restarts'] as string | null,

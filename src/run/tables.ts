@@ -20,6 +20,8 @@ function tables(big: string): readonly string[] {
       worker text,
       fence ${big} not null,
       due_at ${big},
+      taken_at ${big},
+      taken_before ${big},
       started_at ${big} not null,
       ended_at ${big},
       restarts text

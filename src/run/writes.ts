@@ -63,6 +63,7 @@ const startColumns = {
   worker: 'text',
   fence: 'bigint',
   due_at: 'bigint',
+  taken_at: 'bigint',
   started_at: 'bigint',
   restarts: 'text',
 } as const
@@ -87,8 +88,9 @@ async function startAll(sql: SqlSeam, runs: readonly RunRow[]): Promise<{ create
 
 function startRecord(run: RunRow): Readonly<Record<keyof typeof startColumns, string | number | null>> {
   const { id, definition, version, state, input, worker, fence, restarts } = run
-  const { inputFingerprint: input_fingerprint, dueAt: due_at, startedAt: started_at } = run
-  return { id, definition, version, state, input, input_fingerprint, worker, fence, due_at, started_at, restarts }
+  const { inputFingerprint: input_fingerprint, dueAt: due_at, takenAt: taken_at, startedAt: started_at } = run
+  const times = { due_at, taken_at, started_at }
+  return { id, definition, version, state, input, input_fingerprint, worker, fence, restarts, ...times }
 }
 
 async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {
@@ -154,7 +156,7 @@ async function leaveAll({ dialect, query }: SqlSeam, items: readonly Leaving[]):
   // A signal that came while the run was going to sleep has left its mark: then it is due at once.
   const rows = await query<{ id: string }>(
     `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, ended_at = x.ended_at,
-        worker = null, due_at = case when x.ended_at is null then coalesce(onceonly_runs.due_at, x.due_at) else null end
+        worker = null, taken_at = null, due_at = case when x.ended_at is null then coalesce(onceonly_runs.due_at, x.due_at) else null end
       from ${recordsOf(dialect, leaveColumns)}
       where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null
       returning onceonly_runs.id`,

@@ -1,0 +1,103 @@
+import { OnceError } from '../core/errors.ts'
+import { SECOND } from '../core/limits.ts'
+import { final, notDone } from '../core/verdict.ts'
+import type { Channel } from './channel.ts'
+import type { ProviderProfile } from './providers.ts'
+
+/** A request as data: it can be recorded, compared by a replay, and sent again byte for byte. */
+export interface HttpPlan {
+  readonly url: string
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly body?: unknown
+}
+
+export interface HttpSent {
+  readonly status: number
+  /** Parsed where it is JSON, else the text. */
+  readonly body: unknown
+}
+
+export interface HttpChannelOptions {
+  readonly name: string
+  readonly provider: ProviderProfile
+  /** Added to every request and never recorded: credentials belong here. */
+  readonly headers?: () => Promise<Readonly<Record<string, string>>>
+  readonly fetch?: typeof globalThis.fetch
+}
+
+/** Answers that say "not now": nothing was done. */
+const NOT_NOW = new Set([408, 425, 429, 503])
+/** A provider's answer is a receipt; what is longer is cut. */
+const MOST_BODY_CHARS = 64 * 1_024
+
+/** Sends plans over HTTP, with the key in the form that the provider takes, and tells what its answers mean. */
+export function httpChannel(options: HttpChannelOptions): Channel<HttpPlan, HttpSent> {
+  const { name, provider, headers = async () => ({}), fetch = globalThis.fetch } = options
+  const { offer, carries } = provider
+  return {
+    name,
+    offer,
+    async send(plan, { key, signal }) {
+      const tagged = withKey(plan, carries, key.slice(0, provider.keyChars))
+      const response = await fetch(plan.url, {
+        method: plan.method ?? 'POST',
+        headers: { 'content-type': 'application/json', ...plan.headers, ...(await headers()), ...tagged.headers },
+        ...(tagged.body === undefined ? {} : { body: JSON.stringify(tagged.body) }),
+        redirect: 'error',
+        signal,
+      })
+      const sent = { status: response.status, body: parsed((await response.text()).slice(0, MOST_BODY_CHARS)) }
+      return judged(name, sent, response.headers.get('retry-after'), offer.kind === 'native')
+    },
+  }
+}
+
+function judged(name: string, sent: HttpSent, retryAfter: string | null, native: boolean): HttpSent {
+  const { status } = sent
+  if (status < 400) return sent
+  const error = Object.assign(new Error(`${name} answered ${status}.`), { code: `HTTP_${status}`, data: sent.body })
+  const retryAfterMs = retryAfterMsOf(retryAfter)
+  const again = retryAfterMs === null ? {} : { retryAfterMs }
+  if (NOT_NOW.has(status)) throw notDone(error, again)
+  // Under a key, 409 is also how a twin in flight is told; the same key asks again and hears what became of it.
+  if (status >= 500 || (native && status === 409)) throw Object.assign(error, again)
+  throw final(error)
+}
+
+/** Seconds, or a date; nonsense counts as nothing. */
+function retryAfterMsOf(value: string | null): number | null {
+  if (value === null) return null
+  const seconds = Number(value)
+  if (value.trim() !== '' && Number.isFinite(seconds)) return Math.max(0, seconds * SECOND)
+  const at = Date.parse(value)
+  return Number.isNaN(at) ? null : Math.max(0, at - Date.now())
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}
+
+function withKey(
+  plan: HttpPlan,
+  carries: ProviderProfile['carries'],
+  key: string,
+): { readonly headers: Readonly<Record<string, string>>; readonly body: unknown } {
+  if (carries === null) return { headers: {}, body: plan.body }
+  if ('header' in carries) return { headers: { [carries.header]: key }, body: plan.body }
+  return { headers: {}, body: withField(plan.body ?? {}, carries.field.split('.'), key) }
+}
+
+function withField(body: unknown, [name, ...rest]: readonly string[], key: string): unknown {
+  if (name === undefined) return key
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new OnceError('bad_input', 'The body of this provider must be an object, so that it can carry the key.')
+  }
+  const members = body as Readonly<Record<string, unknown>>
+  return { ...members, [name]: withField(members[name] ?? {}, rest, key) }
+}

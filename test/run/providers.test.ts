@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { isOnceError } from 'onceonly'
+import type { HttpPlan } from 'onceonly/run'
+import { defineRun, httpChannel, providers, stepKey } from 'onceonly/run'
+import { eventually, onEveryRunStore } from './world.ts'
+
+interface Seen {
+  readonly key: string | undefined
+  readonly body: unknown
+}
+
+/** A provider over real HTTP: what it answers is decided by the test, request by request. */
+async function provider(answer: (seen: Seen, number: number) => { status: number; retryAfter?: string } | 'cut') {
+  const seen: Seen[] = []
+  const server = createServer((request, response) => {
+    let text = ''
+    request.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+    })
+    request.on('end', () => {
+      const one = { key: request.headers['idempotency-key'] as string | undefined, body: JSON.parse(text) as unknown }
+      seen.push(one)
+      const told = answer(one, seen.length)
+      if (told === 'cut') return request.socket.destroy()
+      response.writeHead(told.status, told.retryAfter === undefined ? {} : { 'retry-after': told.retryAfter })
+      return response.end(JSON.stringify({ number: seen.length }))
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  return { seen, url: `http://127.0.0.1:${port}/`, [Symbol.asyncDispose]: async () => void server.close() }
+}
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+function sending(profile: (typeof providers)[keyof typeof providers], url: string, retry = {}) {
+  const channel = httpChannel({ name: 'mail', provider: profile, headers: async () => ({ authorization: 'secret' }) })
+  return defineRun('send', (run) =>
+    run.step('send', { channel, retry }, (): HttpPlan => ({ url, body: { to: 'ann@example.com' } })),
+  )
+}
+
+onEveryRunStore(
+  'a provider that takes keys gets the same one and the same bytes after a lost answer',
+  async (world) => {
+    await using http = await provider((_seen, number) => (number === 1 ? 'cut' : { status: 200 }))
+    const run = sending(providers.resend, http.url, { baseMs: 1, backoff: 'fixed' })
+    const engine = await world.engine({ runs: [run] })
+    const sent = await (await engine.start(run, { runId: 'r', input: null })).result()
+    assert.deepEqual(sent, { status: 200, body: { number: 2 } })
+    const expected = { key: stepKey('r', 'send', 0), body: { to: 'ann@example.com' } }
+    assert.deepEqual(http.seen, [expected, expected])
+    const [row] = await (world.store().sql?.query('select * from onceonly_run_steps') ?? [])
+    assert.ok(!JSON.stringify(row).includes('secret'))
+  },
+)
+
+onEveryRunStore('a provider without keys is not asked twice: the step is unknown', async (world) => {
+  await using http = await provider(() => 'cut')
+  const run = sending(providers.twilio, http.url)
+  const engine = await world.engine({ runs: [run] })
+  const handle = await engine.start(run, { runId: 't', input: null })
+  await eventually(handle.view, ({ state }) => state === 'unknown')
+  assert.equal(http.seen.length, 1)
+})
+
+onEveryRunStore('a tag goes where the provider takes it; what it refuses is final', async (world) => {
+  await using http = await provider(() => ({ status: 422 }))
+  const run = sending(providers.sendgrid, http.url)
+  const engine = await world.engine({ runs: [run] })
+  const handle = await engine.start(run, { runId: 's', input: null })
+  await assert.rejects(handle.result(), (error) => isOnceError(error, 'run_failed'))
+  const key = stepKey('s', 'send', 0)
+  assert.deepEqual(http.seen, [{ key: undefined, body: { to: 'ann@example.com', custom_args: { onceonly_key: key } } }])
+})
+
+onEveryRunStore(
+  'a provider that keeps failures gets a new key for a definite one, the same for a lost one',
+  async (world) => {
+    await using http = await provider((_seen, number) =>
+      number === 1 ? { status: 429, retryAfter: '0' } : number === 2 ? 'cut' : { status: 200 },
+    )
+    const run = sending(providers.stripe, http.url, { baseMs: 1, backoff: 'fixed' })
+    const engine = await world.engine({ runs: [run] })
+    await (await engine.start(run, { runId: 'k', input: null })).result()
+    const [first, second, third] = http.seen.map(({ key }) => key)
+    assert.equal(first, stepKey('k', 'send', 0))
+    assert.notEqual(second, first)
+    assert.equal(third, second)
+  },
+)
+
+onEveryRunStore('a retry beyond the window is parked, and goes on after it was resolved', async (world) => {
+  await using http = await provider((_seen, number) => (number === 1 ? 'cut' : { status: 200 }))
+  const run = sending(providers.nylas, http.url, { baseMs: 2 * HOUR, backoff: 'fixed' })
+  const engine = await world.engine({ runs: [run] })
+  const handle = await engine.start(run, { runId: 'n', input: null })
+  const view = await eventually(handle.view, ({ state }) => state === 'unknown')
+  await world.advance(3 * HOUR)
+  assert.equal(http.seen.length, 1)
+  await engine.resolve('n', view.steps[0]?.key ?? '', { kind: 'not_done' })
+  assert.deepEqual(await handle.result(), { status: 200, body: { number: 2 } })
+})
+
+test('every profile says what it takes, and our keys fit', () => {
+  for (const profile of Object.values(providers)) {
+    if (profile.offer.kind === 'native') {
+      assert.ok(profile.keyChars >= stepKey('r', 's', 0).length, profile.name)
+      assert.ok(profile.offer.windowMs >= HOUR, profile.name)
+    }
+    assert.equal(profile.carries === null, profile.offer.kind === 'none', profile.name)
+  }
+})
