@@ -89,7 +89,8 @@ function typeOf(schema: ShownSchema, schemas: Schemas): string {
   const name = schema.$ref?.split('/').at(-1)
   if (seen.items !== undefined) return `list of ${typeOf(seen.items, schemas)}`
   if (name !== undefined) return name
-  if (seen.oneOf !== undefined) return seen.oneOf.map((each) => typeOf(each, schemas)).join(' | ')
+  if (seen.type === undefined && seen.oneOf !== undefined)
+    return seen.oneOf.map((each) => typeOf(each, schemas)).join(' | ')
   return seen.format ?? [seen.type ?? 'anything'].flat().join(' | ')
 }
 

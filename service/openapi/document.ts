@@ -32,12 +32,13 @@ export function documentOf(
   )
 }
 
-/** First what callers use, then what operators do, then the server itself; inside of it by path. */
+/** First what callers use, then what operators do, then the server itself; commands before reads, and by path. */
 const audiences: readonly Declaration['access'][] = ['api key', 'operator', 'anyone']
 
 function inOrder(a: DeclaredRoute, b: DeclaredRoute): number {
   const audience = ({ declaration }: DeclaredRoute) => audiences.indexOf(declaration.access)
-  return audience(a) - audience(b) || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
+  const reads = ({ method }: DeclaredRoute) => Number(method === 'GET')
+  return audience(a) - audience(b) || reads(a) - reads(b) || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
 }
 
 function isDeclared(route: CollectedRoute): route is DeclaredRoute {
@@ -123,7 +124,7 @@ function commonAnswers({ access, body, query, path }: Declaration): Record<numbe
     ...(access === 'anyone'
       ? {}
       : {
-          500: { about: 'The server failed; the same request may be sent again with the same key' },
+          500: { about: 'The server failed: the same request may be sent again with the same key' },
           503: {
             about: 'The store cannot be reached',
             headers: { 'Retry-After': 'In how many seconds to come back.' },
