@@ -68,10 +68,10 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   }
   const route = createRouter(machine)
   const handle = createHandle(parts, ready, route, options.partition ?? true)
-  const deliverer = createDeliverer({ machine, pending: parts.pending, handle })
   const sweeper = createSweeper(machine, store, tell)
   const failed = (what: string) => (error: unknown) =>
     tell({ kind: 'background_failed', saga: machine.name, what, error })
+  const deliverer = createDeliverer({ machine, pending: parts.pending, handle, failed: failed('deliver') })
   const pulse = createPulse(runtime, async () => void (await deliver()), failed('deliver'))
 
   /** What is delivered may make more due; a saga that never comes to rest must not keep a round for ever. */

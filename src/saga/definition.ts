@@ -58,7 +58,7 @@ export interface Fault {
   readonly kind: 'fault'
   readonly because?: string
 }
-export type Verdictless = Ignore | Defer | Fault
+export type PlainCell = Ignore | Defer | Fault
 
 export const ignore: Ignore = { kind: 'ignore' }
 export const defer: Defer = { kind: 'defer' }
@@ -111,7 +111,10 @@ interface Signatures<Data, Body, T> {
   enter(data: Data, tools: T): void | Promise<void>
 }
 
-/** Changes data as it likes, and stays in its state. */
+/**
+ * Changes data as it likes, and stays in its state. It runs inside of the transaction and perhaps several times, so that
+ * slow work and calls to other systems belong into whoever receives what it sends.
+ */
 export type Stay<Data, Body, Events = Specs> = Signatures<Data, Body, Tools<Events>>['handle']
 
 /** May leave its state, for those that it names: so the diagram shows every arrow, and no arrow that is not there. */
@@ -127,7 +130,7 @@ export interface EnterMove<Data, To extends string, Events = Specs> {
 }
 
 /** Before an instance exists there is no state to stay in: an event starts it, or is decided otherwise. */
-export type StartCell<Data, Body, To extends string, Events = Specs> = Verdictless | Move<Data, Body, To, Events>
+export type StartCell<Data, Body, To extends string, Events = Specs> = PlainCell | Move<Data, Body, To, Events>
 export type Cell<Data, Body, To extends string, Events = Specs> =
   | StartCell<Data, Body, To, Events>
   | Stay<Data, Body, Events>

@@ -15,9 +15,10 @@ export interface DeliverParts {
   readonly machine: Machine
   readonly pending: Pending
   handle(message: IncomingMessage): Promise<Receipt>
+  failed(error: unknown): void
 }
 
-export function createDeliverer({ machine, pending, handle }: DeliverParts): Deliverer {
+export function createDeliverer({ machine, pending, handle, failed }: DeliverParts): Deliverer {
   async function deliver(row: Taken): Promise<void> {
     const receipt = await handle(messageOf(machine, row))
     switch (receipt.kind) {
@@ -43,7 +44,10 @@ export function createDeliverer({ machine, pending, handle }: DeliverParts): Del
       const queues = [...Map.groupBy(taken, ({ id }) => id).values()]
       const lane = async () => {
         for (let queue = queues.shift(); queue !== undefined; queue = queues.shift()) {
-          for (const row of queue) await deliver(row)
+          for (const row of queue) {
+            // One that cannot be delivered is left until its lease is over; the others do not wait for it.
+            await deliver(row).catch(failed)
+          }
         }
       }
       await Promise.all(Array.from({ length: sagaLimits.dueLanes }, lane))

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { defer, event, fault, ignore, timeout } from './definition.ts'
-import { describeMachine } from './describe.ts'
-import { defineSaga, machineOf } from './machine.ts'
+import { describeSaga } from './describe.ts'
+import { defineSaga } from './machine.ts'
 
 const definition = defineSaga({
   name: 'doors',
@@ -30,7 +30,7 @@ const definition = defineSaga({
   onEnter: { 'Wide open': { to: ['Ajar'], handle() {} } },
 })
 
-const description = describeMachine(machineOf(definition))
+const description = describeSaga(definition)
 
 test('the matrix decides every state with every event, terminal states included', () => {
   assert.deepEqual(Object.keys(description.matrix), ['initial', 'Wide open', 'Ajar', 'end'])

@@ -1,5 +1,6 @@
+import type { SagaDefinition, Specs } from './definition.ts'
 import type { Machine } from './machine.ts'
-import { INITIAL } from './machine.ts'
+import { INITIAL, machineOf } from './machine.ts'
 
 /** How one pair of state and event is decided. */
 export type Decided =
@@ -18,6 +19,13 @@ export interface Description {
   readonly table: string
   /** A Mermaid state diagram. */
   readonly mermaid: string
+}
+
+/** Without a store: for documentation, and for checks that run before anything is deployed. */
+export function describeSaga<Data, Events extends Specs, State extends string, Terminal extends string>(
+  definition: SagaDefinition<Data, Events, State, Terminal>,
+): Description {
+  return describeMachine(machineOf(definition))
 }
 
 export function describeMachine(machine: Machine): Description {

@@ -15,6 +15,7 @@ export type {
 } from './definition.ts'
 export { defer, event, fault, ignore, timeout } from './definition.ts'
 export type { Decided, Description } from './describe.ts'
+export { describeSaga } from './describe.ts'
 export type { SagaEvent, SagaListener } from './events.ts'
 export type { Given, Rehearsal } from './given.ts'
 export { given } from './given.ts'

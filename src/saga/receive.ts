@@ -2,9 +2,10 @@ import { isOnceError } from '../core/errors.ts'
 import { final } from '../core/verdict.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { IncomingMessage } from '../inbox/port.ts'
-import { postpone } from '../inbox/postpone.ts'
+import { isPostponed, postpone } from '../inbox/postpone.ts'
 import type { Receipt } from '../inbox/receipt.ts'
 import type { InboxEffect } from '../inbox/settle.ts'
+import { isOutage } from '../inbox/settle.ts'
 import { sleep } from '../ledger/runtime.ts'
 import type { SqlTx } from '../store/sql.ts'
 import type { SagaListener } from './events.ts'
@@ -64,8 +65,11 @@ export function effectOf(parts: ReceiveParts, route: Route, run: Run, laterMs: n
         run.conflict = error
         throw postpone(error, { delayMs: laterMs })
       }
-      const { event, id } = arrival
-      parts.tell({ kind: 'failed', saga: parts.machine.name, event, id, messageId: message.id, error })
+      // A database that is away, or a handler that asks for patience, is no failure.
+      if (!isPostponed(error) && !isOutage(error)) {
+        const { event, id } = arrival
+        parts.tell({ kind: 'failed', saga: parts.machine.name, event, id, messageId: message.id, error })
+      }
       throw error
     }
   }
