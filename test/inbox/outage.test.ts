@@ -61,6 +61,22 @@ suite('a database that is away burns no attempt', { concurrency: true }, () => {
     await inbox.stop()
   })
 
+  onLink('although it is back before anybody counts', async (link) => {
+    const { proxy } = link
+    const { inbox } = openInbox(link)
+    const receipt = await inbox.receive(messageOf('m1'), async (_, { tx }) => {
+      proxy.cut()
+      // As repositories do it: the store's own word is wrapped.
+      await tx.query('select 1').catch((cause: unknown) => {
+        throw new Error('the invoice could not be saved', { cause })
+      })
+    })
+    assertPutOff(receipt)
+    assert.equal((await inbox.explain('m1')).failures, 0)
+    assert.equal((await inbox.receive(messageOf('m1', { deliveries: 2 }), () => {})).kind, 'handled')
+    await inbox.stop()
+  })
+
   onLink('while a failure is being counted', async (link) => {
     const { proxy } = link
     const { inbox } = openInbox(link)
