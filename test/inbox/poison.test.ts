@@ -199,3 +199,54 @@ onInbox('failures past the window are swept', { windowMs: 1 * DAY }, async ({ in
     ['young'],
   )
 })
+
+onInbox('suspects are tried one at a time, others go on beside them', {}, async ({ inbox, store }) => {
+  await inbox.sweep()
+  const suspects = ['s1', 's2', 's3']
+  for (const id of suspects) {
+    await store.sql.query(
+      `insert into onceonly_inbox_failures (consumer, message, failures, unfinished, retry_at, expires_at)
+         values ('billing', ?, 0, 1, 0, ?)`,
+      [id, Date.now() + 1 * DAY],
+    )
+  }
+  let under = 0
+  let most = 0
+  const take = (id: string) =>
+    inbox.receive(messageOf(id, { deliveries: 3 }), async (_, { tx }) => {
+      most = Math.max(most, ++under)
+      await tx.query('select 1')
+      under--
+    })
+  const receipts = await Promise.all(suspects.map(take))
+  assert.deepEqual(
+    receipts.map(({ kind }) => kind),
+    ['handled', 'handled', 'handled'],
+  )
+  assert.equal(most, 1)
+})
+
+onInbox(
+  'more messages at once than there are connections do not wait for each other',
+  {
+    ordered: true,
+    intent: (body) => (body as { order: string }).order,
+    maxFailures: 1,
+  },
+  async ({ inbox, events }) => {
+    const ids = Array.from({ length: 60 }, (_, n) => n)
+    const receipts = await Promise.all(
+      ids.map((n) => {
+        const body = n % 6 === 0 ? '{' : JSON.stringify({ order: `o${n}` })
+        const message = messageOf(`m${n}`, { body, deliveries: 2, key: `k${n}`, sequence: 1 + (n % 2) })
+        return inbox.receive(message, () => {
+          if (n % 3 === 0) throw new Error('no')
+        })
+      }),
+    )
+    const count = (kind: string) => receipts.filter((receipt) => receipt.kind === kind).length
+    // Even numbers come first in their line: of these a third is broken or fails, and the odd ones wait.
+    assert.deepEqual([count('waiting'), count('parked'), count('handled')], [30, 10, 20])
+    assert.deepEqual(told(events, 'postponed'), [])
+  },
+)
