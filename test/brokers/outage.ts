@@ -11,6 +11,7 @@ import {
   startServers,
 } from '../../tools/servers/index.ts'
 import type { BrokerClient, BrokerWorld } from './suite.ts'
+import { until } from './until.ts'
 
 const MESSAGES = 400
 const KEYS = 20
@@ -77,7 +78,7 @@ const proofs: Record<string, Proof> = {
     assert.equal(crashes.length, 1)
     await Promise.all(crashes)
     assert.ok(unavailable > 0, 'the outage was noticed')
-    await until(() => ids.size === MESSAGES)
+    await until(() => ids.size === MESSAGES, PATIENCE_MS)
     assert.deepEqual([...ids].toSorted(), sent.map(({ id }) => id).toSorted())
   },
 
@@ -98,16 +99,16 @@ const proofs: Record<string, Proof> = {
       return late.length === 1 ? { kind: 'later', delayMs: LATER_MS } : done
     })
     await publishAll(sending, [...numbered('held').slice(0, 1), ...numbered('waiting').slice(0, 1)])
-    await until(() => held.length === 1 && late.length === 1)
+    await until(() => held.length === 1 && late.length === 1, PATIENCE_MS)
     // Two messages of another id and of the same queue: when they have passed, the word `later` has reached the broker.
     await publishAll(sending, numbered('waiting').slice(1, 3))
-    await until(() => late.length >= 3)
+    await until(() => late.length >= 3, PATIENCE_MS)
 
     await server.halt()
     // Its word reaches nobody.
     release.resolve(done)
     await server.revive()
-    await until(() => held.length >= 2 && late.length >= 4)
+    await until(() => held.length >= 2 && late.length >= 4, PATIENCE_MS)
     assert.deepEqual(new Set(held.map(({ id }) => id)), new Set(['held-0']))
     assert.ok((held[1]?.deliveries ?? 2) >= 2)
     const [first, again] = late.filter(({ message }) => message.id === 'waiting-0')
@@ -141,7 +142,7 @@ const proofs: Record<string, Proof> = {
       process.kill(-server.pid, 'SIGCONT')
     }
     await publishAll(sending, sent)
-    await until(() => ids.size === BATCH)
+    await until(() => ids.size === BATCH, PATIENCE_MS)
   },
 }
 
@@ -187,12 +188,4 @@ async function publishAll(
     if (confirmed.size === 0) await sleep(50)
   }
   return unavailable
-}
-
-async function until(reached: () => boolean): Promise<void> {
-  const deadlineMs = performance.now() + PATIENCE_MS
-  while (!reached()) {
-    if (performance.now() > deadlineMs) throw new Error(`Not within ${PATIENCE_MS} ms`)
-    await sleep(10)
-  }
 }
