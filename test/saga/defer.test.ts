@@ -21,6 +21,7 @@ onEveryStage('an event that came too early comes again after the next transition
   assert.equal(await one.saga.upkeep.deliver(), 2)
   const view = await one.saga.get('s1')
   assert.deepEqual([view?.state, view?.data.parsed], ['Completed', new Set(['a', 'b'])])
+  assert.deepEqual(view?.pending, [], 'what was delivered is not kept')
   assert.equal((await sent()).length, 3)
   assert.deepEqual(
     (await one.saga.history('s1')).map((entry) => [entry.event, entry.state, entry.did]),

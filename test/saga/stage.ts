@@ -33,7 +33,7 @@ export const outbox: OutboxPort<SqlTx> = {
   },
 }
 
-async function createSent(store: CrashStore): Promise<void> {
+export async function createSent(store: CrashStore): Promise<void> {
   await sqlOf(store).query('create table sent (id text primary key, topic text not null, key text, body text not null)')
 }
 
@@ -99,7 +99,7 @@ export function onEveryStage(title: string, body: (stage: Stage) => Promise<void
   })
 }
 
-async function sentIn(store: CrashStore): Promise<readonly string[]> {
+export async function sentIn(store: CrashStore): Promise<readonly string[]> {
   const rows = await sqlOf(store).query<{ topic: string; body: string }>('select topic, body from sent')
   return rows.map(({ topic, body }) => `${topic} ${body}`).toSorted()
 }

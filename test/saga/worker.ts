@@ -20,6 +20,13 @@ export interface Order {
   readonly deliver: boolean
 }
 
+/** As a broker hears it: this one need not come again. */
+export interface Acked {
+  readonly kind: 'acked'
+  /** Its place in the order. */
+  readonly index: number
+}
+
 export interface Done {
   readonly kind: 'done'
   readonly receipts: Readonly<Record<string, number>>
@@ -54,6 +61,8 @@ const replica = createReplica(
     },
   },
   {
+    // Processes are killed here for reasons that are not the messages' own.
+    inbox: { maxUnfinished: 1_000 },
     on(event) {
       if (event.kind === 'failed') complaints.push(String(event.error))
       if (event.kind === 'handled' && task.dies === 'after_commit') die()
@@ -66,7 +75,7 @@ const receipts: Record<string, number> = {}
 
 /** As a broker does: what is put off comes again after its delay. */
 async function untilSettled(message: IncomingMessage): Promise<void> {
-  for (let deliveries = 1; ; deliveries++) {
+  for (let deliveries = message.deliveries ?? 1; ; deliveries++) {
     const receipt = await replica.saga.handle({ ...message, deliveries })
     receipts[receipt.kind] = (receipts[receipt.kind] ?? 0) + 1
     if (receipt.kind !== 'later' && receipt.kind !== 'waiting') return
@@ -79,9 +88,13 @@ async function untilSettled(message: IncomingMessage): Promise<void> {
 const LANES = 8
 
 async function all(messages: readonly IncomingMessage[]): Promise<void> {
-  const left = [...messages]
+  const left = [...messages.entries()]
   const lane = async () => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) await untilSettled(next)
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const [index, message] = next
+      await untilSettled(message)
+      tell<Acked>({ kind: 'acked', index })
+    }
   }
   await Promise.all(Array.from({ length: LANES }, lane))
 }
