@@ -1,4 +1,5 @@
 import { sha256Hex } from '../core/digest.ts'
+import { OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { RecordedFailure } from '../ledger/outcome.ts'
 import { unpackFailure } from '../ledger/outcome.ts'
@@ -52,10 +53,12 @@ type Asks = Pick<SqlTx, 'query'>
 export interface DeadLetterBox {
   /** In the transaction that settles the message. A letter that is there already is overwritten: it is the same one. */
   put(tx: Asks, parking: Parking): Promise<void>
+  /** Newest first. */
   list(
     filter: DeadLetterFilter,
     page: { readonly limit: number; readonly cursor: string | null },
   ): Promise<Page<DeadLetter>>
+  oldest(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]>
   remove(tx: Asks, letter: string): Promise<boolean>
   count(filter: DeadLetterFilter): Promise<number>
 }
@@ -67,6 +70,7 @@ export function createDeadLetterBox(sql: SqlSeam, consumer: string): DeadLetterB
     const values: SqlValue[] = [consumer]
     let text = 'consumer = ?'
     if (letters !== undefined) {
+      if (letters.length > limits.pageRows) throw tooMany('letters', letters.length)
       text += letters.length === 0 ? ' AND 1 = 0' : ` AND letter IN (${letters.map(() => '?').join(', ')})`
       values.push(...letters)
     }
@@ -104,6 +108,14 @@ export function createDeadLetterBox(sql: SqlSeam, consumer: string): DeadLetterB
       )
       const last = rows.length === limit ? rows.at(-1) : undefined
       return { rows: rows.map(letterOf), cursor: last === undefined ? null : `${last.parked_at}:${last.letter}` }
+    },
+    async oldest(filter, limit) {
+      const { text, values } = where(filter)
+      const rows = await sql.query<Row>(
+        `SELECT ${COLUMNS} FROM onceonly_inbox_dead_letters WHERE ${text} ORDER BY parked_at, letter LIMIT ${limit}`,
+        values,
+      )
+      return rows.map(letterOf)
     },
     async remove(tx, letter) {
       const gone = await tx.query(
@@ -150,7 +162,14 @@ function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '�')
 }
 
-export const pageOf = ({ limit, cursor }: { readonly limit?: number; readonly cursor?: string | null }) => ({
-  limit: Math.min(Math.max(1, Math.trunc(limit ?? limits.pageRows)), limits.pageRows),
-  cursor: cursor ?? null,
-})
+/** A page is bounded, whoever asks. */
+export function rowsOf(limit: number | undefined): number {
+  if (limit === undefined) return limits.pageRows
+  if (!Number.isSafeInteger(limit) || limit < 1) throw tooMany('limit', limit)
+  return Math.min(limit, limits.pageRows)
+}
+
+function tooMany(option: string, given: number): OnceError<'bad_option'> {
+  const text = `\`${option}\` is from 1 to ${limits.pageRows}, not ${String(given)}.`
+  return new OnceError('bad_option', text, { details: { option } })
+}

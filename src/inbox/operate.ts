@@ -5,7 +5,7 @@ import { unpackFailure } from '../ledger/outcome.ts'
 import type { Page, RecordView } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
 import type { DeadLetter, DeadLetterFilter } from './dead-letters.ts'
-import { pageOf } from './dead-letters.ts'
+import { rowsOf } from './dead-letters.ts'
 import { keyOf } from './key.ts'
 import type { Parts, Recorded } from './parts.ts'
 import { identityOf } from './parts.ts'
@@ -62,7 +62,7 @@ export interface DeadLetters<Tx> {
     page?: { readonly limit?: number; readonly cursor?: string | null },
   ): Promise<Page<DeadLetter>>
   count(filter?: DeadLetterFilter): Promise<number>
-  /** Newest first, as many as one page holds; repeat until none is left. */
+  /** Oldest first, as many as one page holds. What fails again is a new letter, behind the others: repeat to go on. */
   redrive(filter: DeadLetterFilter, options?: RedriveOptions<Tx>): Promise<readonly Redriven[]>
   /** Removes letters for good. Copies of their messages stay duplicates until the window ends. */
   purge(
@@ -76,9 +76,9 @@ const ANONYMOUS = 'operator'
 export function createDeadLetters(parts: Parts): DeadLetters<SqlTx> {
   const { letters, store } = parts
   return {
-    async list(filter = {}, page = {}) {
+    async list(filter = {}, { limit, cursor = null } = {}) {
       await parts.ready()
-      return await letters.list(filter, pageOf(page))
+      return await letters.list(filter, { limit: rowsOf(limit), cursor })
     },
     async count(filter = {}) {
       await parts.ready()
@@ -86,7 +86,7 @@ export function createDeadLetters(parts: Parts): DeadLetters<SqlTx> {
     },
     async redrive(filter, { preview = false, effect, limit, by = ANONYMOUS } = {}) {
       await parts.ready()
-      const { rows } = await letters.list(filter, pageOf(limit === undefined ? {} : { limit }))
+      const rows = await letters.oldest(filter, rowsOf(limit))
       const done: Redriven[] = []
       for (const row of rows) {
         const { letter, reason, message } = row
@@ -97,7 +97,7 @@ export function createDeadLetters(parts: Parts): DeadLetters<SqlTx> {
     },
     async purge(filter, { preview = false, by = ANONYMOUS, limit } = {}) {
       await parts.ready()
-      const { rows } = await letters.list(filter, pageOf(limit === undefined ? {} : { limit }))
+      const rows = await letters.oldest(filter, rowsOf(limit))
       if (preview) return rows
       for (const { letter } of rows) await letters.remove(store.sql, letter)
       if (rows.length > 0) parts.emit({ kind: 'purged', consumer: parts.consumer, letters: rows.length, by })

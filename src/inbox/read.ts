@@ -15,7 +15,8 @@ export interface Delivery {
 }
 
 export type Content =
-  | { readonly kind: 'read'; readonly body: unknown }
+  /** Every run of the effect gets a body of its own: it may change it, and be run again. */
+  | { readonly kind: 'read'; body(): unknown }
   | { readonly kind: 'broken'; readonly reason: 'unreadable' | 'no_id'; readonly error: unknown }
 
 type Reading = Pick<InboxOptions<never>, 'parse' | 'fingerprint'>
@@ -31,9 +32,10 @@ export function readDelivery(message: IncomingMessage, reading: Reading): Delive
     return { message: { ...message, id: named }, key: named, fingerprint: rawText(message), content }
   }
   try {
-    const body = reading.parse === undefined ? JSON.parse(message.body) : reading.parse(message.body, message)
-    const fingerprint = fingerprintOf(message, body, reading)
-    return { message, key: keyOf(id), fingerprint, content: { kind: 'read', body } }
+    const parse = () => (reading.parse === undefined ? JSON.parse(message.body) : reading.parse(message.body, message))
+    const parsed: unknown = parse()
+    const fingerprint = fingerprintOf(message, parsed, reading)
+    return { message, key: keyOf(id), fingerprint, content: { kind: 'read', body: onceThen(parsed, parse) } }
   } catch (error) {
     const content = { kind: 'broken', reason: 'unreadable', error } as const
     return { message, key: keyOf(id), fingerprint: rawText(message), content }
@@ -55,4 +57,14 @@ function fingerprintOf(message: IncomingMessage, body: unknown, { parse, fingerp
 /** As JSON, because halves of surrogate pairs all look the same in UTF-8. */
 function rawText({ body }: IncomingMessage): string {
   return `text:${sha256Hex(JSON.stringify(body))}`
+}
+
+/** What is here already, and fresh ones afterwards. */
+function onceThen(first: unknown, fresh: () => unknown): () => unknown {
+  let taken = false
+  return () => {
+    const body = taken ? fresh() : first
+    taken = true
+    return body
+  }
 }

@@ -37,7 +37,7 @@ export async function receive(
 }
 
 function newTurn(redriven: string | null): Turn {
-  return { redriven, body: null, sentence: null, passes: null, ran: false, begun: false }
+  return { redriven, body: () => null, sentence: null, passes: null, ran: false, begun: false }
 }
 
 async function turnOf(parts: Parts, { content }: Delivery, redriven: string | null): Promise<Turn> {

@@ -62,7 +62,7 @@ export class EffectFailure extends Error {
 export interface Turn {
   /** The dead letter that it runs for. */
   readonly redriven: string | null
-  readonly body: unknown
+  body(): unknown
   /** Given up before it began, because it cannot be read. */
   readonly sentence: Sentence | null
   /** The number that it need not wait for any more. */
@@ -83,7 +83,7 @@ export async function settleMessage(
 ): Promise<Recorded> {
   const { tx } = work
   const { message } = delivery
-  const { body, sentence } = turn
+  const { sentence } = turn
   turn.ran = true
   // 1. Its turn, in the line of its key. Whoever redrives it has decided that it is.
   const place = parts.settings.ordered === null ? null : parts.order.placeOf(message)
@@ -94,6 +94,7 @@ export async function settleMessage(
     return await parkInside(parts, delivery, tx, sentence)
   }
   // 3. The same intent under another id.
+  const body = turn.body()
   const done = await doneBefore(parts, message, body)
   if (done === null) await runEffect(parts, delivery, body, effect, work)
   // 4. The next of its key may come; the letter it was redriven from is gone with the commit.

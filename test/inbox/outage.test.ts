@@ -64,7 +64,10 @@ suite('a database that is away burns no attempt', { concurrency: true }, () => {
   onLink('although it is back before anybody counts', async (link) => {
     const { proxy } = link
     const { inbox } = openInbox(link)
-    const receipt = await inbox.receive(messageOf('m1'), async (_, { tx }) => {
+    const bodies: unknown[] = []
+    const receipt = await inbox.receive(messageOf('m1'), async (body, { tx }) => {
+      bodies.push({ ...body })
+      body.order = 'changed by an earlier run'
       proxy.cut()
       // As repositories do it: the store's own word is wrapped.
       await tx.query('select 1').catch((cause: unknown) => {
@@ -72,6 +75,9 @@ suite('a database that is away burns no attempt', { concurrency: true }, () => {
       })
     })
     assertPutOff(receipt)
+    // The ledger tries a broken transaction again by itself, each time with a body as it came.
+    assert.ok(bodies.length > 1)
+    for (const body of bodies) assert.deepEqual(body, { order: 'm1' })
     assert.equal((await inbox.explain('m1')).failures, 0)
     assert.equal((await inbox.receive(messageOf('m1', { deliveries: 2 }), () => {})).kind, 'handled')
     await inbox.stop()

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { DAY, final, HOUR, notDone } from 'onceonly'
+import { DAY, final, HOUR, isOnceError, notDone } from 'onceonly'
 import { acknowledgementOf } from 'onceonly/inbox'
 import type { Stage } from './stage.ts'
 import { messageOf, onInbox, told } from './stage.ts'
@@ -147,6 +147,17 @@ onInbox('dead letters are listed newest first, page by page', { maxFailures: 1 }
     cursor = page.cursor
   } while (cursor !== null)
   assert.deepEqual(seen, ids.toReversed())
+  // Redriven oldest first, as they would have been handled; what fails again goes behind the others.
+  const ran: string[] = []
+  const effect = (_: unknown, { message }: { message: { id: string } }) => {
+    ran.push(message.id)
+    throw new Error('again')
+  }
+  for (let rounds = 0; rounds < 2; rounds++) await inbox.deadLetters.redrive({}, { limit: 2, effect })
+  assert.deepEqual(ran, ['m0', 'm1', 'm2', 'm3'])
+  for (const limit of [0, 1.5, Number.NaN]) {
+    await assert.rejects(inbox.deadLetters.list({}, { limit }), (error) => isOnceError(error, 'bad_option'))
+  }
 })
 
 onInbox('what cannot be read, or has no id, is parked and never reaches the effect', {}, async ({ inbox }) => {
