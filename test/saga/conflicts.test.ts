@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Runtime, SqlTx } from 'onceonly'
 import { isOnceError } from 'onceonly'
-import { assertHandled, handled, onEveryStage, parsed, saved, started, stateOf } from './stage.ts'
+import { assertHandled, createReplica, handled, onEveryStage, parsed, saved, started, stateOf } from './stage.ts'
 
 /** Waits not at all, and remembers how long it should have. */
 function createImpatient(random = 0.5): Runtime & { readonly waits: number[] } {
@@ -148,3 +148,20 @@ function createGate(size: number) {
     },
   }
 }
+
+onEveryStage('a store that is away is no failure of the message', async ({ place, replica }) => {
+  const store = place.another()
+  const away = createReplica(store)
+  await handled(away, started('s1'))
+  const late = saved('s1', ['a'])
+  await store.stop()
+  const receipts = [await away.saga.handle(late), await createReplica(store).saga.handle(late)]
+  for (const receipt of receipts) assert.ok(receipt.kind === 'later' && !receipt.counted)
+  assert.deepEqual(
+    away.events.flatMap((event) => (event.kind === 'failed' ? [event.error] : [])),
+    [],
+  )
+  const back = replica()
+  await handled(back, { ...late, deliveries: 3 })
+  assert.equal(await stateOf(back, 's1'), 'Parsing')
+})
