@@ -44,7 +44,7 @@ const quick = { backoff: { baseMs: 1, capMs: 5 }, maxFailures: 3 }
 
 onInbox('a broker delivers, and is told what became of every message', quick, (stage) =>
   withBus(stage, async (bus) => {
-    const { inbox, events, write, written } = stage
+    const { inbox, another, events, write, written } = stage
     const runs = new Map<string, number>()
     await inbox.consume<{ order: string }>(bus, { topics: ['orders'], concurrency: 4 }, async ({ order }, { tx }) => {
       const run = (runs.get(order) ?? 0) + 1
@@ -67,8 +67,11 @@ onInbox('a broker delivers, and is told what became of every message', quick, (s
       [['poison', 'run 3']],
     )
     await inbox.stop()
+    // Another consumer shows when the broker has delivered what comes after the end of this one.
+    const seen: string[] = []
+    await another({ consumer: 'other' }).consume(bus, { topics: ['orders'] }, ({ order }) => void seen.push(order))
     await publish(bus, [outgoing('after')])
-    await sleep(200)
+    await until('delivered to the other', () => seen.includes('after'))
     assert.equal(runs.has('after'), false)
   }),
 )
