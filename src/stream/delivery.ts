@@ -1,0 +1,39 @@
+/** How often an effect may see one message; chosen by whoever receives, in so many words. */
+export type DeliveryMode = 'at-most-once' | 'at-least-once' | 'effectively-once'
+
+/** Where a receiver keeps how far it has come, and, for `effectively-once`, which keys it has settled. */
+export interface DeliveryPlace {
+  /** Durable when it returns. */
+  advance(position: number): Promise<void>
+  /** Runs the effect and remembers the key in one transaction; false when the key was settled before. */
+  settle(key: string, position: number, effect: () => Promise<void>): Promise<boolean>
+}
+
+/** One way of handing a message to its effect. The difference is what stands first: the position, or the effect. */
+export class Delivery {
+  readonly mode: DeliveryMode
+  readonly #place: DeliveryPlace
+
+  constructor(mode: DeliveryMode, place: DeliveryPlace) {
+    this.mode = mode
+    this.#place = place
+  }
+
+  /** False when the effect was not run, because it had been before. */
+  async deliver(key: string, position: number, effect: () => Promise<void>): Promise<boolean> {
+    switch (this.mode) {
+      case 'at-most-once':
+        // A crash after this loses the message, and never repeats it.
+        await this.#place.advance(position)
+        await effect()
+        return true
+      case 'at-least-once':
+        // A crash before the position is kept repeats the message, and never loses it.
+        await effect()
+        await this.#place.advance(position)
+        return true
+      case 'effectively-once':
+        return this.#place.settle(key, position, effect)
+    }
+  }
+}
