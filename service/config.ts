@@ -6,10 +6,14 @@ export interface Config {
   readonly dataFolder: string
   /** Null is the embedded store in the data folder. */
   readonly storeUrl: string | null
+  /** Null is the bus inside the store. */
+  readonly brokerUrl: string | null
   /** Null: generated once and kept in the data folder. */
   readonly demoKey: string | null
   /** Null: generated once and kept in the data folder, like the demo key. */
   readonly operatorToken: string | null
+  /** Null: generated once and kept in the data folder, like the demo key. */
+  readonly hookSecret: string | null
   readonly testClock: boolean
   /** Null: this channel is not configured. */
   readonly smtpUrl: string | null
@@ -51,7 +55,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   dataFolder: {
     variable: 'ONCEONLY_DATA',
     fallback: './data',
-    about: 'the folder of the embedded store',
+    about: 'the folder of the embedded store and of uploaded files; servers on one store share it',
     read: (text) => (text.includes('\0') ? { wrong: 'is not a path' } : { value: text }),
   },
   storeUrl: {
@@ -63,6 +67,12 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
         ? { value: text === '' ? null : text }
         : { wrong: 'is not a postgres:// URL' },
   },
+  brokerUrl: {
+    variable: 'ONCEONLY_BROKER',
+    fallback: '',
+    about: 'amqp://… or nats://…, with ?namespace=… where systems share a broker; empty for the bus inside the store',
+    read: (text) => urlOf(text, ['amqp:', 'amqps:', 'nats:', 'tls:']),
+  },
   demoKey: {
     variable: 'ONCEONLY_DEMO_KEY',
     fallback: '',
@@ -73,6 +83,12 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     variable: 'ONCEONLY_OPERATOR_TOKEN',
     fallback: '',
     about: 'the bearer token of the admin endpoints; generated and kept in the data folder when empty',
+    read: (text) => secret(text),
+  },
+  hookSecret: {
+    variable: 'ONCEONLY_HOOK_SECRET',
+    fallback: '',
+    about: 'the secret of POST /hooks/s3, sent along or signed with; generated and kept in the data folder when empty',
     read: (text) => secret(text),
   },
   testClock: {
@@ -174,7 +190,16 @@ function secret(text: string): { value: string | null } | { wrong: string } {
     : { value: text }
 }
 
-const secrets = new Set<keyof Config>(['demoKey', 'operatorToken', 'storeUrl', 'smtpUrl', 'twilioUrl', 'webhookUrl'])
+const secrets = new Set<keyof Config>([
+  'demoKey',
+  'operatorToken',
+  'hookSecret',
+  'brokerUrl',
+  'storeUrl',
+  'smtpUrl',
+  'twilioUrl',
+  'webhookUrl',
+])
 
 /** A setting that stops the start; the message is the one line that its reader gets. */
 export class BadSetting extends Error {
@@ -193,8 +218,10 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     host: read('host'),
     dataFolder: read('dataFolder'),
     storeUrl: read('storeUrl'),
+    brokerUrl: read('brokerUrl'),
     demoKey: read('demoKey'),
     operatorToken: read('operatorToken'),
+    hookSecret: read('hookSecret'),
     testClock: read('testClock'),
     smtpUrl: read('smtpUrl'),
     mailFrom: read('mailFrom'),

@@ -114,7 +114,7 @@ onEveryPlace('escalating under a key', (place) => {
 
   test('failure before commit then retry', async () => {
     const command = await commandFor('UNDONE')
-    const mend = await breakTable(cluster, place, 'outbox_rows', "new.message_key = 'UNDONE-000'")
+    const mend = await breakTable(cluster, place, 'onceonly_outbox_rows', "new.key = 'UNDONE-000'")
     const failed = await escalate(one, 'undone', command)
     assert.deepEqual([failed.status, failed.body.retryable], [500, true])
     assert.doesNotMatch(failed.text, /broken on purpose/)
@@ -140,7 +140,7 @@ onEveryPlace('escalating under a key', (place) => {
   test('batch partial retry', async () => {
     const items = await makeCases(one, 'PART', 4)
     const asked = items.map((item, at) => (at === 1 ? { ...item, targetQueue: 'NOWHERE' } : item))
-    const mend = await breakTable(cluster, place, 'outbox_rows', "new.message_key = 'PART-002'")
+    const mend = await breakTable(cluster, place, 'onceonly_outbox_rows', "new.key = 'PART-002'")
     const first = resultsOf(await batchCreate(one, 'part', asked.slice(0, 3)))
     await mend()
     assert.deepEqual(

@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import Fastify, { type FastifyError, type FastifyInstance, LogController } from 'fastify'
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import { isOnceError } from 'onceonly'
 import type { Config } from './config.ts'
 import { addDocs } from './docs/routes.ts'
@@ -17,6 +23,9 @@ import { decorate } from './workspaces/authenticate.ts'
 
 /** A command is small; what is larger is refused before it is parsed. */
 const bodyBytesMax = 64 * 1024
+
+/** In the address as it is sent: the name of an uploaded file may have 200 characters of up to 12 each. */
+const paramCharsMax = 2_400
 
 /** The part of a request that Fastify means when it refuses one by itself. */
 const blamed: Readonly<Record<number, string>> = { 400: 'body', 413: 'body', 415: 'Content-Type' }
@@ -37,6 +46,8 @@ export async function createServer(base: Base, log: Log, { requestTimeoutMs }: C
     // The access log is our own, with what was decided.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
+    routerOptions: { maxParamLength: paramCharsMax },
+    frameworkErrors: refuseAddress,
     ...connectionLimits(requestTimeoutMs),
   })
   watchConnections(server.server)
@@ -90,4 +101,14 @@ function addFailures(server: FastifyInstance): void {
     const detail = 'The server failed; send the same request again with the same key.'
     return sendProblem(reply, { status: 500, name: 'internal', title: 'Internal error', detail, retryable: true })
   })
+}
+
+/** An address that no route can have: its escapes are broken, or a part of it is too long. */
+function refuseAddress(
+  { statusCode = 400, message }: FastifyError,
+  _request: FastifyRequest,
+  reply: FastifyReply,
+): void {
+  const problem = { status: statusCode, name: 'bad-request', title: 'Bad request', detail: message, retryable: false }
+  sendProblem(reply, { ...problem, errors: [{ field: 'path', detail: message }] })
 }

@@ -4,9 +4,12 @@ import { createLedger } from 'onceonly'
 import { addAdmin } from './admin/routes.ts'
 import { BadSetting, type Config } from './config.ts'
 import { makeDemoCases } from './escalations/cases.ts'
-import { outboxRows } from './escalations/outbox.ts'
+import { createNotices } from './escalations/notices.ts'
 import { addEscalations } from './escalations/routes.ts'
 import { migrations as escalationTables } from './escalations/schema.ts'
+import { createEvents } from './events/events.ts'
+import { addImports } from './imports/index.ts'
+import { migrations as importTables } from './imports/schema.ts'
 import { createLog, type Log } from './logs.ts'
 import { ledgerLog } from './logs-ledger.ts'
 import { addMessages } from './messages/index.ts'
@@ -35,12 +38,17 @@ export async function startService(config: Config): Promise<Service> {
   const secrets = await readSecrets(config)
   const base = openBase(config)
   const log = createLog(config)
-  const once = createLedger({ store: base.store, outbox: outboxRows, on: ledgerLog(log) })
+  const events = createEvents(config, base, log)
+  const once = createLedger({ store: base.store, outbox: events.outbox, on: ledgerLog(log) })
   const { server, routes } = await createServer(base, log, config)
-  let messages = { stop: async () => {} }
+  // In the order in which they began.
+  const systems: { stop(): Promise<void> }[] = []
   const stop = async () => {
+    // Nothing new comes in; then whoever works finishes; then what they said is published, as far as it goes.
+    events.hold()
     await server.close()
-    await messages.stop()
+    await Promise.all(systems.map((system) => system.stop()))
+    await events.stop()
     await once.stop()
     await base.stop()
   }
@@ -48,13 +56,28 @@ export async function startService(config: Config): Promise<Service> {
     await base.sql.migrate('workspaces', workspaceTables)
     await base.sql.migrate('escalations', escalationTables)
     await base.sql.migrate('messages', messageTables)
+    await base.sql.migrate('imports', importTables)
+    await events.outbox.prepare()
     const workspaces = createWorkspaces(base)
     await makeDemoWorkspace(workspaces, secrets)
     await makeDemoCases(base)
     addAdmin(server, { once, base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
     addEscalations(server, { once, base, workspaces })
-    messages = addMessages(server, { once, base, workspaces, config, operatorToken: secrets.operatorToken })
+    systems.push(addMessages(server, { once, base, workspaces, config, operatorToken: secrets.operatorToken }))
+    const imports = await addImports(server, {
+      once,
+      base,
+      outbox: events.outbox,
+      workspaces,
+      config,
+      log,
+      hookSecret: secrets.hookSecret,
+    })
+    systems.push(imports)
+    const notices = createNotices({ once, base, log })
+    systems.push(notices)
     addOperations(server, { once, workspaces, routes })
+    events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {
     // Whatever stops the start must not keep the process alive.

@@ -65,6 +65,8 @@ export interface TestServer {
   readonly running: boolean
   /** The lines that it printed. */
   readonly lines: readonly string[]
+  /** What it complained about, beside them. */
+  readonly errors: readonly string[]
   events(name: string): readonly Readonly<Record<string, unknown>>[]
   send(body: unknown, asked?: Asked): Promise<Answer>
   get(path: string, asked?: Asked): Promise<Answer>
@@ -148,7 +150,8 @@ async function cutOff(url: string): Promise<() => Promise<void>> {
 async function startServer(env: Env): Promise<TestServer> {
   const child = start({ ONCEONLY_TEST_CLOCK: '1', ONCEONLY_OPERATOR_TOKEN: operatorToken, ...env })
   const lines: string[] = []
-  const url = await listening(child, lines)
+  const errors: string[] = []
+  const url = await listening(child, lines, errors)
   const ask = async (method: string, path: string, body: unknown, bearer: string, key?: string): Promise<Answer> => {
     const response = await fetch(url + path, {
       method,
@@ -178,6 +181,7 @@ async function startServer(env: Env): Promise<TestServer> {
       return running
     },
     lines,
+    errors,
     events: (name) =>
       lines
         .filter((line) => line.startsWith('{'))
@@ -192,10 +196,9 @@ async function startServer(env: Env): Promise<TestServer> {
   }
 }
 
-async function listening(child: ChildProcess, lines: string[]): Promise<string> {
+async function listening(child: ChildProcess, lines: string[], errors: string[]): Promise<string> {
   if (child.stdout === null || child.stderr === null) throw new Error('The server has no output')
-  const said: string[] = []
-  createInterface({ input: child.stderr }).on('line', (line) => said.push(line))
+  createInterface({ input: child.stderr }).on('line', (line) => errors.push(line))
   const url = Promise.withResolvers<string>()
   const reader = createInterface({ input: child.stdout })
   reader.on('line', (line) => {
@@ -203,7 +206,7 @@ async function listening(child: ChildProcess, lines: string[]): Promise<string> 
     const found = /listens on (http:\/\/\S+)/.exec(line)?.[1]
     if (found !== undefined) url.resolve(found)
   })
-  child.once('exit', () => url.reject(new Error(`The server ended before it listened: ${said.join('\n')}`)))
+  child.once('exit', () => url.reject(new Error(`The server ended before it listened: ${errors.join('\n')}`)))
   return url.promise
 }
 

@@ -117,7 +117,7 @@ function countRows(path: string): { escalations: number; audit: number; outbox: 
   const counts = {
     escalations: count('case_escalations'),
     audit: count('escalation_audit'),
-    outbox: count('outbox_rows'),
+    outbox: count('onceonly_outbox_ids'),
   }
   db.close()
   return counts

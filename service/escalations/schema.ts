@@ -42,7 +42,21 @@ const tables = [
 // commands at once as there are connections would wait for each other.
 const untimed = ['alter table outbox_rows drop column created_at']
 
+// Messages wait in the outbox of the library now. What the people of a queue are told: a row for every event that came.
+const relayed = (big: string) => [
+  'drop table outbox_rows',
+  `create table escalation_notices (
+    id text primary key,
+    tenant text not null,
+    target_queue text not null,
+    case_id text not null,
+    escalation_id text not null,
+    noticed_at ${big} not null
+  )`,
+]
+
 export const migrations = [
   { version: 1, oldestCode: 1, up: { sqlite: tables, postgres: tables } },
   { version: 2, oldestCode: 2, up: { sqlite: untimed, postgres: untimed } },
+  { version: 3, oldestCode: 3, up: { sqlite: relayed('integer'), postgres: relayed('bigint') } },
 ] as const

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { eventually } from '../test-break.ts'
 import type { Answer, Cluster, TestServer } from '../test-cluster.ts'
 
 /** What is told about one item of a batch. */
@@ -62,15 +63,18 @@ async function effectsOf({ sql }: Cluster, prefix: string) {
       `select case_id as id from escalation_audit join case_escalations on number = escalation
        where case_id like '${prefix}-%' order by case_id`,
     ),
-    outbox: await cases(
-      `select message_key as id from outbox_rows
-       where topic = 'CaseEscalated' and message_key like '${prefix}-%' order by message_key`,
+    relayed: await cases(
+      `select case_id as id from escalation_notices where case_id like '${prefix}-%' order by case_id`,
     ),
   }
 }
 
-/** One escalation, one audit row and one event for each of these cases, and nothing for any other. */
+/** One escalation, one audit row and one relayed event for each of these cases, and nothing for any other. */
 export async function assertOnce(cluster: Cluster, prefix: string, caseIds: readonly string[]): Promise<void> {
   const once = caseIds.toSorted()
-  assert.deepEqual(await effectsOf(cluster, prefix), { escalations: once, audit: once, outbox: once })
+  await eventually(
+    'every event is relayed',
+    async () => (await effectsOf(cluster, prefix)).relayed.length >= once.length,
+  )
+  assert.deepEqual(await effectsOf(cluster, prefix), { escalations: once, audit: once, relayed: once })
 }

@@ -5,7 +5,7 @@ import addFormats from 'ajv-formats'
 import { createLedger } from 'onceonly'
 import { createGuard } from 'onceonly/guard'
 import { createMemoryStore } from 'onceonly/memory'
-import { demoKey, openedService, operatorToken, type TestedOperation } from './test-opened.ts'
+import { demoKey, hookSecret, openedService, operatorToken, type TestedOperation } from './test-opened.ts'
 
 const { service, document, ...opened } = await openedService()
 after(() => opened[Symbol.asyncDispose]())
@@ -21,7 +21,7 @@ interface Asked {
   readonly values?: Readonly<Record<string, string>>
   readonly key?: string
   readonly body?: unknown
-  readonly as?: 'caller' | 'operator' | 'nobody'
+  readonly as?: 'caller' | 'operator' | 'hook' | 'nobody'
 }
 
 const tried = new Set<string>()
@@ -30,7 +30,7 @@ const tried = new Set<string>()
 async function ask(status: number, { method, path, values = {}, key, body, as = 'caller' }: Asked): Promise<unknown> {
   const operation = document.paths[path]?.[method.toLowerCase()]
   assert.ok(operation, `${method} ${path} is not documented`)
-  const bearer = { caller: demoKey, operator: operatorToken, nobody: 'nobody-at-all' }[as]
+  const bearer = { caller: demoKey, operator: operatorToken, hook: hookSecret, nobody: 'nobody-at-all' }[as]
   const url = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ''))
   const response = await fetch(service.url + url, {
     method,
@@ -111,6 +111,35 @@ test('messages are answered as documented', async () => {
   await ask(404, { method: 'GET', path: '/api/messages/{id}', values: { id: 'nothing' } })
   const conversation = { id: sent.message['conversationId'] ?? '' }
   await ask(200, { method: 'GET', path: '/api/conversations/{id}', values: conversation })
+})
+
+test('imports are answered as documented', async () => {
+  const start = { method: 'POST', path: '/api/imports', body: exampleOf('/api/imports', 'post') }
+  const started = (await ask(201, { ...start, key: 'doc-i-1' })) as { searchId: string; uploads: { name: string }[] }
+  await ask(201, { ...start, key: 'doc-i-1' })
+  await ask(400, { ...start, body: {} })
+  const { searchId } = started
+  const name = started.uploads[0]?.name ?? ''
+  const put = { method: 'PUT', path: '/api/imports/{searchId}/files/{name}', body: 'title' }
+  await ask(201, { ...put, values: { searchId, name } })
+  await ask(200, { ...put, values: { searchId, name } })
+  await ask(409, { ...put, values: { searchId, name }, body: 'other' })
+  await ask(404, { ...put, values: { searchId, name: 'nothing' } })
+  const read = { method: 'GET', path: '/api/imports/{searchId}' }
+  await ask(200, { ...read, values: { searchId } })
+  await ask(404, { ...read, values: { searchId: 'nothing' } })
+  const project = { method: 'PUT', path: '/api/projects/{projectId}', values: { projectId: 'p' } }
+  await ask(200, { ...project, body: exampleOf(project.path, 'put') })
+  await ask(400, { ...project, body: {} })
+  const hook = { method: 'POST', path: '/hooks/s3', as: 'hook' } as const
+  const notice = (key: string) => ({
+    Records: [{ eventName: 'ObjectCreated:Put', s3: { bucket: { name: 'b' }, object: { key } } }],
+  })
+  await ask(200, { ...hook, body: notice(`${searchId}/${name}`) })
+  await ask(409, { ...hook, body: notice(`${searchId}/${started.uploads[1]?.name}`) })
+  await ask(404, { ...hook, body: exampleOf('/hooks/s3', 'post') })
+  await ask(400, { ...hook, body: {} })
+  await ask(401, { ...hook, body: {}, as: 'nobody' })
 })
 
 test('operators are answered as documented', async () => {

@@ -19,11 +19,12 @@ export interface Declaration {
   readonly system: System
   readonly summary: string
   readonly description?: string
-  readonly access: 'anyone' | 'api key' | 'operator'
+  readonly access: 'anyone' | 'api key' | 'operator' | 'hook secret'
   /** What the variables of the path and of the query mean. */
   readonly path?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, { readonly about: string; readonly schema: Schema }>>
-  readonly body?: { readonly schema: Schema; readonly example: unknown }
+  /** JSON, unless it says otherwise. */
+  readonly body?: { readonly schema: Schema; readonly example: unknown; readonly type?: string }
   /** By status. What authentication, bad input and a store that is away are answered is added for every route. */
   readonly answers: Readonly<Record<number, AnswerDeclaration>>
   /** What makes it safe to repeat: every route that changes something has it. */

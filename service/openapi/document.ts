@@ -2,6 +2,7 @@ import { type OpenApiDocument, openapi, problemReference } from 'onceonly/http'
 import { type CollectedRoute, servedRoutes } from './collect.ts'
 import { type AnswerDeclaration, type Declaration, nameOf, type Schema } from './declaration.ts'
 
+const JSON_TYPE = 'application/json'
 const PROBLEM = 'application/problem+json'
 
 interface DeclaredRoute extends CollectedRoute {
@@ -33,7 +34,7 @@ export function documentOf(
 }
 
 /** First what callers use, then what operators do, then the server itself; commands before reads, and by path. */
-const audiences: readonly Declaration['access'][] = ['api key', 'operator', 'anyone']
+const audiences: readonly Declaration['access'][] = ['api key', 'operator', 'hook secret', 'anyone']
 
 function inOrder(a: DeclaredRoute, b: DeclaredRoute): number {
   const audience = ({ declaration }: DeclaredRoute) => audiences.indexOf(declaration.access)
@@ -63,6 +64,21 @@ const securitySchemes = {
     description: 'The API key of a caller. It names the workspace, too; the one of the demo is printed at the start.',
   },
   operator: { type: 'http', scheme: 'bearer', description: 'The operator token of the server.' },
+  hookSecret: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Hook-Secret',
+    description:
+      'The secret of the hooks. It may also be sent as `Authorization: Bearer …`, or kept: then the body is signed with ' +
+      'it, as `X-Hook-Signature: sha256=…` (HMAC-SHA-256 of its bytes, in hex).',
+  },
+}
+
+const securities: Readonly<Record<Declaration['access'], readonly object[]>> = {
+  anyone: [],
+  'api key': [{ apiKey: [] }],
+  operator: [{ operator: [] }],
+  'hook secret': [{ hookSecret: [] }],
 }
 
 function operationOf({ path, declaration }: DeclaredRoute): unknown {
@@ -73,14 +89,14 @@ function operationOf({ path, declaration }: DeclaredRoute): unknown {
     tags: [system.name],
     summary,
     ...(description === undefined ? {} : { description }),
-    security: access === 'anyone' ? [] : [access === 'api key' ? { apiKey: [] } : { operator: [] }],
+    security: securities[access],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}
       : {
           requestBody: {
             required: true,
-            content: { 'application/json': { schema: body.schema, example: body.example } },
+            content: { [body.type ?? JSON_TYPE]: { schema: body.schema, example: body.example } },
           },
         }),
     responses: Object.fromEntries(
@@ -120,7 +136,10 @@ function commonAnswers({ access, body, query, path }: Declaration): Record<numbe
     ...(path === undefined ? {} : { 404: { about: 'There is no such thing for this caller' } }),
     ...(body === undefined
       ? {}
-      : { 413: { about: 'The body is too large' }, 415: { about: 'The body is of another type than JSON' } }),
+      : {
+          413: { about: 'The body is too large' },
+          ...(body.type === undefined ? { 415: { about: 'The body is of another type than JSON' } } : {}),
+        }),
     ...(access === 'anyone'
       ? {}
       : {
@@ -139,9 +158,7 @@ function responseOf(status: number, { about, schema, type, headers }: AnswerDecl
   return {
     description: about,
     ...(headers === undefined ? {} : { headers: headersOf(headers) }),
-    ...(shown === undefined
-      ? {}
-      : { content: { [type ?? (problem ? PROBLEM : 'application/json')]: { schema: shown } } }),
+    ...(shown === undefined ? {} : { content: { [type ?? (problem ? PROBLEM : JSON_TYPE)]: { schema: shown } } }),
   }
 }
 

@@ -6,6 +6,7 @@ import { type Service, startService } from '../service.ts'
 
 export const demoKey = 'demo-key-of-tests'
 export const operatorToken = 'operator-token-of-tests'
+export const hookSecret = 'hook-secret-of-tests'
 
 /** As much of the document as tests look at. */
 export interface TestedDocument {
@@ -37,6 +38,7 @@ export async function openedService(): Promise<Opened> {
       ONCEONLY_DATA: data,
       ONCEONLY_DEMO_KEY: demoKey,
       ONCEONLY_OPERATOR_TOKEN: operatorToken,
+      ONCEONLY_HOOK_SECRET: hookSecret,
       ONCEONLY_TEST_CLOCK: '1',
       ONCEONLY_LOG_LEVEL: 'silent',
     }),

@@ -10,6 +10,7 @@ export const DEMO = { workspaceId: 'demo', caller: 'demo' } as const
 export interface Secrets {
   readonly demoKey: string
   readonly operatorToken: string
+  readonly hookSecret: string
 }
 
 /** Secrets that nobody configured are made once and kept beside the data, readable by its owner only. */
@@ -17,10 +18,13 @@ export async function readSecrets(config: Config): Promise<Secrets> {
   const { dataFolder } = config
   return {
     demoKey: config.demoKey ?? (await kept(join(dataFolder, 'demo-key'), newKey)),
-    operatorToken:
-      config.operatorToken ??
-      (await kept(join(dataFolder, 'operator-token'), () => randomBytes(24).toString('base64url'))),
+    operatorToken: config.operatorToken ?? (await kept(join(dataFolder, 'operator-token'), newSecret)),
+    hookSecret: config.hookSecret ?? (await kept(join(dataFolder, 'hook-secret'), newSecret)),
   }
+}
+
+function newSecret(): string {
+  return randomBytes(24).toString('base64url')
 }
 
 const OWNER_ONLY = 0o600

@@ -1,0 +1,39 @@
+import type { Ledger, SqlTx } from 'onceonly'
+import { createInbox } from 'onceonly/inbox'
+import type { Consumer } from '../events/events.ts'
+import { inboxLog } from '../events/log.ts'
+import type { Log } from '../logs.ts'
+import type { Base } from '../store.ts'
+import type { Escalation } from './escalation.ts'
+
+export interface Notices extends Consumer {
+  stop(): Promise<void>
+}
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly log: Log
+}
+
+/** What is published about an escalation. */
+export interface CaseEscalated extends Escalation {
+  readonly tenant: string
+}
+
+/** Tells the people of a queue what was escalated to them: once per event, however often it is delivered. */
+export function createNotices({ once, base, log }: Parts): Notices {
+  const inbox = createInbox({ ledger: once, store: base.store, consumer: 'escalations.notices', on: inboxLog(log) })
+  return {
+    consume: (subscriber) =>
+      inbox.consume<CaseEscalated>(subscriber, { topics: ['CaseEscalated'] }, async (escalated, { tx, effectKey }) => {
+        const { tenant, targetQueue, caseId, escalationId } = escalated
+        await tx.query(
+          `insert into escalation_notices (id, tenant, target_queue, case_id, escalation_id, noticed_at)
+           values (?, ?, ?, ?, ?, ${base.sql.now})`,
+          [effectKey, tenant, targetQueue, caseId, escalationId],
+        )
+      }),
+    stop: () => inbox.stop(),
+  }
+}

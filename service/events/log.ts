@@ -1,0 +1,74 @@
+import type { InboxEvent, InboxListener } from 'onceonly/inbox'
+import type { RelayEvent, RelayListener } from 'onceonly/outbox'
+import type { SagaEvent, SagaListener } from 'onceonly/saga'
+import type { Log } from '../logs.ts'
+import type { LogLevel } from '../logs-level.ts'
+
+/** How loud each event is. Duplicates are what all of this is for: they are expected, and wake nobody. */
+const inboxLevels = {
+  handled: 'debug',
+  duplicate: 'debug',
+  waiting: 'debug',
+  redriven: 'info',
+  purged: 'info',
+  postponed: 'warn',
+  failed: 'warn',
+  warning: 'warn',
+  parked: 'error',
+  conflict: 'error',
+  background_failed: 'error',
+} as const satisfies Record<InboxEvent['kind'], LogLevel>
+
+const relayLevels = {
+  published: 'debug',
+  balanced: 'debug',
+  swept: 'debug',
+  lease_lost: 'info',
+  unavailable: 'warn',
+  failed: 'warn',
+  parked: 'error',
+  background_failed: 'error',
+} as const satisfies Record<RelayEvent['kind'], LogLevel>
+
+const sagaLevels = {
+  handled: 'debug',
+  ignored: 'debug',
+  deferred: 'debug',
+  conflict: 'debug',
+  swept: 'debug',
+  warned: 'warn',
+  window_too_short: 'warn',
+  expired: 'warn',
+  failed: 'error',
+  background_failed: 'error',
+} as const satisfies Record<SagaEvent['kind'], LogLevel>
+
+export function inboxLog(log: Log): InboxListener {
+  return (event) => log[inboxLevels[event.kind]](lineOf('inbox', event))
+}
+
+export function relayLog(log: Log): RelayListener {
+  return (event) => log[relayLevels[event.kind]](lineOf('relay', event))
+}
+
+export function sagaLog(log: Log): SagaListener {
+  return (event) => log[sagaLevel(event)](lineOf('saga', event))
+}
+
+function sagaLevel(event: SagaEvent): LogLevel {
+  // Another process was faster: only when that goes on it is worth a look.
+  if (event.kind === 'conflict' && event.exhausted) return 'warn'
+  // News of something that nobody knows is not a duplicate.
+  if (event.kind === 'ignored' && event.why === 'no_instance') return 'warn'
+  return sagaLevels[event.kind]
+}
+
+/** Of work that nobody waits for, and that is tried again. */
+export function failureLog(log: Log, event: string): (error: unknown) => void {
+  return (err) => log.warn({ event, err })
+}
+
+function lineOf(room: string, { kind, ...told }: { readonly kind: string; readonly error?: unknown }): object {
+  const { error, ...rest } = told
+  return { event: `${room}.${kind}`, ...rest, ...(error === undefined ? {} : { err: error }) }
+}

@@ -1,0 +1,220 @@
+import type { NaturalNotes } from 'onceonly/http'
+import {
+  type Declaration,
+  instant,
+  named,
+  type Repeat,
+  record,
+  type Schema,
+  text,
+  textOrNull,
+} from '../openapi/declaration.ts'
+import { FILES_MOST, TEXT_CHARS_MOST } from './metadata.ts'
+import { BROKEN_SHOWN_MOST } from './parse-file.ts'
+import { notificationOf } from './uploads/notification.ts'
+import { UPLOAD_BYTES_MOST } from './uploads/storage.ts'
+
+/** What the document says about imports. */
+
+const system = {
+  name: 'imports',
+  about:
+    'Search imports: reference files (RIS, NBIB, CSV) are uploaded and parsed, driven by a saga that survives duplicate, ' +
+    'late and disordered events.',
+}
+
+const count: Schema = { type: 'integer', minimum: 0 }
+const name: Schema = { type: 'string', minLength: 1, maxLength: TEXT_CHARS_MOST }
+const names = (about: string): Schema => ({ type: 'array', description: about, items: text })
+
+const file = named(
+  'ImportFile',
+  record({
+    name: text,
+    status: { type: 'string', enum: ['waiting', 'uploaded', 'parsing', 'parsed', 'failed'] },
+    references: count,
+    errors: {
+      type: 'array',
+      description: `Broken records by their lines, the first ${BROKEN_SHOWN_MOST} of them; for a file that failed, why, without a line.`,
+      items: record({ line: { type: ['integer', 'null'] }, reason: text }),
+    },
+    errorCount: { ...count, description: 'How many there are in all.' },
+  }),
+)
+
+const history = named(
+  'ImportEvent',
+  record({
+    at: instant,
+    event: text,
+    state: text,
+    outcome: { type: 'string', enum: ['handled', 'ignored', 'deferred'] },
+    path: names('The states that the import went through.'),
+    sent: { type: 'object', description: 'What was sent, by topic.', additionalProperties: count },
+    notes: names('Why it was ignored, and what was odd.'),
+  }),
+)
+
+const search = named(
+  'Import',
+  record({
+    searchId: text,
+    projectId: text,
+    searchName: text,
+    state: { type: 'string', enum: ['Uploading', 'Uploaded', 'Parsing', 'Completed', 'Error'] },
+    reason: { ...textOrNull, description: 'Why it ended in `Error`.' },
+    questions: { type: ['integer', 'null'], description: 'How many questions its project asks of every reference.' },
+    files: { type: 'array', items: file },
+    references: { ...count, description: 'In all files.' },
+    createdAt: instant,
+    history: { type: 'array', items: history },
+  }),
+)
+
+function natural(id: string, repeats: string, businessUniqueness: string, outbox: string): Repeat {
+  const about: NaturalNotes = {
+    repeats,
+    businessUniqueness,
+    outbox,
+    documentation: `/docs#${id}`,
+    tests: 'service/imports.test.ts',
+  }
+  return { kind: 'natural', about }
+}
+
+export const startImport: Declaration = {
+  id: 'imports.start',
+  system,
+  summary: 'Start the import of a search',
+  description:
+    'Names the files that will come. Its id is given out once, and never again. Every file is then uploaded to its own ' +
+    'address; when the last one is there, all of them are parsed. After 60 minutes without the last file it ends.',
+  access: 'api key',
+  body: {
+    schema: named('StartImportRequest', {
+      ...record({
+        projectId: name,
+        searchName: name,
+        files: { type: 'array', minItems: 1, maxItems: FILES_MOST, uniqueItems: true, items: name },
+      }),
+      additionalProperties: false,
+    }),
+    example: { projectId: 'retries', searchName: 'PubMed, November', files: ['pubmed.nbib', 'embase.ris'] },
+  },
+  answers: {
+    201: {
+      about: 'Started',
+      schema: named(
+        'StartedImport',
+        record({
+          searchId: text,
+          state: { type: 'string', enum: ['Uploading'] },
+          uploads: {
+            type: 'array',
+            items: record({
+              name: text,
+              url: { type: 'string', description: 'Where the file is uploaded to, on this server.' },
+              objectKey: { type: 'string', description: 'What a notification of the storage calls it.' },
+            }),
+          },
+        }),
+      ),
+      headers: { Location: 'Where the import is read.' },
+    },
+  },
+}
+
+/** Of the start: what its definition cannot tell. */
+export const startNotes = {
+  documentation: '/docs#imports.start',
+  businessUniqueness: 'none: the same search may be imported again, as another import with an id of its own',
+  outbox: 'SearchUploadStarted commits with the search, under an id of the command',
+  externalCalls: 'there are none',
+  tests: 'service/imports.test.ts',
+}
+
+export const uploadFile: Declaration = {
+  id: 'imports.upload',
+  system,
+  summary: 'Upload one file of an import',
+  description: `The bytes of the file, ${UPLOAD_BYTES_MOST} at most. What it is, is found out by what it says.`,
+  access: 'api key',
+  path: { searchId: 'The id of the import.', name: 'The name of the file, as it was declared.' },
+  body: {
+    type: 'application/octet-stream',
+    schema: { type: 'string', description: 'RIS, NBIB (PubMed) or CSV, in UTF-8, UTF-16 or Latin-1.' },
+    example: 'TY  - JOUR\nTI  - On retries\nER  -\n',
+  },
+  answers: {
+    200: { about: 'The same content was stored before', schema: storedFile(), headers: { ETag: 'Of the content.' } },
+    201: { about: 'Stored', schema: storedFile(), headers: { ETag: 'Of the content.' } },
+    409: { about: 'It was uploaded before with other content, or the import has ended' },
+  },
+  repeat: natural(
+    'imports.upload',
+    'the same bytes are the same file, other bytes are refused',
+    'a file has one name and one content, for good',
+    'the announcement of the file commits with the mark that it is stored, under an id of the file',
+  ),
+}
+
+function storedFile(): Schema {
+  return record({ searchId: text, name: text, bytes: count, etag: text })
+}
+
+export const readImport: Declaration = {
+  id: 'imports.get',
+  system,
+  summary: 'Read an import, with its history',
+  access: 'api key',
+  path: { searchId: 'The id of the import.' },
+  answers: { 200: { about: 'As it stands now', schema: search } },
+}
+
+export const putProject: Declaration = {
+  id: 'projects.put',
+  system,
+  summary: 'Set the questions of a project',
+  access: 'api key',
+  path: { projectId: 'The id of the project, chosen by you.' },
+  body: {
+    schema: { ...record({ questions: { type: 'array' } }), additionalProperties: true },
+    example: { questions: ['Is it a randomised trial?'] },
+  },
+  answers: { 200: { about: 'As it stands now', schema: record({ projectId: text, questions: count }) } },
+  repeat: natural(
+    'projects.put',
+    'it writes the same document again',
+    'the id of the project, inside of its workspace',
+    'nothing is published',
+  ),
+}
+
+export const receiveNotification: Declaration = {
+  id: 'hooks.s3',
+  system,
+  summary: 'Tell of files that a storage has received',
+  description:
+    'Notifications in the form of S3, as often as the sender likes. The last two parts of an object’s key are the id of ' +
+    'the import and the name of the file. Every record is checked before the first one counts.',
+  access: 'hook secret',
+  body: {
+    type: 'application/json',
+    schema: {
+      ...record({ Records: { type: 'array', items: { type: 'object' } } }, ['Records']),
+      additionalProperties: true,
+    },
+    example: notificationOf({ searchId: '5f0c8a4e', name: 'pubmed.nbib', etag: 'd41d8cd9', bytes: 1_024, storedAt: 0 }),
+  },
+  answers: {
+    200: { about: 'Taken', schema: record({ received: count, duplicates: count, ignored: count }) },
+    404: { about: 'A record names no import, or no file of its import' },
+    409: { about: 'A record names a file that is not in the storage' },
+  },
+  repeat: natural(
+    'hooks.s3',
+    'a record is known by its bucket, key, version and sequencer, and received files are a set',
+    'one search, one set of files',
+    'SearchUploadSaved commits with the last file of the set, once',
+  ),
+}

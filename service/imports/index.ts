@@ -1,0 +1,68 @@
+import { join } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
+import { createSaga } from 'onceonly/saga'
+import type { Config } from '../config.ts'
+import type { Consumer } from '../events/events.ts'
+import { inboxLog, sagaLog } from '../events/log.ts'
+import type { Log } from '../logs.ts'
+import type { Base } from '../store.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import { historyView } from './history.ts'
+import { createParser } from './parser.ts'
+import { addProjects } from './projects.ts'
+import { addRead, addStart } from './routes.ts'
+import { searchImportJob } from './saga.ts'
+import { startAnnouncer } from './uploads/announce.ts'
+import { addHook } from './uploads/hook.ts'
+import { createReceiver } from './uploads/receive.ts'
+import { addUpload } from './uploads/routes.ts'
+import { openStorage } from './uploads/storage.ts'
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly outbox: OutboxPort<SqlTx>
+  readonly workspaces: Workspaces
+  readonly config: Config
+  readonly log: Log
+  readonly hookSecret: string
+}
+
+export interface Imports {
+  /** Those who take what others publish. */
+  readonly consumers: readonly Consumer[]
+  stop(): Promise<void>
+}
+
+/** The imports system: uploads, the storage's notifications, the saga of every search, and those who read its files. */
+export async function addImports(server: FastifyInstance, parts: Parts): Promise<Imports> {
+  const { once, base, outbox, workspaces, config, log, hookSecret } = parts
+  const on = inboxLog(log)
+  const storage = await openStorage(join(config.dataFolder, 'uploads'))
+  const receiver = createReceiver({ once, base, on })
+  const parser = createParser({ once, base, outbox, storage, on })
+  const saga = createSaga({
+    definition: searchImportJob,
+    ledger: once,
+    store: base.store,
+    inbox: { on },
+    on: sagaLog(log),
+  })
+  const announcer = startAnnouncer({ base, outbox, storage, log })
+  const historyOf = async (searchId: string) => (await saga.history(searchId)).map(historyView)
+
+  // Scopes of their own: each reads bodies in its own way.
+  server.register(async (scope) => addStart(scope, { once, base, outbox, workspaces }))
+  server.register(async (scope) => addUpload(scope, { base, storage, announcer, workspaces }))
+  server.register(async (scope) => addHook(scope, { base, storage, receiver, hookSecret }))
+  addProjects(server, { base, workspaces })
+  addRead(server, { base, workspaces, historyOf })
+
+  return {
+    consumers: [saga, parser, receiver],
+    async stop() {
+      await Promise.all([receiver.stop(), parser.stop(), saga.stop(), announcer.stop()])
+    },
+  }
+}

@@ -1,0 +1,140 @@
+import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
+import type { InboxListener, InboxTools, IncomingMessage, Receipt, Subscriber, Subscription } from 'onceonly/inbox'
+import { acknowledgementOf, createInbox } from 'onceonly/inbox'
+import { inTransaction } from '../messages/transaction.ts'
+import type { Base } from '../store.ts'
+import { messageId, readFileCommand, type StartParsingReferenceFile, topics } from './events.ts'
+import { beginFile, endFile, fileStatus, type JobFile, settleFile } from './jobs.ts'
+import { parseFile } from './parse-file.ts'
+import type { Storage } from './uploads/storage.ts'
+
+export interface Parser {
+  /** One delivery of a command, whatever becomes of it. */
+  take(message: IncomingMessage): Promise<Receipt>
+  consume(subscriber: Subscriber): Promise<void>
+  stop(): Promise<void>
+}
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly outbox: OutboxPort<SqlTx>
+  readonly storage: Storage
+  readonly on: InboxListener
+}
+
+const CONSUMER = 'imports.parser'
+/** Files at once in one process: each keeps a core busy. */
+const FILES_AT_ONCE = 2
+/** A file that is begun so often and never finished ends its process each time. */
+const BEGINNINGS_MOST = 8
+/** About a minute of tries: whoever waits for the import should hear of a fault before they go home. */
+const FAILURES_MOST = 6
+
+/** What reading a file came to, before anybody has agreed that it counts. */
+type Read =
+  | { readonly kind: 'read'; readonly file: JobFile }
+  | { readonly kind: 'not_read' }
+  | { readonly kind: 'threw'; readonly error: unknown }
+
+/** Consumes `StartParsingReferenceFile`: a file is read once, and what it came to is told once. */
+export function createParser({ once, base, outbox, storage, on }: Parts): Parser {
+  const inbox = createInbox({
+    ledger: once,
+    store: base.store,
+    consumer: CONSUMER,
+    maxFailures: FAILURES_MOST,
+    parse: (text) => readFileCommand(JSON.parse(text)),
+    on,
+  })
+  const subscriptions: Subscription[] = []
+
+  async function read({ searchId, file }: StartParsingReferenceFile): Promise<Read> {
+    try {
+      const beginnings = await beginFile(base.sql, searchId, file)
+      if (beginnings === null) return { kind: 'not_read' }
+      if (beginnings > BEGINNINGS_MOST) return { kind: 'read', file: neverFinished(file) }
+      const parsed = await parseFile({ base, storage }, searchId, file)
+      return { kind: 'read', file: parsed }
+    } catch (error) {
+      // Whoever can still say so has not ended; an answer that is lost here costs one beginning.
+      await endFile(base.sql, searchId, file).catch(() => {})
+      return { kind: 'threw', error }
+    }
+  }
+
+  async function take(message: IncomingMessage): Promise<Receipt> {
+    const command = commandOf(message)
+    const result: Read = command === null ? { kind: 'not_read' } : await read(command)
+    const receipt = await inbox.receive<StartParsingReferenceFile>(message, (body, tools) =>
+      settle(body, result, tools),
+    )
+    // Also when it comes again: the process that put it aside may have ended before it could tell.
+    const reason = givenUp(receipt)
+    if (command !== null && reason !== null) await tellNotStarted(command, reason)
+    return receipt
+  }
+
+  /** In a transaction of its own, under an id of its own: told as often as one likes, it is there once. */
+  async function tellNotStarted({ searchId, file }: StartParsingReferenceFile, why: string): Promise<void> {
+    const id = messageId('not-started', searchId, file)
+    const body = { searchId, file, reason: `Parsing was given up (${why})` }
+    await inTransaction(base, (tx) => outbox.add(tx, { id, topic: topics.notStarted, key: searchId, body }))
+  }
+
+  return {
+    take,
+    async consume(subscriber) {
+      const asked = { consumer: CONSUMER, topics: [topics.parse], concurrency: FILES_AT_ONCE }
+      subscriptions.push(await subscriber.subscribe(asked, async (message) => acknowledgementOf(await take(message))))
+    },
+    async stop() {
+      await Promise.all(subscriptions.map((subscription) => subscription.stop()))
+      await inbox.stop()
+    },
+  }
+}
+
+async function settle(
+  { searchId, file }: StartParsingReferenceFile,
+  result: Read,
+  { tx, outbox }: InboxTools<SqlTx>,
+): Promise<void> {
+  switch (result.kind) {
+    case 'threw':
+      throw result.error
+    case 'not_read': {
+      // Settled before, unless nobody knows the file at all.
+      if ((await fileStatus(tx, searchId, file)) !== null) return
+      const body = { searchId, file, reason: 'The file belongs to no import' }
+      return outbox.add({ topic: topics.notStarted, key: searchId, body })
+    }
+    case 'read': {
+      const { references, brokenCount, reason } = result.file
+      if (!(await settleFile(tx, searchId, result.file))) return
+      return reason === null
+        ? outbox.add({ topic: topics.parsed, key: searchId, body: { searchId, file, references, errors: brokenCount } })
+        : outbox.add({ topic: topics.faulted, key: searchId, body: { searchId, file, reason } })
+    }
+  }
+}
+
+function neverFinished(name: string): JobFile {
+  const reason = `The file was begun ${BEGINNINGS_MOST} times, and never read to its end`
+  return { name, status: 'failed', references: 0, brokenCount: 0, broken: [], reason }
+}
+
+function commandOf({ body }: IncomingMessage): StartParsingReferenceFile | null {
+  try {
+    return readFileCommand(JSON.parse(body))
+  } catch {
+    // The inbox puts it aside, with this very reason.
+    return null
+  }
+}
+
+function givenUp(receipt: Receipt): string | null {
+  if (receipt.kind === 'parked') return receipt.failure?.message ?? receipt.reason
+  const parked = receipt.kind === 'duplicate' && receipt.first.settled.kind === 'parked'
+  return parked ? 'put aside before' : null
+}

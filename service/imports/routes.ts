@@ -1,0 +1,128 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Ledger, OutboxPort, SqlTx, TransactionWork } from 'onceonly'
+import { idempotent } from 'onceonly/fastify'
+import { sendInvalid, sendProblem } from '../http/problem.ts'
+import type { Base } from '../store.ts'
+import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import { readImport, startImport, startNotes } from './document.ts'
+import type { HistoryView } from './history.ts'
+import { checkMetadata } from './metadata.ts'
+import { type Search, searchById } from './searches.ts'
+import { newSearch, type StartCommand, startSearch, startUnkeyed } from './start.ts'
+import { objectKeyOf } from './uploads/notification.ts'
+import { type ImportView, viewOf } from './view.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set once the body of an import has passed its checks. */
+    startImport: StartCommand | null
+  }
+}
+
+interface Parts {
+  readonly once: Ledger<SqlTx>
+  readonly base: Base
+  readonly outbox: OutboxPort<SqlTx>
+  readonly workspaces: Workspaces
+}
+
+const fields = ['projectId', 'searchName', 'files']
+
+/** `POST /api/imports`: the search, its set of files and the news of it commit together. A key is welcome, not needed. */
+export function addStart(server: FastifyInstance, { once, base, outbox, workspaces }: Parts): void {
+  server.decorateRequest('startImport', null)
+  const protect = idempotent<SqlTx, FastifyRequest>(server, {
+    ledger: once,
+    who: (request) => {
+      const { workspaceId, caller } = callerOf(request)
+      return { tenant: workspaceId, caller }
+    },
+  })
+  const command = protect({
+    name: 'imports.start',
+    effect: 'transaction',
+    key: 'optional',
+    about: startNotes,
+  })
+  const declaration = { ...startImport, repeat: { kind: 'command' as const, definition: command.definition } }
+
+  /** Before anything is claimed. */
+  async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const { body } = request
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+      return sendInvalid(reply, [{ field: 'body', detail: 'is not a JSON object' }])
+    }
+    const checked = checkMetadata({ ...body }, 'files')
+    const unknown = Object.keys(body).filter((field) => !fields.includes(field))
+    const errors = [
+      ...unknown.map((field) => ({ field, detail: 'is not a field of this command' })),
+      ...('errors' in checked ? checked.errors : []),
+    ]
+    if ('errors' in checked || errors.length > 0) return sendInvalid(reply, errors)
+    request.startImport = { ...checked.metadata, workspaceId: callerOf(request).workspaceId, now: await base.now() }
+    return undefined
+  }
+
+  const onRequest = requireKey(workspaces, 'imports')
+  const hooks = { ...command, onRequest, preHandler: [validate, command.preHandler], config: { declaration } }
+  server.post('/api/imports', hooks, async (request, reply) => {
+    if (request.startImport === null) throw new Error('The import was not checked')
+    const search = newSearch(request.startImport)
+    const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
+    if (work) await startSearch(work.tx, (message) => work.outbox.add(message), search)
+    else await startUnkeyed(base, outbox, search)
+    return reply.code(201).header('location', pathOf(search)).send(startedAnswer(search))
+  })
+}
+
+function pathOf({ searchId }: Pick<Search, 'searchId'>): string {
+  return `/api/imports/${searchId}`
+}
+
+function startedAnswer(search: Search) {
+  const { searchId, referenceFiles } = search
+  const uploads = referenceFiles.map((name) => ({
+    name,
+    url: `${pathOf(search)}/files/${encodeURIComponent(name)}`,
+    objectKey: objectKeyOf({ searchId, name }),
+  }))
+  return { searchId, state: 'Uploading', uploads }
+}
+
+interface ReadParts extends Pick<Parts, 'base' | 'workspaces'> {
+  readonly historyOf: (searchId: string) => Promise<readonly HistoryView[]>
+}
+
+type Named = { Params: { readonly searchId: string } }
+
+export function addRead(server: FastifyInstance, { base, workspaces, historyOf }: ReadParts): void {
+  const options = { onRequest: requireKey(workspaces, 'imports'), config: { declaration: readImport } }
+  server.get<Named>('/api/imports/:searchId', options, async (request, reply) => {
+    const { searchId } = request.params
+    const search = await ownSearch(base, request, searchId)
+    if (search === null) return sendNoImport(reply, searchId)
+    const view: ImportView = await viewOf(base.sql, search)
+    return { ...view, history: await historyOf(searchId) }
+  })
+}
+
+/** Null when there is none, and when it is another workspace's: nobody learns which. */
+export async function ownSearch(base: Base, request: FastifyRequest, searchId: string): Promise<Search | null> {
+  // No column of text can hold such an id, so there is no such search.
+  if (searchId.includes('\0') || !searchId.isWellFormed()) return null
+  const search = await searchById(base.sql, searchId)
+  return search?.workspaceId === callerOf(request).workspaceId ? search : null
+}
+
+export function sendNoImport(reply: FastifyReply, searchId: string): FastifyReply {
+  const detail = `There is no import ${searchId}.`
+  return sendProblem(reply, {
+    status: 404,
+    name: 'import-not-found',
+    title: 'Import not found',
+    detail,
+    retryable: false,
+    errors: [{ field: 'searchId', detail: 'names no import of this workspace' }],
+  })
+}

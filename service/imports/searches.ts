@@ -1,0 +1,111 @@
+import type { SqlTx } from 'onceonly'
+import type { SearchMetadata } from './metadata.ts'
+import type { StoredFile } from './uploads/storage.ts'
+
+/** A search as it was asked for, with the set of its files. */
+export interface Search extends SearchMetadata {
+  readonly searchId: string
+  readonly workspaceId: string
+  readonly createdAt: number
+}
+
+export interface UploadRow {
+  readonly name: string
+  readonly etag: string | null
+  readonly stored_at: number | string | null
+  readonly received_at: number | string | null
+}
+
+interface SearchRow {
+  readonly search_id: string
+  readonly workspace_id: string
+  readonly project_id: string
+  readonly search_name: string
+  readonly created_at: number | string
+}
+
+type Query = Pick<SqlTx, 'query'>
+
+/** False when it is there already. */
+export async function insertSearch({ query }: Query, search: Search): Promise<boolean> {
+  const { searchId, workspaceId, projectId, searchName, referenceFiles, createdAt } = search
+  const inserted = await query(
+    `insert into import_searches (search_id, workspace_id, project_id, search_name, created_at)
+     values (?, ?, ?, ?, ?) on conflict (search_id) do nothing returning search_id`,
+    [searchId, workspaceId, projectId, searchName, createdAt],
+  )
+  if (inserted.length === 0) return false
+  for (const [position, name] of referenceFiles.entries()) {
+    await query('insert into import_uploads (search_id, name, position) values (?, ?, ?)', [searchId, name, position])
+  }
+  return true
+}
+
+export async function searchById({ query }: Query, searchId: string): Promise<Search | null> {
+  const [row] = await query<SearchRow>(
+    'select search_id, workspace_id, project_id, search_name, created_at from import_searches where search_id = ?',
+    [searchId],
+  )
+  if (row === undefined) return null
+  const uploads = await uploadsOf({ query }, searchId)
+  return {
+    searchId,
+    workspaceId: row.workspace_id,
+    projectId: row.project_id,
+    searchName: row.search_name,
+    referenceFiles: uploads.map(({ name }) => name),
+    createdAt: Number(row.created_at),
+  }
+}
+
+export function uploadsOf({ query }: Query, searchId: string): Promise<readonly UploadRow[]> {
+  return query<UploadRow>(
+    'select name, etag, stored_at, received_at from import_uploads where search_id = ? order by position',
+    [searchId],
+  )
+}
+
+/** Whoever holds it is alone with the search until the transaction ends. False when there is no such search. */
+export async function holdSearch({ query }: Query, searchId: string): Promise<boolean> {
+  const held = await query(
+    'update import_searches set search_name = search_name where search_id = ? returning search_id',
+    [searchId],
+  )
+  return held.length > 0
+}
+
+/** Only the first time; answers when it was. */
+export async function markStored(
+  { query }: Query,
+  searchId: string,
+  name: string,
+  { etag, bytes }: StoredFile,
+  now: number,
+): Promise<boolean> {
+  const marked = await query(
+    `update import_uploads set etag = ?, bytes = ?, stored_at = ?
+     where search_id = ? and name = ? and stored_at is null returning name`,
+    [etag, bytes, now, searchId, name],
+  )
+  return marked.length > 0
+}
+
+/** Only the first time. */
+export async function markReceived({ query }: Query, searchId: string, name: string, now: number): Promise<boolean> {
+  const marked = await query(
+    `update import_uploads set received_at = ? where search_id = ? and name = ? and received_at is null returning name`,
+    [now, searchId, name],
+  )
+  return marked.length > 0
+}
+
+/** Answers true to the one who finds the set complete, and to nobody after. Hold the search before. */
+export async function markSaved({ query }: Query, searchId: string, now: number): Promise<boolean> {
+  const saved = await query(
+    `update import_searches set saved_at = ? where search_id = ? and saved_at is null and not exists (
+       select 1 from import_uploads where search_id = ? and received_at is null
+     ) returning search_id`,
+    [now, searchId, searchId],
+  )
+  return saved.length > 0
+}

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { OutboxPort, SqlTx } from 'onceonly'
+import { MINUTE } from 'onceonly'
+import { failureLog } from '../../events/log.ts'
+import type { Log } from '../../logs.ts'
+import { inTransaction } from '../../messages/transaction.ts'
+import type { Base } from '../../store.ts'
+import { messageId, topics } from '../events.ts'
+import { UPLOAD_TIMEOUT_MS } from '../saga.ts'
+import { markStored } from '../searches.ts'
+import { notificationOf, type Upload } from './notification.ts'
+import type { Storage, StoredFile } from './storage.ts'
+
+/** The voice of the storage: every stored file is announced, at least once. */
+export interface Announcer {
+  announce(upload: Upload, file: StoredFile): Promise<void>
+  /** Files that a crash left without an announcement, found and announced. Answers how many. */
+  round(): Promise<number>
+  stop(): Promise<void>
+}
+
+interface Parts {
+  readonly base: Base
+  readonly outbox: OutboxPort<SqlTx>
+  readonly storage: Storage
+  readonly log: Log
+}
+
+const ROUND_EVERY_MS = 5_000
+/** Declared files of one round; the next one goes on behind them. */
+const ROWS = 200
+/** Nobody waits for the files of an import that has timed out. */
+const WATCHED_MS = UPLOAD_TIMEOUT_MS + 10 * MINUTE
+
+interface MissingRow {
+  readonly search_id: string
+  readonly name: string
+}
+
+export function startAnnouncer({ base, outbox, storage, log }: Parts): Announcer {
+  const stopping = new AbortController()
+  const report = failureLog(log, 'imports.announce_failed')
+  let behind: MissingRow = { search_id: '', name: '' }
+
+  async function announce({ searchId, name }: Upload, file: StoredFile): Promise<void> {
+    const storedAt = await base.now()
+    await inTransaction(base, async (tx) => {
+      // Whoever marks it announces it: both are there after the commit, or neither is.
+      if (!(await markStored(tx, searchId, name, file, storedAt))) return
+      const body = notificationOf({ searchId, name, ...file, storedAt })
+      const id = messageId('stored', searchId, name)
+      await outbox.add(tx, { id, topic: topics.storage, key: searchId, body })
+    })
+  }
+
+  async function round(): Promise<number> {
+    const rows = await base.sql.query<MissingRow>(
+      `select u.search_id, u.name from import_uploads u join import_searches s on s.search_id = u.search_id
+       where u.stored_at is null and s.created_at > ? and (u.search_id > ? or (u.search_id = ? and u.name > ?))
+       order by u.search_id, u.name limit ?`,
+      [(await base.now()) - WATCHED_MS, behind.search_id, behind.search_id, behind.name, ROWS],
+    )
+    behind = rows.length < ROWS ? { search_id: '', name: '' } : (rows.at(-1) ?? behind)
+    let found = 0
+    for (const { search_id: searchId, name } of rows) {
+      const file = await storage.look(searchId, name)
+      if (file === null) continue
+      await announce({ searchId, name }, file)
+      found++
+    }
+    return found
+  }
+
+  async function forever(): Promise<void> {
+    await storage.tidy().catch(report)
+    while (!stopping.signal.aborted) {
+      // Spread out, so that many processes on one store do not all come at once.
+      const pauseMs = ROUND_EVERY_MS * (0.5 + Math.random())
+      await sleep(pauseMs, null, { signal: stopping.signal, ref: false }).catch(() => {})
+      if (!stopping.signal.aborted) await round().catch(report)
+    }
+  }
+
+  const running = forever()
+  return {
+    announce,
+    round,
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}

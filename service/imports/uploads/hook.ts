@@ -1,0 +1,98 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { type FieldError, sendInvalid, sendProblem } from '../../http/problem.ts'
+import type { Base } from '../../store.ts'
+import { receiveNotification } from '../document.ts'
+import { searchById, uploadsOf } from '../searches.ts'
+import type { ObjectCreated } from './notification.ts'
+import type { Receiver } from './receive.ts'
+import { readNotification } from './s3.ts'
+import { knowsSecret } from './secret.ts'
+import type { Storage } from './storage.ts'
+
+interface Parts {
+  readonly base: Base
+  readonly storage: Storage
+  readonly receiver: Receiver
+  readonly hookSecret: string
+}
+
+/** S3 puts one record into a notification; queues in between may put some together. */
+const HOOK_BYTES_MOST = 256 * 1024
+
+/** `POST /hooks/s3`: notifications of a storage, from outside. Every record is checked before the first is received. */
+export function addHook(server: FastifyInstance, { base, storage, receiver, hookSecret }: Parts): void {
+  // As bytes, because they may be signed.
+  server.removeAllContentTypeParsers()
+  server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+
+  const options = { bodyLimit: HOOK_BYTES_MOST, config: { declaration: receiveNotification } }
+  server.post<{ Body: Buffer | undefined }>('/hooks/s3', options, async (request, reply) => {
+    const body = request.body ?? Buffer.alloc(0)
+    if (!knowsSecret(hookSecret, request.headers, body)) return sendUnknownSender(reply)
+    const read = readNotification(body.toString())
+    if ('errors' in read) return sendInvalid(reply, read.errors)
+    const refusal = await firstRefusal(read.created)
+    if (refusal !== null) return sendProblem(reply, { ...refusal, retryable: refusal.status === 409 })
+    const counts = { received: 0, duplicates: 0, ignored: read.ignored }
+    for (const created of read.created) {
+      const receipt = await receiver.receive(created)
+      switch (receipt.kind) {
+        case 'handled':
+          counts.received++
+          break
+        case 'duplicate':
+          counts.duplicates++
+          break
+        case 'later':
+        case 'waiting':
+        case 'parked':
+        case 'conflict':
+          return sendLater(reply)
+      }
+    }
+    return counts
+  })
+
+  async function firstRefusal(created: readonly ObjectCreated[]) {
+    for (const [at, { searchId, name }] of created.entries()) {
+      const refused = await refusalOf(searchId, name)
+      if (refused === null) continue
+      const errors: FieldError[] = [{ field: `Records[${at}].s3.object.key`, detail: refused.detail }]
+      return { ...refused, detail: `The key ${refused.detail}.`, errors }
+    }
+    return null
+  }
+
+  async function refusalOf(searchId: string, name: string) {
+    if ((await searchById(base.sql, searchId)) === null) {
+      return { status: 404, name: 'import-not-found', title: 'Import not found', detail: 'names no import' }
+    }
+    const upload = (await uploadsOf(base.sql, searchId)).find((each) => each.name === name)
+    if (upload === undefined) {
+      const detail = 'names no file of its import'
+      return { status: 404, name: 'file-not-declared', title: 'File not declared', detail }
+    }
+    if (upload.stored_at !== null || (await storage.has(searchId, name))) return null
+    const detail = 'names a file that is not in the storage'
+    return { status: 409, name: 'file-not-stored', title: 'File not stored', detail }
+  }
+}
+
+function sendUnknownSender(reply: FastifyReply): FastifyReply {
+  reply.header('www-authenticate', 'Bearer')
+  const detail =
+    'Send the hook secret as `Authorization: Bearer …` or `X-Hook-Secret`, or sign the body: `X-Hook-Signature: sha256=…`.'
+  return sendProblem(reply, { status: 401, name: 'unauthorized', title: 'Unauthorized', detail, retryable: false })
+}
+
+function sendLater(reply: FastifyReply): FastifyReply {
+  const detail = 'The notification could not be received just now; send it again.'
+  return sendProblem(reply, {
+    status: 503,
+    name: 'busy',
+    title: 'Busy',
+    detail,
+    retryable: true,
+    retryAfterMs: 1_000,
+  })
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { notificationOf } from './notification.ts'
+import { readNotification } from './s3.ts'
+import { knowsSecret } from './secret.ts'
+
+const file = { etag: 'e1', bytes: 3, storedAt: 1_700_000_000_000 }
+
+test('what the storage announces is what the hook reads, whatever the file is called', () => {
+  const name = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/[/\0]/.test(text))
+  fc.assert(
+    fc.property(name, (each) => {
+      const read = readNotification(JSON.stringify(notificationOf({ searchId: 's-1', name: each, ...file })))
+      assert.ok('created' in read)
+      const [{ searchId, name: found } = { searchId: '', name: '' }] = read.created
+      assert.deepEqual([searchId, found], ['s-1', each])
+    }),
+  )
+})
+
+test('copies of a notification have one id; other content has another', () => {
+  const idOf = (change: object) => {
+    const read = readNotification(JSON.stringify(notificationOf({ searchId: 's', name: 'a', ...file, ...change })))
+    return 'created' in read ? read.created[0]?.id : null
+  }
+  assert.equal(idOf({}), idOf({}))
+  assert.notEqual(idOf({}), idOf({ etag: 'e2' }))
+  assert.notEqual(idOf({}), idOf({ name: 'b' }))
+})
+
+const record = (change: object) => ({
+  eventName: 'ObjectCreated:Put',
+  s3: { bucket: { name: 'b' }, object: { key: 'imports/s/a.ris' } },
+  ...change,
+})
+
+for (const [name, body, fields] of [
+  ['not JSON', '{', ['body']],
+  ['a list', '[]', ['body']],
+  ['null', 'null', ['body']],
+  ['no records', '{}', ['Records']],
+  ['an empty list', '{"Records":[]}', ['Records']],
+  ['too many records', JSON.stringify({ Records: Array.from({ length: 101 }, () => record({})) }), ['Records']],
+  ['a record that is null', '{"Records":[null]}', ['Records[0].eventName']],
+  [
+    'no bucket and no key',
+    JSON.stringify({ Records: [record({ s3: {} })] }),
+    ['Records[0].s3.bucket.name', 'Records[0].s3.object.key'],
+  ],
+  [
+    'a key without a search',
+    JSON.stringify({ Records: [record({}), record({ s3: { bucket: { name: 'b' }, object: { key: 'a.ris' } } })] }),
+    ['Records[1].s3.object.key'],
+  ],
+  [
+    'a key that cannot be decoded',
+    JSON.stringify({ Records: [record({ s3: { bucket: { name: 'b' }, object: { key: 's/%E0%A4%A' } } })] }),
+    ['Records[0].s3.object.key'],
+  ],
+  [
+    'a key with a NUL',
+    JSON.stringify({ Records: [record({ s3: { bucket: { name: 'b' }, object: { key: 's/%00' } } })] }),
+    ['Records[0].s3.object.key'],
+  ],
+] as const) {
+  test(`${name}: every field that is wrong is named`, () => {
+    const read = readNotification(body)
+    assert.deepEqual('errors' in read ? read.errors.map(({ field }) => field) : null, fields)
+  })
+}
+
+test('tests and removals are taken, and mean nothing', () => {
+  const removal = record({ eventName: 'ObjectRemoved:Delete' })
+  assert.deepEqual(readNotification('{"Service":"Amazon S3","Event":"s3:TestEvent"}'), { created: [], ignored: 1 })
+  assert.deepEqual(readNotification(JSON.stringify({ Records: [removal] })), { created: [], ignored: 1 })
+})
+
+test('whatever comes is read or refused', () => {
+  fc.assert(fc.property(fc.json(), (text) => void readNotification(text)))
+})
+
+test('who sends the secret, or signs with it, is known; nobody else is', () => {
+  const body = Buffer.from('{"Records":[]}')
+  const sign = (secret: string) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
+  const known = (headers: Record<string, string>) => knowsSecret('the-secret', headers, body)
+  assert.equal(known({ authorization: 'Bearer the-secret' }), true)
+  assert.equal(known({ 'x-hook-secret': 'the-secret' }), true)
+  assert.equal(known({ 'x-hook-signature': sign('the-secret') }), true)
+  for (const headers of [
+    {},
+    { authorization: 'Bearer another' },
+    { authorization: 'the-secret' },
+    { 'x-hook-secret': '' },
+    { 'x-hook-secret': 'the-secret ' },
+    { 'x-hook-signature': sign('another') },
+    { 'x-hook-signature': 'sha256=' },
+    { 'x-hook-signature': 'the-secret' },
+    // A signature that is wrong is not made up for by anything else.
+    { 'x-hook-signature': sign('another'), 'x-hook-secret': 'the-secret' },
+  ]) {
+    assert.equal(known(headers), false, JSON.stringify(headers))
+  }
+})
