@@ -19,7 +19,6 @@ import { createPending } from './pending.ts'
 import { createPulse } from './pulse.ts'
 import type { ReceiveParts } from './receive.ts'
 import { receive } from './receive.ts'
-import type { Route } from './route.ts'
 import { createRouter } from './route.ts'
 import { createSweeper } from './sweep.ts'
 import { SAGA_ROOM, sagaMigrations } from './tables.ts'
@@ -28,7 +27,6 @@ import { SAGA_ROOM, sagaMigrations } from './tables.ts'
 export interface Assembly extends ReceiveParts {
   readonly subscriptions: Set<Subscription>
   ready(): Promise<void>
-  route(message: IncomingMessage): Route
   handle(message: IncomingMessage): Promise<Receipt>
   deliver(): Promise<number>
   sweep(): Promise<number>
@@ -59,6 +57,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     settings,
     inbox,
     tell,
+    route: createRouter(machine),
     instances: createInstances(sql, machine),
     pending: createPending(sql, machine.name),
     history: createHistory(sql, machine.name),
@@ -66,8 +65,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
       if (background) pulse.soon()
     },
   }
-  const route = createRouter(machine)
-  const handle = createHandle(parts, ready, route, options.partition ?? true)
+  const handle = createHandle(parts, ready, options.partition ?? true)
   const sweeper = createSweeper(machine, store, tell)
   const failed = (what: string) => (error: unknown) =>
     tell({ kind: 'background_failed', saga: machine.name, what, error })
@@ -108,18 +106,12 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     await Promise.all([pulse.stop(), ...loops.map((loop) => loop.stop())])
     await inbox.stop()
   })
-  return { ...parts, subscriptions, ready, route, handle, deliver, sweep, stop }
+  return { ...parts, subscriptions, ready, handle, deliver, sweep, stop }
 }
 
-function createHandle(
-  parts: ReceiveParts,
-  ready: () => Promise<void>,
-  route: (message: IncomingMessage) => Route,
-  partitioned: boolean,
-) {
+function createHandle(parts: ReceiveParts, ready: () => Promise<void>, partitioned: boolean) {
   const partition = createPartition()
   return async (message: IncomingMessage): Promise<Receipt> => {
-    const routed = route(message)
     try {
       await ready()
     } catch (error) {
@@ -127,7 +119,8 @@ function createHandle(
       if (!isOnceError(error) || !error.retryable) throw error
       return { kind: 'later', id: message.id, delayMs: parts.settings.laterMs, counted: false, error }
     }
-    const run = () => receive(parts, message, routed)
+    const run = () => receive(parts, message)
+    const routed = parts.route(message)
     return routed.kind === 'arrival' && partitioned ? await partition.run(routed.arrival.id, run) : await run()
   }
 }

@@ -119,7 +119,7 @@ async function rehearse(
 
 function copyOf(data: unknown): unknown {
   const encoded = encodeValue(data)
-  if ('problem' in encoded) throw new OnceError('saga_misused', `The data cannot be stored: ${encoded.problem}.`)
+  if ('problem' in encoded) throw new OnceError('saga_misused', `This cannot be stored: ${encoded.problem}.`)
   return decodeValue(encoded.text)
 }
 
@@ -140,7 +140,7 @@ async function arrive(stage: Stage, event: string, body: unknown): Promise<void>
   const subject = { id, state, data: copyOf(stage.data) }
   const key = `rehearsal-${stage.emitted.length}`
   const ground = { now: stage.now, tx: stage.tx, effectKey: key, derive: (name: string) => `${key}-${name}` }
-  const reaction = await react(machine, subject, { name: event, body }, cell, ground)
+  const reaction = await react(machine, subject, { name: event, body: copyOf(body) }, cell, ground)
   stage.data = copyOf(subject.data)
   apply(stage, reaction)
   if (reaction.path.length === 0) return

@@ -13,12 +13,13 @@ import type { Parts } from './handle.ts'
 import { handleInside } from './handle.ts'
 import type { Entry } from './history.ts'
 import type { Settings } from './options.ts'
-import type { Route } from './route.ts'
+import type { Arrival, Router } from './route.ts'
 
 export interface ReceiveParts extends Parts {
   readonly inbox: Inbox<SqlTx>
   readonly settings: Settings
   readonly tell: SagaListener
+  readonly route: Router
   /** Deferred events may have become due. */
   moved(): void
 }
@@ -26,23 +27,24 @@ export interface ReceiveParts extends Parts {
 /** What the last run of a message's effect came to. The effect may run several times before it commits. */
 export interface Run {
   entry: Entry | null
-  conflict: unknown
+  /** What met another event's change. */
+  conflict: Arrival | null
 }
 
 /**
  * One message. Only conflicts with other events are tried again here, each time in a new transaction on fresh state;
  * whatever else goes wrong is the inbox's to count.
  */
-export async function receive(parts: ReceiveParts, message: IncomingMessage, route: Route): Promise<Receipt> {
+export async function receive(parts: ReceiveParts, message: IncomingMessage): Promise<Receipt> {
   const { inbox, settings, runtime } = parts
   for (let tries = 1; ; tries++) {
     const waitMs = settings.conflictDelaysMs[tries - 1]
     const run: Run = { entry: null, conflict: null }
-    const effect = effectOf(parts, route, run, waitMs === undefined ? settings.laterMs : 0)
+    const effect = effectOf(parts, run, waitMs === undefined ? settings.laterMs : 0)
     const receipt = await inbox.receive(message, effect)
     if (receipt.kind === 'handled') told(parts, run.entry)
     if (receipt.kind !== 'later' || run.conflict === null) return receipt
-    noteConflict(parts, message, route, tries, waitMs === undefined)
+    noteConflict(parts, run.conflict, message, tries, waitMs === undefined)
     if (waitMs === undefined) return receipt
     // A quarter more or less, so that those who met once do not meet again.
     await sleep(runtime, waitMs * (0.75 + runtime.random() / 2))
@@ -50,19 +52,21 @@ export async function receive(parts: ReceiveParts, message: IncomingMessage, rou
 }
 
 /** What the inbox runs inside the message's transaction. */
-export function effectOf(parts: ReceiveParts, route: Route, run: Run, laterMs: number): InboxEffect<SqlTx> {
-  return async (_body, tools) => {
+export function effectOf(parts: ReceiveParts, run: Run, laterMs: number): InboxEffect<SqlTx> {
+  return async (body, tools) => {
     run.entry = null
     run.conflict = null
-    // What cannot be understood today will not be understood tomorrow.
-    if (route.kind === 'lost') throw final(route.error)
-    const { arrival } = route
     const { message } = tools
+    // Every run has a body of its own, in case that a handler changes it.
+    const routed = parts.route(message, () => body)
+    // What cannot be understood today will not be understood tomorrow.
+    if (routed.kind === 'lost') throw final(routed.error)
+    const { arrival } = routed
     try {
       run.entry = await handleInside(parts, { arrival, message, tools })
     } catch (error) {
       if (isOnceError(error, 'saga_conflict')) {
-        run.conflict = error
+        run.conflict = arrival
         throw postpone(error, { delayMs: laterMs })
       }
       // A database that is away, or a handler that asks for patience, is no failure.
@@ -77,13 +81,11 @@ export function effectOf(parts: ReceiveParts, route: Route, run: Run, laterMs: n
 
 function noteConflict(
   { machine, tell }: ReceiveParts,
+  { event, id }: Arrival,
   { id: messageId }: IncomingMessage,
-  route: Route,
   tries: number,
   exhausted: boolean,
 ): void {
-  if (route.kind === 'lost') return
-  const { event, id } = route.arrival
   tell({ kind: 'conflict', saga: machine.name, event, id, messageId, tries, exhausted })
 }
 

@@ -35,27 +35,29 @@ export function messageOf(machine: Machine, { token, id, event, body, deliveries
   }
 }
 
-export function createRouter(machine: Machine): (message: IncomingMessage) => Route {
+/** Never throws: what cannot be understood is a message that can be parked. */
+export type Router = (message: IncomingMessage, readBody?: () => unknown) => Route
+
+export function createRouter(machine: Machine): Router {
   const events = new Map<string, string>()
   for (const [event, spec] of machine.events) for (const topic of topicsOf(event, spec)) events.set(topic, event)
 
-  function arrivalOf(message: IncomingMessage): Arrival {
-    const { topic, headers } = message
+  function arrivalOf({ topic, headers }: IncomingMessage, readBody: () => unknown): Arrival {
     const token = headers[TOKEN] ?? null
     const event = token === null ? events.get(topic) : headers[EVENT]
     const spec = event === undefined ? undefined : machine.events.get(event)
     if (event === undefined || spec === undefined) {
       throw new OnceError('bad_input', `The saga ${machine.name} has no event under the topic ${topic}.`)
     }
-    const body = spec.parse(JSON.parse(message.body) as unknown)
+    const body = spec.parse(readBody())
     const id = token === null && spec.kind === 'event' ? spec.correlate(body) : headers[INSTANCE]
     checkId(machine, event, id)
     return { event, id, body, token }
   }
 
-  return (message) => {
+  return (message, readBody = () => JSON.parse(message.body) as unknown) => {
     try {
-      return { kind: 'arrival', arrival: arrivalOf(message) }
+      return { kind: 'arrival', arrival: arrivalOf(message, readBody) }
     } catch (error) {
       return { kind: 'lost', error }
     }

@@ -114,7 +114,7 @@ async function consume(
 }
 
 function deadLettersOf(assembly: Assembly): Saga<unknown, string>['deadLetters'] {
-  const { inbox, route, settings } = assembly
+  const { inbox, settings } = assembly
   const { list, count, purge } = inbox.deadLetters
   return {
     list,
@@ -128,7 +128,7 @@ function deadLettersOf(assembly: Assembly): Saga<unknown, string>['deadLetters']
         effect: async (body, tools) => {
           const run: Run = { entry: null, conflict: null }
           runs.set(tools.message.id, run)
-          await effectOf(assembly, route(tools.message), run, settings.laterMs)(body, tools)
+          await effectOf(assembly, run, settings.laterMs)(body, tools)
         },
       })
       for (const { id, result } of redriven) {

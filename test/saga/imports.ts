@@ -23,7 +23,7 @@ export interface Hooks {
 
 export const events = {
   Started: event<OfSearch>({ correlate: ({ searchId }) => searchId }),
-  Saved: event<OfSearch & { readonly files: readonly string[] }>({ correlate: ({ searchId }) => searchId }),
+  Saved: event<OfSearch & { readonly files: string[] }>({ correlate: ({ searchId }) => searchId }),
   FileParsed: event<OfSearch & { readonly name: string }>({ correlate: ({ searchId }) => searchId, topic: 'parsed' }),
   Faulted: event<OfSearch & { readonly reason: string }>({ correlate: ({ searchId }) => searchId }),
   Cancelled: event<OfSearch>({ correlate: ({ searchId }) => searchId }),
@@ -74,10 +74,11 @@ export function defineImports({ inside, oneShot = true }: Hooks = {}): ImportSag
         Saved: {
           to: ['Parsing', 'Error'],
           async handle(data, { files }, tools) {
-            data.files = [...files]
+            // Bad manners: the next try must not see what this one does to its event.
+            data.files = files.splice(0)
             tools.unschedule('UploadTimeout')
-            if (files.length === 0) data.reason = 'no files'
-            tools.transitionTo(files.length === 0 ? 'Error' : 'Parsing')
+            if (data.files.length === 0) data.reason = 'no files'
+            tools.transitionTo(data.files.length === 0 ? 'Error' : 'Parsing')
             await inside?.('Saved', tools)
           },
         },
