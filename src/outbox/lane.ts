@@ -73,10 +73,14 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     const marked = await rows.mark(tenures, confirmed)
     const oldest = Math.min(...confirmed.map(({ addedAt }) => addedAt))
     if (marked > 0) emit({ kind: 'published', count: marked, lagMs: Math.max(0, now - oldest) })
-    const refusals = refused.map(({ row, reason }) => refusalOf(row, reason))
+    // A count belongs to the message at the head of its line, not to the one that follows it.
+    const advanced = new Set(confirmed.map(({ line }) => line))
+    const refusals = refused.map(({ row, reason }) => refusalOf(row, reason, advanced.has(row.line)))
     const counted = await rows.fail(tenures, refusals)
     for (const refusal of counted) tellRefusal(refusal)
     if (marked < confirmed.length || counted.length < refusals.length) await doubt()
+    // A broker that takes some is there: it is asked again soon.
+    if (confirmed.length > 0) awayTries = 0
     return away
   }
 
@@ -86,8 +90,8 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     if (lost.length > 0) emit({ kind: 'lease_lost', partitions: lost })
   }
 
-  function refusalOf(row: OutboxRow, told: string): Refusal {
-    const attempts = (row.attempts ?? 0) + 1
+  function refusalOf(row: OutboxRow, told: string, isNewHead: boolean): Refusal {
+    const attempts = (isNewHead ? 0 : (row.attempts ?? 0)) + 1
     const reason = told.toWellFormed().replaceAll('\0', ' ').slice(0, limits.failureMessageChars)
     const retryAfterMs =
       attempts < settings.maxAttempts ? backoffMs(attempts, settings.backoff, runtime.random()) : null

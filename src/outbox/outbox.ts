@@ -43,7 +43,7 @@ export function createOutbox({ store }: OutboxOptions): Outbox {
       const draft = draftOf(message)
       const given = message.id !== undefined
       const id = message.id === undefined ? newMessageId() : checkId(message.id)
-      if (!tables.ready) await prepareBeside()
+      if (!tables.ready) throw tooEarly()
       await add(tx, { id, given, draft })
     },
     prepare: tables.prepare,
@@ -51,11 +51,12 @@ export function createOutbox({ store }: OutboxOptions): Outbox {
     status: () => tables.prepare().then(() => statusOf(sql)),
   }
 
-  /** A transaction of SQLite holds its only writer, so that the tables can be made only when it is over. */
-  async function prepareBeside(): Promise<void> {
-    const preparing = tables.prepare()
-    if (sql.dialect === 'postgres') return await preparing
-    preparing.catch(() => undefined)
-    throw new OnceError('store_busy', 'The tables of the outbox are being made; call `prepare` before the first use.')
+  /**
+   * Not waited for: a transaction of SQLite holds the only writer, and many of PostgreSQL may hold every connection, so
+   * that the tables can be made only when it is over.
+   */
+  function tooEarly(): OnceError {
+    tables.prepare().catch(() => undefined)
+    return new OnceError('store_busy', 'The tables of the outbox are being made; `prepare` waits for them.')
   }
 }

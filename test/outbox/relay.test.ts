@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createRows } from '../../src/outbox/rows.ts'
 import { many, onOutbox, sequences, until } from './ground.ts'
 
 onOutbox('order per key is commit order, under many transactions at once', async (ground) => {
@@ -108,6 +109,28 @@ onOutbox('a key that the broker refuses is parked alone, with those behind it; t
   assert.equal(await outbox.deadLetters.count(), 0)
 })
 
+onOutbox(
+  'attempts are counted for the message at the head of its key, not for the one that follows',
+  async (ground) => {
+    const { desk, events } = ground
+    let tries = 0
+    desk.verdict = ({ key, sequence }) => {
+      if (key !== 'a') return null
+      if (sequence === 1) return ++tries < 3 ? { kind: 'refused', reason: 'not yet' } : null
+      return { kind: 'refused', reason: 'never' }
+    }
+    await ground.inTx(async (tx) => {
+      for (let n = 1; n <= 2; n++) await ground.outbox.add(tx, { topic: 'orders.paid', key: 'a', body: n })
+    })
+    ground.relay({ maxAttempts: 4 })
+    await until(async () => (await ground.outbox.deadLetters.count()) === 1)
+    const counts = events.flatMap((event) =>
+      event.kind === 'failed' || event.kind === 'parked' ? [event.attempts] : [],
+    )
+    assert.deepEqual(counts, [1, 2, 1, 2, 3, 4])
+  },
+)
+
 onOutbox('a message without a key is parked by itself, and purged', async (ground) => {
   const { outbox, desk } = ground
   desk.verdict = ({ topic }) => (topic === 'nobody.listens' ? { kind: 'refused', reason: 'unroutable' } : null)
@@ -200,4 +223,58 @@ onOutbox('what is added while a relay sleeps wakes it', async (ground) => {
   }
   const median = waits.toSorted((a, b) => a - b)[4] ?? 0
   assert.ok(median < 1_000, `it took ${waits.map(Math.round)} ms`)
+})
+
+onOutbox('a refused key is left alone until its time has come, by the clock of the store', async (ground) => {
+  const { desk, place, events } = ground
+  let asked = 0
+  desk.verdict = ({ key }) => {
+    if (key !== 'slow') return null
+    asked += 1
+    return asked === 1 ? { kind: 'refused', reason: 'not yet' } : null
+  }
+  await ground.add({ topic: 'orders.paid', key: 'slow', body: 1 })
+  ground.relay({ backoff: { baseMs: 3_600_000, capMs: 3_600_000 }, leaseMs: 60_000 })
+  await until(() => events.some(({ kind }) => kind === 'failed'))
+  for (let n = 0; n < 20; n++) await ground.add({ topic: 'orders.paid', key: `k-${n}`, body: n })
+  await until(() => desk.taken.length === 20)
+  assert.equal(asked, 1)
+  assert.equal((await ground.outbox.status()).failing, 1)
+  await place.advance(3_700_000)
+  await ground.drained()
+  assert.equal(asked, 2)
+  assert.equal((await ground.outbox.status()).failing, 0)
+})
+
+onOutbox('rows that a relay read behind a parked one are not parked when a redrive came first', async (ground) => {
+  const { desk, store, outbox } = ground
+  desk.verdict = ({ sequence }) => (sequence === 1 ? { kind: 'refused', reason: 'no' } : null)
+  await ground.add({ topic: 'orders.paid', key: 'a', body: 1 })
+  const relay = ground.relay({ maxAttempts: 1 })
+  await until(async () => (await outbox.deadLetters.count()) === 1)
+  await relay.stop()
+  await ground.add({ topic: 'orders.paid', key: 'a', body: 2 })
+  // As a relay does, but with a person who is quicker between its look and its write.
+  await store.sql.query(`UPDATE onceonly_outbox_partitions SET fence = fence + 1, relay = 'me'`)
+  const tenures = (
+    await store.sql.query<{ partition: unknown; fence: unknown }>(
+      'SELECT partition, fence FROM onceonly_outbox_partitions',
+    )
+  ).map(({ partition, fence }) => ({ partition: Number(partition), fence: Number(fence) }))
+  const rows = createRows(store)
+  const { rows: found } = await rows.next(
+    tenures.map(({ partition }) => partition),
+    10,
+  )
+  assert.deepEqual(
+    found.map(({ attempts, message }) => [message.sequence, attempts]),
+    [[2, null]],
+  )
+  await outbox.deadLetters.redrive({})
+  assert.deepEqual(await rows.hold(tenures, found), [])
+  await store.sql.query(`UPDATE onceonly_outbox_partitions SET relay = NULL, expires_at = 0`)
+  desk.verdict = () => null
+  ground.relay()
+  await ground.drained()
+  assert.deepEqual(sequences(desk.taken).get('a'), [1, 2])
 })
