@@ -43,7 +43,7 @@ export function createOutbox({ store }: OutboxOptions): Outbox {
       const draft = draftOf(message)
       const given = message.id !== undefined
       const id = message.id === undefined ? newMessageId() : checkId(message.id)
-      if (!tables.ready) throw tooEarly()
+      if (!tables.ready) await firstUse()
       await add(tx, { id, given, draft })
     },
     prepare: tables.prepare,
@@ -52,11 +52,14 @@ export function createOutbox({ store }: OutboxOptions): Outbox {
   }
 
   /**
-   * Not waited for: a transaction of SQLite holds the only writer, and many of PostgreSQL may hold every connection, so
-   * that the tables can be made only when it is over.
+   * On SQLite the transaction holds the only writer, so that the tables can be made only when it is over. On PostgreSQL it
+   * may wait for whoever makes them already, but does not begin with it: many that wait could hold every connection.
    */
-  function tooEarly(): OnceError {
-    tables.prepare().catch(() => undefined)
-    return new OnceError('store_busy', 'The tables of the outbox are being made; `prepare` waits for them.')
+  async function firstUse(): Promise<void> {
+    const underWay = sql.dialect === 'postgres' && tables.underWay
+    const preparing = tables.prepare()
+    if (underWay) return await preparing
+    preparing.catch(() => undefined)
+    throw new OnceError('store_busy', 'The tables of the outbox are being made; `prepare` waits for them.')
   }
 }

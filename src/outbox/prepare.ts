@@ -4,6 +4,8 @@ import { OUTBOX_ROOM, outboxTables } from './tables.ts'
 
 export interface Tables {
   readonly ready: boolean
+  /** Somebody makes them right now. */
+  readonly underWay: boolean
   /** Again when it failed: the store may only have been away. */
   prepare(): Promise<void>
 }
@@ -17,6 +19,9 @@ export function createTables(store: SqlStore): Tables {
   return {
     get ready() {
       return ready
+    },
+    get underWay() {
+      return preparing !== null && !ready
     },
     prepare() {
       preparing ??= store.sql.migrate(OUTBOX_ROOM, outboxTables).then(

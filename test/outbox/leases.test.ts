@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { RelayEvent } from 'onceonly/outbox'
+import { createRuntime } from '../../src/ledger/runtime.ts'
+import { createLeases } from '../../src/outbox/leases.ts'
 import { many, onOutbox, sequences, until } from './ground.ts'
 
 const held = (events: readonly RelayEvent[]) => events.findLast((event) => event.kind === 'balanced')?.partitions ?? 0
@@ -104,3 +106,23 @@ onOutbox(
     await until(() => desk.taken.some(({ id, sequence }) => id === 'again' && sequence === 1))
   },
 )
+
+onOutbox('what a relay is about to give back, a second look at its leases does not bring back', async ({ store }) => {
+  const [first, second] = many(2, (n) => createLeases(store.sql, createRuntime(), `relay-${n}`, 60_000))
+  assert.ok(first !== undefined && second !== undefined)
+  await first.round()
+  assert.equal(first.current(0).length, 64)
+  assert.equal((await second.round()).hungry, true)
+  const { surplus, relays } = await first.round()
+  assert.deepEqual([relays, surplus.length, first.current(0).length], [2, 32, 32])
+  assert.deepEqual(await first.check(), [])
+  assert.equal(first.current(0).length, 32)
+  await second.round()
+  assert.equal(second.current(0).length, 0)
+  await first.giveBack(surplus)
+  await second.round()
+  assert.equal(second.current(0).length, 32)
+  // A fence grows with every grant, so that whoever had the partition before cannot write there.
+  const before = new Map(surplus.map(({ partition, fence }) => [partition, fence]))
+  for (const { partition, fence } of second.current(0)) assert.ok(fence > (before.get(partition) ?? Infinity))
+})

@@ -278,3 +278,16 @@ onOutbox('rows that a relay read behind a parked one are not parked when a redri
   await ground.drained()
   assert.deepEqual(sequences(desk.taken).get('a'), [1, 2])
 })
+
+onOutbox('a long backlog of one key goes out in its order, however many batches it takes', async (ground) => {
+  const { desk, outbox } = ground
+  await ground.inTx(async (tx) => {
+    for (let n = 1; n <= 1_200; n++) await outbox.add(tx, { topic: 'orders.paid', key: 'hot', body: n })
+  })
+  ground.relay()
+  await ground.drained()
+  assert.deepEqual(
+    desk.taken.map(({ sequence }) => sequence),
+    many(1_200, (n) => n + 1),
+  )
+})
