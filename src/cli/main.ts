@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+/** Looks at Node before anything is loaded that an older one could not even read. */
+const OLDEST = [22, 19] as const
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
+  console.error(`onceonly needs Node ${OLDEST.join('.')} or newer; this is ${process.versions.node}.`)
+  process.exitCode = 2
+} else {
+  const { command } = await import('./command.ts')
+  process.exitCode = await command(process.argv.slice(2))
+}

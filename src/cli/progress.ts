@@ -1,0 +1,28 @@
+/** Shows how far a long work has come: a bar on a terminal, a line now and then elsewhere. Written beside the output. */
+export interface Progress {
+  step(): void
+  end(): void
+}
+
+const WIDTH = 30
+const LINES = 10
+
+export function createProgress(what: string, total: number, to: NodeJS.WriteStream = process.stderr): Progress {
+  let done = 0
+  let shown = 0
+  return {
+    step() {
+      done += 1
+      if (to.isTTY) {
+        const full = Math.round((done / total) * WIDTH)
+        to.write(`\r${what} [${'#'.repeat(full)}${' '.repeat(WIDTH - full)}] ${done}/${total}`)
+      } else if (Math.floor((done / total) * LINES) > shown) {
+        shown = Math.floor((done / total) * LINES)
+        to.write(`${what}: ${done}/${total}\n`)
+      }
+    },
+    end() {
+      if (to.isTTY && done > 0) to.write('\n')
+    },
+  }
+}
