@@ -7,6 +7,14 @@ import { mutations } from './test-mutate.ts'
 
 const textOf = (form: string): string => formText(Buffer.from(form, 'latin1'))
 
+type Pairs = [name: string, value: string][]
+
+/** In the order of the names, up to a bracket; those that share one stay as they stand. */
+function byName(pairs: Pairs): Pairs {
+  const headOf = ([name]: [string, string]) => name.split('[', 1)[0] ?? ''
+  return pairs.toSorted((one, other) => Buffer.compare(Buffer.from(headOf(one)), Buffer.from(headOf(other))))
+}
+
 suite('form', () => {
   test('spellings of the same pairs', () => {
     assert.equal(textOf('a=b+c'), textOf('a=b%20c'))
@@ -19,7 +27,6 @@ suite('form', () => {
   test('what differs', () => {
     const forms = [
       'a=1&b=2',
-      'b=2&a=1',
       'a=1',
       'a=1&a=1',
       'a=1%26b=2',
@@ -34,6 +41,24 @@ suite('form', () => {
     ]
     const texts = [...forms, 'a=1&b=2&=', 'a=%00', 'a=1;b=2', 'a=12&b=', 'a=1&2b='].map(textOf)
     assert.equal(new Set(texts).size, texts.length)
+  })
+
+  test('the order of different names does not count, as in JSON', () => {
+    assert.equal(textOf('b=2&a=1'), textOf('a=1&b=2'))
+    assert.equal(textOf('amount=5&metadata[x]=1&currency=eur'), textOf('currency=eur&amount=5&metadata%5Bx%5D=1'))
+    assert.equal(textOf('b=2&a=1&b=3'), textOf('b=2&b=3&a=1'))
+  })
+
+  test('the order within one name counts, brackets or not: parsers make lists and later winners of it', () => {
+    for (const [one, other] of [
+      ['a=1&a=2', 'a=2&a=1'],
+      ['a[]=1&a[]=2', 'a[]=2&a[]=1'],
+      ['a[][p]=1&a[][p]=2&a[][q]=3', 'a[][p]=1&a[][q]=3&a[][p]=2'],
+      ['a[5]=1&a[]=2', 'a[]=2&a[5]=1'],
+      ['a=1&a[b]=2', 'a[b]=2&a=1'],
+    ] as const) {
+      assert.notEqual(textOf(one), textOf(other), one)
+    }
   })
 
   test('an invalid percent-encoding is refused at its byte', () => {
@@ -84,7 +109,8 @@ suite('form', () => {
       fc.property(pairs, pairs, (left, right) => {
         const one = new URLSearchParams(left).toString()
         const two = new URLSearchParams(right).toString()
-        assert.equal(textOf(one) === textOf(two), JSON.stringify(left) === JSON.stringify(right))
+        assert.equal(textOf(one) === textOf(two), JSON.stringify(byName(left)) === JSON.stringify(byName(right)))
+        assert.equal(textOf(new URLSearchParams(byName(left)).toString()), textOf(one))
         // Another spelling: everything encoded, spaces included.
         const encoded = left.map((pair) =>
           pair.map((text) => Buffer.from(text).toString('hex').replace(/../g, '%$&')).join('='),

@@ -31,6 +31,7 @@ const same: readonly [what: string, first: AskOptions, again: AskOptions][] = [
       ],
     },
   ],
+  ['the order of a form’s names', { body: 'a=1&b=2&a=3', type: form }, { body: 'b=2&a=1&a=%33', type: form }],
   ['the boundary of a multipart body', parts('one', 'x'), parts('another', 'x')],
   ['a body that is missing in both', { body: '', type: null }, { body: '', type: null }],
 ]
@@ -48,6 +49,7 @@ const other: readonly [what: string, first: AskOptions, again: AskOptions][] = [
   ['an If-None-Match that was not there', {}, { headers: [['if-none-match', '*']] }],
   ['another content type', { body: 'a=1', type: form }, { body: 'a=1', type: 'text/plain' }],
   ['another form', { body: 'a=1&b=2', type: form }, { body: 'a=1&b=3', type: form }],
+  ['another order under one name of a form', { body: 'a=1&a=2', type: form }, { body: 'a=2&a=1', type: form }],
   ['another part of a multipart body', parts('one', 'x'), parts('one', 'y')],
   [
     'other bytes',

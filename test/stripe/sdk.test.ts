@@ -114,6 +114,15 @@ for (const framework of frameworks) {
       assert.equal(replayed(await stripe.customers.create(ann, { idempotencyKey: 'reused' })), 'true')
     })
 
+    test('the same parameters in another order are the same request', async (context) => {
+      const shop = await open(context)
+      const stripe = clientOf(shop.port)
+      const customer = await stripe.customers.create(ann, { idempotencyKey: 'built-anew' })
+      const { email, metadata } = ann
+      const again = await stripe.customers.create({ metadata, email }, { idempotencyKey: 'built-anew' })
+      assert.deepEqual([again.id, replayed(again), shop.runs], [customer.id, 'true', 1])
+    })
+
     test('a refusal and a breakdown are kept like any other answer, as Stripe does', async (context) => {
       const shop = await open(context)
       const stripe = clientOf(shop.port, { maxNetworkRetries: 1 })
