@@ -94,6 +94,26 @@ onEveryPlace('requests of operators', (place) => {
     assert.equal(new Set((await Promise.all(keyless)).map(({ body }) => body['keyId'])).size, 2)
   })
 
+  test('names that no database holds are refused, wherever they stand', async () => {
+    const [one] = servers as [TestServer]
+    for (const [method, path, body, field] of [
+      ['PUT', '/workspaces/a%00b', { name: 'x' }, 'id'],
+      ['PUT', '/workspaces/nul', { name: 'x\0' }, 'name'],
+      ['POST', '/workspaces/a%00b/keys', { caller: 'x' }, 'id'],
+      ['POST', '/workspaces/demo/keys', { caller: 'x\0' }, 'caller'],
+      ['PUT', '/workspaces/demo/callers/a%00b/rights', { rights: [] }, 'caller'],
+      ['PUT', '/workspaces/a%00b/callers/a/rights', { rights: [] }, 'id'],
+      ['PUT', '/cases/C%00', { workspaceId: 'demo', escalatableTo: [] }, 'id'],
+      ['PUT', '/cases/C', { workspaceId: 'de\0mo', escalatableTo: [] }, 'workspaceId'],
+      ['PUT', '/cases/C', { workspaceId: 'demo', escalatableTo: ['a\0'] }, 'escalatableTo'],
+      ['DELETE', '/keys/key_%00', undefined, 'keyId'],
+    ] as const) {
+      const answer = await one.admin(method, path, body)
+      const fields = answer.body.errors?.map((error) => error.field)
+      assert.deepEqual([answer.status, fields], [400, [field]], `${method} ${path}`)
+    }
+  })
+
   test('what is put twice is there once, and what is removed stays removed', async () => {
     const [one, two] = servers as [TestServer, TestServer]
     const both = <T>(ask: (server: TestServer) => Promise<T>) => Promise.all([one, two, one, two].map(ask))

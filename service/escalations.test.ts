@@ -94,6 +94,21 @@ test('bad input is named field by field and uses up no key', async () => {
   assert.equal((await service.escalate('bad-input', { ...command, targetQueue: 'FRAUD_REVIEW' })).status, 201)
 })
 
+test('what no database holds is refused in its field, and what counts are characters', async () => {
+  for (const field of ['caseId', 'targetQueue', 'reason']) {
+    for (const [text, detail] of [
+      ['a\0b', 'contains a NUL character'],
+      ['a\ud800', 'contains half a surrogate pair'],
+      ['😀'.repeat(2_001), `is longer than ${field === 'reason' ? 2_000 : 100} characters`],
+    ]) {
+      const answer = await service.escalate('unstorable', { ...command, [field]: text })
+      assert.deepEqual([answer.status, answer.body.errors], [400, [{ field, detail }]])
+    }
+  }
+  const longest = { ...command, targetQueue: 'BILLING', reason: '😀'.repeat(2_000) }
+  assert.equal((await service.escalate('unstorable', longest)).status, 201)
+})
+
 for (const [name, key, type] of [
   ['a missing key', undefined, 'idempotency-key-missing'],
   ['an empty key', '""', 'idempotency-key-invalid'],

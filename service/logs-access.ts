@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { refusalOf } from './http/connection.ts'
 import { keyHashOf } from './logs.ts'
 import type { Declaration } from './openapi/declaration.ts'
 
@@ -59,23 +60,26 @@ function askedOf({ routeOptions }: FastifyRequest): Asked {
 }
 
 function lineOf({ route, declaration }: Asked, request: FastifyRequest, reply: FastifyReply, ms: number): object {
-  const { caller, problem } = request
+  const { caller } = request
   const key = keyOf(request)
-  const whole = reply.raw.writableFinished
+  // A body that never came whole is refused past Fastify, which knows nothing of the answer.
+  const refusal = refusalOf(reply.raw)
+  const problem = refusal?.problem.name ?? request.problem
+  const whole = refusal !== null || reply.raw.writableFinished
   return {
     event: 'http.access',
     method: request.method,
     route,
-    status: whole ? reply.statusCode : null,
+    status: whole ? (refusal?.problem.status ?? reply.statusCode) : null,
     durationMs: Math.round(ms * 10) / 10,
     workspace: caller?.workspaceId ?? null,
     caller: caller?.caller ?? null,
     operation: declaration?.id ?? null,
     keyHash: key === null ? null : keyHashOf(key),
     replayed: isReplayed(reply),
-    decision: decisionOf(declaration, request, reply),
+    decision: refusal === null ? decisionOf(declaration, request, reply) : 'refused',
     ...(problem === null ? {} : { problem }),
-    ...(whole ? {} : { hungUp: true }),
+    ...(whole && refusal?.hungUp !== true ? {} : { hungUp: true }),
   }
 }
 
@@ -103,7 +107,8 @@ function decisionOf(declaration: Declaration | null, request: FastifyRequest, re
   if (refused !== undefined) return refused
   if (decision !== null) return decision
   if (onceonly !== null && onceonly !== undefined) return 'first'
-  if (declaration?.repeat === undefined) return null
+  // Whoever hung up before anything was decided has no decision.
+  if (declaration?.repeat === undefined || !reply.raw.headersSent) return null
   return reply.statusCode >= 400 ? 'refused' : 'unkeyed'
 }
 

@@ -4,10 +4,10 @@ interface Line {
   readonly time: string
   readonly event?: string
   readonly msg?: string
-  readonly method?: string
+  readonly method?: string | null
   readonly route?: string | null
   readonly status?: number | null
-  readonly durationMs?: number
+  readonly durationMs?: number | null
   readonly decision?: string | null
   readonly err?: { readonly stack?: string; readonly message?: string }
 }
@@ -29,7 +29,8 @@ export function pretty(line: Line): string {
   if (line.method !== undefined) {
     const { method, route, status, durationMs, decision } = line
     const about = decision === null || decision === undefined ? '' : ` ${DIM}${decision}${PLAIN}`
-    return `${time} ${method} ${route ?? '?'} ${coloured(status ?? 0)} ${DIM}${durationMs} ms${PLAIN}${about}`
+    const took = durationMs === null || durationMs === undefined ? '' : ` ${DIM}${durationMs} ms${PLAIN}`
+    return `${time} ${method ?? '?'} ${route ?? '?'} ${coloured(status ?? 0)}${took}${about}`
   }
   const colour = line.level === 'warn' ? YELLOW : line.level === 'error' || line.level === 'fatal' ? RED : ''
   const trace = line.err === undefined ? '' : `\n${line.err.stack ?? line.err.message ?? ''}`

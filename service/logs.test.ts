@@ -130,7 +130,8 @@ describe('the log of a server', () => {
     await once(socket, 'data')
     socket.destroy()
     const [line] = await attempts('messages.batchSend', 1)
-    assert.deepEqual([line?.['status'], line?.['hungUp']], [null, true])
+    // The end of its request in the middle is answered, although nobody may be there to read it.
+    assert.deepEqual([line?.['status'], line?.['hungUp'], line?.['decision']], [400, true, 'refused'])
   })
 
   test('the end of a server is told', async () => {
@@ -166,6 +167,8 @@ test('on a terminal an attempt is one short line, and an error has its trace', (
   const access = { level: 'info', time, method: 'POST', route: '/a', status: 201, durationMs: 3.2, decision: 'first' }
   assert.equal(plain(access), '06:28:34 POST /a 201 3.2 ms first')
   assert.equal(plain({ ...access, status: null, decision: null }), '06:28:34 POST /a hung up 3.2 ms')
+  const broken = { ...access, method: null, route: null, status: 400, durationMs: null, decision: null }
+  assert.equal(plain(broken), '06:28:34 ? ? 400')
   const failed = { level: 'error', time, msg: 'It failed', err: { stack: 'Error: why\n    at x' } }
   assert.equal(plain(failed), '06:28:34 error It failed\nError: why\n    at x')
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { createLedger, type Ledger, type SqlTx } from 'onceonly'
+import { eventually } from './test-break.ts'
 import { type Cluster, makeWorkspace, openCluster, type TestServer } from './test-cluster.ts'
 import { type Speech, speak } from './test-socket.ts'
 
@@ -74,6 +75,25 @@ describe('bad input leaves nothing behind', () => {
     assert.equal((await server.send(good, { key, apiKey: 'nonsense' })).status, 401)
   })
 
+  /** What the access log says of an attempt, whoever answered it. Two reads of our own mark where its line must be. */
+  async function attemptOf<T>(attempt: () => Promise<T>) {
+    const from = await markedLine()
+    const answer = await attempt()
+    const to = await markedLine()
+    const lines = server.events('http.access').slice(from, to - 1)
+    assert.equal(lines.length, 1, 'an attempt is one line')
+    const { status, hungUp, problem } = lines[0] ?? {}
+    return { answer, told: { status, hungUp: hungUp === true, refused: typeof problem === 'string' } }
+  }
+
+  /** How many lines there are up to that of a read of our own. */
+  async function markedLine(): Promise<number> {
+    const id = (await server.get('/api/leads')).headers.get('x-request-id')
+    const place = () => server.events('http.access').findIndex(({ reqId }) => reqId === id) + 1
+    await eventually('the mark is in the log', async () => place() > 0)
+    return place()
+  }
+
   /** A request by hand: its lines, and what follows them. */
   const head = (...lines: string[]) =>
     [
@@ -135,8 +155,10 @@ describe('bad input leaves nothing behind', () => {
     ['two hosts', () => ({ pieces: [head('Host: elsewhere', lengthOf(body)) + body] }), 400, ['Host']],
   ] as const satisfies readonly (readonly [string, () => Speech, number, readonly string[]])[]) {
     test(`${name}: ${status}, and the part is named`, async () => {
-      const said = await speak(server.url, speech())
+      const spoken: Speech = speech()
+      const { answer: said, told } = await attemptOf(() => speak(server.url, spoken))
       assert.deepEqual([said.statuses, said.fields], [[status], fields], said.text)
+      assert.deepEqual(told, { status, hungUp: spoken.halfClose === true, refused: true })
     })
   }
 
@@ -149,8 +171,9 @@ describe('bad input leaves nothing behind', () => {
     ['a connection on which nothing is said', () => ({ pieces: [] })],
   ] as const satisfies readonly (readonly [string, () => Speech])[]) {
     test(`${name}: 408, in time`, async () => {
-      const said = await speak(server.url, speech())
+      const { answer: said, told } = await attemptOf(() => speak(server.url, speech()))
       assert.deepEqual([said.statuses, said.fields], [[408], ['body']], said.text)
+      assert.deepEqual(told, { status: 408, hungUp: false, refused: true })
       assert.ok(said.tookMs < CUT_BY_MS, `after ${said.tookMs} ms`)
     })
   }
@@ -171,12 +194,27 @@ describe('bad input leaves nothing behind', () => {
     })
   }
 
-  test('a wrong API key is refused before the body has come', async () => {
-    const slow = head(lengthOf(body)).replace(server.apiKey, 'nonsense')
-    const said = await speak(server.url, { pieces: [slow] })
-    assert.deepEqual(said.statuses, [401], said.text)
-    assert.ok(said.tookMs < CUT_BY_MS)
-  })
+  for (const connection of ['close', 'keep-alive']) {
+    test(`a wrong API key is refused before the body has come, once, on a connection to ${connection}`, async () => {
+      const slow = head(lengthOf(body)).replace(server.apiKey, 'nonsense').replace('close', connection)
+      const { answer: said, told } = await attemptOf(() => speak(server.url, { pieces: [slow] }))
+      assert.deepEqual(said.statuses, [401], said.text)
+      assert.ok(said.tookMs < CUT_BY_MS)
+      assert.deepEqual(told, { status: 401, hungUp: false, refused: true })
+    })
+  }
+
+  for (const [name, path, status] of [
+    ['cannot be read', '/%zz', 400],
+    ['has a part that is too long', `/api/messages/${'x'.repeat(2_401)}`, 414],
+  ] as const) {
+    test(`a path that ${name} is a problem document, too`, async () => {
+      const { answer, told } = await attemptOf(() => server.get(path))
+      assert.deepEqual([answer.status, answer.body.errors?.[0]?.field], [status, 'path'])
+      assert.match(answer.headers.get('content-type') ?? '', /^application\/problem\+json/)
+      assert.deepEqual(told, { status, hungUp: false, refused: true })
+    })
+  }
 
   test('at last: the same content under the same key is sent', async () => {
     const sent = await server.send(good, { key })

@@ -17,6 +17,7 @@ import { sendProblem } from './http/problem.ts'
 import { problemOf } from './http/refusal.ts'
 import type { Log } from './logs.ts'
 import { logAccess } from './logs-access.ts'
+import { logUnrouted } from './logs-unrouted.ts'
 import { type CollectedRoute, collectRoutes } from './openapi/collect.ts'
 import type { Base } from './store.ts'
 import { decorate } from './workspaces/authenticate.ts'
@@ -48,7 +49,7 @@ export async function createServer(base: Base, log: Log, { requestTimeoutMs }: C
     genReqId: () => randomUUID(),
     routerOptions: { maxParamLength: paramCharsMax },
     frameworkErrors: refuseAddress,
-    ...connectionLimits(requestTimeoutMs),
+    ...connectionLimits(requestTimeoutMs, log),
   })
   watchConnections(server.server)
   const routes = collectRoutes(server)
@@ -106,9 +107,11 @@ function addFailures(server: FastifyInstance): void {
 /** An address that no route can have: its escapes are broken, or a part of it is too long. */
 function refuseAddress(
   { statusCode = 400, message }: FastifyError,
-  _request: FastifyRequest,
+  request: FastifyRequest,
   reply: FastifyReply,
 ): void {
   const problem = { status: statusCode, name: 'bad-request', title: 'Bad request', detail: message, retryable: false }
+  // No hook has seen it, so that nobody else writes its line of the access log.
+  logUnrouted(request.log, { method: request.method, ...problem })
   sendProblem(reply, { ...problem, errors: [{ field: 'path', detail: message }] })
 }

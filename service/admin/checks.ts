@@ -1,4 +1,5 @@
 import type { FieldError } from '../http/problem.ts'
+import { complaintAboutText } from '../http/text.ts'
 import type { Right } from '../workspaces/workspaces.ts'
 import { rightNames } from '../workspaces/workspaces.ts'
 
@@ -12,8 +13,8 @@ export function fieldOf(body: unknown, field: string): unknown {
 }
 
 export function check(field: string, value: unknown): FieldError[] {
-  if (typeof value !== 'string' || value.trim() === '') return [{ field, detail: 'is not a non-blank string' }]
-  return value.length > NAME_CHARS_MOST ? [{ field, detail: `is longer than ${NAME_CHARS_MOST} characters` }] : []
+  const detail = complaintAboutText(value, NAME_CHARS_MOST)
+  return detail === null ? [] : [{ field, detail }]
 }
 
 export function isTexts(value: unknown): value is string[] {

@@ -7,8 +7,7 @@ import { sendInvalid, sendProblem } from '../http/problem.ts'
 import { reportTo } from '../logs.ts'
 import type { Base } from '../store.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
-import type { Workspaces } from '../workspaces/workspaces.ts'
-import { rightNames } from '../workspaces/workspaces.ts'
+import { rightNames, type Workspaces } from '../workspaces/workspaces.ts'
 import { ADVANCE_MS_MOST, check, fieldOf, isRights, isTexts } from './checks.ts'
 import * as document from './document.ts'
 
@@ -52,12 +51,13 @@ function addWorkspaces(admin: FastifyInstance, { workspaces }: Parts): void {
     '/api/admin/workspaces/:id/callers/:caller/rights',
     { config: { declaration: document.putRights } },
     async (request, reply) => {
+      const { id, caller } = request.params
       const rights = fieldOf(request.body, 'rights')
-      if (!isRights(rights)) {
-        return sendInvalid(reply, [{ field: 'rights', detail: `is not a list of ${rightNames.join(', ')}` }])
-      }
-      if (!(await workspaces.exists(request.params.id))) return reply.callNotFound()
-      await workspaces.setRights(request.params.id, request.params.caller, rights)
+      const errors = [...check('id', id), ...check('caller', caller)]
+      if (!isRights(rights)) errors.push({ field: 'rights', detail: `is not a list of ${rightNames.join(', ')}` })
+      if (errors.length > 0 || !isRights(rights)) return sendInvalid(reply, errors)
+      if (!(await workspaces.exists(id))) return reply.callNotFound()
+      await workspaces.setRights(id, caller, rights)
       return { rights }
     },
   )
@@ -113,9 +113,10 @@ function addKeys(admin: FastifyInstance, { once, workspaces }: Parts): void {
   })
 
   async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const errors = check('caller', fieldOf(request.body, 'caller'))
+    const { id } = (request as Named).params
+    const errors = [...check('id', id), ...check('caller', fieldOf(request.body, 'caller'))]
     if (errors.length > 0) return sendInvalid(reply, errors)
-    return (await workspaces.exists((request as Named).params.id)) ? undefined : reply.callNotFound()
+    return (await workspaces.exists(id)) ? undefined : reply.callNotFound()
   }
 
   const declaration = { ...document.addKey, repeat: { kind: 'command' as const, definition: command.definition } }
@@ -130,7 +131,9 @@ function addKeys(admin: FastifyInstance, { once, workspaces }: Parts): void {
 
   const remove = { config: { declaration: document.removeKey } }
   admin.delete<{ Params: { keyId: string } }>('/api/admin/keys/:keyId', remove, async (request, reply) => {
-    if (!(await workspaces.removeKey(request.params.keyId))) return reply.callNotFound()
-    return reply.code(204).send()
+    const { keyId } = request.params
+    const errors = check('keyId', keyId)
+    if (errors.length > 0) return sendInvalid(reply, errors)
+    return (await workspaces.removeKey(keyId)) ? reply.code(204).send() : reply.callNotFound()
   })
 }

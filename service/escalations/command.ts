@@ -1,4 +1,5 @@
 import type { FieldError } from '../http/problem.ts'
+import { complaintAboutText } from '../http/text.ts'
 
 export interface EscalateCommand {
   readonly caseId: string
@@ -27,16 +28,8 @@ export function parseEscalate(body: unknown): Parsed {
 
   function text(field: keyof typeof lengths): string {
     const value = fields[field]
-    const detail = complaint(value, lengths[field])
-    if (detail !== undefined) errors.push({ field, detail })
+    const detail = complaintAboutText(value, lengths[field])
+    if (detail !== null) errors.push({ field, detail })
     return typeof value === 'string' ? value : ''
   }
-}
-
-function complaint(value: unknown, lengthMax: number): string | undefined {
-  if (value === undefined) return 'is missing'
-  if (typeof value !== 'string') return 'is not a string'
-  if (value.trim() === '') return 'is blank'
-  if (value.length > lengthMax) return `is longer than ${lengthMax} characters`
-  return undefined
 }

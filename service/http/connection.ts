@@ -1,6 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Log } from '../logs.ts'
+import { logUnrouted } from '../logs-unrouted.ts'
 import { type Problem, problemBody, sendProblem } from './problem.ts'
 
 /** A head is a few hundred bytes: whoever takes longer for it takes a connection away from others. */
@@ -8,12 +10,15 @@ const HEADERS_MS = 10_000
 /** How often Node looks for requests that take too long; they are cut at most this much later than promised. */
 const LOOK_EVERY_MS = 1_000
 
+/** Node's word for a request that ended before it was whole. */
+const ENDED_EARLY = 'HPE_INVALID_EOF_STATE'
+
 /** How long a client may take for its request. Fastify alone would wait for a slow one for ever. */
-export function connectionLimits(requestTimeoutMs: number) {
+export function connectionLimits(requestTimeoutMs: number, log: Log) {
   return {
     requestTimeout: requestTimeoutMs,
     http: { headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs), connectionsCheckingInterval: LOOK_EVERY_MS },
-    clientErrorHandler: answerBroken,
+    clientErrorHandler: (error: Error & { readonly code?: string }, socket: Socket) => answerBroken(error, socket, log),
   }
 }
 
@@ -31,18 +36,37 @@ export function watchConnections(server: Server): void {
   )
 }
 
+/** What was answered past the response of a request whose body never came whole. */
+interface Refusal {
+  readonly problem: Problem
+  /** It ended in the middle: whether somebody still reads is not to be seen from here. */
+  readonly hungUp: boolean
+}
+
+const refusals = new WeakMap<ServerResponse, Refusal>()
+
+export function refusalOf(response: ServerResponse): Refusal | null {
+  return refusals.get(response) ?? null
+}
+
 /** Answers what is no request at all, or not a whole one. No route has seen it, or only its head. */
-function answerBroken(error: Error & { readonly code?: string }, socket: Socket): void {
+function answerBroken(error: Error & { readonly code?: string }, socket: Socket, log: Log): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   const { request, response } = exchanges.get(socket) ?? {}
-  const answering = response !== undefined && !response.writableFinished
-  if (answering && request?.complete === true) {
+  if (response !== undefined && request?.complete === true && !response.writableFinished) {
     // Only what follows a whole request is broken. The request itself is carried out, so a refusal would be a lie.
     response.once('close', () => socket.destroy())
     return
   }
-  // An answer that has begun cannot be taken back.
-  if (socket.writable && !(answering && response.headersSent)) socket.write(written(problemOf(error.code ?? '')))
+  const halfRead = request?.complete === false ? response : undefined
+  // An answer that has begun, or was given before the body had come, cannot be taken back: a second one would be read as
+  // the answer to the next request.
+  if (socket.writable && halfRead?.headersSent !== true) {
+    const problem = problemOf(error.code ?? '')
+    if (halfRead === undefined) logUnrouted(log, { method: null, ...problem })
+    else refusals.set(halfRead, { problem, hungUp: error.code === ENDED_EARLY })
+    socket.write(written(problem))
+  }
   socket.destroy(error)
 }
 
@@ -64,7 +88,7 @@ const faults: Readonly<Record<string, readonly [field: string, detail: string]>>
   HPE_UNEXPECTED_CONTENT_LENGTH: ['Content-Length', 'stands there twice'],
   HPE_INVALID_TRANSFER_ENCODING: ['Transfer-Encoding', 'cannot be read, or stands beside Content-Length'],
   HPE_INVALID_CHUNK_SIZE: ['body', 'is not chunked as its Transfer-Encoding says'],
-  HPE_INVALID_EOF_STATE: ['body', 'ended before it was whole'],
+  [ENDED_EARLY]: ['body', 'ended before it was whole'],
   HPE_INVALID_HEADER_TOKEN: ['headers', 'hold a character that no header may hold'],
 }
 

@@ -1,4 +1,5 @@
 import type { FieldError } from '../http/problem.ts'
+import { charsOf, unstorable } from '../http/text.ts'
 import { type Attachment, checkAttachments } from './attachments.ts'
 import { type ChannelName, channelNames } from './channels/channel.ts'
 import type { CrmIds } from './message.ts'
@@ -18,7 +19,6 @@ export interface SendCommand {
 type Parsed = { readonly command: SendCommand } | { readonly errors: readonly FieldError[] }
 export type Fields = Readonly<Record<string, unknown>>
 
-/** In code points: an emoji is one character to whoever writes it. */
 export const BODY_CHARS_MOST = 10_000
 export const CRM_ID_CHARS_MOST = 200
 
@@ -74,17 +74,8 @@ function isAbsent(value: unknown): boolean {
 function complaintAboutBody(body: unknown): string | null {
   if (isAbsent(body)) return 'is missing'
   if (typeof body !== 'string') return 'is not a string'
-  if (!body.isWellFormed()) return 'contains half a surrogate pair'
-  // No database column for text holds it, and no channel delivers it.
-  if (body.includes('\0')) return 'contains a NUL character'
-  const chars = codePoints(body)
-  if (chars === 0) return 'is empty'
-  return chars > BODY_CHARS_MOST ? `is longer than ${BODY_CHARS_MOST} characters` : null
-}
-
-function codePoints(text: string): number {
-  // Each code point beyond the first plane is two units; nothing needs to be copied to count them.
-  return text.length - (text.match(/[\u{10000}-\u{10ffff}]/gu)?.length ?? 0)
+  if (body === '') return 'is empty'
+  return unstorable(body) ?? (charsOf(body) > BODY_CHARS_MOST ? `is longer than ${BODY_CHARS_MOST} characters` : null)
 }
 
 /** Our ids are short and plain; anything else cannot name a thing, and may not even reach the database. */
@@ -97,6 +88,7 @@ function channelOrNull(text: string): ChannelName | null {
 }
 
 function crmIdOrNull(text: string): string | null {
-  const fits = text.trim() !== '' && text.length <= CRM_ID_CHARS_MOST && text.isWellFormed() && !/\p{Cc}/u.test(text)
+  const fits =
+    text.trim() !== '' && text.length <= CRM_ID_CHARS_MOST && unstorable(text) === null && !/\p{Cc}/u.test(text)
   return fits ? text : null
 }
