@@ -156,7 +156,7 @@ export const limits = {
   /** Rows that one lane publishes at once, and their bytes. */
   relayBatchRows: 512,
   relayBatchBytes: 4 * 1_024 * 1_024,
-  /** Rows that one look may bring of a partition when many have some. */
+  /** Rows that one look brings of a partition, unless that was full at the last look. */
   relayShareRows: 32,
   /** A broker that has not confirmed by then has not confirmed. */
   relayPublishMs: 10 * SECOND,

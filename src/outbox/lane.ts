@@ -4,7 +4,7 @@ import type { Bell } from './bell.ts'
 import type { Tenure } from './leases.ts'
 import type { RelayParts } from './parts.ts'
 import type { Published } from './port.ts'
-import type { OutboxRow, Refusal } from './rows.ts'
+import type { OutboxRow, Refusal, Wanted } from './rows.ts'
 import { BEHIND } from './rows.ts'
 
 /** One batch at a time: read, publish, wait for the confirmations, mark. Several lanes of a relay overlap. */
@@ -47,12 +47,20 @@ export function sortAnswers(rows: readonly OutboxRow[], answers: readonly Publis
   return { confirmed, refused, away }
 }
 
+function fullOf(wanted: readonly Wanted[], found: readonly OutboxRow[]): ReadonlySet<number> {
+  const counts = new Map<number, number>()
+  for (const { partition } of found) counts.set(partition, (counts.get(partition) ?? 0) + 1)
+  return new Set(
+    wanted.filter(({ partition, rows }) => counts.get(partition) === rows).map(({ partition }) => partition),
+  )
+}
+
 export function startLane(parts: RelayParts, mine: (partition: number) => boolean, bell: Bell): Lane {
   const { leases, rows, runtime, settings, emit } = parts
   let stopped = false
   let turn: Promise<unknown> = Promise.resolve()
-  /** Partitions that had rows at the last look; the fewer, the more of each. */
-  let busyPartitions: number = limits.outboxPartitions
+  /** Partitions that had all that was asked of them at the last look, and may have more. */
+  let full: ReadonlySet<number> = new Set()
   let looks = 0
   let listening = true
   let awayTries = 0
@@ -104,16 +112,19 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     else emit({ kind: 'failed', id, topic, key, attempts, reason, retryAfterMs })
   }
 
+  /** A few of each; more of those that have more, the fewer they are. A hot key stands in one partition alone. */
+  function shareOf(partition: number): number {
+    if (!full.has(partition)) return limits.relayShareRows
+    return Math.max(limits.relayShareRows, Math.ceil(limits.relayBatchRows / full.size))
+  }
+
   /** Answers how long to wait for the next look: 0 when there is more to do. */
   async function look(): Promise<number> {
     // 1. Only what is ours for long enough to be published and marked.
     const tenures = leases.current(settings.publishMs).filter(({ partition }) => mine(partition))
-    const share = Math.max(limits.relayShareRows, Math.ceil(limits.relayBatchRows / Math.max(1, busyPartitions)))
-    const { now, rows: found } = await rows.next(
-      tenures.map(({ partition }) => partition),
-      share,
-    )
-    busyPartitions = new Set(found.map(({ partition }) => partition)).size || tenures.length
+    const wanted = tenures.map(({ partition }) => ({ partition, rows: shareOf(partition) }))
+    const { now, rows: found } = await rows.next(wanted)
+    full = fullOf(wanted, found)
     if (found.length === 0) return await sleepy(tenures)
     // 2. What stands behind a parked message of its key joins it.
     const held = found.filter(({ attempts }) => attempts === null)

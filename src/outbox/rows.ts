@@ -17,6 +17,12 @@ export interface OutboxRow {
   readonly attempts: number | null
 }
 
+/** A partition to look into, and how many rows of it to bring. */
+export interface Wanted {
+  readonly partition: number
+  readonly rows: number
+}
+
 export interface Refusal {
   readonly row: OutboxRow
   readonly reason: string
@@ -31,10 +37,7 @@ export interface Rows {
    * The next rows of each partition, in order, and the store's time. Always from the beginning: what is published is
    * gone, and a row that committed late is never behind us.
    */
-  next(
-    partitions: readonly number[],
-    rowsEach: number,
-  ): Promise<{ readonly now: number; readonly rows: readonly OutboxRow[] }>
+  next(wanted: readonly Wanted[]): Promise<{ readonly now: number; readonly rows: readonly OutboxRow[] }>
   /** Removes what the broker has confirmed; answers how many of them were still ours to remove. */
   mark(tenures: readonly Tenure[], rows: readonly OutboxRow[]): Promise<number>
   /** Counts refusals and parks those that were given up; answers those that counted. */
@@ -116,10 +119,10 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
   }
 
   return {
-    async next(partitions, rowsEach) {
-      if (partitions.length === 0) return { now: 0, rows: [] }
-      const text = partitions.map(() => ofOne).join(' UNION ALL ')
-      const values = partitions.flatMap((partition) => [partition, rowsEach])
+    async next(wanted) {
+      if (wanted.length === 0) return { now: 0, rows: [] }
+      const text = wanted.map(() => ofOne).join(' UNION ALL ')
+      const values = wanted.flatMap((each) => [each.partition, each.rows])
       const rows = await sql.query<Row>(`SELECT ${now} AS now, found.* FROM (${text}) AS found`, values)
       const found = rows.map(rowOf).toSorted((a, b) => a.position - b.position)
       return { now: Number(rows[0]?.now ?? 0), rows: found }

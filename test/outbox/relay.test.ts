@@ -262,10 +262,7 @@ onOutbox('rows that a relay read behind a parked one are not parked when a redri
     )
   ).map(({ partition, fence }) => ({ partition: Number(partition), fence: Number(fence) }))
   const rows = createRows(store)
-  const { rows: found } = await rows.next(
-    tenures.map(({ partition }) => partition),
-    10,
-  )
+  const { rows: found } = await rows.next(tenures.map(({ partition }) => ({ partition, rows: 10 })))
   assert.deepEqual(
     found.map(({ attempts, message }) => [message.sequence, attempts]),
     [[2, null]],
