@@ -137,10 +137,10 @@ describe('bad imports', () => {
     ['not JSON', '{', ['body']],
     ['a list', '[]', ['body']],
     ['no records', '{}', ['Records']],
-    ['a record without anything', '{"Records":[{}]}', ['Records[0].eventName']],
+    ['a record without anything', '{"Records":[{}]}', ['Records[0].s3']],
     [
       'a key without a file',
-      '{"Records":[{"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"b"},"object":{"key":"a"}}}]}',
+      '{"Records":[{"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"b"},"object":{"key":"a","eTag":"e"}}}]}',
       ['Records[0].s3.object.key'],
     ],
   ] as const) {

@@ -133,7 +133,7 @@ test('imports are answered as documented', async () => {
   await ask(400, { ...project, body: {} })
   const hook = { method: 'POST', path: '/hooks/s3', as: 'hook' } as const
   const notice = (key: string) => ({
-    Records: [{ eventName: 'ObjectCreated:Put', s3: { bucket: { name: 'b' }, object: { key } } }],
+    Records: [{ eventName: 'ObjectCreated:Put', s3: { bucket: { name: 'b' }, object: { key, eTag: 'e' } } }],
   })
   await ask(200, { ...hook, body: notice(`${searchId}/${name}`) })
   await ask(409, { ...hook, body: notice(`${searchId}/${started.uploads[1]?.name}`) })

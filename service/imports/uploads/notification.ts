@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'onceonly/inbox'
 import type { StoredFile } from './storage.ts'
 
 /** What the storage says about one file, in the words of S3 (`ObjectCreated`). */
@@ -8,8 +9,8 @@ export interface Upload {
 
 /** One record of a notification, as both ways in understand it. */
 export interface ObjectCreated extends Upload {
-  /** The same for every copy of the notification. */
-  readonly id: string
+  /** With the same id for every copy of the notification, whichever way it comes. */
+  readonly message: IncomingMessage
 }
 
 interface Announcement extends Upload, StoredFile {
@@ -27,6 +28,8 @@ export function objectKeyOf({ searchId, name }: Upload): string {
 
 /** The last two parts of a key are the search and the file; a bucket may have any folders in front of them. */
 export function uploadOf(objectKey: string): Upload | null {
+  // No column of text can hold it, so there is no such file.
+  if (objectKey.includes('\0') || !objectKey.isWellFormed()) return null
   const [name, searchId] = objectKey.split('/').toReversed()
   return name === undefined || searchId === undefined || name === '' || searchId === '' ? null : { searchId, name }
 }

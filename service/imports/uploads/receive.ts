@@ -40,12 +40,9 @@ export function createReceiver(parts: {
     await outbox.add({ topic: topics.saved, key: searchId, body })
   }
 
-  async function receive({ id, searchId, name }: ObjectCreated): Promise<Receipt> {
+  async function receive({ searchId, name, message }: ObjectCreated): Promise<Receipt> {
     const now = await base.now()
-    // Only what makes it the same notification: copies may differ in their times.
-    const body = JSON.stringify({ searchId, name })
-    const message = { id, topic: topics.storage, key: searchId, sequence: null, body, headers: {}, deliveries: null }
-    return inbox.receive<Upload>(message, (upload, tools) => settle(upload, tools, now))
+    return inbox.receive(message, (_body, tools) => settle({ searchId, name }, tools, now))
   }
 
   /** Every record by itself, under its own id, so that a copy that came by the hook is known. */

@@ -1,3 +1,5 @@
+import { isOnceError } from 'onceonly'
+import { readS3Notification, type S3Event } from 'onceonly/inbox'
 import type { FieldError } from '../../http/problem.ts'
 import { type ObjectCreated, uploadOf } from './notification.ts'
 
@@ -8,66 +10,31 @@ export type Notification =
 /** More than any sender puts together, and few enough to be received within one request. */
 const RECORDS_MOST = 100
 
-/** Reads what S3 sends. Every record is looked at, and every field that is wrong is named. */
+/** Reads what S3 sends, and what it means here. */
 export function readNotification(text: string): Notification {
-  const body = parsed(text)
-  if (body === null) return { errors: [{ field: 'body', detail: 'is not a JSON object' }] }
-  // What S3 sends once, when the hook is set up.
-  if (body['Event'] === 's3:TestEvent') return { created: [], ignored: 1 }
-  const records = body['Records']
-  if (!Array.isArray(records) || records.length === 0 || records.length > RECORDS_MOST) {
-    return { errors: [{ field: 'Records', detail: `is not a list of 1 to ${RECORDS_MOST} records` }] }
-  }
-  const errors: FieldError[] = []
+  const events = eventsIn(text)
+  if ('errors' in events) return events
+  if (events.length > RECORDS_MOST) return wrong('Records', `are more than ${RECORDS_MOST}`)
   const created: ObjectCreated[] = []
-  let ignored = 0
-  records.forEach((record: unknown, at) => {
-    const eventName = memberOf(record, 'eventName')
-    if (typeof eventName !== 'string') errors.push({ field: `Records[${at}].eventName`, detail: 'is not a string' })
-    else if (!/^(s3:)?ObjectCreated:/.test(eventName)) ignored++
-    else {
-      const read = readRecord(record, `Records[${at}].s3`)
-      if ('errors' in read) errors.push(...read.errors)
-      else created.push(read)
-    }
-  })
-  return errors.length > 0 ? { errors } : { created, ignored }
+  for (const [at, { name, key, message }] of events.entries()) {
+    if (!name.startsWith('ObjectCreated:')) continue
+    const upload = uploadOf(key)
+    if (upload === null) return wrong(`Records[${at}].s3.object.key`, 'does not end with an import and a file')
+    created.push({ ...upload, message })
+  }
+  // A test of the hook has no events, and is one thing that was ignored.
+  return { created, ignored: Math.max(events.length, 1) - created.length }
 }
 
-function readRecord(record: unknown, field: string): ObjectCreated | { readonly errors: readonly FieldError[] } {
-  const s3 = memberOf(record, 's3')
-  const object = memberOf(s3, 'object')
-  const bucket = memberOf(memberOf(s3, 'bucket'), 'name')
-  const key = decoded(memberOf(object, 'key'))
-  const upload = key === null ? null : uploadOf(key)
-  const errors: FieldError[] = []
-  if (typeof bucket !== 'string' || bucket === '') errors.push({ field: `${field}.bucket.name`, detail: 'is missing' })
-  if (upload === null) errors.push({ field: `${field}.object.key`, detail: 'does not end with an import and a file' })
-  if (upload === null || errors.length > 0) return { errors }
-  const version = memberOf(object, 'versionId') ?? memberOf(object, 'eTag') ?? null
-  return { ...upload, id: JSON.stringify([bucket, key, version, memberOf(object, 'sequencer') ?? null]) }
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> | null {
+function eventsIn(text: string): readonly S3Event[] | { readonly errors: readonly FieldError[] } {
   try {
-    const body: unknown = JSON.parse(text)
-    return typeof body === 'object' && body !== null && !Array.isArray(body) ? { ...body } : null
-  } catch {
-    return null
+    return readS3Notification(text)
+  } catch (error) {
+    if (!isOnceError(error)) throw error
+    return wrong(String(error.details['part'] ?? 'body'), error.message)
   }
 }
 
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined
-}
-
-/** Keys come encoded as in a form: a space is a plus. Null when it is none, or holds what no text column can. */
-function decoded(key: unknown): string | null {
-  if (typeof key !== 'string') return null
-  try {
-    const text = decodeURIComponent(key.replaceAll('+', ' '))
-    return text.includes('\0') || !text.isWellFormed() ? null : text
-  } catch {
-    return null
-  }
+function wrong(field: string, detail: string): { readonly errors: readonly FieldError[] } {
+  return { errors: [{ field, detail }] }
 }
