@@ -13,9 +13,7 @@ import type { ImportView } from './view.ts'
 export const hookSecret = 'hook-secret-of-tests'
 
 /** Which store and which broker; the servers know nothing else of it. */
-export interface World {
-  readonly name: string
-  readonly place: PlaceName
+interface World {
   /** Servers on one store and one broker. */
   open(processes: number, env?: Readonly<Record<string, string>>): Promise<Cluster>
   end(): Promise<void>
@@ -23,39 +21,53 @@ export interface World {
 
 const postgres = process.env['ONCEONLY_TEST_POSTGRES_URL'] === undefined ? 'no PostgreSQL server' : null
 
-const worlds = [
-  { name: 'SQLite and its own bus', skip: false, open: () => world('SQLite', 'sqlite', '') },
+type WorldName = 'sqlite' | 'rabbitmq' | 'nats'
+
+const worlds: readonly { readonly name: WorldName; readonly title: string; readonly skip: string | false }[] = [
+  { name: 'sqlite', title: 'SQLite and its own bus', skip: false },
   {
-    name: 'PostgreSQL and RabbitMQ',
+    name: 'rabbitmq',
+    title: 'PostgreSQL and RabbitMQ',
     skip: postgres ?? (rabbitmqUrl === undefined ? 'no RabbitMQ server' : false),
-    open: () => rabbitmqWorld(rabbitmqUrl ?? ''),
   },
   {
-    name: 'PostgreSQL and NATS',
+    name: 'nats',
+    title: 'PostgreSQL and NATS',
     skip: postgres ?? (natsUrl === undefined ? 'no NATS server' : false),
-    open: () => natsWorld(natsUrl ?? ''),
   },
-] as const
+]
+
+export async function openWorld(name: WorldName): Promise<World> {
+  switch (name) {
+    case 'sqlite':
+      return world('sqlite', '')
+    case 'rabbitmq':
+      return rabbitmqWorld(rabbitmqUrl ?? '')
+    case 'nats':
+      return natsWorld(natsUrl ?? '')
+  }
+}
 
 /** The same tests in every world, one world after the other: each has servers of its own. */
-export function inEveryWorld(title: string, body: (open: World['open'], name: string) => void): void {
-  for (const { name, skip, open } of worlds) {
-    describe(`${title} on ${name}`, { skip, concurrency: false }, () => {
+export function inEveryWorld(what: string, body: (open: World['open'], place: PlaceName) => void): void {
+  for (const { name, title, skip } of worlds) {
+    describe(`${what} on ${title}`, { skip, concurrency: false }, () => {
       let opened: World | null = null
-      body(async (processes, env) => {
-        opened ??= await open()
-        return opened.open(processes, env)
-      }, name)
+      body(
+        async (processes, env) => {
+          opened ??= await openWorld(name)
+          return opened.open(processes, env)
+        },
+        name === 'sqlite' ? 'sqlite' : 'postgres',
+      )
       after(() => opened?.end())
     })
   }
 }
 
-function world(name: string, place: PlaceName, brokerUrl: string, end = async () => {}): World {
+function world(place: PlaceName, brokerUrl: string, end = async () => {}): World {
   const clusters: Cluster[] = []
   return {
-    name,
-    place,
     async open(processes, env = {}) {
       const settings = { ONCEONLY_BROKER: brokerUrl, ONCEONLY_HOOK_SECRET: hookSecret, ...env }
       const cluster = await openCluster(place, { processes, env: settings })
@@ -71,7 +83,7 @@ function world(name: string, place: PlaceName, brokerUrl: string, end = async ()
 
 async function natsWorld(url: string): Promise<World> {
   const { namespace, end } = await openNatsWorld(url)
-  return world('NATS', 'postgres', `${url}?namespace=${namespace}`, end)
+  return world('postgres', `${url}?namespace=${namespace}`, end)
 }
 
 const consumers = ['imports.received', 'imports.parser', 'saga.SearchImportJob', 'escalations.notices']
@@ -79,7 +91,7 @@ const waits = ['', '.later.250', '.later.1000', '.later.4000', '.later.16000', '
 
 async function rabbitmqWorld(url: string): Promise<World> {
   const namespace = `test-${randomBytes(6).toString('hex')}`
-  return world('RabbitMQ', 'postgres', `${url}?namespace=${namespace}`, async () => {
+  return world('postgres', `${url}?namespace=${namespace}`, async () => {
     const connection = new Connection(url)
     for (const consumer of consumers) {
       for (const wait of waits) await connection.queueDelete({ queue: `${namespace}.${consumer}${wait}` })
