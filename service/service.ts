@@ -16,6 +16,8 @@ import { addMessages } from './messages/index.ts'
 import { migrations as messageTables } from './messages/schema.ts'
 import type { CollectedRoute } from './openapi/collect.ts'
 import { addOperations } from './operations/routes.ts'
+import { addOutreach } from './outreach/index.ts'
+import { migrations as outreachTables } from './outreach/schema.ts'
 import { createServer } from './server.ts'
 import { openBase } from './store.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
@@ -57,13 +59,16 @@ export async function startService(config: Config): Promise<Service> {
     await base.sql.migrate('escalations', escalationTables)
     await base.sql.migrate('messages', messageTables)
     await base.sql.migrate('imports', importTables)
+    await base.sql.migrate('outreach', outreachTables)
     await events.outbox.prepare()
     const workspaces = createWorkspaces(base)
     await makeDemoWorkspace(workspaces, secrets)
     await makeDemoCases(base)
     addAdmin(server, { once, base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
     addEscalations(server, { once, base, workspaces })
-    systems.push(addMessages(server, { once, base, workspaces, config, operatorToken: secrets.operatorToken }))
+    const messages = addMessages(server, { once, base, workspaces, config, operatorToken: secrets.operatorToken })
+    systems.push(messages)
+    systems.push(await addOutreach(server, { once, base, workspaces, messages, config }))
     const imports = await addImports(server, {
       once,
       base,

@@ -14,6 +14,7 @@ export interface Draft {
   readonly leadId: string | null
   readonly crmIds: CrmIds
   readonly body: string
+  readonly subject: string | null
   readonly channel: string
   readonly attachments: readonly Attachment[]
   readonly lockHash: string
@@ -84,11 +85,11 @@ async function insert(
   },
 ): Promise<MessageRow | null> {
   const { id, draft, claims, leadId, conversationId, created, now } = parts
-  const { to, body, channel, attachments, lockHash } = draft
+  const { to, body, subject, channel, attachments, lockHash } = draft
   const [row] = await tx.query<MessageRow>(
-    `insert into messages (id, workspace_id, lead_id, conversation_id, recipient_phone, recipient_email, body, channel,
+    `insert into messages (id, workspace_id, lead_id, conversation_id, recipient_phone, recipient_email, body, subject, channel,
        attachments, status, new_lead, effect_key, lock_claim, key_claim, lock_hash, created_at, status_at)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning ${messageColumns}`,
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning ${messageColumns}`,
     [
       id,
       to.workspaceId,
@@ -97,6 +98,7 @@ async function insert(
       to.phone,
       to.email,
       body,
+      subject,
       channel,
       attachments.length === 0 ? null : JSON.stringify(attachments),
       created ? 1 : 0,

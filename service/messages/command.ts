@@ -10,6 +10,8 @@ export interface SendCommand {
   readonly phone: string | null
   readonly email: string | null
   readonly body: string
+  /** Of an e-mail; null: its first line. */
+  readonly subject: string | null
   readonly leadId: string | null
   readonly channel: ChannelName | null
   readonly attachments: readonly Attachment[]
@@ -47,7 +49,8 @@ export function parseSend(given: unknown): Parsed {
     hsPortalId: crmId('hsPortalId'),
   }
   if (errors.length > 0) return { errors }
-  return { command: { phone, email, leadId, channel, body: String(given['message']), attachments, crmIds } }
+  const body = String(given['message'])
+  return { command: { phone, email, leadId, channel, body, subject: null, attachments, crmIds } }
 
   function optional<T>(field: string, read: (text: string) => T | null, detail: string): T | null {
     const value = (given as Fields)[field]

@@ -28,6 +28,7 @@ async function opened(provider: Channel['send']) {
     body: 'Hi',
     channel: 'webhook',
     attachments: [],
+    subject: null,
     lockHash: 'h',
   }
   const { row } = await createAccept(base, 1_000)(draft, { effectKey: 'e', keyClaim: null })

@@ -22,6 +22,7 @@ export interface Delivery {
 
 interface SendingRow extends MessageRow {
   readonly attachments: string | null
+  readonly subject: string | null
 }
 
 /** A provider that is busy is asked again after this, and then after four times this. */
@@ -54,7 +55,7 @@ export function createDelivery({ base, channels, sendTimeoutMs, log }: Parts): D
       sql.query<SendingRow>(
         `update messages set status = 'sending', sender = ?, status_at = ?, tries = tries + 1
          where id = ? and (sender = ? or (status = ? and coalesce(sender, '') = ?))
-         returning ${messageColumns}, attachments`,
+         returning ${messageColumns}, attachments, subject`,
         [sender, now, row.id, sender, from.status, from.sender ?? ''],
       ),
     )
@@ -67,12 +68,13 @@ export function createDelivery({ base, channels, sendTimeoutMs, log }: Parts): D
     const sent = result.kind === 'sent'
     const status = result.kind === 'not_now' ? 'failed' : result.kind
     const [written] = await sql.query<MessageRow>(
-      `update messages set status = ?, provider_message_id = ?, error = ?, status_at = ?, sent_at = ?
+      `update messages set status = ?, provider_message_id = ?, error = ?, not_now = ?, status_at = ?, sent_at = ?
        where id = ? and sender = ? and status in ('sending', 'unknown') returning ${messageColumns}`,
       [
         status,
         sent ? result.providerMessageId : null,
         sent ? null : result.error,
+        result.kind === 'not_now' ? 1 : 0,
         now,
         sent ? now : null,
         row.id,
@@ -187,6 +189,7 @@ function outgoingOf(row: SendingRow): Outgoing {
     phone: row.recipient_phone,
     email: row.recipient_email,
     body: row.body,
+    subject: row.subject,
     attachments: row.attachments === null ? [] : (JSON.parse(row.attachments) as Attachment[]),
   }
 }
@@ -194,5 +197,6 @@ function outgoingOf(row: SendingRow): Outgoing {
 function toldBy(row: MessageRow, result: Result): MessageRow {
   const status = result.kind === 'not_now' ? 'failed' : result.kind
   if (result.kind === 'sent') return { ...row, status, provider_message_id: result.providerMessageId }
-  return { ...row, status, error: result.error, provider_message_id: null }
+  const not_now = result.kind === 'not_now' ? 1 : 0
+  return { ...row, status, error: result.error, not_now, provider_message_id: null }
 }

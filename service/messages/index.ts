@@ -4,11 +4,11 @@ import type { Config } from '../config.ts'
 import type { Base } from '../store.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchSend } from './batch-route.ts'
-import { createChannels } from './channels/index.ts'
+import { type Channels, createChannels } from './channels/index.ts'
 import { createDelivery } from './deliver.ts'
 import { addLocks } from './locks.ts'
 import { addReads, addSend } from './routes.ts'
-import { createSender } from './send.ts'
+import { createSender, type Sender } from './send.ts'
 import { startWorker } from './worker.ts'
 
 interface Parts {
@@ -19,8 +19,14 @@ interface Parts {
   readonly operatorToken: string
 }
 
+export interface Messages {
+  readonly sender: Sender
+  readonly channels: Channels
+  stop(): Promise<void>
+}
+
 /** The messages system: its routes, and the worker that finishes what a crash interrupted. */
-export function addMessages(server: FastifyInstance, parts: Parts): { stop(): Promise<void> } {
+export function addMessages(server: FastifyInstance, parts: Parts): Messages {
   const { once, base, workspaces, config, operatorToken } = parts
   const channels = createChannels(config)
   const { log } = server
@@ -34,6 +40,8 @@ export function addMessages(server: FastifyInstance, parts: Parts): { stop(): Pr
   addLocks(server, { once, base, guard: sender.guard, operatorToken })
   const worker = startWorker({ base, channels, delivery, sendTimeoutMs, log })
   return {
+    sender,
+    channels,
     async stop() {
       await worker.stop()
       await delivery.stop()

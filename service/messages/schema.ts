@@ -64,6 +64,13 @@ const messages = (big: string) => [
   `create index messages_under_way on messages (status, status_at) where status in ('queued', 'sending')`,
 ]
 
+const later = [
+  // Of an e-mail that has one; else its first line stands for it.
+  'alter table messages add column subject text',
+  // 1: its provider said "not now", and took nothing. Whoever still wants it sent may queue it again.
+  'alter table messages add column not_now integer not null default 0',
+]
+
 /** Leads, conversations and messages, beside the ledger's own tables. */
 export const migrations = [
   {
@@ -74,4 +81,6 @@ export const migrations = [
       postgres: [...leads('bigint'), ...messages('bigint')],
     },
   },
+  // Code that knows neither column leaves both alone.
+  { version: 2, oldestCode: 1, up: { sqlite: later, postgres: later } },
 ] as const

@@ -26,8 +26,11 @@ export type Sent =
 export interface Sender {
   readonly guard: Guard<GuardedMessage>
   /** `key` is the claim of the caller's key; its pointer names the message from the moment that it exists. */
-  send(workspaceId: string, command: SendCommand, key: Attempt | null): Promise<Sent>
+  send(workspaceId: string, command: SendCommand, key: KeyClaim | null): Promise<Sent>
 }
+
+/** What a send needs of the claim of a key: the key of its effect, and to be told of the message. */
+export type KeyClaim = Pick<Attempt, 'effectKey' | 'attach'>
 
 interface Parts {
   readonly once: Ledger<SqlTx>
@@ -55,11 +58,11 @@ export function createSender({ once, base, channels, delivery, config, log }: Pa
   const accept = createAccept(base, WINDOW_MS)
 
   /** The three facts of a send, under the lock and under the key: accepted, sending, outcome. */
-  async function under(lock: Attempt | null, key: Attempt | null, addressed: Addressed): Promise<Accepted> {
+  async function under(lock: Attempt | null, key: KeyClaim | null, addressed: Addressed): Promise<Accepted> {
     const { command, to, channel } = addressed
-    const { crmIds, body, attachments, leadId } = command
+    const { crmIds, body, subject, attachments, leadId } = command
     const claims = { effectKey: lock?.effectKey ?? randomUUID(), keyClaim: key?.effectKey ?? null }
-    const draft = { to, leadId, crmIds, body, channel: channel.name, attachments, lockHash: addressed.hash }
+    const draft = { to, leadId, crmIds, body, subject, channel: channel.name, attachments, lockHash: addressed.hash }
     const accepted = await accept(draft, claims)
     const pointer = { type: 'message', id: accepted.row.id }
     // From here on the message exists, and is found by its claims even if nobody can be told where it is.
@@ -68,7 +71,7 @@ export function createSender({ once, base, channels, delivery, config, log }: Pa
   }
 
   /** A claim that cannot be told where its message is does not stop the send: the message is found by the claim itself. */
-  async function attach(attempt: Attempt | null, pointer: Pointer): Promise<void> {
+  async function attach(attempt: KeyClaim | null, pointer: Pointer): Promise<void> {
     try {
       await attempt?.attach(pointer)
     } catch (error) {
@@ -110,7 +113,7 @@ export function createSender({ once, base, channels, delivery, config, log }: Pa
     }
   }
 
-  async function duplicateOf(row: MessageRow, ageMs: number, key: Attempt | null): Promise<Sent> {
+  async function duplicateOf(row: MessageRow, ageMs: number, key: KeyClaim | null): Promise<Sent> {
     // The lock's original is our own: an earlier attempt under this key, which did not live to answer.
     if (key !== null && row.key_claim === key.effectKey) {
       await attach(key, { type: 'message', id: row.id })

@@ -180,6 +180,38 @@ async function someLock(): Promise<string> {
   return guard.hashOf(null)
 }
 
+test('outreach is answered as documented, and the example is one that works', async () => {
+  const body = { recipientEmail: 'outreach@example.com', message: 'A lead' }
+  const { leadId } = (await ask(201, { method: 'POST', path: '/api/messages', body })) as { leadId: string }
+  const sequences = { method: 'POST', path: '/api/sequences' }
+  const example = exampleOf(sequences.path, 'post') as { steps: object[] }
+  const stored = (await ask(201, { ...sequences, body: example, key: 'doc-s-1' })) as { id: string }
+  await ask(201, { ...sequences, body: example, key: 'doc-s-1' })
+  await ask(400, { ...sequences, body: { name: 'Nothing', steps: [] } })
+  const sequence = { values: { id: stored.id } }
+  await ask(200, { method: 'GET', path: '/api/sequences/{id}', ...sequence })
+  await ask(404, { method: 'GET', path: '/api/sequences/{id}', values: { id: 'seq_none' } })
+  const runs = { method: 'POST', path: '/api/sequences/{id}/runs', ...sequence }
+  const { runId } = (await ask(201, { ...runs, body: { leadId } })) as { runId: string }
+  await ask(404, { ...runs, body: { leadId: 'nobody' } })
+  await ask(400, { ...runs, body: {} })
+  const run = { values: { id: runId } }
+  await ask(200, { method: 'GET', path: '/api/runs/{id}', ...run })
+  await ask(404, { method: 'GET', path: '/api/runs/{id}', values: { id: 'none' } })
+  await ask(200, { method: 'GET', path: '/api/runs' })
+  const replay = { method: 'POST', path: '/api/runs/{id}/replay', ...run }
+  await ask(200, { ...replay, body: exampleOf(replay.path, 'post') })
+  await ask(400, { ...replay, body: { dryRun: 'no' } })
+  const edited = { ...example, steps: example.steps.toReversed().filter((step) => 'template' in step) }
+  await ask(201, { ...sequences, body: edited })
+  await ask(409, { ...replay, body: { dryRun: false } })
+  const cancel = { method: 'POST', path: '/api/runs/{id}/cancel', ...run }
+  await ask(200, cancel)
+  await ask(404, { ...cancel, values: { id: 'none' } })
+  const resolve = { method: 'POST', path: '/api/runs/{id}/steps/{key}/resolve' }
+  await ask(409, { ...resolve, values: { id: runId, key: 'none' }, body: exampleOf(resolve.path, 'post') })
+})
+
 test('the server itself is answered as documented', async () => {
   for (const path of ['/healthz', '/readyz', '/openapi.json']) await ask(200, { method: 'GET', path })
   await ask(404, { method: 'GET', path: '/operations/{id}', values: { id: '0'.repeat(32) } })

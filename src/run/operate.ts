@@ -39,6 +39,8 @@ export interface RunView {
 export interface RunQuery {
   readonly state?: RunState
   readonly definition?: string
+  /** Only runs whose ids begin so: how a service that puts the tenant first tells its tenants apart. */
+  readonly prefix?: string
   readonly limit?: number
   /** Give back what the page before gave. */
   readonly cursor?: string | null
@@ -112,7 +114,7 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
       ])
       return viewOf(found, entries.map(entryOf))
     },
-    async list({ state, definition, limit = limits.pageRows, cursor = null }) {
+    async list({ state, definition, prefix, limit = limits.pageRows, cursor = null }) {
       const [before, lastId] = cursor === null ? [null, null] : readCursor(cursor)
       const rows = await query(
         `select ${runColumns} from onceonly_runs where ${filterSql(sql)}
@@ -120,6 +122,7 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
         [
           ...filterValues(state),
           ...filterValues(definition),
+          ...prefixValues(prefix),
           before,
           before,
           before,
@@ -217,11 +220,17 @@ function filterSql({ dialect }: SqlSeam): string {
   const text = dialect === 'postgres' ? '?::text' : '?'
   const time = dialect === 'postgres' ? '?::bigint' : '?'
   return `(${text} is null or state = ${text}) and (${text} is null or definition = ${text})
+    and (${text} is null or substr(id, 1, ${dialect === 'postgres' ? '?::integer' : '?'}) = ${text})
     and (${time} is null or started_at < ${time} or (started_at = ${time} and id < ${text}))`
 }
 
 function filterValues(value: string | undefined): [SqlValue, SqlValue] {
   return [value ?? null, value ?? null]
+}
+
+/** In code points, as both databases count them. */
+function prefixValues(prefix: string | undefined): [SqlValue, SqlValue, SqlValue] {
+  return [prefix ?? null, Array.from(prefix ?? '').length, prefix ?? null]
 }
 
 function readCursor(cursor: string): [number, string] {

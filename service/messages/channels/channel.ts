@@ -16,6 +16,8 @@ export interface Outgoing {
   readonly phone: string | null
   readonly email: string | null
   readonly body: string
+  /** Of an e-mail that has one of its own. */
+  readonly subject: string | null
   readonly attachments: readonly Attachment[]
 }
 

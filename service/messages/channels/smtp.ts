@@ -45,7 +45,7 @@ async function sendMail({ url, from, timeoutMs }: SmtpOptions, message: Outgoing
     const { messageId } = await transport.sendMail({
       from,
       to: message.email ?? '',
-      subject: subjectOf(message.body),
+      subject: message.subject ?? subjectOf(message.body),
       messageId: `<${message.messageId}@onceonly.invalid>`,
       text: textOf(message),
       attachments: message.attachments.flatMap(({ filename, contentType, base64 }) =>

@@ -1,0 +1,127 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { isOnceError, type OnceError } from 'onceonly'
+import type { RunState } from 'onceonly/run'
+import { type FieldError, sendInvalid, sendProblem } from '../http/problem.ts'
+import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import { cancelRun, readRun, readRuns, replayRun, resolveStep } from './document.ts'
+import { parseReplay, parseResolve } from './parse.ts'
+import type { Runs, RunsQuery } from './runs.ts'
+import { replayOf, runOf, summaryOf } from './view.ts'
+import { LIMIT_MOST, LIMIT_USUAL, runStates } from './words.ts'
+
+interface Parts {
+  readonly workspaces: Workspaces
+  readonly runs: Runs
+}
+
+type Named = { Params: { readonly id: string } }
+type Query = { Querystring: Readonly<Record<string, unknown>> }
+
+export function addRunReads(server: FastifyInstance, { workspaces, runs }: Parts): void {
+  const onRequest = requireKey(workspaces, 'outreach')
+
+  server.get<Query>('/api/runs', { onRequest, config: { declaration: readRuns } }, async (request, reply) => {
+    const query = parseQuery(request.query)
+    if ('errors' in query) return sendInvalid(reply, query.errors)
+    const page = await runs.list(callerOf(request).workspaceId, query)
+    const cursor = page.cursor === null ? null : Buffer.from(page.cursor).toString('base64url')
+    return { runs: page.runs.map(({ run, runId }) => summaryOf(run, runId)), cursor }
+  })
+
+  server.get<Named>('/api/runs/:id', { onRequest, config: { declaration: readRun } }, async (request, reply) => {
+    const { id } = request.params
+    return answered(reply, async () => runOf(await runs.get(callerOf(request).workspaceId, id), id))
+  })
+}
+
+/** What people do with a run. All of it may be repeated. */
+export function addRunActions(server: FastifyInstance, { workspaces, runs }: Parts): void {
+  allowEmptyBodies(server)
+  const onRequest = requireKey(workspaces, 'outreach')
+
+  const replay = { onRequest, config: { declaration: replayRun } }
+  server.post<Named>('/api/runs/:id/replay', replay, async (request, reply) => {
+    const parsed = parseReplay(request.body)
+    if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
+    const { id } = request.params
+    const { workspaceId } = callerOf(request)
+    return answered(reply, async () => replayOf(await runs.replay(workspaceId, id, parsed.command.dryRun), id))
+  })
+
+  const cancel = { onRequest, config: { declaration: cancelRun } }
+  server.post<Named>('/api/runs/:id/cancel', cancel, async (request, reply) => {
+    const { id } = request.params
+    return answered(reply, async () => {
+      const state = await runs.cancel(callerOf(request).workspaceId, id)
+      return state === 'cancelled' ? { runId: id, state } : sendEnded(reply, id, state)
+    })
+  })
+
+  const resolve = { onRequest, config: { declaration: resolveStep } }
+  server.post<{ Params: { readonly id: string; readonly key: string } }>(
+    '/api/runs/:id/steps/:key/resolve',
+    resolve,
+    async (request, reply) => {
+      const parsed = parseResolve(request.body)
+      if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
+      const { id, key } = request.params
+      const { workspaceId } = callerOf(request)
+      return answered(reply, async () => runOf(await runs.resolve(workspaceId, id, key, parsed.command), id))
+    },
+  )
+}
+
+/** A command without anything to say needs no body, whatever type a client announces. */
+function allowEmptyBodies(server: FastifyInstance): void {
+  const json = server.getDefaultJsonParser('error', 'error')
+  server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, null)
+    else void json(request, String(body), done)
+  })
+}
+
+/** Refusals of the engine, each as the problem that it is. */
+async function answered(reply: FastifyReply, work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isOnceError(error, 'not_found')) return reply.callNotFound()
+    if (isOnceError(error, 'run_diverged')) return sendDiverged(reply, error)
+    if (!isOnceError(error, 'not_resolvable')) throw error
+    const detail = 'The run has no such step whose outcome is unknown.'
+    const problem = { status: 409, name: 'not-resolvable', title: 'Not resolvable', detail, retryable: false }
+    return sendProblem(reply, problem)
+  }
+}
+
+function sendDiverged(reply: FastifyReply, error: OnceError): FastifyReply {
+  const { steps = [] } = (error.details ?? {}) as { steps?: readonly { id: string; status: string }[] }
+  const errors = steps.map(({ id, status }) => ({ field: `steps.${id}`, detail: `would be ${status}` }))
+  const detail = 'The run would not go as it went, so that nothing was performed; a dry run shows where.'
+  const problem = { status: 409, name: 'run-diverged', title: 'Run diverged', detail, retryable: false }
+  return sendProblem(reply, { ...problem, errors })
+}
+
+function sendEnded(reply: FastifyReply, runId: string, state: RunState): FastifyReply {
+  const detail = `The run ${runId} has ended already: it ${state}.`
+  return sendProblem(reply, { status: 409, name: 'run-ended', title: 'Run ended', detail, retryable: false })
+}
+
+function parseQuery(query: Readonly<Record<string, unknown>>): RunsQuery | { readonly errors: FieldError[] } {
+  const errors: FieldError[] = []
+  const state = runStates.find((each) => each === query['state']) ?? null
+  if (state === null && query['state'] !== undefined) {
+    errors.push({ field: 'state', detail: `is none of ${runStates.join(', ')}` })
+  }
+  const limit = query['limit'] === undefined ? LIMIT_USUAL : Number(query['limit'])
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > LIMIT_MOST) {
+    errors.push({ field: 'limit', detail: `is not a whole number from 1 to ${LIMIT_MOST}` })
+  }
+  const given = query['cursor']
+  const cursor = given === undefined ? null : Buffer.from(String(given), 'base64url').toString()
+  if (cursor !== null && !/^\d{1,15} [\x21-\x7e]{1,200}$/.test(cursor)) {
+    errors.push({ field: 'cursor', detail: 'is not one of ours: leave it out to start again' })
+  }
+  return errors.length > 0 ? { errors } : { state, limit, cursor }
+}

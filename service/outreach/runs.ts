@@ -1,0 +1,190 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { createHash } from 'node:crypto'
+import { isOnceError } from 'onceonly'
+import { createEngine, httpChannel, providers, type Replay, type RunState, type RunView } from 'onceonly/run'
+import type { Log } from '../logs.ts'
+import type { Channels } from '../messages/channels/index.ts'
+import { leadById } from '../messages/leads.ts'
+import { leadOf } from '../messages/message.ts'
+import type { Sender } from '../messages/send.ts'
+import type { Base } from '../store.ts'
+import type { ResolveCommand, StartCommand } from './parse.ts'
+import { defineOutreach, type OutreachInput, RUN_NAME } from './run.ts'
+import { createMessageChannel, type MessagePlan } from './send.ts'
+import type { Lead, Sequence, Step } from './sequence.ts'
+import { newestSequence } from './sequences.ts'
+import type { Summary } from './view.ts'
+
+export type Started =
+  | { readonly kind: 'started'; readonly runId: string }
+  | { readonly kind: 'unknown_lead' }
+  /** The id is that of a run of another sequence or for another lead. */
+  | { readonly kind: 'conflict'; readonly detail: string }
+
+export interface RunsPage {
+  readonly runs: readonly { readonly runId: string; readonly run: Summary }[]
+  readonly cursor: string | null
+}
+
+/** The runs of all workspaces, each seen by its own only. What is not there throws `not_found`. */
+export interface Runs {
+  start(workspaceId: string, sequence: Sequence, command: StartCommand): Promise<Started>
+  get(workspaceId: string, runId: string): Promise<RunView>
+  list(workspaceId: string, query: RunsQuery): Promise<RunsPage>
+  /** Against the newest version of the run's sequence. */
+  replay(workspaceId: string, runId: string, dryRun: boolean): Promise<Replay>
+  /** Answers the state that the run has ended in. */
+  cancel(workspaceId: string, runId: string): Promise<RunState>
+  resolve(workspaceId: string, runId: string, key: string, command: ResolveCommand): Promise<RunView>
+  stop(): Promise<void>
+}
+
+export interface RunsQuery {
+  readonly state: RunState | null
+  readonly limit: number
+  readonly cursor: string | null
+}
+
+interface Parts {
+  readonly base: Base
+  readonly sender: Sender
+  readonly channels: Channels
+  readonly sendTimeoutMs: number
+  readonly log: Log
+}
+
+/** Beyond what a provider may take: the guard waits for a twin, and the store for its turn. */
+const STEP_EXTRA_MS = 30_000
+const NOT_SENT = 'A person found that it was not sent'
+
+export async function createRuns({ base, sender, channels, sendTimeoutMs, log }: Parts): Promise<Runs> {
+  const messages = createMessageChannel({ base, sender, channels })
+  const webhook = httpChannel({ name: 'webhook', provider: providers.http })
+  const by = { messages, webhook, stepTimeoutMs: sendTimeoutMs + STEP_EXTRA_MS }
+  const outreach = defineOutreach(by, ({ steps }) => steps)
+  const engine = await createEngine({
+    store: base.store,
+    runs: [outreach],
+    on: (event) => {
+      if (event.kind === 'background_failed') {
+        log.error({ event: 'outreach.run_failed', runId: event.runId, err: event.error }, 'It is taken up again')
+      }
+    },
+  })
+  // An engine of its own drives nothing: it only reads what the other one did, with the steps of today.
+  const today = new AsyncLocalStorage<readonly Step[]>()
+  const replayed = defineOutreach(by, ({ steps }) => today.getStore() ?? steps)
+  const replayer = await createEngine({ store: base.store, runs: [replayed], work: false })
+
+  /** A run of the same id is the same run, if it was meant to be. */
+  async function existing(id: string, sequence: Sequence, { leadId, runId }: StartCommand): Promise<Started | null> {
+    const found = await orNull(engine.get(id))
+    if (found === null) return null
+    const { sequenceId, lead } = found.input as OutreachInput
+    const same = sequenceId === sequence.id && lead.id === leadId
+    if (same) return { kind: 'started', runId: outside(id) }
+    return { kind: 'conflict', detail: `The run ${runId} is of another sequence, or for another lead.` }
+  }
+
+  async function start(workspaceId: string, sequence: Sequence, command: StartCommand): Promise<Started> {
+    const { leadId, runId } = command
+    const id = inside(workspaceId, runId ?? `${sequence.id}.v${sequence.version}.${leadId}`)
+    // The lead may have changed since: what counts is what was asked for, not what was found then.
+    const known = await existing(id, sequence, command)
+    if (known !== null) return known
+    const row = await leadById(base.sql, workspaceId, leadId)
+    if (row === null) return { kind: 'unknown_lead' }
+    const { _id, workspaceId: _workspace, ...fields } = leadOf(row)
+    const lead: Lead = { id: _id, ...fields }
+    const { id: sequenceId, name: sequenceName, version, steps } = sequence
+    const input = { workspaceId, sequenceId, sequenceName, version, steps, lead }
+    try {
+      await engine.start(outreach, { runId: id, input })
+      return { kind: 'started', runId: outside(id) }
+    } catch (error) {
+      // A twin was faster, and the lead or the sequence changed between the two.
+      const twin = isOnceError(error, 'run_conflict') ? await existing(id, sequence, command) : null
+      if (twin === null) throw error
+      return twin
+    }
+  }
+
+  async function resolve(
+    workspaceId: string,
+    runId: string,
+    key: string,
+    { kind, result, error }: ResolveCommand,
+  ): Promise<RunView> {
+    const id = inside(workspaceId, runId)
+    const step = (await engine.get(id)).steps.find((each) => each.key === key)
+    const why = error ?? (kind === 'failed' ? 'A person found that it failed' : NOT_SENT)
+    // The message first: whoever asks for it in between hears the same.
+    const settlement = kind === 'succeeded' ? { kind: 'sent' as const } : { kind, error: why }
+    const settled =
+      step?.state === 'unknown' && isMessage(step.plan) && (await messages.settle(step.plan, key, settlement))
+    const given =
+      kind === 'succeeded' ? { kind, result } : kind === 'failed' ? { kind, error: new Error(why) } : { kind }
+    try {
+      await engine.resolve(id, key, given)
+    } catch (refused) {
+      // It was asked about in between, and the message told what the person had just said.
+      if (!settled || !isOnceError(refused, 'not_resolvable')) throw refused
+    }
+    return engine.get(id)
+  }
+
+  return {
+    start,
+    get: (workspaceId, runId) => engine.get(inside(workspaceId, runId)),
+    async list(workspaceId, { state, limit, cursor }) {
+      const prefix = inside(workspaceId, '')
+      const page = await engine.list({
+        definition: RUN_NAME,
+        prefix,
+        limit,
+        cursor: cursor === null ? null : cursor.replace(' ', ` ${prefix}`),
+        ...(state === null ? {} : { state }),
+      })
+      const runs = page.runs.map((run) => ({ runId: outside(run.runId), run }))
+      return { runs, cursor: page.cursor === null ? null : page.cursor.replace(` ${prefix}`, ' ') }
+    },
+    async replay(workspaceId, runId, dryRun) {
+      const id = inside(workspaceId, runId)
+      const { sequenceId, steps } = (await engine.get(id)).input as OutreachInput
+      const newest = await newestSequence(base, workspaceId, sequenceId)
+      return today.run(newest?.steps ?? steps, () => replayer.replay(id, { dryRun }))
+    },
+    async cancel(workspaceId, runId) {
+      const id = inside(workspaceId, runId)
+      await engine.cancel(id)
+      return (await engine.get(id)).state
+    },
+    resolve,
+    async stop() {
+      await replayer.stop()
+      await engine.stop()
+    },
+  }
+}
+
+function isMessage(plan: unknown): plan is MessagePlan {
+  return typeof plan === 'object' && plan !== null && 'leadId' in plan && 'message' in plan
+}
+
+/** Workspaces may choose the same ids; any text may be the name of one, so that a digest stands for it. */
+function inside(workspaceId: string, runId: string): string {
+  return `${createHash('sha256').update(workspaceId).digest('hex').slice(0, 32)}/${runId}`
+}
+
+function outside(id: string): string {
+  return id.slice(id.indexOf('/') + 1)
+}
+
+async function orNull<T>(found: Promise<T>): Promise<T | null> {
+  try {
+    return await found
+  } catch (error) {
+    if (isOnceError(error, 'not_found')) return null
+    throw error
+  }
+}

@@ -1,0 +1,167 @@
+import { final, notDone, SECOND } from 'onceonly'
+import type { Channel, StepContext } from 'onceonly/run'
+import type { ChannelName } from '../messages/channels/channel.ts'
+import type { Channels } from '../messages/channels/index.ts'
+import { parseSend, type SendCommand } from '../messages/command.ts'
+import { messageUnder, queueAgain, type Settlement, settleUnknown } from '../messages/keyed.ts'
+import type { MessageRow } from '../messages/message.ts'
+import { messageById } from '../messages/reads.ts'
+import type { Sender, Sent } from '../messages/send.ts'
+import type { Base } from '../store.ts'
+import type { MessageStep } from './sequence.ts'
+
+/** What a step would send, and to whom. Which provider carries it is a matter of the server, and may change. */
+export interface MessagePlan {
+  readonly type: MessageStep['type']
+  readonly workspaceId: string
+  readonly leadId: string
+  /** Null where the lead has no such address: then the step fails. */
+  readonly to: string | null
+  readonly subject: string | null
+  readonly message: string
+}
+
+export interface MessageSent {
+  readonly messageId: string
+  readonly status: 'sent'
+  readonly channel: string
+  readonly providerMessageId: string | null
+  /** The same text had gone to the same person already, and was not sent again. */
+  readonly duplicate: boolean
+}
+
+export interface MessageChannel extends Channel<MessagePlan, MessageSent> {
+  /** What a person found out about a message that was unknown. False when there is none. */
+  settle(plan: MessagePlan, key: string, settlement: Settlement): Promise<boolean>
+}
+
+interface Parts {
+  readonly base: Base
+  readonly sender: Sender
+  readonly channels: Channels
+}
+
+/** While the original is in flight: its sender takes seconds. */
+const PENDING_MS = 5 * SECOND
+
+/**
+ * The messages system as a channel of runs. The key of the step is the key of the message, for ever: whoever comes again
+ * after a crash finds the message instead of sending a second one, and what nobody knows yet is asked for, not repeated.
+ */
+export function createMessageChannel({ base, sender, channels }: Parts): MessageChannel {
+  async function known(plan: MessagePlan, key: string): Promise<{ row: MessageRow; duplicate: boolean } | null> {
+    const own = await messageUnder(base, plan.workspaceId, key)
+    if (own !== null) return { row: own, duplicate: false }
+    const [original] = await base.sql.query<{ message_id: string }>(
+      'select message_id from outreach_originals where step_key = ?',
+      [key],
+    )
+    const row = original === undefined ? null : await messageById(base, plan.workspaceId, original.message_id)
+    return row === null ? null : { row, duplicate: true }
+  }
+
+  async function keepOriginal(key: string, messageId: string): Promise<void> {
+    await base.sql.query(
+      'insert into outreach_originals (step_key, message_id) values (?, ?) on conflict (step_key) do nothing',
+      [key, messageId],
+    )
+  }
+
+  /** Until a message is accepted nothing was done; afterwards the sender throws nothing, and the key finds it. */
+  async function sending(plan: MessagePlan, command: SendCommand, key: string): Promise<Sent> {
+    try {
+      const original = await known(plan, key)
+      if (original?.duplicate === true) return { kind: 'duplicate', row: original.row, ageMs: 0 }
+      await queueAgain(base, plan.workspaceId, key)
+      const sent = await sender.send(plan.workspaceId, command, { effectKey: key, attach: async () => {} })
+      if (sent.kind === 'duplicate') await keepOriginal(key, sent.row.id)
+      return sent
+    } catch (error) {
+      throw notDone(error)
+    }
+  }
+
+  return {
+    name: 'messages',
+    offer: { kind: 'correlate' },
+    async send(plan, { key }) {
+      const sent = await sending(plan, commandOf(plan, channels), key)
+      switch (sent.kind) {
+        case 'refused':
+          throw final(new Error(sent.problem.detail))
+        case 'pending':
+          throw notDone(new Error('An identical message is being accepted'), { retryAfterMs: PENDING_MS })
+        case 'message':
+          return outcomeOf(sent.row, false)
+        case 'duplicate':
+          return outcomeOf(sent.row, true)
+      }
+    },
+    async verify(plan, { key }: StepContext) {
+      const found = await known(plan, key)
+      if (found === null) return { kind: 'not_done' }
+      switch (found.row.status) {
+        case 'sent':
+          return { kind: 'done', result: resultOf(found.row, found.duplicate) }
+        // The next attempt hears why.
+        case 'failed':
+          return { kind: 'not_done' }
+        case 'queued':
+        case 'sending':
+        case 'unknown':
+          return { kind: 'unknown' }
+      }
+    },
+    async settle(plan, key, settlement) {
+      const row = await settleUnknown(base, plan.workspaceId, key, settlement)
+      if (settlement.kind !== 'not_done') return row !== null
+      // Otherwise the next attempt would be told of the message that was never sent.
+      await base.sql.query('delete from outreach_originals where step_key = ?', [key])
+      const { phone, email, body } = commandOf(plan, channels)
+      await sender.guard.release({ message: { workspaceId: plan.workspaceId, phone, email, body } }, 'outreach')
+      return row !== null
+    },
+  }
+}
+
+function outcomeOf(row: MessageRow, duplicate: boolean): MessageSent {
+  switch (row.status) {
+    case 'sent':
+      return resultOf(row, duplicate)
+    case 'failed': {
+      const error = new Error(row.error ?? 'The provider refused the message')
+      throw row.not_now === 1 && !duplicate ? notDone(error) : final(error)
+    }
+    case 'queued':
+    case 'sending':
+    case 'unknown':
+      throw new Error(row.error ?? `The message ${row.id} is ${row.status}`)
+  }
+}
+
+function resultOf(row: MessageRow, duplicate: boolean): MessageSent {
+  const { id: messageId, channel, provider_message_id: providerMessageId } = row
+  return { messageId, status: 'sent', channel, providerMessageId, duplicate }
+}
+
+/** The command that a client of the messages system would send, held to the same rules. */
+function commandOf({ type, leadId, to, subject, message }: MessagePlan, channels: Channels): SendCommand {
+  if (to === null) throw final(new Error(`The lead has no ${type === 'email' ? 'e-mail address' : 'phone number'}`))
+  const recipient = type === 'email' ? { recipientEmail: to } : { recipientPhone: to }
+  const parsed = parseSend({ leadId, message, channel: carrierOf(type, channels), ...recipient })
+  if ('errors' in parsed) {
+    throw final(new Error(parsed.errors.map(({ field, detail }) => `${field} ${detail}`).join('; ')))
+  }
+  return { ...parsed.command, subject }
+}
+
+/** A call is made by a provider of one's own, or by hand: nobody is called by a text message. */
+const carriers: Readonly<Record<MessageStep['type'], readonly ChannelName[]>> = {
+  email: ['smtp', 'webhook'],
+  sms: ['twilio', 'webhook'],
+  call: ['webhook'],
+}
+
+function carrierOf(type: MessageStep['type'], channels: Channels): ChannelName {
+  return carriers[type].find((name) => channels.get(name) !== null) ?? 'local'
+}
