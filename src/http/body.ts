@@ -39,10 +39,7 @@ type Reading = 'none' | 'json' | 'form' | 'multipart' | 'bytes'
  */
 export function fingerprintBody(input: BodyInput): BodyFingerprint {
   const { body, shape } = input
-  const raw = withoutSpace(input.contentType ?? '')
-  if (!raw.isWellFormed()) throw bodyRefusal('content_type', { field: 'content-type' })
-  const type = parseMediaType(raw)
-  const text = raw === '' ? null : mediaTypeText(raw, type)
+  const { type, text } = contentTypeOf(input.contentType ?? '')
   const encoding = encodingOf(input.contentEncoding)
   const sealed = (reading: Reading, content: string | null) => ({
     fingerprint: fingerprintOf(lengthPrefixed([reading, text, encoding, content]), shape),
@@ -61,6 +58,30 @@ export function fingerprintBody(input: BodyInput): BodyFingerprint {
     if (parts !== null) return sealed('multipart', sha256Hex(parts))
   }
   return sealed('bytes', sha256Hex(body))
+}
+
+interface ContentType {
+  /** Null for what is malformed. */
+  readonly type: Parameterised | null
+  /** Null for what is not there. */
+  readonly text: string | null
+}
+
+/** A service is sent a handful of content types, over and over. Boundaries, which are new each time, are not kept. */
+const known = new Map<string, ContentType>()
+const MOST_KNOWN = 100
+const LONGEST_KNOWN_CHARS = 100
+
+function contentTypeOf(header: string): ContentType {
+  const found = known.get(header)
+  if (found !== undefined) return found
+  const raw = withoutSpace(header)
+  if (!raw.isWellFormed()) throw bodyRefusal('content_type', { field: 'content-type' })
+  const type = parseMediaType(raw)
+  const read = { type, text: raw === '' ? null : mediaTypeText(raw, type) }
+  const worthwhile = header.length <= LONGEST_KNOWN_CHARS && type?.parameters.has('boundary') !== true
+  if (worthwhile && known.size < MOST_KNOWN) known.set(header, read)
+  return read
 }
 
 function encodingOf(header: string | null | undefined): string | null {

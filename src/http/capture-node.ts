@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
-import type { Answer, Incoming, IncomingBody } from './exchange.ts'
+import type { Answer, Incoming } from './exchange.ts'
 import { bodyCut, bodyTooLarge, hasNoBody, headersByName } from './exchange.ts'
 
 /** Everything on Node's own request and response that the adapters for Node, Express and Fastify share. */
@@ -8,21 +8,27 @@ import { bodyCut, bodyTooLarge, hasNoBody, headersByName } from './exchange.ts'
 /** Node's request of either version of the protocol. */
 export type NodeRequest = IncomingMessage | Http2ServerRequest
 
-export function incomingOf(
-  request: NodeRequest,
-  body: () => Promise<IncomingBody>,
-  target = request.url ?? '/',
-): Incoming {
+export function incomingOf(request: NodeRequest, body: Incoming['body'], target = request.url ?? '/'): Incoming {
   return {
     method: request.method ?? 'GET',
     target,
     body,
     header: (name) => {
       // Not `headers`: there Node joins or drops repeated lines, and a doubled key must be seen. HTTP/2 has only those.
-      if ('headersDistinct' in request) return request.headersDistinct[name] ?? []
+      if ('headersDistinct' in request) return linesOf(request.rawHeaders, name)
       return [request.headers[name] ?? []].flat()
     },
   }
+}
+
+/** What `headersDistinct` has under a name, without making all of it for the few names that are asked for. */
+function linesOf(rawHeaders: readonly string[], name: string): readonly string[] {
+  const values: string[] = []
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const each = rawHeaders[at] as string
+    if (each.length === name.length && each.toLowerCase() === name) values.push(rawHeaders[at + 1] as string)
+  }
+  return values
 }
 
 /** Reads the raw bytes, bounded. The connection's own time limits bound how long it may take. */
@@ -62,10 +68,7 @@ export function sendAnswer(response: ServerResponse, { status, headers, body }: 
   // Nobody wants the rest of what is too large; on an open connection all of it would have to be read.
   if (status === 413) response.setHeader('connection', 'close')
   response.statusCode = status
-  for (const [name, values] of headersByName(headers)) {
-    const [only] = values
-    response.setHeader(name, values.length === 1 && only !== undefined ? only : values)
-  }
+  for (const [name, value] of headersByName(headers)) response.setHeader(name, value)
   response.end(hasNoBody(status) || response.req.method === 'HEAD' ? undefined : body)
 }
 

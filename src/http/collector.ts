@@ -39,6 +39,7 @@ export function createCollector(maxBytes: number): Collector {
 
 /** The whole of an answer that is in memory anyway. */
 export function collected(body: Uint8Array, maxBytes: number): Captured['body'] {
+  if (body.length <= maxBytes) return body
   const collector = createCollector(maxBytes)
   collector.add(body)
   return collector.body()

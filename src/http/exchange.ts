@@ -7,7 +7,7 @@ export interface Incoming {
   /** All values of a header in order; the name is lower-case. */
   header(name: string): readonly string[]
   /** Asked only when it is needed, so that a request without a key keeps its unread body for the handler. */
-  body(): Promise<IncomingBody>
+  body(): IncomingBody | Promise<IncomingBody>
 }
 
 /** The bytes of a body; or, where a parser has eaten them, what it made of them. */
@@ -78,14 +78,21 @@ export function headerOf(headers: HeaderList, name: string): string | null {
 }
 
 /** One entry per name, for frameworks that set a header with all of its values. */
-export function headersByName(headers: HeaderList): Map<string, string[]> {
+export function headersByName(headers: HeaderList): readonly (readonly [name: string, value: string | string[]])[] {
+  // Most answers name nothing twice, and are such a list already.
+  if (!headers.some(([name], at) => headers.findIndex(([each]) => each === name) < at)) return headers
   const byName = new Map<string, string[]>()
   for (const [name, value] of headers) {
     const values = byName.get(name)
     if (values === undefined) byName.set(name, [value])
     else values.push(value)
   }
-  return byName
+  return [...byName].map(([name, values]) => [name, values.length === 1 ? values.join() : values])
+}
+
+/** All values of a header as one. */
+export function joined(value: string | readonly string[]): string {
+  return typeof value === 'string' ? value : value.join(', ')
 }
 
 export function hasNoBody(status: number): boolean {

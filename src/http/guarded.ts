@@ -9,7 +9,7 @@ import { hungUp, untilBegun } from './leaving.ts'
 import { unreadable } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { RouteGuard } from './route.ts'
-import type { Running, RunRules } from './running.ts'
+import type { Begin, Running, RunRules } from './running.ts'
 import { createMeeting, createRunning } from './running.ts'
 import type { Voice } from './voice.ts'
 
@@ -34,16 +34,17 @@ const PENDING_RETRY_MS = SECOND
 export async function beginGuarded<N, Tx>(guard: RouteGuard<N>, asked: Guarded<N>): Promise<BegunGuarded<Tx>> {
   const { incoming, request, voice, rules } = asked
   const leaving = untilBegun(asked.signal)
-  const meeting = createMeeting<Tx>(() => leaving.signal.aborted)
+  const met = Promise.withResolvers<Begin<Tx> | { readonly verdict: Verdict<StoredAnswer | null> }>()
+  const meeting = createMeeting<Tx>(() => leaving.signal.aborted, met.resolve)
   // Without a lock there is nothing to wait for: the handler runs as if we were not here.
   const effect = async (lock: GuardedAttempt | null) => (lock === null ? null : underLock(lock, meeting.effect(lock)))
   try {
-    const sent = guard.send(request, effect, () => incoming.body())
-    const over = sent.then((verdict) => ({ verdict }))
-    const first = await Promise.race([meeting.started, over])
+    const sent = guard.send(request, effect, async () => incoming.body())
+    sent.then((verdict) => met.resolve({ verdict }), met.reject)
+    const first = await met.promise
     if ('verdict' in first) return await told(guard, asked, first.verdict)
     const execution = sent.then(() => ({ kind: 'executed', value: null }) as const)
-    return createRunning(first, meeting, execution, rules)
+    return createRunning(first, execution, rules)
   } catch (error) {
     if (leaving.signal.aborted) return { kind: 'answer', answer: hungUp(voice) }
     return { kind: 'answer', answer: refused(asked, error) }

@@ -49,11 +49,13 @@ function faultOf(target: string, pathEnd: number): string | null {
     // URL parsers read it as a slash before the query, and path parsers do not: two resources would look the same.
     if (code === BACKSLASH && at < pathEnd) return `The request target contains a backslash at offset ${at}.`
   }
+  if (!target.includes('%')) return null
   const broken = target.search(/%(?![0-9A-Fa-f]{2})/)
   return broken < 0 ? null : `The request target has an invalid percent-encoding at offset ${broken}.`
 }
 
 function percentNormalised(text: string): string {
+  if (!text.includes('%')) return text
   return text.replace(/%../g, (encoded) => {
     const char = String.fromCharCode(Number.parseInt(encoded.slice(1), 16))
     return /[A-Za-z0-9._~-]/.test(char) ? char : encoded.toUpperCase()

@@ -12,7 +12,7 @@ import type { Asked } from './replay.ts'
 import { tellFailure, tellSuccess } from './replay.ts'
 import type { RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
-import type { Running, RunRules } from './running.ts'
+import type { Begin, Running, RunRules } from './running.ts'
 import { createMeeting, createRunning, HandlerRanAlready } from './running.ts'
 import type { Voice, VoiceOptions } from './voice.ts'
 import { createVoice } from './voice.ts'
@@ -50,6 +50,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   const profile = definition.profile ?? options.profile
   const voice = createVoice({ ...options, ...(profile === undefined ? {} : { profile }) })
   const { keep = 'response', keepHeaders = [], whileRunning } = definition
+  const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
   const operation = declareRoute(options.ledger, definition)
 
   async function begin(incoming: Incoming, request: N, signal?: AbortSignal): Promise<Begun<Tx>> {
@@ -86,7 +87,8 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   ): Promise<Begun<Tx>> {
     // A client that hangs up before its handler began gives its claim back; afterwards the outcome is awaited.
     const leaving = untilBegun(signal)
-    const meeting = createMeeting<Tx>(() => leaving.signal.aborted)
+    const met = Promise.withResolvers<Begin<Tx> | { readonly ended: Execution<StoredAnswer> }>()
+    const meeting = createMeeting<Tx>(() => leaving.signal.aborted, met.resolve)
     // 3. The claim. Its effect is "the handler has answered", so the handler runs when the effect begins.
     const call = { as: request, signal: leaving.signal }
     const execution = operation
@@ -96,9 +98,9 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
         throw error
       })
     try {
-      const over = execution.then((ended) => ({ ended }))
-      const first = await Promise.race([meeting.started, over])
-      if (!('ended' in first)) return createRunning(first, meeting, execution, rules(parts.operation))
+      execution.then((ended) => met.resolve({ ended }), met.reject)
+      const first = await met.promise
+      if ('work' in first) return createRunning(first, execution, rules(parts.operation))
       const asked = { route: definition, operation: parts.operation, method, request }
       return { kind: 'answer', answer: await recordedAnswer(voice, first.ended, asked) }
     } catch (error) {
@@ -112,7 +114,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   function rules(name: string): RunRules {
     return {
       finality: definition.finality ?? voice.profile.finality,
-      keep: { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) },
+      keep: keeping,
       transactional: definition.effect === 'transaction',
       undone: (error) => undoneAnswer(options, voice, { name, whileRunning }, error),
     }
@@ -132,10 +134,11 @@ async function recordedAnswer<N>(voice: Voice, execution: Execution<StoredAnswer
   if (execution.kind === 'refused') {
     return voice.refuse(execution.error, { name: asked.operation, whileRunning: asked.route.whileRunning })
   }
-  const told =
+  const telling =
     execution.kind === 'failed'
-      ? await tellFailure(execution.answer, execution.failure, asked)
-      : await tellSuccess(execution.value, asked)
+      ? tellFailure(execution.answer, execution.failure, asked)
+      : tellSuccess(execution.value, asked)
+  const told = telling instanceof Promise ? await telling : telling
   return told.kind === 'answer' ? told.answer : voice.say(told.situation, told.detail)
 }
 

@@ -6,6 +6,7 @@ import type { Incoming, IncomingBody } from './exchange.ts'
 import { UnreadableBody } from './exchange.ts'
 import type { KeyFound } from './key.ts'
 import { keyFromBody, parseKey } from './key.ts'
+import type { Target } from './path.ts'
 import { normaliseTarget } from './path.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
 import type { RouteDefinition } from './route.ts'
@@ -29,7 +30,11 @@ const CONDITIONS = ['if-match', 'if-none-match']
 
 export async function readRequest<N>(route: RouteDefinition<N>, incoming: Incoming): Promise<ReadRequest> {
   try {
-    return await read(route, incoming)
+    const head = readHead(route, incoming)
+    if ('kind' in head) return head
+    // 3. The body, by its meaning. Most frameworks have it already, and waiting for it would cost every request.
+    const given = incoming.body()
+    return withBody(route, incoming, head, given instanceof Promise ? await given : given)
   } catch (error) {
     const found = unreadable(error)
     if (found === null) throw error
@@ -47,23 +52,35 @@ export function unreadable(error: unknown): RequestProblem | null {
   return withField(problem(error.status === 413 ? 'content-too-large' : 'invalid-request', error.message), 'body')
 }
 
-async function read<N>(route: RouteDefinition<N>, incoming: Incoming): Promise<ReadRequest> {
+interface Head {
+  /** Null where it is a field of the body. */
+  readonly key: string | null
+  readonly target: Target
+}
+
+function readHead<N>(route: RouteDefinition<N>, incoming: Incoming): Head | ReadRequest {
   const { keyFrom = { header: DEFAULT_KEY_HEADER } } = route
   // 1. The key, before anything is read that a request without one does not need.
-  let key: KeyFound | null = 'header' in keyFrom ? parseKey(incoming.header(keyFrom.header.toLowerCase())) : null
+  const key: KeyFound | null = 'header' in keyFrom ? parseKey(incoming.header(keyFrom.header.toLowerCase())) : null
   if (key !== null && 'problem' in key) return withoutKey(route, incoming, key)
   // 2. The resource.
   const target = normaliseTarget(incoming.target)
   if ('problem' in target) return problem('invalid-request', target.problem)
-  // 3. The body, by its meaning.
-  const body = bodyMeaning(route, incoming, await incoming.body())
-  key ??=
-    body.json === undefined ? { problem: 'missing' } : keyFromBody(body.json, 'field' in keyFrom ? keyFrom.field : '')
+  return { key: key === null ? null : key.key, target }
+}
+
+function withBody<N>(route: RouteDefinition<N>, incoming: Incoming, head: Head, given: IncomingBody): ReadRequest {
+  const body = bodyMeaning(route, incoming, given)
+  const key: KeyFound = head.key === null ? keyInBody(route, body.json) : { key: head.key }
   if ('problem' in key) return withoutKey(route, incoming, key)
-  const { path, query } = target
+  const { path, query } = head.target
   const conditions = CONDITIONS.map((name) => incoming.header(name))
   const input = { method: incoming.method, path, query, conditions, body: body.fingerprint }
   return { kind: 'keyed', key: key.key, operation: route.name ?? resource(incoming.method, path), input }
+}
+
+function keyInBody<N>({ keyFrom = { header: DEFAULT_KEY_HEADER } }: RouteDefinition<N>, json: unknown): KeyFound {
+  return json === undefined || !('field' in keyFrom) ? { problem: 'missing' } : keyFromBody(json, keyFrom.field)
 }
 
 function bodyMeaning<N>(route: RouteDefinition<N>, incoming: Incoming, body: IncomingBody): BodyFingerprint {

@@ -1,6 +1,6 @@
 import type { Pointer } from '../core/record.ts'
 import type { Answer } from './exchange.ts'
-import { headersByName } from './exchange.ts'
+import { headersByName, joined } from './exchange.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
 import type { StoredAnswer } from './record.ts'
 import { asStoredAnswer, markedReplayed, replayedAnswer } from './record.ts'
@@ -19,19 +19,19 @@ export interface Asked<N> {
   readonly request: N
 }
 
-/** What a success of the record is to a retry. */
-export async function tellSuccess<N>(value: unknown, asked: Asked<N>): Promise<Told> {
+/** What a success of the record is to a retry. A promise only where something has to be rebuilt. */
+export function tellSuccess<N>(value: unknown, asked: Asked<N>): Told | Promise<Told> {
   const stored = asStoredAnswer(value)
   // Settled by a person or a probe who knew that it happened, but not what was answered.
   return stored === null ? notStored(asked.operation, null) : tell(stored, asked)
 }
 
 /** What a recorded failure is to a retry: the answer that refused it; without one, a word that it failed. */
-export async function tellFailure<N>(
+export function tellFailure<N>(
   answer: unknown,
   failure: { readonly code?: string },
   asked: Asked<N>,
-): Promise<Told> {
+): Told | Promise<Told> {
   const stored = answer === undefined ? null : asStoredAnswer(answer)
   if (stored !== null) return tell(stored, asked)
   const { code } = failure
@@ -43,15 +43,22 @@ export async function tellFailure<N>(
   return { kind: 'problem', situation: 'request-failed', detail }
 }
 
-async function tell<N>(stored: StoredAnswer, { route, operation, method, request }: Asked<N>): Promise<Told> {
+function tell<N>(stored: StoredAnswer, asked: Asked<N>): Told | Promise<Told> {
+  const { route, operation, method } = asked
   const { pointer } = stored
   // A pointer that stands in for the body; where the body is kept too, it is only a hint for operators.
   const rebuilds = pointer !== undefined && stored.body === undefined
-  if (rebuilds && route.rebuild !== undefined) {
-    return { kind: 'answer', answer: markedReplayed(await route.rebuild(pointer, request)) }
-  }
+  if (rebuilds && route.rebuild !== undefined) return rebuilt(route.rebuild, pointer, asked.request)
   if (rebuilds || stored.missing !== undefined) return notStored(operation, stored)
   return { kind: 'answer', answer: replayedAnswer(stored, method) }
+}
+
+async function rebuilt<N>(
+  rebuild: NonNullable<RouteDefinition<N>['rebuild']>,
+  pointer: Pointer,
+  request: N,
+): Promise<Told> {
+  return { kind: 'answer', answer: markedReplayed(await rebuild(pointer, request)) }
 }
 
 function notStored(operation: string, stored: StoredAnswer | null): Told {
@@ -71,6 +78,6 @@ function originalOf({ status, headers, missing, pointer }: StoredAnswer): {
   readonly sha256?: string | null
   readonly pointer?: Pointer
 } {
-  const joined = [...headersByName(headers)].map(([name, values]) => [name, values.join(', ')] as const)
-  return { status, headers: Object.fromEntries(joined), ...missing, ...(pointer === undefined ? {} : { pointer }) }
+  const named = headersByName(headers).map(([name, value]) => [name, joined(value)] as const)
+  return { status, headers: Object.fromEntries(named), ...missing, ...(pointer === undefined ? {} : { pointer }) }
 }

@@ -36,33 +36,34 @@ export interface Running<Tx> {
 /** The meeting point of the ledger's effect and the framework's handler: the effect is "the handler has answered". */
 export interface Meeting<Tx> {
   effect(work: TransactionWork<Tx> | Attempt): Promise<StoredAnswer>
-  readonly started: Promise<Begin<Tx>>
-  readonly ended: PromiseWithResolvers<StoredAnswer>
 }
 
+/** The effect has begun: it ends when `ended` is settled, with what the handler answered. */
 export interface Begin<Tx> {
   readonly work: TransactionWork<Tx> | Attempt
   readonly inside: <T>(work: () => T) => T
+  readonly ended: PromiseWithResolvers<StoredAnswer>
 }
 
 /** The database undid a transaction that its handler had answered: a handler cannot be run a second time. */
 export class HandlerRanAlready extends Error {}
 
-export function createMeeting<Tx>(left: () => boolean): Meeting<Tx> {
-  const started = Promise.withResolvers<Begin<Tx>>()
-  const ended = Promise.withResolvers<StoredAnswer>()
-  // Nobody may be waiting yet, or any more: a rejection belongs to the ledger's effect alone.
-  ended.promise.catch(() => {})
+const atOnce = <T>(work: () => T): T => work()
+
+/** @param started is told when the ledger begins the effect, once at most */
+export function createMeeting<Tx>(left: () => boolean, started: (begin: Begin<Tx>) => void): Meeting<Tx> {
   let begun = false
   return {
-    started: started.promise,
-    ended,
     effect(work) {
       // Whoever asked for it is gone, so that nobody would run the handler. Twins that wait decide anew.
       if (left()) return Promise.reject(released(new Error('The client hung up before its handler began.')))
       if (begun) return Promise.reject(new HandlerRanAlready('The transaction was rolled back by its database.'))
       begun = true
-      started.resolve({ work, inside: AsyncLocalStorage.snapshot() })
+      const ended = Promise.withResolvers<StoredAnswer>()
+      // Nobody may be waiting yet, or any more: a rejection belongs to the ledger's effect alone.
+      ended.promise.catch(() => {})
+      // Only a transaction is found through its context, and a snapshot of that takes microseconds.
+      started({ work, ended, inside: 'tx' in work ? AsyncLocalStorage.snapshot() : atOnce })
       return ended.promise
     },
   }
@@ -77,8 +78,7 @@ export interface RunRules {
 }
 
 export function createRunning<Tx>(
-  { work, inside }: Begin<Tx>,
-  { ended }: Meeting<Tx>,
+  { work, inside, ended }: Begin<Tx>,
   execution: Promise<Execution<unknown>>,
   rules: RunRules,
 ): Running<Tx> {
@@ -94,21 +94,22 @@ export function createRunning<Tx>(
   }
 
   function end(captured: Captured, thrown: unknown): void {
-    const answered = new Error(`The handler answered ${captured.status}.`)
+    // Made where it is needed: an error takes microseconds, and almost every answer is a success.
+    const answered = () => new Error(`The handler answered ${captured.status}.`)
     const stored = () => storedAnswer(captured, rules.keep, attempt.pointer)
-    if (marked) return reject(released(answered))
+    if (marked) return reject(released(answered()))
     // A verdict that was thrown says more than the status that a framework made of it.
-    if (isVerdict(thrown)) return reject(thrown.verdict === 'final' ? final(answered, { answer: stored() }) : thrown)
+    if (isVerdict(thrown)) return reject(thrown.verdict === 'final' ? final(answered(), { answer: stored() }) : thrown)
     switch (meaningOf(captured, rules.finality)) {
       case 'succeeded':
         return ended.resolve(stored())
       case 'refused':
-        return reject(final(answered, { answer: stored() }))
+        return reject(final(answered(), { answer: stored() }))
       case 'released':
-        return reject(released(answered))
+        return reject(released(answered()))
       case 'fault':
         // Whatever was thrown may prove that nothing was sent; the ledger knows.
-        return reject(thrown ?? answered)
+        return reject(thrown ?? answered())
     }
   }
 
@@ -126,7 +127,7 @@ export function createRunning<Tx>(
   return {
     kind: 'run',
     protection: { attempt, work: transaction, notDone: () => void (marked = true) },
-    inside: transaction === null ? (start) => start() : inside,
+    inside,
     finish(captured, thrown) {
       end(captured, thrown)
       return settled

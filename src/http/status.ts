@@ -5,7 +5,7 @@ import type { LedgerRecord } from '../core/record.ts'
 import type { Failure } from '../core/verdict.ts'
 import { routesFor } from './declare.ts'
 import type { Answer, HeaderList } from './exchange.ts'
-import { headerOf, headersByName } from './exchange.ts'
+import { headerOf, headersByName, joined } from './exchange.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
 import { retryAfterHeader } from './problem.ts'
 import type { HttpOptions } from './protect.ts'
@@ -144,8 +144,8 @@ function textOf({ body }: Answer): string {
 
 /** The answer as a member of a document: JSON as JSON, text as text, anything else in base64. */
 function resultOf(answer: Answer): Json {
-  const names = [...headersByName(answer.headers)].filter(([name]) => name !== 'idempotent-replayed')
-  const headers = Object.fromEntries(names.map(([name, values]) => [name, values.join(', ')]))
+  const names = headersByName(answer.headers).filter(([name]) => name !== 'idempotent-replayed')
+  const headers = Object.fromEntries(names.map(([name, value]) => [name, joined(value)]))
   const head = `"status":${answer.status},"headers":${JSON.stringify(headers)}`
   const type = headerOf(answer.headers, 'content-type') ?? ''
   if (answer.body.length === 0) return `{${head}}`
