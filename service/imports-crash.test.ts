@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { ris } from './imports/parse/test-files.ts'
 import { commandsIn, ended, inEveryWorld, see, startImport, until, upload } from './imports/test-imports.ts'
-import { runStorm } from './imports/test-storm.ts'
-import { breakTable, eventually } from './test-break.ts'
+import { breakTable } from './test-break.ts'
 import type { Cluster, TestServer } from './test-cluster.ts'
 
 /** Past any lease of a relay, of the bus and of a record. */
@@ -45,15 +44,5 @@ inEveryWorld('crashes of imports', (open, place) => {
     const fresh = await Promise.all([cluster.add(), cluster.add(), cluster.add()])
     const seen = await ended(fresh[0], started.searchId)
     assert.deepEqual([seen.state, seen.references, commandsIn(seen)], ['Completed', 2, 2])
-  })
-
-  test('uploads and notifications in any order, copies everywhere, servers killed: one command per file', async () => {
-    const figures = await runStorm(cluster, { uploads: 24, uploadsPerKill: 8, skipMs: LEASE_MS })
-    assert.equal(figures.searches, 12)
-    assert.ok(figures.kills > 0)
-    await eventually('nothing is left in the outbox', async () => {
-      const [row] = await cluster.sql<{ n: number }>('select count(*) as n from onceonly_outbox_rows')
-      return Number(row?.n) === 0
-    })
   })
 })

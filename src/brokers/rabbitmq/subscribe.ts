@@ -10,8 +10,14 @@ import { incomingOf } from './message.ts'
 /** From RabbitMQ 4 on a message is dropped after twenty deliveries unless the queue says otherwise; the inbox parks it. */
 const deliveryLimit = 2_000_000_000
 
-/** With these answers to a declaration trying again is in vain. */
-const hopeless: readonly unknown[] = ['PRECONDITION_FAILED', 'ACCESS_REFUSED', 'NOT_ALLOWED', 'RESOURCE_LOCKED']
+/** With these answers to a declaration trying again is in vain; the last is our own connection's, which was closed. */
+const hopeless: readonly unknown[] = [
+  'PRECONDITION_FAILED',
+  'ACCESS_REFUSED',
+  'NOT_ALLOWED',
+  'RESOURCE_LOCKED',
+  'CLOSING',
+]
 
 export interface Consuming {
   readonly connection: RabbitConnection
