@@ -10,7 +10,9 @@ export interface Branch {
   signal: AbortSignal
   /** What was recorded here before, in order. */
   readonly recorded: readonly Entry[]
-  /** How many of them the body has come to again. */
+  /** The first entry of a branch below this one that the body has not come to again. */
+  ahead(): Entry | undefined
+  /** How many of its own the body has come to again. */
   passed: number
   /** Values of the next recorded entry that the body has asked for again. */
   valuesRead: number
@@ -31,8 +33,18 @@ export interface Place {
   readonly values: readonly RecordedValue[]
 }
 
-export function createBranch(path: string, recorded: readonly Entry[], signal: AbortSignal): Branch {
-  return { path, signal, recorded, passed: 0, valuesRead: 0, fresh: [], pending: null }
+/** Whether a branch is another one, or below it. */
+export function isWithin(branch: string, above: string): boolean {
+  return above === '' || branch === above || branch.startsWith(`${above}/`)
+}
+
+export function createBranch(
+  path: string,
+  recorded: readonly Entry[],
+  signal: AbortSignal,
+  ahead: Branch['ahead'],
+): Branch {
+  return { path, signal, recorded, ahead, passed: 0, valuesRead: 0, fresh: [], pending: null }
 }
 
 /** Comes to the next step of a branch: its key, and what is known about it. */
@@ -49,6 +61,7 @@ export function enter(
   const key = stepKey(at.runId, stepId, tick)
   const recorded = branch.recorded[branch.passed] ?? null
   if (recorded !== null) mustBe(recorded, { stepId, tick, kind }, branch.valuesRead)
+  else mustNotBeBefore(branch.ahead(), { stepId, tick, kind })
   at.ticks.set(stepId, tick + 1)
   const values = recorded?.values ?? branch.fresh
   branch.fresh = []
@@ -56,6 +69,16 @@ export function enter(
   branch.passed += 1
   branch.pending = id
   return { branch, stepId, tick, key, kind, recorded, values }
+}
+
+/**
+ * Branches side by side need no line in the journal, unless the body asked for values before them: those must be there
+ * before somebody acts by them.
+ */
+export function enterAll(branch: Branch, at: Parameters<typeof enter>[1], id: string): Place | null {
+  const next = branch.recorded[branch.passed]
+  const kept = next?.kind === 'all' && next.stepId === pathOf(branch.path, id)
+  return kept || branch.fresh.length > 0 ? enter(branch, at, id, 'all') : null
 }
 
 /** A second step at the same time would have no order, and recovery none to compare with. */
@@ -73,6 +96,17 @@ function mustBe(recorded: Entry, found: Pick<Place, 'stepId' | 'tick' | 'kind'>,
   const left = recorded.values.slice(valuesRead).find((value) => value.kind !== 'version')
   if (left === undefined) return
   throw diverged(`Before ${stepId} the run asked for \`${left.kind}\`, and now it does not.`, { ...left }, null)
+}
+
+/** Branches leave no line of their own: what is recorded in them tells that the run has passed this place. */
+function mustNotBeBefore(ahead: Entry | undefined, found: Pick<Place, 'stepId' | 'tick' | 'kind'>): void {
+  if (ahead === undefined || isWithin(ahead.branch, found.stepId)) return
+  const text = `Where ${ahead.stepId} was recorded, the run now comes to ${found.stepId}.`
+  throw diverged(
+    text,
+    { step: ahead.stepId, tick: ahead.tick, kind: ahead.kind },
+    { step: found.stepId, tick: found.tick, kind: found.kind },
+  )
 }
 
 /** A recorded value, or a new one that is kept with the next entry. */
@@ -96,6 +130,7 @@ export function versionOf(branch: Branch, name: string): boolean {
   checkName('version', name)
   const next = branch.recorded[branch.passed]
   if (next === undefined) {
+    if (branch.ahead() !== undefined) return false
     branch.fresh.push({ kind: 'version', value: name })
     return true
   }

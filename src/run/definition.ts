@@ -1,4 +1,5 @@
 import { OnceError } from '../core/errors.ts'
+import { exceedsBytes } from '../core/identity.ts'
 import { limits } from '../core/limits.ts'
 import type { RunContext } from './context.ts'
 
@@ -20,8 +21,11 @@ export interface RunOptions {
 export function defineRun<I, O>(name: string, body: RunBody<I, O>, options: RunOptions = {}): RunDefinition<I, O> {
   const { version = 1 } = options
   checkName('run', name)
-  if (!Number.isSafeInteger(version) || version < 1) {
-    throw new OnceError('bad_option', `The version of the run ${name} is not a whole number from 1 on.`)
+  if (!Number.isSafeInteger(version) || version < 1 || version > limits.runVersions) {
+    throw new OnceError(
+      'bad_option',
+      `The version of the run ${name} is not a whole number from 1 to ${limits.runVersions}.`,
+    )
   }
   return { name, version, body }
 }
@@ -33,5 +37,15 @@ export function checkName(what: string, name: unknown): asserts name is string {
   throw new OnceError(
     'bad_option',
     `${JSON.stringify(name) ?? String(name)} is no name for a ${what}: give up to ${limits.runNameChars} letters, digits and \`_ .:@+-\`.`,
+  )
+}
+
+/** Ids come from outside: what a store cannot hold as text is refused before it spoils a write that others share. */
+export function checkId(what: string, id: unknown): asserts id is string {
+  const text = typeof id === 'string' && id.trim() !== '' && id.isWellFormed() && !/\p{Cc}/u.test(id)
+  if (text && !exceedsBytes(id, limits.identityPartBytes)) return
+  throw new OnceError(
+    'bad_option',
+    `A ${what} needs an id of 1 to ${limits.identityPartBytes} bytes, without control characters.`,
   )
 }

@@ -2,12 +2,13 @@ import { canonicalValue } from '../core/canonical-value.ts'
 import { decodeValue, encodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
 import { fingerprintOf } from '../core/fingerprint.ts'
-import { exceedsBytes } from '../core/identity.ts'
 import { defaults, limits } from '../core/limits.ts'
 import type { Runtime } from '../ledger/runtime.ts'
-import { createRuntime, sleep } from '../ledger/runtime.ts'
+import { createRuntime } from '../ledger/runtime.ts'
 import type { SqlStore } from '../store/port.ts'
 import type { RunDefinition } from './definition.ts'
+import { checkId } from './definition.ts'
+import { createEnds } from './ends.ts'
 import type { RunRow } from './entry.ts'
 import type { RunEvent } from './events.ts'
 import { createHolding } from './holding.ts'
@@ -29,6 +30,11 @@ export interface EngineOptions {
   readonly leaseMs?: number
   /** How often an idle process looks for runs that are due. */
   readonly pollMs?: number
+  /**
+   * For tests of your definitions: every run is left after every step and comes again from its journal, so that a body
+   * that is not deterministic fails with `run_diverged`.
+   */
+  readonly checkDeterminism?: boolean
   /** False for a process that starts runs and looks at them, but drives none. */
   readonly work?: boolean
   readonly on?: (event: RunEvent) => void
@@ -73,14 +79,21 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const time = createTime(store, runtime)
   await time.clock()
   const writes = createWrites(runtime, sql)
-  const holding = createHolding(sql)
-  const ends = createEnds()
+  const holding = createHolding(sql, definitions.values())
+  const ends = createEnds(runtime)
   const emit = (event: RunEvent) => {
     if (event.kind === 'left' || event.kind === 'lost') ends.tell(event.runId)
     on(event)
   }
   const worker = createWorker({
-    around: { store, runtime, writes, ...time },
+    around: {
+      store,
+      runtime,
+      writes,
+      ...time,
+      signals: holding.signals,
+      checkDeterminism: options.checkDeterminism ?? false,
+    },
     holding,
     definitions,
     concurrency: options.concurrency ?? limits.runConcurrency,
@@ -95,13 +108,17 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const watch = work ? sql.listen(RUN_TOPIC, wake) : null
   const operator = createRunOperator(sql, time.clock, { wake, drop: worker.drop })
 
-  async function start<I, O>(definition: RunDefinition<I, O>, given: StartOptions<I>): Promise<RunHandle<O>> {
-    checkRunId(given.runId)
+  async function start<I, O>(
+    definition: RunDefinition<I, O>,
+    given: StartOptions<I>,
+    restarts: string | null = null,
+  ): Promise<RunHandle<O>> {
+    checkId('run', given.runId)
     if (definitions.get(definition.name)?.body !== definition.body) {
       throw new OnceError('bad_option', `The run ${definition.name} was not given to this engine.`)
     }
     const mine = work && worker.hasRoom()
-    const fresh = newRun(definition, given, { worker: mine ? worker.id : null, now: time.nearNow() })
+    const fresh = newRun(definition, given, { worker: mine ? worker.id : null, now: time.nearNow(), restarts })
     const { created, row } = await writes.start(fresh)
     if (!created) return found(definition, given, row)
     emit({ kind: 'started', runId: row.id, definition: definition.name })
@@ -114,8 +131,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     given: StartOptions<I>,
     row: RunRow,
   ): Promise<RunHandle<O>> {
-    const input = fingerprintOf(canonicalValue(given.input), 1)
-    if (row.definition !== definition.name || row.inputFingerprint !== input) {
+    if (row.definition !== definition.name || row.inputFingerprint !== inputOf(given).inputFingerprint) {
       throw new OnceError('run_conflict', `The run ${row.id} was started with another definition or input.`, {
         details: { runId: row.id, definition: row.definition },
       })
@@ -127,7 +143,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
         details: { runId: row.id },
       })
     }
-    return start(definition, { ...given, runId: nextId(row.id) })
+    return start(definition, { ...given, runId: nextId(row) }, row.id)
   }
 
   function handle<O>(runId: string): RunHandle<O> {
@@ -137,12 +153,12 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       async result({ waitMs = limits.waitMaxMs } = {}) {
         const deadline = runtime.monotonicMs() + waitMs
         for (;;) {
-          const told = ends.next(runId)
+          using told = ends.listen(runId)
           const row = await operator.row(runId)
           if (row.endedAt !== null) return resultOf(row) as O
           const leftMs = deadline - runtime.monotonicMs()
           if (leftMs <= 0) throw new OnceError('in_progress', `The run ${runId} is ${row.state}.`)
-          await Promise.race([told, sleep(runtime, Math.min(leftMs, limits.runPollMs))])
+          await told.within(Math.min(leftMs, limits.runPollMs))
         }
       },
     }
@@ -151,8 +167,9 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   async function replay(runId: string, given: ReplayOptions = {}): Promise<Replay> {
     const row = await operator.row(runId)
     const definition = definitions.get(row.definition)
-    if (definition === undefined) {
-      throw new OnceError('bad_option', `The run ${runId} is a ${row.definition}, which this engine was not given.`)
+    if (definition === undefined || definition.version < row.version) {
+      const what = `${row.definition}, version ${row.version}`
+      throw new OnceError('bad_option', `The run ${runId} is a ${what}, which this engine was not given.`)
     }
     const { entries } = await holding.journal(runId)
     const dry = await replayRun(row, entries, definition, given)
@@ -173,10 +190,10 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   async function settledView(runId: string): Promise<RunView> {
     const deadline = runtime.monotonicMs() + limits.runReplayMs
     for (;;) {
-      const told = ends.next(runId)
+      using told = ends.listen(runId)
       const view = await operator.get(runId)
       if (view.state !== 'running' || runtime.monotonicMs() > deadline) return view
-      await Promise.race([told, sleep(runtime, limits.runPollMs)])
+      await told.within(limits.runPollMs)
     }
   }
 
@@ -186,7 +203,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     return (stopping ??= work ? worker.stop() : Promise.resolve())
   }
   return {
-    start,
+    start: (definition, given) => start(definition, given),
     handle,
     replay,
     ...operator,
@@ -197,23 +214,15 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
 
 function newRun<I, O>(
   definition: RunDefinition<I, O>,
-  { runId, input }: StartOptions<I>,
-  { worker, now }: { readonly worker: string | null; readonly now: number },
+  given: StartOptions<I>,
+  { worker, now, restarts }: { readonly worker: string | null; readonly now: number; readonly restarts: string | null },
 ): RunRow {
-  const encoded = encodeValue(input)
-  if ('problem' in encoded)
-    throw new OnceError('bad_input', `The input of ${runId} cannot be recorded: ${encoded.problem}.`)
-  if (encoded.text.length > limits.runResultChars) {
-    throw new OnceError('bad_input', `The input of ${runId} is longer than ${limits.runResultChars} characters.`)
-  }
-  const [, before] = /^(.*)#\d+$/.exec(runId) ?? []
   return {
-    id: runId,
+    id: given.runId,
     definition: definition.name,
     version: definition.version,
     state: 'running',
-    input: encoded.text,
-    inputFingerprint: fingerprintOf(canonicalValue(input), 1),
+    ...inputOf(given),
     result: null,
     failure: null,
     worker,
@@ -224,20 +233,31 @@ function newRun<I, O>(
     takenBefore: null,
     startedAt: now,
     endedAt: null,
-    restarts: before === undefined ? null : runId.slice(0, runId.lastIndexOf('#')),
+    restarts,
+  }
+}
+
+/** The input as it is kept, and as it is compared: the order of members does not count. */
+function inputOf({ runId, input }: StartOptions<unknown>): Pick<RunRow, 'input' | 'inputFingerprint'> {
+  const encoded = encodeValue(input)
+  if ('problem' in encoded)
+    throw new OnceError('bad_input', `The input of ${runId} cannot be recorded: ${encoded.problem}.`)
+  if (encoded.text.length > limits.runResultChars) {
+    throw new OnceError('bad_input', `The input of ${runId} is longer than ${limits.runResultChars} characters.`)
+  }
+  try {
+    const inputFingerprint = fingerprintOf(canonicalValue(JSON.parse(encoded.text)), 1)
+    return { input: encoded.text, inputFingerprint }
+  } catch (cause) {
+    throw new OnceError('bad_input', `The input of ${runId} cannot be compared.`, { cause })
   }
 }
 
 /** `order-7`, `order-7#2`, `order-7#3`: each names the one before it, and starting it twice is starting it once. */
-function nextId(runId: string): string {
-  const [, base = runId, number = '1'] = /^(.*)#(\d+)$/.exec(runId) ?? []
+function nextId({ id, restarts }: RunRow): string {
+  // A number that the caller gave, as in `invoice#7`, is not ours to count on.
+  const [, base = id, number = '1'] = (restarts === null ? null : /^(.*)#(\d+)$/.exec(id)) ?? []
   return `${base}#${Number(number) + 1}`
-}
-
-function checkRunId(runId: unknown): void {
-  const fits = typeof runId === 'string' && runId.trim() !== '' && !exceedsBytes(runId, limits.identityPartBytes)
-  if (fits) return
-  throw new OnceError('bad_option', `A run needs a \`runId\` of 1 to ${limits.identityPartBytes} bytes.`)
 }
 
 function resultOf(row: RunRow): unknown {
@@ -263,21 +283,5 @@ function createTime(store: SqlStore, runtime: Runtime) {
       return now
     },
     nearNow: () => Math.round(known.now + (runtime.monotonicMs() - known.atMs)),
-  }
-}
-
-/** Wakes those in this process who wait for a run. */
-function createEnds() {
-  const waiting = new Map<string, PromiseWithResolvers<void>>()
-  return {
-    next(runId: string): Promise<void> {
-      const known = waiting.get(runId) ?? Promise.withResolvers<void>()
-      waiting.set(runId, known)
-      return known.promise
-    },
-    tell(runId: string): void {
-      waiting.get(runId)?.resolve()
-      waiting.delete(runId)
-    },
   }
 }

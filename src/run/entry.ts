@@ -25,7 +25,8 @@ export interface Entry {
   readonly at: number
 }
 
-export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'race'
+/** `all` stands in a journal only to keep the values that the body asked for before its branches. */
+export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'race' | 'all'
 
 /**
  * `intent`: about to act, and nobody may act again without asking. `retrying`: failed for now. `waiting`: a sleep or a
@@ -33,8 +34,14 @@ export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'race'
  */
 export type EntryState = 'intent' | 'retrying' | 'waiting' | 'unknown' | 'succeeded' | 'failed' | 'abandoned'
 
+/** Somebody may still have to do something about it. */
+export function isOpen(state: EntryState): boolean {
+  return state === 'intent' || state === 'retrying' || state === 'waiting' || state === 'unknown'
+}
+
 export interface AttemptFailure extends Failure {
   readonly attempt: number
+  /** When the attempt began. */
   readonly at: number
   /** It was proven that nothing happened; otherwise nobody can tell. */
   readonly definite: boolean
@@ -71,7 +78,7 @@ export interface RunRow {
   readonly dueAt: number | null
   /** Since when its worker has it; null when it was put down in order. */
   readonly takenAt: number | null
-  /** Since when a worker before had it who never put it down: whatever it was doing may have happened since then. */
+  /** Since when workers before had it who never put it down: whatever they were doing may have happened since then. */
   readonly takenBefore: number | null
   readonly startedAt: number
   readonly endedAt: number | null

@@ -5,8 +5,14 @@ import type { Runtime } from '../ledger/runtime.ts'
 import { sleep } from '../ledger/runtime.ts'
 import type { SqlStore } from '../store/port.ts'
 import type { Branch, Place } from './branch.ts'
-import { createBranch, mustBePassed } from './branch.ts'
+import { createBranch, isWithin, mustBePassed } from './branch.ts'
+import type { Doubt } from './doubt.ts'
+import { createDoubt } from './doubt.ts'
 import type { Entry, RunRow, SignalRow } from './entry.ts'
+import { isOpen } from './entry.ts'
+import { takenSignals } from './kept.ts'
+import type { Line } from './lines.ts'
+import { createLines } from './lines.ts'
 import type { Holder, Writes } from './writes.ts'
 
 /** What an execution needs from the process that it runs in. */
@@ -16,16 +22,23 @@ export interface Surroundings {
   readonly writes: Writes
   /** The store's time, asked. */
   clock(): Promise<number>
+  signals(runId: string): Promise<readonly SignalRow[]>
   /** The store's time, as far as this process knows it. */
   nearNow(): number
   /** True once no further step shall begin here. */
   draining(): boolean
+  /** False once others may have taken over: a process that was paused finds out by itself. */
+  alive(): boolean
+  /** Leaves every run after every recorded step, so that the next execution has to come the same way. */
+  readonly checkDeterminism: boolean
 }
 
 /** Why an execution stopped without an end: what it waits for. */
 export interface Suspension {
   readonly dueAt: number | null
   readonly unknown: boolean
+  /** Somebody else shall go on; what a worker before left in the middle is still there. */
+  readonly handedOver?: boolean
 }
 
 /** One run in the memory of one worker, from its taking to its end, or until it can only wait. */
@@ -34,8 +47,7 @@ export interface Execution {
   readonly around: Surroundings
   readonly ticks: Map<string, number>
   readonly signals: readonly SignalRow[]
-  /** Before this nothing that is not recorded can have happened; null when nobody left anything in the middle. */
-  readonly doubtSince: number | null
+  readonly doubt: Doubt
   /** Ids of the signals that some wait of this run has taken. */
   readonly taken: Set<string>
   readonly suspended: Promise<Suspension>
@@ -49,6 +61,16 @@ export interface Execution {
   put(entry: Entry): Promise<void>
   /** Counts as doing something while it lasts, so that the run is not suspended under it. */
   acting<T>(work: () => Promise<T>): Promise<T>
+  /** The store's time. Asks until it is told: a store that is away for a while fails no run. */
+  clock(): Promise<number>
+  /** The signals of the run as they are now. */
+  newSignals(): Promise<readonly SignalRow[]>
+  /** Repeats what fails only because the store is away. Never returns when the run is somebody else's by now. */
+  insist<T>(ask: () => Promise<T>): Promise<T>
+  /** Branches that run side by side, in place of the one that waits for them. */
+  fork(count: number, signal: AbortSignal): Line
+  /** A race is decided: what is open in its other branches stays so for nobody, and its next turn begins anew. */
+  decided(race: string, winner: string): Promise<void>
   /**
    * Returns when it is due while others still act; else the run is suspended, and this never returns. `abandoned` when
    * its branch lost a race meanwhile.
@@ -59,10 +81,10 @@ export interface Execution {
   lose(): void
 }
 
-const PUT_RETRY = { baseMs: 50, capMs: 5_000 }
+const STORE_RETRY = { baseMs: 50, capMs: 5_000 }
 
 /** A promise for whoever must not go on: its callers are forgotten with it. */
-const never = () => new Promise<never>(() => {})
+export const never = () => new Promise<never>(() => {})
 
 function abandoned(signal: AbortSignal): Promise<'abandoned'> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve('abandoned'), { once: true }))
@@ -77,6 +99,10 @@ export function createExecution(
   const holder: Holder = { runId: run.id, fence: run.fence }
   const byBranch = Map.groupBy(journal.entries, ({ branch }) => branch)
   const branches = new Map<string, Branch>()
+  const ticks = new Map<string, number>()
+  const open = new Map(journal.entries.filter(({ state }) => isOpen(state)).map((entry) => [entry.key, entry]))
+  const doubt = createDoubt(run, journal.entries)
+  const lines = createLines()
   const waiting = new Set<Suspension>()
   const suspended = Promise.withResolvers<Suspension>()
   const losing = new AbortController()
@@ -84,14 +110,29 @@ export function createExecution(
   let active = 0
   let over = false
 
+  /** Earlier turns, also those of races that are not followed again, are behind us: their steps have lower ticks. */
+  function isAhead({ stepId, tick }: Entry): boolean {
+    return tick >= (ticks.get(stepId) ?? 0)
+  }
+
+  function aheadBelow(path: string): Entry | undefined {
+    for (const [branch, entries] of byBranch) {
+      const ahead = branch !== path && isWithin(branch, path) ? entries.find(isAhead) : undefined
+      if (ahead !== undefined) return ahead
+    }
+    return undefined
+  }
+
+  /** Once every line of the run waits, and nothing is under way, nobody needs it in memory. */
   function rest(): void {
     runtime.soon(() => {
-      if (over || active > 0 || waiting.size === 0) return
+      if (over || active > 0 || waiting.size === 0 || waiting.size < lines.count()) return
       over = true
       const all = [...waiting]
       const times = all.flatMap(({ dueAt }) => (dueAt === null ? [] : [dueAt]))
       const unknown = all.some((each) => each.unknown)
-      suspended.resolve({ dueAt: times.length === 0 ? null : Math.min(...times), unknown })
+      const handedOver = all.some((each) => each.handedOver === true)
+      suspended.resolve({ dueAt: times.length === 0 ? null : Math.min(...times), unknown, handedOver })
     })
   }
 
@@ -106,18 +147,33 @@ export function createExecution(
     }
   }
 
-  async function put(entry: Entry): Promise<void> {
+  async function insist<T>(ask: () => Promise<T>): Promise<T> {
     for (let tries = 1; !over; tries++) {
       try {
-        if (await writes.put(holder, entry)) return
-        lose()
+        return await ask()
       } catch (error) {
         if (!isOnceError(error) || !error.retryable) throw error
-        // The same write again is the same write; whoever loses the lease meanwhile stops trying.
-        await sleep(runtime, backoffMs(tries, PUT_RETRY, runtime.random()))
+        // Whoever loses the lease meanwhile stops trying.
+        await sleep(runtime, backoffMs(tries, STORE_RETRY, runtime.random()))
       }
     }
     return never()
+  }
+
+  /** The same write again is the same write, also when the answer to the first one was lost. */
+  async function put(entry: Entry): Promise<void> {
+    if (!(await insist(() => writes.put(holder, entry)))) {
+      lose()
+      return never()
+    }
+    doubt.wrote(entry.branch)
+    if (isOpen(entry.state)) open.set(entry.key, entry)
+    else open.delete(entry.key)
+  }
+
+  async function putAndCheck(entry: Entry): Promise<void> {
+    await acting(() => put(entry))
+    if (around.checkDeterminism && (entry.state === 'succeeded' || entry.state === 'failed')) await handOver()
   }
 
   /** In pieces, because longer timers fire at once; a run that only sleeps is suspended long before. */
@@ -135,27 +191,34 @@ export function createExecution(
     losing.abort(new Error(`The run ${run.id} is not this worker's any more.`))
   }
 
+  function handOver(): Promise<never> {
+    waiting.add({ dueAt: around.nearNow(), unknown: false, handedOver: true })
+    rest()
+    return never()
+  }
+
   return {
     run,
     around,
-    ticks: new Map(),
+    ticks,
     signals: journal.signals,
-    doubtSince:
-      run.takenBefore === null ? null : journal.entries.reduce((last, { at }) => Math.max(last, at), run.takenBefore),
-    taken: new Set(),
+    doubt,
+    taken: takenSignals(journal.entries),
     suspended: suspended.promise,
     lost: losing.signal,
     branch(path, signal) {
-      const branch = branches.get(path) ?? createBranch(path, byBranch.get(path) ?? [], signal)
+      const branch =
+        branches.get(path) ??
+        createBranch(path, (byBranch.get(path) ?? []).filter(isAhead), signal, () => aheadBelow(path))
       branch.signal = signal
       branches.set(path, branch)
       return branch
     },
     mustBePassed() {
-      const races = journal.entries.filter(({ kind }) => kind === 'race').map(({ stepId }) => `${stepId}/`)
+      const races = journal.entries.filter(({ kind }) => kind === 'race').map(({ stepId }) => stepId)
       for (const [path, recorded] of byBranch) {
-        if (races.some((race) => `${path}/`.startsWith(race))) continue
-        mustBePassed(branches.get(path) ?? createBranch(path, recorded, losing.signal))
+        if (races.some((race) => isWithin(path, race))) continue
+        mustBePassed(branches.get(path) ?? createBranch(path, recorded, losing.signal, () => undefined))
       }
     },
     entry: (place, fields) => {
@@ -164,10 +227,21 @@ export function createExecution(
       const position = recorded?.position ?? positions++
       const own = { key, position, branch: place.branch.path, stepId, tick, kind, values }
       const entry = { ...blank, ...recorded, ...own, at: around.nearNow(), ...fields }
-      return { ...entry, failures: entry.failures.slice(-limits.runFailures) }
+      return { ...entry, failures: rememberedFailures(entry.failures) }
     },
-    put: (entry) => acting(() => put(entry)),
+    put: putAndCheck,
     acting,
+    clock: () => acting(() => insist(around.clock)),
+    newSignals: () => acting(() => insist(() => around.signals(run.id))),
+    insist,
+    fork: lines.fork,
+    async decided(race, winner) {
+      for (const path of branches.keys()) if (path !== race && isWithin(path, race)) branches.delete(path)
+      const left = [...open.values()].filter(
+        ({ branch }) => isWithin(branch, race) && branch !== race && !isWithin(branch, `${race}/${winner}`),
+      )
+      await Promise.all(left.map((entry) => acting(() => put({ ...entry, state: 'abandoned', dueAt: null }))))
+    },
     async wait(until, signal) {
       if (signal.aborted) return 'abandoned'
       waiting.add(until)
@@ -177,11 +251,14 @@ export function createExecution(
       waiting.delete(until)
       return end
     },
-    handOver() {
-      waiting.add({ dueAt: around.nearNow(), unknown: false })
-      rest()
-      return never()
-    },
+    handOver,
     lose,
   }
+}
+
+/** The first one tells since when something may have happened, the last ones what is wrong now. */
+function rememberedFailures(failures: Entry['failures']): Entry['failures'] {
+  const [first] = failures
+  if (first === undefined || failures.length <= limits.runFailures) return failures
+  return [first, ...failures.slice(1 - limits.runFailures)]
 }

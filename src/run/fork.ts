@@ -2,10 +2,11 @@ import { decodeValue, encodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { Branch, Place } from './branch.ts'
-import { mustBeFree } from './branch.ts'
+import { enterAll, mustBeFree } from './branch.ts'
 import type { RunContext } from './context.ts'
 import { checkName } from './definition.ts'
 import type { Execution } from './execution.ts'
+import { never } from './execution.ts'
 import { pathOf } from './key.ts'
 
 /** The context of a branch below. */
@@ -21,23 +22,45 @@ export async function forkAll(
   id: string,
   branches: Branches,
 ): Promise<unknown> {
+  if (parent.signal.aborted) return never()
   mustBeFree(parent, id)
   const names = namesOf(id, branches)
+  const place = enterAll(parent, { runId: execution.run.id, ticks: execution.ticks }, id)
   parent.pending = id
-  const ends = await Promise.allSettled(
-    names.map((name) => {
-      const path = pathOf(pathOf(parent.path, id), name)
-      return runBranch(execution.branch(path, parent.signal), inside, branches[name])
-    }),
-  ).finally(() => {
+  try {
+    if (place?.recorded === null) await execution.put(execution.entry(place, { state: 'succeeded' }))
+    const line = execution.fork(names.length, parent.signal)
+    const ends = await Promise.allSettled(
+      names.map((name) => {
+        const path = pathOf(pathOf(parent.path, id), name)
+        return runBranch(execution.branch(path, parent.signal), inside, branches[name]).finally(line.ended)
+      }),
+    )
+    line.join()
+    return resultsOf(names, ends)
+  } finally {
     parent.pending = null
-  })
+  }
+}
+
+function resultsOf(names: readonly string[], ends: readonly PromiseSettledResult<unknown>[]): unknown {
   const results: Record<string, unknown> = {}
   for (const [index, end] of ends.entries()) {
     if (end.status === 'rejected') throw end.reason
     results[names[index] as string] = end.value
   }
   return results
+}
+
+/** What is recorded of a race: its winner, and how far the steps of all its branches were. */
+interface Won {
+  readonly winner: string
+  readonly value: unknown
+  readonly ticks: Readonly<Record<string, number>>
+}
+
+export function readWon(result: string): Won {
+  return decodeValue(result) as Won
 }
 
 /** The winner is recorded before anybody sees it, so that it wins again however the next execution interleaves. */
@@ -47,25 +70,39 @@ export async function forkRace(
   place: Place,
   branches: Branches,
 ): Promise<unknown> {
+  const { ticks } = execution
   const names = namesOf(place.stepId, branches)
   const recorded = place.recorded?.result ?? null
-  if (recorded !== null) return decodeValue(recorded)
+  if (recorded !== null) {
+    const won = readWon(recorded)
+    for (const [path, tick] of Object.entries(won.ticks)) ticks.set(path, tick)
+    await execution.decided(place.stepId, won.winner)
+    return { winner: won.winner, value: won.value }
+  }
+  // The values that the body asked for before must be the same when the branches are driven by somebody else.
+  if (place.recorded === null && place.values.length > 0)
+    await execution.put(execution.entry(place, { state: 'waiting' }))
   const losers = new AbortController()
   const signal = AbortSignal.any([place.branch.signal, losers.signal])
-  const won = await Promise.any(
-    names.map(async (name) => ({
-      winner: name,
-      value: await runBranch(execution.branch(pathOf(place.stepId, name), signal), inside, branches[name]),
-    })),
+  const line = execution.fork(names.length, place.branch.signal)
+  const { winner, value } = await Promise.any(
+    names.map(async (name) => {
+      const branch = execution.branch(pathOf(place.stepId, name), signal)
+      return { winner: name, value: await runBranch(branch, inside, branches[name]).finally(line.ended) }
+    }),
   ).catch((error: unknown) => {
+    line.join()
     throw error instanceof AggregateError ? (error.errors[0] as unknown) : error
   })
-  const encoded = encodeValue(won)
+  losers.abort(new Error(`Another branch of ${place.stepId} was first.`))
+  line.join()
+  const below = [...ticks].filter(([path]) => path.startsWith(`${place.stepId}/`))
+  const encoded = encodeValue({ winner, value, ticks: Object.fromEntries(below) } satisfies Won)
   if ('problem' in encoded)
     throw new OnceError('bad_input', `What ${place.stepId} won cannot be recorded: ${encoded.problem}.`)
-  losers.abort(new Error(`Another branch of ${place.stepId} was first.`))
   await execution.put(execution.entry(place, { state: 'succeeded', result: encoded.text }))
-  return won
+  await execution.decided(place.stepId, winner)
+  return { winner, value }
 }
 
 async function runBranch(branch: Branch, inside: Inside, body: Branches[string] | undefined): Promise<unknown> {

@@ -1,4 +1,4 @@
-import { OnceError } from '../core/errors.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { Runtime } from '../ledger/runtime.ts'
 
@@ -19,22 +19,39 @@ interface Waiting<I, A> {
 export function createGroup<I, A>(
   runtime: Runtime,
   flush: (items: readonly I[]) => Promise<readonly A[]>,
+  sizeOf: (item: I) => number,
 ): Group<I, A> {
   const queue: Waiting<I, A>[] = []
   let flying = false
 
-  async function fly(): Promise<void> {
-    const batch = queue.splice(0, limits.batchRows)
+  /** As many as one statement shall carry, and always one. */
+  function nextBatch(): Waiting<I, A>[] {
+    let bytes = 0
+    const end = queue.findIndex(({ item }, index) => {
+      bytes += sizeOf(item)
+      return index >= limits.batchRows || (index > 0 && bytes > limits.batchBytes)
+    })
+    return queue.splice(0, end < 0 ? queue.length : end)
+  }
+
+  async function fly(batch: readonly Waiting<I, A>[]): Promise<void> {
     try {
       const answers = await flush(batch.map(({ item }) => item))
       batch.forEach((waiting, index) => waiting.resolve(answers[index] as A))
     } catch (error) {
-      for (const waiting of batch) waiting.reject(error)
+      // A store that is away is away for all of them; otherwise one of them is to blame, and fails alone.
+      if (batch.length === 1 || (isOnceError(error) && error.retryable)) {
+        for (const waiting of batch) waiting.reject(error)
+        return
+      }
+      const middle = batch.length >> 1
+      await fly(batch.slice(0, middle))
+      await fly(batch.slice(middle))
     }
   }
 
   async function drain(): Promise<void> {
-    while (queue.length > 0) await fly()
+    while (queue.length > 0) await fly(nextBatch())
     flying = false
   }
 

@@ -1,7 +1,9 @@
-import type { SqlSeam } from '../store/sql.ts'
+import type { Dialect, SqlSeam } from '../store/sql.ts'
+import type { RunDefinition } from './definition.ts'
 import type { Entry, RunRow, SignalRow } from './entry.ts'
 import { numberOf, recordsOf } from './rows.ts'
 import { entryColumns, entryOf, runColumns, runOf, signalOf } from './stored.ts'
+import type { Holder } from './writes.ts'
 
 /** How workers take runs and keep them. Leases belong to workers, fences to runs; time is the store's. */
 export interface Holding {
@@ -17,15 +19,40 @@ export interface Holding {
   freeOrphans(): Promise<void>
   /** Removes runs that ended long ago, and everything of theirs. */
   sweep(keepMs: number, limit: number): Promise<number>
-  /** Takes runs that are due; nobody else has them from here on. */
+  /** Puts down runs that it has by the record, and does not drive: an answer was lost on the way. */
+  release(worker: string, runs: readonly Holder[]): Promise<void>
+  /**
+   * Takes runs that are due; nobody else has them from here on. Those of definitions that this process does not know, or
+   * knows only as they were before, wait for one that does: a deploy is under way.
+   */
   take(worker: string, limit: number): Promise<readonly RunRow[]>
+  signals(runId: string): Promise<readonly SignalRow[]>
   journal(runId: string): Promise<{ readonly entries: readonly Entry[]; readonly signals: readonly SignalRow[] }>
 }
 
-export function createHolding({ dialect, query, now }: SqlSeam): Holding {
-  const skip = dialect === 'postgres' ? 'for update skip locked' : ''
+export function createHolding({ dialect, query, now }: SqlSeam, definitions: Iterable<RunDefinition>): Holding {
   const text = dialect === 'postgres' ? '?::bigint' : '?'
+  const known = JSON.stringify([...definitions].map(({ name, version }) => ({ name, version })))
+  const takeText = takeSql(dialect, now)
+
+  async function signals(runId: string): Promise<SignalRow[]> {
+    const rows = await query(
+      'select id, name, number, payload from onceonly_run_signals where run_id = ? order by number, id',
+      [runId],
+    )
+    return rows.map(signalOf)
+  }
+
   return {
+    signals,
+    async release(worker, runs) {
+      const records = runs.map(({ runId: id, fence }) => ({ id, fence }))
+      await query(
+        `update onceonly_runs set due_at = ${now}, worker = null, fence = fence + 1 where worker = ? and id in (select x.id
+          from ${recordsOf(dialect, { id: 'text', fence: 'bigint' })} where x.id = onceonly_runs.id and x.fence = onceonly_runs.fence)`,
+        [worker, JSON.stringify(records)],
+      )
+    },
     async arrive(worker, leaseMs) {
       await query(`insert into onceonly_run_workers (id, lease_until) values (?, ${now} + ${text})`, [worker, leaseMs])
     },
@@ -69,24 +96,27 @@ export function createHolding({ dialect, query, now }: SqlSeam): Holding {
       return old.length
     },
     async take(worker, limit) {
-      const rows = await query(
-        `update onceonly_runs set worker = ?, fence = fence + 1, due_at = null, state = 'running',
-            taken_before = taken_at, taken_at = ${now}
-          where id in (select id from onceonly_runs where due_at <= ${now} and worker is null
-            order by due_at limit ? ${skip})
-          returning ${runColumns}`,
-        [worker, limit],
-      )
-      return rows.map(runOf)
+      const values = dialect === 'postgres' ? [known, limit, worker] : [worker, known, limit]
+      return (await query(takeText, values)).map(runOf)
     },
     async journal(runId) {
       const names = Object.keys(entryColumns).join(', ')
       const entries = await query(`select ${names} from onceonly_run_steps where run_id = ? order by position`, [runId])
-      const signals = await query(
-        'select id, name, number, payload from onceonly_run_signals where run_id = ? order by number',
-        [runId],
-      )
-      return { entries: entries.map(entryOf), signals: signals.map(signalOf) }
+      return { entries: entries.map(entryOf), signals: await signals(runId) }
     },
   }
+}
+
+/** On PostgreSQL the choice stands apart, so that it is made once: a plan may repeat a subquery, and take too many. */
+function takeSql(dialect: Dialect, now: string): string {
+  const due = `select id from onceonly_runs where due_at <= ${now} and worker is null and exists (select 1
+      from ${recordsOf(dialect, { name: 'text', version: 'bigint' })}
+      where x.name = onceonly_runs.definition and x.version >= onceonly_runs.version) order by due_at limit ?`
+  // Whoever never put it down may have done something since it took it; the first of them counts.
+  const change = `update onceonly_runs set worker = ?, fence = fence + 1, due_at = null, state = 'running',
+      taken_before = coalesce(taken_before, taken_at), taken_at = ${now}`
+  const answer = `returning ${runColumns}`
+  if (dialect === 'sqlite') return `${change} where id in (${due}) ${answer}`
+  const chosen = `with due as materialized (${due} for update of onceonly_runs skip locked)`
+  return `${chosen} ${change} where id in (select id from due) ${answer}`
 }

@@ -2,9 +2,11 @@ import { decodeValue, encodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { Failure } from '../core/verdict.ts'
-import { failureOf } from '../core/verdict.ts'
 import type { SqlSeam, SqlValue } from '../store/sql.ts'
+import { checkId, checkName } from './definition.ts'
 import type { AttemptFailure, Entry, EntryKind, EntryState, RunRow, RunState } from './entry.ts'
+import { allDefinite } from './perform.ts'
+import { storableFailure } from './problems.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
 
@@ -115,6 +117,7 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
       return viewOf(found, entries.map(entryOf))
     },
     async list({ state, definition, prefix, limit = limits.pageRows, cursor = null }) {
+      if (!Number.isSafeInteger(limit) || limit < 1) throw new OnceError('bad_option', 'A page has 1 run or more.')
       const [before, lastId] = cursor === null ? [null, null] : readCursor(cursor)
       const rows = await query(
         `select ${runColumns} from onceonly_runs where ${filterSql(sql)}
@@ -139,8 +142,13 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
       }
     },
     async signal(runId, name, payload, { id = crypto.randomUUID() } = {}) {
+      checkName('signal', name)
+      checkId('signal', id)
       const encoded = encodeValue(payload)
       if ('problem' in encoded) throw new OnceError('bad_input', `The signal cannot be recorded: ${encoded.problem}.`)
+      if (encoded.text.length > limits.runResultChars) {
+        throw new OnceError('bad_input', `The signal is longer than ${limits.runResultChars} characters.`)
+      }
       const target = await row(runId)
       if (target.endedAt !== null) throw new OnceError('not_found', `The run ${runId} has ended as ${target.state}.`)
       // One after the other on a run, because its number decides which wait gets it.
@@ -170,7 +178,7 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
       }
       await query(
         `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ${now}
-          where run_id = ? and state = 'failed'`,
+          where run_id = ? and state = 'failed' and not exists (${PASSED})`,
         [runId],
       )
       await query(
@@ -182,11 +190,15 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
     },
     async resolve(runId, key, resolution) {
       await row(runId)
-      const change = changeOf(resolution, await clock())
+      const [step] = await query(`select ${stepNames} from onceonly_run_steps where run_id = ? and key = ?`, [
+        runId,
+        key,
+      ])
+      const failures = step === undefined ? [] : entryOf(step).failures
+      const change = changeOf(resolution, await clock(), failures)
       // A step that a living worker has in hand is not for a person; one left behind by a dead worker is.
       const changed = await query(
-        `update onceonly_run_steps set state = ?, result = ?, due_at = ?,
-            failures = coalesce(?, failures)
+        `update onceonly_run_steps set state = ?, result = ?, due_at = ?, failures = ?, at = ${now}
           where run_id = ? and key = ? and state = 'unknown' returning key`,
         [change.state, change.result, change.dueAt, change.failures, runId, key],
       )
@@ -198,8 +210,17 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
   }
 }
 
-function changeOf(resolution: Resolution, now: number) {
-  const blank = { result: null as string | null, dueAt: null as number | null, failures: null as string | null }
+/**
+ * A failure that the run has left behind: its body caught it and went on, in its own branch or above. Trying such a step
+ * again would let the run come another way than it went.
+ */
+const PASSED = `select 1 from onceonly_run_steps later
+  where later.run_id = onceonly_run_steps.run_id and later.position > onceonly_run_steps.position
+    and (later.branch in (onceonly_run_steps.branch, '')
+      or substr(onceonly_run_steps.branch, 1, length(later.branch) + 1) = later.branch || '/')`
+
+function changeOf(resolution: Resolution, now: number, before: readonly AttemptFailure[]) {
+  const blank = { result: null as string | null, dueAt: null as number | null, failures: JSON.stringify(before) }
   switch (resolution.kind) {
     case 'succeeded': {
       const encoded = encodeValue(resolution.result)
@@ -207,11 +228,11 @@ function changeOf(resolution: Resolution, now: number) {
       return { ...blank, state: 'succeeded', result: encoded.text }
     }
     case 'failed': {
-      const failures = JSON.stringify([{ ...failureOf(resolution.error), attempt: 0, at: now, definite: true }])
-      return { ...blank, state: 'failed', failures }
+      const told = { ...storableFailure(resolution.error), attempt: 0, at: now, definite: true }
+      return { ...blank, state: 'failed', failures: JSON.stringify([...before.slice(1 - limits.runFailures), told]) }
     }
     case 'not_done':
-      return { ...blank, state: 'retrying', dueAt: now }
+      return { ...blank, state: 'retrying', dueAt: now, failures: JSON.stringify(allDefinite(before)) }
   }
 }
 

@@ -1,15 +1,16 @@
 import { decodeValue, encodeValue } from '../core/codec.ts'
-import { OnceError } from '../core/errors.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { backoffMs, boundedRetryMs } from '../core/retry.ts'
-import { classify, failureOf, isVerdict } from '../core/verdict.ts'
+import { classify, isVerdict } from '../core/verdict.ts'
 import type { SqlTx } from '../store/sql.ts'
 import type { Place } from './branch.ts'
 import type { RetryPolicy } from './context.ts'
-import type { Entry } from './entry.ts'
+import type { AttemptFailure, Entry } from './entry.ts'
 import type { Execution } from './execution.ts'
+import { never } from './execution.ts'
 import { derivedKey } from './key.ts'
-import { diverged, stepFailed } from './problems.ts'
+import { diverged, stepFailed, storableFailure } from './problems.ts'
 import type { StepContext, Verified } from './step-context.ts'
 
 /** A step, whatever it was written as: what to do, and what may be done when nobody saw the end of it. */
@@ -22,7 +23,7 @@ export interface StepWork {
   readonly plan: string | null
   /** The plan is recorded before it is acted on, and the recorded one is acted on ever after. */
   readonly planFirst: boolean
-  /** Beyond this time after its first attempt a provider would not know the key any more. */
+  /** Beyond this time after its first send a provider would not know the key any more. */
   readonly windowMs: number | null
   /** A definite failure is kept under its key: the next attempt takes another one. */
   readonly keepsFailures: boolean
@@ -39,22 +40,25 @@ export async function perform(execution: Execution, place: Place, work: StepWork
     // 1. What is final is known, and nothing is done.
     if (entry?.state === 'succeeded') return decodeValue(entry.result ?? '')
     if (entry?.state === 'failed') throw stepFailed(entry)
-    if (entry?.state === 'abandoned') return await new Promise<never>(() => {})
+    if (entry?.state === 'abandoned') return await never()
     // 2. Not before its time.
     const dueAt = entry?.dueAt ?? null
     const waits = entry?.state === 'unknown' || (entry?.state === 'retrying' && dueAt !== null)
-    if (entry !== null && waits && (dueAt === null || dueAt > (await around.clock()))) {
+    if (entry !== null && waits && (dueAt === null || dueAt > (await execution.clock()))) {
       const unknown = entry.state === 'unknown'
       const woken = await execution.wait({ dueAt, unknown }, place.branch.signal)
       if (woken === 'abandoned') entry = await record(execution, abandon(entry))
       continue
     }
     if (around.draining()) return await execution.handOver()
-    // 3. Nobody saw the end of an attempt: ask, or wait for a person. Keyed steps may simply act again.
-    const doubtful = entry ?? forgottenSend(execution, place, work)
-    if (doubtful !== null && isInDoubt(execution, doubtful, work))
-      entry = await afterDoubt(execution, place, doubtful, work)
-    // 4. The danger: from here to the record, a crash leaves nobody who knows. What needs an intent has one.
+    // 3. Whoever was paused may not know yet that others have its runs: it begins nothing.
+    if (!around.alive()) {
+      execution.lose()
+      return await never()
+    }
+    // 4. Nobody saw the end of an attempt: ask, or wait for a person. Keyed steps may simply act again.
+    if (await isInDoubt(execution, place, entry, work)) entry = await afterDoubt(execution, place, entry, work)
+    // 5. The danger: from here to the record, a crash leaves nobody who knows. What needs an intent has one.
     else entry = await execution.acting(() => attempt(execution, place, entry, work))
   }
 }
@@ -71,42 +75,51 @@ function mustMatch({ recorded, stepId, tick }: Place, { fingerprint }: StepWork)
   throw diverged(`The input of ${stepId} is another one than was recorded.`, side(before), side(fingerprint))
 }
 
-function isInDoubt({ around }: Execution, entry: Entry, { semantics, windowMs }: StepWork): boolean {
-  if (entry.state === 'unknown') return true
-  if (entry.state !== 'intent') return false
-  return semantics !== 'keyed' || (windowMs !== null && around.nearNow() - firstSent(entry) >= windowMs)
+/** As long as the provider remembers the key, sending again is safe; afterwards nobody can tell what became of it. */
+async function isInDoubt(execution: Execution, place: Place, entry: Entry | null, work: StepWork): Promise<boolean> {
+  if (entry?.state === 'unknown') return true
+  if (work.semantics !== 'keyed') return entry?.state === 'intent'
+  if (work.windowMs === null) return false
+  const since = doubtfulSince(execution, place, entry)
+  return since !== null && (await execution.clock()) - since >= work.windowMs
 }
 
-/**
- * A worker that died may have sent what it had no time to record. As long as the provider remembers the key, sending
- * again is safe; afterwards it counts as an attempt of which nobody saw the end.
- */
-function forgottenSend(execution: Execution, place: Place, { windowMs, fingerprint, plan }: StepWork): Entry | null {
-  if (windowMs === null || execution.doubtSince === null) return null
-  return execution.entry(place, { state: 'intent', attempts: 1, fingerprint, plan, at: execution.doubtSince })
+/** A safe lower bound of the first send whose end nobody saw; null when there was none. */
+function doubtfulSince({ doubt }: Execution, { branch }: Place, entry: Entry | null): number | null {
+  const ambiguous = ambiguousSince(entry?.failures ?? [])
+  const intent = entry?.state === 'intent' ? entry.at : null
+  const times = [ambiguous, intent, doubt.since(branch.path)].filter((time) => time !== null)
+  return times.length === 0 ? null : Math.min(...times)
 }
 
-/** A safe lower bound of the time of the first send. */
-function firstSent(entry: Entry): number {
-  return entry.failures[0]?.at ?? entry.at
+function ambiguousSince(failures: readonly AttemptFailure[]): number | null {
+  return failures.find(({ definite }) => !definite)?.at ?? null
+}
+
+/** Somebody found out that nothing had happened. */
+export function allDefinite(failures: readonly AttemptFailure[]): readonly AttemptFailure[] {
+  return failures.map((failure) => ({ ...failure, definite: true }))
 }
 
 /** An attempt of which nobody saw the end. */
-async function afterDoubt(execution: Execution, place: Place, entry: Entry, work: StepWork): Promise<Entry> {
-  const { verify } = work
+async function afterDoubt(execution: Execution, place: Place, before: Entry | null, work: StepWork): Promise<Entry> {
+  const { verify, fingerprint, plan } = work
+  const entry = before ?? execution.entry(place, { state: 'intent', attempts: 1, fingerprint, plan })
   if (verify === null) return record(execution, execution.entry(place, { ...entry, state: 'unknown', dueAt: null }))
   const context = contextOf(execution, place, entry.attempts, work)
   // A probe that fails has answered nothing.
   const found = await execution.acting(() => verify(context, entry.plan)).catch(() => ({ kind: 'unknown' as const }))
-  const now = await execution.around.clock()
+  const now = await execution.clock()
   switch (found.kind) {
     case 'done':
       return record(execution, succeeded(execution, place, entry, found.result))
-    case 'not_done':
-      return record(execution, execution.entry(place, { ...entry, state: 'retrying', dueAt: now }))
+    case 'not_done': {
+      const failures = allDefinite(entry.failures)
+      return record(execution, execution.entry(place, { ...entry, state: 'retrying', failures, dueAt: now, at: now }))
+    }
     case 'unknown': {
       // Asked again after as long as it has been unknown, so that the pauses double.
-      const pauseMs = Math.min(Math.max(limits.probeBaseMs, now - firstSent(entry)), limits.probeCapMs)
+      const pauseMs = Math.min(Math.max(limits.probeBaseMs, now - entry.at), limits.probeCapMs)
       return record(execution, execution.entry(place, { ...entry, state: 'unknown', dueAt: now + pauseMs }))
     }
   }
@@ -123,13 +136,14 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
   const start = execution.entry(place, { state: 'intent', ...known, attempts, dueAt: null })
   if (needsIntent(work) && !(before?.state === 'intent' && work.semantics === 'keyed')) await execution.put(start)
   const context = contextOf(execution, place, attempts, work, before)
+  const begunAt = execution.around.nearNow()
   try {
     if (work.semantics === 'transactional') return await inTransaction(execution, place, start, work, context)
     const result = await timed(execution, context, work, () => work.act(context, start.plan, null))
     return await record(execution, succeeded(execution, place, start, result))
   } catch (error) {
     if (place.branch.signal.aborted) return await record(execution, abandon(start))
-    return await record(execution, await afterFailure(execution, place, start, work, error))
+    return await record(execution, await afterFailure(execution, place, start, work, { error, begunAt }))
   }
 }
 
@@ -160,12 +174,21 @@ async function inTransaction(
 ): Promise<Entry> {
   const { around, run } = execution
   const call = { timeoutMs: work.timeoutMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
-  return around.store.transactions.run(async ({ tx }) => {
-    const entry = succeeded(execution, place, start, await work.act(context, start.plan, tx))
-    if (await around.writes.putIn(tx, { runId: run.id, fence: run.fence }, entry)) return entry
-    execution.lose()
-    throw new OnceError('lease_lost', `The run ${run.id} is not this worker's any more.`)
-  }, call)
+  try {
+    return await around.store.transactions.run(async ({ tx }) => {
+      const entry = succeeded(execution, place, start, await work.act(context, start.plan, tx))
+      if (await around.writes.putIn(tx, { runId: run.id, fence: run.fence }, entry)) return entry
+      execution.lose()
+      throw new OnceError('lease_lost', `The run ${run.id} is not this worker's any more.`)
+    }, call)
+  } catch (error) {
+    if (!isOnceError(error) || error.applied !== 'maybe') throw error
+    // The answer to the commit was lost: acting again would write twice, so look what became of it.
+    const read = () => around.store.transactions.run(({ tx }) => around.writes.committed(tx, run.id, place.key), call)
+    const committed = await execution.insist(read)
+    if (committed?.state === 'succeeded') return committed
+    throw error
+  }
 }
 
 function contextOf(
@@ -212,12 +235,13 @@ async function afterFailure(
   place: Place,
   start: Entry,
   work: StepWork,
-  thrown: unknown,
+  { error: thrown, begunAt }: { readonly error: unknown; readonly begunAt: number },
 ): Promise<Entry> {
   const error = isVerdict(thrown) ? thrown.error : thrown
-  const at = await execution.around.clock()
+  const now = await execution.clock()
   const proven = isVerdict(thrown) || classify(error) === 'not_done'
-  const failures = [...start.failures, { ...failureOf(error), attempt: start.attempts, at, definite: proven }]
+  const failure = { ...storableFailure(error), attempt: start.attempts, at: begunAt, definite: proven }
+  const failures = [...start.failures, failure]
   const after = (fields: Pick<Entry, 'state'> & Partial<Entry>) =>
     execution.entry(place, { ...start, failures, dueAt: null, ...fields })
   if (isVerdict(thrown) && thrown.verdict === 'final') return after({ state: 'failed' })
@@ -228,8 +252,9 @@ async function afterFailure(
   if (!safe) return work.verify === null ? after({ state: 'unknown' }) : after({ state: 'intent' })
   const { attempts = limits.runStepAttempts } = work.retry
   if (start.attempts >= attempts) return after({ state: 'failed' })
-  const dueAt = at + delayMs(execution, work.retry, start.attempts, thrown)
-  const outside = !proven && work.windowMs !== null && dueAt - firstSent(start) >= work.windowMs
+  const dueAt = now + delayMs(execution, work.retry, start.attempts, thrown)
+  const since = ambiguousSince(failures)
+  const outside = work.windowMs !== null && since !== null && dueAt - since >= work.windowMs
   return outside ? after({ state: 'unknown' }) : after({ state: 'retrying', dueAt })
 }
 

@@ -1,4 +1,9 @@
+import { encodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
+import { exceedsBytes } from '../core/identity.ts'
+import { limits } from '../core/limits.ts'
+import type { Failure } from '../core/verdict.ts'
+import { failureOf } from '../core/verdict.ts'
 import type { Entry } from './entry.ts'
 
 export function stepFailed(entry: Entry): OnceError {
@@ -6,6 +11,15 @@ export function stepFailed(entry: Entry): OnceError {
   const text = `The step ${entry.stepId} failed after ${entry.attempts} attempts: ${last?.message ?? 'no reason given'}.`
   const { key, stepId: step, tick, attempts, failures } = entry
   return new OnceError('step_failed', text, { details: { step, tick, key, attempts, failures } })
+}
+
+/** What was thrown, as it can be written down: data that is too large, or no data at all, is left out. */
+export function storableFailure(error: unknown, more?: unknown): Failure {
+  const { data = more, ...failure } = failureOf(error)
+  if (data === undefined) return failure
+  const encoded = encodeValue(data)
+  if ('problem' in encoded || exceedsBytes(encoded.text, limits.failureDataBytes)) return failure
+  return { ...failure, data: JSON.parse(encoded.text) as unknown }
 }
 
 /** Where recorded and present code part: both sides, so that a person can see which one is wrong. */

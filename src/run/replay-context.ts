@@ -3,6 +3,7 @@ import { OnceError } from '../core/errors.ts'
 import type { RunContext } from './context.ts'
 import { checkName } from './definition.ts'
 import type { Entry, EntryKind, RecordedValue, RunRow, ValueTypes } from './entry.ts'
+import { readWon } from './fork.ts'
 import { pathOf, stepKey } from './key.ts'
 import { stepFailed } from './problems.ts'
 import type { StepFunction, StepOptions } from './steps.ts'
@@ -33,6 +34,8 @@ export interface Stage {
   readonly stuck: Promise<void>
   steps(): readonly ReplayedStep[]
   came(step: Omit<ReplayedStep, 'recorded' | 'moved' | 'pending'>, branch: string): ReplayedStep
+  /** Whether this is what was recorded next in a branch. */
+  isNext(branch: string, stepId: string, kind: EntryKind): boolean
   /** The next value that was recorded in a branch, or nothing. */
   value(branch: string, kind: RecordedValue['kind'], name?: string): RecordedValue | undefined
   hold(): Promise<never>
@@ -62,6 +65,10 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
       const known = { ...step, recorded, moved, pending }
       steps.push(known)
       return known
+    },
+    isNext(branch, stepId, kind) {
+      const next = byBranch.get(branch)?.[passed.get(branch) ?? 0]
+      return next?.stepId === stepId && next.kind === kind
     },
     value(branch, kind, name) {
       const list = values.get(branch)
@@ -128,6 +135,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       return received.received
     },
     async all(id, branches) {
+      if (stage.isNext(branch, pathOf(branch, id), 'all')) came(id, 'all')
       const names = Object.keys(branches).sort()
       const ends = await Promise.allSettled(names.map((name) => required(branches[name], name)(below(id, name))))
       const failed = ends.find((end) => end.status === 'rejected')
@@ -137,11 +145,14 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       ) as never
     },
     async race(id, branches) {
-      const winner = (await fed(came(id, 'race'))) as { winner: string; value: unknown }
-      const body = branches[winner.winner]
-      // Only the winner is followed: what the others did was abandoned.
-      const replayed = body === undefined ? undefined : await body(below(id, winner.winner))
-      return { winner: winner.winner, value: replayed } as never
+      const race = came(id, 'race')
+      await fed(race)
+      const won = readWon(race.recorded?.result ?? '')
+      const body = branches[won.winner]
+      // Only the winner is followed: what the others did was abandoned, and is behind the next turn.
+      const replayed = body === undefined ? undefined : await body(below(id, won.winner))
+      for (const [path, tick] of Object.entries(won.ticks)) ticks.set(path, Math.max(tick, ticks.get(path) ?? 0))
+      return { winner: won.winner, value: replayed } as never
     },
     now: () => value('now', () => run.startedAt),
     random: () => value('random', () => 0.5),

@@ -6,6 +6,7 @@ import type { RunDefinition } from './definition.ts'
 import type { Difference } from './diff.ts'
 import { differences, isIgnored } from './diff.ts'
 import type { Entry, RunRow } from './entry.ts'
+import { readWon } from './fork.ts'
 import { withoutNetwork } from './no-network.ts'
 import type { ReplayedStep } from './replay-context.ts'
 import { createReplayContext, createStage } from './replay-context.ts'
@@ -120,10 +121,10 @@ function stepsOf(
 /** Branches that lost a race: nobody follows them again, so that their steps are not missed. */
 function losersOf(entries: readonly Entry[]): (branch: string) => boolean {
   const races = entries.filter(({ kind, result }) => kind === 'race' && result !== null)
-  const won = races.map(({ stepId, result }) => {
-    const { winner } = decodeValue(result ?? '') as { readonly winner: string }
-    return { race: `${stepId}/`, winner: `${stepId}/${winner}/` }
-  })
+  const won = races.map(({ stepId, result }) => ({
+    race: `${stepId}/`,
+    winner: `${stepId}/${readWon(result ?? '').winner}/`,
+  }))
   return (branch) => won.some(({ race, winner }) => `${branch}/`.startsWith(race) && !`${branch}/`.startsWith(winner))
 }
 

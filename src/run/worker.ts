@@ -2,21 +2,23 @@ import { decodeValue, encodeValue } from '../core/codec.ts'
 import { isOnceError, OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import { backoffMs } from '../core/retry.ts'
-import { failureOf } from '../core/verdict.ts'
 import type { Loop } from '../ledger/loop.ts'
 import { startLoop } from '../ledger/loop.ts'
 import { sleep } from '../ledger/runtime.ts'
 import { createContext } from './body.ts'
 import type { RunDefinition } from './definition.ts'
+import type { End } from './determinism.ts'
+import { createCheck } from './determinism.ts'
 import type { RunRow } from './entry.ts'
 import type { RunEvent } from './events.ts'
-import type { Execution, Surroundings, Suspension } from './execution.ts'
+import type { Execution, Surroundings } from './execution.ts'
 import { createExecution } from './execution.ts'
 import type { Holding } from './holding.ts'
+import { storableFailure } from './problems.ts'
 import type { Leaving } from './writes.ts'
 
 export interface WorkerOptions {
-  readonly around: Omit<Surroundings, 'draining'>
+  readonly around: Omit<Surroundings, 'draining' | 'alive'>
   readonly holding: Holding
   readonly definitions: ReadonlyMap<string, RunDefinition>
   /** Runs in memory at once. */
@@ -33,7 +35,7 @@ export interface Worker {
   begin(): Promise<void>
   /** Whether it may take one more. */
   hasRoom(): boolean
-  /** Drives a run that is already its own. */
+  /** Drives a run that it has just started: nothing is recorded of it yet. */
   drive(run: RunRow): void
   /** Looks for due runs now, not only when it is time. */
   look(): Promise<void>
@@ -43,11 +45,7 @@ export interface Worker {
   stop(): Promise<void>
 }
 
-type End =
-  | { readonly kind: 'returned'; readonly value: unknown }
-  | { readonly kind: 'threw'; readonly error: unknown }
-  | { readonly kind: 'suspended'; readonly suspension: Suspension }
-  | { readonly kind: 'lost' }
+type Journal = Awaited<ReturnType<Holding['journal']>>
 
 const LEAVE_RETRY = { baseMs: 50, capMs: 5_000 }
 
@@ -57,18 +55,26 @@ export function createWorker(options: WorkerOptions): Worker {
   const id = runtime.newId()
   const executions = new Set<Execution>()
   const driving = new Set<Promise<void>>()
+  /** The fences of the runs that it has in hand. */
+  const driven = new Map<string, number>()
+  /** Runs that it has only by the record, since the last heartbeat. */
+  let idle: ReadonlyMap<string, number> = new Map()
+  /** Whether the last look left something for the next. */
+  let more = false
+  const check = createCheck(options.around.checkDeterminism)
   const loops: Loop[] = []
   let draining = false
   let looking: Promise<void> | null = null
   /** The holder's own deadline, counted from before the heartbeat was sent: it always comes before the store's. */
   let ownUntilMs = 0
-  const around: Surroundings = { ...options.around, draining: () => draining }
+  const alive = () => runtime.monotonicMs() < ownUntilMs
+  const around: Surroundings = { ...options.around, draining: () => draining, alive }
 
   async function beat(): Promise<void> {
     const sentAtMs = runtime.monotonicMs()
     if (await holding.beat(id, leaseMs + limits.leaseGraceMs)) {
       ownUntilMs = sentAtMs + leaseMs
-      await loseTaken()
+      await compareHeld()
     } else if (!draining) {
       // Somebody thought that we were dead, and has our runs. We begin again, with none.
       loseAll()
@@ -83,11 +89,23 @@ export function createWorker(options: WorkerOptions): Worker {
     ownUntilMs = sentAtMs + leaseMs
   }
 
-  /** A person cancelled them, or somebody else took them: their steps must hear of it. */
-  async function loseTaken(): Promise<void> {
+  /**
+   * A person cancelled runs, or somebody else took them: their steps must hear of it. Others are ours by the record alone,
+   * because the answer to a write was lost: when it is so twice in a row, nobody drives them, and they are put down.
+   */
+  async function compareHeld(): Promise<void> {
     const before = [...executions]
     const held = await holding.held(id)
     for (const execution of before) if (held.get(execution.run.id) !== execution.run.fence) execution.lose()
+    const undriven = [...held].filter(([runId, fence]) => driven.get(runId) !== fence)
+    const stuck = undriven.filter(([runId, fence]) => idle.get(runId) === fence)
+    idle = new Map(undriven)
+    if (stuck.length === 0) return
+    await holding.release(
+      id,
+      stuck.map(([runId, fence]) => ({ runId, fence })),
+    )
+    await look()
   }
 
   function loseAll(): void {
@@ -102,26 +120,41 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function takeDue(): Promise<void> {
-    const room = concurrency - executions.size
-    if (draining || room <= 0) return
-    const taken = await holding.take(id, Math.min(room, limits.runTake))
-    for (const run of taken) drive(run)
+    do {
+      const room = Math.min(concurrency - driven.size, limits.runTake)
+      if (draining || room <= 0 || !alive()) return
+      const taken = await holding.take(id, room)
+      for (const run of taken) drive(run, () => holding.journal(run.id))
+      more = taken.length === room
+    } while (more)
   }
 
-  function drive(run: RunRow): void {
-    const driven = driveToEnd(run).catch((error: unknown) => emit({ kind: 'background_failed', runId: run.id, error }))
-    driving.add(driven)
-    void driven.finally(() => driving.delete(driven))
+  function drive(run: RunRow, journal = async () => nothingYet): void {
+    driven.set(run.id, run.fence)
+    const drives = driveToEnd(run, journal)
+      .catch((error: unknown) => emit({ kind: 'background_failed', runId: run.id, error }))
+      .finally(() => {
+        driving.delete(drives)
+        if (driven.get(run.id) === run.fence) driven.delete(run.id)
+        if (more && !draining) lookSoon()
+      })
+    driving.add(drives)
   }
 
-  async function driveToEnd(run: RunRow): Promise<void> {
-    const journal = run.fence === 1 ? { entries: [], signals: [] } : await holding.journal(run.id)
-    const execution = createExecution(run, journal, around)
+  function lookSoon(): void {
+    look().catch((error: unknown) => emit({ kind: 'background_failed', runId: null, error }))
+  }
+
+  async function driveToEnd(run: RunRow, journal: () => Promise<Journal>): Promise<void> {
+    const execution = createExecution(run, await journal(), around)
+    const definition = definitions.get(run.definition)
+    if (definition === undefined) return
     executions.add(execution)
     try {
-      const end = await endOf(execution, definitions.get(run.definition))
+      const end = check(run, await endOf(execution, definition))
       if (end.kind === 'lost') emit({ kind: 'lost', runId: run.id })
-      else await leave(execution, await leavingOf(run, around, end))
+      else await leave(execution, leavingOf(run, end))
+      if (end.kind === 'suspended' && end.suspension.handedOver === true && !draining) more = true
     } finally {
       executions.delete(execution)
     }
@@ -161,12 +194,12 @@ export function createWorker(options: WorkerOptions): Worker {
         loop(limits.sweepEveryMs, async () => void (await holding.sweep(limits.runKeepMs, limits.runSweepRuns))),
         // A process that was paused, or cut off from the store, must stop by itself.
         loop(leaseMs * limits.heartbeatShare, async () => {
-          if (runtime.monotonicMs() >= ownUntilMs) loseAll()
+          if (!alive()) loseAll()
         }),
       )
     },
-    hasRoom: () => !draining && executions.size < concurrency,
-    drive,
+    hasRoom: () => !draining && alive() && driven.size < concurrency,
+    drive: (run) => drive(run),
     look,
     drop(runId) {
       for (const execution of executions) if (execution.run.id === runId) execution.lose()
@@ -182,7 +215,10 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 }
 
-async function endOf(execution: Execution, definition: RunDefinition | undefined): Promise<End> {
+/** Of a run that was only just started. */
+const nothingYet: Journal = { entries: [], signals: [] }
+
+async function endOf(execution: Execution, definition: RunDefinition): Promise<End> {
   const { run, lost } = execution
   const losing = new Promise<End>((resolve) =>
     lost.addEventListener('abort', () => resolve({ kind: 'lost' }), { once: true }),
@@ -191,14 +227,7 @@ async function endOf(execution: Execution, definition: RunDefinition | undefined
   return Promise.race([losing, suspending, bodyOf(execution, definition, run)])
 }
 
-async function bodyOf(execution: Execution, definition: RunDefinition | undefined, run: RunRow): Promise<End> {
-  if (definition === undefined) {
-    // Another process may know it: a deploy is under way. It is tried again after a while.
-    return {
-      kind: 'suspended',
-      suspension: { dueAt: (await execution.around.clock()) + limits.runUnknownMs, unknown: false },
-    }
-  }
+async function bodyOf(execution: Execution, definition: RunDefinition, run: RunRow): Promise<End> {
   try {
     const branch = execution.branch('', execution.lost)
     const value = await definition.body(createContext(execution, branch), decodeValue(run.input))
@@ -209,26 +238,31 @@ async function bodyOf(execution: Execution, definition: RunDefinition | undefine
   }
 }
 
-async function leavingOf(run: RunRow, around: Surroundings, end: Exclude<End, { kind: 'lost' }>): Promise<Leaving> {
-  const holder = { runId: run.id, fence: run.fence }
-  const blank = { dueAt: null, result: null, failure: null, endedAt: null }
+function leavingOf(run: RunRow, end: Exclude<End, { kind: 'lost' }>): Leaving {
+  const holder = { runId: run.id, fence: run.fence, handedOver: false }
+  const blank = { dueAt: null, result: null, failure: null, ended: true }
+  const failed = (error: unknown): Leaving => {
+    const failure = storableFailure(error, isOnceError(error) ? error.details : undefined)
+    return { ...holder, ...blank, state: 'failed', failure: JSON.stringify(failure) }
+  }
   switch (end.kind) {
     case 'suspended': {
-      const { dueAt, unknown } = end.suspension
-      return { ...holder, ...blank, state: unknown ? 'unknown' : 'sleeping', dueAt }
+      const { dueAt, unknown, handedOver = false } = end.suspension
+      return { ...holder, ...blank, state: unknown ? 'unknown' : 'sleeping', dueAt, ended: false, handedOver }
     }
     case 'returned': {
       const encoded = encodeValue(end.value)
-      const endedAt = await around.clock()
-      if ('text' in encoded) return { ...holder, ...blank, state: 'succeeded', result: encoded.text, endedAt }
-      const error = new OnceError('bad_input', `The result of the run cannot be recorded: ${encoded.problem}.`)
-      return { ...holder, ...blank, state: 'failed', failure: JSON.stringify(failureOf(error)), endedAt }
+      if ('problem' in encoded) {
+        return failed(new OnceError('bad_input', `The result of the run cannot be recorded: ${encoded.problem}.`))
+      }
+      if (encoded.text.length > limits.runResultChars) {
+        return failed(
+          new OnceError('bad_input', `The result of the run is longer than ${limits.runResultChars} characters.`),
+        )
+      }
+      return { ...holder, ...blank, state: 'succeeded', result: encoded.text }
     }
-    case 'threw': {
-      const failure = failureOf(end.error)
-      const data = isOnceError(end.error) ? end.error.details : failure.data
-      const text = JSON.stringify(data === undefined ? failure : { ...failure, data })
-      return { ...holder, ...blank, state: 'failed', failure: text, endedAt: await around.clock() }
-    }
+    case 'threw':
+      return failed(end.error)
   }
 }

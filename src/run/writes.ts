@@ -4,7 +4,7 @@ import type { Entry, RunRow, RunState } from './entry.ts'
 import type { Group } from './group.ts'
 import { createGroup } from './group.ts'
 import { recordsOf } from './rows.ts'
-import { entryChanges, entryColumns, entryRecord, runColumns, runOf } from './stored.ts'
+import { entryChanges, entryColumns, entryOf, entryRecord, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
 
 /** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
@@ -19,7 +19,9 @@ export interface Leaving extends Holder {
   readonly dueAt: number | null
   readonly result: string | null
   readonly failure: string | null
-  readonly endedAt: number | null
+  readonly ended: boolean
+  /** What a worker before left in the middle is still open: whoever comes next must know. */
+  readonly handedOver: boolean
 }
 
 /** The writes of a running process, each one statement for many runs at once. */
@@ -30,6 +32,8 @@ export interface Writes {
   put(holder: Holder, entry: Entry): Promise<boolean>
   /** The same inside a transaction, with whatever else commits there. */
   putIn(tx: SqlTx, holder: Holder, entry: Entry): Promise<boolean>
+  /** What is recorded under a key, once nobody's open transaction can change it any more. */
+  committed(tx: SqlTx, runId: string, key: string): Promise<Entry | null>
   leave(leaving: Leaving): Promise<boolean>
 }
 
@@ -41,14 +45,34 @@ interface Put {
 type Query = SqlTx['query']
 
 export function createWrites(runtime: Runtime, sql: SqlSeam): Writes {
-  const starts = createGroup(runtime, (runs: readonly RunRow[]) => startAll(sql, runs))
+  const starts = createGroup(
+    runtime,
+    (runs: readonly RunRow[]) => startAll(sql, runs),
+    ({ input }) => input.length,
+  )
   const text = putSql(sql)
-  const puts: Group<Put, boolean> = createGroup(runtime, (items: readonly Put[]) => putAll(sql.query, text, items))
-  const leaves = createGroup(runtime, (items: readonly Leaving[]) => leaveAll(sql, items))
+  const puts: Group<Put, boolean> = createGroup(
+    runtime,
+    (items: readonly Put[]) => putAll(sql.query, text, items),
+    ({ entry }) => (entry.result?.length ?? 0) + (entry.plan?.length ?? 0),
+  )
+  const leaves = createGroup(
+    runtime,
+    (items: readonly Leaving[]) => leaveAll(sql, items),
+    ({ result }) => result?.length ?? 0,
+  )
   return {
     start: (run) => starts.write(run),
     put: (holder, entry) => puts.write({ holder, entry }),
     putIn: async (tx, holder, entry) => (await putAll(tx.query, text, [{ holder, entry }]))[0] === true,
+    async committed(tx, runId, key) {
+      // A transaction of ours that is still committing holds the run; on SQLite there is one writer anyway.
+      const wait = sql.dialect === 'postgres' ? 'for update' : ''
+      await tx.query(`select id from onceonly_runs where id = ? ${wait}`, [runId])
+      const names = Object.keys(entryColumns).join(', ')
+      const [row] = await tx.query(`select ${names} from onceonly_run_steps where run_id = ? and key = ?`, [runId, key])
+      return row === undefined ? null : entryOf(row)
+    },
     leave: (leaving) => leaves.write(leaving),
   }
 }
@@ -124,13 +148,20 @@ function putSql({ dialect }: SqlSeam): string {
 }
 
 async function putAll(query: Query, text: string, items: readonly Put[]): Promise<boolean[]> {
-  const holders = [...new Map(items.map(({ holder }) => [holder.runId, holder])).values()]
+  const fences = new Map<string, number>()
+  for (const { holder } of items) {
+    fences.set(holder.runId, Math.max(holder.fence, fences.get(holder.runId) ?? holder.fence))
+  }
+  // This process may have lost a run and taken it again: its older hold is over, whatever the record says.
+  const current = items.filter(({ holder }) => holder.fence === fences.get(holder.runId))
+  // Of two writes of one step the later one stays, as if they had come one after the other.
+  const last = new Map(current.map((item) => [`${item.holder.runId} ${item.entry.key}`, item]))
   const rows = await query<{ run_id: string; key: string }>(text, [
-    JSON.stringify(holders.map(({ runId, fence }) => ({ run_id: runId, fence }))),
-    JSON.stringify(items.map(({ holder, entry }) => ({ run_id: holder.runId, ...entryRecord(entry) }))),
+    JSON.stringify([...fences].map(([runId, fence]) => ({ run_id: runId, fence }))),
+    JSON.stringify([...last.values()].map(({ holder, entry }) => ({ run_id: holder.runId, ...entryRecord(entry) }))),
   ])
   const written = new Set(rows.map(({ run_id, key }) => `${run_id} ${key}`))
-  return items.map(({ holder, entry }) => written.has(`${holder.runId} ${entry.key}`))
+  return items.map((item) => current.includes(item) && written.has(`${item.holder.runId} ${item.entry.key}`))
 }
 
 const leaveColumns = {
@@ -140,23 +171,21 @@ const leaveColumns = {
   due_at: 'bigint',
   result: 'text',
   failure: 'text',
-  ended_at: 'bigint',
+  ended: 'bigint',
+  handed_over: 'bigint',
 } as const
 
-async function leaveAll({ dialect, query }: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
-  const records = items.map(({ runId: id, fence, state, dueAt: due_at, result, failure, endedAt: ended_at }) => ({
-    id,
-    fence,
-    state,
-    due_at,
-    result,
-    failure,
-    ended_at,
-  }))
+async function leaveAll({ dialect, query, now }: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
+  const records = items.map(({ runId: id, fence, state, dueAt: due_at, result, failure, ended, handedOver }) => {
+    const flags = { ended: ended ? 1 : 0, handed_over: handedOver ? 1 : 0 }
+    return { id, fence, state, due_at, result, failure, ...flags }
+  })
   // A signal that came while the run was going to sleep has left its mark: then it is due at once.
   const rows = await query<{ id: string }>(
-    `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, ended_at = x.ended_at,
-        worker = null, taken_at = null, due_at = case when x.ended_at is null then coalesce(onceonly_runs.due_at, x.due_at) else null end
+    `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, worker = null, taken_at = null,
+        ended_at = case when x.ended = 1 then ${now} end,
+        taken_before = case when x.handed_over = 1 then onceonly_runs.taken_before end,
+        due_at = case when x.ended = 1 then null else coalesce(onceonly_runs.due_at, x.due_at) end
       from ${recordsOf(dialect, leaveColumns)}
       where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null
       returning onceonly_runs.id`,

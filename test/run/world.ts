@@ -13,7 +13,8 @@ import { createDatabase } from '../../tools/servers/database.ts'
 /** Runs on one store: several engines on the same data, as several processes have them. */
 export interface RunWorld {
   readonly events: RunEvent[]
-  engine(options: Omit<EngineOptions, 'store'>): Promise<Engine>
+  /** `around` may put something between the engine and its store. */
+  engine(options: Omit<EngineOptions, 'store'>, around?: (store: SqlStore) => SqlStore): Promise<Engine>
   store(): SqlStore
   advance(ms: number): Promise<void>
 }
@@ -66,6 +67,16 @@ async function openPostgres(): ReturnType<Place['open']> {
   }
 }
 
+/** A store whose statements pass through here first. */
+export function watched(
+  store: SqlStore,
+  pass: (text: string, send: () => Promise<unknown>) => Promise<unknown>,
+): SqlStore {
+  const { sql } = store
+  const query: SqlStore['sql']['query'] = (text, values) => pass(text, () => sql.query(text, values)) as never
+  return { ...store, sql: { ...sql, query } }
+}
+
 /** The same test on every store that can keep runs. */
 export function onEveryRunStore(title: string, body: (world: RunWorld) => Promise<void>): void {
   describe(title, () => {
@@ -79,12 +90,12 @@ export function onEveryRunStore(title: string, body: (world: RunWorld) => Promis
           await body({
             events,
             store: opened.store,
-            async engine(options) {
+            async engine(options, around = (store) => store) {
               const engine = await createEngine({
                 pollMs: 20,
                 on: (event) => events.push(event),
                 ...options,
-                store: opened.store(),
+                store: around(opened.store()),
               })
               engines.push(engine)
               return engine

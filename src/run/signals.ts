@@ -1,0 +1,40 @@
+import { decodeValue, encodeValue } from '../core/codec.ts'
+import type { Place } from './branch.ts'
+import type { Received } from './context.ts'
+import type { SignalRow } from './entry.ts'
+import type { Execution } from './execution.ts'
+import type { Kept } from './kept.ts'
+import { readKept } from './kept.ts'
+
+/** `until` waits: for ever, or until a time of the store. */
+export async function receive<T>(
+  execution: Execution,
+  place: Place,
+  name: string,
+  { timeoutMs, until }: { readonly timeoutMs: number | null; until(dueAt: number | null): Promise<void> },
+): Promise<Received<T>> {
+  const { taken } = execution
+  if (place.recorded?.state === 'succeeded') return readKept<T>(place.recorded.result).received
+  const dueAt = place.recorded?.dueAt ?? (timeoutMs === null ? null : (await execution.clock()) + timeoutMs)
+  const waiting = execution.entry(place, { state: 'waiting', dueAt })
+  const keep = async (id: string | null, received: Received<T>) => {
+    const encoded = encodeValue({ id, received } satisfies Kept<T>)
+    const result = 'text' in encoded ? encoded.text : ''
+    await execution.put({ ...waiting, state: 'succeeded', result })
+    return received
+  }
+  // Of several with one name the oldest is next; a signal is taken by one wait only.
+  const take = (signals: readonly SignalRow[]) => {
+    const signal = signals.find((each) => each.name === name && !taken.has(each.id))
+    if (signal === undefined) return null
+    taken.add(signal.id)
+    return keep(signal.id, { kind: 'received', payload: decodeValue(signal.payload) as T })
+  }
+  const there = take(execution.signals)
+  if (there !== null) return there
+  if (place.recorded === null) await execution.put(waiting)
+  // A signal that comes later makes the run due, and it comes here again with it.
+  await until(dueAt)
+  // While other branches kept the run in memory, it may have come all the same.
+  return take(await execution.newSignals()) ?? keep(null, { kind: 'timed_out' })
+}
