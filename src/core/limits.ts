@@ -203,10 +203,6 @@ export const limits = {
   runDrainMs: 30 * SECOND,
   /** A version of a definition is a small number in every store. */
   runVersions: 1_000_000,
-  /** Runs that `replayAll` evaluates at once; each has its journal in memory. */
-  runReplays: 8,
-  /** Diverged runs that `replayAll` tells in full; the others it counts. */
-  runReplaysTold: 100,
   /** How long a replay that goes on with a run waits for it to end, or to wait. */
   runReplayMs: 30 * SECOND,
   /** Journals of ended runs are kept this long: long enough to replay a quarter's runs before a deploy. */

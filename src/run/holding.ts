@@ -30,7 +30,7 @@ export interface Holding {
   journal(runId: string): Promise<{ readonly entries: readonly Entry[]; readonly signals: readonly SignalRow[] }>
 }
 
-export function createHolding({ dialect, query, now }: SqlSeam, definitions: Iterable<RunDefinition>): Holding {
+export function createHolding({ dialect, query, now }: SqlSeam, definitions: Iterable<RunDefinition> = []): Holding {
   const text = dialect === 'postgres' ? '?::bigint' : '?'
   const known = JSON.stringify([...definitions].map(({ name, version }) => ({ name, version })))
   const takeText = takeSql(dialect, now)

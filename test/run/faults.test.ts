@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { isOnceError, OnceError, type SqlStore } from 'onceonly'
+import type { Channel } from 'onceonly/run'
+import { defineRun } from 'onceonly/run'
+import { eventually, onEveryRunStore, watched } from './world.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+const away = () => new OnceError('store_unavailable', 'The connection was cut.', { applied: 'maybe' })
+
+/** The first statement that fits takes effect, and its answer is lost. */
+function losing(fits: RegExp): (store: SqlStore) => SqlStore {
+  let lost = false
+  return (store) =>
+    watched(store, async (text, send) => {
+      if (lost || !fits.test(text)) return await send()
+      lost = true
+      await send()
+      throw away()
+    })
+}
+
+const short = { leaseMs: 600, pollMs: 20 }
+
+onEveryRunStore('a start whose answer was lost is driven all the same', async (world) => {
+  const one = defineRun('one', (run) => run.step('act', () => 'done'))
+  const engine = await world.engine({ runs: [one], ...short }, losing(/^insert into onceonly_runs/))
+  await assert.rejects(engine.start(one, { runId: 's', input: null }), (error) =>
+    isOnceError(error, 'store_unavailable'),
+  )
+  const handle = await engine.start(one, { runId: 's', input: null })
+  assert.equal(await handle.result({ waitMs: 15_000 }), 'done')
+})
+
+for (const [what, fits] of [
+  ['taking', /set worker = \?/],
+  ['a journal', /^select .* from onceonly_run_steps where run_id/s],
+  ['leaving', /set state = x\.state/],
+  ['a step', /insert into onceonly_run_steps/],
+] as const) {
+  onEveryRunStore(`a run is not forgotten when the answer about ${what} was lost`, async (world) => {
+    let acts = 0
+    const one = defineRun('one', async (run) => {
+      await run.sleep('moment', 1)
+      return run.step('act', () => ++acts)
+    })
+    const starter = await world.engine({ runs: [one], work: false })
+    const handle = await starter.start(one, { runId: 'r', input: null })
+    await world.engine({ runs: [one], ...short }, losing(fits))
+    assert.equal(await handle.result({ waitMs: 15_000 }), 1)
+    assert.equal(acts, 1)
+  })
+}
+
+onEveryRunStore('a store that is away for a while fails no run', async (world) => {
+  let down = false
+  let refused = 0
+  const nap = defineRun('nap', async (run) => {
+    await run.step('first', () => {
+      down = true
+      setTimeout(() => {
+        down = false
+      }, 300)
+    })
+    await run.sleep('moment', 1)
+    return run.step('second', () => 'up again')
+  })
+  const engine = await world.engine({ runs: [nap], leaseMs: 20_000 }, (store) => {
+    const cut = watched(store, async (_text, send) => {
+      if (!down) return await send()
+      refused += 1
+      throw away()
+    })
+    const now: SqlStore['clock']['now'] = async (call) => {
+      if (down) throw away()
+      return await store.clock.now(call)
+    }
+    return { ...cut, clock: { ...store.clock, now } }
+  })
+  const handle = await engine.start(nap, { runId: 'n', input: null })
+  assert.equal(
+    await eventually(
+      () => handle.result().catch(() => null),
+      (value) => value !== null,
+    ),
+    'up again',
+  )
+  assert.ok(refused > 0)
+  assert.equal((await handle.view()).steps[0]?.attempts, 1)
+})
+
+onEveryRunStore('a transactional step whose commit was not heard of is not done again', async (world) => {
+  const own = world.store()
+  await own.sql.query('create table letters (id text not null)')
+  let lost = false
+  const write = defineRun('write', (run) =>
+    run.step('write', { semantics: 'transactional', retry: { backoff: 'fixed', baseMs: 1 } }, async ({ tx, key }) => {
+      await tx.query('insert into letters (id) values (?)', [key])
+      return key
+    }),
+  )
+  const engine = await world.engine({ runs: [write] }, (store) => ({
+    ...store,
+    transactions: {
+      async run(work, call) {
+        const value = await store.transactions.run(work, call)
+        if (lost) return value
+        lost = true
+        throw away()
+      },
+    },
+  }))
+  const key = await (await engine.start(write, { runId: 'w', input: null })).result()
+  assert.deepEqual(await own.sql.query('select id from letters'), [{ id: key }])
+})
+
+onEveryRunStore('one value that cannot be written fails alone, and is told', async (world) => {
+  const data: Record<string, unknown> = { huge: 1n }
+  data['itself'] = data
+  const odd = defineRun('odd', (run) =>
+    run.step('throw', { retry: { attempts: 1 } }, () => {
+      throw Object.assign(new Error('with \u0000 and \ud800'), { data })
+    }),
+  )
+  const nul = defineRun('nul', (run, input: string) => run.step('echo', () => `${input}\u0000\ud800`))
+  const engine = await world.engine({ runs: [odd, nul] })
+  const handles = await Promise.all([
+    engine.start(odd, { runId: 'odd', input: null }),
+    ...Array.from({ length: 5 }, (_, index) => engine.start(nul, { runId: `nul ${index}`, input: '\u0000' })),
+  ])
+  const [first, ...others] = handles
+  await assert.rejects(first?.result() ?? assert.fail(), (error) => isOnceError(error, 'run_failed'))
+  for (const other of others) assert.equal(await other.result(), '\u0000\u0000\ud800')
+})
+
+onEveryRunStore('bad ids, names and inputs are refused with words, before they reach the store', async (world) => {
+  const echo = defineRun('echo', async (_run, input: unknown) => input)
+  const engine = await world.engine({ runs: [echo] })
+  for (const runId of ['', ' ', 'a\u0000b', '\ud800', 'x'.repeat(600), 7 as never]) {
+    await assert.rejects(engine.start(echo, { runId, input: 1 }), (error) => isOnceError(error, 'bad_option'))
+  }
+  const circular: unknown[] = []
+  circular.push(circular)
+  for (const input of [circular, () => 1, 'x'.repeat(2_000_000)]) {
+    await assert.rejects(engine.start(echo, { runId: 'bad', input }), (error) => isOnceError(error, 'bad_input'))
+  }
+  for (const input of [undefined, new Date(0), Number.NaN, new Map([[1, 2]])]) {
+    assert.deepEqual(
+      await (await engine.start(echo, { runId: `fine ${typeof input} ${input}`, input })).result(),
+      input,
+    )
+  }
+  await assert.rejects(engine.signal('bad', 'a/b', 1), (error) => isOnceError(error, 'bad_option'))
+  await assert.rejects(engine.signal('bad', 'a', 1, { id: '\u0000' }), (error) => isOnceError(error, 'bad_option'))
+  await assert.rejects(engine.list({ limit: -1 }), (error) => isOnceError(error, 'bad_option'))
+  assert.throws(
+    () => defineRun('v', async () => 1, { version: 2 ** 40 }),
+    (error) => isOnceError(error, 'bad_option'),
+  )
+})
+
+onEveryRunStore(
+  'a run of a definition that is not known, or newer, waits for a process that knows it',
+  async (world) => {
+    const mine = defineRun('mine', async (run) => run.step('act', () => 'mine'))
+    const newer = defineRun('shared', async (run) => run.step('act', () => 'new'), { version: 2 })
+    const older = defineRun('shared', async (run) => run.step('act', () => 'old'))
+    const starter = await world.engine({ runs: [mine, newer], work: false })
+    const unknown = await starter.start(mine, { runId: 'm', input: null })
+    const ahead = await starter.start(newer, { runId: 's', input: null })
+    const behind = await world.engine({ runs: [older] })
+    const probe = await behind.start(older, { runId: 'probe', input: null })
+    assert.equal(await probe.result(), 'old')
+    assert.deepEqual([(await unknown.view()).steps, (await ahead.view()).steps], [[], []])
+    await assert.rejects(behind.replay('s'), /version 2/)
+    await assert.rejects(behind.replay('m'), (error) => isOnceError(error, 'bad_option'))
+    await world.engine({ runs: [mine, newer] })
+    assert.deepEqual([await unknown.result(), await ahead.result()], ['mine', 'new'])
+  },
+)
+
+onEveryRunStore('a retry that comes after the window is parked, however late the worker is', async (world) => {
+  let sends = 0
+  const channel: Channel<null, string> = {
+    name: 'mail',
+    offer: { kind: 'native', windowMs: HOUR, comparesBody: false, keepsFailures: false },
+    async send() {
+      sends += 1
+      if (sends === 1) throw new Error('the line went dead')
+      return 'sent'
+    },
+  }
+  const send = defineRun('send', (run) =>
+    run.step('send', { channel, retry: { backoff: 'fixed', baseMs: MINUTE } }, () => null),
+  )
+  const first = await world.engine({ runs: [send] })
+  const handle = await first.start(send, { runId: 's', input: null })
+  await eventually(handle.view, ({ state }) => state === 'sleeping')
+  await first.stop()
+  await world.advance(2 * HOUR)
+  const second = await world.engine({ runs: [send] })
+  const view = await eventually(second.handle('s').view, ({ state }) => state === 'unknown')
+  assert.equal(sends, 1)
+  await second.resolve('s', view.steps[0]?.key ?? '', { kind: 'not_done' })
+  assert.equal(await second.handle('s').result(), 'sent')
+})
