@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DAY, MINUTE } from 'onceonly'
 import { given } from 'onceonly/saga'
+import { getOrCreateJob } from './jobs.ts'
 import { searchImportJob, UPLOAD_TIMEOUT_MS } from './saga.ts'
 import {
   faulted,
@@ -235,6 +236,16 @@ onEveryStage('a late duplicate after days is ignored, and after the tombstone is
   const why = told.flatMap((each) => (each.kind === 'ignored' ? [each.why] : []))
   assert.deepEqual(why, ['terminal', 'late_after_ttl', 'late_after_ttl', 'no_instance', 'no_instance'])
 })
+
+onEveryStage(
+  'the job outlives everything else: a finished one is not parsed again',
+  async ({ replica, sql, asked }) => {
+    await getOrCreateJob(sql, { searchId: 's', ...metadata }, 1)
+    await sql.query(`update import_jobs set state = 'Completed'`)
+    await replica.saga.handle(saved('s'))
+    assert.deepEqual([(await replica.saga.get('s'))?.state, await asked('s')], ['Completed', []])
+  },
+)
 
 onEveryStage('a save that fails sends nothing', async ({ replica: { saga }, sql, state, asked }) => {
   await saga.handle(started('s'))

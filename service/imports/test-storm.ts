@@ -44,7 +44,7 @@ export async function runStorm(cluster: Cluster, options: StormOptions): Promise
   async function insist(status: readonly number[], send: (server: TestServer) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       const { servers } = cluster
-      const server = servers[Math.floor(Math.random() * servers.length)]
+      const server = servers[chance(servers.length)]
       const answer = server === undefined ? null : await send(server).catch(() => null)
       if (answer !== null && status.includes(answer.status)) return answer
       if (answer !== null) assert.ok(answer.status >= 500 || answer.body.retryable === true, answer.text)
@@ -65,13 +65,12 @@ export async function runStorm(cluster: Cluster, options: StormOptions): Promise
         ask(server, 'PUT', path, ris(number), { authorization: `Bearer ${server.apiKey}` }),
       )
       figures.uploads++
-      await tell(searchId, name)
+      await tell(searchId, name, 1 + chance(2))
     }
-    await Promise.all(shuffled(files).map((name) => tell(searchId, name)))
+    await Promise.all(shuffled(files).map((name) => tell(searchId, name, chance(3))))
   }
 
-  async function tell(searchId: string, name: string): Promise<void> {
-    const times = 1 + Math.floor(Math.random() * 2)
+  async function tell(searchId: string, name: string, times: number): Promise<void> {
     const headers = { 'x-hook-secret': hookSecret, 'content-type': 'application/json' }
     const body = JSON.stringify(notification(searchId, name))
     await Promise.all(
@@ -91,7 +90,7 @@ export async function runStorm(cluster: Cluster, options: StormOptions): Promise
     over = await Promise.race([clients, sleep(100).then(() => false)])
     if (over || figures.kills >= planned || figures.uploads < (figures.kills + 1) * options.uploadsPerKill) continue
     const { servers } = cluster
-    await servers[Math.floor(Math.random() * servers.length)]?.kill()
+    await servers[chance(servers.length)]?.kill()
     figures.kills++
     if (options.skipMs !== undefined) await cluster.advance(options.skipMs)
     watched.add(await cluster.add())
@@ -140,6 +139,11 @@ async function judge(cluster: Cluster, searchIds: readonly string[], servers: re
   const numbers = Object.fromEntries(Object.entries(counts ?? {}).map(([name, n]) => [name, Number(n)]))
   assert.deepEqual(numbers, { jobs: searchIds.length, refs: searchIds.length * files.length, parked: 0, dead: 0 })
   assert.deepEqual(scandals(servers), [])
+}
+
+/** A whole number from 0, below the bound. */
+function chance(below: number): number {
+  return Math.floor(Math.random() * below)
 }
 
 function shuffled<T>(items: readonly T[]): readonly T[] {
