@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { LEASE_MS } from './messages/test-kills.ts'
+import { type MailServer, startMail } from './messages/test-mail.ts'
+import { until } from './messages/test-until.ts'
+import { makeLead, resolve, start, store, untilState } from './outreach/test-outreach.ts'
+import { runThroughKills } from './outreach/test-runs-through-kills.ts'
+import { holdTable, whenHeld } from './test-break.ts'
+import { type Cluster, onEveryPlace, openCluster, type TestServer } from './test-cluster.ts'
+
+const RUNS = 6
+const KILLS = 3
+
+onEveryPlace('crashes of outreach', (place) => {
+  let mail: MailServer
+  let cluster: Cluster
+  before(async () => {
+    mail = await startMail(() => Math.random() * 120)
+    const env = { ONCEONLY_SMTP_URL: mail.url, ONCEONLY_SEND_TIMEOUT_MS: '5000' }
+    cluster = await openCluster(place, { processes: 2, env })
+  })
+  after(async () => {
+    await cluster[Symbol.asyncDispose]()
+    await mail[Symbol.asyncDispose]()
+  })
+
+  test('a process that dies while a step sends leaves it unknown, never a second mail', async () => {
+    const [one, two] = cluster.servers as [TestServer, TestServer]
+    const sequence = await store(one, 'Held', [
+      { id: 'mail', type: 'email', template: 'Held {{lead.id}}' },
+      { id: 'next', type: 'email', template: 'Next {{lead.id}}' },
+    ])
+    const lead = await makeLead(one, { recipientEmail: 'held@example.com' })
+    const runId = await start(one, sequence, lead)
+    await until(
+      'the mail',
+      () => mail.sentTo(`Held ${lead}`).length,
+      (count) => count === 1,
+    )
+    await one.kill()
+    await cluster.advance(LEASE_MS)
+    const unknown = await untilState(two, runId, 'unknown')
+    assert.deepEqual(
+      unknown.steps.map(({ id, state }) => [id, state]),
+      [['mail', 'unknown']],
+    )
+    mail.letGo()
+    assert.equal((await resolve(two, unknown, 'mail', { kind: 'succeeded' })).status, 200)
+    await untilState(two, runId, 'succeeded')
+    assert.deepEqual(
+      [`Held ${lead}`, `Next ${lead}`].map((subject) => mail.sentTo(subject).length),
+      [1, 1],
+    )
+  })
+
+  test('a process that dies between the mail and its record: the next one finds the message, and goes on', async () => {
+    const one = await cluster.add()
+    const [two] = cluster.servers as [TestServer]
+    const sequence = await store(one, 'Unrecorded', [
+      { id: 'unrecorded', type: 'email', template: 'Unrecorded {{lead.id}}' },
+      { id: 'next', type: 'email', template: 'After {{lead.id}}' },
+    ])
+    const lead = await makeLead(one, { recipientEmail: 'unrecorded@example.com' })
+    const condition = "new.step_id = 'unrecorded' and new.state = 'succeeded'"
+    const mend = await holdTable(cluster, place, 'onceonly_run_steps', condition)
+    const runId = await start(one, sequence, lead)
+    await whenHeld(cluster, place)
+    assert.equal(mail.sentTo(`Unrecorded ${lead}`).length, 1)
+    await one.kill()
+    // Nobody may write down what the dead one could not: a session on the server would.
+    if (place === 'postgres') {
+      await cluster.sql("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep'")
+    }
+    await mend()
+    await cluster.advance(LEASE_MS)
+    const { steps } = await untilState(two, runId, 'succeeded')
+    assert.deepEqual(
+      steps.map(({ id, attempts, state }) => [id, attempts, state]),
+      [
+        ['unrecorded', 1, 'succeeded'],
+        ['next', 1, 'succeeded'],
+      ],
+    )
+    assert.deepEqual(
+      [`Unrecorded ${lead}`, `After ${lead}`].map((subject) => mail.sentTo(subject).length),
+      [1, 1],
+    )
+  })
+
+  test('killed at random in the middle of sequences: no mail twice, and every run comes to its end', async () => {
+    await cluster.add()
+    await runThroughKills(cluster, mail, { runs: RUNS, kills: KILLS })
+  })
+})

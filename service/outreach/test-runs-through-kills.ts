@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LEASE_MS } from '../messages/test-kills.ts'
+import type { MailServer } from '../messages/test-mail.ts'
+import { until } from '../messages/test-until.ts'
+import type { Cluster, TestServer } from '../test-cluster.ts'
+import { makeLead, resolve, runNow, type SeenRun, start, store } from './test-outreach.ts'
+
+export interface RunKillsOptions {
+  readonly runs: number
+  readonly kills: number
+}
+
+/** What was seen, after everything that must hold was found to hold. */
+export interface RunKills {
+  /** Steps that were called unknown, because their sender died while it sent. */
+  readonly unknown: number
+  /** Of those: how many had in fact arrived. */
+  readonly unknownDelivered: number
+}
+
+const MAILS = ['first', 'second', 'third'] as const
+const RUNS_MS = 60_000
+
+/**
+ * Processes die at random, by `kill -9`, in the middle of sequences. No mail arrives twice, every run comes to its end,
+ * and what nobody can know is called unknown until a person has looked into the mailbox.
+ */
+export async function runThroughKills(cluster: Cluster, mail: MailServer, options: RunKillsOptions): Promise<RunKills> {
+  const [server] = cluster.servers as [TestServer]
+  const sequence = await store(
+    server,
+    'Kills',
+    MAILS.flatMap((id) => [
+      { id, type: 'email', template: `${id} to {{lead.email}}` },
+      { id: `after-${id}`, type: 'wait', ms: 50 },
+    ]),
+  )
+  const addresses = Array.from({ length: options.runs }, (_, at) => `kill${at}@example.com`)
+  const leads = await Promise.all(addresses.map((recipientEmail) => makeLead(server, { recipientEmail })))
+  const runIds = await Promise.all(leads.map((lead) => start(server, sequence, lead)))
+  for (let kill = 0; kill < options.kills; kill++) {
+    await sleep(100 + Math.random() * 300)
+    await cluster.servers[Math.floor(Math.random() * cluster.servers.length)]?.kill()
+    await cluster.add()
+    await cluster.advance(LEASE_MS)
+  }
+  const counts = { unknown: 0, unknownDelivered: 0 }
+  await Promise.all(runIds.map(async (runId, at) => ended(runId, addresses[at] ?? '')))
+  const [last] = cluster.servers as [TestServer]
+  for (const [at, runId] of runIds.entries()) {
+    const { steps } = await runNow(last, runId)
+    assert.deepEqual(
+      steps.map(({ id, state }) => [id, state]),
+      MAILS.flatMap((id) => [id, `after-${id}`]).map((id) => [id, 'succeeded']),
+    )
+    for (const { id, result } of steps.filter(({ type }) => type === 'email')) {
+      const delivered = mail.sentTo(`${id} to ${addresses[at]}`).length
+      assert.ok(delivered <= 1, `${id} of ${runId} was delivered ${delivered} times`)
+      if (result?.['looked'] === true) assert.equal(result['delivered'], delivered)
+      else assert.equal(delivered, 1, `${id} of ${runId} is called sent, and is not`)
+    }
+  }
+  return counts
+
+  /** Drives the time until the run has ended; a step that is unknown is settled by looking into the mailbox. */
+  async function ended(runId: string, address: string): Promise<SeenRun> {
+    return until(
+      `the end of ${runId}`,
+      async () => {
+        const [now] = cluster.servers as [TestServer]
+        const run = await runNow(now, runId)
+        // A message whose sender vanished becomes unknown after a while; until then it may still come right.
+        if (run.state !== 'unknown') return run
+        const step = run.steps.find(({ state }) => state === 'unknown')
+        const [row] = await cluster.sql<{ status: string }>(
+          `select status from messages where body = '${step?.id} to ${address}'`,
+        )
+        if (step === undefined || row?.status !== 'unknown') return run
+        const delivered = mail.sentTo(`${step.id} to ${address}`).length
+        counts.unknown++
+        counts.unknownDelivered += delivered
+        await resolve(now, run, step.id, { kind: 'succeeded', result: { looked: true, delivered } })
+        return run
+      },
+      ({ state }) => state === 'succeeded',
+      RUNS_MS,
+    )
+  }
+}
