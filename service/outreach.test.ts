@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import type { Message } from './messages/message.ts'
 import { type MailServer, startMail } from './messages/test-mail.ts'
 import { type Provider, startProvider } from './messages/test-provider.ts'
 import { until } from './messages/test-until.ts'
@@ -16,13 +17,86 @@ onEveryPlace('outreach', (place) => {
   let two: TestServer
   before(async () => {
     ;[mail, hook] = await Promise.all([startMail(), startProvider()])
-    const env = { ONCEONLY_SMTP_URL: mail.url, ONCEONLY_SEND_TIMEOUT_MS: '5000' }
+    const twilio = `${hook.url.replace('//', '//SID:TOKEN@')}/Messages.json?From=%2B1555`
+    const env = { ONCEONLY_SMTP_URL: mail.url, ONCEONLY_TWILIO_URL: twilio, ONCEONLY_SEND_TIMEOUT_MS: '5000' }
     cluster = await openCluster(place, { processes: 2, env })
     ;[one, two] = cluster.servers as [TestServer, TestServer]
   })
   after(async () => {
     await cluster[Symbol.asyncDispose]()
     await Promise.all([mail, hook].map((each) => each[Symbol.asyncDispose]()))
+  })
+
+  test('a webhook gets the key of its step, and the same one when it is asked again', async () => {
+    const sequence = await store(one, 'Hook', [
+      { id: 'hook', type: 'webhook', url: `${hook.url}/in`, template: 'busy with {{lead.email}}' },
+      { id: 'made', type: 'branch', when: { path: 'results.hook.body.id', op: 'eq', value: 'hook-1' }, then: 'mail' },
+      { id: 'mail', type: 'email', template: 'Hooked {{lead.email}}' },
+    ])
+    const lead = await makeLead(one, { recipientEmail: 'hook@example.com' })
+    const runId = await start(two, sequence, lead)
+    const { steps } = await untilState(one, runId, 'succeeded')
+    assert.deepEqual(
+      steps.map(({ id, attempts }) => [id, attempts]),
+      [
+        ['hook', 3],
+        ['made', 1],
+        ['mail', 1],
+      ],
+    )
+    const calls = hook.calls.filter(({ body }) => body.includes('busy with hook@example.com'))
+    assert.deepEqual(
+      calls.map(({ headers }) => headers['idempotency-key']),
+      [1, 2, 3].map(() => steps[0]?.key),
+    )
+    assert.equal((JSON.parse(calls[0]?.body ?? '') as { leadId: string }).leadId, lead)
+  })
+
+  test('a replay performs nothing, and shows the place where an edited sequence differs', async () => {
+    const steps = (template: string) => [
+      { id: 'mail', type: 'email', template },
+      { id: 'phone', type: 'branch', when: { path: 'lead.phone', op: 'exists' }, then: null },
+      { id: 'hook', type: 'webhook', url: `${hook.url}/replay`, template: 'replayed {{lead.id}}' },
+    ]
+    const sequence = await store(one, 'Replay', steps('First words for {{lead.email}}'))
+    const lead = await makeLead(one, { recipientEmail: 'replay@example.com' })
+    const runId = await start(one, sequence, lead)
+    const { steps: run } = await untilState(one, runId, 'succeeded')
+    const before = [mail.mails.length, hook.calls.length]
+
+    const same = await replay(two, runId)
+    assert.deepEqual([same.verdict, same.performed, same.blocked], ['identical', 0, 0])
+    assert.deepEqual(
+      same.steps.map(({ id, key, identical, diff }) => [id, key, identical, diff.length]),
+      run.map(({ id, key }) => [id, key, true, 0]),
+    )
+
+    await store(one, 'Replay', steps('Other words for {{lead.email}}'))
+    const edited = await replay(two, runId, { dryRun: true })
+    assert.deepEqual([edited.verdict, edited.performed], ['diverged', 0])
+    assert.deepEqual(
+      edited.steps.filter(({ identical }) => identical !== true).map(({ id, diff }) => ({ id, diff })),
+      [
+        {
+          id: 'mail',
+          diff: [
+            {
+              path: '$.message',
+              original: 'First words for replay@example.com',
+              replayed: 'Other words for replay@example.com',
+            },
+          ],
+        },
+      ],
+    )
+    const refused = await two.post(`/api/runs/${runId}/replay`, { dryRun: false })
+    assert.deepEqual([refused.status, refused.body.type], [409, '/problems/run-diverged'])
+    assert.deepEqual(refused.body.errors, [{ field: 'steps.mail', detail: 'would be changed' }])
+
+    await store(one, 'Replay', steps('First words for {{lead.email}}'))
+    const back = await replay(one, runId, { dryRun: false })
+    assert.deepEqual([back.verdict, back.performed], ['identical', 0])
+    assert.deepEqual([mail.mails.length, hook.calls.length], before)
   })
 
   test('a sequence with a wait goes on when its time has come, and every mail arrives once', async () => {
@@ -111,31 +185,19 @@ onEveryPlace('outreach', (place) => {
     )
     assert.equal(Number(rows[0]?.n), 1)
     await one.post(`/api/runs/${later}/cancel`, undefined)
-  })
 
-  test('a webhook gets the key of its step, and the same one when it is asked again', async () => {
-    const sequence = await store(one, 'Hook', [
-      { id: 'hook', type: 'webhook', url: `${hook.url}/in`, template: 'busy with {{lead.email}}' },
-      { id: 'made', type: 'branch', when: { path: 'results.hook.body.id', op: 'eq', value: 'hook-1' }, then: 'mail' },
-      { id: 'mail', type: 'email', template: 'Hooked {{lead.email}}' },
-    ])
-    const lead = await makeLead(one, { recipientEmail: 'hook@example.com' })
-    const runId = await start(two, sequence, lead)
-    const { steps } = await untilState(one, runId, 'succeeded')
+    // Three calls of the first attempt, two of the second: the same message, which was queued again.
+    const patient = await store(one, 'Patience', [{ id: 'text', type: 'sms', template: 'patience {{lead.id}}' }])
+    const lead = await makeLead(one, { recipientPhone: '+4915150002' })
+    const { steps } = await untilState(two, await start(one, patient, lead), 'succeeded')
+    assert.deepEqual([steps[0]?.attempts, steps[0]?.result?.['channel']], [2, 'twilio'])
+    assert.equal(hook.calls.filter(({ body }) => body.includes(`patience+${lead}`)).length, 5)
+    const { messages } = (await one.get(`/api/messages?leadId=${lead}`)).body as unknown as { messages: Message[] }
+    const texts = messages.filter(({ channel }) => channel === 'twilio')
     assert.deepEqual(
-      steps.map(({ id, attempts }) => [id, attempts]),
-      [
-        ['hook', 3],
-        ['made', 1],
-        ['mail', 1],
-      ],
+      texts.map(({ _id, status, error }) => [_id, status, error]),
+      [[steps[0]?.result?.['messageId'], 'sent', null]],
     )
-    const calls = hook.calls.filter(({ body }) => body.includes('busy with hook@example.com'))
-    assert.deepEqual(
-      calls.map(({ headers }) => headers['idempotency-key']),
-      [1, 2, 3].map(() => steps[0]?.key),
-    )
-    assert.equal((JSON.parse(calls[0]?.body ?? '') as { leadId: string }).leadId, lead)
   })
 
   test('a lost answer leaves the step unknown: listed, not repeated, and resolved by a person', async () => {
@@ -233,53 +295,6 @@ onEveryPlace('outreach', (place) => {
     assert.equal((await one.post(`/api/runs/${ended}/cancel`, '')).status, 409)
     assert.equal((await runNow(two, runId)).state, 'cancelled')
     assert.equal(mail.sentTo(`Never ${lead}`).length, 0)
-  })
-
-  test('a replay performs nothing, and shows the place where an edited sequence differs', async () => {
-    const steps = (template: string) => [
-      { id: 'mail', type: 'email', template },
-      { id: 'phone', type: 'branch', when: { path: 'lead.phone', op: 'exists' }, then: null },
-      { id: 'hook', type: 'webhook', url: `${hook.url}/replay`, template: 'replayed {{lead.id}}' },
-    ]
-    const sequence = await store(one, 'Replay', steps('First words for {{lead.email}}'))
-    const lead = await makeLead(one, { recipientEmail: 'replay@example.com' })
-    const runId = await start(one, sequence, lead)
-    const { steps: run } = await untilState(one, runId, 'succeeded')
-    const before = [mail.mails.length, hook.calls.length]
-
-    const same = await replay(two, runId)
-    assert.deepEqual([same.verdict, same.performed, same.blocked], ['identical', 0, 0])
-    assert.deepEqual(
-      same.steps.map(({ id, key, identical, diff }) => [id, key, identical, diff.length]),
-      run.map(({ id, key }) => [id, key, true, 0]),
-    )
-
-    await store(one, 'Replay', steps('Other words for {{lead.email}}'))
-    const edited = await replay(two, runId, { dryRun: true })
-    assert.deepEqual([edited.verdict, edited.performed], ['diverged', 0])
-    assert.deepEqual(
-      edited.steps.filter(({ identical }) => identical !== true).map(({ id, diff }) => ({ id, diff })),
-      [
-        {
-          id: 'mail',
-          diff: [
-            {
-              path: '$.message',
-              original: 'First words for replay@example.com',
-              replayed: 'Other words for replay@example.com',
-            },
-          ],
-        },
-      ],
-    )
-    const refused = await two.post(`/api/runs/${runId}/replay`, { dryRun: false })
-    assert.deepEqual([refused.status, refused.body.type], [409, '/problems/run-diverged'])
-    assert.deepEqual(refused.body.errors, [{ field: 'steps.mail', detail: 'would be changed' }])
-
-    await store(one, 'Replay', steps('First words for {{lead.email}}'))
-    const back = await replay(one, runId, { dryRun: false })
-    assert.deepEqual([back.verdict, back.performed], ['identical', 0])
-    assert.deepEqual([mail.mails.length, hook.calls.length], before)
   })
 
   test('a run that has begun keeps its version, and the next run has the next one', async () => {

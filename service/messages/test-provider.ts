@@ -25,6 +25,7 @@ export async function startProvider(): Promise<Provider> {
     if (sent.includes('break down')) return response.writeHead(500).end('oops')
     if (sent.includes('hang up')) return request.socket.destroy()
     if (sent.includes('say nothing') && seen === 1) return undefined
+    if (sent.includes('patience') && seen < 5) return response.writeHead(429).end()
     if (sent.includes('busy') && seen < 3) return response.writeHead(429).end()
     if (sent.includes('without an id')) return response.writeHead(204).end()
     return response.writeHead(201, { 'content-type': 'application/json' }).end('{"id":"hook-1","sid":"SM1"}')
