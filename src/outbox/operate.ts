@@ -104,7 +104,9 @@ export function createDeadLetters({ sql, transactions }: SqlStore, tables: Table
   function redriveLine(line: string): Promise<readonly Row[]> {
     return transactions.run(async ({ tx }) => {
       await holdLine(tx, line)
-      const rows = await ofLine(tx, line)
+      // Written to take their locks: a message without a key has no line to hold, and two people may redrive it at once.
+      const text = 'UPDATE onceonly_outbox_dead SET line = line WHERE line = ? RETURNING *'
+      const rows = (await tx.query<Row>(text, [line])).toSorted((a, b) => Number(a.position) - Number(b.position))
       await tx.query(
         `INSERT INTO onceonly_outbox_rows (${ROW_COLUMNS})
            SELECT ${ROW_COLUMNS} FROM onceonly_outbox_dead WHERE line = ? ORDER BY position`,

@@ -129,13 +129,19 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
     },
     async mark(tenures, rows) {
       if (rows.length === 0) return 0
-      const lines = new Set(rows.filter(({ attempts }) => attempts !== 0).map(({ line }) => line))
+      const failed = new Map(
+        rows.filter(({ attempts }) => attempts !== 0).map(({ line, partition }) => [line, partition]),
+      )
       const values = [listed(rows.map(({ position }) => position)), listed(tenures.map(tenureOf))]
       const text = `DELETE FROM onceonly_outbox_rows WHERE ${positions} AND ${ours} RETURNING position`
-      if (lines.size === 0) return (await sql.query(text, values)).length
+      if (failed.size === 0) return (await sql.query(text, values)).length
       return await transactions.run(async ({ tx }) => {
+        // Whoever has the partition now may have parked the line: then only a person frees it.
+        const held = await stillOurs(tx, tenures)
         const gone = await tx.query(text, values)
-        for (const line of lines) await tx.query('DELETE FROM onceonly_outbox_failing WHERE line = ?', [line])
+        for (const [line, partition] of failed) {
+          if (held.has(partition)) await tx.query('DELETE FROM onceonly_outbox_failing WHERE line = ?', [line])
+        }
         return gone.length
       }, TRANSACTION)
     },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { RelayEvent } from 'onceonly/outbox'
 import { createRuntime } from '../../src/ledger/runtime.ts'
 import { createLeases } from '../../src/outbox/leases.ts'
+import { createRows } from '../../src/outbox/rows.ts'
 import { many, onOutbox, sequences, until } from './ground.ts'
 
 const held = (events: readonly RelayEvent[]) => events.findLast((event) => event.kind === 'balanced')?.partitions ?? 0
@@ -49,6 +50,35 @@ onOutbox('a relay that lost its lease marks nothing, counts nothing and parks no
   assert.equal(await ground.pending(), 2)
   assert.ok(!events.some(({ kind }) => kind === 'published' || kind === 'parked'))
   assert.equal(await ground.outbox.deadLetters.count(), 0)
+})
+
+onOutbox('what the broker confirmed too late frees no key that another relay has parked since', async (ground) => {
+  const { desk, store, outbox } = ground
+  desk.verdict = () => ({ kind: 'refused', reason: 'no' })
+  await ground.add({ topic: 'orders.paid', key: 'a', body: 1 })
+  const relay = ground.relay()
+  await until(async () => (await outbox.status()).failing === 1)
+  await relay.stop()
+  // As two relays do, the first of which was paused while the broker confirmed its batch.
+  const takeAll = async () => {
+    const text = 'UPDATE onceonly_outbox_partitions SET fence = fence + 1 RETURNING partition, fence'
+    const taken = await store.sql.query<{ partition: unknown; fence: unknown }>(text)
+    return taken.map(({ partition, fence }) => ({ partition: Number(partition), fence: Number(fence) }))
+  }
+  const rows = createRows(store)
+  const paused = await takeAll()
+  await ground.place.advance(60_000)
+  const { rows: found } = await rows.next(
+    paused.map(({ partition }) => partition),
+    10,
+  )
+  const [row] = found
+  assert.ok(row !== undefined && row.attempts !== 0)
+  const refusal = { row, reason: 'no', attempts: 20, retryAfterMs: null }
+  assert.equal((await rows.fail(await takeAll(), [refusal])).length, 1)
+  assert.equal(await rows.mark(paused, found), 0)
+  const { parkedKeys, deadLetters } = await outbox.status()
+  assert.deepEqual([parkedKeys, deadLetters], [1, 1])
 })
 
 onOutbox('several relays under load, one of them stopped, one of them slow: everything in order', async (ground) => {

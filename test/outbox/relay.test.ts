@@ -151,6 +151,18 @@ onOutbox('a message without a key is parked by itself, and purged', async (groun
   assert.deepEqual([status.deadLetters, status.failing, status.parkedKeys], [0, 0, 0])
 })
 
+onOutbox("people who redrive the same letters at once do not get into each other's way", async (ground) => {
+  const { desk, outbox } = ground
+  desk.verdict = () => ({ kind: 'refused', reason: 'no' })
+  for (let n = 0; n < 20; n++) await ground.add({ topic: 'orders.paid', body: n })
+  const relay = ground.relay({ maxAttempts: 1 })
+  await until(async () => (await outbox.deadLetters.count()) === 20)
+  await relay.stop()
+  const redriven = await Promise.all(many(6, () => outbox.deadLetters.redrive({})))
+  assert.equal(redriven.flat().length, 20)
+  assert.equal(await ground.pending(), 20)
+})
+
 onOutbox('purging the last letter of a key frees it', async (ground) => {
   const { outbox, desk } = ground
   desk.verdict = ({ body }) => (body === '"poison"' ? { kind: 'refused', reason: 'no' } : null)
