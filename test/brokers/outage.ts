@@ -3,13 +3,8 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Acknowledgement, IncomingMessage } from 'onceonly/inbox'
 import type { OutgoingMessage } from 'onceonly/outbox'
-import {
-  SERVER_VARIABLES,
-  type ServerKind,
-  type Servers,
-  type StartedServer,
-  startServers,
-} from '../../tools/servers/index.ts'
+import type { ServerKind, Servers, StartedServer } from '../../tools/servers/index.ts'
+import { startOwn } from './own-server.ts'
 import type { BrokerClient, BrokerWorld } from './suite.ts'
 import { until } from './until.ts'
 
@@ -35,10 +30,7 @@ export function proveOutage(kind: ServerKind, open: (url: string) => Promise<Bro
   describe(`an outage of ${kind}`, () => {
     let servers: Servers
     before(async () => {
-      const shared = process.env[SERVER_VARIABLES[kind]]
-      delete process.env[SERVER_VARIABLES[kind]]
-      servers = await startServers([kind], { log: () => {} })
-      if (shared !== undefined) process.env[SERVER_VARIABLES[kind]] = shared
+      servers = await startOwn(kind)
     })
     after(() => servers.stop())
 

@@ -8,6 +8,9 @@ import type { Publisher } from 'onceonly/outbox'
 import { createRabbitmqBroker } from 'onceonly/rabbitmq'
 import { Connection } from 'rabbitmq-client'
 
+/** Short, so that what a killed consumer held comes again while a test waits for it. */
+const ACK_WAIT_MS = 3_000
+
 /** A broker in words that a child process understands. The local one lives in the store itself. */
 export type BrokerAddress =
   | { readonly kind: 'local' }
@@ -29,7 +32,8 @@ export async function openBroker(address: BrokerAddress, store: SqlStore): Promi
     }
     case 'nats': {
       const connection = await connect({ servers: address.url, maxReconnectAttempts: -1, reconnectTimeWait: 100 })
-      const broker = createNatsBroker({ jetstream: jetstream(connection), headers, namespace: address.namespace })
+      const { namespace } = address
+      const broker = createNatsBroker({ jetstream: jetstream(connection), headers, namespace, ackWaitMs: ACK_WAIT_MS })
       return { ...broker, stop: () => broker.stop().then(() => connection.close()) }
     }
   }

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createLedger } from 'onceonly'
+import { createInbox } from 'onceonly/inbox'
+import { createLocalBus } from 'onceonly/local'
+import { createOutbox, createRelay } from 'onceonly/outbox'
+import { createSqliteStore } from 'onceonly/sqlite'
+
+const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
+const store = createSqliteStore({ path: join(folder, 'orders.db') })
+const outbox = createOutbox({ store })
+await outbox.prepare()
+const once = createLedger({ store, outbox })
+await store.sql.query('create table orders (id text not null)')
+await store.sql.query('create table parcels (id text not null)')
+
+// The order and the message about it commit together, or not at all.
+const placeOrder = once.operation<{ id: string }>({ name: 'order.place', effect: 'transaction' })
+const place = (id: string) =>
+  placeOrder.transact({ tenant: 'acme', caller: 'shop', key: id }, { id }, async ({ tx, outbox: sends }) => {
+    await tx.query('insert into orders (id) values (?)', [id])
+    await sends.add({ topic: 'order.placed', key: id, body: { id } })
+    if (id === 'C3') throw new Error('sold out')
+  })
+
+// Somebody else reacts. The bus needs no server; `onceonly/rabbitmq` and `onceonly/nats` take its place without a change.
+const bus = createLocalBus({ store })
+const both = Promise.withResolvers<void>()
+let handled = 0
+const inbox = createInbox({
+  ledger: once,
+  store,
+  consumer: 'shipping',
+  on: ({ kind }) => {
+    if (kind === 'handled' && ++handled === 2) both.resolve()
+  },
+})
+await inbox.consume<{ id: string }>(bus, { topics: ['order.placed'] }, async ({ id }, { tx }) => {
+  await tx.query('insert into parcels (id) values (?)', [id])
+})
+const relay = createRelay({ store, publisher: bus })
+
+await place('A1')
+// The client did not hear the answer, and asks again: still one order, and one message.
+await place('A1')
+await assert.rejects(place('C3'), /sold out/)
+await place('B2')
+
+await both.promise
+await relay.stop()
+await inbox.stop()
+const idsIn = async (table: string) =>
+  (await store.sql.query<{ id: string }>(`select id from ${table} order by id`)).map(({ id }) => id)
+assert.deepEqual(await idsIn('orders'), ['A1', 'B2'])
+assert.deepEqual(await idsIn('parcels'), ['A1', 'B2'])
+assert.equal((await outbox.status()).pending, 0)
+console.log('four commands, two orders, two parcels')
+
+await bus.stop()
+await once.stop()
+await store.stop()
+rmSync(folder, { recursive: true })
