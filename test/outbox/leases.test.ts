@@ -68,10 +68,7 @@ onOutbox('what the broker confirmed too late frees no key that another relay has
   const rows = createRows(store)
   const paused = await takeAll()
   await ground.place.advance(60_000)
-  const { rows: found } = await rows.next(
-    paused.map(({ partition }) => partition),
-    10,
-  )
+  const { rows: found } = await rows.next(paused.map(({ partition }) => ({ partition, rows: 10 })))
   const [row] = found
   assert.ok(row !== undefined && row.attempts !== 0)
   const refusal = { row, reason: 'no', attempts: 20, retryAfterMs: null }
