@@ -95,10 +95,12 @@ async function deferred(parts: Parts, found: Found): Promise<Entry> {
   const { id, event, token } = arrival
   // The instance changes its version with every event that it keeps, or comes into being with the first one. So whoever
   // makes a transition at the same time, and would not see the event among those that it frees, meets a conflict.
+  // One that has not begun ends when the last of these events has waited long enough.
+  const endsAt = instance === null || instance.state === INITIAL ? now + machine.deferMs : instance.endsAt
   const kept =
     instance === null
-      ? await instances.insert(tx, { ...placeholder(machine, id), endsAt: now + machine.deferMs }, now)
-      : await instances.touch(tx, id, instance.version, now)
+      ? await instances.insert(tx, { ...placeholder(machine, id), endsAt }, now)
+      : await instances.touch(tx, { ...instance, endsAt }, now)
   if (!kept) throw conflict(arrival)
   if (token !== null) await pending.deferAgain(tx, token, runtime.newId())
   else {

@@ -40,8 +40,8 @@ export interface Instances {
   insert(tx: SqlTx, saving: Saving, now: number): Promise<boolean>
   /** False when somebody else changed it since that version. */
   update(tx: SqlTx, version: number, saving: Saving, now: number): Promise<boolean>
-  /** Changes nothing but the version, so that whoever saves at the same time notices. */
-  touch(tx: SqlTx, id: string, version: number, now: number): Promise<boolean>
+  /** Changes nothing but its version and its end, so that whoever saves at the same time notices. */
+  touch(tx: SqlTx, touched: Pick<Instance, 'id' | 'version' | 'endsAt'>, now: number): Promise<boolean>
   list(page: { readonly limit: number; readonly cursor: string | null }): Promise<Page<Omit<Instance, 'data'>>>
 }
 
@@ -87,11 +87,11 @@ export function createInstances(sql: SqlSeam, machine: Machine): Instances {
       )
       return rows.length > 0
     },
-    async touch(tx, id, version, now) {
+    async touch(tx, { id, version, endsAt }, now) {
       const rows = await tx.query(
-        `UPDATE onceonly_saga_instances SET version = version + 1, updated_at = ?
+        `UPDATE onceonly_saga_instances SET version = version + 1, updated_at = ?, ends_at = ?
          WHERE saga = ? AND id = ? AND version = ? RETURNING version`,
-        [now, saga, id, version],
+        [now, endsAt, saga, id, version],
       )
       return rows.length > 0
     },

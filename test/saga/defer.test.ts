@@ -99,6 +99,18 @@ onEveryStage('events for an instance that never begins are reported and removed'
   assert.equal(await stateOf(one, 'nobody'), 'Uploading', 'it never began, so that its id is not used up')
 })
 
+onEveryStage('every event waits its full time for an instance to begin', async ({ place, replica }) => {
+  const one = replica()
+  await handled(one, parsed('late', 'a'))
+  await place.advance(5 * DAY)
+  await handled(one, parsed('late', 'b'))
+  await place.advance(6 * DAY)
+  assert.equal(await one.saga.upkeep.sweep(), 0)
+  await handled(one, saved('late', ['b']))
+  await one.saga.upkeep.deliver()
+  assert.equal(await stateOf(one, 'late'), 'Completed')
+})
+
 onEveryStage('an instance that only waited may begin, and then has no end', async ({ place, replica }) => {
   const one = replica()
   await handled(one, parsed('s1', 'a'), started('s1'))
