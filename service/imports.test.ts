@@ -113,7 +113,7 @@ inEveryWorld('imports', (open) => {
     await cluster.advance(61 * minutes)
     const seen = await ended(two, started.searchId)
     assert.equal(seen.state, 'Error')
-    assert.match(seen.reason ?? '', /within 60 minutes; missing: b\.ris/)
+    assert.match(seen.reason ?? '', /within 60 minutes; missing: .*b\.ris$/)
     const late = await upload(one, started, 'b.ris', ris(1))
     assert.deepEqual([late.status, late.body.type], [409, '/problems/import-closed'])
     assert.equal(commandsIn(await see(one, started.searchId)), 0)
