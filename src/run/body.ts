@@ -3,7 +3,8 @@ import { limits } from '../core/limits.ts'
 import type { Branch, Place } from './branch.ts'
 import { enter, valueOf, versionOf } from './branch.ts'
 import type { RunContext } from './context.ts'
-import type { EntryKind } from './entry.ts'
+import type { Entry, EntryKind } from './entry.ts'
+import { isOpen } from './entry.ts'
 import type { Execution } from './execution.ts'
 import { never } from './execution.ts'
 import { forkAll, forkRace } from './fork.ts'
@@ -24,7 +25,9 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
     if (branch.signal.aborted) return never()
     const place = enter(branch, at, id, kind)
     try {
-      return await work(place)
+      const value = await work(place)
+      if (around.checkDeterminism && kind !== 'sleep' && !isFinal(place.recorded)) await execution.handOver()
+      return value
     } finally {
       branch.pending = null
     }
@@ -62,6 +65,10 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
     uuid: () => valueOf(branch, 'uuid', () => crypto.randomUUID()),
     version: (name) => versionOf(branch, name),
   }
+}
+
+function isFinal(entry: Entry | null): boolean {
+  return entry !== null && !isOpen(entry.state)
 }
 
 async function until(execution: Execution, { signal }: Branch, dueAt: number | null): Promise<void> {

@@ -171,11 +171,6 @@ export function createExecution(
     else open.delete(entry.key)
   }
 
-  async function putAndCheck(entry: Entry): Promise<void> {
-    await acting(() => put(entry))
-    if (around.checkDeterminism && (entry.state === 'succeeded' || entry.state === 'failed')) await handOver()
-  }
-
   /** In pieces, because longer timers fire at once; a run that only sleeps is suspended long before. */
   function due(dueAt: number): Promise<'due'> {
     const ms = Math.min(Math.max(0, dueAt - around.nearNow()), limits.runTimerMs)
@@ -229,7 +224,7 @@ export function createExecution(
       const entry = { ...blank, ...recorded, ...own, at: around.nearNow(), ...fields }
       return { ...entry, failures: rememberedFailures(entry.failures) }
     },
-    put: putAndCheck,
+    put: (entry) => acting(() => put(entry)),
     acting,
     clock: () => acting(() => insist(around.clock)),
     newSignals: () => acting(() => insist(() => around.signals(run.id))),
