@@ -104,23 +104,31 @@ async function landingFor(
 }
 
 /** A caller that hangs up, or waited long enough, leaves the flight; the flight itself is never cancelled by it. */
-async function untilAborted<T>(flight: Flight, work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  const gone = Promise.withResolvers<never>()
-  gone.promise.catch(() => {})
-  let here = true
-  // At once, not when the promise is noticed: a claim that is granted in between must find nobody.
-  const leave = () => {
-    if (here) flight.callers--
-    here = false
-    gone.reject(signal?.reason)
-  }
-  flight.callers++
-  if (signal?.aborted === true) leave()
-  signal?.addEventListener('abort', leave, { once: true })
-  try {
-    return await Promise.race([work, gone.promise])
-  } finally {
-    signal?.removeEventListener('abort', leave)
-    leave()
-  }
+function untilAborted<T>(flight: Flight, work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let here = true
+    const leave = () => {
+      if (here) flight.callers--
+      here = false
+      signal?.removeEventListener('abort', hangUp)
+    }
+    // At once, not when the promise is noticed: a claim that is granted in between must find nobody.
+    const hangUp = () => {
+      leave()
+      reject(signal?.reason)
+    }
+    flight.callers++
+    if (signal?.aborted === true) hangUp()
+    else signal?.addEventListener('abort', hangUp, { once: true })
+    work.then(
+      (landing) => {
+        leave()
+        resolve(landing)
+      },
+      (error: unknown) => {
+        leave()
+        reject(error)
+      },
+    )
+  })
 }

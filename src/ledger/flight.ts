@@ -46,10 +46,20 @@ export function createFlights(): Flights {
         callers: 0,
       }
       flights.set(command.id, flight)
-      flight.landed = lead(flight, decided).finally(() => {
+      const land = () => {
         flights.delete(command.id)
         decided(false)
-      })
+      }
+      flight.landed = lead(flight, decided).then(
+        (landing) => {
+          land()
+          return landing
+        },
+        (error: unknown) => {
+          land()
+          throw error
+        },
+      )
       // Callers may all have left: nobody must crash the process for an answer that nobody wants.
       flight.landed.catch(() => {})
       return flight

@@ -23,7 +23,7 @@ export async function leadLeased(
 ): Promise<Landing> {
   refuseInsideTransaction(op.name)
   const { runtime } = context
-  const hot = await readAgain(context, op, command)
+  const hot = context.cache.get(command.id) === null ? null : await readAgain(context, op, command)
   if (hot !== null) return hot
   const waitMs = typeof op.whileRunning === 'string' ? 0 : op.whileRunning.waitMs
   const deadline = runtime.monotonicMs() + waitMs

@@ -93,13 +93,8 @@ export function effectFailed(identity: Identity, data: string | null, cause?: un
   })
 }
 
-/** Gives back what the first attempt answered, as far as the operation keeps it. */
-export async function unpackValue(
-  op: Declared,
-  command: Command,
-  record: LedgerRecord,
-  outcome: Outcome,
-): Promise<unknown> {
+/** Gives back what the first attempt answered, as far as the operation keeps it. A promise where it is rebuilt. */
+export function unpackValue(op: Declared, command: Command, record: LedgerRecord, outcome: Outcome): unknown {
   switch (outcome.kept) {
     case 'outcome':
       return undefined
@@ -109,7 +104,7 @@ export async function unpackValue(
       const { definition } = op
       if (record.pointer === null || definition.keep !== 'pointer') throw notKept(command.identity, record.pointer)
       const { identity, input, as } = command
-      return await definition.rebuild(record.pointer, { identity, input, as, pointer: record.pointer })
+      return Promise.resolve(definition.rebuild(record.pointer, { identity, input, as, pointer: record.pointer }))
     }
     case 'not_stored':
       throw notKept(command.identity, record.pointer)

@@ -35,22 +35,23 @@ export async function present(
     case 'released':
       return { kind: 'refused', error: landing.error }
     case 'failed': {
-      if (!leader && !(await admitted(context, op, command, null))) return forbidden(context, command)
+      if (!leader && isGuarded(op) && !(await admitted(context, op, command, null))) return forbidden(context, command)
       return failedWith(command, landing.data, !leader, landing.cause)
     }
     case 'executed': {
       if (leader) return { kind: 'executed', value: landing.value }
-      if (!(await admitted(context, op, command, landing.packed.pointer))) return forbidden(context, command)
+      if (isGuarded(op) && !(await admitted(context, op, command, landing.packed.pointer)))
+        return forbidden(context, command)
       context.tally.count(command.id, identity, 'replays')
       return { kind: 'joined', value: await sharedValue(op, command, landing) }
     }
     case 'settled': {
       const { record, waited, cached } = landing
-      if (!(await admitted(context, op, command, record.pointer))) return forbidden(context, command)
+      if (isGuarded(op) && !(await admitted(context, op, command, record.pointer))) return forbidden(context, command)
       context.tally.count(command.id, identity, 'replays')
       if (!waited) context.events.emit({ kind: 'replayed', identity, state: record.state, cached })
       if (record.state === 'failed_terminal') return failedWith(command, record.outcome.data, true, undefined)
-      return await replayed(op, command, landing)
+      return replayed(op, command, landing)
     }
   }
 }
@@ -62,12 +63,16 @@ async function replayed(
 ): Promise<Execution<unknown>> {
   const { record, waited } = landing
   try {
-    return { kind: waited ? 'joined' : 'replayed', value: await unpackValue(op, command, record, record.outcome) }
+    const value = unpackValue(op, command, record, record.outcome)
+    return { kind: waited ? 'joined' : 'replayed', value: value instanceof Promise ? await value : value }
   } catch (error) {
     if (isOnceError(error, 'outcome_not_stored')) return { kind: 'refused', error }
     throw error
   }
 }
+
+/** Asked first, because waiting for an answer that is always yes would cost every replay. */
+const isGuarded = (op: Declared): boolean => op.definition.authorize !== undefined
 
 async function admitted(context: Context, op: Declared, command: Command, pointer: Pointer | null): Promise<boolean> {
   const { authorize } = op.definition

@@ -12,21 +12,32 @@ export interface TallyBook {
 }
 
 type Counts = { -readonly [name in Counted]: number }
+type Busy = Omit<BusyCaller, Counted> & Counts
 
 export function createTallyBook(store: Store): TallyBook {
   let records = new Map<RecordId, Counts>()
-  let callers = new Map<string, Omit<BusyCaller, Counted> & Counts>()
+  let callers = new Map<string, Busy>()
+  /** Whoever was counted last is often counted next. */
+  let last: Busy | null = null
+
+  function busyOf({ tenant, caller, operation }: Identity): Busy | null {
+    if (last?.operation === operation && last.caller === caller && last.tenant === tenant) return last
+    const name = `${tenant}\0${caller}\0${operation}`
+    let busy = callers.get(name)
+    if (busy === undefined) {
+      // Counts are for orientation: past the bound some are lost, never a caller.
+      if (callers.size >= limits.tallyRows) return null
+      busy = { tenant, caller, operation, claims: 0, replays: 0, conflicts: 0 }
+      callers.set(name, busy)
+    }
+    last = busy
+    return busy
+  }
 
   return {
-    count(id, { tenant, caller, operation }, what) {
-      const name = `${tenant}\0${caller}\0${operation}`
-      let busy = callers.get(name)
-      if (busy === undefined) {
-        // Counts are for orientation: past the bound some are lost, never a caller.
-        if (callers.size >= limits.tallyRows) return
-        busy = { tenant, caller, operation, claims: 0, replays: 0, conflicts: 0 }
-        callers.set(name, busy)
-      }
+    count(id, identity, what) {
+      const busy = busyOf(identity)
+      if (busy === null) return
       busy[what]++
       if (what === 'claims') return
       let counts = records.get(id)
@@ -43,6 +54,7 @@ export function createTallyBook(store: Store): TallyBook {
       const tally = { records: rows, callers: [...callers.values()] }
       records = new Map()
       callers = new Map()
+      last = null
       await store.upkeep.tally(tally, { timeoutMs: limits.storeCallMs })
     },
   }

@@ -10,17 +10,15 @@ export function createClaims(core: Core): Claims {
   const { tables, time, writer, watchers } = core
   const view: RecordView = {
     get: (id) => tables.records.get(id) ?? null,
-    put: (record) => putRecord(tables, record),
+    put: (record, before) => {
+      putRecord(tables, record, before)
+      watchers.changed(before, record)
+    },
   }
 
   function applyNow<R extends Request>(requests: readonly R[]): Applied<R>[] {
     const now = time.nowMs()
-    return requests.map((request) => {
-      const before = view.get(request.id)
-      const applied = decide(tables, view, request, now)
-      watchers.changed(before, applied.record)
-      return applied
-    })
+    return requests.map((request) => decide(tables, view, request, now))
   }
 
   return {

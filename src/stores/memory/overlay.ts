@@ -55,8 +55,9 @@ export function createOverlay(tables: Tables): Overlay {
     const changes: Change[] = []
     for (const { records, values } of layers) {
       for (const [id, after] of records) {
-        changes.push({ before: tables.records.get(id) ?? null, after })
-        putRecord(tables, after)
+        const before = tables.records.get(id) ?? null
+        changes.push({ before, after })
+        putRecord(tables, after, before)
       }
       for (const [key, value] of values) {
         if (value === undefined) tables.values.delete(key)

@@ -19,6 +19,8 @@ export interface Tables {
   /** What effects wrote: the business data of this little database. */
   readonly values: Map<string, unknown>
   readonly policies: Map<string, Policy>
+  /** The shared policy that was asked for last: most stores have one or two. */
+  lastPolicy: Policy | null
   /** Store-wide, and never taken back: not by a rollback, not by the sweep. */
   lastFence: Fence
 }
@@ -30,13 +32,14 @@ export interface Counts {
 
 export function createTables(machine: Machine): Tables {
   const maps = { records: new Map(), open: new Map(), counts: new Map(), values: new Map(), policies: new Map() }
-  return { ...maps, machine, lastFence: 0 }
+  return { ...maps, machine, lastFence: 0, lastPolicy: null }
 }
 
 /** Where a decision reads and writes: the tables themselves, or a transaction's view of them. */
 export interface RecordView {
   get(id: RecordId): LedgerRecord | null
-  put(record: LedgerRecord): void
+  /** `before` is what `get` gave: in a large store, to look for it again is the dearest part of a decision. */
+  put(record: LedgerRecord, before: LedgerRecord | null): void
 }
 
 export function decide<R extends Request>(
@@ -50,18 +53,17 @@ export function decide<R extends Request>(
   if (record !== null && record !== before) {
     // A settle may bring back a record of a store that was reset; later fences must stay above it.
     tables.lastFence = Math.max(tables.lastFence, record.fence)
-    view.put(record)
+    view.put(record, before)
   }
   return { decision, record, now }
 }
 
-export function putRecord(tables: Tables, record: LedgerRecord): void {
-  const before = tables.records.get(record.id)
+export function putRecord(tables: Tables, record: LedgerRecord, before: LedgerRecord | null): void {
   const kept = compact(tables, record, before)
   tables.records.set(kept.id, kept)
   if (kept.state === 'in_progress' || kept.state === 'unknown') tables.open.set(kept.id, kept)
   else tables.open.delete(kept.id)
-  if (before !== undefined && before.incarnation !== kept.incarnation) tables.counts.delete(kept.id)
+  if (before !== null && before.incarnation !== kept.incarnation) tables.counts.delete(kept.id)
 }
 
 export function removeRecord(tables: Tables, id: RecordId): void {
@@ -77,11 +79,12 @@ const SHARED_POLICIES = 1_024
  * A settled record lives for days, so what it holds is as small as it can be: policies and empty histories are shared,
  * and texts are freed of the longer ones that they were cut from or joined of.
  */
-function compact(tables: Tables, record: LedgerRecord, before: LedgerRecord | undefined): LedgerRecord {
+function compact(tables: Tables, record: LedgerRecord, before: LedgerRecord | null): LedgerRecord {
   const policy = before?.policy === record.policy ? record.policy : sharedPolicy(tables, record.policy)
-  const own = before === undefined ? ownTexts(record) : record
+  const own = before === null ? ownTexts(record) : record
   if (record.state !== 'succeeded' && record.state !== 'failed_terminal') {
-    return own === record && policy === record.policy ? record : { ...record, ...own, policy }
+    if (own === record && policy === record.policy) return record
+    return { ...record, id: own.id, identity: own.identity, fingerprint: own.fingerprint, claimId: own.claimId, policy }
   }
   // Written out field by field: an object that was made by spreading several others takes twice the room.
   const { state, fence, incarnation, attempts, claimedAt, pointer, awaited, settledAt, expiresAt, goneAt } = record
@@ -128,10 +131,21 @@ function flat(text: string): string {
 }
 
 function sharedPolicy(tables: Tables, policy: Policy): Policy {
+  if (tables.lastPolicy !== null && samePolicy(tables.lastPolicy, policy)) return tables.lastPolicy
   const text = policyText(policy)
-  const shared = tables.policies.get(text)
-  if (shared !== undefined) return shared
-  const own = { ...policy }
-  if (tables.policies.size < SHARED_POLICIES) tables.policies.set(text, own)
-  return own
+  const shared = tables.policies.get(text) ?? { ...policy }
+  if (tables.policies.size < SHARED_POLICIES) tables.policies.set(text, shared)
+  tables.lastPolicy = shared
+  return shared
+}
+
+/** Field by field, because writing a policy as text takes as long as deciding about a claim. */
+function samePolicy(a: Policy, b: Policy): boolean {
+  return (
+    a.retainMs === b.retainMs &&
+    a.refuseMs === b.refuseMs &&
+    a.unknownMs === b.unknownMs &&
+    a.onAbandoned === b.onAbandoned &&
+    a.retainFrom === b.retainFrom
+  )
 }
