@@ -194,6 +194,16 @@ describe('bad input leaves nothing behind', () => {
     })
   }
 
+  for (const path of ['/api/messages:batchSend', '/case-escalations:batchCreate', '/api/imports']) {
+    test(`nor is it guessed at ${path}`, async () => {
+      const bytes = Buffer.from('{"batchId":"b","items":[{"itemKey":"a","message":"?"}]}')
+      bytes[bytes.indexOf('?')] = 0xff
+      const unkeyed = head(`Content-Length: ${bytes.length}`).replace(/Idempotency-Key: .*\r\n/, '')
+      const said = await speak(server.url, { pieces: [unkeyed.replace('/api/messages', path), bytes] })
+      assert.deepEqual([said.statuses, said.fields], [[400], ['body']], said.text)
+    })
+  }
+
   for (const connection of ['close', 'keep-alive']) {
     test(`a wrong API key is refused before the body has come, once, on a connection to ${connection}`, async () => {
       const slow = head(lengthOf(body)).replace(server.apiKey, 'nonsense').replace('close', connection)

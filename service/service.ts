@@ -8,6 +8,7 @@ import { createNotices } from './escalations/notices.ts'
 import { addEscalations } from './escalations/routes.ts'
 import { migrations as escalationTables } from './escalations/schema.ts'
 import { createEvents } from './events/events.ts'
+import { protectRoutes } from './http/protect.ts'
 import { addImports } from './imports/index.ts'
 import { migrations as importTables } from './imports/schema.ts'
 import { createLog, type Log } from './logs.ts'
@@ -62,15 +63,18 @@ export async function startService(config: Config): Promise<Service> {
     await base.sql.migrate('outreach', outreachTables)
     await events.outbox.prepare()
     const workspaces = createWorkspaces(base)
+    const protect = protectRoutes(server, once)
     await makeDemoWorkspace(workspaces, secrets)
     await makeDemoCases(base)
     addAdmin(server, { once, base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
-    addEscalations(server, { once, base, workspaces })
-    const messages = addMessages(server, { once, base, workspaces, config, operatorToken: secrets.operatorToken })
+    addEscalations(server, { once, protect, base, workspaces })
+    const { operatorToken } = secrets
+    const messages = addMessages(server, { once, protect, base, workspaces, config, operatorToken })
     systems.push(messages)
     systems.push(await addOutreach(server, { once, base, workspaces, messages, config }))
     const imports = await addImports(server, {
       once,
+      protect,
       base,
       outbox: events.outbox,
       workspaces,

@@ -32,8 +32,7 @@ export function addAdmin(server: FastifyInstance, parts: Parts): void {
     addWorkspaces(admin, parts)
     addCases(admin, parts)
     addClock(admin, parts)
-    // A scope of its own: there bodies are kept as bytes, too.
-    admin.register(async (scope) => addKeys(scope, parts))
+    addKeys(admin, parts)
   })
 }
 

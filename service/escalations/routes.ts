@@ -1,10 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Ledger, SqlTx, TransactionWork } from 'onceonly'
-import { idempotent } from 'onceonly/fastify'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
-import { reportTo } from '../logs.ts'
+import type { Protect } from '../http/protect.ts'
 import type { Base } from '../store.ts'
-import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
+import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchCreate } from './batch-route.ts'
 import { caseById } from './cases.ts'
@@ -28,27 +27,22 @@ interface Checked {
 
 interface Parts {
   readonly once: Ledger<SqlTx>
+  readonly protect: Protect
   readonly base: Base
   readonly workspaces: Workspaces
 }
 
 /** The escalations system: one command, many commands in one request, and what became of them. */
 export function addEscalations(server: FastifyInstance, parts: Parts): void {
-  // A scope of its own: there bodies are kept as bytes, too.
-  server.register(async (scope) => addCreate(scope, parts))
+  addCreate(server, parts)
   addBatchCreate(server, parts)
   addRead(server, parts)
 }
 
 /** `POST /case-escalations`: the escalation and the record of its key commit in one transaction, or not at all. */
-function addCreate(server: FastifyInstance, { once, base, workspaces }: Parts): void {
+function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts): void {
   server.decorateRequest('escalateCommand', null)
   const onRequest = requireKey(workspaces, 'escalations')
-  const protect = idempotent<SqlTx, FastifyRequest>(server, {
-    ledger: once,
-    who: whoAsks,
-    onError: reportTo(server.log),
-  })
   const command = protect({
     name: escalateCase.id,
     effect: 'transaction',

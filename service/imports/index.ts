@@ -5,6 +5,7 @@ import { createSaga } from 'onceonly/saga'
 import type { Config } from '../config.ts'
 import type { Consumer } from '../events/events.ts'
 import { inboxLog, sagaLog } from '../events/log.ts'
+import type { Protect } from '../http/protect.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
@@ -21,6 +22,7 @@ import { openStorage } from './uploads/storage.ts'
 
 interface Parts {
   readonly once: Ledger<SqlTx>
+  readonly protect: Protect
   readonly base: Base
   readonly outbox: OutboxPort<SqlTx>
   readonly workspaces: Workspaces
@@ -37,7 +39,7 @@ export interface Imports {
 
 /** The imports system: uploads, the storage's notifications, the saga of every search, and those who read its files. */
 export async function addImports(server: FastifyInstance, parts: Parts): Promise<Imports> {
-  const { once, base, outbox, workspaces, config, log, hookSecret } = parts
+  const { once, protect, base, outbox, workspaces, config, log, hookSecret } = parts
   const on = inboxLog(log)
   const storage = await openStorage(join(config.dataFolder, 'uploads'))
   const receiver = createReceiver({ once, base, on })
@@ -52,8 +54,8 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
   const announcer = startAnnouncer({ base, outbox, storage, log })
   const historyOf = async (searchId: string) => (await saga.history(searchId)).map(historyView)
 
+  addStart(server, { protect, base, outbox, workspaces })
   // Scopes of their own: each reads bodies in its own way.
-  server.register(async (scope) => addStart(scope, { once, base, outbox, workspaces }))
   server.register(async (scope) => addUpload(scope, { base, storage, announcer, workspaces }))
   server.register(async (scope) => addHook(scope, { base, storage, receiver, hookSecret }))
   addProjects(server, { base, workspaces })

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Ledger, OutboxPort, SqlTx, TransactionWork } from 'onceonly'
-import { idempotent } from 'onceonly/fastify'
+import type { OutboxPort, SqlTx, TransactionWork } from 'onceonly'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
+import type { Protect } from '../http/protect.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
@@ -21,7 +21,7 @@ declare module 'fastify' {
 }
 
 interface Parts {
-  readonly once: Ledger<SqlTx>
+  readonly protect: Protect
   readonly base: Base
   readonly outbox: OutboxPort<SqlTx>
   readonly workspaces: Workspaces
@@ -30,15 +30,8 @@ interface Parts {
 const fields = ['projectId', 'searchName', 'files']
 
 /** `POST /api/imports`: the search, its set of files and the news of it commit together. A key is welcome, not needed. */
-export function addStart(server: FastifyInstance, { once, base, outbox, workspaces }: Parts): void {
+export function addStart(server: FastifyInstance, { protect, base, outbox, workspaces }: Parts): void {
   server.decorateRequest('startImport', null)
-  const protect = idempotent<SqlTx, FastifyRequest>(server, {
-    ledger: once,
-    who: (request) => {
-      const { workspaceId, caller } = callerOf(request)
-      return { tenant: workspaceId, caller }
-    },
-  })
   const command = protect({
     name: 'imports.start',
     effect: 'transaction',

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Ledger, SqlTx } from 'onceonly'
 import type { Config } from '../config.ts'
+import type { Protect } from '../http/protect.ts'
 import type { Base } from '../store.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchSend } from './batch-route.ts'
@@ -13,6 +14,7 @@ import { startWorker } from './worker.ts'
 
 interface Parts {
   readonly once: Ledger<SqlTx>
+  readonly protect: Protect
   readonly base: Base
   readonly workspaces: Workspaces
   readonly config: Config
@@ -27,14 +29,13 @@ export interface Messages {
 
 /** The messages system: its routes, and the worker that finishes what a crash interrupted. */
 export function addMessages(server: FastifyInstance, parts: Parts): Messages {
-  const { once, base, workspaces, config, operatorToken } = parts
+  const { once, protect, base, workspaces, config, operatorToken } = parts
   const channels = createChannels(config)
   const { log } = server
   const { sendTimeoutMs } = config
   const delivery = createDelivery({ base, channels, sendTimeoutMs, log })
   const sender = createSender({ once, base, channels, delivery, config, log })
-  // A scope of its own: here bodies are kept as bytes, too.
-  server.register(async (scope) => addSend(scope, { once, base, workspaces, sender }))
+  addSend(server, { protect, base, workspaces, sender })
   addBatchSend(server, { once, base, workspaces, sender })
   addReads(server, { base, workspaces })
   addLocks(server, { once, base, guard: sender.guard, operatorToken })

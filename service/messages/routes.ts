@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { HOUR, happened, isOnceError, type Ledger, type Pointer, prevented, type SqlTx } from 'onceonly'
-import { idempotent, type Protection } from 'onceonly/fastify'
+import { HOUR, happened, isOnceError, type Pointer, prevented } from 'onceonly'
+import type { Protection } from 'onceonly/fastify'
 import { type Answer, jsonAnswer } from 'onceonly/http'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
+import type { Protect } from '../http/protect.ts'
 import { problemOf } from '../http/refusal.ts'
-import { reportTo } from '../logs.ts'
 import type { Base } from '../store.ts'
-import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
+import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { duplicateAnswer, pendingAnswer, type SendAnswer, sendAnswer } from './answers.ts'
 import { REQUEST_BYTES_MOST } from './attachments.ts'
@@ -26,7 +26,7 @@ declare module 'fastify' {
 }
 
 interface Parts {
-  readonly once: Ledger<SqlTx>
+  readonly protect: Protect
   readonly base: Base
   readonly workspaces: Workspaces
   readonly sender: Sender
@@ -37,13 +37,8 @@ const KEY_MS = 24 * HOUR
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** `POST /api/messages`: first the caller's key, if there is one, then the guard on the content. */
-export function addSend(server: FastifyInstance, { once, base, workspaces, sender }: Parts): void {
+export function addSend(server: FastifyInstance, { protect, base, workspaces, sender }: Parts): void {
   server.decorateRequest('sendCommand', null)
-  const protect = idempotent<SqlTx, FastifyRequest>(server, {
-    ledger: once,
-    who: whoAsks,
-    onError: reportTo(server.log),
-  })
   const keyed = protect({
     name: 'messages.send',
     effect: 'external',
