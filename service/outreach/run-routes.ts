@@ -75,6 +75,8 @@ export function addRunActions(server: FastifyInstance, { workspaces, runs }: Par
 /** A command without anything to say needs no body, whatever type a client announces. */
 function allowEmptyBodies(server: FastifyInstance): void {
   const json = server.getDefaultJsonParser('error', 'error')
+  // In place of the one that the whole server has.
+  server.removeContentTypeParser('application/json')
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') done(null, null)
     else void json(request, String(body), done)

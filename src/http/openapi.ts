@@ -82,7 +82,7 @@ function keyParameter({ definition }: CommandRoute): readonly unknown[] {
   if (!('header' in keyFrom)) return []
   return [
     {
-      name: keyFrom.header === DEFAULT_KEY_HEADER ? 'Idempotency-Key' : keyFrom.header,
+      name: keyFrom.header,
       in: 'header',
       required: key === 'required',
       description:

@@ -124,7 +124,7 @@ function withoutKey<N>(
   incoming: Incoming,
   key: Extract<KeyFound, { problem: string }>,
 ): ReadRequest {
-  const { keyFrom = { header: 'Idempotency-Key' } } = route
+  const { keyFrom = { header: DEFAULT_KEY_HEADER } } = route
   const field = 'header' in keyFrom ? keyFrom.header : keyFrom.field
   if (key.problem === 'missing' && (route.key ?? 'required') !== 'required') return { kind: 'keyless' }
   const missing = `${route.name ?? incoming.method} needs the key \`${field}\`.`

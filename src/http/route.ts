@@ -108,7 +108,7 @@ export interface Who {
   readonly caller: string
 }
 
-export const DEFAULT_KEY_HEADER = 'idempotency-key'
+export const DEFAULT_KEY_HEADER = 'Idempotency-Key'
 
 /** The largest answer that is kept: in the record, base64-encoded, it still fits into the store's bound. */
 export const MAX_ANSWER_BYTES = 1_024 * 1_024
