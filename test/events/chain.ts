@@ -45,11 +45,18 @@ export async function runChain(place: Place, chain: Chain): Promise<ChainFigures
   const task: ChainTask = { address: place.address, broker: chain.broker, leaseMs: LEASE_MS }
   const all: Child[] = []
   const living: Child[] = []
+  let over = false
   const start = async () => {
     const child = place.crew.start({ file: import.meta.resolve('./chain-worker.ts'), task })
     all.push(child)
     await child.heard('ready')
     living.push(child)
+    // A child of a test is ended after some minutes; a longer chain goes on with another one.
+    void child.ended.then(async () => {
+      if (over || !living.includes(child)) return
+      living.splice(living.indexOf(child), 1)
+      await start()
+    })
   }
   await Promise.all(Array.from({ length: chain.replicas }, start))
   const ids = Array.from({ length: chain.searches }, (_, n) => `search-${n}`)
@@ -68,6 +75,7 @@ export async function runChain(place: Place, chain: Chain): Promise<ChainFigures
       await chain.restart()
     }
   })
+  over = true
   await check(place, ids, files)
   for (const child of living) child.order('stop')
   await Promise.all(living.map((child) => child.heard('stopped')))
