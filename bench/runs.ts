@@ -1,0 +1,75 @@
+import type { Bench } from './harness/bench.ts'
+import { runBench } from './harness/bench.ts'
+import type { Goal, Wanted } from './harness/compare.ts'
+import { byTurns } from './harness/compare.ts'
+import { describeDisk } from './harness/machine.ts'
+import { installPeers, peerVersion } from './harness/peers.ts'
+import type { PostgresServer } from './harness/postgres.ts'
+import { POOL_CLIENTS, withPostgres } from './harness/postgres.ts'
+import type { RunsTask } from './runs/task.ts'
+import { STEPS } from './runs/task.ts'
+
+/** Runs of ten steps that do nothing ÷ the same with DBOS Transact: one PostgreSQL server, the same durability. */
+const PAIRS = 9
+
+const ours = import.meta.resolve('./runs/ours.ts')
+const dbos = import.meta.resolve('./runs/dbos.ts')
+
+await runBench('runs', async (bench) => {
+  await installPeers(bench.progress)
+  bench.note(describeDisk())
+  bench.note(
+    `${peerVersion('@dbos-inc/dbos-sdk')}; a request is a run of ${STEPS} steps; pool of ${POOL_CLIENTS} on both sides`,
+  )
+  await withPostgres(bench, async (server) => {
+    await against(bench, server, 1, 5)
+    await against(bench, server, 16, 8)
+    await once(bench, server)
+  })
+})
+
+function timesOf({ options }: Bench) {
+  return options.quick ? { warmUpMs: 300, measureMs: 1_000 } : { warmUpMs: 1_000, measureMs: 4_000 }
+}
+
+async function against(bench: Bench, server: PostgresServer, callers: number, atLeast: number): Promise<void> {
+  const task = { ...timesOf(bench), callers, semantics: 'keyed' } as const
+  const measure = (program: string) =>
+    server.withDatabase((place) => bench.side({ program, task: { ...task, ...place } satisfies RunsTask }))
+  await bench.compare({
+    name: `${callers} at once`,
+    pairs: PAIRS,
+    ours: 'createEngine',
+    other: 'DBOS Transact',
+    measure: byTurns(
+      () => measure(ours),
+      () => measure(dbos),
+    ),
+    wanted: wanted('ratio', { atLeast }),
+  })
+}
+
+/** Two writes for a step, because the intent comes first; nothing to compare it with. */
+async function once(bench: Bench, server: PostgresServer): Promise<void> {
+  const task = { ...timesOf(bench), callers: 16, semantics: 'once' } as const
+  const measure = () =>
+    server.withDatabase((place) => bench.side({ program: ours, task: { ...task, ...place } satisfies RunsTask }))
+  await bench.compare({
+    name: '16 at once, `once` steps',
+    pairs: PAIRS,
+    ours: 'createEngine',
+    other: null,
+    measure: async () => ({ ours: await measure(), other: null }),
+    wanted: wanted('ours'),
+  })
+}
+
+function wanted(of: Wanted['of'], goal?: Goal): Wanted[] {
+  return [
+    { figure: 'requestsPerS', label: 'runs/s', of, ...(goal === undefined ? {} : { goal }) },
+    { figure: 'p50Ms', label: 'median ms of a run', of },
+    { figure: 'p99Ms', label: 'p99 ms of a run', of },
+    { figure: 'cpuUs', label: 'CPU µs of a run', of },
+    { figure: 'serverCpuUs', label: 'server CPU µs of a run', of },
+  ]
+}
