@@ -5,6 +5,7 @@ import type { Acknowledgement, IncomingMessage } from 'onceonly/inbox'
 import type { OutgoingMessage } from 'onceonly/outbox'
 import type { ServerKind, Servers, StartedServer } from '../../tools/servers/index.ts'
 import { startOwn } from './own-server.ts'
+import { pause, resume } from './pause.ts'
 import type { BrokerClient, BrokerWorld } from './suite.ts'
 import { until } from './until.ts'
 
@@ -124,14 +125,14 @@ const proofs: Record<string, Proof> = {
       },
     )
     const sent = numbered('paused').slice(0, BATCH)
-    process.kill(-server.pid, 'SIGSTOP')
+    await pause(server.pid)
     try {
       const startedMs = performance.now()
       const answers = await sending.publisher.publish(sent, { timeoutMs: CALL_MS })
       assert.ok(performance.now() - startedMs < CALL_MS + SLACK_MS)
       assert.deepEqual([...new Set(answers.map(({ kind }) => kind))], ['unavailable'])
     } finally {
-      process.kill(-server.pid, 'SIGCONT')
+      resume(server.pid)
     }
     await publishAll(sending, sent)
     await until(() => ids.size === BATCH, PATIENCE_MS)

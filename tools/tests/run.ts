@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { type Counts, runFile } from './run-file.ts'
 
-/** Two at a time even on one core, because a test waits for a server or a timer most of its life. */
-const lanes = Math.max(2, Math.min(4, availableParallelism()))
+/** One more than there are cores, because a test waits for a server or a timer a good part of its life. */
+const lanes = Math.min(4, availableParallelism() + 1)
 
 export async function runTests(files: readonly string[], interrupted: AbortSignal): Promise<Counts> {
   const total: Counts = { passed: 0, failed: 0, skipped: 0 }

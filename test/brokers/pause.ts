@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { until } from './until.ts'
+
+const PATIENCE_MS = 5_000
+
+/** Pauses a server with all its processes. The signal only asks: a thread on another core goes on for a moment. */
+export async function pause(group: number): Promise<void> {
+  process.kill(-group, 'SIGSTOP')
+  await until(() => statesOf(group).every((state) => state === 'T'), PATIENCE_MS)
+}
+
+export function resume(group: number): void {
+  process.kill(-group, 'SIGCONT')
+}
+
+/** The states of all threads of a process group, as the system lists them. */
+function statesOf(group: number): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        if (fieldsOf(`/proc/${pid}/stat`)[2] !== String(group)) return []
+        return readdirSync(`/proc/${pid}/task`).map((task) => fieldsOf(`/proc/${pid}/task/${task}/stat`)[0] ?? '')
+      } catch {
+        // It ended while we looked.
+        return []
+      }
+    })
+}
+
+/** What follows the name, which stands in parentheses and may hold anything: state, parent, group, … */
+function fieldsOf(file: string): string[] {
+  const text = readFileSync(file, 'utf8')
+  return text.slice(text.lastIndexOf(')') + 2).split(' ')
+}
