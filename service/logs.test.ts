@@ -76,6 +76,7 @@ describe('the log of a server', () => {
   })
 
   test('what the guard decides, and what goes wrong, are lines of the same log', async () => {
+    await eventually('the guard is heard', async () => server.events('message.api.duplicate_blocked').length > 0)
     const [blocked] = server.events('message.api.duplicate_blocked')
     assert.equal(blocked?.['mode'], 'lock_resolved')
     assert.equal(blocked?.['level'], 'info')
