@@ -83,7 +83,11 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const ends = createEnds(runtime)
   const emit = (event: RunEvent) => {
     if (event.kind === 'left' || event.kind === 'lost') ends.tell(event.runId)
-    on(event)
+    try {
+      on(event)
+    } catch {
+      // A listener watches; its own faults must never change what happens to a run.
+    }
   }
   const worker = createWorker({
     around: {

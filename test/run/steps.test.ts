@@ -267,3 +267,14 @@ onEveryRunStore('a cancelled run records nothing more, and its step is told', as
   await assert.rejects(handle.result(), (error) => isOnceError(error, 'run_cancelled'))
   assert.deepEqual((await handle.view()).steps, [])
 })
+
+onEveryRunStore('a listener that throws changes nothing', async (world) => {
+  const quiet = defineRun('quiet', (run) => run.step('act', () => 'done'))
+  const engine = await world.engine({
+    runs: [quiet],
+    on: () => {
+      throw new Error('a listener of theirs')
+    },
+  })
+  assert.equal(await (await engine.start(quiet, { runId: 'q', input: null })).result(), 'done')
+})
