@@ -265,3 +265,64 @@ export const brokerLimits = {
   reconnectBaseMs: 100,
   reconnectCapMs: 5 * SECOND,
 } as const
+
+/** What sessions of streams take and hold. */
+export const streamLimits = {
+  /** One frame of a client: a long chat message with its vectors; files travel elsewhere. */
+  clientFrameBytes: 64 * 1_024,
+  /** One frame of a server: a batch of entries, or a snapshot. */
+  serverFrameBytes: 4 * 1_024 * 1_024,
+  /** Names of rooms, regions, clients and logs: they stand in every entry. */
+  nameChars: 64,
+  /** Regions of one room, those included that lost their log and began another: the length of every vector. */
+  logs: 64,
+  /** Sends of one session that are not answered yet: what a client's window allows, and as much on its way. */
+  sendWindow: 128,
+  /** Entries sent to one client and not yet taken by it; past it, it is a cursor in the log and costs no memory. */
+  aheadEntries: 256,
+  aheadBytes: 1_024 * 1_024,
+  /** Taken by a connection but not by the network: past it nothing more is read for it, so that a client which stops reading stays small. */
+  linkBytes: 32 * 1_024,
+  /** Entries of one `deliver` frame, and their bytes: small enough to interleave with acknowledgements. */
+  deliverEntries: 64,
+  deliverBytes: 32 * 1_024,
+  /** Rows of one `order` frame. */
+  orderRows: 256,
+  /** Entries of a room that stay in memory for those who keep up; whoever is further back reads the log. */
+  tailEntries: 1_024,
+  /** One write of a room: large enough to share a commit, small enough to stay short. */
+  writeEntries: 256,
+  /** Sends of a room that wait for a commit. */
+  writeQueue: 16_384,
+  /** Entries of one answer to a peer, and the bytes of their bodies. */
+  pullEntries: 256,
+  pullBytes: 1_024 * 1_024,
+  /** A region that heard nothing asks its peers this often: hints may be lost. */
+  pullEveryMs: 1 * SECOND,
+  /** A peer that does not answer within this is away. */
+  pullMs: 5 * SECOND,
+  /** A peer that is away is asked again after this, doubling up to the cap. */
+  pullRetryBaseMs: 250,
+  pullRetryCapMs: 5 * SECOND,
+  /** After this without the missing entries, peers are asked for other regions' logs, too. */
+  detourMs: 2 * SECOND,
+  /** The right to number a room's messages; renewed at every third of it. */
+  orderLeaseMs: 10 * SECOND,
+  /** How often a region looks for new numbers that others gave. */
+  orderEveryMs: 250,
+  /** A log goes back this far, or this many entries, whichever is less. */
+  retainMs: 10 * MINUTE,
+  retainEntries: 50_000,
+  /** Pause between two looks for entries past their retention. */
+  trimEveryMs: 30 * SECOND,
+  /** A write or read that failed is tried again after this, doubling up to the cap. */
+  storeRetryBaseMs: 100,
+  storeRetryCapMs: 5 * SECOND,
+  /** A session from which nothing was heard for so long is over; clients ping at a third of it. */
+  silenceMs: 30 * SECOND,
+  /** A connection that says no hello within this is closed. */
+  helloMs: 10 * SECOND,
+  /** A client connects again after this, doubling up to the cap, each time a random part of it. */
+  reconnectBaseMs: 250,
+  reconnectCapMs: 10 * SECOND,
+} as const

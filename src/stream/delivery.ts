@@ -2,25 +2,25 @@
 export type DeliveryMode = 'at-most-once' | 'at-least-once' | 'effectively-once'
 
 /** Where a receiver keeps how far it has come, and, for `effectively-once`, which keys it has settled. */
-export interface DeliveryPlace {
+export interface DeliveryPlace<P = number> {
   /** Durable when it returns. */
-  advance(position: number): Promise<void>
+  advance(position: P): Promise<void>
   /** Runs the effect and remembers the key in one transaction; false when the key was settled before. */
-  settle(key: string, position: number, effect: () => Promise<void>): Promise<boolean>
+  settle(key: string, position: P, effect: () => Promise<void>): Promise<boolean>
 }
 
 /** One way of handing a message to its effect. The difference is what stands first: the position, or the effect. */
-export class Delivery {
+export class Delivery<P = number> {
   readonly mode: DeliveryMode
-  readonly #place: DeliveryPlace
+  readonly #place: DeliveryPlace<P>
 
-  constructor(mode: DeliveryMode, place: DeliveryPlace) {
+  constructor(mode: DeliveryMode, place: DeliveryPlace<P>) {
     this.mode = mode
     this.#place = place
   }
 
   /** False when the effect was not run, because it had been before. */
-  async deliver(key: string, position: number, effect: () => Promise<void>): Promise<boolean> {
+  async deliver(key: string, position: P, effect: () => Promise<void>): Promise<boolean> {
     switch (this.mode) {
       case 'at-most-once':
         // A crash after this loses the message, and never repeats it.

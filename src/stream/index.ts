@@ -1,5 +1,17 @@
 export type { CausalArrival, Caused } from './causal.ts'
 export { CausalBuffer } from './causal.ts'
+export type {
+  ClientIdentity,
+  ClientLink,
+  ClientPlace,
+  ClientPosition,
+  ClientRecord,
+  ClientTransport,
+  LinkEvents,
+  PendingSend,
+} from './client-ports.ts'
+export type { Decoded } from './decode.ts'
+export { decodeClientFrame, decodeServerFrame, isStreamName } from './decode.ts'
 export type { Processed } from './dedup.ts'
 export { ReceiveDedup } from './dedup.ts'
 export type { DeliveryMode, DeliveryPlace } from './delivery.ts'
@@ -7,6 +19,28 @@ export { Delivery } from './delivery.ts'
 export type { HybridTime } from './hybrid.ts'
 export { compareHybrid, HybridClock } from './hybrid.ts'
 export { LamportClock } from './lamport.ts'
+export { covers, coversPlace, furthest, missingFrom } from './position.ts'
+export type {
+  AckFrame,
+  AckResult,
+  ClientFrame,
+  CloseReason,
+  Delivered,
+  Entry,
+  HelloFrame,
+  LogPlace,
+  MessageIdentity,
+  NackReason,
+  Position,
+  ResetFrame,
+  ResetReason,
+  ResumedFrame,
+  ResumeFrame,
+  SendFrame,
+  ServerFrame,
+  WelcomeFrame,
+} from './protocol.ts'
+export { closeCodes, identityText, PROTOCOL_VERSION } from './protocol.ts'
 export type { LogEntry, Merged, RegionArrival } from './regions.ts'
 export { RegionMerge } from './regions.ts'
 export type { Acknowledgement, Pending, PendingPlace } from './sender.ts'

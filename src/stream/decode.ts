@@ -1,0 +1,252 @@
+import { streamLimits } from '../core/limits.ts'
+import type {
+  AckResult,
+  ClientFrame,
+  Delivered,
+  Entry,
+  LogPlace,
+  MessageIdentity,
+  Position,
+  ServerFrame,
+} from './protocol.ts'
+
+/** A frame, or why it is none: the reason goes into the close frame, so it is short and repeats nothing. */
+export type Decoded<F> =
+  | { readonly kind: 'frame'; readonly frame: F }
+  | { readonly kind: 'bad'; readonly tooLarge: boolean; readonly reason: string }
+
+/** Reads a client's frame. Members that we do not know are left out: a newer client may have them. */
+export function decodeClientFrame(text: string): Decoded<ClientFrame> {
+  return decode(text, streamLimits.clientFrameBytes, readClientFrame)
+}
+
+export function decodeServerFrame(text: string): Decoded<ServerFrame> {
+  return decode(text, streamLimits.serverFrameBytes, readServerFrame)
+}
+
+/** Thrown by the readers below, and nowhere else. */
+class FrameProblem extends Error {}
+
+function decode<F>(text: string, mostBytes: number, read: (from: Fields) => F): Decoded<F> {
+  // A character is a byte at least: what is too long in characters is too long in bytes, and is not even parsed.
+  if (text.length > mostBytes) {
+    return { kind: 'bad', tooLarge: true, reason: `a frame has at most ${mostBytes} bytes` }
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return { kind: 'bad', tooLarge: false, reason: 'the frame is not JSON' }
+  }
+  try {
+    return { kind: 'frame', frame: read(fields(value, 'frame')) }
+  } catch (error) {
+    if (error instanceof FrameProblem) return { kind: 'bad', tooLarge: false, reason: error.message }
+    throw error
+  }
+}
+
+function readClientFrame(from: Fields): ClientFrame {
+  const { kind } = from
+  switch (kind) {
+    case 'hello':
+      return {
+        kind,
+        version: count(from, 'version', 1),
+        room: name(from, 'room'),
+        client: name(from, 'client'),
+        epoch: count(from, 'epoch', 1),
+        generation: count(from, 'generation', 1),
+        instance: name(from, 'instance'),
+      }
+    case 'resume':
+      return {
+        kind,
+        position: position(from, 'position'),
+        ordered: count(from, 'ordered', 0),
+        pendingFrom: count(from, 'pendingFrom', 1),
+        acknowledged: orNull(from, 'acknowledged', readPlace),
+        previousRegion: from['previousRegion'] === null ? null : name(from, 'previousRegion'),
+      }
+    case 'send':
+      return {
+        kind,
+        cseq: count(from, 'cseq', 1),
+        seen: position(from, 'seen'),
+        replyTo: orNull(from, 'replyTo', readIdentity),
+        body: json(from, 'body'),
+      }
+    case 'credit':
+      return { kind, taken: count(from, 'taken', 0) }
+    case 'ping':
+      return { kind }
+    default:
+      throw new FrameProblem('the kind of the frame is not known')
+  }
+}
+
+function readServerFrame(from: Fields): ServerFrame {
+  const { kind } = from
+  switch (kind) {
+    case 'welcome':
+      return {
+        kind,
+        version: count(from, 'version', 1),
+        region: name(from, 'region'),
+        generation: count(from, 'generation', 1),
+        position: position(from, 'position'),
+        floor: count(from, 'floor', 1),
+      }
+    case 'ack':
+      return {
+        kind,
+        floor: count(from, 'floor', 1),
+        ranges: list(from, 'ranges', streamLimits.sendWindow).map(readRange),
+        results: list(from, 'results', streamLimits.sendWindow).map(readResult),
+      }
+    case 'nack':
+      if (from['why'] !== 'fork') throw new FrameProblem('`why` is not known')
+      return { kind, cseq: count(from, 'cseq', 1), why: 'fork' }
+    case 'deliver':
+      return {
+        kind,
+        generation: count(from, 'generation', 1),
+        entries: list(from, 'entries', streamLimits.deliverEntries).map(readDelivered),
+      }
+    case 'order':
+      return {
+        kind,
+        generation: count(from, 'generation', 1),
+        from: count(from, 'from', 1),
+        identities: list(from, 'identities', streamLimits.orderRows).map((each) =>
+          readIdentity(fields(each, 'identities')),
+        ),
+      }
+    case 'resumed':
+      return { kind, ...readHead(from) }
+    case 'reset': {
+      const { why } = from
+      if (why !== 'expired' && why !== 'unknown') throw new FrameProblem('`why` is not known')
+      return { kind, why, ...readHead(from), snapshot: json(from, 'snapshot') }
+    }
+    case 'lag':
+      return { kind, missing: position(from, 'missing') }
+    case 'pong':
+      return { kind }
+    default:
+      throw new FrameProblem('the kind of the frame is not known')
+  }
+}
+
+function readHead(from: Fields) {
+  return {
+    generation: count(from, 'generation', 1),
+    position: position(from, 'position'),
+    ordered: count(from, 'ordered', 0),
+    floor: count(from, 'floor', 1),
+  }
+}
+
+function readDelivered(value: unknown): Delivered {
+  const from = fields(value, 'entries')
+  const { kind } = from
+  switch (kind) {
+    case 'message':
+      return { kind, ...readEntry(from) }
+    case 'copy':
+      return { kind, ...readPlace(from), ...readIdentity(from), seen: position(from, 'seen') }
+    default:
+      throw new FrameProblem('the kind of an entry is not known')
+  }
+}
+
+function readEntry(from: Fields): Entry {
+  return {
+    ...readPlace(from),
+    ...readIdentity(from),
+    seen: position(from, 'seen'),
+    after: orNull(from, 'after', readPlace),
+    replyTo: orNull(from, 'replyTo', readIdentity),
+    body: json(from, 'body'),
+    acceptedAtMs: count(from, 'acceptedAtMs', 0),
+  }
+}
+
+function readResult(value: unknown): AckResult {
+  const from = fields(value, 'results')
+  return { cseq: count(from, 'cseq', 1), place: orNull(from, 'place', readPlace) }
+}
+
+function readRange(value: unknown): readonly [number, number] {
+  if (!Array.isArray(value) || value.length !== 2) throw new FrameProblem('`ranges` has something that is no range')
+  const from = { first: value[0], last: value[1] }
+  return [count(from, 'first', 1), count(from, 'last', 1)]
+}
+
+function readPlace(from: Fields): LogPlace {
+  return { log: name(from, 'log'), n: count(from, 'n', 1) }
+}
+
+function readIdentity(from: Fields): MessageIdentity {
+  return { client: name(from, 'client'), epoch: count(from, 'epoch', 1), cseq: count(from, 'cseq', 1) }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function fields(value: unknown, what: string): Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new FrameProblem(`\`${what}\` is not an object`)
+  }
+  return value as Fields
+}
+
+function orNull<T>(from: Fields, member: string, read: (from: Fields) => T): T | null {
+  const value = from[member]
+  return value === null ? null : read(fields(value, member))
+}
+
+function list(from: Fields, member: string, most: number): readonly unknown[] {
+  const value = from[member]
+  if (!Array.isArray(value)) throw new FrameProblem(`\`${member}\` is not a list`)
+  if (value.length > most) throw new FrameProblem(`\`${member}\` has more than ${most} elements`)
+  return value
+}
+
+function count(from: Fields, member: string, least: number): number {
+  const value = from[member]
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return value
+  throw new FrameProblem(`\`${member}\` is not a whole number from ${least} on`)
+}
+
+/** Names become keys of objects, parts of keys and columns: no character in them means anything anywhere. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._~-]*$/
+
+function name(from: Fields, member: string): string {
+  const value = from[member]
+  if (isStreamName(value)) return value
+  throw new FrameProblem(`\`${member}\` is not a name`)
+}
+
+export function isStreamName(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= streamLimits.nameChars && NAME.test(value)
+}
+
+function position(from: Fields, member: string): Position {
+  const entries = Object.entries(fields(from[member], member))
+  if (entries.length > streamLimits.logs) {
+    throw new FrameProblem(`\`${member}\` names more than ${streamLimits.logs} logs`)
+  }
+  const counts: Record<string, number> = {}
+  for (const [log, value] of entries) {
+    if (!isStreamName(log)) throw new FrameProblem(`\`${member}\` has something that names no log`)
+    const checked = count({ [member]: value }, member, 0)
+    if (checked > 0) counts[log] = checked
+  }
+  return counts
+}
+
+/** Any JSON value, but it must be there: a frame that was cut off must not pass for one that says null. */
+function json(from: Fields, member: string): unknown {
+  if (!(member in from)) throw new FrameProblem(`\`${member}\` is missing`)
+  return from[member]
+}
