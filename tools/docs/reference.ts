@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { defaults, limits } from '../../src/core/limits.ts'
 import { errorTable } from '../../src/core/errors.ts'
+import { defaults, limits } from '../../src/core/limits.ts'
 import { root } from '../command.ts'
 
 const page = (title: string, lines: readonly string[]) =>

@@ -148,7 +148,7 @@ function unprivilegedAccount(names: readonly string[]): { uid: number; gid: numb
 }
 
 /** Ports that were free a moment ago, all different. Another process may take one first, which the caller must expect. */
-async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number): Promise<number[]> {
   const listeners = await Promise.all(
     Array.from({ length: count }, async () => {
       const listener = createServer().listen(0, '127.0.0.1')

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { oldestNode } from './oldest.ts'
+import { pack, root } from './packed.ts'
+import { installByStartPage } from './start-page.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'onceonly-user-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+const archive = pack(folder)
+const node = oldestNode(folder)
+// The start page installs the package into an empty folder; everything else is tried there, too.
+const project = join(folder, 'project')
+mkdirSync(project)
+const start = installByStartPage(project, archive, node.path)
+const installed = join(project, 'node_modules', 'onceonly')
+
+/** Runs a program as a user of the package would: plain JavaScript, no conditions, none of our tools, the oldest Node. */
+function asUser(program: string): string {
+  writeFileSync(join(project, 'main.mjs'), program)
+  return execFileSync(node.path, ['main.mjs'], { cwd: project, encoding: 'utf8' })
+}
+
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: Record<string, unknown> }
+const entries = Object.keys(exports)
+  .filter((entry) => !entry.endsWith('.json'))
+  .map((entry) => entry.replace('.', 'onceonly'))
+
+test('the oldest Node that we promise is the one that runs this', { skip: node.missing }, () => {
+  const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { engines: { node: string } }
+  const version = execFileSync(node.path, ['--version'], { encoding: 'utf8' }).trim()
+  assert.equal(`>=${version.replace('v', '').replace(/\.0$/, '')}`, engines.node)
+})
+
+test('every entry can be imported and gives something', () => {
+  const program = `
+    const given = {}
+    for (const entry of ${JSON.stringify(entries)}) given[entry] = Object.keys(await import(entry)).length
+    console.log(JSON.stringify(given))`
+  const given = JSON.parse(asUser(program)) as Record<string, number>
+  assert.deepEqual(Object.keys(given), entries)
+  for (const [entry, names] of Object.entries(given)) assert.notEqual(names, 0, entry)
+})
+
+test('the installed package runs an effect and replays it', () => {
+  const printed = asUser(`
+    import { createLedger } from 'onceonly'
+    import { createSqliteStore } from 'onceonly/sqlite'
+    const store = createSqliteStore({ path: 'once.db' })
+    const once = createLedger({ store })
+    const greet = once.operation({ name: 'greet', effect: 'repeatable' })
+    for (const turn of [1, 2]) {
+      console.log(await greet.run({ tenant: 't', caller: 'c', key: 'k' }, 'Ada', () => 'hello from turn ' + turn))
+    }
+    await once.stop()
+    await store.stop()
+  `)
+  assert.equal(printed, 'hello from turn 1\nhello from turn 1\n')
+})
+
+test('the command is installed with it', () => {
+  const printed = execFileSync(node.path, [join(project, 'node_modules', '.bin', 'onceonly'), '--help'], {
+    cwd: project,
+    encoding: 'utf8',
+  })
+  assert.match(printed, /^onceonly COMMAND/)
+})
+
+test('no test is published', () => {
+  const strays = globSync(['{dist,src}/**/*.test.*', '{dist,src}/**/test-*'], { cwd: installed })
+  assert.deepEqual(strays, [])
+})
+
+test('the start page, followed literally from an empty folder, ends with a protected endpoint', start)
