@@ -40,10 +40,14 @@ export function installByStartPage(folder: string, archive: string, node: string
     const [port = 0] = await freePorts(1)
     const here = (text: string) => text.replaceAll('3000', String(port))
     writeFileSync(join(folder, 'server.js'), here(server))
-    const killFirst = await start()
-    await askTwice(shell, here(ask)).finally(killFirst)
-    const killSecond = await start()
-    await askAfterwards(shell, here(ask)).finally(killSecond)
+    for (const questions of [askTwice, askAfterwards]) {
+      const kill = await start()
+      try {
+        questions(shell, here(ask))
+      } finally {
+        await kill()
+      }
+    }
   }
 }
 
@@ -51,7 +55,7 @@ type Shell = (script: string) => string
 
 const REPLAYED = /^HTTP\/1\.1 201[^]*Idempotent-Replayed: true[^]*\{"id":1\}$/i
 
-async function askTwice(shell: Shell, ask: string): Promise<void> {
+function askTwice(shell: Shell, ask: string): void {
   const first = shell(ask)
   assert.match(first, /^HTTP\/1\.1 201[^]*\{"id":1\}$/)
   assert.doesNotMatch(first, /idempotent-replayed/i)
@@ -59,7 +63,7 @@ async function askTwice(shell: Shell, ask: string): Promise<void> {
 }
 
 /** The server was killed and started again. */
-async function askAfterwards(shell: Shell, ask: string): Promise<void> {
+function askAfterwards(shell: Shell, ask: string): void {
   assert.match(shell(ask), REPLAYED)
   assert.match(shell(ask.replace('a book', 'a boat')), /^HTTP\/1\.1 409/)
   assert.match(shell(ask.replace("-H 'idempotency-key: click-1'", '')), /^HTTP\/1\.1 400/)
