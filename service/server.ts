@@ -20,6 +20,7 @@ import { logAccess } from './logs-access.ts'
 import { logUnrouted } from './logs-unrouted.ts'
 import { type CollectedRoute, collectRoutes } from './openapi/collect.ts'
 import type { Base } from './store.ts'
+import { addWeb } from './web/routes.ts'
 import { decorate } from './workspaces/authenticate.ts'
 
 /** A command is small; what is larger is refused before it is parsed. */
@@ -71,6 +72,7 @@ export async function createServer(base: Base, log: Log, { requestTimeoutMs }: C
     }
   })
   await addDocs(server, routes)
+  await addWeb(server)
   addFailures(server)
   return { server, routes }
 }

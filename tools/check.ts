@@ -5,6 +5,7 @@ const checks: readonly { name: string; command: string; args: readonly string[] 
   { name: 'format', command: 'biome', args: ['check', '.'] },
   { name: 'lint', command: 'oxlint', args: ['--type-aware', '--deny-warnings'] },
   { name: 'types', command: 'tsc', args: [] },
+  { name: 'pages', command: 'tsc', args: ['-p', 'console'] },
   { name: 'doors', command: 'node', args: ['tools/doors/main.ts'] },
   { name: 'words', command: 'node', args: ['tools/words.ts'] },
   { name: 'knip', command: 'knip', args: ['--no-progress', '--no-config-hints'] },

@@ -34,6 +34,8 @@ writeFileSync(file, `${JSON.stringify({ ...lock, packages: Object.fromEntries(so
 
 /** Members in npm's own order, for the same reason. */
 function told(name: string, dev: boolean): Entry {
+  // The build for every platform that has no other: it names a kind of processor and no system.
+  if (name.endsWith('-wasm32-wasi')) return { cpu: ['wasm32'], ...(dev && { dev }), optional: true }
   const [, os, cpu, abi = ''] =
     /(android|darwin|freebsd|linux|openharmony|win32)-([a-z0-9]+)(?:-([a-z]+))?$/.exec(name) ?? []
   if (os === undefined || cpu === undefined) throw new Error(`${name} does not tell its platform`)

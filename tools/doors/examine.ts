@@ -24,7 +24,7 @@ export async function examine(baseDir: string): Promise<Examined> {
       enhancedResolveOptions: {
         exportsFields: ['exports'],
         conditionNames: ['onceonly-source', 'types', 'import', 'node', 'default'],
-        extensions: ['.ts', '.js', '.d.ts'],
+        extensions: ['.ts', '.tsx', '.js', '.d.ts'],
       },
     },
   )

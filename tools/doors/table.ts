@@ -24,10 +24,12 @@ const below = {
 export const rooms: Readonly<Record<string, readonly string[]>> = {
   ...below,
   operate: Object.keys(below),
-  gateway: ['core', 'ledger', 'guard', 'http', 'region', 'telemetry', 'operate'],
+  gateway: ['core', 'ledger', 'guard', 'http', 'region', 'telemetry', 'operate', 'pages'],
+  // Files and headers, for whoever serves them.
+  pages: [],
   client: ['core'],
   telemetry: ['core'],
-  cli: [...Object.keys(below), 'operate', 'gateway', 'client', 'telemetry'],
+  cli: [...Object.keys(below), 'operate', 'gateway', 'client', 'telemetry', 'pages'],
   testing: ['core', 'store', 'stores/memory', 'ledger', 'guard', 'http'],
   // The core entry only lists names, so it may reach what users hold and the words they need for it.
   'index.ts': ['core', 'store', 'ledger'],
@@ -40,4 +42,4 @@ export const testsAlsoImport: readonly string[] = ['stores/memory', 'testing']
 export const nodeInCore = { file: 'src/core/digest.ts', builtin: 'node:crypto' } as const
 
 /** These live outside the package and see only what it exports. */
-export const outsiders = ['service', 'examples', 'bench'] as const
+export const outsiders = ['service', 'console', 'examples', 'bench'] as const

@@ -1,11 +1,12 @@
 import { canInstall, install } from './apt.ts'
+import { browser } from './browser.ts'
 import { nats } from './nats.ts'
 import { postgres } from './postgres.ts'
 import { rabbitmq } from './rabbitmq.ts'
 import { redis } from './redis.ts'
 import { type Log, type PrivateServer, type Recipe, startPrivate } from './server.ts'
 
-const RECIPES = { postgres, redis, rabbitmq, nats } as const
+const RECIPES = { postgres, redis, rabbitmq, nats, browser } as const
 
 export type ServerKind = keyof typeof RECIPES
 export const SERVER_KINDS = Object.keys(RECIPES) as readonly ServerKind[]
@@ -16,6 +17,7 @@ export const SERVER_VARIABLES: Readonly<Record<ServerKind, string>> = {
   redis: redis.variable,
   rabbitmq: rabbitmq.variable,
   nats: nats.variable,
+  browser: browser.variable,
 }
 
 export interface Servers {

@@ -2,7 +2,7 @@ import { globSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../command.ts'
 
-const everywhere = ['src', 'service', 'test', 'tools', 'bench']
+const everywhere = ['src', 'service', 'console', 'test', 'tools', 'bench']
 
 /** Turns what a person typed (files, folders, patterns, or nothing at all) into test files, each once, in a steady order. */
 export function discover(paths: readonly string[]): string[] {

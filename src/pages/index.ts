@@ -1,0 +1,2 @@
+export type { PageAnswer, PageRequest, Pages } from './pages.ts'
+export { readPages } from './pages.ts'
