@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { unstorable } from '../http/text.ts'
 
 /** What the systems of an import tell each other. The names are the topics that they are published under. */
 
@@ -63,8 +64,14 @@ export function readParsed(body: unknown): ReferenceFileParsingCompleted {
   return { ...readFileCommand(body), references: count(fields, 'references'), errors: count(fields, 'errors') }
 }
 
+/** A reason may quote what somebody uploaded, and is only read by people. */
+const REASON_CHARS_MOST = 1_000
+
 export function readFault(body: unknown): FileFault {
-  return { ...readFileCommand(body), reason: text(fieldsOf(body), 'reason') }
+  const { reason } = fieldsOf(body)
+  if (typeof reason !== 'string' || reason.trim() === '') throw new Error('reason is not a non-blank string')
+  const shown = reason.slice(0, REASON_CHARS_MOST).toWellFormed().replaceAll('\0', '\ufffd')
+  return { ...readFileCommand(body), reason: shown }
 }
 
 function fieldsOf(body: unknown): Fields {
@@ -75,6 +82,8 @@ function fieldsOf(body: unknown): Fields {
 function text(fields: Fields, name: string): string {
   const value = fields[name]
   if (typeof value !== 'string' || value.trim() === '') throw new Error(`${name} is not a non-blank string`)
+  const wrong = unstorable(value)
+  if (wrong !== null) throw new Error(`${name} ${wrong}`)
   return value
 }
 

@@ -74,12 +74,15 @@ export interface NewJob extends SearchMetadata {
   readonly workspaceId: string
 }
 
-/** May be asked as often as one likes: the first one makes the job, and everybody gets the same. */
+/** May be asked as often as one likes: the first one makes the job, and everybody gets the same. What it lacks is added. */
 export async function getOrCreateJob(tx: Query, job: NewJob, now: number): Promise<Job> {
   const questions = await questionsOf(tx, job.workspaceId, job.projectId)
   await tx.query(
     `insert into import_jobs (search_id, workspace_id, project_id, search_name, state, questions, created_at, changed_at)
-     values (?, ?, ?, ?, 'Uploading', ?, ?, ?) on conflict (search_id) do nothing`,
+     values (?, ?, ?, ?, 'Uploading', ?, ?, ?) on conflict (search_id) do update set
+       project_id = case import_jobs.project_id when '' then excluded.project_id else import_jobs.project_id end,
+       search_name = case import_jobs.search_name when '' then excluded.search_name else import_jobs.search_name end,
+       questions = coalesce(import_jobs.questions, excluded.questions)`,
     [job.searchId, job.workspaceId, job.projectId, job.searchName, questions, now, now],
   )
   for (const [position, name] of job.referenceFiles.entries()) {

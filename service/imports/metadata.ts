@@ -46,6 +46,18 @@ export function checkMetadata(fields: Readonly<Record<string, unknown>>, names: 
   }
 }
 
+/** What of it can be believed: a field that is wrong in any way is as good as missing. */
+export function goodMetadata(fields: Readonly<Record<string, unknown>>): Partial<SearchMetadata> {
+  const checked = checkMetadata(fields, 'referenceFiles')
+  if ('metadata' in checked) return checked.metadata
+  const isGood = (name: string) => !checked.errors.some(({ field }) => field === name || field.startsWith(`${name}[`))
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => isMetadata(name) && isGood(name)))
+}
+
+function isMetadata(name: string): boolean {
+  return name === 'projectId' || name === 'searchName' || name === 'referenceFiles'
+}
+
 function complaint(value: unknown): string | null {
   if (value === undefined) return 'is missing'
   if (typeof value !== 'string') return 'is not a string'

@@ -150,6 +150,46 @@ onEveryStage('bad metadata at the start is a warning', async ({ replica: { saga,
   assert.equal(await state('s'), 'Parsing')
 })
 
+onEveryStage('bad metadata never becomes part of an import, whatever it holds', async (stage) => {
+  const { replica, state, asked, sql } = stage
+  const { saga, told, inboxTold } = replica
+  // What the start got wrong is missing, and comes with the rest.
+  await saga.handle(
+    started('s', { projectId: 'a\0b', searchName: 'x'.repeat(500), referenceFiles: ['../a.ris', 'a.ris', 'a.ris'] }),
+  )
+  assert.deepEqual([await state('s'), told.filter(({ kind }) => kind === 'warned').length], ['Uploading', 1])
+  await saga.handle(saved('s'))
+  assert.deepEqual([await state('s'), await asked('s')], ['Parsing', files])
+  const [job] = await sql.query('select project_id, search_name from import_jobs')
+  assert.deepEqual({ ...job }, { project_id: metadata.projectId, search_name: metadata.searchName })
+  assert.equal((await sql.query('select 1 from import_job_files')).length, files.length)
+  // What no database can hold ends an import like any other bad metadata, and so does a reason that quotes it.
+  for (const [at, change] of [
+    { searchName: 'a\0b' },
+    { projectId: '\ud800' },
+    { referenceFiles: ['a\0.ris'] },
+    { referenceFiles: Array.from({ length: 10_000 }, (_, n) => `${n}.ris`) },
+    { referenceFiles: [{}], projectId: [], searchName: null },
+  ].entries()) {
+    const receipt = await saga.handle(saved(`bad-${at}`, change))
+    assert.deepEqual(
+      [receipt.kind, await state(`bad-${at}`)],
+      ['handled', 'Error'],
+      JSON.stringify(change).slice(0, 99),
+    )
+  }
+  await saga.handle(saved('quoted'))
+  await saga.handle(faulted('quoted', 'a.ris', `line 1: \0\ud800${'x'.repeat(5_000)}`))
+  assert.equal(await state('quoted'), 'Error')
+  // An event that belongs to nobody is put aside at once: no try will change that.
+  const lost = [saved('t', { workspaceId: 'a\0b' }), saved('a\0b'), saved('\ud800'), parsed('t', 'a\0.ris')]
+  for (const each of lost) assert.equal((await saga.handle(each)).kind, 'parked', each.body)
+  assert.deepEqual(
+    inboxTold.filter(({ kind }) => kind === 'failed'),
+    [],
+  )
+})
+
 for (const [name, fault] of [
   ['a file that cannot be read', faulted],
   ['a file that nobody could begin', notStarted],

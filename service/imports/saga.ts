@@ -2,7 +2,7 @@ import { MINUTE } from 'onceonly'
 import { defineSaga, event, type Ignore, type Tools, timeout } from 'onceonly/saga'
 import { type FileFault, readFault, readParsed, readStarted, type SearchUploadStarted, topics } from './events.ts'
 import { completeJob, failJob, getOrCreateJob, type Job, markFilesReceived, startParsing } from './jobs.ts'
-import { checkMetadata } from './metadata.ts'
+import { checkMetadata, goodMetadata } from './metadata.ts'
 import { uploadsOf } from './searches.ts'
 
 /** What an import knows of itself. Parsed files are a set, because every event may come twice. */
@@ -109,8 +109,8 @@ export const searchImportJob = defineSaga({
       ReferenceFileParsingCompleted: {
         to: ['Completed'],
         handle(data, { file }, tools) {
-          if (!data.referenceFiles.includes(file)) tools.warn(`${file} is none of the files of this import`)
-          data.parsed.add(file)
+          if (data.referenceFiles.includes(file)) data.parsed.add(file)
+          else tools.warn(`${file} is none of the files of this import`)
           if (isParsed(data)) tools.transitionTo('Completed')
         },
       },
@@ -148,14 +148,16 @@ function isParsed({ referenceFiles, parsed }: SearchImport): boolean {
   return referenceFiles.length > 0 && referenceFiles.every((file) => parsed.has(file))
 }
 
-/** What is there already stays: of two events that disagree, the first one was acted on. */
+/**
+ * What is there already stays: of two events that disagree, the first one was acted on. What is wrong is not taken over,
+ * so that it can still be mended by the next one.
+ */
 function fillIn(data: SearchImport, started: SearchUploadStarted): void {
-  const { workspaceId, projectId, searchName, referenceFiles } = started
-  data.workspaceId ||= workspaceId
-  if (typeof projectId === 'string') data.projectId ||= projectId
-  if (typeof searchName === 'string') data.searchName ||= searchName
-  const names = Array.isArray(referenceFiles) ? referenceFiles.filter((name) => typeof name === 'string') : []
-  if (data.referenceFiles.length === 0) data.referenceFiles = names
+  const { projectId = '', searchName = '', referenceFiles = [] } = goodMetadata({ ...started })
+  data.workspaceId ||= started.workspaceId
+  data.projectId ||= projectId
+  data.searchName ||= searchName
+  if (data.referenceFiles.length === 0) data.referenceFiles = referenceFiles
 }
 
 function complaints(event: SearchUploadStarted): string | null {

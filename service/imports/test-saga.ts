@@ -109,7 +109,7 @@ export const saved = (searchId: string, change: object = {}) =>
   message('SearchUploadSaved', { searchId, ...metadata, ...change })
 export const parsed = (searchId: string, file: string) =>
   message('ReferenceFileParsingCompleted', { searchId, file, references: 1, errors: 0 })
-export const faulted = (searchId: string, file: string) =>
-  message('ReferenceFileFaulted', { searchId, file, reason: 'The file is empty' })
+export const faulted = (searchId: string, file: string, reason = 'The file is empty') =>
+  message('ReferenceFileFaulted', { searchId, file, reason })
 export const notStarted = (searchId: string, file: string) =>
   message('StartParsingFaulted', { searchId, file, reason: 'Nobody could' })
