@@ -163,6 +163,10 @@ export const limits = {
   /** A relay with nothing to do looks again after this, doubling up to the cap: notifications are hints. */
   relayPollBaseMs: 250,
   relayPollCapMs: 2 * SECOND,
+  /** A relay that asks to be notified again has missed whoever was just adding: at first it looks this often. */
+  relayDozeBaseMs: 50,
+  /** Then after this share of the time since: a transaction that was open for a second is found an eighth later. */
+  relayDozeShare: 1 / 8,
   /** A broker that is away is asked again after this, doubling up to the cap. */
   relayAwayBaseMs: 100,
   relayAwayCapMs: 5 * SECOND,
@@ -216,6 +220,8 @@ export const limits = {
   /** A message that waits for an earlier one of its key is asked again this soon, and at least this often. */
   inboxWaitBaseMs: 100,
   inboxWaitCapMs: 5 * SECOND,
+  /** A consumer that begins with what comes now waits this long for lower numbers: copies overtake each other by less. */
+  inboxBeginMs: 3 * SECOND,
   /** A message that an outage put off comes again after this; nobody is helped by asking more often than the cap. */
   inboxOutageBaseMs: 1 * SECOND,
   inboxOutageCapMs: 1 * MINUTE,

@@ -63,6 +63,8 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
   let full: ReadonlySet<number> = new Set()
   let looks = 0
   let listening = true
+  /** Since when we are notified again; null when no transaction can be left that saw us busy. */
+  let dozingFromMs: number | null = null
   let awayTries = 0
 
   async function publish(batch: readonly OutboxRow[]): Promise<readonly Published[]> {
@@ -125,7 +127,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     const wanted = tenures.map(({ partition }) => ({ partition, rows: shareOf(partition) }))
     const { now, rows: found } = await rows.next(wanted)
     full = fullOf(wanted, found)
-    if (found.length === 0) return await sleepy(tenures)
+    if (found.length === 0) return await sleepy()
     // 2. What stands behind a parked message of its key joins it.
     const held = found.filter(({ attempts }) => attempts === null)
     for (const { message } of await rows.hold(tenures, held)) {
@@ -135,7 +137,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     // 3. The others are published, and marked when the broker has confirmed them.
     const batch = found.filter(({ attempts }) => attempts !== null)
     const away = batch.length === 0 ? null : await settle(tenures, batch, now)
-    await awake(tenures)
+    await awake()
     if (away === null) {
       awayTries = 0
       return 0
@@ -148,23 +150,34 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
   }
 
   /** Under load nobody need notify us: we look again anyway. */
-  async function awake(tenures: readonly Tenure[]): Promise<void> {
+  async function awake(): Promise<void> {
     looks = Math.max(0, looks) + 1
     if (!listening || looks < limits.relayBusyLooks || !settings.notified) return
-    await leases.listen(tenures, false)
+    await leases.listen(all(), false)
     listening = false
   }
 
   /** Nothing there. Whoever had asked not to be notified asks for it again, and then looks once more. */
-  async function sleepy(tenures: readonly Tenure[]): Promise<number> {
+  async function sleepy(): Promise<number> {
     looks = Math.min(0, looks) - 1
     if (!listening) {
-      await leases.listen(tenures, true)
+      await leases.listen(all(), true)
       listening = true
+      dozingFromMs = runtime.monotonicMs()
       return 0
     }
-    return Math.min(limits.relayPollCapMs, limits.relayPollBaseMs * 2 ** Math.min(-looks, 10))
+    const pollMs = Math.min(limits.relayPollCapMs, limits.relayPollBaseMs * 2 ** Math.min(-looks, 10))
+    if (dozingFromMs === null) return pollMs
+    // A transaction that added before, and commits only now, notifies nobody: we look for it, the less often the longer
+    // it takes.
+    const dozeMs = Math.max(limits.relayDozeBaseMs, (runtime.monotonicMs() - dozingFromMs) * limits.relayDozeShare)
+    if (dozeMs < limits.relayPollCapMs) return dozeMs
+    dozingFromMs = null
+    return limits.relayPollCapMs
   }
+
+  /** Also what is ours for a moment only: its lease may be renewed, and then it is asleep with the others. */
+  const all = () => leases.current(0).filter(({ partition }) => mine(partition))
 
   async function work(): Promise<void> {
     while (!stopped) {

@@ -18,6 +18,8 @@ export interface Queues {
   bound(topics: readonly string[]): Promise<ReadonlySet<string>>
   /** A row for every group of each message's topic, in order; a copy of one that still waits adds nothing. */
   put(messages: readonly OutgoingMessage[], call: { readonly timeoutMs: number }): Promise<void>
+  /** Whether there may be something to take: a read, which waits for no writer and keeps none waiting. */
+  isDue(consumer: string, topics: readonly string[]): Promise<boolean>
   take(consumer: string, topics: readonly string[], rows: number): Promise<readonly Delivery[]>
   keep(seqs: readonly number[]): Promise<void>
   remove(seqs: readonly number[]): Promise<void>
@@ -48,8 +50,8 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
 
   // Whoever takes at the same time passes over the rows of the other; SQLite has one writer anyway.
   const skip = dialect === 'sqlite' ? '' : 'FOR UPDATE SKIP LOCKED'
-  const next = `SELECT seq FROM onceonly_local_deliveries WHERE consumer = ? AND due_at <= ${now} AND ${oneTopic}
-    ORDER BY due_at, seq LIMIT ? ${skip}`
+  const due = `SELECT seq FROM onceonly_local_deliveries WHERE consumer = ? AND due_at <= ${now} AND ${oneTopic}`
+  const next = `${due} ORDER BY due_at, seq LIMIT ? ${skip}`
   const take = `UPDATE onceonly_local_deliveries SET holder = ?, deliveries = deliveries + 1, due_at = ${now} + ?
     WHERE seq ${dialect === 'sqlite' ? `IN (${next})` : `= ANY (ARRAY(${next}))`}
     RETURNING seq, id, topic, key, number, headers, body, deliveries`
@@ -87,6 +89,9 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
         await tx.query(put, [JSON.stringify(rows)])
         await tx.query(`SELECT ${sql.wake(LOCAL_ROOM)}`)
       }, call)
+    },
+    async isDue(consumer, topics) {
+      return (await sql.query(`${due} LIMIT 1`, [consumer, JSON.stringify(topics)])).length > 0
     },
     async take(consumer, topics, rows) {
       const values = [holder, leaseMs, consumer, JSON.stringify(topics), Math.min(rows, limits.localClaimRows)]

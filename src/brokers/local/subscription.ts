@@ -26,6 +26,8 @@ export async function startSubscription(
   const answers = new Map<number, Answer>()
   const bell = createBell()
   let stopped = false
+  /** The last look found nothing. */
+  let idle = false
 
   await queues.bind(consumer, topics)
   const watch = sql.listen(LOCAL_ROOM, bell.ring)
@@ -61,7 +63,9 @@ export async function startSubscription(
   async function takeMore(): Promise<boolean> {
     const free = concurrency - underWay.size
     if (stopped || free <= 0) return false
+    if (idle && !(await queues.isDue(consumer, topics))) return false
     const taken = await queues.take(consumer, topics, free)
+    idle = taken.length === 0
     if (stopped) {
       await queues.giveBack(taken.map(({ seq }) => seq))
       return false

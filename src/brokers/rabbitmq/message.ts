@@ -79,5 +79,10 @@ function isPlain(name: string, value: string): boolean {
 function asText(value: unknown): string {
   if (typeof value === 'string') return value
   if (Buffer.isBuffer(value)) return value.toString('utf8')
-  return JSON.stringify(value) ?? ''
+  try {
+    return JSON.stringify(value) ?? ''
+  } catch {
+    // Nested too deeply. Whoever threw here would get it again and again; without a body the inbox puts it aside.
+    return ''
+  }
 }
