@@ -44,6 +44,12 @@ export interface InboxOptions<Tx extends SqlTx> {
 }
 
 export interface OrderedOptions {
+  /**
+   * Where the line of a key begins that this consumer has never handled: with number 1, or with the lowest number that
+   * comes within a few seconds. A consumer that is added later than its keys never gets their first messages, and would
+   * wait `holeMs` for them. Of what comes later still, below that number, nothing is lost: it is parked.
+   */
+  readonly from?: 'beginning' | 'now'
   /** How long a later message waits for a number that does not come. */
   readonly holeMs?: number
   /** Then: go on without it, and park it should it come after all; or park what waits, and keep the line closed. */
@@ -79,9 +85,11 @@ export function settingsOf<Tx extends SqlTx>(options: InboxOptions<Tx>): Setting
   }
 }
 
-function orderedOf({ holeMs = defaults.inboxHoleMs, onHole = 'skip' }: OrderedOptions): Required<OrderedOptions> {
+function orderedOf(given: OrderedOptions): Required<OrderedOptions> {
+  const { from = 'beginning', holeMs = defaults.inboxHoleMs, onHole = 'skip' } = given
+  if (from !== 'beginning' && from !== 'now') bad('ordered.from', "must be 'beginning' or 'now'")
   if (onHole !== 'skip' && onHole !== 'park') bad('ordered.onHole', "must be 'skip' or 'park'")
-  return { holeMs: whole('ordered.holeMs', holeMs, limits.longestMs), onHole }
+  return { holeMs: whole('ordered.holeMs', holeMs, limits.longestMs), onHole, from }
 }
 
 function bad(option: string, what: string): never {

@@ -83,8 +83,9 @@ async function attempt(parts: Parts, delivery: Delivery, effect: InboxEffect<Sql
   if (untimely === null) return await receiptOf(parts, delivery, execution, turn)
   const word = await untimelyReceipt(parts, delivery, turn, untimely)
   if (word.kind !== 'pass') return word
-  turn.passes = word.warning.expected
+  const { expected, warning } = word
+  turn.passes = expected
   const receipt = await attempt(parts, delivery, effect, turn)
-  if (receipt.kind === 'handled') parts.emit({ kind: 'warning', consumer: parts.consumer, warning: word.warning })
+  if (receipt.kind === 'handled' && warning !== null) parts.emit({ kind: 'warning', consumer: parts.consumer, warning })
   return receipt
 }

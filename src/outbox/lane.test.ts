@@ -89,7 +89,11 @@ test('after it was busy it looks often for a while, because whoever was adding t
       leases: {
         current: () => [tenure],
         listen: async (_tenures, listening) => void told.push(`${listening} after ${asked} looks`),
-        ...{ round: unused, check: unused, giveBack: unused, leave: unused, forget: unused },
+        round: unused,
+        check: unused,
+        giveBack: unused,
+        leave: unused,
+        forget: unused,
       },
       rows: {
         next: async () => ({ now: 0, rows: asked++ < busyLooks ? [rowOf('a', asked)] : [] }),

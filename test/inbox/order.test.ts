@@ -136,6 +136,36 @@ onInbox(
   },
 )
 
+onInbox('a consumer may begin in the middle of a key', { ordered: { from: 'now' } }, async (stage) => {
+  const { inbox, second, another, advance, events } = stage
+  const { handled, take } = recorder(inbox)
+  // Its first messages may have overtaken each other, also on their way to another process.
+  const first = await take(42)
+  assert.ok(first.kind === 'waiting' && first.delayMs < 1_000, 'it is asked again soon')
+  const elsewhere = await second()
+  assert.equal((await elsewhere.receive(numbered(41), () => void handled.push(41))).kind, 'waiting')
+  await advance(3_000)
+  assert.equal((await take(42, { deliveries: 2 })).kind, 'waiting')
+  assert.equal((await take(41, { deliveries: 2 })).kind, 'handled')
+  assert.equal((await take(42, { deliveries: 3 })).kind, 'handled')
+  // From there on it is a line like any other: a hole is waited for, and what comes too late is kept.
+  assert.equal((await take(44)).kind, 'waiting')
+  await advance(60_000)
+  assert.equal((await take(44, { deliveries: 2 })).kind, 'waiting')
+  const late = await take(40)
+  assert.ok(late.kind === 'parked' && late.reason === 'out_of_order')
+  assert.equal((await take(43)).kind, 'handled')
+  assert.equal((await take(44, { deliveries: 3 })).kind, 'handled')
+  assert.deepEqual(handled, [41, 42, 43, 44])
+  assert.deepEqual(told(events, 'warning'), [])
+  // Number 1 begins a key at once, and who begins with the beginning waits for it.
+  assert.equal((await inbox.receive(messageOf('n:1', { key: 'n', sequence: 1 }), () => {})).kind, 'handled')
+  const patient = another({ consumer: 'patient', ordered: true })
+  assert.equal((await patient.receive(numbered(42), () => {})).kind, 'waiting')
+  await advance(60_000)
+  assert.equal((await patient.receive(numbered(42), () => {})).kind, 'waiting')
+})
+
 onInbox('a message that cannot be read keeps its place in the line', { ordered: true }, async ({ inbox }) => {
   const { handled, take } = recorder(inbox)
   assert.equal((await take(2, { body: '{' })).kind, 'waiting')

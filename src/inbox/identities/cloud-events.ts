@@ -1,6 +1,7 @@
 import type { IncomingMessage } from '../port.ts'
 import type { HookHeaders, HookRequest, JsonObject } from './request.ts'
 import { headerOf, incoming, jsonOf, neededHeader, objectOf, textIn, textOf, unreadable } from './request.ts'
+import { bytesOfBase64 } from './signature.ts'
 
 /** A batch of thousands is no batch any more. */
 const MOST_EVENTS = 1_000
@@ -28,15 +29,33 @@ export function readCloudEvents({ headers, body }: HookRequest): readonly Incomi
 function structured(event: JsonObject): IncomingMessage {
   const attributes: Record<string, string> = {}
   for (const [name, value] of Object.entries(event)) {
-    if (name !== 'data' && name !== 'data_base64' && value !== null) attributes[`ce-${name}`] = String(value)
+    if (name === 'data' || name === 'data_base64' || value === null) continue
+    // The specification has no others; what is nested may be too deep, or too odd, to become a text at all.
+    if (typeof value === 'object') throw unreadable(name, 'is neither a text, a number nor a truth value')
+    attributes[`ce-${name}`] = String(value)
   }
   return messageOf(event, attributes, dataOf(event))
 }
 
-function dataOf({ data, data_base64: encoded }: JsonObject): string {
-  if (encoded === undefined) return JSON.stringify(data ?? null)
-  if (typeof encoded !== 'string') throw unreadable('data_base64', 'is not a text')
-  return textOf(Buffer.from(encoded, 'base64'))
+/** The same text as the body of the event has in binary mode, so that it is the same message whichever way it comes. */
+function dataOf({ data, data_base64: encoded, datacontenttype: type }: JsonObject): string {
+  if (encoded !== undefined && encoded !== null) {
+    if (data !== undefined) throw unreadable('data', 'stands beside `data_base64`')
+    const bytes = typeof encoded === 'string' ? bytesOfBase64(encoded) : null
+    if (bytes === null) throw unreadable('data_base64', 'is not base64')
+    return textOf(bytes, 'data_base64')
+  }
+  if (typeof data === 'string' && typeof type === 'string' && !isJson(type)) return data
+  try {
+    return JSON.stringify(data ?? null)
+  } catch (cause) {
+    throw unreadable('data', 'is nested too deeply', cause)
+  }
+}
+
+function isJson(contentType: string): boolean {
+  const [type = ''] = contentType.split(';')
+  return /^[^/]+\/([^/]+\+)?json$/i.test(type.trim())
 }
 
 /** Attributes are headers, and what is not visible ASCII in them is percent-encoded. */

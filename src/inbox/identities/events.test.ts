@@ -136,6 +136,52 @@ describe('CloudEvents', () => {
     assert.equal(binary({ 'ce-partitionkey': 'k%20%C3%A9' })[0]?.key, 'k é')
   })
 
+  test('an event is the same message in every mode, whatever its data are', () => {
+    const plain = { datacontenttype: 'text/plain; charset=utf-8', data: 'hello' }
+    const binaryPlain = binary({ 'content-type': 'text/plain' }, 'hello')
+    assert.equal(structured(plain)[0]?.body, binaryPlain[0]?.body)
+    assert.equal(structured({ ...plain, datacontenttype: 'application/vnd.x+json' })[0]?.body, '"hello"')
+    const encoded = { data: undefined, data_base64: Buffer.from('hello').toString('base64') }
+    assert.equal(structured(encoded)[0]?.body, 'hello')
+    assert.equal(structured({ data: null, partitionkey: 7 })[0]?.key, null)
+  })
+
+  test('what was made to break a reader is refused like anything else', () => {
+    const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+    const odd = (member: string) => () =>
+      readCloudEvents({
+        headers: { 'content-type': 'application/cloudevents+json' },
+        body: JSON.stringify(event).replace('"data"', `${member},"data"`),
+      })
+    refuses('x', odd('"x":{"toString":1,"valueOf":1}'))
+    refuses('x', odd(`"x":${deep}`))
+    refuses('data', () =>
+      readCloudEvents({
+        headers: { 'content-type': 'application/cloudevents+json' },
+        body: JSON.stringify({ ...event, data: 0 }).replace('"data":0', `"data":${deep}`),
+      }),
+    )
+    refuses('data', () => structured({ data_base64: 'e30=' }))
+    for (const data_base64 of ['!', 'e30=!', 'e', '====', 'e30==', 7, {}]) {
+      refuses('data_base64', () => structured({ data: undefined, data_base64 }))
+    }
+    refuses('data_base64', () => structured({ data: undefined, data_base64: '//79' }))
+    const ids = ['__proto__', 'a\0b', '\ud800', 'x'.repeat(100_000)]
+    assert.equal(new Set(ids.map((id) => structured({ id })[0]?.id)).size, ids.length)
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.constantFrom(...Object.keys(event), 'data_base64', 'x'), fc.jsonValue()),
+        (changes) => {
+          try {
+            assert.equal(structured(changes).length, 1)
+          } catch (error) {
+            assert.ok(isOnceError(error, 'unreadable_message'), String(error))
+          }
+        },
+      ),
+    )
+  })
+
   test('what is wrong is named', () => {
     for (const name of ['specversion', 'id', 'source', 'type']) {
       refuses(name, () => structured({ [name]: undefined }))

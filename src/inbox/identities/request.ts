@@ -33,12 +33,12 @@ export function neededHeader(headers: HookHeaders, name: string): string {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-export function textOf(body: string | Uint8Array): string {
+export function textOf(body: string | Uint8Array, part = 'body'): string {
   if (typeof body === 'string') return body
   try {
     return decoder.decode(body)
   } catch (cause) {
-    throw unreadable('body', 'is not UTF-8', cause)
+    throw unreadable(part, 'is not UTF-8', cause)
   }
 }
 

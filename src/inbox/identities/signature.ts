@@ -22,9 +22,7 @@ const MOST_SIGNATURES = 16
 export function secretsOf({ secrets }: SignedOptions): readonly string[] {
   const all = typeof secrets === 'string' ? [secrets] : (secrets ?? [])
   if (all.length === 0 || all.some((secret) => typeof secret !== 'string' || secret === '')) {
-    throw new OnceError('bad_option', 'A signature needs at least one secret, and none of them empty.', {
-      details: { option: 'secrets' },
-    })
+    throw badOption('secrets', 'must be at least one secret, and none of them empty')
   }
   return all
 }
@@ -54,11 +52,18 @@ export function timeOf(
   part: string,
   { toleranceMs = TOLERANCE_MS, now = Date.now() }: TimedOptions,
 ): number {
+  // A number that is none would be neither before nor behind anything, and every message would pass.
+  if (!(toleranceMs >= 0)) throw badOption('toleranceMs', 'must be milliseconds, from 0')
+  if (!Number.isFinite(now)) throw badOption('now', 'must be a time in milliseconds')
   if (!/^\d{1,12}$/.test(text)) throw badSignature(part, 'is not a time in seconds')
   const at = Number(text) * SECOND
   if (at < now - toleranceMs) throw badSignature(part, `is more than ${toleranceMs} ms old`)
   if (at > now + toleranceMs) throw badSignature(part, `is more than ${toleranceMs} ms ahead`)
   return at
+}
+
+export function badOption(option: string, what: string): OnceError<'bad_option'> {
+  return new OnceError('bad_option', `Webhook option \`${option}\` ${what}.`, { details: { option } })
 }
 
 export function badSignature(part: string, what: string): OnceError<'bad_signature'> {
@@ -71,4 +76,11 @@ const base64Digest = /^[A-Za-z0-9+/]{43}=$/
 /** Null for what cannot be a SHA-256 in that form: decoders would silently leave out what they do not know. */
 export function digestOf(text: string, form: 'hex' | 'base64'): Uint8Array | null {
   return (form === 'hex' ? hexDigest : base64Digest).test(text) ? Buffer.from(text, form) : null
+}
+
+const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
+
+/** Null for what is not base64, with or without its padding: the decoder would pass over whatever it does not know. */
+export function bytesOfBase64(text: string): Uint8Array | null {
+  return base64.test(text) ? Buffer.from(text, 'base64') : null
 }

@@ -1,12 +1,10 @@
-import { OnceError } from '../../core/errors.ts'
 import type { IncomingMessage } from '../port.ts'
 import type { HookRequest } from './request.ts'
 import { incoming, neededHeader, textOf } from './request.ts'
 import type { TimedOptions } from './signature.ts'
-import { badSignature, digestOf, isSignedBy, secretsOf, timeOf } from './signature.ts'
+import { badOption, badSignature, bytesOfBase64, digestOf, isSignedBy, secretsOf, timeOf } from './signature.ts'
 
 const PREFIX = 'whsec_'
-const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 export interface StandardWebhookOptions extends TimedOptions {
   /** What its messages are called here. */
@@ -41,10 +39,9 @@ function signaturesIn(header: string): readonly Uint8Array[] {
   return found
 }
 
+/** Never an empty key, which a single character would decode to: anybody could sign with that. */
 function keyOfSecret(secret: string): Uint8Array {
-  const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret
-  if (base64.test(encoded)) return Buffer.from(encoded, 'base64')
-  throw new OnceError('bad_option', `A secret of Standard Webhooks is ${PREFIX} and base64.`, {
-    details: { option: 'secrets' },
-  })
+  const key = bytesOfBase64(secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret)
+  if (key !== null && key.byteLength > 0) return key
+  throw badOption('secrets', `must be ${PREFIX} and base64`)
 }

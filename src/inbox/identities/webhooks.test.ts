@@ -73,6 +73,11 @@ describe('Standard Webhooks', () => {
     at(now - 300_000)()
     refuses('bad_signature', 'webhook-timestamp', at(now + 301_000))
     refuses('bad_signature', 'webhook-timestamp', at(now - 301_000))
+    for (const toleranceMs of [Number.NaN, -1, Number('5m')]) {
+      const options = { secrets: secret, now: now + 301_000, toleranceMs }
+      refuses('bad_option', 'toleranceMs', () => readStandardWebhook(request(), options))
+    }
+    refuses('bad_option', 'now', () => readStandardWebhook(request(), { secrets: secret, now: Number.NaN }))
     const key = Buffer.from(secret.slice(6), 'base64')
     const odd = { 'Webhook-Timestamp': '1e9', 'Webhook-Signature': `v1,${hmac(key, 'msg.1e9.{}', 'base64')}` }
     refuses('bad_signature', 'webhook-timestamp', () =>
@@ -87,7 +92,8 @@ describe('Standard Webhooks', () => {
       const doubled = { headers: { ...request().headers, [name]: ['a', 'b'] }, body: '' }
       refuses('unreadable_message', name.toLowerCase(), () => readStandardWebhook(doubled, options))
     }
-    for (const secrets of ['', [], 'whsec_', 'whsec_%%%']) {
+    // One character is base64 of nothing, and an empty key would be everybody's.
+    for (const secrets of ['', [], 'whsec_', 'whsec_%%%', 'whsec_A', 'A', 'whsec_====', [secret, 'whsec_A']]) {
       refuses('bad_option', 'secrets', () => readStandardWebhook(request(), { secrets, now }))
     }
   })
