@@ -319,6 +319,8 @@ export const streamLimits = {
   /** A log goes back this far, or this many entries, whichever is less. */
   retainMs: 10 * MINUTE,
   retainEntries: 50_000,
+  /** What a client has sent is remembered for longer than the messages: a tab that slept for a night goes on. */
+  retainClientsMs: 7 * DAY,
   /** Pause between two looks for entries past their retention. */
   trimEveryMs: 30 * SECOND,
   /** A write or read that failed is tried again after this, doubling up to the cap. */

@@ -56,8 +56,10 @@ export interface ClientRecord {
  */
 export interface ClientPlace extends PendingPlace<PendingSend>, DeliveryPlace<ClientPosition> {
   load(): Promise<ClientRecord | null>
-  /** Before a hello leaves. Another client or epoch than before begins with no pending messages, at number 1. */
+  /** Before a hello leaves: a connection is to have this generation. */
   identify(identity: ClientIdentity): Promise<void>
+  /** Another client or epoch from now on, with these pending messages and no other, numbered from 1; one write. */
+  renew(identity: ClientIdentity, pending: readonly Pending<PendingSend>[]): Promise<void>
   /** Where the last acknowledged message stands. */
   acknowledged(place: LogPlace): Promise<void>
 }

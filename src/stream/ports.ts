@@ -25,8 +25,12 @@ export interface RoomLog {
   read(room: string, after: number, bound: ReadBound): Promise<readonly StoredEntry[]>
   /** What is known of a client's messages; null when nothing is. */
   sender(room: string, client: string, epoch: number): Promise<SenderState | null>
-  /** Removes the oldest entries past the bounds, and senders without any that nobody heard of for as long. */
+  /** Removes the oldest entries past the bounds, and clients that nobody heard of for long. */
   trim(room: string, keep: Retention): Promise<{ readonly removed: number }>
+  /** How far the room is, and what everybody has sent, at one moment: what a region that fell too far behind begins with. */
+  image(room: string): Promise<RoomImage>
+  /** Takes a peer's image: whatever other logs had up to there counts as removed here. Own entries stay. */
+  adopt(room: string, image: RoomImage): Promise<void>
   /** Calls when somebody else may have written to the room. A hint: readers also look by themselves. */
   listen(room: string, wake: () => void): { stop(): void }
 }
@@ -72,6 +76,11 @@ export interface SenderState {
   readonly floor: number
   /** Where the one just below the floor stands, as it was merged first. */
   readonly last: LogPlace
+}
+
+export interface RoomImage {
+  readonly position: Position
+  readonly senders: readonly (SenderState & { readonly client: string; readonly epoch: number })[]
 }
 
 export interface RoomBatch {
@@ -125,6 +134,8 @@ export interface ReadBound {
 export interface Retention {
   readonly olderThanMs: number
   readonly mostEntries: number
+  /** What is known of clients, their numbers and sessions, is kept this long after their last message or entrance. */
+  readonly clientsMs: number
 }
 
 /**
@@ -199,11 +210,18 @@ export type PullAnswer =
       /** How far the answering region has come. */
       readonly position: Position
     }
-  /** The answering region does not go back so far. */
-  | { readonly kind: 'expired' }
+  /** The answering region does not go back so far: start from its image. */
+  | { readonly kind: 'expired'; readonly image: RoomImage }
 
 export type RegionHint =
-  | { readonly kind: 'position'; readonly region: string; readonly room: string; readonly position: Position }
+  | {
+      readonly kind: 'position'
+      readonly region: string
+      readonly room: string
+      readonly position: Position
+      /** What was just accepted there, to save the pull; what is lost on the way is pulled all the same. */
+      readonly entries: readonly ExchangedEntry[]
+    }
   /** A client has a session there: older ones end everywhere. */
   | { readonly kind: 'entered'; readonly region: string; readonly room: string; readonly claim: SessionClaim }
 

@@ -17,6 +17,7 @@ export type {
   RegionPeer,
   Retention,
   RoomBatch,
+  RoomImage,
   RoomLog,
   RoomState,
   RoomWritten,
