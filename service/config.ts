@@ -12,6 +12,8 @@ export interface Config {
   readonly demoKey: string | null
   /** Null: generated once and kept in the data folder, like the demo key. */
   readonly operatorToken: string | null
+  /** Null: only operators may look at the console and at the metrics. */
+  readonly viewerToken: string | null
   /** Null: generated once and kept in the data folder, like the demo key. */
   readonly hookSecret: string | null
   readonly testClock: boolean
@@ -82,7 +84,14 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   operatorToken: {
     variable: 'ONCEONLY_OPERATOR_TOKEN',
     fallback: '',
-    about: 'the bearer token of the admin endpoints; generated and kept in the data folder when empty',
+    about:
+      'the token of operators, for the admin endpoints and the console; generated and kept in the data folder when empty, and then the console answers this machine only',
+    read: (text) => secret(text),
+  },
+  viewerToken: {
+    variable: 'ONCEONLY_VIEWER_TOKEN',
+    fallback: '',
+    about: 'the token of those who may look at the console and the metrics, and change nothing',
     read: (text) => secret(text),
   },
   hookSecret: {
@@ -193,6 +202,7 @@ function secret(text: string): { value: string | null } | { wrong: string } {
 const secrets = new Set<keyof Config>([
   'demoKey',
   'operatorToken',
+  'viewerToken',
   'hookSecret',
   'brokerUrl',
   'storeUrl',
@@ -221,6 +231,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     brokerUrl: read('brokerUrl'),
     demoKey: read('demoKey'),
     operatorToken: read('operatorToken'),
+    viewerToken: read('viewerToken'),
     hookSecret: read('hookSecret'),
     testClock: read('testClock'),
     smtpUrl: read('smtpUrl'),

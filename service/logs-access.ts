@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Telemetry } from 'onceonly/telemetry'
 import { refusalOf } from './http/connection.ts'
 import { keyHashOf } from './logs.ts'
 import type { Declaration } from './openapi/declaration.ts'
@@ -19,7 +20,7 @@ const EXPOSED = 'Idempotent-Replayed, Location, Retry-After, X-Request-Id'
  * One line for every attempt, however it ended: a business audit counts commands, this one counts requests. Keys are
  * named by their hash; bodies, recipients and credentials stay out.
  */
-export function logAccess(server: FastifyInstance): void {
+export function logAccess(server: FastifyInstance, count: Telemetry['request']): void {
   server.decorateRequest('decision', null)
   server.decorateRequest('problem', null)
 
@@ -32,8 +33,9 @@ export function logAccess(server: FastifyInstance): void {
     // A client that hangs up never finishes its answer; it was an attempt all the same.
     reply.raw.once('close', () => {
       const line = lineOf(asked, request, reply, performance.now() - begin)
-      // Probes come every second, and say nothing as long as all is well.
-      if (asked.declaration?.system.name === 'health') request.log.debug(line)
+      count({ operation: line.operation, outcome: line.decision, durationMs: line.durationMs })
+      // Probes and scrapes come every few seconds, and say nothing as long as all is well.
+      if (asked.declaration?.system.name === 'health' || asked.route === '/metrics') request.log.debug(line)
       else request.log.info(line)
     })
     done()
@@ -59,7 +61,7 @@ function askedOf({ routeOptions }: FastifyRequest): Asked {
   return { route: routeOptions.url ?? null, declaration: told }
 }
 
-function lineOf({ route, declaration }: Asked, request: FastifyRequest, reply: FastifyReply, ms: number): object {
+function lineOf({ route, declaration }: Asked, request: FastifyRequest, reply: FastifyReply, ms: number) {
   const { caller } = request
   const key = keyOf(request)
   // A body that never came whole is refused past Fastify, which knows nothing of the answer.

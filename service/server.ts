@@ -18,6 +18,7 @@ import { problemOf } from './http/refusal.ts'
 import type { Log } from './logs.ts'
 import { logAccess } from './logs-access.ts'
 import { logUnrouted } from './logs-unrouted.ts'
+import type { Metrics } from './metrics/metrics.ts'
 import { type CollectedRoute, collectRoutes } from './openapi/collect.ts'
 import type { Base } from './store.ts'
 import { addWeb } from './web/routes.ts'
@@ -39,7 +40,12 @@ interface Server {
 }
 
 /** What every system shares: logs, health, documentation, and one form of answer for whatever goes wrong. */
-export async function createServer(base: Base, log: Log, { requestTimeoutMs }: Config): Promise<Server> {
+export async function createServer(
+  base: Base,
+  log: Log,
+  { requestTimeoutMs }: Config,
+  { telemetry }: Metrics,
+): Promise<Server> {
   const page = await readFile(join(import.meta.dirname, 'page.html'), 'utf8')
   const server = Fastify({
     bodyLimit: bodyBytesMax,
@@ -55,7 +61,7 @@ export async function createServer(base: Base, log: Log, { requestTimeoutMs }: C
   watchConnections(server.server)
   const routes = collectRoutes(server)
   decorate(server)
-  logAccess(server)
+  logAccess(server, telemetry.request)
   server.addHook('onRequest', refuseRepeatedHeaders)
 
   server.get('/', { config: { declaration: 'page' } }, (_request, reply) =>

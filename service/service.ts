@@ -12,15 +12,17 @@ import { protectRoutes } from './http/protect.ts'
 import { addImports } from './imports/index.ts'
 import { migrations as importTables } from './imports/schema.ts'
 import { createLog, type Log } from './logs.ts'
-import { ledgerLog } from './logs-ledger.ts'
 import { addMessages } from './messages/index.ts'
 import { migrations as messageTables } from './messages/schema.ts'
+import { createMetrics } from './metrics/metrics.ts'
+import { addMetrics } from './metrics/routes.ts'
 import type { CollectedRoute } from './openapi/collect.ts'
 import { addOperations } from './operations/routes.ts'
 import { addOutreach } from './outreach/index.ts'
 import { migrations as outreachTables } from './outreach/schema.ts'
 import { createServer } from './server.ts'
 import { openBase } from './store.ts'
+import { createWatch } from './watch.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
 import { migrations as workspaceTables } from './workspaces/schema.ts'
 import { createWorkspaces } from './workspaces/workspaces.ts'
@@ -41,9 +43,13 @@ export async function startService(config: Config): Promise<Service> {
   const secrets = await readSecrets(config)
   const base = openBase(config)
   const log = createLog(config)
-  const events = createEvents(config, base, log)
-  const once = createLedger({ store: base.store, outbox: events.outbox, on: ledgerLog(log) })
-  const { server, routes } = await createServer(base, log, config)
+  const metrics = createMetrics(base)
+  const { telemetry } = metrics
+  const watch = createWatch(log, telemetry)
+  const events = createEvents(config, base, log, watch)
+  const { around } = telemetry
+  const once = createLedger({ store: base.store, outbox: events.outbox, on: watch.ledger, around })
+  const { server, routes } = await createServer(base, log, config, metrics)
   // In the order in which they began.
   const systems: { stop(): Promise<void> }[] = []
   const stop = async () => {
@@ -67,11 +73,12 @@ export async function startService(config: Config): Promise<Service> {
     await makeDemoWorkspace(workspaces, secrets)
     await makeDemoCases(base)
     addAdmin(server, { once, base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
+    addMetrics(server, { config, metrics, operatorToken: secrets.operatorToken })
     addEscalations(server, { once, protect, base, workspaces })
     const { operatorToken } = secrets
-    const messages = addMessages(server, { once, protect, base, workspaces, config, operatorToken })
+    const messages = addMessages(server, { once, protect, base, workspaces, config, operatorToken, watch })
     systems.push(messages)
-    systems.push(await addOutreach(server, { once, base, workspaces, messages, config }))
+    systems.push(await addOutreach(server, { once, base, workspaces, messages, config, watch }))
     const imports = await addImports(server, {
       once,
       protect,
@@ -80,10 +87,11 @@ export async function startService(config: Config): Promise<Service> {
       workspaces,
       config,
       log,
+      watch,
       hookSecret: secrets.hookSecret,
     })
     systems.push(imports)
-    const notices = createNotices({ once, base, log })
+    const notices = createNotices({ once, base, watch })
     systems.push(notices)
     addOperations(server, { once, workspaces, routes })
     events.begin([...imports.consumers, notices])

@@ -1,9 +1,8 @@
 import type { Ledger, SqlTx } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import type { Consumer } from '../events/events.ts'
-import { inboxLog } from '../events/log.ts'
-import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
+import type { Watch } from '../watch.ts'
 import type { Escalation } from './escalation.ts'
 
 export interface Notices extends Consumer {
@@ -13,7 +12,7 @@ export interface Notices extends Consumer {
 interface Parts {
   readonly once: Ledger<SqlTx>
   readonly base: Base
-  readonly log: Log
+  readonly watch: Watch
 }
 
 /** What is published about an escalation. */
@@ -22,8 +21,8 @@ export interface CaseEscalated extends Escalation {
 }
 
 /** Tells the people of a queue what was escalated to them: once per event, however often it is delivered. */
-export function createNotices({ once, base, log }: Parts): Notices {
-  const inbox = createInbox({ ledger: once, store: base.store, consumer: 'escalations.notices', on: inboxLog(log) })
+export function createNotices({ once, base, watch }: Parts): Notices {
+  const inbox = createInbox({ ledger: once, store: base.store, consumer: 'escalations.notices', on: watch.inbox })
   return {
     consume: (subscriber) =>
       inbox.consume<CaseEscalated>(subscriber, { topics: ['CaseEscalated'] }, async (escalated, { tx, effectKey }) => {

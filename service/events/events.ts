@@ -4,8 +4,9 @@ import { createOutbox, createRelay, type Outbox, type Relay } from 'onceonly/out
 import type { Config } from '../config.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
+import type { Watch } from '../watch.ts'
 import { type Broker, openBroker } from './broker.ts'
-import { failureLog, relayLog } from './log.ts'
+import { failureLog } from './log.ts'
 
 /** How news leaves a transaction and reaches those who wait for it, in this process or in another. */
 export interface Events {
@@ -29,7 +30,7 @@ export interface Consumer {
 /** A broker that starts beside us is there within seconds. */
 const RETRY_MS = 1_000
 
-export function createEvents(config: Config, base: Base, log: Log): Events {
+export function createEvents(config: Config, base: Base, log: Log, watch: Watch): Events {
   const outbox = createOutbox({ store: base.store })
   /** Lost connections and the like: all of it is tried again. */
   const brokerFailed = failureLog(log, 'broker.failed')
@@ -46,7 +47,7 @@ export function createEvents(config: Config, base: Base, log: Log): Events {
       await next.consume(unlessHeld(broker))
       waiting.shift()
     }
-    if (!stopping.signal.aborted) relay = createRelay({ store: base.store, publisher: broker, on: relayLog(log) })
+    if (!stopping.signal.aborted) relay = createRelay({ store: base.store, publisher: broker, on: watch.relay })
   }
 
   /** A subscription that is ready too late is ended at once: whoever asked for it has gone. */

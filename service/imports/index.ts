@@ -4,10 +4,10 @@ import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
 import { createSaga } from 'onceonly/saga'
 import type { Config } from '../config.ts'
 import type { Consumer } from '../events/events.ts'
-import { inboxLog, sagaLog } from '../events/log.ts'
 import type { Protect } from '../http/protect.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
+import type { Watch } from '../watch.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { historyView } from './history.ts'
 import { createParser } from './parser.ts'
@@ -28,6 +28,7 @@ interface Parts {
   readonly workspaces: Workspaces
   readonly config: Config
   readonly log: Log
+  readonly watch: Watch
   readonly hookSecret: string
 }
 
@@ -39,8 +40,8 @@ export interface Imports {
 
 /** The imports system: uploads, the storage's notifications, the saga of every search, and those who read its files. */
 export async function addImports(server: FastifyInstance, parts: Parts): Promise<Imports> {
-  const { once, protect, base, outbox, workspaces, config, log, hookSecret } = parts
-  const on = inboxLog(log)
+  const { once, protect, base, outbox, workspaces, config, log, watch, hookSecret } = parts
+  const on = watch.inbox
   const storage = await openStorage(join(config.dataFolder, 'uploads'))
   const receiver = createReceiver({ once, base, on })
   const parser = createParser({ once, base, outbox, storage, on })
@@ -49,7 +50,7 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
     ledger: once,
     store: base.store,
     inbox: { on },
-    on: sagaLog(log),
+    on: watch.saga,
   })
   const announcer = startAnnouncer({ base, outbox, storage, log })
   const historyOf = async (searchId: string) => (await saga.history(searchId)).map(historyView)

@@ -3,6 +3,7 @@ import type { Ledger, SqlTx } from 'onceonly'
 import type { Config } from '../config.ts'
 import type { Protect } from '../http/protect.ts'
 import type { Base } from '../store.ts'
+import type { Watch } from '../watch.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchSend } from './batch-route.ts'
 import { type Channels, createChannels } from './channels/index.ts'
@@ -19,6 +20,7 @@ interface Parts {
   readonly workspaces: Workspaces
   readonly config: Config
   readonly operatorToken: string
+  readonly watch: Watch
 }
 
 export interface Messages {
@@ -29,12 +31,12 @@ export interface Messages {
 
 /** The messages system: its routes, and the worker that finishes what a crash interrupted. */
 export function addMessages(server: FastifyInstance, parts: Parts): Messages {
-  const { once, protect, base, workspaces, config, operatorToken } = parts
+  const { once, protect, base, workspaces, config, operatorToken, watch } = parts
   const channels = createChannels(config)
   const { log } = server
   const { sendTimeoutMs } = config
   const delivery = createDelivery({ base, channels, sendTimeoutMs, log })
-  const sender = createSender({ once, base, channels, delivery, config, log })
+  const sender = createSender({ once, base, channels, delivery, config, log, watch })
   addSend(server, { protect, base, workspaces, sender })
   addBatchSend(server, { once, base, workspaces, sender })
   addReads(server, { base, workspaces })

@@ -5,12 +5,13 @@ import { createGuard, type Guard, type Verdict } from 'onceonly/guard'
 import type { Config } from '../config.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
+import { GUARD_NAME, type Watch } from '../watch.ts'
 import { type Accepted, createAccept } from './accept.ts'
 import { type Addressed, address, type Refused } from './address.ts'
 import type { Channels } from './channels/index.ts'
 import type { SendCommand } from './command.ts'
 import type { Delivery } from './deliver.ts'
-import { type GuardedMessage, reportGuard } from './events.ts'
+import type { GuardedMessage } from './events.ts'
 import type { MessageRow } from './message.ts'
 import { messageById } from './reads.ts'
 
@@ -39,13 +40,13 @@ interface Parts {
   readonly delivery: Delivery
   readonly config: Config
   readonly log: Log
+  readonly watch: Watch
 }
 
 const WINDOW_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
-const GUARD_NAME = 'messages'
 
-export function createSender({ once, base, channels, delivery, config, log }: Parts): Sender {
+export function createSender({ once, base, channels, delivery, config, log, watch }: Parts): Sender {
   const guard = createGuard<GuardedMessage>({
     ledger: once,
     name: GUARD_NAME,
@@ -53,7 +54,7 @@ export function createSender({ once, base, channels, delivery, config, log }: Pa
     waitMs: WAIT_MS,
     failClosed: config.guardFails === 'closed',
     identity: ({ workspaceId, phone, email, body }) => [workspaceId, phone, email, body],
-    on: (event) => reportGuard(log, event),
+    on: watch.guard,
   })
   const accept = createAccept(base, WINDOW_MS)
 
@@ -141,7 +142,7 @@ export function createSender({ once, base, channels, delivery, config, log }: Pa
           if (kind !== 'duplicate') return { kind: 'message', row }
           const ageMs = (await base.now()) - Number(row.created_at)
           const original = { type: 'message', id: row.id }
-          reportGuard(log, { kind: 'blocked', mode: 'lock_resolved', message: content, hash, original, ageMs })
+          watch.guard({ kind: 'blocked', mode: 'lock_resolved', message: content, hash, original, ageMs })
           return duplicateOf(row, ageMs, key)
         }
         case 'duplicate': {

@@ -3,6 +3,7 @@ import type { Ledger, SqlTx } from 'onceonly'
 import type { Config } from '../config.ts'
 import type { Messages } from '../messages/index.ts'
 import type { Base } from '../store.ts'
+import type { Watch } from '../watch.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addRunActions, addRunReads } from './run-routes.ts'
 import { createRuns } from './runs.ts'
@@ -14,13 +15,14 @@ interface Parts {
   readonly workspaces: Workspaces
   readonly messages: Messages
   readonly config: Config
+  readonly watch: Watch
 }
 
 /** The outreach system: sequences as data, and durable runs of them that send through the messages system. */
 export async function addOutreach(server: FastifyInstance, parts: Parts): Promise<{ stop(): Promise<void> }> {
-  const { once, base, workspaces, messages, config } = parts
+  const { once, base, workspaces, messages, config, watch } = parts
   const { sender, channels } = messages
-  const runs = await createRuns({ base, sender, channels, sendTimeoutMs: config.sendTimeoutMs, log: server.log })
+  const runs = await createRuns({ base, sender, channels, sendTimeoutMs: config.sendTimeoutMs, watch })
   // Scopes of their own: in one bodies are kept as bytes, in the other they may be empty.
   server.register(async (scope) => addSequences(scope, { once, base, workspaces, runs }))
   server.register(async (scope) => addRunActions(scope, { workspaces, runs }))

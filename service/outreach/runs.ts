@@ -2,12 +2,12 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
 import { isOnceError } from 'onceonly'
 import { createEngine, httpChannel, providers, type Replay, type RunState, type RunView } from 'onceonly/run'
-import type { Log } from '../logs.ts'
 import type { Channels } from '../messages/channels/index.ts'
 import { leadById } from '../messages/leads.ts'
 import { leadOf } from '../messages/message.ts'
 import type { Sender } from '../messages/send.ts'
 import type { Base } from '../store.ts'
+import type { Watch } from '../watch.ts'
 import type { ResolveCommand, StartCommand } from './parse.ts'
 import { defineOutreach, type OutreachInput, RUN_NAME } from './run.ts'
 import { createMessageChannel, type MessagePlan } from './send.ts'
@@ -50,14 +50,14 @@ interface Parts {
   readonly sender: Sender
   readonly channels: Channels
   readonly sendTimeoutMs: number
-  readonly log: Log
+  readonly watch: Watch
 }
 
 /** Beyond what a provider may take: the guard waits for a twin, and the store for its turn. */
 const STEP_EXTRA_MS = 30_000
 const NOT_SENT = 'A person found that it was not sent'
 
-export async function createRuns({ base, sender, channels, sendTimeoutMs, log }: Parts): Promise<Runs> {
+export async function createRuns({ base, sender, channels, sendTimeoutMs, watch }: Parts): Promise<Runs> {
   const messages = createMessageChannel({ base, sender, channels })
   const webhook = httpChannel({ name: 'webhook', provider: providers.http })
   const by = { messages, webhook, stepTimeoutMs: sendTimeoutMs + STEP_EXTRA_MS }
@@ -65,11 +65,7 @@ export async function createRuns({ base, sender, channels, sendTimeoutMs, log }:
   const engine = await createEngine({
     store: base.store,
     runs: [outreach],
-    on: (event) => {
-      if (event.kind === 'background_failed') {
-        log.error({ event: 'outreach.run_failed', runId: event.runId, err: event.error }, 'It is taken up again')
-      }
-    },
+    on: watch.run,
   })
   // An engine of its own drives nothing: it only reads what the other one did, with the steps of today.
   const today = new AsyncLocalStorage<readonly Step[]>()

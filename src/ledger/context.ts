@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { OnceError } from '../core/errors.ts'
+import type { Identity, RecordId } from '../core/identity.ts'
 import type { OutboxPort } from '../store/outbox.ts'
 import type { Session, Store } from '../store/port.ts'
 import type { AttemptLimit } from './attempt-limit.ts'
@@ -14,11 +15,24 @@ import type { Runtime } from './runtime.ts'
 import type { Settler } from './settle.ts'
 import type { TallyBook } from './tally.ts'
 
+/**
+ * Something put around a part of a command: a span, a stopwatch. It calls `work` once, and answers or throws what that
+ * does.
+ */
+export type Around = <T>(part: 'claim' | 'effect', command: CommandName, work: () => Promise<T>) => Promise<T>
+
+/** Which command it is, and the id of its record. */
+export interface CommandName {
+  readonly id: RecordId
+  readonly identity: Identity
+}
+
 /** The parts of one ledger, made once and handed to whoever needs them. */
 export interface Context {
   readonly store: Store
   readonly runtime: Runtime
   readonly events: Events
+  readonly around: Around
   readonly batcher: Batcher
   readonly heart: Heart
   readonly settler: Settler

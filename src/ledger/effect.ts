@@ -34,7 +34,7 @@ export async function runEffect(
   // 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
   let value: unknown
   try {
-    value = await effect(attempt)
+    value = await context.around('effect', grant, async () => effect(attempt))
   } catch (thrown) {
     return settleThrown(context, op, lease, thrown)
   }

@@ -18,7 +18,8 @@ export type LedgerEvent =
       readonly state: 'succeeded' | 'failed_terminal'
       readonly cached: boolean
     }
-  | { readonly kind: 'joined'; readonly identity: Identity; readonly waitedMs: number }
+  /** It waited for a running twin, and shares its outcome. Null: for one of another process. */
+  | { readonly kind: 'joined'; readonly identity: Identity; readonly waitedMs: number | null }
   | { readonly kind: 'in_progress'; readonly identity: Identity }
   | { readonly kind: 'retry_later'; readonly identity: Identity; readonly retryAfterMs: number }
   | { readonly kind: 'key_reused'; readonly identity: Identity; readonly recorded: string; readonly presented: string }

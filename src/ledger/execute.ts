@@ -95,7 +95,8 @@ async function landingFor(
       const landing = await untilAborted(flight, Promise.race([flight.landed, late.promise]), signal)
       if (landing === null) return stillRunning()
       const waitedMs = runtime.monotonicMs() - startedAt
-      if (landing.kind === 'executed') events.emit({ kind: 'joined', identity: flight.command.identity, waitedMs })
+      const shared = landing.kind === 'executed' || landing.kind === 'failed'
+      if (shared) events.emit({ kind: 'joined', identity: flight.command.identity, waitedMs })
       return landing
     } finally {
       timer.cancel()

@@ -108,11 +108,11 @@ export function claimRequest(
 
 /** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */
 export async function applyClaim(
-  { batcher, settler }: Context,
+  { batcher, settler, around }: Context,
   request: ClaimRequest,
 ): Promise<AppliedDecision<ClaimDecision>> {
   try {
-    return await batcher.apply(request)
+    return await around('claim', request, () => batcher.apply(request))
   } catch (error) {
     const [fingerprint] = request.fingerprints
     if (isOnceError(error) && error.applied === 'maybe') void settler.release({ ...request, fingerprint })

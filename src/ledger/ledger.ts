@@ -5,7 +5,7 @@ import type { Store, TransactionalStore } from '../store/port.ts'
 import { createAttemptLimit } from './attempt-limit.ts'
 import { createBatcher } from './batch.ts'
 import { createReplayCache } from './cache.ts'
-import type { Context } from './context.ts'
+import type { Around, Context } from './context.ts'
 import { openTransaction } from './context.ts'
 import type { Declared } from './declared.ts'
 import { declare } from './declared.ts'
@@ -57,6 +57,8 @@ export interface LedgerOptions<S extends Store> {
   readonly store: S
   readonly outbox?: OutboxPort<TxOf<S>>
   readonly on?: Listener
+  /** Put around every claim and every effect: spans and timings. Telemetry has one. */
+  readonly around?: Around
   /** Sweep, reconcile and write counts by themselves; on by default. */
   readonly background?: boolean
   /** Time, randomness and scheduling; a simulator gives its own. */
@@ -135,7 +137,10 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
   }
 }
 
-function createContext<S extends Store>({ store, outbox, runtime = createRuntime() }: LedgerOptions<S>): Context {
+const unwatched: Around = (_part, _command, work) => work()
+
+function createContext<S extends Store>(options: LedgerOptions<S>): Context {
+  const { store, outbox, around = unwatched, runtime = createRuntime() } = options
   const events = createEvents()
   const batcher = createBatcher(store.claims, runtime)
   const cache = createReplayCache(runtime)
@@ -143,6 +148,7 @@ function createContext<S extends Store>({ store, outbox, runtime = createRuntime
     store,
     runtime,
     events,
+    around,
     batcher,
     cache,
     heart: createHeart(batcher, runtime, events),

@@ -49,7 +49,8 @@ export async function present(
       const { record, waited, cached } = landing
       if (isGuarded(op) && !(await admitted(context, op, command, record.pointer))) return forbidden(context, command)
       context.tally.count(command.id, identity, 'replays')
-      if (!waited) context.events.emit({ kind: 'replayed', identity, state: record.state, cached })
+      if (waited) context.events.emit({ kind: 'joined', identity, waitedMs: null })
+      else context.events.emit({ kind: 'replayed', identity, state: record.state, cached })
       if (record.state === 'failed_terminal') return failedWith(command, record.outcome.data, true, undefined)
       return replayed(op, command, landing)
     }

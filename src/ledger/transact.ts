@@ -148,9 +148,8 @@ async function inSession(
   turn.phase = 'claiming'
   // A record that the outermost claim finds was committed by others; a nested one may see what its own outer wrote.
   const askedAt = turn.outer === null ? context.runtime.monotonicMs() : null
-  const { decision, record, now } = await session.apply(
-    claimRequest(op, command, turn.claimId, { start: true, wait: false }),
-  )
+  const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
+  const { decision, record, now } = await context.around('claim', command, () => session.apply(request))
   turn.phase = 'effect'
   turn.inDoubt = false
   noteClaim(context, command, decision)
@@ -193,7 +192,9 @@ async function runInside(
   const work = workOf(context, transaction, grant, signal)
   try {
     // 2. The effect, under a savepoint: a final failure undoes its writes, but is recorded itself.
-    const value = await session.savepoint(() => inTransaction(transaction, async () => effect(work)))
+    const value = await session.savepoint(() =>
+      inTransaction(transaction, () => context.around('effect', grant, async () => effect(work))),
+    )
     const packed = packValue(op, value)
     if (packed.problem !== null) {
       context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })

@@ -65,6 +65,10 @@ function tables(big: string): readonly string[] {
   ]
 }
 
+const UNKNOWN = `create index onceonly_runs_unknown on onceonly_runs (started_at) where state = 'unknown'`
+
 export const runMigrations: readonly Migration[] = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
+  // Few runs ever wait for a person: this finds and counts them without a look at all the others.
+  { version: 2, oldestCode: 1, up: { sqlite: [UNKNOWN], postgres: [UNKNOWN] } },
 ]

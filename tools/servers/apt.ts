@@ -48,12 +48,15 @@ timeout "$bound_s" apt-get -q -y -o DPkg::Lock::Timeout="$bound_s" -o Acquire::R
 /** Debian asks this program before it starts a service; 101 means that it may not. */
 const POLICY = { '/usr/sbin/policy-rc.d': '#!/bin/sh\nexit 101\n' }
 
+/** The part of a recipe that an installation needs. */
+type Installed = Pick<Recipe, 'packages' | 'filesWhileInstalling'>
+
 export function canInstall(): boolean {
   return process.getuid?.() === 0 && existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get')
 }
 
 /** Installs what these recipes need, in one go, and leaves no service running and no database created. */
-export async function install(recipes: readonly Recipe[], log: Log): Promise<void> {
+export async function install(recipes: readonly Installed[], log: Log): Promise<void> {
   const packages = recipes.flatMap((recipe) => recipe.packages)
   const files = Object.assign({}, POLICY, ...recipes.map((recipe) => recipe.filesWhileInstalling ?? {}))
   await runApt('updating the lists of packages', ['update'], {}, log)

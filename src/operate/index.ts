@@ -1,0 +1,2 @@
+export type { Standing } from './standing.ts'
+export { createStanding } from './standing.ts'

@@ -1,0 +1,127 @@
+import type { Counter, Gauge, Histogram, Meter } from './meter.ts'
+
+interface Row {
+  readonly name: string
+  readonly about: string
+}
+
+/** Every counter: what happened, by operation and outcome. A consumer, a saga, a run's definition stand as operations. */
+export const counters = {
+  attempts: { name: 'dedup_attempts_total', about: 'Attempts on identities, however they were answered.' },
+  claims: {
+    name: 'dedup_claims_total',
+    about: 'Claims that were granted, so that the effect ran: first or reclaimed.',
+  },
+  settled: { name: 'dedup_settled_total', about: 'Attempts that ended, by the state they left.' },
+  replays: { name: 'dedup_replays_total', about: 'Attempts that were answered from the record.' },
+  joined: { name: 'dedup_joined_total', about: 'Attempts that waited for a running twin and share its outcome.' },
+  inProgress: { name: 'dedup_in_progress_total', about: 'Attempts that were told that the first one still runs.' },
+  retryLater: { name: 'dedup_retry_later_total', about: 'Attempts that came before the next one is due.' },
+  conflicts: {
+    name: 'dedup_key_reuse_conflicts_total',
+    about: 'Attempts refused because their key was used with another payload.',
+  },
+  expired: { name: 'dedup_expired_retries_total', about: 'Attempts with a key whose record has expired.' },
+  unknown: {
+    name: 'dedup_unknown_total',
+    about: 'Outcomes that nobody knows: when one became unknown, and when an attempt was refused because of it.',
+  },
+  refused: {
+    name: 'dedup_replays_refused_total',
+    about: 'Replays that were refused because the caller may not see them.',
+  },
+  leases: { name: 'dedup_leases_lost_total', about: 'Leases that ended or were lost while their effect ran.' },
+  notStored: { name: 'dedup_outcomes_not_stored_total', about: 'Outcomes that could not be kept.' },
+  lapsed: { name: 'dedup_lapsed_total', about: 'Leases that were found past their end, by what they became.' },
+  probes: { name: 'dedup_probes_total', about: 'Questions asked about unknown outcomes, by their answer.' },
+  swept: { name: 'dedup_swept_total', about: 'Records removed because their time was over.' },
+  actions: { name: 'operator_actions_total', about: 'What people did to records: resolved, released, forgotten.' },
+  background: {
+    name: 'background_failures_total',
+    about: 'Work that nobody waits for, and that failed; it is tried again.',
+  },
+  requests: { name: 'http_server_requests_total', about: 'Requests, by operation and by what was decided about them.' },
+  guardBlocked: { name: 'guard_blocked_total', about: 'Identical content that was not sent again.' },
+  guardPending: {
+    name: 'guard_pending_total',
+    about: 'Identical content that was refused while its original was in flight.',
+  },
+  guardErrors: { name: 'guard_errors_total', about: 'Locks of the guard that could not be asked.' },
+  inbox: { name: 'inbox_messages_total', about: 'Deliveries, by consumer and by what became of them.' },
+  published: { name: 'outbox_published_total', about: 'Messages that the broker has confirmed.' },
+  publishFailures: {
+    name: 'outbox_publish_failures_total',
+    about: 'Messages that the broker refused, and times it was away.',
+  },
+  sagaEvents: { name: 'saga_events_total', about: 'Events, by saga and by what became of them.' },
+  sagaIgnores: { name: 'saga_ignored_total', about: 'Events that a saga ignored, by the reason.' },
+  runsStarted: { name: 'runs_started_total', about: 'Runs that began, by definition.' },
+  runsLeft: { name: 'runs_left_total', about: 'Runs that a worker put down, by the state they are in.' },
+  streamResumes: { name: 'stream_resumes_total', about: 'Connections that went on where they had stopped.' },
+  streamResets: { name: 'stream_resets_total', about: 'Connections that had to begin anew.' },
+} as const satisfies Record<string, Row>
+
+/** Every histogram, in seconds. */
+export const histograms = {
+  claim: { name: 'dedup_claim_duration_seconds', about: 'How long the store took to decide a claim.' },
+  effect: { name: 'dedup_effect_duration_seconds', about: 'How long effects ran.' },
+  request: { name: 'http_server_request_duration_seconds', about: 'How long requests took.' },
+  publishLag: {
+    name: 'outbox_publish_lag_seconds',
+    about: 'How long messages waited from their commit to the confirmation.',
+  },
+} as const satisfies Record<string, Row>
+
+/** Every gauge: how things stand, asked of the store when somebody looks. */
+export const gauges = {
+  storeUp: { name: 'store_up', about: '1 while the store answers.' },
+  staleLeases: { name: 'dedup_stale_leases', about: 'Leases past their end that nobody has taken over.' },
+  unknownWaiting: { name: 'dedup_unknown_waiting', about: 'Unknown outcomes that wait for a person or a probe.' },
+  outboxLag: { name: 'outbox_lag_seconds', about: 'How long the oldest message has been waiting to be published.' },
+  outboxPending: { name: 'outbox_pending', about: 'Messages that wait to be published.' },
+  outboxParked: { name: 'outbox_parked_keys', about: 'Keys whose messages wait for a person.' },
+  outboxDead: { name: 'outbox_dead_letters', about: 'Messages that were given up, or wait behind one that was.' },
+  inboxDead: { name: 'inbox_dead_letters', about: 'Messages that a consumer has given up.' },
+  runsStuck: { name: 'runs_stuck', about: 'Runs that are long due, or held by a worker that is gone.' },
+  runsUnknown: {
+    name: 'runs_unknown',
+    about: 'Runs that wait for a person, because nobody knows whether a step happened.',
+  },
+  reuseByOne: {
+    name: 'dedup_key_reuse_by_one_caller',
+    about: 'Conflicts of the one caller who had the most, within five minutes, in this process.',
+  },
+  pendingByOne: {
+    name: 'guard_pending_by_one_workspace',
+    about: 'Pending duplicates of the one workspace that had the most, within five minutes, in this process.',
+  },
+} as const satisfies Record<string, Row>
+
+type All<T, I> = { readonly [Name in keyof T]: I }
+
+export interface Instruments {
+  readonly counters: All<typeof counters, Counter>
+  readonly histograms: All<typeof histograms, Histogram>
+  readonly gauges: All<typeof gauges, Gauge>
+}
+
+/** Milliseconds matter to a claim, minutes to an effect. */
+const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+export function createInstruments(meter: Meter): Instruments {
+  return {
+    counters: made(counters, ({ name, about }) => meter.createCounter(name, { description: about })),
+    histograms: made(histograms, ({ name, about }) =>
+      meter.createHistogram(name, {
+        description: about,
+        unit: 's',
+        advice: { explicitBucketBoundaries: BOUNDARIES },
+      }),
+    ),
+    gauges: made(gauges, ({ name, about }) => meter.createObservableGauge(name, { description: about })),
+  }
+}
+
+function made<T extends Readonly<Record<string, Row>>, I>(rows: T, make: (row: Row) => I): All<T, I> {
+  return Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, make(row)])) as All<T, I>
+}

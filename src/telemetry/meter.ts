@@ -1,0 +1,34 @@
+/**
+ * The part of `@opentelemetry/api` that we use of a meter, typed by its shape: hand over `metrics.getMeter('onceonly')`,
+ * or the small one of this room, which writes the text that Prometheus reads.
+ */
+export interface Meter {
+  createCounter(name: string, options: InstrumentOptions): Counter
+  createHistogram(name: string, options: InstrumentOptions): Histogram
+  createObservableGauge(name: string, options: InstrumentOptions): Gauge
+}
+
+export interface InstrumentOptions {
+  readonly description: string
+  readonly unit?: string
+  readonly advice?: { readonly explicitBucketBoundaries?: number[] }
+}
+
+/** There are no others: whatever is not bounded (a key, a caller, a message) is never a label. */
+export type Labels = { readonly operation?: string; readonly outcome?: string }
+
+export interface Counter {
+  add(value: number, labels: Labels): void
+}
+
+export interface Histogram {
+  record(value: number, labels: Labels): void
+}
+
+export interface Gauge {
+  addCallback(callback: (result: Observation) => void | Promise<void>): void
+}
+
+export interface Observation {
+  observe(value: number, labels?: Labels): void
+}

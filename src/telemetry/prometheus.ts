@@ -1,0 +1,130 @@
+import type { Gauge, InstrumentOptions, Labels, Meter, Observation } from './meter.ts'
+
+/** A meter that keeps its numbers in this process and writes them down when Prometheus asks. */
+export interface PrometheusMeter extends Meter {
+  /** What `text` is, for the header of the answer. */
+  readonly contentType: string
+  text(): Promise<string>
+}
+
+/** Something that is written as one family: its help, its type, its lines. */
+interface Family {
+  readonly name: string
+  readonly kind: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+  lines(): Promise<readonly string[]>
+}
+
+/** From a millisecond, a hit in memory, to ten seconds, where callers have given up. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+export function createPrometheusMeter(): PrometheusMeter {
+  const families = new Map<string, Family>()
+  function add<F extends Family>(family: F): F {
+    if (families.has(family.name)) throw new Error(`The metric ${family.name} is declared twice.`)
+    families.set(family.name, family)
+    return family
+  }
+  return {
+    contentType: 'text/plain; version=0.0.4; charset=utf-8',
+    createCounter: (name, options) => add(counter(name, options)),
+    createHistogram: (name, options) => add(histogram(name, options)),
+    createObservableGauge: (name, options) => add(gauge(name, options)),
+    async text() {
+      const written = await Promise.all([...families.values()].map(familyText))
+      return written.join('')
+    },
+  }
+}
+
+async function familyText(family: Family): Promise<string> {
+  const lines = await family.lines()
+  if (lines.length === 0) return ''
+  const help = family.help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+  return `# HELP ${family.name} ${help}\n# TYPE ${family.name} ${family.kind}\n${lines.join('\n')}\n`
+}
+
+function counter(name: string, { description }: InstrumentOptions) {
+  const values = new Map<string, number>()
+  return {
+    name,
+    kind: 'counter' as const,
+    help: description,
+    add(value: number, labels: Labels) {
+      const key = labelText(labels)
+      values.set(key, (values.get(key) ?? 0) + value)
+    },
+    lines: async () => [...values].map(([labels, value]) => line(name, labels, value)),
+  }
+}
+
+interface Buckets {
+  readonly counts: number[]
+  sum: number
+  count: number
+}
+
+function histogram(name: string, { description, advice }: InstrumentOptions) {
+  const bounds = advice?.explicitBucketBoundaries ?? SECONDS
+  const series = new Map<string, Buckets>()
+  return {
+    name,
+    kind: 'histogram' as const,
+    help: description,
+    record(value: number, labels: Labels) {
+      const key = labelText(labels)
+      let buckets = series.get(key)
+      if (buckets === undefined) series.set(key, (buckets = { counts: bounds.map(() => 0), sum: 0, count: 0 }))
+      const place = bounds.findIndex((bound) => value <= bound)
+      if (place >= 0) buckets.counts[place] = (buckets.counts[place] ?? 0) + 1
+      buckets.sum += value
+      buckets.count += 1
+    },
+    lines: async () => [...series].flatMap(([labels, buckets]) => histogramLines(name, labels, bounds, buckets)),
+  }
+}
+
+function histogramLines(name: string, labels: string, bounds: readonly number[], buckets: Buckets): string[] {
+  let below = 0
+  const upTo = (bound: string, count: number) =>
+    line(`${name}_bucket`, `${labels}${labels === '' ? '' : ','}le="${bound}"`, count)
+  const lines = bounds.map((bound, place) => upTo(String(bound), (below += buckets.counts[place] ?? 0)))
+  return [
+    ...lines,
+    upTo('+Inf', buckets.count),
+    line(`${name}_sum`, labels, buckets.sum),
+    line(`${name}_count`, labels, buckets.count),
+  ]
+}
+
+function gauge(name: string, { description }: InstrumentOptions): Family & Gauge {
+  const callbacks: ((result: Observation) => void | Promise<void>)[] = []
+  return {
+    name,
+    kind: 'gauge',
+    help: description,
+    addCallback: (callback) => void callbacks.push(callback),
+    async lines() {
+      const seen = new Map<string, number>()
+      for (const callback of callbacks) {
+        await callback({ observe: (value, labels = {}) => void seen.set(labelText(labels), value) })
+      }
+      return [...seen].map(([labels, value]) => line(name, labels, value))
+    },
+  }
+}
+
+function line(name: string, labels: string, value: number): string {
+  return labels === '' ? `${name} ${value}` : `${name}{${labels}} ${value}`
+}
+
+/** The labels of one series, as they are written; also the key under which it is found. */
+function labelText({ operation, outcome }: Labels): string {
+  if (operation === undefined) return outcome === undefined ? '' : `outcome="${escaped(outcome)}"`
+  const first = `operation="${escaped(operation)}"`
+  return outcome === undefined ? first : `${first},outcome="${escaped(outcome)}"`
+}
+
+function escaped(value: string): string {
+  return /[\\"\n]/.test(value) ? value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n') : value
+}

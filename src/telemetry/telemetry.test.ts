@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createBusiest } from './bounded.ts'
+import { createPrometheusMeter } from './prometheus.ts'
+import { createTelemetry } from './telemetry.ts'
+
+const identityOf = (operation: string, key: string, caller = 'c') => ({ tenant: 't', caller, operation, key })
+
+test('a hundred thousand keys, callers and names make no more series than the operations that are told apart', async () => {
+  const meter = createPrometheusMeter()
+  const telemetry = createTelemetry({ meter, operations: 20 })
+  for (let n = 0; n < 100_000; n++) {
+    const identity = identityOf(`operation-${n % 1_000}`, `key-${n}`, `caller-${n}`)
+    telemetry.ledger({ kind: 'claimed', identity, reclaimed: false })
+    telemetry.ledger({ kind: 'replayed', identity, state: 'succeeded' })
+    telemetry.ledger({ kind: 'key_reused', identity })
+    telemetry.request({ operation: identity.operation, outcome: 'first', durationMs: 1 })
+    telemetry.inbox({ kind: 'handled', consumer: `consumer-${n}` })
+  }
+  const lines = (await meter.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  const names = new Set(lines.map((line) => /operation="([^"]*)"/.exec(line)?.[1]))
+  names.delete(undefined)
+  assert.equal(names.size, 21, 'twenty names, and other')
+  assert.ok(names.has('other'))
+  // Five counters and one histogram of seventeen lines, for each name.
+  assert.ok(lines.length < 21 * 30, `${lines.length} series`)
+  assert.equal(sum(lines, 'dedup_attempts_total'), 300_000)
+  assert.equal(sum(lines, 'dedup_claims_total'), 100_000)
+  assert.equal(sum(lines, 'dedup_replays_total'), 100_000)
+})
+
+function sum(lines: readonly string[], name: string): number {
+  return lines
+    .filter((line) => line.startsWith(`${name}{`))
+    .reduce((total, line) => total + Number(line.split(' ').at(-1)), 0)
+}
+
+test('one caller who does it often is told from many who do it once', () => {
+  let now = 0
+  const busiest = createBusiest(1_000, 3, () => now)
+  for (const name of ['a', 'b', 'b', 'c', 'too many to remember', 'b']) busiest.count(name)
+  assert.equal(busiest.most(), 3)
+  now = 1_500
+  busiest.count('a')
+  assert.equal(busiest.most(), 3, 'the window before still counts')
+  now = 2_500
+  assert.equal(busiest.most(), 1)
+  now = 9_000
+  assert.equal(busiest.most(), 0)
+})
+
+test('the text is what Prometheus reads: escaped labels, cumulative buckets, gauges asked when somebody looks', async () => {
+  const meter = createPrometheusMeter()
+  meter.createCounter('odd_total', { description: 'A \\ and\na line' }).add(2, { operation: 'a"b\\c\nd', outcome: 'x' })
+  const seconds = meter.createHistogram('seconds', { description: 'S', advice: { explicitBucketBoundaries: [1, 2] } })
+  for (const value of [0.5, 1, 1.5, 7]) seconds.record(value, {})
+  let level = 1
+  meter.createObservableGauge('level', { description: 'L' }).addCallback(async (result) => result.observe(level))
+  level = 5
+  assert.equal(
+    await meter.text(),
+    [
+      '# HELP odd_total A \\\\ and\\na line',
+      '# TYPE odd_total counter',
+      'odd_total{operation="a\\"b\\\\c\\nd",outcome="x"} 2',
+      '# HELP seconds S',
+      '# TYPE seconds histogram',
+      'seconds_bucket{le="1"} 2',
+      'seconds_bucket{le="2"} 3',
+      'seconds_bucket{le="+Inf"} 4',
+      'seconds_sum 10',
+      'seconds_count 4',
+      '# HELP level L',
+      '# TYPE level gauge',
+      'level 5',
+      '',
+    ].join('\n'),
+  )
+})
+
+test('a store that is away is told as such, and no gauge repeats what it said before', async () => {
+  const meter = createPrometheusMeter()
+  createTelemetry({ meter, standing: () => Promise.reject(new Error('away')) })
+  const text = await meter.text()
+  assert.match(text, /^store_up 0$/m)
+  assert.doesNotMatch(text, /^dedup_stale_leases/m)
+})

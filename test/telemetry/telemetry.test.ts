@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { context, metrics, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import { createLedger, type LedgerEvent } from 'onceonly'
+import type { GuardEvent } from 'onceonly/guard'
+import type { InboxEvent } from 'onceonly/inbox'
+import { createMemoryStore } from 'onceonly/memory'
+import type { RelayEvent } from 'onceonly/outbox'
+import type { RunEvent } from 'onceonly/run'
+import type { SagaEvent } from 'onceonly/saga'
+import {
+  createPrometheusMeter,
+  createTelemetry,
+  type Telemetry,
+  type ToldByGuard,
+  type ToldByInbox,
+  type ToldByLedger,
+  type ToldByRelay,
+  type ToldByRun,
+  type ToldBySaga,
+} from 'onceonly/telemetry'
+
+/** The shapes that telemetry listens to are those of the real events: this does not compile otherwise. */
+type Fits<Told, Event extends Told> = Event
+export type Held = [
+  Fits<ToldByLedger, LedgerEvent>,
+  Fits<ToldByGuard, GuardEvent<unknown>>,
+  Fits<ToldByInbox, InboxEvent>,
+  Fits<ToldByRelay, RelayEvent>,
+  Fits<ToldBySaga, SagaEvent>,
+  Fits<ToldByRun, RunEvent>,
+]
+
+async function someCommands(telemetry: Telemetry): Promise<void> {
+  await using once = createLedger({ store: createMemoryStore(), on: telemetry.ledger, around: telemetry.around })
+  const pay = once.operation<{ amount: number }>({ name: 'pay', effect: 'external', whileRunning: 'conflict' })
+  const who = { tenant: 't', caller: 'c' }
+  await pay.run({ ...who, key: 'one' }, { amount: 1 }, async () => {
+    trace.getTracer('user').startSpan('call to the provider').end()
+    // A twin while it runs is told so.
+    await pay.execute({ ...who, key: 'one' }, { amount: 1 }, async () => 'never')
+    return 'paid'
+  })
+  await pay.run({ ...who, key: 'one' }, { amount: 1 }, async () => 'never')
+  await pay.run({ ...who, key: 'one' }, { amount: 1 }, async () => 'never')
+  await pay.execute({ ...who, key: 'one' }, { amount: 2 }, async () => 'never')
+  await pay.execute({ ...who, key: 'two' }, { amount: 1 }, () => Promise.reject(new Error('who knows')))
+  await pay.execute({ ...who, key: 'two' }, { amount: 1 }, async () => 'never')
+}
+
+test('attempts, claims, replays, conflicts and unknowns are counted apart', async () => {
+  const meter = createPrometheusMeter()
+  await someCommands(createTelemetry({ meter }))
+  const text = await meter.text()
+  const has = (line: string) => assert.ok(text.split('\n').includes(line), `${line}\nin\n${text}`)
+  has('dedup_attempts_total{operation="pay"} 7')
+  has('dedup_claims_total{operation="pay",outcome="first"} 2')
+  has('dedup_replays_total{operation="pay",outcome="succeeded"} 2')
+  has('dedup_in_progress_total{operation="pay"} 1')
+  has('dedup_key_reuse_conflicts_total{operation="pay"} 1')
+  has('dedup_settled_total{operation="pay",outcome="unknown"} 1')
+  has('dedup_unknown_total{operation="pay",outcome="became"} 1')
+  has('dedup_unknown_total{operation="pay",outcome="refused"} 1')
+  has('dedup_effect_duration_seconds_count{operation="pay"} 2')
+  has('dedup_key_reuse_by_one_caller 1')
+})
+
+test("OpenTelemetry's own meter and tracer: the same numbers, a span per claim and effect, replays linked to the effect", async () => {
+  const spans = new InMemorySpanExporter()
+  const numbers = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const reader = new PeriodicExportingMetricReader({ exporter: numbers, exportIntervalMillis: 60_000 })
+  const meters = new MeterProvider({ readers: [reader] })
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter: spans })] }))
+  metrics.setGlobalMeterProvider(meters)
+
+  const telemetry = createTelemetry({ meter: metrics.getMeter('onceonly'), tracer: trace.getTracer('onceonly') })
+  await someCommands(telemetry)
+  await meters.forceFlush()
+  const counted = numbers.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
+  const attempts = counted.find(({ descriptor }) => descriptor.name === 'dedup_attempts_total')
+  assert.deepEqual(
+    attempts?.dataPoints.map(({ attributes, value }) => ({ ...attributes, value })),
+    [{ operation: 'pay', value: 7 }],
+  )
+  await meters.shutdown()
+
+  const finished = spans.getFinishedSpans()
+  const named = (name: string) => finished.filter((span) => span.name === name)
+  const [effect, failed] = named('onceonly.effect pay')
+  assert.ok(named('onceonly.claim pay').length >= 2)
+  const [child] = named('call to the provider')
+  assert.equal(child?.parentSpanContext?.spanId, effect?.spanContext().spanId, 'calls of the effect are its children')
+  assert.equal(failed?.status.code, 2)
+  const replays = named('onceonly.replay pay')
+  assert.equal(replays.length, 2)
+  for (const { links, attributes } of replays) {
+    assert.equal(links[0]?.context.spanId, effect?.spanContext().spanId)
+    assert.equal(attributes['onceonly.record'], effect?.attributes['onceonly.record'])
+  }
+  assert.doesNotMatch(JSON.stringify(finished.map(({ attributes }) => attributes)), /"one"/, 'keys stay out')
+})
