@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { PlaceKind } from '../test/crash/place.ts'
+import type { ArenaKind } from '../test/races/arena.ts'
 import { race } from '../test/races/race.ts'
 import { withServers } from '../tools/tests/servers.ts'
 
@@ -9,11 +9,11 @@ const { values } = parseArgs({
     attempts: { type: 'string', default: '10000' },
     identities: { type: 'string', default: '100' },
     processes: { type: 'string', default: '4' },
-    on: { type: 'string', multiple: true, default: ['sqlite', 'postgres'] },
+    on: { type: 'string', multiple: true, default: ['sqlite', 'postgres', 'redis'] },
   },
 })
 
-async function runOn(kind: PlaceKind): Promise<void> {
+async function runOn(kind: ArenaKind): Promise<void> {
   const size = {
     processes: Number(values.processes),
     attemptsPerProcess: Number(values.attempts),
@@ -29,6 +29,8 @@ async function runOn(kind: PlaceKind): Promise<void> {
   console.log(`  ${result.seconds.toFixed(1)} s, ${JSON.stringify(result.counts)}`)
 }
 
-const kinds = values.on as PlaceKind[]
+const kinds = values.on as ArenaKind[]
 if (kinds.includes('sqlite')) await runOn('sqlite')
-if (kinds.includes('postgres')) await withServers(['postgres'], () => runOn('postgres'))
+for (const kind of ['postgres', 'redis'] as const) {
+  if (kinds.includes(kind)) await withServers([kind], () => runOn(kind))
+}

@@ -1,9 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Redis } from 'ioredis'
 import type { Store } from 'onceonly'
 import { createMemoryStore } from 'onceonly/memory'
 import { createPostgresStore } from 'onceonly/postgres'
+import { createRedisStore } from 'onceonly/redis'
 import { createSqliteStore } from 'onceonly/sqlite'
 import type { Subject } from 'onceonly/testing'
 import { Pool } from 'pg'
@@ -53,4 +55,24 @@ export async function postgresSubjects(adminUrl: string): Promise<{ open(): Prom
     return { store: await another(), another, close }
   }
   return { open, end: () => database.drop() }
+}
+
+/** One server for all cases, a prefix of its own for each. */
+export function redisSubjects(url: string): { open(): Promise<Subject>; end(): Promise<void> } {
+  const client = new Redis(url)
+  let prefixes = 0
+  const open = async (): Promise<Subject> => {
+    const prefix = `kit:${process.pid}:${++prefixes}`
+    const stores: Store[] = []
+    const another = async () => {
+      const store = createRedisStore({ client, prefix, testClock: true })
+      stores.push(store)
+      return store
+    }
+    const close = async () => {
+      for (const store of stores) await store.stop()
+    }
+    return { store: await another(), another, close }
+  }
+  return { open, end: async () => client.disconnect() }
 }

@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HistoryEvent } from 'onceonly/testing'
 import { checkHistory } from 'onceonly/testing'
-import { createDatabase } from '../../tools/servers/database.ts'
 import type { Told } from '../crash/crew.ts'
 import { createCrew } from '../crash/crew.ts'
-import type { Address, PlaceKind } from '../crash/place.ts'
-import { openStore } from '../crash/place.ts'
+import type { ArenaAddress, ArenaKind } from './arena.ts'
+import { createArena, openArena } from './arena.ts'
 
 export interface RaceTask {
-  readonly address: Address
+  readonly address: ArenaAddress
   readonly process: number
   readonly attempts: number
   readonly identities: number
@@ -27,7 +26,7 @@ export interface Finished extends Told {
 }
 
 export interface RaceOptions {
-  readonly kind: PlaceKind
+  readonly kind: ArenaKind
   readonly processes: number
   readonly attemptsPerProcess: number
   readonly identities: number
@@ -45,23 +44,20 @@ export interface RaceResult {
 
 export async function race(options: RaceOptions): Promise<RaceResult> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-race-'))
-  const adminUrl = process.env['ONCEONLY_TEST_POSTGRES_URL']
-  const database = options.kind === 'postgres' ? await createDatabase(adminUrl as string) : null
-  const address: Address =
-    database === null ? { kind: 'sqlite', path: join(folder, 'race.db') } : { kind: 'postgres', url: database.url }
+  const arena = await createArena(options.kind, folder)
   try {
-    return await raceIn(folder, address, options)
+    return await raceIn(folder, arena.address, options)
   } finally {
-    await database?.drop()
+    await arena.end()
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function raceIn(folder: string, address: Address, options: RaceOptions): Promise<RaceResult> {
+async function raceIn(folder: string, address: ArenaAddress, options: RaceOptions): Promise<RaceResult> {
   const files = { effectsFile: join(folder, 'effects'), answersFile: join(folder, 'answers') }
   const historyFiles = Array.from({ length: options.processes }, (_, index) => join(folder, `history-${index}`))
   // The schema is there before the start, so that no process is late because it made it.
-  const opened = openStore(address)
+  const opened = openArena(address)
   await opened.store.clock.now({ timeoutMs: 10_000 })
   await opened.close()
   const { tell, ended } = await run(address, options, files, historyFiles)
@@ -80,7 +76,7 @@ async function raceIn(folder: string, address: Address, options: RaceOptions): P
 }
 
 async function run(
-  address: Address,
+  address: ArenaAddress,
   { processes, attemptsPerProcess, identities, progress }: RaceOptions,
   files: { readonly effectsFile: string; readonly answersFile: string },
   historyFiles: readonly string[],

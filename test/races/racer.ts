@@ -4,13 +4,13 @@ import { createLedger, isOnceError, notDone } from 'onceonly'
 import type { Random } from 'onceonly/testing'
 import { createRandom, createRecordingStore } from 'onceonly/testing'
 import { listen, readTask, tell } from '../crash/member.ts'
-import { openStore } from '../crash/place.ts'
+import { openArena } from './arena.ts'
 import type { Finished, RaceTask } from './race.ts'
 
 /** One of the processes of a race: many attempts at few identities, through the public ledger. */
 
 const task = readTask<RaceTask>()
-const { store, close } = openStore(task.address)
+const { store, close } = openArena(task.address)
 const history = openSync(task.historyFile, 'a')
 const recorded = createRecordingStore(store, {
   process: `p${task.process}`,

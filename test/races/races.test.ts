@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { placeKinds, skipOf } from '../crash/place.ts'
+import { arenaKinds, skipArena } from './arena.ts'
 import { race } from './race.ts'
 
 const IDENTITIES = 100
 
-for (const kind of placeKinds) {
-  test(`four processes race for a hundred identities on ${kind}`, { skip: skipOf(kind) }, async (t) => {
+for (const kind of arenaKinds) {
+  test(`four processes race for a hundred identities on ${kind}`, { skip: skipArena(kind) }, async (t) => {
     const result = await race({ kind, processes: 4, attemptsPerProcess: 500, identities: IDENTITIES })
     t.diagnostic(JSON.stringify(result))
     // They did race: somebody joined or replayed what another process had done, and failed attempts were run again.

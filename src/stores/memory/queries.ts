@@ -1,12 +1,11 @@
 import type { RecordId } from '../../core/identity.ts'
-import type { InProgress, LedgerRecord, Unknown, VisibleState } from '../../core/record.ts'
-import { visibleStates } from '../../core/record.ts'
+import type { InProgress, LedgerRecord, Unknown } from '../../core/record.ts'
 import { hasLapsed } from '../../core/transition-parts.ts'
-import type { Page, Queries, RecordFilter, RecordView, StateCounts } from '../../store/port.ts'
+import type { Page, Queries, RecordFilter, RecordView } from '../../store/port.ts'
+import type { VisibleRecord } from '../../store/visible.ts'
+import { countStates, fits, isVisible } from '../../store/visible.ts'
 import type { CallerStatistics } from './callers.ts'
 import type { Core } from './core.ts'
-
-type Visible = Exclude<LedgerRecord, { state: 'vacant' }>
 
 export function createQueries(core: Core, callers: CallerStatistics): Queries {
   const { tables, time } = core
@@ -17,9 +16,9 @@ export function createQueries(core: Core, callers: CallerStatistics): Queries {
   }
 
   /** A look at everything: this store is as large as the memory of one process, and operators ask rarely. */
-  function matching(filter: RecordFilter): Visible[] {
+  function matching(filter: RecordFilter): VisibleRecord[] {
     const now = time.nowMs()
-    const found: Visible[] = []
+    const found: VisibleRecord[] = []
     for (const record of tables.records.values()) {
       if (isVisible(record, now) && fits(record, filter)) found.push(record)
     }
@@ -70,35 +69,4 @@ function pageOf<R extends LedgerRecord>(records: readonly R[], limit: number, cu
   const rows = sorted.slice(0, limit)
   const last = rows.at(-1)
   return { rows, cursor: last === undefined || sorted.length === rows.length ? null : String(last.fence) }
-}
-
-function isVisible(record: LedgerRecord, now: number): record is Visible {
-  switch (record.state) {
-    case 'vacant':
-      return false
-    case 'in_progress':
-    case 'unknown':
-      return true
-    case 'succeeded':
-    case 'failed_terminal':
-    case 'failed_retryable':
-      return record.expiresAt > now
-  }
-}
-
-function fits({ identity, state, claimedAt }: LedgerRecord, filter: RecordFilter): boolean {
-  return (
-    (filter.tenant === undefined || filter.tenant === identity.tenant) &&
-    (filter.caller === undefined || filter.caller === identity.caller) &&
-    (filter.operation === undefined || filter.operation === identity.operation) &&
-    (filter.key === undefined || filter.key === identity.key) &&
-    (filter.state === undefined || filter.state === state) &&
-    (filter.since === undefined || filter.since <= claimedAt)
-  )
-}
-
-function countStates(records: readonly Visible[]): StateCounts {
-  const counts = Object.fromEntries(visibleStates.map((state) => [state, 0])) as Record<VisibleState, number>
-  for (const { state } of records) counts[state] += 1
-  return counts
 }

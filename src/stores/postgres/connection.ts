@@ -1,4 +1,4 @@
-import type { Deadline } from './deadline.ts'
+import type { Deadline } from '../../store/deadline.ts'
 import type { PgClient, PgPool, PgQuery, PgResult } from './driver.ts'
 import { connectError, timeoutError } from './errors.ts'
 import { asText } from './statement.ts'

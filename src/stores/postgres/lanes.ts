@@ -1,7 +1,7 @@
 import { limits } from '../../core/limits.ts'
+import type { Deadline } from '../../store/deadline.ts'
 import type { Connection } from './connection.ts'
 import { borrow } from './connection.ts'
-import type { Deadline } from './deadline.ts'
 import type { PgPool } from './driver.ts'
 import { stoppedError, storeError, timeoutError } from './errors.ts'
 

@@ -1,0 +1,103 @@
+import type { AppliedWord } from '../../core/errors.ts'
+import { SECOND } from '../../core/limits.ts'
+import { backoffMs } from '../../core/retry.ts'
+import type { Deadline } from '../../store/deadline.ts'
+import type { RedisClient, RedisOverride } from './driver.ts'
+import { awayError, isScriptMissing, storeError, timeoutError } from './errors.ts'
+import type { Script } from './script.ts'
+
+export interface Connection {
+  /** One command. A lost answer means what `whenLost` says. */
+  send(command: string, args: readonly (string | number)[], deadline: Deadline, whenLost: AppliedWord): Promise<unknown>
+  run(script: Script, keys: readonly string[], args: readonly (string | number)[], deadline: Deadline): Promise<unknown>
+  stop(): void
+}
+
+/** A server that is away gets this long to come back before a caller is told; most restarts take longer anyway. */
+const READY_MS = 1 * SECOND
+const RECONNECT = { baseMs: 50, capMs: 1 * SECOND }
+
+/** Nothing is queued and nothing is sent twice: whoever asked knows whether, and until when, to repeat it. */
+export const ownSettings: RedisOverride = {
+  lazyConnect: false,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: null,
+  retryStrategy: (times) => backoffMs(times, RECONNECT, Math.random()),
+}
+
+export function createConnection(client: RedisClient): Connection {
+  const waiting = new Set<() => void>()
+  let own: RedisClient | null = null
+
+  /** Lazily, so that a store that nobody uses has no connection. */
+  function connected(): RedisClient {
+    if (own !== null) return own
+    own = client.duplicate(ownSettings)
+    // An error also fails the commands under way, which is where it is told.
+    own.on('error', () => undefined)
+    own.on('ready', () => {
+      for (const wake of [...waiting]) wake()
+    })
+    return own
+  }
+
+  function ready(deadline: Deadline): Promise<RedisClient> {
+    const link = connected()
+    if (link.status === 'ready') return Promise.resolve(link)
+    return new Promise((resolve, reject) => {
+      const wake = () => {
+        clearTimeout(timer)
+        waiting.delete(wake)
+        if (link.status === 'ready') resolve(link)
+        else reject(awayError())
+      }
+      const timer = setTimeout(wake, Math.min(READY_MS, deadline.remainingMs()))
+      waiting.add(wake)
+    })
+  }
+
+  async function send(
+    command: string,
+    args: readonly (string | number)[],
+    deadline: Deadline,
+    whenLost: AppliedWord,
+  ): Promise<unknown> {
+    const link = await ready(deadline)
+    return new Promise((resolve, reject) => {
+      const off = deadline.onPassed(() => {
+        reject(timeoutError(deadline.timeoutMs, whenLost))
+        // A connection that says nothing for so long is given up: the next one may lead to a server that answers.
+        link.disconnect(true)
+      })
+      link
+        .call(command, ...args)
+        .then(resolve, reject)
+        .finally(off)
+    })
+  }
+
+  return {
+    send: async (command, args, deadline, whenLost) => {
+      try {
+        return await send(command, args, deadline, whenLost)
+      } catch (error) {
+        throw storeError(error, whenLost)
+      }
+    },
+    run: async (script, keys, args, deadline) => {
+      const { lua, sha, whenLost } = script
+      const rest = [keys.length, ...keys, ...args]
+      try {
+        return await send('EVALSHA', [sha, ...rest], deadline, whenLost).catch((error: unknown) => {
+          // A server that was restarted knows no scripts; it refused before anything began.
+          if (isScriptMissing(error)) return send('EVAL', [lua, ...rest], deadline, whenLost)
+          throw error
+        })
+      } catch (error) {
+        throw storeError(error, whenLost)
+      }
+    },
+    stop: () => own?.disconnect(),
+  }
+}

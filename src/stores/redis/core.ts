@@ -1,0 +1,95 @@
+import type { Fence } from '../../core/identity.ts'
+import type { Deadline } from '../../store/deadline.ts'
+import { createDeadline, inTime } from '../../store/deadline.ts'
+import type { Call } from '../../store/port.ts'
+import type { Connection } from './connection.ts'
+import { createConnection } from './connection.ts'
+import type { RedisClient } from './driver.ts'
+import type { Epochs, StoreReset } from './epochs.ts'
+import { createEpochs } from './epochs.ts'
+import { stoppedError, timeoutError } from './errors.ts'
+import type { Bucket, Names } from './names.ts'
+import type { Script } from './script.ts'
+import { SHARED_ANSWERS, scriptOf, sharedKeys } from './script.ts'
+
+/** What a script found and did. */
+export interface Reply {
+  readonly now: number
+  /** A fence that nobody has, larger than all that were given. */
+  readonly nextFence: Fence
+  readonly answers: readonly unknown[]
+}
+
+/** What the parts of one store share. */
+export interface Core {
+  readonly names: Names
+  readonly connection: Connection
+  /** Runs the work under a deadline. Refused after `stop`, which waits for it. */
+  call<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
+  /** Runs a script on one bucket, which it is given the keys of. */
+  run(script: Script, bucket: Bucket, asked: Asked, deadline: Deadline): Promise<Reply>
+  /** Refuses new calls and waits for those under way. */
+  drain(): Promise<void>
+}
+
+export interface Asked {
+  readonly keys?: readonly string[]
+  readonly args?: readonly (string | number)[]
+}
+
+/** Only the shared part: it gives an empty bucket its name, and tells the time. */
+const lookScript = scriptOf('no', '')
+
+export function createCore(client: RedisClient, names: Names, report: (event: StoreReset) => void): Core {
+  const connection = createConnection(client)
+  const epochs: Epochs = createEpochs(names.buckets.length, report)
+  const idle: (() => void)[] = []
+  let underWay = 0
+  let stopped = false
+  let looked: Promise<void> | null = null
+
+  async function run(script: Script, bucket: Bucket, { keys = [], args = [] }: Asked, deadline: Deadline) {
+    const given = [epochs.candidate, bucket.number, names.channel, ...args]
+    const reply = (await connection.run(script, [...sharedKeys(bucket), ...keys], given, deadline)) as unknown[]
+    const [now, epoch, nextFence, found, left] = reply as [number, string, number, number, number]
+    epochs.check(bucket, epoch, found, left)
+    return { now, nextFence, answers: reply.slice(SHARED_ANSWERS) }
+  }
+
+  /** Before anything is written, every bucket is looked at: processes that disagree about them must not begin. */
+  function look(deadline: Deadline): Promise<void> {
+    const looking = names.buckets.map((bucket) => run(lookScript, bucket, {}, deadline))
+    looked = Promise.all(looking).then(
+      () => undefined,
+      (error: unknown) => {
+        looked = null
+        throw error
+      },
+    )
+    return looked
+  }
+
+  return {
+    names,
+    connection,
+    run,
+    call: async ({ timeoutMs }, work) => {
+      if (stopped) throw stoppedError()
+      underWay += 1
+      const deadline = createDeadline(timeoutMs)
+      try {
+        // It may be somebody else's look, with a later deadline than ours.
+        await inTime(looked ?? look(deadline), deadline, () => timeoutError(timeoutMs, 'no'))
+        return await work(deadline)
+      } finally {
+        deadline.end()
+        underWay -= 1
+        if (underWay === 0) for (const wake of idle.splice(0)) wake()
+      }
+    },
+    drain: async () => {
+      stopped = true
+      if (underWay > 0) await new Promise<void>((resolve) => idle.push(resolve))
+    },
+  }
+}

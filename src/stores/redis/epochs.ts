@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto'
+import { OnceError } from '../../core/errors.ts'
+import type { Fence } from '../../core/identity.ts'
+import type { Bucket } from './names.ts'
+
+/**
+ * Redis lost something that it had acknowledged. `emptied`: a bucket that we knew is a new one, after a flush, or a
+ * restart without a file. `rolled_back`: it is the same one, but older than what we were told before.
+ */
+export interface StoreReset {
+  readonly kind: 'store_reset'
+  readonly what: 'emptied' | 'rolled_back'
+  readonly bucket: number
+}
+
+/** Notices when a server does not keep what it acknowledged: by the name of each bucket, and by its largest fence. */
+export interface Epochs {
+  /** The name that a bucket gets if it is empty. It also says how many there are, because all processes must agree. */
+  readonly candidate: string
+  /** Compares what a script found, the largest fence among it, with what the last one left. */
+  check(bucket: Bucket, epoch: string, found: Fence, left: Fence): void
+}
+
+export function createEpochs(count: number, report: (event: StoreReset) => void): Epochs {
+  const known = new Map<number, { epoch: string; fence: Fence }>()
+  return {
+    candidate: `${count}:${randomUUID()}`,
+    check: (bucket, epoch, found, left) => {
+      const buckets = Number(epoch.split(':', 1)[0])
+      if (buckets !== count) {
+        throw new OnceError('bad_option', `This Redis holds a store of ${buckets} \`buckets\`, not of ${count}.`)
+      }
+      const before = known.get(bucket.number)
+      known.set(bucket.number, { epoch, fence: left })
+      if (before === undefined) return
+      if (before.epoch !== epoch) report({ kind: 'store_reset', what: 'emptied', bucket: bucket.number })
+      else if (found < before.fence) report({ kind: 'store_reset', what: 'rolled_back', bucket: bucket.number })
+    },
+  }
+}

@@ -1,0 +1,66 @@
+import type { Call, Store } from '../../store/port.ts'
+import { createClaims } from './claims.ts'
+import { createClock } from './clock.ts'
+import { createCore } from './core.ts'
+import type { RedisClient } from './driver.ts'
+import type { Durability } from './durability.ts'
+import { readDurability } from './durability.ts'
+import type { StoreReset } from './epochs.ts'
+import { namesOf } from './names.ts'
+import { createQueries } from './queries.ts'
+import { createUpkeep } from './upkeep.ts'
+import { createWatchers } from './watch.ts'
+
+export type { RedisClient, RedisOverride } from './driver.ts'
+export type { Durability } from './durability.ts'
+export type { StoreReset } from './epochs.ts'
+
+export interface RedisStoreOptions {
+  /** Your own `ioredis` client. The store makes two connections of its own from it, and sends nothing through it. */
+  readonly client: RedisClient
+  /** Begins the name of every key, so that several stores can share a server. */
+  readonly prefix?: string
+  /**
+   * In how many parts the records are kept, 1 to 16; a part lives on one node of a cluster. All processes must agree,
+   * and it cannot be changed later.
+   */
+  readonly buckets?: number
+  /** Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same. */
+  readonly testClock?: boolean
+  /** Told when Redis has lost what it had acknowledged. */
+  readonly on?: (event: StoreReset) => void
+}
+
+export interface RedisStore extends Store {
+  /** Whether the server keeps what it acknowledges, and what may be lost if not. */
+  durability(call: Call): Promise<Durability>
+}
+
+/** A batch of 256 requests is four script calls, and a small cluster has work for each node. */
+const BUCKETS = 4
+
+/** Claims on Redis 6.2 or newer. There are no transactions: an effect in a database belongs into a store in it. */
+export function createRedisStore(options: RedisStoreOptions): RedisStore {
+  const { client, prefix = 'onceonly', buckets = BUCKETS, on = () => undefined } = options
+  const names = namesOf(prefix, buckets)
+  const core = createCore(client, names, on)
+  const watchers = createWatchers(client, names)
+  const testClock = options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'
+  let stopping: Promise<void> | null = null
+
+  async function stop(): Promise<void> {
+    await core.drain()
+    watchers.stop()
+    core.connection.stop()
+  }
+
+  return {
+    name: 'redis',
+    claims: createClaims(core, watchers),
+    queries: createQueries(core),
+    upkeep: createUpkeep(core),
+    clock: createClock(core, testClock),
+    durability: (call) => readDurability(core, call),
+    stop: () => (stopping ??= stop()),
+  }
+}

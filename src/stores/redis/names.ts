@@ -1,0 +1,59 @@
+import { OnceError } from '../../core/errors.ts'
+import type { RecordId } from '../../core/identity.ts'
+
+/** The most buckets there can be. Fences of different buckets differ by their remainder, so it is part of the format. */
+export const BUCKETS_MOST = 16
+
+/** The keys of one bucket. They share a hash tag, so that one script may touch all of them, on a cluster too. */
+export interface Bucket {
+  readonly number: number
+  /** The largest fence, the offset of the test clock, and the epoch: a name that this bucket got when it was empty. */
+  readonly meta: string
+  /** All records by fence. */
+  readonly fences: string
+  /** What is in progress, by the end of its lease. */
+  readonly open: string
+  /** What is unknown, by fence. */
+  readonly unknowns: string
+  /** What has an end, by the next thing that the sweep has to do with it. */
+  readonly ends: string
+  /** Replays and conflicts of records that had any. */
+  readonly counts: string
+  /** Followed by an id, the key of a record. */
+  readonly record: string
+  /** Followed by a time, the statistics of callers. */
+  readonly callers: string
+}
+
+export interface Names {
+  readonly buckets: readonly Bucket[]
+  /** Where changes are published that somebody waits for. */
+  readonly channel: string
+  bucketOf(id: RecordId): Bucket
+}
+
+export function namesOf(prefix: string, count: number): Names {
+  if (!/^[\w.:-]{1,64}$/.test(prefix)) {
+    throw new OnceError('bad_option', '`prefix` is 1 to 64 letters, digits, or any of `_ . : -`.')
+  }
+  if (!Number.isInteger(count) || count < 1 || count > BUCKETS_MOST) {
+    throw new OnceError('bad_option', `\`buckets\` is a whole number from 1 to ${BUCKETS_MOST}.`)
+  }
+  const buckets = Array.from({ length: count }, (_, number): Bucket => {
+    const key = (name: string) => `{${prefix}:${number}}:${name}`
+    return {
+      number,
+      meta: key('meta'),
+      fences: key('fences'),
+      open: key('open'),
+      unknowns: key('unknowns'),
+      ends: key('ends'),
+      counts: key('counts'),
+      record: key('r:'),
+      callers: key('callers:'),
+    }
+  })
+  // Ids are digests, so that any of their digits spread them evenly.
+  const bucketOf = (id: RecordId) => buckets[Number.parseInt(id.slice(0, 4), 16) % count] as Bucket
+  return { buckets, channel: `${prefix}:wake`, bucketOf }
+}

@@ -1,0 +1,81 @@
+import type { Fence } from '../../core/identity.ts'
+import type { Deadline } from '../../store/deadline.ts'
+import type { RecordView } from '../../store/port.ts'
+import type { Core } from './core.ts'
+import { scriptOf } from './script.ts'
+import { decodeRecord } from './value.ts'
+
+/**
+ * Records of one bucket along an index by fence, newest first, below a fence. A record that Redis has removed by itself
+ * still stands in the index until the sweep comes by; it is told with its place, so that who walks gets past it.
+ */
+const newestScript = scriptOf(
+  'no',
+  `
+local index = ARGV[4] == 'unknowns' and UNKNOWNS or FENCES
+local rows = redis.call('ZREVRANGEBYSCORE', index, ARGV[5], '-inf', 'WITHSCORES', 'LIMIT', 0, ARGV[6])
+for row = 1, #rows, 2 do
+  local id = rows[row]
+  local value = redis.call('GET', ARGV[7] .. id)
+  -- Who counts does not need the outcomes, which may be large.
+  if value and ARGV[8] == 'heads' then value = string.match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n' end
+  answer({ id, rows[row + 1], value, redis.call('HGET', COUNTS, id) })
+end
+`,
+)
+
+export interface Walk {
+  readonly index: 'fences' | 'unknowns'
+  readonly below: Fence | null
+  /** Rows that are asked of each bucket at once. */
+  readonly rows: number
+  readonly heads?: boolean
+}
+
+interface Found {
+  readonly fence: Fence
+  readonly view: RecordView | null
+}
+
+export interface Newest {
+  readonly now: number
+  /** Newest first over all buckets, without a gap down to the floor. */
+  readonly found: readonly Found[]
+  /** Go on below it; null when there is nothing more. */
+  readonly floor: Fence | null
+}
+
+export async function readNewest(core: Core, walk: Walk, deadline: Deadline): Promise<Newest> {
+  const below = walk.below === null ? '+inf' : `(${walk.below}`
+  const parts = await Promise.all(
+    core.names.buckets.map(async (bucket) => {
+      const args = [walk.index, below, walk.rows, bucket.record, walk.heads === true ? 'heads' : 'all']
+      const { now, answers } = await core.run(newestScript, bucket, { args }, deadline)
+      const found = (answers as RowAnswer[]).map(foundIn)
+      return { now, found, last: found.length < walk.rows ? null : (found.at(-1)?.fence ?? null) }
+    }),
+  )
+  // Below the last row of a bucket that has more, something newer may still come from it.
+  const floors = parts.flatMap(({ last }) => (last === null ? [] : [last]))
+  const floor = floors.length === 0 ? null : Math.max(...floors)
+  const found = parts.flatMap((part) => part.found).filter(({ fence }) => floor === null || fence >= floor)
+  return {
+    now: Math.max(...parts.map(({ now }) => now)),
+    found: found.toSorted((a, b) => b.fence - a.fence),
+    floor,
+  }
+}
+
+type RowAnswer = [id: string, fence: string, value: string | null, counts: string | null]
+
+function foundIn([id, fence, value, counts]: RowAnswer): Found {
+  return { fence: Number(fence), view: value === null ? null : viewOf(id, value, counts) }
+}
+
+/** Counts of an earlier incarnation are not those of this one. */
+export function viewOf(id: string, value: string, counts: string | null): RecordView {
+  const record = decodeRecord(id, value)
+  const [incarnation, replays, conflicts] = (counts ?? '').split(' ').map(Number)
+  if (incarnation !== record.incarnation) return { record, replays: 0, conflicts: 0 }
+  return { record, replays: replays ?? 0, conflicts: conflicts ?? 0 }
+}

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto'
+import type { Fence } from '../../core/identity.ts'
+import { SECOND } from '../../core/limits.ts'
+import type { LedgerRecord } from '../../core/record.ts'
+import { wakesWaiters } from '../../core/record.ts'
+import { stateCode } from '../../store/row.ts'
+import { scriptOf } from './script.ts'
+import { encodeRecord } from './value.ts'
+
+/** What was decided longer ago than this is decided anew: the time that it went by is over. */
+const DECIDED_MS = SECOND
+
+/**
+ * Puts records into the place of those that `transition` was asked about, each only if nobody was faster. Answers 1 where
+ * it did, and 0 where the request has to be decided anew.
+ */
+export const swapScript = scriptOf(
+  'maybe',
+  `
+local highest = 0
+
+local function index(id, value)
+  local state, fence, dueAt, _, expiresAt, goneAt = headOf(value)
+  highest = math.max(highest, tonumber(fence))
+  redis.call('ZADD', FENCES, fence, id)
+  if isOpen(state) then redis.call('ZADD', OPEN, dueAt, id) else redis.call('ZREM', OPEN, id) end
+  if state == ${stateCode.unknown} then
+    redis.call('ZADD', UNKNOWNS, fence, id)
+  else
+    redis.call('ZREM', UNKNOWNS, id)
+  end
+  if goneAt == '-' then
+    redis.call('ZREM', ENDS, id)
+    return nil
+  end
+  redis.call('ZADD', ENDS, nextEnd(state, expiresAt, goneAt), id)
+  return goneAt
+end
+
+for each = FIRST_KEY, #KEYS do
+  local id, seen, decidedAt, fence = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local value, wake = ARGV[at + 4], ARGV[at + 5]
+  at = at + 6
+  local stored = redis.call('GET', KEYS[each])
+  if (stored and redis.sha1hex(stored) or '') ~= seen or now - tonumber(decidedAt) > ${DECIDED_MS} then
+    answer(0)
+  else
+    highest = math.max(highest, tonumber(fence))
+    write(KEYS[each], value, index(id, value))
+    if wake == '1' then redis.call('PUBLISH', ARGV[3], id) end
+    answer(1)
+  end
+end
+if highest > 0 then took(highest) end
+`,
+)
+
+export interface Swap {
+  readonly stored: string | null
+  readonly before: LedgerRecord | null
+  readonly after: LedgerRecord
+  /** The time of the decision, and the fence that it could take: for the record, or for a probe. */
+  readonly now: number
+  readonly fence: Fence
+}
+
+export function swapArguments({ stored, before, after, now, fence }: Swap): (string | number)[] {
+  const seen = stored === null ? '' : createHash('sha1').update(stored).digest('hex')
+  return [after.id, seen, now, fence, encodeRecord(after), wakesWaiters(before, after) ? 1 : 0]
+}

@@ -1,0 +1,89 @@
+import type { Deadline } from '../../store/deadline.ts'
+import type { Tally, Upkeep } from '../../store/port.ts'
+import { addCallers } from './callers.ts'
+import type { Core } from './core.ts'
+import { scriptOf } from './script.ts'
+
+/**
+ * One step of the sweep in one bucket, along the index of ends. Past its end nothing of a record is kept; past replay
+ * only the fact that the key was used.
+ */
+const sweepScript = scriptOf(
+  'maybe',
+  `
+local due = redis.call('ZRANGEBYSCORE', ENDS, '-inf', whole(now), 'LIMIT', 0, ARGV[4])
+local removed = 0
+for _, id in ipairs(due) do
+  local key = ARGV[5] .. id
+  local value = redis.call('GET', key)
+  local goneAt = nil
+  if value then _, _, _, _, _, goneAt = headOf(value) end
+  if not value or (goneAt ~= '-' and tonumber(goneAt) <= now) then
+    redis.call('DEL', key)
+    for _, index in ipairs({ FENCES, OPEN, UNKNOWNS, ENDS }) do redis.call('ZREM', index, id) end
+    redis.call('HDEL', COUNTS, id)
+    removed = removed + 1
+  elseif goneAt == '-' then
+    -- Redis removed the old life by itself, and this is a new one.
+    redis.call('ZREM', ENDS, id)
+  else
+    write(key, string.match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n', goneAt)
+    redis.call('ZADD', ENDS, goneAt, id)
+  end
+end
+answer(#due)
+answer(removed)
+`,
+)
+
+const tallyScript = scriptOf(
+  'maybe',
+  `
+for field = 5, #ARGV, 3 do
+  local id = ARGV[field]
+  local value = redis.call('GET', ARGV[4] .. id)
+  if value then
+    local _, _, _, incarnation = headOf(value)
+    local counted = redis.call('HGET', COUNTS, id) or ''
+    local life, replays, conflicts = string.match(counted, '^(%d+) (%d+) (%d+)$')
+    -- A new incarnation is a new record to those who count.
+    if life ~= incarnation then replays, conflicts = 0, 0 end
+    local sums = whole(replays + ARGV[field + 1]) .. ' ' .. whole(conflicts + ARGV[field + 2])
+    redis.call('HSET', COUNTS, id, incarnation .. ' ' .. sums)
+  end
+end
+`,
+)
+
+export function createUpkeep(core: Core): Upkeep {
+  return {
+    sweep: (cursor, limit, call) =>
+      core.call(call, async (deadline) => {
+        let left = limit
+        let removed = 0
+        for (const bucket of core.names.buckets.slice(cursor === null ? 0 : Number(cursor))) {
+          const reply = await core.run(sweepScript, bucket, { args: [left, bucket.record] }, deadline)
+          const [looked, gone] = reply.answers as [number, number]
+          removed += gone
+          left -= looked
+          if (left <= 0) return { cursor: String(bucket.number), removed }
+        }
+        return { cursor: null, removed }
+      }),
+    tally: ({ records, callers }, call) =>
+      core.call(call, async (deadline) => {
+        await countOnRecords(core, records, deadline)
+        if (callers.length > 0) await addCallers(core, callers, deadline)
+      }),
+  }
+}
+
+async function countOnRecords(core: Core, records: Tally['records'], deadline: Deadline): Promise<void> {
+  const byBucket = Map.groupBy(records, ({ id }) => core.names.bucketOf(id))
+  await Promise.all(
+    [...byBucket].map(([bucket, rows]) => {
+      const counts = rows.flatMap(({ id, replays, conflicts }) => [id, replays, conflicts])
+      return core.run(tallyScript, bucket, { args: [bucket.record, ...counts] }, deadline)
+    }),
+  )
+}

@@ -1,0 +1,67 @@
+import { SECOND } from '../../core/limits.ts'
+import type { Wake, Watch } from '../../store/port.ts'
+import { ownSettings } from './connection.ts'
+import type { RedisClient } from './driver.ts'
+import type { Names } from './names.ts'
+
+export interface Watchers {
+  watch(wake: Wake): Watch
+  stop(): void
+}
+
+/** A server that does not answer the subscription by then does not notify; those who wait poll. */
+const ANSWER_MS = 5 * SECOND
+
+/** One connection that does nothing but listen. It comes back by itself, and then says that anything may have changed. */
+export function createWatchers(client: RedisClient, names: Names): Watchers {
+  const wakes = new Set<Wake>()
+  let listener: { readonly link: RedisClient; readonly ready: Promise<void> } | null = null
+
+  function tell(ids: readonly string[] | null): void {
+    for (const wake of wakes) wake(ids)
+  }
+
+  /** Kept until the store stops: subscribing again for every waiter would cost more than a quiet connection. */
+  function listen(): Promise<void> {
+    listener ??= subscribe()
+    return listener.ready
+  }
+
+  function subscribe() {
+    const ready = Promise.withResolvers<void>()
+    // Its only command may wait for a server that is away, and is repeated at every connection.
+    const link = client.duplicate({ ...ownSettings, enableOfflineQueue: true })
+    let times = 0
+    link.on('error', () => undefined)
+    link.on('message', (channel, id) => {
+      if (channel === names.channel) tell([id])
+    })
+    // Nobody told us what happened while we were away.
+    link.on('ready', () => {
+      times += 1
+      if (times > 1) tell(null)
+    })
+    const timer = setTimeout(ready.resolve, ANSWER_MS)
+    void link
+      .subscribe(names.channel)
+      .catch(() => undefined)
+      .then(() => {
+        clearTimeout(timer)
+        ready.resolve()
+      })
+    return { link, ready: ready.promise }
+  }
+
+  return {
+    watch: (wake) => {
+      // A function may watch twice, and each of its watches ends by itself.
+      const own: Wake = (ids) => wake(ids)
+      wakes.add(own)
+      return { ready: listen(), stop: () => wakes.delete(own) }
+    },
+    stop: () => {
+      wakes.clear()
+      listener?.link.disconnect()
+    },
+  }
+}
