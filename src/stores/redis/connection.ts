@@ -22,13 +22,15 @@ export const ownSettings: RedisOverride = {
   lazyConnect: false,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: null,
+  maxRetriesPerRequest: 0,
   retryStrategy: (times) => backoffMs(times, RECONNECT, Math.random()),
 }
 
 export function createConnection(client: RedisClient): Connection {
   const waiting = new Set<() => void>()
   let own: RedisClient | null = null
+  /** Since when there is no server, on the monotonic clock; null while there is one. */
+  let awayMs: number | null = performance.now()
 
   /** Lazily, so that a store that nobody uses has no connection. */
   function connected(): RedisClient {
@@ -37,14 +39,22 @@ export function createConnection(client: RedisClient): Connection {
     // An error also fails the commands under way, which is where it is told.
     own.on('error', () => undefined)
     own.on('ready', () => {
-      for (const wake of [...waiting]) wake()
+      awayMs = null
+      for (const wake of waiting) wake()
     })
+    own.on('close', () => {
+      awayMs ??= performance.now()
+    })
+    awayMs = performance.now()
     return own
   }
 
   function ready(deadline: Deadline): Promise<RedisClient> {
     const link = connected()
     if (link.status === 'ready') return Promise.resolve(link)
+    // Whoever comes later waits only for what is left: a server that stays away costs nobody its patience again.
+    const leftMs = (awayMs ?? performance.now()) + READY_MS - performance.now()
+    if (leftMs <= 0) return Promise.reject(awayError())
     return new Promise((resolve, reject) => {
       const wake = () => {
         clearTimeout(timer)
@@ -52,7 +62,7 @@ export function createConnection(client: RedisClient): Connection {
         if (link.status === 'ready') resolve(link)
         else reject(awayError())
       }
-      const timer = setTimeout(wake, Math.min(READY_MS, deadline.remainingMs()))
+      const timer = setTimeout(wake, Math.min(leftMs, deadline.remainingMs()))
       waiting.add(wake)
     })
   }

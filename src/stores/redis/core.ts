@@ -49,7 +49,7 @@ export function createCore(client: RedisClient, names: Names, report: (event: St
   let looked: Promise<void> | null = null
 
   async function run(script: Script, bucket: Bucket, { keys = [], args = [] }: Asked, deadline: Deadline) {
-    const given = [epochs.candidate, bucket.number, names.channel, ...args]
+    const given = [epochs.candidate(), bucket.number, names.channel, ...args]
     const reply = (await connection.run(script, [...sharedKeys(bucket), ...keys], given, deadline)) as unknown[]
     const [now, epoch, nextFence, found, left] = reply as [number, string, number, number, number]
     epochs.check(bucket, epoch, found, left)

@@ -10,7 +10,7 @@ export interface RedisClient {
   subscribe(channel: string): Promise<unknown>
   disconnect(reconnect?: boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown
-  on(event: 'ready', listener: () => void): unknown
+  on(event: 'ready' | 'close', listener: () => void): unknown
   on(event: 'message', listener: (channel: string, message: string) => void): unknown
 }
 
@@ -20,6 +20,7 @@ export interface RedisOverride {
   readonly enableOfflineQueue: boolean
   /** A command whose answer was lost may have taken effect; only its caller knows whether to send it again. */
   readonly autoResendUnfulfilledCommands: boolean
-  readonly maxRetriesPerRequest: number | null
+  /** Nor does it wait for another connection to be told so. */
+  readonly maxRetriesPerRequest: number
   retryStrategy(times: number): number
 }

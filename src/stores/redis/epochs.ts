@@ -15,16 +15,21 @@ export interface StoreReset {
 
 /** Notices when a server does not keep what it acknowledged: by the name of each bucket, and by its largest fence. */
 export interface Epochs {
-  /** The name that a bucket gets if it is empty. It also says how many there are, because all processes must agree. */
-  readonly candidate: string
+  /**
+   * The name that a bucket gets if it is empty: another one every time, so that it is told from the one that we gave
+   * before. It also says how many buckets there are, because all processes must agree.
+   */
+  candidate(): string
   /** Compares what a script found, the largest fence among it, with what the last one left. */
   check(bucket: Bucket, epoch: string, found: Fence, left: Fence): void
 }
 
 export function createEpochs(count: number, report: (event: StoreReset) => void): Epochs {
   const known = new Map<number, { epoch: string; fence: Fence }>()
+  const process = randomUUID()
+  let asked = 0
   return {
-    candidate: `${count}:${randomUUID()}`,
+    candidate: () => `${count}:${process}:${++asked}`,
     check: (bucket, epoch, found, left) => {
       const buckets = Number(epoch.split(':', 1)[0])
       if (buckets !== count) {

@@ -29,26 +29,21 @@ export function createWatchers(client: RedisClient, names: Names): Watchers {
 
   function subscribe() {
     const ready = Promise.withResolvers<void>()
-    // Its only command may wait for a server that is away, and is repeated at every connection.
-    const link = client.duplicate({ ...ownSettings, enableOfflineQueue: true })
-    let times = 0
+    const link = client.duplicate(ownSettings)
+    let first = true
     link.on('error', () => undefined)
     link.on('message', (channel, id) => {
       if (channel === names.channel) tell([id])
     })
-    // Nobody told us what happened while we were away.
-    link.on('ready', () => {
-      times += 1
-      if (times > 1) tell(null)
+    // At every connection anew, whatever the driver does about it by itself.
+    link.on('ready', async () => {
+      await link.subscribe(names.channel).catch(() => undefined)
+      ready.resolve()
+      // Nobody told us what happened while we were away.
+      if (!first) tell(null)
+      first = false
     })
-    const timer = setTimeout(ready.resolve, ANSWER_MS)
-    void link
-      .subscribe(names.channel)
-      .catch(() => undefined)
-      .then(() => {
-        clearTimeout(timer)
-        ready.resolve()
-      })
+    setTimeout(ready.resolve, ANSWER_MS).unref()
     return { link, ready: ready.promise }
   }
 
