@@ -10,5 +10,5 @@ if (url === undefined) {
 } else {
   const subjects = redisSubjects(url)
   after(() => subjects.end())
-  storeConformance({ test, open: subjects.open, histories: 30 })
+  storeConformance({ test, open: subjects.open, histories: 15 })
 }

@@ -35,14 +35,15 @@ export function createWatchers(client: RedisClient, names: Names): Watchers {
     link.on('message', (channel, id) => {
       if (channel === names.channel) tell([id])
     })
-    // At every connection anew, whatever the driver does about it by itself.
-    link.on('ready', async () => {
+    const listening = async () => {
       await link.subscribe(names.channel).catch(() => undefined)
       ready.resolve()
       // Nobody told us what happened while we were away.
       if (!first) tell(null)
       first = false
-    })
+    }
+    // At every connection anew, whatever the driver does about it by itself.
+    link.on('ready', () => void listening())
     setTimeout(ready.resolve, ANSWER_MS).unref()
     return { link, ready: ready.promise }
   }
