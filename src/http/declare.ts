@@ -22,12 +22,12 @@ let unnamed = 0
 
 /** Answers are stored as values of the ledger; what may be kept of them the route has decided before. */
 export function declareRoute<N, Tx>(ledger: Ledger<Tx>, route: RouteDefinition<N>): RouteOperation<Tx> {
-  const { effect, retainMs, afterExpiry, refuseMs, whileRunning, perKeyLimit, authorize, shape } = route
+  const { effect, retainMs, retainFrom, afterExpiry, refuseMs, whileRunning, perKeyLimit, authorize, shape } = route
   const definition = {
     // A route without a name serves many resources; each request brings its own operation then.
     name: route.name ?? `http.${++unnamed}`,
     effect,
-    ...given({ retainMs, afterExpiry, refuseMs, whileRunning, perKeyLimit, shape }),
+    ...given({ retainMs, retainFrom, afterExpiry, refuseMs, whileRunning, perKeyLimit, shape }),
     ...(authorize === undefined
       ? {}
       : {

@@ -22,6 +22,12 @@ export type Situation =
   | 'not-committed'
   | 'internal-error'
   | 'operation-not-found'
+  | 'request-too-slow'
+  | 'upstream-unreachable'
+  | 'upstream-broken'
+  | 'upstream-late'
+  | 'upstream-failed'
+  | 'home-unreachable'
 
 interface SituationRow {
   readonly status: number
@@ -48,6 +54,12 @@ export const situations = {
   'not-committed': { status: 500, title: 'The request was undone', retryable: false },
   'internal-error': { status: 500, title: 'The server failed', retryable: false },
   'operation-not-found': { status: 404, title: 'There is no such operation', retryable: false },
+  'request-too-slow': { status: 408, title: 'The request did not arrive in time', retryable: true },
+  'upstream-unreachable': { status: 503, title: 'The service cannot be reached', retryable: true },
+  'upstream-broken': { status: 502, title: 'Nobody knows whether the request took effect', retryable: false },
+  'upstream-late': { status: 504, title: 'Nobody knows whether the request took effect', retryable: false },
+  'upstream-failed': { status: 502, title: 'The service did not answer', retryable: false },
+  'home-unreachable': { status: 503, title: 'The home region of the key cannot be reached', retryable: true },
 } as const satisfies Record<Situation, SituationRow>
 
 /** What is known beside the situation itself. */

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../core/errors.ts'
 import { isOnceError } from '../core/errors.ts'
 import type { IdentityParts } from '../core/identity.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -29,7 +30,12 @@ export type Begun<Tx> =
   /** No key, and none needed: the handler runs as if we were not here. */
   | { readonly kind: 'unprotected' }
   /** The protocol answers: a replay, or a problem document. */
-  | { readonly kind: 'answer'; readonly answer: Answer }
+  | {
+      readonly kind: 'answer'
+      readonly answer: Answer
+      /** Why the ledger refused, where it did: for adapters that know another way. */
+      readonly refused?: ErrorCode
+    }
   /** The handler runs. Its answer is handed to `finish` before its last byte is sent, a cut one to `fail`. */
   | Running<Tx>
 
@@ -102,7 +108,10 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
       const first = await met.promise
       if ('work' in first) return createRunning(first, execution, rules(parts.operation))
       const asked = { route: definition, operation: parts.operation, method, request }
-      return { kind: 'answer', answer: await recordedAnswer(voice, first.ended, asked) }
+      const answer = await recordedAnswer(voice, first.ended, asked)
+      return first.ended.kind === 'refused'
+        ? { kind: 'answer', answer, refused: first.ended.error.code }
+        : { kind: 'answer', answer }
     } catch (error) {
       if (!leaving.signal.aborted) throw error
       return { kind: 'answer', answer: hungUp(voice) }

@@ -53,6 +53,8 @@ interface RouteOptions<N> {
   readonly effect: EffectKind
   readonly keyFrom?: KeySource
   readonly retainMs?: number
+  /** Retention counts from settling; or, as the window of a content key, from the claim. */
+  readonly retainFrom?: 'settled' | 'claimed'
   readonly afterExpiry?: 'new' | 'refuse'
   readonly refuseMs?: number
   readonly leaseMs?: number

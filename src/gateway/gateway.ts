@@ -1,0 +1,212 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Server as NetServer } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { OnceError } from '../core/errors.ts'
+import { sendAnswer } from '../http/capture-node.ts'
+import { jsonAnswer } from '../http/exchange.ts'
+import { normaliseTarget } from '../http/path.ts'
+import { createVoice } from '../http/voice.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { checkGatewayConfig } from './check.ts'
+import type { GatewayConfig } from './config.ts'
+import { gatewayDefaults, gatewayLimits } from './limits.ts'
+import type { Pass } from './pass.ts'
+import { passOn } from './pass.ts'
+import { protect } from './protected.ts'
+import type { Rule } from './rule.ts'
+import { passingOf, readRule, timesOf } from './rule.ts'
+import { passUpgrade } from './upgrade.ts'
+import type { Upstream } from './upstream.ts'
+import { createUpstream } from './upstream.ts'
+
+/** A server that makes the services behind it safe to retry. */
+export interface Gateway {
+  listen(port: number, host?: string): Promise<{ readonly port: number; readonly host: string }>
+  /** Accepts nothing new, answers what is under way, and ends. Ledger and store stay open: they are yours. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export interface GatewayOptions {
+  readonly config: GatewayConfig
+  readonly ledger: Ledger<unknown>
+  /** Whether the store can be asked; looked at for readiness. */
+  readonly ready?: () => Promise<unknown>
+  readonly drainMs?: number
+  /** Told what went wrong where no client hears of it; `console.error`, when left out. */
+  readonly onError?: (error: unknown) => void
+}
+
+const OWN_PATH = '/.onceonly'
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+
+export function createGateway(options: GatewayOptions): Gateway {
+  const config = checkGatewayConfig(options.config)
+  const { onError = (error: unknown) => console.error(error) } = options
+  const { ownPath = OWN_PATH } = config
+  const upstreams = new Map<string | undefined, Upstream>()
+  if (config.upstream !== undefined) upstreams.set(undefined, createUpstream(config.upstream))
+  for (const [name, url] of Object.entries(config.upstreams ?? {})) upstreams.set(name, createUpstream(url))
+  const upstreamOf = (name: string | undefined) => {
+    const found = upstreams.get(name)
+    if (found === undefined) throw new OnceError('bad_option', `There is no upstream \`${name}\`.`)
+    return found
+  }
+  const voice = {
+    operationsPath: `${ownPath}/operations`,
+    ...(config.problemBase === undefined ? {} : { problemBase: config.problemBase }),
+  }
+  const rules = (config.routes ?? []).map((rule) =>
+    readRule(rule, { config, ledger: options.ledger, voice, upstreamOf, onError }),
+  )
+  const fallback = upstreams.get(undefined)
+  const pass: Pass | null =
+    fallback === undefined
+      ? null
+      : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice: createVoice(voice) }
+  return serve({ ...options, onError, ownPath, rules, pass, upstreams: [...upstreams.values()] })
+}
+
+export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs'> {
+  readonly ownPath: string
+  readonly rules: readonly Rule[]
+  /** Where everything goes that no rule fits. */
+  readonly pass: Pass | null
+  readonly upstreams: readonly Upstream[]
+  readonly onError: (error: unknown) => void
+}
+
+/** The server itself, of rules that are ready to be used. */
+export function serve(serving: Serving): Gateway {
+  const { ownPath, rules, pass, onError } = serving
+  let draining = false
+  const busy = new Set<object>()
+  const pipes = new Set<Duplex>()
+
+  function handle(message: IncomingMessage, response: ServerResponse): void {
+    const target = message.url ?? '/'
+    if (draining) response.shouldKeepAlive = false
+    busy.add(response)
+    response.once('close', () => busy.delete(response))
+    if (target.startsWith(ownPath) && /^($|[/?])/.test(target.slice(ownPath.length))) {
+      return void own(message, response).catch(onError)
+    }
+    if (!SAFE.has(message.method ?? 'GET')) {
+      const rule = ruleFor(rules, message.method ?? '', target)
+      if (rule === 'malformed') return malformed(response)
+      // What is recorded must be written down before the process ends, whether its client waits for it or not.
+      if (rule !== null) {
+        const work = protect(rule, message, response)
+        busy.add(work)
+        return void work.catch(onError).finally(() => busy.delete(work))
+      }
+    }
+    if (pass !== null) return passOn(pass, message, response)
+    sendAnswer(response, jsonAnswer(404, 'application/json', { title: 'No rule and no upstream fits this request' }))
+  }
+
+  function malformed(response: ServerResponse): void {
+    const { voice } = rules[0] as Rule
+    sendAnswer(response, voice.say('invalid-request', { detail: 'The request target cannot be read.' }))
+  }
+
+  async function own(message: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (message.url ?? '').slice(ownPath.length).split('?')[0]
+    message.resume()
+    if (path === '/live') return sendAnswer(response, jsonAnswer(200, 'application/json', { live: true }))
+    if (path !== '/ready')
+      return sendAnswer(response, jsonAnswer(404, 'application/json', { title: 'Nothing is here' }))
+    const why = draining ? 'ending' : await whyNotReady(serving.ready)
+    sendAnswer(
+      response,
+      jsonAnswer(why === null ? 200 : 503, 'application/json', {
+        ready: why === null,
+        ...(why === null ? {} : { why }),
+      }),
+    )
+  }
+
+  const server = createServer({ headersTimeout: gatewayLimits.headMs, requestTimeout: 0, noDelay: true }, handle)
+  server.on('checkContinue', (message: IncomingMessage, response: ServerResponse) => {
+    const rule = ruleFor(rules, message.method ?? '', message.url ?? '/')
+    const declared = Number(message.headers['content-length'] ?? 0)
+    // Whoever asks before it sends is told at once what would not be taken.
+    const tooLarge = rule !== null && rule !== 'malformed' && declared > rule.maxBodyBytes
+    if (!tooLarge) response.writeContinue()
+    handle(message, response)
+  })
+  server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
+    pipes.add(socket)
+    socket.once('close', () => pipes.delete(socket))
+    if (pass === null || draining) socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n')
+    else passUpgrade(pass, message, socket, head)
+  })
+
+  let stopping: Promise<void> | null = null
+  async function drain(): Promise<void> {
+    draining = true
+    const { drainMs = gatewayDefaults.drainMs } = serving
+    const closed = closeListener(server)
+    // A connection that looks idle may carry a request already: it gets a moment, and its last answer says "close".
+    await pause(Math.min(gatewayLimits.lingerMs, drainMs))
+    const giveUpAt = performance.now() + drainMs
+    while (busy.size > 0 && performance.now() < giveUpAt) await pause(LOOK_MS)
+    server.closeAllConnections()
+    for (const socket of pipes) socket.destroy()
+    for (const upstream of serving.upstreams) upstream.stop()
+    await closed
+  }
+  const stop = () => (stopping ??= drain())
+
+  return {
+    listen: (port, host) => listen(server, port, host),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+const LOOK_MS = 10
+const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms))
+
+/** Unlike `server.close`, this leaves idle connections open for the moment. */
+function closeListener(server: Server): Promise<void> {
+  if (!server.listening) return Promise.resolve()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  NetServer.prototype.close.call(server, () => resolve())
+  return promise
+}
+
+function listen(server: Server, port: number, host = '127.0.0.1'): Promise<{ port: number; host: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ port: number; host: string }>()
+  server.once('error', reject)
+  server.listen(port, host, () => {
+    server.off('error', reject)
+    const { port: given, address } = server.address() as AddressInfo
+    resolve({ port: given, host: address })
+  })
+  return promise
+}
+
+/** The first rule that fits. A target that cannot be read fits none, and is not to slip past all of them. */
+function ruleFor(rules: readonly Rule[], method: string, target: string): Rule | 'malformed' | null {
+  const candidates = rules.filter(({ methods }) => methods.has(method))
+  if (candidates.length === 0) return null
+  const read = normaliseTarget(target)
+  if ('problem' in read) return 'malformed'
+  return candidates.find(({ fits }) => fits(read.path)) ?? null
+}
+
+async function whyNotReady(ready: GatewayOptions['ready']): Promise<string | null> {
+  if (ready === undefined) return null
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const timer = setTimeout(() => resolve('the store does not answer'), gatewayLimits.readyMs)
+  try {
+    return await Promise.race([ready().then(() => null), promise])
+  } catch {
+    return 'the store cannot be reached'
+  } finally {
+    clearTimeout(timer)
+  }
+}

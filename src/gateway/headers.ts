@@ -1,0 +1,122 @@
+import type { IncomingMessage } from 'node:http'
+import type { HeaderList } from '../http/exchange.ts'
+
+/** Names and values in turn, as Node gives and takes them: order, spelling and repeated lines are kept. */
+export type RawHeaders = readonly string[]
+
+/** Of one connection, not of the message (RFC 9110, section 7.6.1), and what frames a message: we frame it anew. */
+const hopByHop = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  // Answered by the gateway itself.
+  'expect',
+])
+
+/** A client must not be able to take these away from the upstream by calling them headers of its connection. */
+const endToEnd =
+  /^(host|authorization|cookie|content-.*|idempotency-key|if-.*|x-forwarded-.*|forwarded|origin|set-cookie|location)$/
+
+/** The names that a message itself declares to be of its connection. Null for the usual ones. */
+function nominated(raw: RawHeaders): ReadonlySet<string> | null {
+  let names: Set<string> | null = null
+  for (let at = 0; at < raw.length; at += 2) {
+    if (raw[at]?.toLowerCase() !== 'connection') continue
+    for (const part of (raw[at + 1] ?? '').split(',')) {
+      const name = part.trim().toLowerCase()
+      if (name === '' || name === 'keep-alive' || name === 'close' || hopByHop.has(name) || endToEnd.test(name))
+        continue
+      names ??= new Set()
+      names.add(name)
+    }
+  }
+  return names
+}
+
+export interface RequestHeadersOptions {
+  readonly message: IncomingMessage
+  readonly trustForwarded: boolean
+  /** The `Host` that the upstream sees; the client's own, when null. */
+  readonly host: string | null
+  /** Of a body that was read whole. Left out, the client's own framing stays. */
+  readonly length?: number
+  /** Ask for the answer as it is: what is recorded must be readable by every retry. */
+  readonly identityEncoding?: boolean
+  readonly added?: RawHeaders
+}
+
+/** What the upstream is told. */
+export function requestHeaders(options: RequestHeadersOptions): string[] {
+  const { message, trustForwarded, host, length, identityEncoding = false } = options
+  const raw = message.rawHeaders
+  const dropped = nominated(raw)
+  const headers: string[] = []
+  let forwardedFor = ''
+  let sawProto = false
+  let sawHost = false
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at] as string
+    const value = raw[at + 1] as string
+    const lower = name.toLowerCase()
+    if (hopByHop.has(lower) || dropped?.has(lower) === true) continue
+    if ((identityEncoding && lower === 'accept-encoding') || (length !== undefined && lower === 'content-length'))
+      continue
+    if (lower === 'host' && host !== null) continue
+    if (lower.startsWith('x-forwarded-') || lower === 'forwarded') {
+      if (!trustForwarded) continue
+      if (lower === 'x-forwarded-for') {
+        forwardedFor += `${value}, `
+        continue
+      }
+      sawProto ||= lower === 'x-forwarded-proto'
+      sawHost ||= lower === 'x-forwarded-host'
+    }
+    headers.push(name, value)
+  }
+  if (host !== null) headers.push('Host', host)
+  headers.push('X-Forwarded-For', forwardedFor + (message.socket.remoteAddress ?? 'unknown'))
+  if (!sawProto) headers.push('X-Forwarded-Proto', 'encrypted' in message.socket ? 'https' : 'http')
+  if (!sawHost && message.headers.host !== undefined) headers.push('X-Forwarded-Host', message.headers.host)
+  if (identityEncoding) headers.push('Accept-Encoding', 'identity')
+  if (length !== undefined && (length > 0 || hasBodyHeaders(message))) headers.push('Content-Length', String(length))
+  if (length === undefined && message.headers['transfer-encoding'] !== undefined) {
+    headers.push('Transfer-Encoding', 'chunked')
+  }
+  if (options.added !== undefined) headers.push(...options.added)
+  return headers
+}
+
+function hasBodyHeaders({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+}
+
+/** What the client is told of an answer. */
+export function answerHeaders(raw: RawHeaders): string[] {
+  const dropped = nominated(raw)
+  const headers: string[] = []
+  for (let at = 0; at < raw.length; at += 2) {
+    const lower = (raw[at] as string).toLowerCase()
+    if (!hopByHop.has(lower) && dropped?.has(lower) !== true) headers.push(raw[at] as string, raw[at + 1] as string)
+  }
+  return headers
+}
+
+/** The same as a record has it. */
+export function headerList(raw: RawHeaders): HeaderList {
+  const list: [string, string][] = []
+  for (let at = 0; at < raw.length; at += 2) list.push([(raw[at] as string).toLowerCase(), raw[at + 1] as string])
+  return list
+}
+
+/** The target for an upstream: without scheme and host, which a client may have sent too. */
+export function originForm(target: string): string {
+  if (target.startsWith('/') || target === '*') return target
+  const path = target.replace(/^https?:\/\/[^/?#]*/i, '')
+  return path.startsWith('/') ? path : `/${path}`
+}

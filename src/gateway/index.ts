@@ -1,0 +1,6 @@
+/** `onceonly/gateway`: what the command `onceonly gateway` runs, for programs that want it inside of themselves. */
+
+export { checkGatewayConfig } from './check.ts'
+export type { CallerSource, GatewayConfig, RouteRule, Timeouts } from './config.ts'
+export type { Gateway, GatewayOptions } from './gateway.ts'
+export { createGateway } from './gateway.ts'

@@ -1,0 +1,177 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isOnceError } from '../core/errors.ts'
+import { notDone } from '../core/verdict.ts'
+import { hangUpSignal, incomingOf, sendAnswer } from '../http/capture-node.ts'
+import type { Answer, Captured, Incoming } from '../http/exchange.ts'
+import { headerOf } from '../http/exchange.ts'
+import type { Begun } from '../http/protect.ts'
+import { unreadable } from '../http/read.ts'
+import type { Running } from '../http/running.ts'
+import { NoAuthorizer } from './authorize.ts'
+import { credentialsOf, MissingCaller, sameCredentials } from './caller.ts'
+import { deliver } from './deliver.ts'
+import { keyedByContent } from './guard.ts'
+import { originForm, requestHeaders } from './headers.ts'
+import { gatewayLimits } from './limits.ts'
+import { passOn } from './pass.ts'
+import type { Asked, Rule } from './rule.ts'
+import { CREDENTIALS_HEADER } from './rule.ts'
+import { createSpool, SlowBody } from './spool.ts'
+import type { Sent } from './upstream.ts'
+import { send } from './upstream.ts'
+
+/** Answers a request that a rule protects: from the record, or by forwarding it, once. Never rejects. */
+export async function protect(rule: Rule, message: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { maxBodyBytes: maxBytes, times } = rule
+  const asked: Asked = { message, spool: createSpool(message, { maxBytes, bodyMs: times.bodyMs }) }
+  try {
+    const begun = await begin(rule, asked, hangUpSignal(response))
+    switch (begun.kind) {
+      case 'unprotected':
+        return passOn(rule, message, response, asked.spool)
+      case 'answer':
+        return sendAnswer(response, visible(rule, message, begun.answer))
+      case 'run':
+        return await forward(rule, asked, response, begun, begun.guarded)
+    }
+  } catch (error) {
+    const answer = refusal(rule, error)
+    if (response.headersSent) response.destroy()
+    else sendAnswer(response, answer)
+  } finally {
+    asked.spool.discard()
+  }
+}
+
+type BegunAsked = Exclude<Begun<unknown>, Running<unknown>> | (Running<unknown> & { readonly guarded: boolean })
+
+/** Under the caller's key; without one, under its content where the rule says so. */
+async function begin(rule: Rule, asked: Asked, signal: AbortSignal): Promise<BegunAsked> {
+  const incoming = incomingOf(asked.message, () => asked.spool.body())
+  const begun = await rule.route.begin(incoming, asked, signal)
+  if (begun.kind === 'run') return { ...begun, guarded: false }
+  if (begun.kind === 'answer' || rule.guard === null) return begun
+  const keyed = await contentKeyed(rule, incoming)
+  if ('answer' in keyed) return keyed
+  const guarded = await rule.guard.route.begin(keyed, asked, signal)
+  if (guarded.kind === 'run') return { ...guarded, guarded: true }
+  // A guard never breaks the way of a request: without a store it steps aside, unless it was told otherwise.
+  const away = guarded.kind === 'answer' && guarded.refused === 'store_unavailable'
+  return away && !rule.guard.failClosed ? { kind: 'unprotected' } : guarded
+}
+
+async function contentKeyed(rule: Rule, incoming: Incoming): Promise<Incoming | { kind: 'answer'; answer: Answer }> {
+  try {
+    return await keyedByContent(incoming)
+  } catch (error) {
+    const found = unreadable(error)
+    if (found === null) throw error
+    return { kind: 'answer', answer: rule.voice.say(found.situation, found.detail) }
+  }
+}
+
+/** The one forward of this identity. */
+async function forward(
+  rule: Rule,
+  asked: Asked,
+  response: ServerResponse,
+  running: Running<unknown>,
+  guarded: boolean,
+): Promise<void> {
+  const { voice } = rule
+  const sent = await sendOnce(rule, asked, running, guarded)
+  switch (sent.kind) {
+    case 'not-sent': {
+      // 1. Nothing has left: whoever comes next may try.
+      const detail = `The service cannot be reached, and nothing was sent to it: ${sent.error.message}`
+      const answer = voice.say('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
+      await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
+      return sendAnswer(response, answer)
+    }
+    case 'broken': {
+      // 2. Something may have. A new error, because the name of the old one could be taken for a proof.
+      await running.fail(new Error(`The connection to the upstream broke: ${sent.error.message}`))
+      return sendAnswer(response, brokenAnswer(rule, sent))
+    }
+    case 'answered': {
+      // 3. An answer: its status is the outcome, whatever becomes of its body.
+      const status = sent.answer.statusCode ?? 0
+      if (neverFinal(status, guarded)) running.protection.notDone()
+      const { maxAnswerBytes: maxBytes } = rule.route
+      const keep = rule.minimal ? (seen: Captured) => minimalOf(seen, asked.message) : (seen: Captured) => seen
+      return await deliver({ answer: sent.answer, response, running, maxBytes, keep })
+    }
+  }
+}
+
+/** The first pause of a client whose upstream is away. */
+const RETRY_MS = 1_000
+
+/** The gateway cannot tell who is allowed to ask: what the upstream denies today it may allow tomorrow. */
+function neverFinal(status: number, guarded: boolean): boolean {
+  return status === 401 || status === 403 || status === 404 || (guarded && status >= 400 && status < 500)
+}
+
+/** Once; where the upstream honours keys, as often as it may be in doubt, under the same key. */
+async function sendOnce(rule: Rule, asked: Asked, running: Running<unknown>, guarded: boolean): Promise<Sent> {
+  const { upstream, passing, times, honoursKeys } = rule
+  const { message, spool } = asked
+  const { attempt } = running.protection
+  for (let tries = 0; ; tries++) {
+    const headers = requestHeaders({
+      message,
+      trustForwarded: passing.trustForwarded,
+      host: passing.host === 'upstream' ? upstream.host : null,
+      length: spool.length,
+      identityEncoding: true,
+      ...(guarded && honoursKeys ? { added: [rule.keyHeader, attempt.effectKey] } : {}),
+    })
+    const head = { method: message.method ?? 'POST', target: originForm(message.url ?? '/'), headers }
+    const request = upstream.open(head, true)
+    const sent = await send(request, times, () => spool.sendTo(request), attempt.signal)
+    const again = sent.kind === 'broken' && honoursKeys && !sent.late && tries < gatewayLimits.redrives
+    if (!again || attempt.signal.aborted) return sent
+    await sleep(gatewayLimits.redriveMs)
+  }
+}
+
+function brokenAnswer({ voice, honoursKeys }: Rule, { error, late }: Extract<Sent, { kind: 'broken' }>): Answer {
+  if (honoursKeys) {
+    const detail = `The service did not answer; it can be asked again under the same key: ${error.message}`
+    return voice.say('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
+  }
+  const detail = `The service did not answer, and the request may have taken effect: ${error.message}`
+  return voice.say(late ? 'upstream-late' : 'upstream-broken', { detail })
+}
+
+/** Status and place, and who may be told. */
+function minimalOf({ status, headers }: Captured, message: IncomingMessage): Captured {
+  const location = headers.filter(([name]) => name === 'location')
+  return { status, headers: [...location, [CREDENTIALS_HEADER, credentialsOf(message)]], body: new Uint8Array() }
+}
+
+/** A minimal record is told to the credentials that made it only, and never says which those are. */
+function visible({ minimal, voice }: Rule, message: IncomingMessage, answer: Answer): Answer {
+  const recorded = minimal ? headerOf(answer.headers, CREDENTIALS_HEADER) : null
+  if (recorded === null) return answer
+  if (!sameCredentials(message, recorded)) {
+    return voice.say('not-authorized', { detail: 'You are not allowed to see this outcome.' })
+  }
+  return { ...answer, headers: answer.headers.filter(([name]) => name !== CREDENTIALS_HEADER) }
+}
+
+function refusal({ voice, route }: Rule, error: unknown): Answer {
+  if (error instanceof SlowBody) return voice.say('request-too-slow', { detail: error.message })
+  if (error instanceof MissingCaller) {
+    const errors = [{ field: error.field, detail: error.message }]
+    return voice.say('invalid-request', { detail: error.message, extra: { errors } })
+  }
+  if (error instanceof NoAuthorizer) {
+    return voice.say('upstream-unreachable', { detail: error.message, retryAfterMs: RETRY_MS })
+  }
+  if (isOnceError(error, 'stopped')) {
+    return voice.say('store-unavailable', { detail: 'The gateway is ending.', retryAfterMs: RETRY_MS })
+  }
+  return route.fault(error)
+}

@@ -1,0 +1,173 @@
+import type { IncomingMessage } from 'node:http'
+import type { Route } from '../http/protect.ts'
+import { createRoute } from '../http/protect.ts'
+import type { RouteDefinition, Who } from '../http/route.ts'
+import { DEFAULT_KEY_HEADER } from '../http/route.ts'
+import type { Voice, VoiceOptions } from '../http/voice.ts'
+import { createVoice } from '../http/voice.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { allowedBy } from './authorize.ts'
+import { createWho } from './caller.ts'
+import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
+import { CONTENT_KEY_HEADER } from './guard.ts'
+import { gatewayDefaults } from './limits.ts'
+import type { Pattern } from './pattern.ts'
+import { compilePattern } from './pattern.ts'
+import type { Spool } from './spool.ts'
+import type { Upstream } from './upstream.ts'
+
+/** A request on its way through a rule. */
+export interface Asked {
+  readonly message: IncomingMessage
+  readonly spool: Spool
+}
+
+/** A rule, ready to be used. */
+export interface Rule {
+  readonly methods: ReadonlySet<string>
+  readonly fits: Pattern
+  readonly upstream: Upstream
+  readonly passing: Passing
+  readonly times: Required<Timeouts>
+  readonly maxBodyBytes: number
+  readonly voice: Voice
+  readonly route: Route<Asked, unknown>
+  /** For requests without a key, where their content stands for one. */
+  readonly guard: { readonly route: Route<Asked, unknown>; readonly failClosed: boolean } | null
+  /** Only status and `Location` are kept, and only for the same credentials. */
+  readonly minimal: boolean
+  readonly honoursKeys: boolean
+  readonly keyHeader: string
+}
+
+/** How requests are told to upstreams. */
+export interface Passing {
+  readonly trustForwarded: boolean
+  readonly host: 'client' | 'upstream'
+}
+
+/** What a rule is made of, once its configuration is read. */
+export interface RuleParts {
+  readonly ledger: Ledger<unknown>
+  readonly methods: readonly string[]
+  readonly path: string
+  readonly definition: RouteDefinition<Asked>
+  readonly guarded?: { readonly definition: RouteDefinition<Asked>; readonly failClosed: boolean }
+  readonly who: (asked: Asked) => Who | Promise<Who>
+  readonly voice: VoiceOptions
+  readonly upstream: Upstream
+  readonly passing: Passing
+  readonly times: Required<Timeouts>
+  readonly maxBodyBytes: number
+  readonly minimal: boolean
+  readonly onError: (error: unknown) => void
+}
+
+export const CREDENTIALS_HEADER = 'onceonly-credentials'
+
+export function createRule(parts: RuleParts): Rule {
+  const { ledger, who, onError, definition, guarded, voice } = parts
+  const options = { ledger, who, onError, ...voice }
+  const { keyFrom = { header: DEFAULT_KEY_HEADER } } = definition
+  return {
+    methods: new Set(parts.methods),
+    fits: compilePattern(parts.path),
+    upstream: parts.upstream,
+    passing: parts.passing,
+    times: parts.times,
+    maxBodyBytes: parts.maxBodyBytes,
+    voice: createVoice({ ...voice, ...(definition.profile === undefined ? {} : { profile: definition.profile }) }),
+    route: createRoute(options, definition),
+    guard:
+      guarded === undefined
+        ? null
+        : { route: createRoute(options, guarded.definition), failClosed: guarded.failClosed },
+    minimal: parts.minimal,
+    honoursKeys: definition.effect === 'repeatable',
+    keyHeader: 'header' in keyFrom ? keyFrom.header : DEFAULT_KEY_HEADER,
+  }
+}
+
+export interface RuleContext {
+  readonly config: GatewayConfig
+  readonly ledger: Ledger<unknown>
+  readonly voice: VoiceOptions
+  readonly upstreamOf: (name: string | undefined) => Upstream
+  readonly onError: (error: unknown) => void
+}
+
+/** A rule as it is configured. */
+export function readRule(rule: RouteRule, context: RuleContext): Rule {
+  const { config, ledger, onError } = context
+  const upstream = context.upstreamOf(rule.upstream)
+  const passing = passingOf(config)
+  const times = { ...timesOf(config.timeouts), ...given(rule.timeouts ?? {}) }
+  const { authorize, replay = 'minimal', key = 'optional' } = rule
+  const minimal = authorize === undefined && replay !== 'trusted'
+  const definition: RouteDefinition<Asked> = {
+    ...given({
+      name: rule.operation,
+      keyFrom: rule.keyFrom,
+      profile: rule.profile,
+      finality: rule.finality,
+      whileRunning: rule.whileRunning,
+      retainMs: rule.retainMs,
+      maxAnswerBytes: rule.maxAnswerBytes,
+    }),
+    effect: rule.honoursKeys === true ? 'repeatable' : 'external',
+    keepHeaders: [...(rule.keepHeaders ?? []), ...(minimal ? [CREDENTIALS_HEADER] : [])],
+    ...(authorize === undefined
+      ? {}
+      : { authorize: (asked: Asked) => allowedBy(upstream, authorize.path, asked.message, passing) }),
+  }
+  const who = createWho(rule, config.tenant ?? DEFAULT_TENANT)
+  return createRule({
+    ledger,
+    methods: typeof rule.method === 'string' ? [rule.method] : rule.method,
+    path: rule.path,
+    definition: { ...definition, key: key === 'guarded' ? 'optional' : key },
+    ...(key === 'guarded' ? { guarded: guardOf(rule, definition) } : {}),
+    who: ({ message }) => who(message),
+    voice: context.voice,
+    upstream,
+    passing,
+    times,
+    maxBodyBytes: rule.maxBodyBytes ?? config.maxBodyBytes ?? gatewayDefaults.maxBodyBytes,
+    minimal,
+    onError,
+  })
+}
+
+const DEFAULT_TENANT = 'gateway'
+
+/** The same route once more, for requests whose content is their key, for as long as the window. */
+function guardOf({ guard = {} }: RouteRule, definition: RouteDefinition<Asked>): NonNullable<RuleParts['guarded']> {
+  const { windowMs = gatewayDefaults.windowMs, failClosed = false } = guard
+  return {
+    failClosed,
+    definition: {
+      ...definition,
+      ...(definition.name === undefined ? {} : { name: `guard.${definition.name}` }),
+      keyFrom: { header: CONTENT_KEY_HEADER },
+      key: 'required',
+      retainMs: windowMs,
+      retainFrom: 'claimed',
+      // Of what nobody knows the content stays blocked as long as any other would.
+      unknownMs: windowMs,
+    } as RouteDefinition<Asked>,
+  }
+}
+
+export function passingOf({ trustForwarded = false, host = 'client' }: GatewayConfig): Passing {
+  return { trustForwarded, host }
+}
+
+export function timesOf(timeouts: Timeouts = {}): Required<Timeouts> {
+  const { connectMs, answerMs, bodyMs, idleMs } = gatewayDefaults
+  return { connectMs, answerMs, bodyMs, idleMs, ...given(timeouts) }
+}
+
+/** What was left out stays out. */
+function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never
+}

@@ -1,0 +1,133 @@
+import type { AgentOptions, ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
+import { Agent as HttpAgent, request as httpRequest } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Duplex } from 'node:stream'
+import { gatewayLimits } from './limits.ts'
+
+/** One service behind the gateway, with its pool of connections. */
+export interface Upstream {
+  /** As it is told to be, for the `Host` header. */
+  readonly host: string
+  /** Begins a request. `fresh` uses no connection that the other side may be closing at this moment. */
+  open(head: RequestHead, fresh: boolean): ClientRequest
+  stop(): void
+}
+
+export interface RequestHead {
+  readonly method: string
+  readonly target: string
+  readonly headers: string[]
+}
+
+/** What became of a request that must not be sent twice. */
+export type Sent =
+  | { readonly kind: 'answered'; readonly answer: IncomingMessage }
+  /** Not one byte has left: it can be sent again. */
+  | { readonly kind: 'not-sent'; readonly error: Error }
+  /** Bytes may have left, and nobody answered: it may have happened. */
+  | { readonly kind: 'broken'; readonly error: Error; readonly late: boolean }
+
+/** Since when a pooled connection is idle. */
+const idleSince = new WeakMap<Duplex, number>()
+
+export function createUpstream(address: string): Upstream {
+  const url = new URL(address)
+  const secure = url.protocol === 'https:'
+  const prefix = url.pathname.replace(/\/$/, '')
+  const pool: AgentOptions = {
+    keepAlive: true,
+    maxSockets: gatewayLimits.upstreamSockets,
+    timeout: gatewayLimits.keepAliveMs,
+    // The newest is the least likely to be closed, and the others may go.
+    scheduling: 'lifo',
+  }
+  const agent = secure ? new HttpsAgent(pool) : new HttpAgent(pool)
+  const keep = agent.keepSocketAlive.bind(agent) as (socket: Duplex) => unknown
+  Object.assign(agent, {
+    keepSocketAlive(socket: Duplex) {
+      idleSince.set(socket, performance.now())
+      return keep(socket)
+    },
+  })
+  const common: RequestOptions = {
+    hostname: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+    agent,
+    setHost: false,
+    ...(secure ? { servername: url.hostname } : {}),
+  }
+  const request = secure ? httpsRequest : httpRequest
+
+  return {
+    host: url.host,
+    open({ method, target, headers }, fresh) {
+      if (fresh) dropStale(agent)
+      const path = target === '*' ? target : prefix + target
+      const opened = request({ ...common, method, path, headers: headers as never })
+      // The pool's limit for idle connections is none for a request that thinks.
+      opened.setTimeout(0)
+      return opened
+    },
+    stop: () => agent.destroy(),
+  }
+}
+
+/** The oldest stand first, and a pool skips what is destroyed. */
+function dropStale(agent: HttpAgent): void {
+  const now = performance.now()
+  for (const sockets of Object.values(agent.freeSockets)) {
+    for (const socket of sockets ?? []) {
+      if (now - (idleSince.get(socket) ?? 0) <= gatewayLimits.freshMs) break
+      socket.destroy()
+    }
+  }
+}
+
+export interface SendTimes {
+  readonly connectMs: number
+  readonly answerMs: number
+}
+
+/**
+ * Sends a request once, and says what became of it. Until a connection is made nothing can have left; from then on
+ * nobody knows, whatever the error is called.
+ *
+ * @param write hands the body over and ends the request
+ */
+export function send(request: ClientRequest, times: SendTimes, write: () => void, signal?: AbortSignal): Promise<Sent> {
+  const { promise, resolve } = Promise.withResolvers<Sent>()
+  let left = false
+  let late = false
+  const giveUp = (what: string) => {
+    late = true
+    request.destroy(new Error(what))
+  }
+  let timer = setTimeout(giveUp, times.connectMs, `No connection within ${times.connectMs} ms.`)
+  const connected = () => {
+    left = true
+    clearTimeout(timer)
+    timer = setTimeout(giveUp, times.answerMs, `No answer within ${times.answerMs} ms.`)
+  }
+  const abandon = () => request.destroy(new Error('The lease ended.'))
+
+  function end(sent: Sent): void {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', abandon)
+    resolve(sent)
+  }
+
+  request.once('socket', (socket) => {
+    if (!socket.connecting) connected()
+    else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
+  })
+  request.once('response', (answer) => end({ kind: 'answered', answer }))
+  // A protocol switch that nobody asked for is no answer that could be told to anybody.
+  request.once('upgrade', (_answer, socket) => socket.destroy(new Error('The upstream switched protocols.')))
+  request.on('error', (error) => end(left ? { kind: 'broken', error, late } : { kind: 'not-sent', error }))
+  request.once('close', () =>
+    end({ kind: left ? 'broken' : 'not-sent', error: new Error('The connection closed.'), late }),
+  )
+  signal?.addEventListener('abort', abandon, { once: true })
+  write()
+  return promise
+}

@@ -1,0 +1,114 @@
+import { once } from 'node:events'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
+import type { Ledger } from 'onceonly'
+import { createLedger } from 'onceonly'
+import type { GatewayConfig, RouteRule } from 'onceonly/gateway'
+import { createGateway } from 'onceonly/gateway'
+import { createMemoryStore } from 'onceonly/memory'
+import type { AskOptions } from './ask.ts'
+import { ask } from './ask.ts'
+
+/** A request as a plain service saw it. */
+export interface Seen {
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+}
+
+/** A service that knows nothing of keys, and counts. */
+export interface Counting {
+  readonly port: number
+  readonly url: string
+  /** Requests that arrived, whole or not. */
+  readonly heads: number
+  /** Requests that arrived whole. */
+  readonly seen: readonly Seen[]
+}
+
+type Answerer = (request: IncomingMessage, response: ServerResponse, seen: Seen) => unknown
+
+const plain: Answerer = (_request, response, { body }) => {
+  response.writeHead(201, { 'content-type': 'application/json', location: '/things/1' }).end(`{"got":${body.length}}`)
+}
+
+export async function openCounting(context: TestContext, answer: Answerer = plain): Promise<Counting> {
+  const seen: Seen[] = []
+  let heads = 0
+  const server = createServer((request, response) => {
+    heads++
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => void chunks.push(chunk))
+    request.on('error', () => {})
+    request.on('end', () => {
+      const { method = '', url = '', headers } = request
+      const one = { method, url, headers, body: Buffer.concat(chunks).toString() }
+      seen.push(one)
+      void answer(request, response, one)
+    })
+  })
+  const port = await listening(context, server)
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    seen,
+    get heads() {
+      return heads
+    },
+  }
+}
+
+export async function openServer(context: TestContext, listener: RequestListener): Promise<string> {
+  return `http://127.0.0.1:${await listening(context, createServer(listener))}`
+}
+
+async function listening(context: TestContext, server: ReturnType<typeof createServer>): Promise<number> {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  context.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+export interface World {
+  readonly port: number
+  readonly ledger: Ledger<unknown>
+  ask(options?: AskOptions): ReturnType<typeof ask>
+  advance(ms: number): Promise<void>
+}
+
+/** As a rule is written; the upstream's body is replayed to whoever asks, unless a test says otherwise. */
+export const things: RouteRule = {
+  method: 'POST',
+  path: '/things',
+  caller: 'shared',
+  key: 'required',
+  replay: 'trusted',
+}
+
+export async function openGateway(
+  context: TestContext,
+  upstream: string,
+  routes: readonly RouteRule[] = [things],
+  config: GatewayConfig = {},
+): Promise<World> {
+  const store = createMemoryStore({ testClock: true })
+  const ledger = createLedger({ store, background: false })
+  const gateway = createGateway({ config: { upstream, routes, ...config }, ledger, drainMs: 100 })
+  const { port } = await gateway.listen(0)
+  context.after(async () => {
+    await gateway.stop()
+    await ledger.stop()
+    await store.stop()
+  })
+  return {
+    port,
+    ledger,
+    ask: (options) => ask(port, options),
+    advance: (ms) => store.clock.advance(ms, { timeoutMs: 1_000 }),
+  }
+}
