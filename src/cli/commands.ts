@@ -17,4 +17,9 @@ export const commands: Readonly<Record<string, Command>> = {
     about: "what today's code makes of these runs: a diff, step by step; nothing is performed",
     load: async () => (await import('./replay.ts')).replayCommand,
   },
+  gateway: {
+    usage: '--upstream URL',
+    about: 'stands in front of an HTTP service and makes it safe to retry',
+    load: async () => (await import('./gateway.ts')).gatewayCommand,
+  },
 }

@@ -5,8 +5,8 @@ import { Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { OnceError } from '../core/errors.ts'
 import { sendAnswer } from '../http/capture-node.ts'
+import type { Answer } from '../http/exchange.ts'
 import { jsonAnswer } from '../http/exchange.ts'
-import { normaliseTarget } from '../http/path.ts'
 import { createVoice } from '../http/voice.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { checkGatewayConfig } from './check.ts'
@@ -16,7 +16,9 @@ import type { Pass } from './pass.ts'
 import { passOn } from './pass.ts'
 import { protect } from './protected.ts'
 import type { Rule } from './rule.ts'
-import { passingOf, readRule, timesOf } from './rule.ts'
+import { passingOf, readRule, ruleFor, timesOf } from './rule.ts'
+import type { TellStatus } from './status.ts'
+import { createTellStatus } from './status.ts'
 import { passUpgrade } from './upgrade.ts'
 import type { Upstream } from './upstream.ts'
 import { createUpstream } from './upstream.ts'
@@ -66,7 +68,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     fallback === undefined
       ? null
       : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice: createVoice(voice) }
-  return serve({ ...options, onError, ownPath, rules, pass, upstreams: [...upstreams.values()] })
+  const status = createTellStatus(rules, { ledger: options.ledger, onError, ...voice })
+  return serve({ ...options, onError, ownPath, rules, pass, status, upstreams: [...upstreams.values()] })
 }
 
 export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs'> {
@@ -74,6 +77,7 @@ export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs'> {
   readonly rules: readonly Rule[]
   /** Where everything goes that no rule fits. */
   readonly pass: Pass | null
+  readonly status: TellStatus
   readonly upstreams: readonly Upstream[]
   readonly onError: (error: unknown) => void
 }
@@ -85,12 +89,16 @@ export function serve(serving: Serving): Gateway {
   const busy = new Set<object>()
   const pipes = new Set<Duplex>()
 
+  const isOwn = (target: string) =>
+    target.startsWith(ownPath) &&
+    /^\/(live|ready|operations\/[^/]+)$/.test(target.slice(ownPath.length).split('?')[0] ?? '')
+
   function handle(message: IncomingMessage, response: ServerResponse): void {
     const target = message.url ?? '/'
     if (draining) response.shouldKeepAlive = false
     busy.add(response)
     response.once('close', () => busy.delete(response))
-    if (target.startsWith(ownPath) && /^($|[/?])/.test(target.slice(ownPath.length))) {
+    if (isOwn(target)) {
       return void own(message, response).catch(onError)
     }
     if (!SAFE.has(message.method ?? 'GET')) {
@@ -113,19 +121,18 @@ export function serve(serving: Serving): Gateway {
   }
 
   async function own(message: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (message.url ?? '').slice(ownPath.length).split('?')[0]
+    const path = (message.url ?? '').slice(ownPath.length).split('?')[0] ?? ''
     message.resume()
-    if (path === '/live') return sendAnswer(response, jsonAnswer(200, 'application/json', { live: true }))
-    if (path !== '/ready')
-      return sendAnswer(response, jsonAnswer(404, 'application/json', { title: 'Nothing is here' }))
+    sendAnswer(response, await ownAnswer(path, message))
+  }
+
+  async function ownAnswer(path: string, message: IncomingMessage): Promise<Answer> {
+    const json = (status: number, value: unknown) => jsonAnswer(status, 'application/json', value)
+    if (path.startsWith('/operations/') && message.method === 'GET') return serving.status(message)
+    if (path === '/live') return json(200, { live: true })
+    if (path !== '/ready') return json(404, { title: 'Nothing is here' })
     const why = draining ? 'ending' : await whyNotReady(serving.ready)
-    sendAnswer(
-      response,
-      jsonAnswer(why === null ? 200 : 503, 'application/json', {
-        ready: why === null,
-        ...(why === null ? {} : { why }),
-      }),
-    )
+    return why === null ? json(200, { ready: true }) : json(503, { ready: false, why })
   }
 
   const server = createServer({ headersTimeout: gatewayLimits.headMs, requestTimeout: 0, noDelay: true }, handle)
@@ -187,15 +194,6 @@ function listen(server: Server, port: number, host = '127.0.0.1'): Promise<{ por
     resolve({ port: given, host: address })
   })
   return promise
-}
-
-/** The first rule that fits. A target that cannot be read fits none, and is not to slip past all of them. */
-function ruleFor(rules: readonly Rule[], method: string, target: string): Rule | 'malformed' | null {
-  const candidates = rules.filter(({ methods }) => methods.has(method))
-  if (candidates.length === 0) return null
-  const read = normaliseTarget(target)
-  if ('problem' in read) return 'malformed'
-  return candidates.find(({ fits }) => fits(read.path)) ?? null
 }
 
 async function whyNotReady(ready: GatewayOptions['ready']): Promise<string | null> {

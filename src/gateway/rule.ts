@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { normaliseTarget } from '../http/path.ts'
 import type { Route } from '../http/protect.ts'
 import { createRoute } from '../http/protect.ts'
 import type { RouteDefinition, Who } from '../http/route.ts'
@@ -31,6 +32,7 @@ export interface Rule {
   readonly times: Required<Timeouts>
   readonly maxBodyBytes: number
   readonly voice: Voice
+  readonly who: (asked: Asked) => Who | Promise<Who>
   readonly route: Route<Asked, unknown>
   /** For requests without a key, where their content stands for one. */
   readonly guard: { readonly route: Route<Asked, unknown>; readonly failClosed: boolean } | null
@@ -77,6 +79,7 @@ export function createRule(parts: RuleParts): Rule {
     times: parts.times,
     maxBodyBytes: parts.maxBodyBytes,
     voice: createVoice({ ...voice, ...(definition.profile === undefined ? {} : { profile: definition.profile }) }),
+    who,
     route: createRoute(options, definition),
     guard:
       guarded === undefined
@@ -86,6 +89,15 @@ export function createRule(parts: RuleParts): Rule {
     honoursKeys: definition.effect === 'repeatable',
     keyHeader: 'header' in keyFrom ? keyFrom.header : DEFAULT_KEY_HEADER,
   }
+}
+
+/** The first rule that fits. A target that cannot be read fits none, and is not to slip past all of them. */
+export function ruleFor(rules: readonly Rule[], method: string, target: string): Rule | 'malformed' | null {
+  const candidates = rules.filter(({ methods }) => methods.has(method))
+  if (candidates.length === 0) return null
+  const read = normaliseTarget(target)
+  if ('problem' in read) return 'malformed'
+  return candidates.find(({ fits }) => fits(read.path)) ?? null
 }
 
 export interface RuleContext {
