@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openCounting, openGateway, things } from './world.ts'
+
+const guarded = { ...things, key: 'guarded' } as const
+
+test('without a key the same content is forwarded once, for its window', async (context) => {
+  const upstream = await openCounting(context)
+  const world = await openGateway(context, upstream.url, [guarded])
+  const keyless = (body = '{"a":1,"b":2}', headers = {}) => world.ask({ key: null, body, headers })
+  assert.equal((await keyless()).replayed, false)
+  const again = await keyless('{ "b": 2, "a": 1 }')
+  assert.deepEqual([again.replayed, again.status, again.body], [true, 201, '{"got":13}'])
+  assert.equal((await keyless('{"a":1,"b":3}')).replayed, false)
+  assert.equal((await world.ask({ key: 'own', body: '{"a":1,"b":2}' })).replayed, false, 'a key decides alone')
+  assert.equal(upstream.heads, 3)
+  await world.advance(15 * 60_000 + 1)
+  // Not the first one, whose replay was remembered for a second of real time.
+  assert.equal((await keyless('{"a":1,"b":3}')).replayed, false, 'after the window it is a new request')
+})
+
+test('a twin in flight waits, and gets the answer of the first', async (context) => {
+  const gate = Promise.withResolvers<void>()
+  const upstream = await openCounting(context, async (_request, response) => {
+    await gate.promise
+    response.writeHead(201).end('one')
+  })
+  const world = await openGateway(context, upstream.url, [guarded])
+  const twins = [1, 2, 3].map(() => world.ask({ key: null }))
+  while (upstream.heads === 0) await sleep(5)
+  gate.resolve()
+  const told = await Promise.all(twins)
+  assert.deepEqual(
+    told.map(({ status, body }) => [status, body]),
+    Array(3).fill([201, 'one']),
+  )
+  assert.equal(upstream.heads, 1)
+})
+
+test('any refusal of the upstream frees the content; what is unknown does not', async (context) => {
+  let status = 422
+  const upstream = await openCounting(context, (_request, response) => {
+    if (status === 0) return response.destroy()
+    return response.writeHead(status).end()
+  })
+  const world = await openGateway(context, upstream.url, [guarded])
+  assert.equal((await world.ask({ key: null })).status, 422)
+  assert.equal((await world.ask({ key: null })).status, 422)
+  assert.equal(upstream.heads, 2)
+  status = 0
+  assert.equal((await world.ask({ key: null })).problem, 'upstream-broken')
+  status = 201
+  assert.equal((await world.ask({ key: null })).problem, 'outcome-unknown')
+  assert.equal(upstream.heads, 3)
+})
+
+test('an upstream that honours keys is given one for content that has none', async (context) => {
+  let broken = true
+  const upstream = await openCounting(context, (_request, response) => {
+    if (broken) response.destroy()
+    else response.writeHead(201).end()
+    broken = false
+  })
+  const world = await openGateway(context, upstream.url, [{ ...guarded, honoursKeys: true }])
+  assert.equal((await world.ask({ key: null })).status, 201)
+  const [one, two] = upstream.seen.map(({ headers }) => headers['idempotency-key'])
+  assert.match(String(one), /^[0-9a-f]{32}$/)
+  assert.equal(one, two)
+})
