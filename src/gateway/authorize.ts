@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
+import type { Passing } from './headers.ts'
 import { requestHeaders } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
-import type { Passing } from './rule.ts'
 import type { Upstream } from './upstream.ts'
 import { send } from './upstream.ts'
 

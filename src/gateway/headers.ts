@@ -39,6 +39,12 @@ function nominated(raw: RawHeaders): ReadonlySet<string> | null {
   return names
 }
 
+/** How requests are told to upstreams. */
+export interface Passing {
+  readonly trustForwarded: boolean
+  readonly host: 'client' | 'upstream'
+}
+
 export interface RequestHeadersOptions {
   readonly message: IncomingMessage
   readonly trustForwarded: boolean

@@ -37,6 +37,8 @@ export async function protect(rule: Rule, message: IncomingMessage, response: Se
     }
   } catch (error) {
     const answer = refusal(rule, error)
+    // The rest of a slow body is not waited for.
+    if (error instanceof SlowBody) response.shouldKeepAlive = false
     if (response.headersSent) response.destroy()
     else sendAnswer(response, answer)
   } finally {

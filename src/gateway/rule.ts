@@ -11,6 +11,7 @@ import { allowedBy } from './authorize.ts'
 import { createWho } from './caller.ts'
 import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
 import { CONTENT_KEY_HEADER } from './guard.ts'
+import type { Passing } from './headers.ts'
 import { gatewayDefaults } from './limits.ts'
 import type { Pattern } from './pattern.ts'
 import { compilePattern } from './pattern.ts'
@@ -40,12 +41,6 @@ export interface Rule {
   readonly minimal: boolean
   readonly honoursKeys: boolean
   readonly keyHeader: string
-}
-
-/** How requests are told to upstreams. */
-export interface Passing {
-  readonly trustForwarded: boolean
-  readonly host: 'client' | 'upstream'
 }
 
 /** What a rule is made of, once its configuration is read. */
