@@ -50,13 +50,12 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
           place.recorded ??
           execution.entry(place, { state: 'waiting', dueAt: (await execution.clock()) + ms, plan: sleepPlan(ms) })
         if (place.recorded === null) await execution.put(recorded)
-        await until(execution, branch, recorded.dueAt ?? 0)
+        await pass(execution, branch, recorded.dueAt ?? 0)
       })
     },
     waitFor: <T>(name: string, options: { readonly timeoutMs?: number } = {}) => {
       const { timeoutMs = null } = options
-      const wait = { timeoutMs, until: (dueAt: number | null) => until(execution, branch, dueAt) }
-      return next(name, 'signal', (place) => receive<T>(execution, place, name, wait))
+      return next(name, 'signal', (place) => receive<T>(execution, place, name, timeoutMs))
     },
     all: (id, branches) => forkAll(execution, inside, branch, id, branches) as never,
     race: (id, branches) => next(id, 'race', (place) => forkRace(execution, inside, place, branches)) as never,
@@ -71,8 +70,8 @@ function isFinal(entry: Entry | null): boolean {
   return entry !== null && !isOpen(entry.state)
 }
 
-async function until(execution: Execution, { signal }: Branch, dueAt: number | null): Promise<void> {
-  while (dueAt === null || (await execution.clock()) < dueAt) {
+async function pass(execution: Execution, { signal }: Branch, dueAt: number): Promise<void> {
+  while ((await execution.clock()) < dueAt) {
     const woken = await execution.wait({ dueAt, unknown: false }, signal)
     // The race is over without us, and nobody waits for this branch any more.
     if (woken === 'abandoned') await never()

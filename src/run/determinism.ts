@@ -1,7 +1,7 @@
 import { encodeValue } from '../core/codec.ts'
 import type { RunRow } from './entry.ts'
-import type { Suspension } from './execution.ts'
 import { diverged } from './problems.ts'
+import type { Suspension } from './waits.ts'
 
 /** How one execution of a run ended. */
 export type End =

@@ -1,24 +1,30 @@
 import type { Runtime } from '../ledger/runtime.ts'
+import type { RunRow } from './entry.ts'
+
+/** What whoever waits for a run wants to know. */
+export type RunEnd = Pick<RunRow, 'id' | 'state' | 'result' | 'failure'>
 
 /** Wakes those in this process who wait for a run. */
 export interface Ends {
-  /** From here on nothing is missed, until it is disposed of. */
-  listen(runId: string): { within(ms: number): Promise<void>; [Symbol.dispose](): void }
-  tell(runId: string): void
+  /** From here on nothing is missed, until it is disposed of. `within` answers the end, where it was told. */
+  listen(runId: string): { within(ms: number): Promise<RunEnd | null>; [Symbol.dispose](): void }
+  /** The run was put down; with its end, if it has ended. */
+  tell(runId: string, end: RunEnd | null): void
 }
 
 export function createEnds(runtime: Runtime): Ends {
-  const waiting = new Map<string, Set<() => void>>()
+  const waiting = new Map<string, Set<(end: RunEnd | null) => void>>()
   return {
     listen(runId) {
-      const told = Promise.withResolvers<void>()
+      const told = Promise.withResolvers<RunEnd | null>()
       const others = waiting.get(runId) ?? new Set()
       waiting.set(runId, others.add(told.resolve))
       return {
         async within(ms) {
-          const timer = runtime.setTimer(ms, told.resolve, false)
-          await told.promise
+          const timer = runtime.setTimer(ms, () => told.resolve(null), false)
+          const end = await told.promise
           timer.cancel()
+          return end
         },
         [Symbol.dispose]() {
           others.delete(told.resolve)
@@ -27,8 +33,8 @@ export function createEnds(runtime: Runtime): Ends {
         },
       }
     },
-    tell(runId) {
-      for (const wake of waiting.get(runId) ?? []) wake()
+    tell(runId, end) {
+      for (const wake of waiting.get(runId) ?? []) wake(end)
     },
   }
 }

@@ -8,6 +8,7 @@ import { createRuntime } from '../ledger/runtime.ts'
 import type { SqlStore } from '../store/port.ts'
 import type { RunDefinition } from './definition.ts'
 import { checkId } from './definition.ts'
+import type { RunEnd } from './ends.ts'
 import { createEnds } from './ends.ts'
 import type { RunRow } from './entry.ts'
 import type { RunEvent } from './events.ts'
@@ -16,6 +17,7 @@ import type { RunPage, RunQuery, RunView } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
 import type { Replay, ReplayOptions } from './replay.ts'
 import { replayRun } from './replay.ts'
+import { readFailure } from './stored.ts'
 import { RUN_ROOM, RUN_TOPIC, runMigrations } from './tables.ts'
 import { createWorker } from './worker.ts'
 import { createWrites } from './writes.ts'
@@ -78,11 +80,11 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
 
   const time = createTime(store, runtime)
   await time.clock()
-  const writes = createWrites(runtime, sql)
-  const holding = createHolding(sql, definitions.values())
+  const writes = createWrites(runtime, sql, time.learn)
+  const holding = createHolding(sql, { definitions: definitions.values(), learn: time.learn })
   const ends = createEnds(runtime)
   const emit = (event: RunEvent) => {
-    if (event.kind === 'left' || event.kind === 'lost') ends.tell(event.runId)
+    if (event.kind === 'lost') ends.tell(event.runId, null)
     try {
       on(event)
     } catch {
@@ -94,7 +96,8 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       store,
       runtime,
       writes,
-      ...time,
+      clock: time.clock,
+      nearNow: time.nearNow,
       signals: holding.signals,
       checkDeterminism: options.checkDeterminism ?? false,
     },
@@ -104,6 +107,8 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     leaseMs: options.leaseMs ?? defaults.leaseMs,
     pollMs: options.pollMs ?? limits.runPollMs,
     emit,
+    left: ({ runId: id, state, result, failure, ended }) =>
+      ends.tell(id, ended ? { id, state, result, failure: readFailure(failure) } : null),
   })
   if (work) await worker.begin()
   const wake = () => {
@@ -158,11 +163,13 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
         const deadline = runtime.monotonicMs() + waitMs
         for (;;) {
           using told = ends.listen(runId)
-          const row = await operator.row(runId)
-          if (row.endedAt !== null) return resultOf(row) as O
           const leftMs = deadline - runtime.monotonicMs()
-          if (leftMs <= 0) throw new OnceError('in_progress', `The run ${runId} is ${row.state}.`)
-          await told.within(Math.min(leftMs, limits.runPollMs))
+          // What this process has in hand tells its end by itself.
+          const row = worker.drives(runId) && leftMs > 0 ? null : await operator.row(runId)
+          if (row !== null && row.endedAt !== null) return resultOf(row) as O
+          if (leftMs <= 0) throw new OnceError('in_progress', `The run ${runId} is ${row?.state ?? 'running'}.`)
+          const end = await told.within(Math.min(leftMs, limits.runPollMs))
+          if (end !== null) return resultOf(end) as O
         }
       },
     }
@@ -264,7 +271,7 @@ function nextId({ id, restarts }: RunRow): string {
   return `${base}#${Number(number) + 1}`
 }
 
-function resultOf(row: RunRow): unknown {
+function resultOf(row: RunEnd): unknown {
   switch (row.state) {
     case 'succeeded':
       return decodeValue(row.result ?? '')
@@ -277,13 +284,21 @@ function resultOf(row: RunRow): unknown {
   }
 }
 
-/** The store's time: asked where it decides something, and estimated where it is only noted down. */
+/**
+ * The store's time: asked where it decides something, and estimated where it is only noted down. Every write tells it, so
+ * that the estimate is never older than the last one.
+ */
 function createTime(store: SqlStore, runtime: Runtime) {
   let known = { now: 0, atMs: 0 }
+  /** It was so a moment ago: an estimate that is late is a safe bound for the first send of a step. */
+  const learn = (now: number) => {
+    known = { now, atMs: runtime.monotonicMs() }
+  }
   return {
+    learn,
     async clock() {
       const now = await store.clock.now({ timeoutMs: limits.storeCallMs })
-      known = { now, atMs: runtime.monotonicMs() }
+      learn(now)
       return now
     },
     nearNow: () => Math.round(known.now + (runtime.monotonicMs() - known.atMs)),

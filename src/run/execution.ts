@@ -13,6 +13,8 @@ import { isOpen } from './entry.ts'
 import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
+import type { Suspension, Wait, Woken } from './waits.ts'
+import { createWaits } from './waits.ts'
 import type { Holder, Writes } from './writes.ts'
 
 /** What an execution needs from the process that it runs in. */
@@ -33,14 +35,6 @@ export interface Surroundings {
   readonly checkDeterminism: boolean
 }
 
-/** Why an execution stopped without an end: what it waits for. */
-export interface Suspension {
-  readonly dueAt: number | null
-  readonly unknown: boolean
-  /** Somebody else shall go on; what a worker before left in the middle is still there. */
-  readonly handedOver?: boolean
-}
-
 /** One run in the memory of one worker, from its taking to its end, or until it can only wait. */
 export interface Execution {
   readonly run: RunRow
@@ -57,8 +51,13 @@ export interface Execution {
   /** At the end of the body: everything that was recorded has been passed, but for branches that lost a race. */
   mustBePassed(): void
   entry(place: Place, fields: Pick<Entry, 'state'> & Partial<Entry>): Entry
-  /** Durable when it returns. Never returns when the run is somebody else's by now. */
-  put(entry: Entry): Promise<void>
+  /**
+   * Durable when it returns. Never returns when the run is somebody else's by now. Answers what is recorded: of an entry
+   * that was unknown it may be what a person said meanwhile.
+   */
+  put(entry: Entry): Promise<Entry>
+  /** What is recorded of a step now: a person may have changed what was unknown. */
+  look(entry: Entry): Promise<Entry>
   /** Counts as doing something while it lasts, so that the run is not suspended under it. */
   acting<T>(work: () => Promise<T>): Promise<T>
   /** The store's time. Asks until it is told: a store that is away for a while fails no run. */
@@ -73,9 +72,15 @@ export interface Execution {
   decided(race: string, winner: string): Promise<void>
   /**
    * Returns when it is due while others still act; else the run is suspended, and this never returns. `abandoned` when
-   * its branch lost a race meanwhile.
+   * its branch lost a race meanwhile, `told` when somebody outside did something.
    */
-  wait(until: Suspension, signal: AbortSignal): Promise<'due' | 'abandoned'>
+  wait(until: Wait, signal: AbortSignal): Promise<Woken>
+  /** Grows with everything that somebody outside did: a signal came, a person resolved a step. */
+  heard(): number
+  /** Whether somebody in this run waits for that. */
+  listens(): boolean
+  /** Somebody outside left a mark. The same mark again says nothing new. */
+  tell(mark: number): void
   /** Leaves the rest to another worker. Never returns. */
   handOver(): Promise<never>
   lose(): void
@@ -85,10 +90,6 @@ const STORE_RETRY = { baseMs: 50, capMs: 5_000 }
 
 /** A promise for whoever must not go on: its callers are forgotten with it. */
 export const never = () => new Promise<never>(() => {})
-
-function abandoned(signal: AbortSignal): Promise<'abandoned'> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve('abandoned'), { once: true }))
-}
 
 export function createExecution(
   run: RunRow,
@@ -103,12 +104,13 @@ export function createExecution(
   const open = new Map(journal.entries.filter(({ state }) => isOpen(state)).map((entry) => [entry.key, entry]))
   const doubt = createDoubt(run, journal.entries)
   const lines = createLines()
-  const waiting = new Set<Suspension>()
+  const waits = createWaits(runtime, around.nearNow)
   const suspended = Promise.withResolvers<Suspension>()
   const losing = new AbortController()
   let positions = journal.entries.reduce((most, { position }) => Math.max(most, position + 1), 0)
   let active = 0
   let over = false
+  let lastMark: number | null = null
 
   /** Earlier turns, also those of races that are not followed again, are behind us: their steps have lower ticks. */
   function isAhead({ stepId, tick }: Entry): boolean {
@@ -125,10 +127,13 @@ export function createExecution(
 
   /** Once every line of the run waits, and nothing is under way, nobody needs it in memory. */
   function rest(): void {
+    // Most runs never wait. Who does is looked at later: a branch may be about to end, or to act.
+    if (over || waits.count() === 0) return
     runtime.soon(() => {
-      if (over || active > 0 || waiting.size === 0 || waiting.size < lines.count()) return
+      if (over || active > 0 || waits.count() === 0 || waits.count() < lines.count()) return
       over = true
-      const all = [...waiting]
+      waits.end()
+      const all = waits.list()
       const times = all.flatMap(({ dueAt }) => (dueAt === null ? [] : [dueAt]))
       const unknown = all.some((each) => each.unknown)
       const handedOver = all.some((each) => each.handedOver === true)
@@ -161,33 +166,41 @@ export function createExecution(
   }
 
   /** The same write again is the same write, also when the answer to the first one was lost. */
-  async function put(entry: Entry): Promise<void> {
-    if (!(await insist(() => writes.put(holder, entry)))) {
+  async function put(entry: Entry): Promise<Entry> {
+    // Only what is unknown may be changed by somebody who does not hold the run.
+    const unknown = open.get(entry.key)?.state === 'unknown'
+    const written = await insist(async () =>
+      unknown ? await writes.settle(holder, entry) : (await writes.put(holder, entry)) ? entry : null,
+    )
+    if (written === null) {
       lose()
       return never()
     }
     doubt.wrote(entry.branch)
-    if (isOpen(entry.state)) open.set(entry.key, entry)
-    else open.delete(entry.key)
+    return keep(written)
   }
 
-  /** In pieces, because longer timers fire at once; a run that only sleeps is suspended long before. */
-  function due(dueAt: number): Promise<'due'> {
-    const ms = Math.min(Math.max(0, dueAt - around.nearNow()), limits.runTimerMs)
-    return new Promise((resolve) => {
-      const timer = runtime.setTimer(ms, () => resolve('due'), true)
-      losing.signal.addEventListener('abort', () => timer.cancel(), { once: true })
-      void suspended.promise.then(() => timer.cancel())
-    })
+  async function look({ key }: Entry): Promise<Entry> {
+    const found = await insist(() => writes.entry(holder, key))
+    if (found !== null) return keep(found)
+    lose()
+    return never()
+  }
+
+  function keep(entry: Entry): Entry {
+    if (isOpen(entry.state)) open.set(entry.key, entry)
+    else open.delete(entry.key)
+    return entry
   }
 
   function lose(): void {
     over = true
+    waits.end()
     losing.abort(new Error(`The run ${run.id} is not this worker's any more.`))
   }
 
   function handOver(): Promise<never> {
-    waiting.add({ dueAt: around.nearNow(), unknown: false, handedOver: true })
+    waits.park({ dueAt: around.nearNow(), unknown: false, handedOver: true })
     rest()
     return never()
   }
@@ -225,6 +238,7 @@ export function createExecution(
       return { ...entry, failures: rememberedFailures(entry.failures) }
     },
     put: (entry) => acting(() => put(entry)),
+    look: (entry) => acting(() => look(entry)),
     acting,
     clock: () => acting(() => insist(around.clock)),
     newSignals: () => acting(() => insist(() => around.signals(run.id))),
@@ -238,13 +252,17 @@ export function createExecution(
       await Promise.all(left.map((entry) => acting(() => put({ ...entry, state: 'abandoned', dueAt: null }))))
     },
     async wait(until, signal) {
-      if (signal.aborted) return 'abandoned'
-      waiting.add(until)
+      const waiting = waits.begin(until, signal)
       rest()
-      const end = await Promise.race([abandoned(signal), until.dueAt === null ? never() : due(until.dueAt)])
-      if (over) return never()
-      waiting.delete(until)
-      return end
+      const woken = await waiting
+      return over ? never() : woken
+    },
+    heard: waits.heard,
+    listens: () => !over && waits.listens(),
+    tell(mark) {
+      if (over || mark === lastMark) return
+      lastMark = mark
+      waits.tell()
     },
     handOver,
     lose,

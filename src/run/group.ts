@@ -16,13 +16,17 @@ interface Waiting<I, A> {
   reject(error: unknown): void
 }
 
-export function createGroup<I, A>(
-  runtime: Runtime,
-  flush: (items: readonly I[]) => Promise<readonly A[]>,
-  sizeOf: (item: I) => number,
-): Group<I, A> {
+export interface GroupOptions<I, A> {
+  /** Flushes under way at once. */
+  readonly lanes: number
+  flush(items: readonly I[]): Promise<readonly A[]>
+  /** In characters, roughly. */
+  sizeOf(item: I): number
+}
+
+export function createGroup<I, A>(runtime: Runtime, { lanes, flush, sizeOf }: GroupOptions<I, A>): Group<I, A> {
   const queue: Waiting<I, A>[] = []
-  let flying = false
+  let flying = 0
 
   /** As many as one statement shall carry, and always one. */
   function nextBatch(): Waiting<I, A>[] {
@@ -52,7 +56,7 @@ export function createGroup<I, A>(
 
   async function drain(): Promise<void> {
     while (queue.length > 0) await fly(nextBatch())
-    flying = false
+    flying -= 1
   }
 
   return {
@@ -63,8 +67,9 @@ export function createGroup<I, A>(
       }
       const { promise, resolve, reject } = Promise.withResolvers<A>()
       queue.push({ item, resolve, reject })
-      if (!flying) {
-        flying = true
+      // One that has not left yet takes this along; another lane is for what comes while it is under way.
+      if (flying < lanes && queue.length === 1) {
+        flying += 1
         runtime.soon(() => void drain())
       }
       return promise

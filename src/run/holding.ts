@@ -26,11 +26,20 @@ export interface Holding {
    * knows only as they were before, wait for one that does: a deploy is under way.
    */
   take(worker: string, limit: number): Promise<readonly RunRow[]>
+  /** The marks that signals and people have left on runs that it has. */
+  marks(worker: string): Promise<ReadonlyMap<string, number>>
   signals(runId: string): Promise<readonly SignalRow[]>
   journal(runId: string): Promise<{ readonly entries: readonly Entry[]; readonly signals: readonly SignalRow[] }>
 }
 
-export function createHolding({ dialect, query, now }: SqlSeam, definitions: Iterable<RunDefinition> = []): Holding {
+interface HoldingOptions {
+  readonly definitions?: Iterable<RunDefinition>
+  /** Told the store's time wherever it comes for nothing. */
+  readonly learn?: (now: number) => void
+}
+
+export function createHolding({ dialect, query, now }: SqlSeam, options: HoldingOptions = {}): Holding {
+  const { definitions = [], learn = () => {} } = options
   const text = dialect === 'postgres' ? '?::bigint' : '?'
   const known = JSON.stringify([...definitions].map(({ name, version }) => ({ name, version })))
   const takeText = takeSql(dialect, now)
@@ -73,6 +82,10 @@ export function createHolding({ dialect, query, now }: SqlSeam, definitions: Ite
       const rows = await query('select id, fence from onceonly_runs where worker = ?', [worker])
       return new Map(rows.map((row) => [row['id'] as string, numberOf(row['fence'])]))
     },
+    async marks(worker) {
+      const rows = await query('select id, due_at from onceonly_runs where worker = ? and due_at is not null', [worker])
+      return new Map(rows.map((row) => [row['id'] as string, numberOf(row['due_at'])]))
+    },
     async freeOrphans() {
       // The worker's row goes first: from then on it cannot believe that it lives. Then whoever has no worker is free.
       await query(`delete from onceonly_run_workers where lease_until < ${now}`)
@@ -97,7 +110,10 @@ export function createHolding({ dialect, query, now }: SqlSeam, definitions: Ite
     },
     async take(worker, limit) {
       const values = dialect === 'postgres' ? [known, limit, worker] : [worker, known, limit]
-      return (await query(takeText, values)).map(runOf)
+      const taken = (await query(takeText, values)).map(runOf)
+      const [first] = taken
+      if (first !== undefined && first.takenAt !== null) learn(first.takenAt)
+      return taken
     },
     async journal(runId) {
       const names = Object.keys(entryColumns).join(', ')

@@ -28,9 +28,9 @@ export interface HttpChannelOptions {
 }
 
 /** Answers that say "not now": nothing was done. */
-const NOT_NOW = new Set([408, 425, 429, 503])
+const NOT_NOW = new Set([408, 425, 429])
 /** A provider's answer is a receipt; what is longer is cut. */
-const MOST_BODY_CHARS = 64 * 1_024
+const MOST_BODY_BYTES = 64 * 1_024
 
 /** Sends plans over HTTP, with the key in the form that the provider takes, and tells what its answers mean. */
 export function httpChannel(options: HttpChannelOptions): Channel<HttpPlan, HttpSent> {
@@ -41,14 +41,18 @@ export function httpChannel(options: HttpChannelOptions): Channel<HttpPlan, Http
     offer,
     async send(plan, { key, signal }) {
       const tagged = withKey(plan, carries, key.slice(0, provider.keyChars))
+      // Whoever cannot tell its credentials has sent nothing.
+      const own = await headers().catch((error: unknown) => {
+        throw notDone(error)
+      })
       const response = await fetch(plan.url, {
         method: plan.method ?? 'POST',
-        headers: { 'content-type': 'application/json', ...plan.headers, ...(await headers()), ...tagged.headers },
+        headers: { 'content-type': 'application/json', ...plan.headers, ...own, ...tagged.headers },
         ...(tagged.body === undefined ? {} : { body: JSON.stringify(tagged.body) }),
         redirect: 'error',
         signal,
       })
-      const sent = { status: response.status, body: parsed((await response.text()).slice(0, MOST_BODY_CHARS)) }
+      const sent = { status: response.status, body: parsed(await beginningOf(response)) }
       return judged(name, sent, response.headers.get('retry-after'), offer.kind === 'native')
     },
   }
@@ -60,10 +64,25 @@ function judged(name: string, sent: HttpSent, retryAfter: string | null, native:
   const error = Object.assign(new Error(`${name} answered ${status}.`), { code: `HTTP_${status}`, data: sent.body })
   const retryAfterMs = retryAfterMsOf(retryAfter)
   const again = retryAfterMs === null ? {} : { retryAfterMs }
-  if (NOT_NOW.has(status)) throw notDone(error, again)
+  // A 503 that names a time was meant; without one it may come from a proxy that lost an answer on its way.
+  if (NOT_NOW.has(status) || (status === 503 && retryAfterMs !== null)) throw notDone(error, again)
   // Under a key, 409 is also how a twin in flight is told; the same key asks again and hears what became of it.
   if (status >= 500 || (native && status === 409)) throw Object.assign(error, again)
   throw final(error)
+}
+
+/** The beginning of a body, however long it is: what is not read is not kept in memory either. */
+async function beginningOf({ body }: Response): Promise<string> {
+  if (body === null) return ''
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    text += decoder.decode(chunk.subarray(0, MOST_BODY_BYTES - bytes), { stream: true })
+    bytes += chunk.byteLength
+    if (bytes >= MOST_BODY_BYTES) break
+  }
+  return text
 }
 
 /** Seconds, or a date; nonsense counts as nothing. */

@@ -98,9 +98,10 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
     return runOf(found)
   }
 
-  /** Makes a run that waits due now; one that is held is looked at again when it is put down. */
+  /** Makes a run that waits due now. One that is held gets a mark, another one each time, which its worker will see. */
   async function makeDue(runId: string): Promise<void> {
-    await query(`update onceonly_runs set due_at = ${now} where id = ? and ended_at is null returning ${woken}`, [
+    const mark = `case when worker is not null and due_at >= ${now} then due_at + 1 else ${now} end`
+    await query(`update onceonly_runs set due_at = ${mark} where id = ? and ended_at is null returning ${woken}`, [
       runId,
     ])
     near.wake()
@@ -178,8 +179,9 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
       }
       await query(
         `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ${now}
-          where run_id = ? and state = 'failed' and not exists (${PASSED})`,
-        [runId],
+          where run_id = ? and state = 'failed' and not exists (${PASSED})
+            and exists (select 1 from onceonly_runs where id = ? and state = 'failed')`,
+        [runId, runId],
       )
       await query(
         `update onceonly_runs set state = 'running', failure = null, ended_at = null, due_at = ${now}, fence = fence + 1

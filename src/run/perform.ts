@@ -4,6 +4,8 @@ import { limits } from '../core/limits.ts'
 import { backoffMs, boundedRetryMs } from '../core/retry.ts'
 import { classify, isVerdict } from '../core/verdict.ts'
 import type { SqlTx } from '../store/sql.ts'
+import type { AttemptEnd } from './attempt-end.ts'
+import { createAttemptEnd } from './attempt-end.ts'
 import type { Place } from './branch.ts'
 import type { RetryPolicy } from './context.ts'
 import type { AttemptFailure, Entry } from './entry.ts'
@@ -36,6 +38,7 @@ export async function perform(execution: Execution, place: Place, work: StepWork
   mustMatch(place, work)
   const { around } = execution
   let entry = place.recorded
+  let heard = 0
   for (;;) {
     // 1. What is final is known, and nothing is done.
     if (entry?.state === 'succeeded') return decodeValue(entry.result ?? '')
@@ -46,8 +49,12 @@ export async function perform(execution: Execution, place: Place, work: StepWork
     const waits = entry?.state === 'unknown' || (entry?.state === 'retrying' && dueAt !== null)
     if (entry !== null && waits && (dueAt === null || dueAt > (await execution.clock()))) {
       const unknown = entry.state === 'unknown'
-      const woken = await execution.wait({ dueAt, unknown }, place.branch.signal)
-      if (woken === 'abandoned') entry = await record(execution, abandon(entry))
+      const woken = await execution.wait({ dueAt, unknown, ...(unknown ? { heard } : {}) }, place.branch.signal)
+      if (woken === 'abandoned') entry = await execution.put(abandon(entry))
+      if (woken !== 'told') continue
+      // Perhaps a person resolved it.
+      heard = execution.heard()
+      entry = await execution.look(entry)
       continue
     }
     if (around.draining()) return await execution.handOver()
@@ -105,29 +112,28 @@ export function allDefinite(failures: readonly AttemptFailure[]): readonly Attem
 async function afterDoubt(execution: Execution, place: Place, before: Entry | null, work: StepWork): Promise<Entry> {
   const { verify, fingerprint, plan } = work
   const entry = before ?? execution.entry(place, { state: 'intent', attempts: 1, fingerprint, plan })
-  if (verify === null) return record(execution, execution.entry(place, { ...entry, state: 'unknown', dueAt: null }))
-  const context = contextOf(execution, place, entry.attempts, work)
-  // A probe that fails has answered nothing.
-  const found = await execution.acting(() => verify(context, entry.plan)).catch(() => ({ kind: 'unknown' as const }))
+  if (verify === null) return execution.put(execution.entry(place, { ...entry, state: 'unknown', dueAt: null }))
+  const end = endOf(execution, place, work)
+  const context = contextOf(place, entry.attempts, work, end)
+  // A probe that fails, or does not come back, has answered nothing.
+  const found = await execution
+    .acting(() => end.race(verify(context, entry.plan)))
+    .catch(() => ({ kind: 'unknown' as const }))
+    .finally(end.stop)
   const now = await execution.clock()
   switch (found.kind) {
     case 'done':
-      return record(execution, succeeded(execution, place, entry, found.result))
+      return execution.put(succeeded(execution, place, entry, found.result))
     case 'not_done': {
       const failures = allDefinite(entry.failures)
-      return record(execution, execution.entry(place, { ...entry, state: 'retrying', failures, dueAt: now, at: now }))
+      return execution.put(execution.entry(place, { ...entry, state: 'retrying', failures, dueAt: now, at: now }))
     }
     case 'unknown': {
       // Asked again after as long as it has been unknown, so that the pauses double.
       const pauseMs = Math.min(Math.max(limits.probeBaseMs, now - entry.at), limits.probeCapMs)
-      return record(execution, execution.entry(place, { ...entry, state: 'unknown', dueAt: now + pauseMs }))
+      return execution.put(execution.entry(place, { ...entry, state: 'unknown', dueAt: now + pauseMs }))
     }
   }
-}
-
-async function record(execution: Execution, entry: Entry): Promise<Entry> {
-  await execution.put(entry)
-  return entry
 }
 
 async function attempt(execution: Execution, place: Place, before: Entry | null, work: StepWork): Promise<Entry> {
@@ -135,15 +141,18 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
   const known = { fingerprint: work.fingerprint, plan: before?.plan ?? work.plan, failures: before?.failures ?? [] }
   const start = execution.entry(place, { state: 'intent', ...known, attempts, dueAt: null })
   if (needsIntent(work) && !(before?.state === 'intent' && work.semantics === 'keyed')) await execution.put(start)
-  const context = contextOf(execution, place, attempts, work, before)
+  const end = endOf(execution, place, work)
+  const context = contextOf(place, attempts, work, end, before)
   const begunAt = execution.around.nearNow()
   try {
     if (work.semantics === 'transactional') return await inTransaction(execution, place, start, work, context)
-    const result = await timed(execution, context, work, () => work.act(context, start.plan, null))
-    return await record(execution, succeeded(execution, place, start, result))
+    const result = await end.race(work.act(context, start.plan, null))
+    return await execution.put(succeeded(execution, place, start, result))
   } catch (error) {
-    if (place.branch.signal.aborted) return await record(execution, abandon(start))
-    return await record(execution, await afterFailure(execution, place, start, work, { error, begunAt }))
+    if (place.branch.signal.aborted) return await execution.put(abandon(start))
+    return await execution.put(await afterFailure(execution, place, start, work, { error, begunAt }))
+  } finally {
+    end.stop()
   }
 }
 
@@ -192,10 +201,10 @@ async function inTransaction(
 }
 
 function contextOf(
-  execution: Execution,
-  { branch, key }: Place,
+  { key }: Place,
   attemptNumber: number,
   work: StepWork,
+  end: AttemptEnd,
   before: Entry | null = null,
 ): StepContext {
   // A provider that keeps failures would answer with them for ever; whether an ambiguous one was kept, its key tells.
@@ -204,30 +213,15 @@ function contextOf(
   return {
     key: handed,
     attempt: attemptNumber,
-    signal: AbortSignal.any([branch.signal, execution.lost, AbortSignal.timeout(work.timeoutMs)]),
+    get signal() {
+      return end.signal()
+    },
     derive: (name) => derivedKey(handed, name),
   }
 }
 
-/** An action that ignores its signal is not waited for: what it does later is in vain, and may be in doubt. */
-async function timed<T>(
-  execution: Execution,
-  { signal }: StepContext,
-  { timeoutMs }: StepWork,
-  act: () => Promise<T>,
-): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  aborted.promise.catch(() => {})
-  const abort = () =>
-    execution.lost.aborted
-      ? undefined
-      : aborted.reject(new Error(`It took longer than ${timeoutMs} ms, or was not wanted any more.`))
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([act(), aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
+function endOf({ around, lost }: Execution, { branch }: Place, { timeoutMs }: StepWork): AttemptEnd {
+  return createAttemptEnd(around.runtime, { timeoutMs, branch: branch.signal, lost })
 }
 
 async function afterFailure(

@@ -3,15 +3,16 @@ import type { Place } from './branch.ts'
 import type { Received } from './context.ts'
 import type { SignalRow } from './entry.ts'
 import type { Execution } from './execution.ts'
+import { never } from './execution.ts'
 import type { Kept } from './kept.ts'
 import { readKept } from './kept.ts'
 
-/** `until` waits: for ever, or until a time of the store. */
+/** Takes the oldest signal of a name that no wait has taken yet; waits for one, for ever or until its time is over. */
 export async function receive<T>(
   execution: Execution,
   place: Place,
   name: string,
-  { timeoutMs, until }: { readonly timeoutMs: number | null; until(dueAt: number | null): Promise<void> },
+  timeoutMs: number | null,
 ): Promise<Received<T>> {
   const { taken } = execution
   if (place.recorded?.state === 'succeeded') return readKept<T>(place.recorded.result).received
@@ -33,8 +34,14 @@ export async function receive<T>(
   const there = take(execution.signals)
   if (there !== null) return there
   if (place.recorded === null) await execution.put(waiting)
-  // A signal that comes later makes the run due, and it comes here again with it.
-  await until(dueAt)
-  // While other branches kept the run in memory, it may have come all the same.
-  return take(await execution.newSignals()) ?? keep(null, { kind: 'timed_out' })
+  // A signal that comes later makes the run due; while other branches keep it in memory, its worker is told.
+  for (let heard = 0; ; heard = execution.heard()) {
+    const late = dueAt !== null && (await execution.clock()) >= dueAt
+    const came = late || heard > 0 ? take(await execution.newSignals()) : null
+    if (came !== null) return await came
+    if (late) return await keep(null, { kind: 'timed_out' })
+    const woken = await execution.wait({ dueAt, unknown: false, heard }, place.branch.signal)
+    // The race is over without us, and nobody waits for this branch any more.
+    if (woken === 'abandoned') return await never()
+  }
 }

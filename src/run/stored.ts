@@ -10,7 +10,6 @@ export const runColumns =
 
 export function runOf(row: SqlRow): RunRow {
   const text = (name: string) => row[name] as string
-  const failure = row['failure'] as string | null
   return {
     id: text('id'),
     definition: text('definition'),
@@ -19,7 +18,7 @@ export function runOf(row: SqlRow): RunRow {
     input: text('input'),
     inputFingerprint: text('input_fingerprint'),
     result: row['result'] as string | null,
-    failure: failure === null ? null : (JSON.parse(failure) as RunRow['failure']),
+    failure: readFailure(row['failure'] as string | null),
     worker: row['worker'] as string | null,
     fence: numberOf(row['fence']),
     dueAt: numberOrNull(row['due_at']),
@@ -29,6 +28,10 @@ export function runOf(row: SqlRow): RunRow {
     endedAt: numberOrNull(row['ended_at']),
     restarts: row['restarts'] as string | null,
   }
+}
+
+export function readFailure(text: string | null): RunRow['failure'] {
+  return text === null ? null : (JSON.parse(text) as RunRow['failure'])
 }
 
 export const entryColumns = {

@@ -26,6 +26,8 @@ export interface WorkerOptions {
   readonly leaseMs: number
   readonly pollMs: number
   emit(event: RunEvent): void
+  /** A run was put down, and this is how it stands. */
+  left(leaving: Leaving): void
 }
 
 /** Takes runs that are due and drives them. Its one lease covers all of them. */
@@ -35,6 +37,8 @@ export interface Worker {
   begin(): Promise<void>
   /** Whether it may take one more. */
   hasRoom(): boolean
+  /** Whether it has this run in hand: then its end will be told. */
+  drives(runId: string): boolean
   /** Drives a run that it has just started: nothing is recorded of it yet. */
   drive(run: RunRow): void
   /** Looks for due runs now, not only when it is time. */
@@ -65,6 +69,8 @@ export function createWorker(options: WorkerOptions): Worker {
   const loops: Loop[] = []
   let draining = false
   let looking: Promise<void> | null = null
+  /** Somebody asked it to look since it last began to. */
+  let again = false
   /** The holder's own deadline, counted from before the heartbeat was sent: it always comes before the store's. */
   let ownUntilMs = 0
   const alive = () => runtime.monotonicMs() < ownUntilMs
@@ -113,10 +119,31 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function look(): Promise<void> {
-    looking ??= takeDue().finally(() => {
+    again = true
+    looking ??= lookAround().finally(() => {
       looking = null
     })
     return looking
+  }
+
+  /** Whoever is woken while it looks may have to see what it has just overlooked. */
+  async function lookAround(): Promise<void> {
+    while (again) {
+      again = false
+      await hearMarks()
+      await takeDue()
+    }
+  }
+
+  /** What happened to runs in memory, where one of their branches waits for it while others act. */
+  async function hearMarks(): Promise<void> {
+    const listening = [...executions].filter((execution) => execution.listens())
+    if (listening.length === 0) return
+    const marks = await holding.marks(id)
+    for (const execution of listening) {
+      const mark = marks.get(execution.run.id)
+      if (mark !== undefined) execution.tell(mark)
+    }
   }
 
   async function takeDue(): Promise<void> {
@@ -164,6 +191,9 @@ export function createWorker(options: WorkerOptions): Worker {
     for (let tries = 1; !execution.lost.aborted; tries++) {
       try {
         const left = await around.writes.leave(leaving)
+        // From here on whoever asks must look at the record.
+        if (driven.get(leaving.runId) === leaving.fence) driven.delete(leaving.runId)
+        if (left) options.left(leaving)
         emit(
           left ? { kind: 'left', runId: leaving.runId, state: leaving.state } : { kind: 'lost', runId: leaving.runId },
         )
@@ -199,6 +229,7 @@ export function createWorker(options: WorkerOptions): Worker {
       )
     },
     hasRoom: () => !draining && alive() && driven.size < concurrency,
+    drives: (runId) => driven.has(runId),
     drive: (run) => drive(run),
     look,
     drop(runId) {

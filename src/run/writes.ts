@@ -3,8 +3,9 @@ import type { SqlSeam, SqlTx } from '../store/sql.ts'
 import type { Entry, RunRow, RunState } from './entry.ts'
 import type { Group } from './group.ts'
 import { createGroup } from './group.ts'
-import { recordsOf } from './rows.ts'
-import { entryChanges, entryColumns, entryOf, entryRecord, runColumns, runOf } from './stored.ts'
+import { createPuts } from './puts.ts'
+import { numberOf, recordsOf } from './rows.ts'
+import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
 
 /** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
@@ -32,44 +33,62 @@ export interface Writes {
   put(holder: Holder, entry: Entry): Promise<boolean>
   /** The same inside a transaction, with whatever else commits there. */
   putIn(tx: SqlTx, holder: Holder, entry: Entry): Promise<boolean>
+  /**
+   * In place of an entry that was unknown, unless a person has resolved it meanwhile: then theirs stays. Answers what is
+   * recorded now; null when the run is somebody else's.
+   */
+  settle(holder: Holder, entry: Entry): Promise<Entry | null>
+  /** What is recorded under a key; null when the run is somebody else's, or nothing is. */
+  entry(holder: Holder, key: string): Promise<Entry | null>
   /** What is recorded under a key, once nobody's open transaction can change it any more. */
   committed(tx: SqlTx, runId: string, key: string): Promise<Entry | null>
   leave(leaving: Leaving): Promise<boolean>
 }
 
-interface Put {
-  readonly holder: Holder
-  readonly entry: Entry
-}
+/** A second flush is under way while the first one syncs; SQLite has one writer. */
+const LANES = { postgres: 2, sqlite: 1 } as const
 
-type Query = SqlTx['query']
+/** `learn` is told the store's time wherever a write tells it for nothing. */
+export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number) => void): Writes {
+  const lanes = LANES[sql.dialect]
+  const puts = createPuts(sql, learn)
+  const starts = createGroup(runtime, {
+    lanes,
+    flush: (runs: readonly RunRow[]) => startAll(sql, runs, learn),
+    sizeOf: ({ input }) => input.length,
+  })
+  const putting: Group<{ readonly holder: Holder; readonly entry: Entry }, boolean> = createGroup(runtime, {
+    lanes,
+    flush: puts.putAll,
+    sizeOf: ({ entry }) => (entry.result?.length ?? 0) + (entry.plan?.length ?? 0),
+  })
+  const leaves = createGroup(runtime, {
+    lanes,
+    flush: (items: readonly Leaving[]) => leaveAll(sql, items),
+    sizeOf: ({ result }) => result?.length ?? 0,
+  })
+  const names = Object.keys(entryColumns).join(', ')
 
-export function createWrites(runtime: Runtime, sql: SqlSeam): Writes {
-  const starts = createGroup(
-    runtime,
-    (runs: readonly RunRow[]) => startAll(sql, runs),
-    ({ input }) => input.length,
-  )
-  const text = putSql(sql)
-  const puts: Group<Put, boolean> = createGroup(
-    runtime,
-    (items: readonly Put[]) => putAll(sql.query, text, items),
-    ({ entry }) => (entry.result?.length ?? 0) + (entry.plan?.length ?? 0),
-  )
-  const leaves = createGroup(
-    runtime,
-    (items: readonly Leaving[]) => leaveAll(sql, items),
-    ({ result }) => result?.length ?? 0,
-  )
+  async function entry({ runId, fence }: Holder, key: string): Promise<Entry | null> {
+    const [row] = await sql.query(
+      `select ${names} from onceonly_run_steps where run_id = ? and key = ?
+        and exists (select 1 from onceonly_runs where id = ? and fence = ?)`,
+      [runId, key, runId, fence],
+    )
+    return row === undefined ? null : entryOf(row)
+  }
+
   return {
     start: (run) => starts.write(run),
-    put: (holder, entry) => puts.write({ holder, entry }),
-    putIn: async (tx, holder, entry) => (await putAll(tx.query, text, [{ holder, entry }]))[0] === true,
+    put: (holder, given) => putting.write({ holder, entry: given }),
+    putIn: (tx, holder, given) => puts.putIn(tx, holder, given),
+    // Nothing was unknown there any more: a person was faster, or it is ours already, and its answer was lost.
+    settle: async (holder, given) => ((await puts.settle(holder, given)) ? given : await entry(holder, given.key)),
+    entry,
     async committed(tx, runId, key) {
       // A transaction of ours that is still committing holds the run; on SQLite there is one writer anyway.
       const wait = sql.dialect === 'postgres' ? 'for update' : ''
       await tx.query(`select id from onceonly_runs where id = ? ${wait}`, [runId])
-      const names = Object.keys(entryColumns).join(', ')
       const [row] = await tx.query(`select ${names} from onceonly_run_steps where run_id = ? and key = ?`, [runId, key])
       return row === undefined ? null : entryOf(row)
     },
@@ -86,35 +105,40 @@ const startColumns = {
   input_fingerprint: 'text',
   worker: 'text',
   fence: 'bigint',
-  due_at: 'bigint',
-  taken_at: 'bigint',
-  started_at: 'bigint',
   restarts: 'text',
 } as const
 
-async function startAll(sql: SqlSeam, runs: readonly RunRow[]): Promise<{ created: boolean; row: RunRow }[]> {
+async function startAll(
+  sql: SqlSeam,
+  runs: readonly RunRow[],
+  learn: (now: number) => void,
+): Promise<{ created: boolean; row: RunRow }[]> {
   const names = Object.keys(startColumns).join(', ')
   // Of two equal ids in one flush the second finds the first.
   const fresh = [...new Map(runs.map((run) => [run.id, run] as const).reverse()).values()]
-  const inserted = await sql.query<{ id: string }>(
-    `insert into onceonly_runs (${names}) select ${names} from ${recordsOf(sql.dialect, startColumns)} where true
-      order by id on conflict (id) do nothing returning id, case when worker is null then ${sql.wake(RUN_TOPIC)} end as woken`,
+  // Whoever has it from its first moment need not be told; any other run is due.
+  const inserted = await sql.query<{ id: string; now: unknown }>(
+    `insert into onceonly_runs (${names}, started_at, taken_at, due_at)
+      select ${names}, ${sql.now}, case when worker is not null then ${sql.now} end, case when worker is null then ${sql.now} end
+      from ${recordsOf(sql.dialect, startColumns)} where true order by id on conflict (id) do nothing
+      returning id, started_at as now, case when worker is null then ${sql.wake(RUN_TOPIC)} end as woken`,
     [JSON.stringify(fresh.map(startRecord))],
+    { hot: true },
   )
+  if (inserted[0] !== undefined) learn(numberOf(inserted[0].now))
   const created = new Set(inserted.map(({ id }) => id))
-  const others = runs.filter((run) => !created.has(run.id) || fresh.every((each) => each !== run))
+  const isMine = new Set(fresh.filter(({ id }) => created.has(id)))
+  const others = runs.filter((run) => !isMine.has(run))
   const found = others.length === 0 ? new Map<string, RunRow>() : await readRuns(sql, others)
   return runs.map((run) => {
-    const mine = created.has(run.id) && fresh.includes(run)
+    const mine = isMine.has(run)
     return { created: mine, row: mine ? run : (found.get(run.id) ?? run) }
   })
 }
 
 function startRecord(run: RunRow): Readonly<Record<keyof typeof startColumns, string | number | null>> {
-  const { id, definition, version, state, input, worker, fence, restarts } = run
-  const { inputFingerprint: input_fingerprint, dueAt: due_at, takenAt: taken_at, startedAt: started_at } = run
-  const times = { due_at, taken_at, started_at }
-  return { id, definition, version, state, input, input_fingerprint, worker, fence, restarts, ...times }
+  const { id, definition, version, state, input, inputFingerprint: input_fingerprint, worker, fence, restarts } = run
+  return { id, definition, version, state, input, input_fingerprint, worker, fence, restarts }
 }
 
 async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {
@@ -123,45 +147,6 @@ async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<stri
     [JSON.stringify(runs.map(({ id }) => ({ id })))],
   )
   return new Map(rows.map((row) => [row['id'] as string, runOf(row)]))
-}
-
-/**
- * The fenced insert: one durable write for a step. The share lock makes a takeover wait for it, and it for a takeover,
- * so that whoever loads the journal has it whole. Locks are taken in the order of the ids, as everywhere in this room.
- */
-function putSql({ dialect }: SqlSeam): string {
-  const names = Object.keys(entryColumns).join(', ')
-  const values = Object.keys(entryColumns)
-    .map((name) => `x.${name}`)
-    .join(', ')
-  const changes = entryChanges.map((name) => `${name} = excluded.${name}`).join(', ')
-  const lock = dialect === 'postgres' ? 'order by r.id for share of r' : ''
-  return `with held as (
-      select r.id, r.fence from onceonly_runs r
-      join ${recordsOf(dialect, { run_id: 'text', fence: 'bigint' })} on x.run_id = r.id and x.fence = r.fence ${lock}
-    )
-    insert into onceonly_run_steps (run_id, ${names})
-    select x.run_id, ${values} from ${recordsOf(dialect, { run_id: 'text', ...entryColumns })}
-    where x.run_id in (select id from held)
-    on conflict (run_id, key) do update set ${changes}
-    returning run_id, key`
-}
-
-async function putAll(query: Query, text: string, items: readonly Put[]): Promise<boolean[]> {
-  const fences = new Map<string, number>()
-  for (const { holder } of items) {
-    fences.set(holder.runId, Math.max(holder.fence, fences.get(holder.runId) ?? holder.fence))
-  }
-  // This process may have lost a run and taken it again: its older hold is over, whatever the record says.
-  const current = items.filter(({ holder }) => holder.fence === fences.get(holder.runId))
-  // Of two writes of one step the later one stays, as if they had come one after the other.
-  const last = new Map(current.map((item) => [`${item.holder.runId} ${item.entry.key}`, item]))
-  const rows = await query<{ run_id: string; key: string }>(text, [
-    JSON.stringify([...fences].map(([runId, fence]) => ({ run_id: runId, fence }))),
-    JSON.stringify([...last.values()].map(({ holder, entry }) => ({ run_id: holder.runId, ...entryRecord(entry) }))),
-  ])
-  const written = new Set(rows.map(({ run_id, key }) => `${run_id} ${key}`))
-  return items.map((item) => current.includes(item) && written.has(`${item.holder.runId} ${item.entry.key}`))
 }
 
 const leaveColumns = {
@@ -190,6 +175,7 @@ async function leaveAll({ dialect, query, now }: SqlSeam, items: readonly Leavin
       where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null
       returning onceonly_runs.id`,
     [JSON.stringify(records)],
+    { hot: true },
   )
   const left = new Set(rows.map(({ id }) => id))
   return items.map(({ runId }) => left.has(runId))

@@ -19,7 +19,7 @@ export interface SqlSeam {
   /** Brings one room's tables up to date; safe from many processes at once. */
   migrate(room: string, migrations: readonly Migration[]): Promise<void>
   /** A single statement outside any transaction. */
-  query<Row = SqlRow>(text: string, values?: readonly SqlValue[]): Promise<readonly Row[]>
+  query<Row = SqlRow>(text: string, values?: readonly SqlValue[], how?: QueryHow): Promise<readonly Row[]>
   /** An SQL expression: the store's time in whole milliseconds, also inside a transaction, where it does not stand still. */
   readonly now: string
   /**
@@ -29,6 +29,14 @@ export interface SqlSeam {
   wake(topic: RoomTopic): string
   /** A wake is a hint: it may be lost, or come for nothing, so that whoever listens also looks by itself now and then. */
   listen(topic: RoomTopic, wake: () => void): Watch
+}
+
+export interface QueryHow {
+  /**
+   * For the few statements that a room repeats all day: parsed and planned once, on a connection of the store's own.
+   * The text must be a constant, and find its rows by an index.
+   */
+  readonly hot?: boolean
 }
 
 /** A constant of the room that listens: lower-case letters, digits and colons, because it becomes part of the SQL. */

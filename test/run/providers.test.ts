@@ -69,6 +69,41 @@ onEveryRunStore('a provider without keys is not asked twice: the step is unknown
   assert.equal(http.seen.length, 1)
 })
 
+onEveryRunStore(
+  '503 is "not now" only where it names a time: without one nobody can tell what was done',
+  async (world) => {
+    const answers: { status: number; retryAfter?: string }[] = [{ status: 503, retryAfter: '0' }, { status: 503 }]
+    await using http = await provider((_seen, number) => answers[number - 1] ?? { status: 200 })
+    const blind = sending(providers.twilio, http.url, { baseMs: 1, backoff: 'fixed' })
+    const engine = await world.engine({ runs: [blind] })
+    const handle = await engine.start(blind, { runId: 'b', input: null })
+    const view = await eventually(handle.view, ({ state }) => state === 'unknown')
+    assert.deepEqual([view.steps[0]?.attempts, http.seen.length], [2, 2])
+    assert.deepEqual(
+      view.steps[0]?.failures.map(({ definite, code }) => [definite, code]),
+      [
+        [true, 'HTTP_503'],
+        [false, 'HTTP_503'],
+      ],
+    )
+  },
+)
+
+test('of a provider that answers without an end only the beginning is read', async () => {
+  let pulled = 0
+  const body = new ReadableStream({
+    pull: (controller) => {
+      pulled += 1
+      controller.enqueue(new TextEncoder().encode('x'.repeat(16 * 1_024)))
+    },
+  })
+  const channel = httpChannel({ name: 'mail', provider: providers.http, fetch: async () => new Response(body) })
+  const context = { key: 'k', attempt: 1, signal: AbortSignal.timeout(10_000), derive: () => 'd' }
+  const sent = await channel.send({ url: 'http://mail.invalid/' }, context)
+  assert.equal(String(sent.body).length, 64 * 1_024)
+  assert.ok(pulled < 10, `${pulled} pieces`)
+})
+
 onEveryRunStore('a tag goes where the provider takes it; what it refuses is final', async (world) => {
   await using http = await provider(() => ({ status: 422 }))
   const run = sending(providers.sendgrid, http.url)

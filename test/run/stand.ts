@@ -86,7 +86,8 @@ async function main(task: StandTask): Promise<void> {
   const engine = await createEngine({
     store: sqlStore(openStore(task.address, task.name).store),
     runs: [standRun, sendRun, callRun],
-    leaseMs: LEASE_MS,
+    // Nobody is paused there: on a slow machine a short lease would only hand the run on.
+    leaseMs: task.where === 'starting' ? 20 * LEASE_MS : LEASE_MS,
     pollMs: 50,
     on: (event) => tell(event.kind === 'background_failed' ? { ...event, error: String(event.error) } : event),
   })

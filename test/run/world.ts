@@ -73,7 +73,7 @@ export function watched(
   pass: (text: string, send: () => Promise<unknown>) => Promise<unknown>,
 ): SqlStore {
   const { sql } = store
-  const query: SqlStore['sql']['query'] = (text, values) => pass(text, () => sql.query(text, values)) as never
+  const query: SqlStore['sql']['query'] = (text, values, how) => pass(text, () => sql.query(text, values, how)) as never
   return { ...store, sql: { ...sql, query } }
 }
 

@@ -19,7 +19,7 @@ export type { PgClient, PgNotification, PgPool, PgQuery, PgResult } from './driv
 export type { PostgresTx } from './tx.ts'
 
 export interface PostgresStoreOptions {
-  /** Your own `pg.Pool`. The store keeps up to three of its clients: two for batches, one that listens. */
+  /** Your own `pg.Pool`. The store keeps up to five of its clients: two for batches, one that listens, two for durable runs where they are used. */
   readonly pool: PgPool
   /** Where the tables live; made when it is missing. Without it they are where the connection's `search_path` leads. */
   readonly schema?: string
@@ -35,6 +35,8 @@ export interface PostgresStore extends TransactionalStore<PostgresTx> {
 const LEAST_CLIENTS = 3
 /** A second batch is under way while the first one syncs; a third was no faster on two cores. */
 const LANES = 2
+/** Twice the lanes, the listener, and somebody's transaction. */
+const CLIENTS_FOR_ROOMS = 6
 
 export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
   const { pool } = options
@@ -47,7 +49,9 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const steps = createSteps(names)
   const watchers = createWatchers(pool, names)
   const laneCount = Math.min(LANES, clients - 2)
-  const lanes = createLanes(pool, laneCount)
+  const lanes = createLanes(pool, laneCount, names)
+  // Lanes of their own for the rooms, where the pool is large enough for both.
+  const roomLanes = clients >= CLIENTS_FOR_ROOMS ? createLanes(pool, LANES, names) : lanes
   const testClock = options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'
 
   survive(pool)
@@ -56,6 +60,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   async function stop(): Promise<void> {
     await core.drain()
     lanes.stop()
+    roomLanes.stop()
     await watchers.stop()
   }
 
@@ -66,7 +71,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     upkeep: createUpkeep(core),
     clock: createClock(core, testClock),
     transactions: createTransactions({ core, steps, watchers }),
-    sql: createSqlSeam(core, watchers),
+    sql: createSqlSeam({ core, watchers, lanes: roomLanes }),
     stop: () => (stopping ??= stop()),
   }
 }

@@ -4,6 +4,8 @@ import type { Connection } from './connection.ts'
 import { borrow } from './connection.ts'
 import type { PgPool } from './driver.ts'
 import { stoppedError, storeError, timeoutError } from './errors.ts'
+import type { Names } from './names.ts'
+import { findOwnTables } from './names.ts'
 
 /**
  * Connections of our own for the batches, taken from the pool when they are first needed and kept: their statements
@@ -38,7 +40,8 @@ const SETTINGS = [
   `SET idle_in_transaction_session_timeout = ${limits.storeCallMs}`,
 ].join(';')
 
-export function createLanes(pool: PgPool, count: number): Lanes {
+export function createLanes(pool: PgPool, count: number, names: Names): Lanes {
+  const settings = `${SETTINGS};${findOwnTables(names, 'session')}`
   const free: Lane[] = Array.from({ length: count }, () => ({ connection: null }))
   const waiting: ((lane: Lane) => void)[] = []
   let stopped = false
@@ -71,7 +74,7 @@ export function createLanes(pool: PgPool, count: number): Lanes {
     const connection = await borrow(pool, deadline)
     const off = deadline.onPassed(() => connection.destroy(timeoutError(deadline.timeoutMs, 'no')))
     try {
-      await connection.script(SETTINGS)
+      await connection.script(settings)
       return connection
     } catch (error) {
       connection.destroy(error as Error)

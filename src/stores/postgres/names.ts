@@ -54,11 +54,11 @@ export function lockKey(hex: string): string {
 }
 
 /**
- * Lets unqualified names of our own tables be found in a transaction, behind whatever the user's path finds first. The
- * rooms' SQL is the same on every store, so it cannot name the schema itself.
+ * Lets unqualified names of our own tables be found, behind whatever the user's path finds first. The rooms' SQL is the
+ * same on every store, so it cannot name the schema itself.
  */
-export function findOwnTables(names: Names): string {
+export function findOwnTables(names: Names, within: 'transaction' | 'session'): string {
   if (names.schema === null) return ''
   const own = quoteText(`, ${quoteName(names.schema)}`)
-  return `SELECT set_config('search_path', current_setting('search_path') || ${own}, true);`
+  return `SELECT set_config('search_path', current_setting('search_path') || ${own}, ${within === 'transaction'});`
 }

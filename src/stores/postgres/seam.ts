@@ -1,11 +1,12 @@
 import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
 import { LEDGER_ROOM } from '../../store/ledger-migrations.ts'
-import type { SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import type { QueryHow, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
 import { nowSql } from './clock-sql.ts'
 import { inTransaction } from './connection.ts'
 import type { Core } from './core.ts'
-import { isBusy, isSessionOver, sqlErrorOf, storeError } from './errors.ts'
+import { isBusy, isSessionOver, leavesConnectionUsable, sqlErrorOf, storeError } from './errors.ts'
+import type { Lanes } from './lanes.ts'
 import { findOwnTables } from './names.ts'
 import { numbered, rowsOf } from './tx.ts'
 import type { Watchers } from './watch.ts'
@@ -16,10 +17,43 @@ function told(error: unknown): unknown {
   return sqlErrorOf(error) === null || isBusy(error) || isSessionOver(error) ? storeError(error, 'maybe') : error
 }
 
+interface SeamParts {
+  readonly core: Core
+  readonly watchers: Watchers
+  /** For hot statements. */
+  readonly lanes: Lanes
+}
+
 /** Tables of other rooms, beside ours. Errors of their SQL are theirs; errors of the connection are the store's. */
-export function createSqlSeam(core: Core, watchers: Watchers): SqlSeam {
+export function createSqlSeam({ core, watchers, lanes }: SeamParts): SqlSeam {
   const { names } = core
-  const findTables = findOwnTables(names)
+  const findTables = findOwnTables(names, 'transaction')
+  const hotNames = new Map<string, string>()
+
+  /** Under the same name on every lane, so that the server knows it again. */
+  function nameOf(text: string): string {
+    const known = hotNames.get(text)
+    if (known !== undefined) return known
+    const name = `onceonly_hot_${hotNames.size}`
+    hotNames.set(text, name)
+    return name
+  }
+
+  /** On a lane, whose sessions are ours: there statements stay prepared, and names lead to our tables. */
+  function hot<Row>(text: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
+    const statement = { name: nameOf(text), text: numbered(text), values: [...values] }
+    return core.call(CALL, (deadline) =>
+      lanes.use(deadline, async (connection) => {
+        try {
+          return rowsOf<Row>(await connection.query(statement))
+        } catch (error) {
+          if (!leavesConnectionUsable(error)) connection.destroy(error as Error)
+          throw told(error)
+        }
+      }),
+    )
+  }
+
   return {
     dialect: 'postgres',
     now: nowSql(names),
@@ -34,8 +68,9 @@ export function createSqlSeam(core: Core, watchers: Watchers): SqlSeam {
         migrations.map(({ version, oldestCode, up }) => ({ version, oldestCode, statements: up.postgres })),
       )
     },
-    query: <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) =>
-      core.write(
+    query: <Row = SqlRow>(text: string, values: readonly SqlValue[] = [], how: QueryHow = {}) => {
+      if (how.hot === true) return hot<Row>(text, values)
+      return core.write(
         CALL,
         async ({ connection }) => {
           const statement = { text: numbered(text), values: [...values] }
@@ -45,6 +80,7 @@ export function createSqlSeam(core: Core, watchers: Watchers): SqlSeam {
           return rowsOf<Row>(result)
         },
         told,
-      ),
+      )
+    },
   }
 }

@@ -123,7 +123,7 @@ async function begin(names: Names, connection: Connection, call: TransactionCall
        SET LOCAL lock_timeout = ${Math.max(1, Math.ceil(call.lockMs))};
        SET LOCAL statement_timeout = ${serverMs};
        SET LOCAL idle_in_transaction_session_timeout = ${serverMs};
-       ${findOwnTables(names)}
+       ${findOwnTables(names, 'transaction')}
        ${lock}`,
     )
     const [answer] = (results.at(-1)?.rows ?? []) as readonly { readonly free?: unknown }[]
