@@ -86,6 +86,12 @@ export interface RunRow {
   readonly restarts: string | null
 }
 
+/** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
+export interface Holder {
+  readonly runId: string
+  readonly fence: number
+}
+
 export interface SignalRow {
   readonly id: string
   readonly name: string

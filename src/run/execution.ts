@@ -8,14 +8,14 @@ import type { Branch, Place } from './branch.ts'
 import { createBranch, isWithin, mustBePassed } from './branch.ts'
 import type { Doubt } from './doubt.ts'
 import { createDoubt } from './doubt.ts'
-import type { Entry, RunRow, SignalRow } from './entry.ts'
+import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { isOpen } from './entry.ts'
 import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
 import type { Suspension, Wait, Woken } from './waits.ts'
 import { createWaits } from './waits.ts'
-import type { Holder, Writes } from './writes.ts'
+import type { Writes } from './writes.ts'
 
 /** What an execution needs from the process that it runs in. */
 export interface Surroundings {

@@ -1,9 +1,8 @@
 import type { Dialect, SqlSeam } from '../store/sql.ts'
 import type { RunDefinition } from './definition.ts'
-import type { Entry, RunRow, SignalRow } from './entry.ts'
+import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { numberOf, recordsOf } from './rows.ts'
 import { entryColumns, entryOf, runColumns, runOf, signalOf } from './stored.ts'
-import type { Holder } from './writes.ts'
 
 /** How workers take runs and keep them. Leases belong to workers, fences to runs; time is the store's. */
 export interface Holding {

@@ -1,8 +1,7 @@
 import type { Dialect, SqlSeam, SqlTx, SqlValue } from '../store/sql.ts'
-import type { Entry } from './entry.ts'
+import type { Entry, Holder } from './entry.ts'
 import { numberOf, recordsOf } from './rows.ts'
 import { entryChanges, entryColumns, entryRecord } from './stored.ts'
-import type { Holder } from './writes.ts'
 
 export interface Put {
   readonly holder: Holder

@@ -1,18 +1,12 @@
 import type { Runtime } from '../ledger/runtime.ts'
 import type { SqlSeam, SqlTx } from '../store/sql.ts'
-import type { Entry, RunRow, RunState } from './entry.ts'
+import type { Entry, Holder, RunRow, RunState } from './entry.ts'
 import type { Group } from './group.ts'
 import { createGroup } from './group.ts'
 import { createPuts } from './puts.ts'
 import { numberOf, recordsOf } from './rows.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
-
-/** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
-export interface Holder {
-  readonly runId: string
-  readonly fence: number
-}
 
 /** The states in which a worker leaves a run. */
 export interface Leaving extends Holder {
