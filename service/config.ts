@@ -142,7 +142,8 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   requestTimeoutMs: {
     variable: 'ONCEONLY_REQUEST_TIMEOUT_MS',
     fallback: '30000',
-    about: 'how long a client may take to send its request; past it the answer is 408',
+    about:
+      'how long a client may take to send its request, or pause while it uploads a file; past it the answer is 408',
     read: (text) => millisecondsOf(text, REQUEST_TIMEOUT_MS_MOST),
   },
   guard: {

@@ -17,6 +17,7 @@ import {
 } from './imports/test-imports.ts'
 import { UPLOAD_BYTES_MOST } from './imports/uploads/storage.ts'
 import { type Cluster, makeWorkspace, openCluster, type TestServer } from './test-cluster.ts'
+import { speak } from './test-socket.ts'
 
 /** What is wrong is found before any broker is asked, so the embedded store and its own bus are enough here. */
 describe('bad imports', () => {
@@ -209,6 +210,59 @@ describe('bad imports', () => {
     }
   })
 
+  test('a notification that contradicts another one is refused for good, and changes nothing', async () => {
+    const told = await startImport(server, ['a.ris', 'b.ris'])
+    await upload(server, told, 'a.ris', ris(1))
+    const body = JSON.stringify(notification(told.searchId, 'a.ris', 'etag', '0077'))
+    assert.equal((await notify(server, body)).status, 200)
+    const before = await see(server, told.searchId)
+    for (let n = 0; n < 2; n++) {
+      const answer = await notify(server, body.replace('"size":1', '"size":2'))
+      assert.deepEqual([answer.status, answer.body.retryable], [409, false], answer.text)
+    }
+    const bytes = Buffer.from(body.replace('a.ris', '\xe9.ris'), 'latin1')
+    const answer = await ask(server, 'POST', '/hooks/s3', bytes, { 'x-hook-secret': hookSecret })
+    assert.deepEqual([answer.status, answer.body.errors?.[0]?.field], [400, 'body'], answer.text)
+    assert.deepEqual(await see(server, told.searchId), before)
+  })
+
+  for (const [header, value, status] of [
+    ['Content-Range', 'bytes 0-4/10', 400],
+    ['Content-Encoding', 'gzip', 415],
+  ] as const) {
+    test(`an upload with ${header} is not the file itself, and is refused`, async () => {
+      const path = `/api/imports/${started.searchId}/files/a.ris`
+      const headers = { authorization: `Bearer ${server.apiKey}`, [header]: value }
+      const answer = await ask(server, 'PUT', path, ris(1), headers)
+      assert.deepEqual([answer.status, answer.body.errors?.[0]?.field], [status, header], answer.text)
+      assert.equal((await see(server, started.searchId)).files[0]?.status, 'waiting')
+    })
+  }
+
+  for (const [query, status, field] of [
+    ['?limit=0', 400, 'limit'],
+    ['?limit=201', 400, 'limit'],
+    ['?limit=1&limit=2', 400, 'limit'],
+    ['?cursor=nonsense', 400, 'cursor'],
+    ['?cursor=', 400, 'cursor'],
+    ['?file=a.ris&file=b.ris', 400, 'file'],
+    ['?file=c.ris', 404, 'file'],
+    ['?file=a.ris%00', 404, 'file'],
+  ] as const) {
+    test(`references asked for with ${query}: ${status}`, async () => {
+      const answer = await server.get(`/api/imports/${started.searchId}/references${query}`)
+      assert.deepEqual([answer.status, answer.body.errors?.map((each) => each.field)], [status, [field]], answer.text)
+    })
+  }
+
+  test('references are seen by their own workspace only', async () => {
+    const other = await makeWorkspace(server, 'curious')
+    const path = `/api/imports/${started.searchId}/references`
+    assert.equal((await server.get(path, { apiKey: other })).status, 404)
+    assert.equal((await server.get(path, { apiKey: 'nonsense' })).status, 401)
+    assert.deepEqual((await server.get(path)).body, { references: [], cursor: null })
+  })
+
   test('what S3 sends when the hook is set up is welcome', async () => {
     const answer = await notify(server, { Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: 'b' })
     assert.deepEqual([answer.status, answer.body], [200, { received: 0, duplicates: 0, ignored: 1 }])
@@ -221,4 +275,58 @@ describe('bad imports', () => {
     )
     return { ...rows[0] }
   }
+})
+
+/** So short that every upload here takes longer. */
+const REQUEST_MS = 1_000
+const PIECE = 'x'.repeat(16 * 1024)
+
+describe('slow uploads', { concurrency: true }, () => {
+  let cluster: Cluster
+  let server: TestServer
+  before(async () => {
+    cluster = await openCluster('sqlite', { env: { ONCEONLY_REQUEST_TIMEOUT_MS: String(REQUEST_MS) } })
+    server = cluster.servers[0] as TestServer
+  })
+  after(() => cluster[Symbol.asyncDispose]())
+
+  /** `missing` bytes are promised, and never come. */
+  async function put(pieces: readonly string[], pauseMs: number, missing = 0) {
+    const { searchId } = await startImport(server, ['a.csv'])
+    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0)
+    const head = [
+      `PUT /api/imports/${searchId}/files/a.csv HTTP/1.1`,
+      'Host: localhost',
+      `Authorization: Bearer ${server.apiKey}`,
+      `Content-Length: ${bytes + missing}`,
+      'Connection: close',
+    ]
+    const said = await speak(server.url, { pieces: [`${head.join('\r\n')}\r\n\r\n`, ...pieces], pauseMs })
+    return { ...said, file: (await see(server, searchId)).files[0]?.status }
+  }
+
+  test('may take as long as they need while they go on', async () => {
+    const { statuses, tookMs, file } = await put(
+      Array.from({ length: 14 }, () => PIECE),
+      300,
+    )
+    assert.deepEqual(statuses, [201])
+    assert.ok(tookMs > 3 * REQUEST_MS, `it took ${tookMs} ms`)
+    assert.notEqual(file, 'waiting')
+  })
+
+  test('are cut when nothing comes any more', async () => {
+    const { statuses, fields, file, tookMs } = await put([PIECE.repeat(40)], 0, 1)
+    assert.deepEqual([statuses, fields, file], [[408], ['body'], 'waiting'])
+    assert.ok(tookMs < 8_000, `it took ${tookMs} ms`)
+  })
+
+  test('are cut when they only keep a connection', async () => {
+    const { statuses, fields, file, tookMs } = await put(
+      Array.from({ length: 60 }, () => 'x'),
+      200,
+    )
+    assert.deepEqual([statuses, fields, file], [[408], ['body'], 'waiting'])
+    assert.ok(tookMs < 8_000, `it took ${tookMs} ms`)
+  })
 })

@@ -7,6 +7,8 @@ import {
   inEveryWorld,
   notification,
   notify,
+  type ReferencePage,
+  referencesOf,
   scandals,
   see,
   startImport,
@@ -55,13 +57,19 @@ inEveryWorld('imports', (open) => {
       { name: 'd.nbib', status: 'parsed', references: 2, errors: [], errorCount: 0 },
     ])
     assert.deepEqual([seen.references, commandsIn(seen)], [6, 3])
-    const rows = await cluster.sql<{ title: string }>(
-      `select title from import_references where search_id = '${started.searchId}' order by file_name, number`,
-    )
+    const pages: ReferencePage[] = []
+    for (let cursor: string | null = ''; cursor !== null; cursor = pages.at(-1)?.cursor ?? null) {
+      pages.push(await referencesOf(one, started.searchId, `?limit=3${cursor === '' ? '' : `&cursor=${cursor}`}`))
+    }
     assert.deepEqual(
-      rows.map(({ title }) => title),
-      ['The effect of retries, part 1', 'The effect of retries, part 2', 'One', 'Two', 'A paper', 'Another one'],
+      pages.map(({ references }) => references.map(({ file, number, title }) => `${file} ${number} ${title}`)),
+      [
+        ['a.ris 1 The effect of retries, part 1', 'a.ris 2 The effect of retries, part 2', 'b c.csv 1 One'],
+        ['b c.csv 2 Two', 'd.nbib 1 A paper', 'd.nbib 2 Another one'],
+      ],
     )
+    const ofOne = await referencesOf(two, started.searchId, '?file=b%20c.csv')
+    assert.deepEqual([ofOne.references.map(({ title }) => title), ofOne.cursor], [['One', 'Two'], null])
   })
 
   test('duplicate notifications, at once and late, on both servers: one job, one command per file', async () => {
@@ -105,6 +113,11 @@ inEveryWorld('imports', (open) => {
     const settled = await until(one, started.searchId, ({ files }) => files.every(({ status }) => status !== 'parsing'))
     assert.deepEqual(settled.files.map(({ status }) => status).toSorted(), ['failed', 'parsed'])
     assert.deepEqual(settled.files[1]?.errors, [{ line: null, reason: 'The file is not text' }])
+    const { references } = await referencesOf(two, started.searchId)
+    assert.deepEqual(
+      references.map(({ file }) => file),
+      ['a.ris'],
+    )
   })
 
   test('an import whose files never come ends after an hour, and takes no more', async () => {

@@ -113,7 +113,12 @@ async function makeFolder({ dataFolder }: Config): Promise<void> {
   }
 }
 
+/** What the system says about an address, not about a port. */
+const BAD_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EAI_AGAIN', 'EINVAL', 'ENOTFOUND']
+
 async function listen(server: FastifyInstance, { host, port }: Config): Promise<string> {
+  // A route or a plugin that fails fails here, and has nothing to do with where we listen.
+  await server.ready()
   try {
     // The greeting says where; a program reads it in the event of the start.
     return await server.listen({ host, port, listenTextResolver: () => 'The server listens' })
@@ -122,6 +127,7 @@ async function listen(server: FastifyInstance, { host, port }: Config): Promise<
     if (code === 'EADDRINUSE' || code === 'EACCES') {
       throw new BadSetting('port', String(port), `cannot be used: ${reason(error)}`)
     }
+    if (!BAD_ADDRESS.includes(String(code))) throw error
     throw new BadSetting('host', host, `cannot be used: ${reason(error)}`)
   }
 }

@@ -12,6 +12,8 @@ const LOOK_EVERY_MS = 1_000
 
 /** Node's word for a request that ended before it was whole. */
 const ENDED_EARLY = 'HPE_INVALID_EOF_STATE'
+/** Node's word for a request that was not whole in time. */
+const TOO_SLOW = 'ERR_HTTP_REQUEST_TIMEOUT'
 
 /** How long a client may take for its request. Fastify alone would wait for a slow one for ever. */
 export function connectionLimits(requestTimeoutMs: number, log: Log) {
@@ -20,6 +22,46 @@ export function connectionLimits(requestTimeoutMs: number, log: Log) {
     http: { headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs), connectionsCheckingInterval: LOOK_EVERY_MS },
     clientErrorHandler: (error: Error & { readonly code?: string }, socket: Socket) => answerBroken(error, socket, log),
   }
+}
+
+/** A body that comes more slowly than this over all its time is one that somebody only keeps a connection with. */
+const BYTES_PER_SECOND_LEAST = 16 * 1024
+
+/** A request whose body may take longer than others, as long as it goes on. */
+interface LongBody {
+  readonly startedMs: number
+  /** What had come over the connection before. */
+  readonly startBytes: number
+  /** For how long nothing may come, and how long it may take before its speed counts. */
+  readonly patienceMs: number
+  watched: boolean
+}
+
+const longBodies = new WeakMap<IncomingMessage, LongBody>()
+
+/** A large file over a slow line takes minutes: for this request it counts that its body goes on, not when it ends. */
+export function allowLongBody(request: IncomingMessage, patienceMs: number): void {
+  const { bytesRead: startBytes } = request.socket
+  longBodies.set(request, { startedMs: performance.now(), startBytes, patienceMs, watched: false })
+}
+
+/** Node has given the request up. Looks after it from here on, and says so when it has really come to a halt. */
+function watchLongBody(request: IncomingMessage, long: LongBody, halted: () => void): void {
+  if (long.watched) return
+  long.watched = true
+  const { socket } = request
+  let [seenBytes, seenMs] = [socket.bytesRead, performance.now()]
+  const look = setInterval(() => {
+    if (request.complete || socket.destroyed) return clearInterval(look)
+    const nowMs = performance.now()
+    if (socket.bytesRead > seenBytes) [seenBytes, seenMs] = [socket.bytesRead, nowMs]
+    const countedMs = nowMs - long.startedMs - long.patienceMs
+    const isSlow = seenBytes - long.startBytes < (countedMs / 1_000) * BYTES_PER_SECOND_LEAST
+    if (!isSlow && nowMs - seenMs < long.patienceMs) return
+    clearInterval(look)
+    halted()
+  }, LOOK_EVERY_MS)
+  look.unref()
 }
 
 interface Exchange {
@@ -49,9 +91,20 @@ export function refusalOf(response: ServerResponse): Refusal | null {
   return refusals.get(response) ?? null
 }
 
-/** Answers what is no request at all, or not a whole one. No route has seen it, or only its head. */
+/** Node could not go on with a request; one with a long body may only need more time. */
 function answerBroken(error: Error & { readonly code?: string }, socket: Socket, log: Log): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
+  const { request } = exchanges.get(socket) ?? {}
+  const long = error.code === TOO_SLOW && request !== undefined ? longBodies.get(request) : undefined
+  if (request !== undefined && long !== undefined) {
+    return watchLongBody(request, long, () => refuseBroken(error, socket, log))
+  }
+  refuseBroken(error, socket, log)
+}
+
+/** Answers what is no request at all, or not a whole one. No route has seen it, or only its head. */
+function refuseBroken(error: Error & { readonly code?: string }, socket: Socket, log: Log): void {
+  if (socket.destroyed) return
   const { request, response } = exchanges.get(socket) ?? {}
   if (response !== undefined && request?.complete === true && !response.writableFinished) {
     // Only what follows a whole request is broken. The request itself is carried out, so a refusal would be a lie.
@@ -94,7 +147,7 @@ const faults: Readonly<Record<string, readonly [field: string, detail: string]>>
 
 function problemOf(code: string): Problem {
   switch (code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT': {
+    case TOO_SLOW: {
       const errors = [{ field: 'body', detail: 'did not arrive whole in time' }]
       const detail = 'The request did not arrive whole in time; nothing was done.'
       return { status: 408, name: 'request-timeout', title: 'Request Timeout', detail, retryable: true, errors }

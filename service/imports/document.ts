@@ -149,6 +149,7 @@ export const uploadFile: Declaration = {
     200: { about: 'The same content was stored before', schema: storedFile(), headers: { ETag: 'Of the content.' } },
     201: { about: 'Stored', schema: storedFile(), headers: { ETag: 'Of the content.' } },
     409: { about: 'It was uploaded before with other content, or the import has ended' },
+    415: { about: 'The body is encoded, so that it is not the file itself' },
   },
   repeat: natural(
     'imports.upload',
@@ -169,6 +170,61 @@ export const readImport: Declaration = {
   access: 'api key',
   path: { searchId: 'The id of the import.' },
   answers: { 200: { about: 'As it stands now', schema: search } },
+}
+
+/** As most as one page holds; a reference may have an abstract of pages. */
+export const REFERENCES_MOST = 200
+export const REFERENCES_USUAL = 50
+
+const reference = named(
+  'Reference',
+  record({
+    file: text,
+    number: { ...count, description: 'Its place in the file, from 1.' },
+    line: { ...count, description: 'Where it begins in the file, from 1.' },
+    type: { ...textOrNull, description: 'As the file says it: `JOUR`, `Journal Article`.' },
+    title: text,
+    authors: { type: 'array', items: text },
+    year: { type: ['integer', 'null'] },
+    journal: textOrNull,
+    volume: textOrNull,
+    issue: textOrNull,
+    pages: textOrNull,
+    doi: textOrNull,
+    pmid: textOrNull,
+    url: textOrNull,
+    abstract: textOrNull,
+    keywords: { type: 'array', items: text },
+  }),
+)
+
+export const readReferences: Declaration = {
+  id: 'imports.references',
+  system,
+  summary: 'Read the references of an import, page by page',
+  description:
+    'In the order of the files, and inside of them. A file counts when it was read to its end, so the list is complete ' +
+    'when the import is.',
+  access: 'api key',
+  path: { searchId: 'The id of the import.' },
+  query: {
+    file: { about: 'Only those of this file.', schema: text },
+    limit: {
+      about: `How many at most; ${REFERENCES_USUAL} when left out.`,
+      schema: { type: 'integer', maximum: REFERENCES_MOST },
+    },
+    cursor: { about: 'The `cursor` of the page before.', schema: text },
+  },
+  answers: {
+    200: {
+      about: 'One page',
+      schema: record({
+        references: { type: 'array', items: reference },
+        cursor: { ...textOrNull, description: 'Null at the end.' },
+      }),
+    },
+    404: { about: 'There is no such import, or it has no such file' },
+  },
 }
 
 export const putProject: Declaration = {
@@ -209,7 +265,7 @@ export const receiveNotification: Declaration = {
   answers: {
     200: { about: 'Taken', schema: record({ received: count, duplicates: count, ignored: count }) },
     404: { about: 'A record names no import, or no file of its import' },
-    409: { about: 'A record names a file that is not in the storage' },
+    409: { about: 'A record names a file that is not in the storage, or contradicts what was told before' },
   },
   repeat: natural(
     'hooks.s3',

@@ -12,6 +12,7 @@ import type { Workspaces } from '../workspaces/workspaces.ts'
 import { historyView } from './history.ts'
 import { createParser } from './parser.ts'
 import { addProjects } from './projects.ts'
+import { addReferences } from './references.ts'
 import { addRead, addStart } from './routes.ts'
 import { searchImportJob } from './saga.ts'
 import { startAnnouncer } from './uploads/announce.ts'
@@ -41,6 +42,7 @@ export interface Imports {
 /** The imports system: uploads, the storage's notifications, the saga of every search, and those who read its files. */
 export async function addImports(server: FastifyInstance, parts: Parts): Promise<Imports> {
   const { once, protect, base, outbox, workspaces, config, log, watch, hookSecret } = parts
+  const { requestTimeoutMs: pauseMs } = config
   const on = watch.inbox
   const storage = await openStorage(join(config.dataFolder, 'uploads'))
   const receiver = createReceiver({ once, base, on })
@@ -57,10 +59,11 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
 
   addStart(server, { protect, base, outbox, workspaces })
   // Scopes of their own: each reads bodies in its own way.
-  server.register(async (scope) => addUpload(scope, { base, storage, announcer, workspaces }))
+  server.register(async (scope) => addUpload(scope, { base, storage, announcer, workspaces, pauseMs }))
   server.register(async (scope) => addHook(scope, { base, storage, receiver, hookSecret }))
   addProjects(server, { base, workspaces })
   addRead(server, { base, workspaces, historyOf })
+  addReferences(server, { base, workspaces })
 
   return {
     consumers: [saga, parser, receiver],

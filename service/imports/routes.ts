@@ -119,3 +119,14 @@ export function sendNoImport(reply: FastifyReply, searchId: string): FastifyRepl
     errors: [{ field: 'searchId', detail: 'names no import of this workspace' }],
   })
 }
+
+export function sendNoFile(reply: FastifyReply, field: string): FastifyReply {
+  return sendProblem(reply, {
+    status: 404,
+    name: 'file-not-declared',
+    title: 'File not declared',
+    detail: 'This import has no file of that name; its files were named when it was started.',
+    retryable: false,
+    errors: [{ field, detail: 'names no file of this import' }],
+  })
+}

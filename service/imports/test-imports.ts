@@ -21,7 +21,8 @@ interface World {
 
 const postgres = process.env['ONCEONLY_TEST_POSTGRES_URL'] === undefined ? 'no PostgreSQL server' : null
 
-type WorldName = 'sqlite' | 'rabbitmq' | 'nats'
+/** `postgres` is PostgreSQL with the bus inside of it; only the lab takes the time for it. */
+export type WorldName = 'sqlite' | 'postgres' | 'rabbitmq' | 'nats'
 
 const worlds: readonly { readonly name: WorldName; readonly title: string; readonly skip: string | false }[] = [
   { name: 'sqlite', title: 'SQLite and its own bus', skip: false },
@@ -40,7 +41,8 @@ const worlds: readonly { readonly name: WorldName; readonly title: string; reado
 export async function openWorld(name: WorldName): Promise<World> {
   switch (name) {
     case 'sqlite':
-      return world('sqlite', '')
+    case 'postgres':
+      return world(name, '')
     case 'rabbitmq':
       return rabbitmqWorld(rabbitmqUrl ?? '')
     case 'nats':
@@ -164,6 +166,17 @@ export async function see(server: TestServer, searchId: string): Promise<Seen> {
   const answer = await server.get(`/api/imports/${searchId}`)
   assert.equal(answer.status, 200, answer.text)
   return answer.body as unknown as Seen
+}
+
+export interface ReferencePage {
+  readonly references: readonly { readonly file: string; readonly number: number; readonly title: string }[]
+  readonly cursor: string | null
+}
+
+export async function referencesOf(server: TestServer, searchId: string, query = ''): Promise<ReferencePage> {
+  const answer = await server.get(`/api/imports/${searchId}/references${query}`)
+  assert.equal(answer.status, 200, answer.text)
+  return answer.body as unknown as ReferencePage
 }
 
 const SETTLE_MS = 60_000

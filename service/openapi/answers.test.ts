@@ -128,6 +128,9 @@ test('imports are answered as documented', async () => {
   const read = { method: 'GET', path: '/api/imports/{searchId}' }
   await ask(200, { ...read, values: { searchId } })
   await ask(404, { ...read, values: { searchId: 'nothing' } })
+  const references = { method: 'GET', path: '/api/imports/{searchId}/references' }
+  await ask(200, { ...references, values: { searchId } })
+  await ask(404, { ...references, values: { searchId: 'nothing' } })
   const project = { method: 'PUT', path: '/api/projects/{projectId}', values: { projectId: 'p' } }
   await ask(200, { ...project, body: exampleOf(project.path, 'put') })
   await ask(400, { ...project, body: {} })

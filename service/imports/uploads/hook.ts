@@ -29,7 +29,9 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
   server.post<{ Body: Buffer | undefined }>('/hooks/s3', options, async (request, reply) => {
     const body = request.body ?? Buffer.alloc(0)
     if (!knowsSecret(hookSecret, request.headers, body)) return sendUnknownSender(reply)
-    const read = readNotification(body.toString())
+    const text = utf8(body)
+    if (text === null) return sendInvalid(reply, [{ field: 'body', detail: 'is not UTF-8' }])
+    const read = readNotification(text)
     if ('errors' in read) return sendInvalid(reply, read.errors)
     const refusal = await firstRefusal(read.created)
     if (refusal !== null) return sendProblem(reply, { ...refusal, retryable: refusal.status === 409 })
@@ -43,10 +45,11 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
         case 'duplicate':
           counts.duplicates++
           break
+        case 'conflict':
+          return sendConflict(reply)
         case 'later':
         case 'waiting':
         case 'parked':
-        case 'conflict':
           return sendLater(reply)
       }
     }
@@ -76,6 +79,28 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
     const detail = 'names a file that is not in the storage'
     return { status: 409, name: 'file-not-stored', title: 'File not stored', detail }
   }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+function utf8(body: Uint8Array): string | null {
+  try {
+    return decoder.decode(body)
+  } catch {
+    return null
+  }
+}
+
+/** To send it again would change nothing, so nobody is told to. */
+function sendConflict(reply: FastifyReply): FastifyReply {
+  return sendProblem(reply, {
+    status: 409,
+    name: 'notification-conflict',
+    title: 'Notification conflict',
+    detail: 'The same event was told before with other details; the first telling stands.',
+    retryable: false,
+    errors: [{ field: 'Records', detail: 'contradict what was told before' }],
+  })
 }
 
 function sendUnknownSender(reply: FastifyReply): FastifyReply {

@@ -1,11 +1,13 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { allowLongBody } from '../../http/connection.ts'
 import { sendProblem } from '../../http/problem.ts'
 import type { Base } from '../../store.ts'
 import { requireKey } from '../../workspaces/authenticate.ts'
 import type { Workspaces } from '../../workspaces/workspaces.ts'
 import { uploadFile } from '../document.ts'
 import { jobOf } from '../jobs.ts'
-import { ownSearch, sendNoImport } from '../routes.ts'
+import { ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
 import type { Announcer } from './announce.ts'
 import { type Storage, UPLOAD_BYTES_MOST } from './storage.ts'
 
@@ -14,6 +16,8 @@ interface Parts {
   readonly storage: Storage
   readonly announcer: Announcer
   readonly workspaces: Workspaces
+  /** For how long nothing of a file may come. */
+  readonly pauseMs: number
 }
 
 interface Named {
@@ -22,7 +26,7 @@ interface Named {
 }
 
 /** `PUT /api/imports/{searchId}/files/{name}`: safe to repeat, because a file is stored once and announced at least once. */
-export function addUpload(server: FastifyInstance, { base, storage, announcer, workspaces }: Parts): void {
+export function addUpload(server: FastifyInstance, { base, storage, announcer, workspaces, pauseMs }: Parts): void {
   // Whatever a client calls its file, it is a stream of bytes.
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
@@ -33,12 +37,15 @@ export function addUpload(server: FastifyInstance, { base, storage, announcer, w
     const search = await ownSearch(base, request, searchId)
     if (search === null) return sendNoImport(reply, searchId)
     // Only names that were declared, and so have passed the rules for names; the path on the disk is made of neither.
-    if (!search.referenceFiles.includes(name)) return sendNoFile(reply)
+    if (!search.referenceFiles.includes(name)) return sendNoFile(reply, 'name')
     if (Number(request.headers['content-length'] ?? 0) > UPLOAD_BYTES_MOST) return sendTooLarge(reply)
+    const partial = partialHeaderOf(request.headers)
+    if (partial !== null) return sendPartial(reply, partial)
     const there = await storage.has(searchId, name)
     const state = (await jobOf(base.sql, searchId))?.state
     if (!there && (state === 'Completed' || state === 'Error')) return sendClosed(reply, state)
 
+    allowLongBody(request.raw, pauseMs)
     const stored = await storage.put(searchId, name, request.body ?? nothing())
     switch (stored.kind) {
       case 'too_large':
@@ -56,16 +63,24 @@ export function addUpload(server: FastifyInstance, { base, storage, announcer, w
   })
 }
 
+/** With these the bytes of the body are not those of the file, and would be stored as if they were. */
+function partialHeaderOf(headers: IncomingHttpHeaders): string | null {
+  if (headers['content-range'] !== undefined) return 'Content-Range'
+  const encoding = headers['content-encoding'] ?? 'identity'
+  return encoding.trim().toLowerCase() === 'identity' ? null : 'Content-Encoding'
+}
+
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-function sendNoFile(reply: FastifyReply): FastifyReply {
+function sendPartial(reply: FastifyReply, field: string): FastifyReply {
+  reply.header('connection', 'close')
   return sendProblem(reply, {
-    status: 404,
-    name: 'file-not-declared',
-    title: 'File not declared',
-    detail: 'This import has no file of that name; its files were named when it was started.',
+    status: field === 'Content-Range' ? 400 : 415,
+    name: 'not-the-file-itself',
+    title: 'Not the file itself',
+    detail: `A file is uploaded whole and as it is, without ${field}.`,
     retryable: false,
-    errors: [{ field: 'name', detail: 'names no file of this import' }],
+    errors: [{ field, detail: 'is not understood here' }],
   })
 }
 

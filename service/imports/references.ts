@@ -1,0 +1,120 @@
+import type { FastifyInstance } from 'fastify'
+import type { SqlTx } from 'onceonly'
+import { type FieldError, sendInvalid } from '../http/problem.ts'
+import type { Base } from '../store.ts'
+import { requireKey } from '../workspaces/authenticate.ts'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import { REFERENCES_MOST, REFERENCES_USUAL, readReferences } from './document.ts'
+import { filesOf, type JobFile } from './jobs.ts'
+import type { Reference } from './parse/entry.ts'
+import { ownSearch, sendNoFile, sendNoImport } from './routes.ts'
+
+interface ReferenceView extends Reference {
+  readonly file: string
+  /** Its place in the file, from 1. */
+  readonly number: number
+  /** Where it begins there, from 1. */
+  readonly line: number
+}
+
+interface Named {
+  Params: { readonly searchId: string }
+  Querystring: Readonly<Record<string, unknown>>
+}
+
+/** `GET /api/imports/{searchId}/references`: what was imported, in the order of the files and inside of them. */
+export function addReferences(
+  server: FastifyInstance,
+  { base, workspaces }: { readonly base: Base; readonly workspaces: Workspaces },
+): void {
+  const options = { onRequest: requireKey(workspaces, 'imports'), config: { declaration: readReferences } }
+  server.get<Named>('/api/imports/:searchId/references', options, async (request, reply) => {
+    const { searchId } = request.params
+    const search = await ownSearch(base, request, searchId)
+    if (search === null) return sendNoImport(reply, searchId)
+    const query = parseQuery(request.query)
+    if ('errors' in query) return sendInvalid(reply, query.errors)
+    if (query.file !== null && !search.referenceFiles.includes(query.file)) return sendNoFile(reply, 'file')
+    return await pageOf(base.sql, searchId, await filesOf(base.sql, searchId), query)
+  })
+}
+
+interface Query {
+  readonly file: string | null
+  readonly limit: number
+  readonly after: Place
+}
+
+/** The last reference of the page before. */
+interface Place {
+  /** By the place of its file among those that were declared. */
+  readonly file: number
+  readonly number: number
+}
+
+const BEGINNING: Place = { file: 0, number: 0 }
+
+interface Row {
+  readonly number: number
+  readonly line: number
+  readonly body: string
+}
+
+interface Page {
+  readonly references: readonly ReferenceView[]
+  /** Null at the end. */
+  readonly cursor: string | null
+}
+
+async function pageOf(
+  { query: ask }: Pick<SqlTx, 'query'>,
+  searchId: string,
+  files: readonly JobFile[],
+  { file, limit, after }: Query,
+): Promise<Page> {
+  const references: ReferenceView[] = []
+  let last = after
+  for (const [at, { name, status }] of files.entries()) {
+    // What a file that failed, or is still being read, has left behind so far does not count.
+    if (status !== 'parsed' || at < after.file || (file !== null && file !== name)) continue
+    const rows = await ask<Row>(
+      `select number, line, body from import_references
+       where search_id = ? and file_name = ? and number > ? order by number limit ?`,
+      // One more than was asked for tells whether there is a next page.
+      [searchId, name, at === after.file ? after.number : 0, limit - references.length + 1],
+    )
+    for (const { number, line, body } of rows) {
+      if (references.length === limit) return { references, cursor: cursorOf(last) }
+      const place = { file: name, number: Number(number), line: Number(line) }
+      references.push({ ...place, ...(JSON.parse(body) as Reference) })
+      last = { file: at, number: place.number }
+    }
+  }
+  return { references, cursor: null }
+}
+
+function parseQuery({
+  file = null,
+  limit: asked,
+  cursor,
+}: Named['Querystring']): Query | { readonly errors: FieldError[] } {
+  const errors: FieldError[] = []
+  const limit = asked === undefined ? REFERENCES_USUAL : Number(asked)
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > REFERENCES_MOST) {
+    errors.push({ field: 'limit', detail: `is not a whole number from 1 to ${REFERENCES_MOST}` })
+  }
+  const after = cursor === undefined ? BEGINNING : placeOf(cursor)
+  if (after === null) errors.push({ field: 'cursor', detail: 'is not one of ours: leave it out to start again' })
+  if (file !== null && typeof file !== 'string') errors.push({ field: 'file', detail: 'stands there more than once' })
+  if (after === null || (file !== null && typeof file !== 'string')) return { errors }
+  return errors.length > 0 ? { errors } : { file, limit, after }
+}
+
+function cursorOf({ file, number }: Place): string {
+  return Buffer.from(`${file} ${number}`).toString('base64url')
+}
+
+function placeOf(cursor: unknown): Place | null {
+  const [, file, number] = /^(\d{1,3}) (\d{1,9})$/.exec(Buffer.from(String(cursor), 'base64url').toString()) ?? []
+  return file === undefined || number === undefined ? null : { file: Number(file), number: Number(number) }
+}
