@@ -6,6 +6,8 @@ export interface Config {
   readonly dataFolder: string
   /** Null is the embedded store in the data folder. */
   readonly storeUrl: string | null
+  /** Null: claims are in the store, like everything else. */
+  readonly claimsUrl: string | null
   /** Null is the bus inside the store. */
   readonly brokerUrl: string | null
   /** Null: generated once and kept in the data folder. */
@@ -68,6 +70,12 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
       text === '' || /^postgres(ql)?:\/\//.test(text)
         ? { value: text === '' ? null : text }
         : { wrong: 'is not a postgres:// URL' },
+  },
+  claimsUrl: {
+    variable: 'ONCEONLY_CLAIMS',
+    fallback: '',
+    about: 'redis://… for the keys and locks of messages; empty to keep them in the store',
+    read: (text) => urlOf(text, ['redis:', 'rediss:']),
   },
   brokerUrl: {
     variable: 'ONCEONLY_BROKER',
@@ -207,6 +215,7 @@ const secrets = new Set<keyof Config>([
   'hookSecret',
   'brokerUrl',
   'storeUrl',
+  'claimsUrl',
   'smtpUrl',
   'twilioUrl',
   'webhookUrl',
@@ -229,6 +238,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     host: read('host'),
     dataFolder: read('dataFolder'),
     storeUrl: read('storeUrl'),
+    claimsUrl: read('claimsUrl'),
     brokerUrl: read('brokerUrl'),
     demoKey: read('demoKey'),
     operatorToken: read('operatorToken'),

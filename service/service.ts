@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { createLedger } from 'onceonly'
 import { addAdmin } from './admin/routes.ts'
+import { leasesOn, openClaims } from './claims.ts'
 import { BadSetting, type Config } from './config.ts'
 import { makeDemoCases } from './escalations/cases.ts'
 import { createNotices } from './escalations/notices.ts'
@@ -41,14 +42,16 @@ export interface Service {
 export async function startService(config: Config): Promise<Service> {
   await makeFolder(config)
   const secrets = await readSecrets(config)
-  const base = openBase(config)
   const log = createLog(config)
+  const claims = openClaims(config, log)
+  const base = openBase(config, claims?.store ?? null)
   const metrics = createMetrics(base)
   const { telemetry } = metrics
   const watch = createWatch(log, telemetry)
   const events = createEvents(config, base, log, watch)
   const { around } = telemetry
   const once = createLedger({ store: base.store, outbox: events.outbox, on: watch.ledger, around })
+  const leases = leasesOn(claims, once, { on: watch.ledger, around })
   const { server, routes } = await createServer(base, log, config, metrics)
   // In the order in which they began.
   const systems: { stop(): Promise<void> }[] = []
@@ -58,7 +61,9 @@ export async function startService(config: Config): Promise<Service> {
     await server.close()
     await Promise.all(systems.map((system) => system.stop()))
     await events.stop()
+    await leases.stop()
     await once.stop()
+    await claims?.stop()
     await base.stop()
   }
   try {
@@ -76,7 +81,7 @@ export async function startService(config: Config): Promise<Service> {
     addMetrics(server, { config, metrics, operatorToken: secrets.operatorToken })
     addEscalations(server, { once, protect, base, workspaces })
     const { operatorToken } = secrets
-    const messages = addMessages(server, { once, protect, base, workspaces, config, operatorToken, watch })
+    const messages = addMessages(server, { once: leases.ledger, base, workspaces, config, operatorToken, watch })
     systems.push(messages)
     systems.push(await addOutreach(server, { once, base, workspaces, messages, config, watch }))
     const imports = await addImports(server, {
@@ -93,7 +98,7 @@ export async function startService(config: Config): Promise<Service> {
     systems.push(imports)
     const notices = createNotices({ once, base, watch })
     systems.push(notices)
-    addOperations(server, { once, workspaces, routes })
+    addOperations(server, { ledgers: [once, leases.ledger], workspaces, routes })
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {

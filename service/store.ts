@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { SqlStore } from 'onceonly'
+import type { SqlStore, Store } from 'onceonly'
 import { createPostgresStore } from 'onceonly/postgres'
 import { createSqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
@@ -19,25 +19,29 @@ const CLOCK_CALL = { timeoutMs: 5_000 }
 /** Two batches, a listener, and a handful of transactions at once. */
 const POOL_CLIENTS = 20
 
-export function openBase({ storeUrl, dataFolder, testClock }: Config): Base {
+/** `beside` is a store whose time moves with this one's. */
+export function openBase({ storeUrl, dataFolder, testClock }: Config, beside: Store | null): Base {
   if (storeUrl === null) {
     const store = createSqliteStore({ path: join(dataFolder, 'onceonly.db'), testClock })
-    return baseOf(store, () => store.stop())
+    return baseOf(store, beside, () => store.stop())
   }
   const pool = new Pool({ connectionString: storeUrl, max: POOL_CLIENTS })
   const store = createPostgresStore({ pool, testClock })
-  return baseOf(store, async () => {
+  return baseOf(store, beside, async () => {
     await store.stop()
     await pool.end()
   })
 }
 
-function baseOf(store: SqlStore, stop: () => Promise<void>): Base {
+function baseOf(store: SqlStore, beside: Store | null, stop: () => Promise<void>): Base {
   return {
     store,
     sql: store.sql,
     stop,
     now: () => store.clock.now(CLOCK_CALL),
-    advance: (ms) => store.clock.advance(ms, CLOCK_CALL),
+    advance: async (ms) => {
+      await store.clock.advance(ms, CLOCK_CALL)
+      await beside?.clock.advance(ms, CLOCK_CALL)
+    },
   }
 }

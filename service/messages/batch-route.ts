@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { type Attempt, HOUR, happened, isOnceError, type Ledger, prevented, released, type SqlTx } from 'onceonly'
+import { type Attempt, HOUR, happened, isOnceError, type Ledger, prevented, released } from 'onceonly'
 import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
 import { refuseHeaderKey } from '../http/batch.ts'
 import { sendInvalid } from '../http/problem.ts'
@@ -15,7 +15,7 @@ import { messageIdUnder } from './reads.ts'
 import { type Sender, secondsOf } from './send.ts'
 
 interface Parts {
-  readonly once: Ledger<SqlTx>
+  readonly once: Ledger<unknown>
   readonly base: Base
   readonly workspaces: Workspaces
   readonly sender: Sender

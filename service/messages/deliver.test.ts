@@ -19,7 +19,7 @@ const sent: Result = { kind: 'sent', providerMessageId: 'p-1' }
 /** One message in a store of its own, and a provider that the test speaks for. */
 async function opened(provider: Channel['send']) {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-deliver-'))
-  const base = openBase({ ...readConfig({}), dataFolder: folder, testClock: true })
+  const base = openBase({ ...readConfig({}), dataFolder: folder, testClock: true }, null)
   await base.sql.migrate('messages', migrations)
   const draft = {
     to: { workspaceId: 'w', phone: '+491', email: null },

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
-import type { Ledger, SqlTx } from 'onceonly'
+import type { Ledger } from 'onceonly'
 import type { Config } from '../config.ts'
-import type { Protect } from '../http/protect.ts'
+import { protectRoutes } from '../http/protect.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
@@ -14,8 +14,8 @@ import { createSender, type Sender } from './send.ts'
 import { startWorker } from './worker.ts'
 
 interface Parts {
-  readonly once: Ledger<SqlTx>
-  readonly protect: Protect
+  /** Of what runs under a lease: it may have a store of its own. */
+  readonly once: Ledger<unknown>
   readonly base: Base
   readonly workspaces: Workspaces
   readonly config: Config
@@ -31,13 +31,13 @@ export interface Messages {
 
 /** The messages system: its routes, and the worker that finishes what a crash interrupted. */
 export function addMessages(server: FastifyInstance, parts: Parts): Messages {
-  const { once, protect, base, workspaces, config, operatorToken, watch } = parts
+  const { once, base, workspaces, config, operatorToken, watch } = parts
   const channels = createChannels(config)
   const { log } = server
   const { sendTimeoutMs } = config
   const delivery = createDelivery({ base, channels, sendTimeoutMs, log })
   const sender = createSender({ once, base, channels, delivery, config, log, watch })
-  addSend(server, { protect, base, workspaces, sender })
+  addSend(server, { protect: protectRoutes(server, once), base, workspaces, sender })
   addBatchSend(server, { once, base, workspaces, sender })
   addReads(server, { base, workspaces })
   addLocks(server, { once, base, guard: sender.guard, operatorToken })

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Ledger, RecordView, SqlTx } from 'onceonly'
+import type { Ledger, RecordView } from 'onceonly'
 import type { Guard } from 'onceonly/guard'
 import type { Base } from '../store.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
@@ -8,7 +8,7 @@ import type { GuardedMessage } from './events.ts'
 import { isoOf } from './message.ts'
 
 interface Parts {
-  readonly once: Ledger<SqlTx>
+  readonly once: Ledger<unknown>
   readonly base: Base
   readonly guard: Guard<GuardedMessage>
   readonly operatorToken: string

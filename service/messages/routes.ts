@@ -3,7 +3,7 @@ import { HOUR, happened, isOnceError, type Pointer, prevented } from 'onceonly'
 import type { Protection } from 'onceonly/fastify'
 import { type Answer, jsonAnswer } from 'onceonly/http'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
-import type { Protect } from '../http/protect.ts'
+import type { protectRoutes } from '../http/protect.ts'
 import { problemOf } from '../http/refusal.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
@@ -26,7 +26,7 @@ declare module 'fastify' {
 }
 
 interface Parts {
-  readonly protect: Protect
+  readonly protect: ReturnType<typeof protectRoutes<unknown>>
   readonly base: Base
   readonly workspaces: Workspaces
   readonly sender: Sender

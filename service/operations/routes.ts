@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Ledger, SqlTx } from 'onceonly'
+import type { Ledger } from 'onceonly'
 import { operationStatus } from 'onceonly/fastify'
 import { reportTo } from '../logs.ts'
 import type { CollectedRoute } from '../openapi/collect.ts'
@@ -8,24 +8,36 @@ import { type Right, rightNames, type Workspaces } from '../workspaces/workspace
 import { readOperation } from './document.ts'
 
 interface Parts {
-  readonly once: Ledger<SqlTx>
+  /** Where the operations of this server are recorded; a record is looked for in this order. */
+  readonly ledgers: readonly Ledger<unknown>[]
   readonly workspaces: Workspaces
   readonly routes: readonly CollectedRoute[]
 }
 
 /** `GET /operations/{id}`: what became of a request, for the caller who made it and still has the right to. */
-export function addOperations(server: FastifyInstance, { once, workspaces, routes }: Parts): void {
-  const status = operationStatus<SqlTx, FastifyRequest>({
-    ledger: once,
-    who: whoAsks,
-    onError: reportTo(server.log),
-    authorize: async (request, { identity }) => {
-      const right = rightFor(routes, identity.operation)
-      return right !== null && (await workspaces.mayUse(callerOf(request), right))
-    },
+export function addOperations(server: FastifyInstance, { ledgers, workspaces, routes }: Parts): void {
+  const places = [...new Set(ledgers)].map((ledger) => {
+    const status = operationStatus<unknown, FastifyRequest>({
+      ledger,
+      who: whoAsks,
+      onError: reportTo(server.log),
+      authorize: async (request, { identity }) => {
+        const right = rightFor(routes, identity.operation)
+        return right !== null && (await workspaces.mayUse(callerOf(request), right))
+      },
+    })
+    return { ledger, status }
   })
+  const last = places.at(-1)
+
   const options = { onRequest: requireKey(workspaces, null), config: { declaration: readOperation } }
-  server.get('/operations/:id', options, status)
+  server.get<{ Params: { id: string } }>('/operations/:id', options, async (request, reply) => {
+    const { id } = request.params
+    for (const { ledger, status } of places.slice(0, -1)) {
+      if (/^[0-9a-f]{32}$/.test(id) && (await ledger.find(id)) !== null) return status(request, reply)
+    }
+    return last?.status(request, reply)
+  })
 }
 
 /** The right that its route asks for: each system is a right of its own. Null for what no API key can ask for. */

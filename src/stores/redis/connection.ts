@@ -15,6 +15,8 @@ export interface Connection {
 
 /** A server that is away gets this long to come back before a caller is told; most restarts take longer anyway. */
 const READY_MS = 1 * SECOND
+/** A server that takes this long for a command of microseconds is as good as away, whatever the caller's patience. */
+const ANSWER_MS = 3 * SECOND
 const RECONNECT = { baseMs: 50, capMs: 1 * SECOND }
 
 /** Nothing is queued and nothing is sent twice: whoever asked knows whether, and until when, to repeat it. */
@@ -75,15 +77,20 @@ export function createConnection(client: RedisClient): Connection {
   ): Promise<unknown> {
     const link = await ready(deadline)
     return new Promise((resolve, reject) => {
-      const off = deadline.onPassed(() => {
-        reject(timeoutError(deadline.timeoutMs, whenLost))
+      const late = () => {
+        reject(timeoutError(Math.min(ANSWER_MS, deadline.timeoutMs), whenLost))
         // A connection that says nothing for so long is given up: the next one may lead to a server that answers.
         link.disconnect(true)
-      })
+      }
+      const timer = setTimeout(late, ANSWER_MS)
+      const off = deadline.onPassed(late)
       link
         .call(command, ...args)
         .then(resolve, reject)
-        .finally(off)
+        .finally(() => {
+          clearTimeout(timer)
+          off()
+        })
     })
   }
 

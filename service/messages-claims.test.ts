@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { startOwn } from '../test/brokers/own-server.ts'
+import { pause, resume } from '../test/brokers/pause.ts'
+import type { Servers, StartedServer } from '../tools/servers/index.ts'
+import { eventually } from './test-break.ts'
+import { type Answer, type Cluster, openCluster, type TestServer } from './test-cluster.ts'
+
+/** The guard's deadline is 250 ms; the rest is a busy machine. Nobody waits for Redis as long as a key would. */
+const SOON_MS = 2_500
+const SLOW_MS = 2_000
+const ERROR = 'message.api.duplicate_guard_error'
+
+/** Keys and locks in Redis, and Redis in trouble (G10). */
+describe('messages with their claims in Redis', () => {
+  let servers: Servers
+  let redis: StartedServer
+  let cluster: Cluster
+  let open: TestServer
+  let closed: TestServer
+  let sent = 0
+
+  before(async () => {
+    servers = await startOwn('redis')
+    redis = servers.started[0] as StartedServer
+    cluster = await openCluster('sqlite', { env: { ONCEONLY_CLAIMS: redis.url } })
+    open = cluster.servers[0] as TestServer
+    closed = await cluster.add({ ONCEONLY_GUARD_FAILS: 'closed' })
+  })
+  after(async () => {
+    await cluster[Symbol.asyncDispose]()
+    await servers.stop()
+  })
+
+  const fresh = () => ({ recipientEmail: 'ann@example.com', message: `Text ${++sent}` })
+
+  async function soon(answer: Promise<Answer>): Promise<Answer> {
+    const startedMs = performance.now()
+    const arrived = await answer
+    assert.ok(performance.now() - startedMs < SOON_MS, 'within the deadline of the guard')
+    return arrived
+  }
+
+  /** What must hold whenever the locks cannot be asked. Few enough that the breaker stays closed. */
+  async function unguarded(): Promise<void> {
+    const before = open.events(ERROR).length
+    const body = fresh()
+    for (let times = 0; times < 2; times++) {
+      const { status, body: answer } = await soon(open.send(body))
+      assert.ok(status === 200 || status === 201, `sent, not ${status}`)
+      assert.equal(answer.duplicateOnly, undefined, 'and sent again: nobody knows better')
+    }
+    await eventually('both are logged', async () => open.events(ERROR).length === before + 2)
+    assert.equal((await closed.send(fresh())).status, 503, 'fails closed where it was told to')
+    const keyed = await open.send(fresh(), { key: `key-${sent}` })
+    assert.equal(keyed.status, 503, 'a key is never ignored')
+    assert.ok(keyed.headers.get('retry-after') !== null)
+  }
+
+  async function guardedAgain(): Promise<void> {
+    const body = fresh()
+    await eventually('the guard works again', async () => {
+      await open.send(body)
+      return (await open.send(body)).body.duplicateOnly === true
+    })
+    assert.equal((await closed.send(body)).body.duplicateOnly, true, 'across processes')
+  }
+
+  test('keys replay, content is guarded over processes, and both are in Redis', async () => {
+    await guardedAgain()
+    const body = fresh()
+    const first = await open.send(body, { key: 'kept' })
+    const again = await closed.send(body, { key: 'kept' })
+    assert.deepEqual([first.status, again.text], [again.status, first.text])
+    assert.equal(again.headers.get('idempotent-replayed'), 'true')
+    const [counted] = await cluster.sql<{ count: number }>('select count(*) as count from onceonly_records')
+    assert.equal(Number(counted?.count), 0, 'nothing of it is in the store of the messages')
+    const client = new Redis(redis.url)
+    assert.ok((await client.keys('{onceonly:*}:r:*')).length > 1)
+    client.disconnect()
+    assert.equal((await open.admin('PUT', '/test-clock', { advanceMs: 16 * 60_000 })).status, 200)
+    assert.equal((await open.send(body)).body.duplicateOnly, undefined, 'the window is over, by the moved clock')
+  })
+
+  test('with Redis stopped', async () => {
+    await redis.halt()
+    try {
+      await unguarded()
+    } finally {
+      await redis.revive()
+    }
+    await guardedAgain()
+  })
+
+  test('with Redis paused', async () => {
+    await pause(redis.pid)
+    try {
+      await unguarded()
+    } finally {
+      resume(redis.pid)
+    }
+    await guardedAgain()
+  })
+
+  test('with Redis slower than the deadline', async () => {
+    const client = new Redis(redis.url)
+    await client.call('CLIENT', 'PAUSE', SLOW_MS, 'ALL')
+    const body = fresh()
+    assert.ok((await soon(open.send(body))).status <= 201)
+    await client.ping()
+    client.disconnect()
+    await guardedAgain()
+  })
+})
