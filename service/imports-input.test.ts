@@ -10,6 +10,7 @@ import {
   hookSecret,
   notification,
   notify,
+  referencesOf,
   type Started,
   see,
   startImport,
@@ -254,6 +255,24 @@ describe('bad imports', () => {
       assert.deepEqual([answer.status, answer.body.errors?.map((each) => each.field)], [status, [field]], answer.text)
     })
   }
+
+  test('a page of references ends before it is too large, and goes on with the next', async () => {
+    const abstract = Array.from({ length: 900 }, () => 'x'.repeat(1_000)).join('\n      ')
+    const long = (n: number) => `TY  - JOUR\nTI  - Long ${n}\nAB  - ${abstract}\nER  - \n`
+    const large = await startImport(server, ['long.ris'])
+    await upload(server, large, 'long.ris', [1, 2, 3, 4].map(long).join('') + ris(5))
+    assert.equal((await ended(server, large.searchId)).references, 5)
+    const first = await referencesOf(server, large.searchId)
+    const second = await referencesOf(server, large.searchId, `?cursor=${first.cursor}`)
+    assert.deepEqual(
+      [first, second].map(({ references }) => references.map(({ number }) => number)),
+      [
+        [1, 2, 3],
+        [4, 5],
+      ],
+    )
+    assert.equal(second.cursor, null)
+  })
 
   test('references are seen by their own workspace only', async () => {
     const other = await makeWorkspace(server, 'curious')

@@ -1,6 +1,6 @@
 import type { Base } from '../store.ts'
 import type { BrokenRecord, JobFile } from './jobs.ts'
-import { type Entry, Unreadable } from './parse/entry.ts'
+import { Unreadable } from './parse/entry.ts'
 import { parseReferences } from './parse/parse.ts'
 import type { Storage } from './uploads/storage.ts'
 
@@ -10,8 +10,16 @@ export const BROKEN_SHOWN_MOST = 100
 const REASON_CHARS_MOST = 500
 /** References of one statement: large enough to be fast, short enough to let others write between two of them. */
 const ROWS_AT_ONCE = 200
+/** And their characters: whoever fills a file with the longest records there are must not fill the memory with them. */
+export const CHARS_AT_ONCE = 2 * 1024 * 1024
 
-type Numbered = Extract<Entry, { kind: 'reference' }> & { readonly number: number }
+/** A reference as it is stored. */
+interface Row {
+  readonly number: number
+  readonly line: number
+  readonly title: string
+  readonly body: string
+}
 
 /**
  * Reads a file and stores its references, outside of any transaction: a large file takes long. Nothing of it counts
@@ -25,18 +33,26 @@ export async function parseFile(
   const broken: BrokenRecord[] = []
   let brokenCount = 0
   let references = 0
-  let waiting: Numbered[] = []
+  let waiting: Row[] = []
+  let chars = 0
+  const store = async () => {
+    await insert(base, searchId, name, waiting)
+    waiting = []
+    chars = 0
+  }
   try {
     for await (const entries of parseReferences(storage.read(searchId, name))) {
       for (const entry of entries) {
-        if (entry.kind === 'reference') waiting.push({ ...entry, number: ++references })
-        else if (++brokenCount <= BROKEN_SHOWN_MOST) broken.push({ line: entry.line, reason: entry.reason })
-      }
-      for (; waiting.length >= ROWS_AT_ONCE; waiting = waiting.slice(ROWS_AT_ONCE)) {
-        await insert(base, searchId, name, waiting.slice(0, ROWS_AT_ONCE))
+        if (entry.kind === 'reference') {
+          const { line, reference } = entry
+          const body = JSON.stringify(reference)
+          waiting.push({ number: ++references, line, title: reference.title, body })
+          chars += body.length
+          if (waiting.length === ROWS_AT_ONCE || chars >= CHARS_AT_ONCE) await store()
+        } else if (++brokenCount <= BROKEN_SHOWN_MOST) broken.push({ line: entry.line, reason: entry.reason })
       }
     }
-    await insert(base, searchId, name, waiting)
+    await store()
   } catch (error) {
     const reason = unreadable(error)
     if (reason === null) throw error
@@ -52,18 +68,11 @@ function unreadable(error: unknown): string | null {
   return null
 }
 
-async function insert({ sql }: Base, searchId: string, name: string, rows: readonly Numbered[]): Promise<void> {
+async function insert({ sql }: Base, searchId: string, name: string, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return
   await sql.query(
     `insert into import_references (search_id, file_name, number, line, title, body)
      values ${rows.map(() => '(?, ?, ?, ?, ?, ?)').join(', ')} on conflict (search_id, file_name, number) do nothing`,
-    rows.flatMap(({ number, line, reference }) => [
-      searchId,
-      name,
-      number,
-      line,
-      reference.title,
-      JSON.stringify(reference),
-    ]),
+    rows.flatMap(({ number, line, title, body }) => [searchId, name, number, line, title, body]),
   )
 }

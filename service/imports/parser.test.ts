@@ -8,7 +8,9 @@ import { createOutbox } from 'onceonly/outbox'
 import { onEveryPlace, sqlStore } from '../../test/crash/place.ts'
 import type { Base } from '../store.ts'
 import { filesOf, getOrCreateJob, markFilesReceived, startParsing } from './jobs.ts'
+import { RECORD_CHARS_MOST } from './parse/entry.ts'
 import { ris } from './parse/test-files.ts'
+import { CHARS_AT_ONCE, parseFile } from './parse-file.ts'
 import { createParser } from './parser.ts'
 import { migrations } from './schema.ts'
 import { openStorage, type Storage } from './uploads/storage.ts'
@@ -187,3 +189,25 @@ onEveryStage('commands for nobody, and what is no command, hold nothing up', asy
     'StartParsingFaulted {"searchId":"unknown","file":"a.ris","reason":"The file belongs to no import"}',
   ])
 })
+
+onEveryStage(
+  'the longest records there are fill neither a statement nor the memory',
+  async ({ base, storage, job }) => {
+    const abstract = 'x'.repeat(900_000).replaceAll(/.{1000}/g, (line) => `${line}\n      `)
+    const record = (n: number) => `TY  - JOUR\nTI  - Long ${n}\nAB  - ${abstract}\nER  - \n`
+    async function* content() {
+      for (let n = 0; n < 12; n++) yield Buffer.from(record(n))
+    }
+    await job('s', 'long.ris')
+    await storage.put('s', 'long.ris', content())
+    let longest = 0
+    const query: Base['sql']['query'] = (text, values = []) => {
+      const chars = values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
+      longest = Math.max(longest, chars)
+      return base.sql.query(text, values)
+    }
+    const read = await parseFile({ base: { ...base, sql: { ...base.sql, query } }, storage }, 's', 'long.ris')
+    assert.deepEqual([read.references, read.brokenCount], [12, 0])
+    assert.ok(longest > 800_000 && longest < CHARS_AT_ONCE + RECORD_CHARS_MOST, String(longest))
+  },
+)

@@ -9,6 +9,10 @@ import { filesOf, type JobFile } from './jobs.ts'
 import type { Reference } from './parse/entry.ts'
 import { ownSearch, sendNoFile, sendNoImport } from './routes.ts'
 
+/** A page ends behind the reference that goes over this: an abstract may have pages of its own. */
+const PAGE_CHARS_MOST = 2 * 1024 * 1024
+const ROWS_AT_ONCE = 20
+
 interface ReferenceView extends Reference {
   readonly file: string
   /** Its place in the file, from 1. */
@@ -67,30 +71,44 @@ interface Page {
 }
 
 async function pageOf(
-  { query: ask }: Pick<SqlTx, 'query'>,
+  sql: Pick<SqlTx, 'query'>,
   searchId: string,
   files: readonly JobFile[],
   { file, limit, after }: Query,
 ): Promise<Page> {
   const references: ReferenceView[] = []
-  let last = after
+  let [last, chars] = [after, 0]
   for (const [at, { name, status }] of files.entries()) {
     // What a file that failed, or is still being read, has left behind so far does not count.
     if (status !== 'parsed' || at < after.file || (file !== null && file !== name)) continue
-    const rows = await ask<Row>(
-      `select number, line, body from import_references
-       where search_id = ? and file_name = ? and number > ? order by number limit ?`,
-      // One more than was asked for tells whether there is a next page.
-      [searchId, name, at === after.file ? after.number : 0, limit - references.length + 1],
-    )
-    for (const { number, line, body } of rows) {
-      if (references.length === limit) return { references, cursor: cursorOf(last) }
-      const place = { file: name, number: Number(number), line: Number(line) }
-      references.push({ ...place, ...(JSON.parse(body) as Reference) })
+    for await (const row of rowsAfter(sql, searchId, name, at === after.file ? after.number : 0)) {
+      // There is one more: the page ends here, and not the list.
+      if (references.length === limit || chars > PAGE_CHARS_MOST) return { references, cursor: cursorOf(last) }
+      const place = { file: name, number: Number(row.number), line: Number(row.line) }
+      references.push({ ...place, ...(JSON.parse(row.body) as Reference) })
+      chars += row.body.length
       last = { file: at, number: place.number }
     }
   }
   return { references, cursor: null }
+}
+
+/** A few at a time, because each may be as long as a record can be. */
+async function* rowsAfter(
+  { query }: Pick<SqlTx, 'query'>,
+  searchId: string,
+  file: string,
+  number: number,
+): AsyncGenerator<Row> {
+  for (let [from, rows]: [number, readonly Row[] | null] = [number, null]; rows?.length !== 0; ) {
+    rows = await query<Row>(
+      `select number, line, body from import_references
+       where search_id = ? and file_name = ? and number > ? order by number limit ?`,
+      [searchId, file, from, ROWS_AT_ONCE],
+    )
+    yield* rows
+    from = Number(rows.at(-1)?.number ?? from)
+  }
 }
 
 function parseQuery({
