@@ -96,6 +96,7 @@ function readServerFrame(from: Fields): ServerFrame {
         generation: count(from, 'generation', 1),
         position: position(from, 'position'),
         floor: count(from, 'floor', 1),
+        last: orNull(from, 'last', readPlace),
       }
     case 'ack':
       return {
@@ -144,6 +145,7 @@ function readHead(from: Fields) {
     position: position(from, 'position'),
     ordered: count(from, 'ordered', 0),
     floor: count(from, 'floor', 1),
+    last: orNull(from, 'last', readPlace),
   }
 }
 

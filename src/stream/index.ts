@@ -1,5 +1,9 @@
 export type { CausalArrival, Caused } from './causal.ts'
 export { CausalBuffer } from './causal.ts'
+export type { ClientStatus, RenewReason, StreamClient, StreamClientOptions } from './client.ts'
+export { createStreamClient } from './client.ts'
+export type { StreamReceiver } from './client-intake.ts'
+export type { Sent } from './client-outgoing.ts'
 export type {
   ClientIdentity,
   ClientLink,
@@ -10,6 +14,7 @@ export type {
   LinkEvents,
   PendingSend,
 } from './client-ports.ts'
+export type { ClientRuntime } from './client-runtime.ts'
 export type { Decoded } from './decode.ts'
 export { decodeClientFrame, decodeServerFrame, isStreamName } from './decode.ts'
 export type { Processed } from './dedup.ts'
@@ -19,6 +24,7 @@ export { Delivery } from './delivery.ts'
 export type { HybridTime } from './hybrid.ts'
 export { compareHybrid, HybridClock } from './hybrid.ts'
 export { LamportClock } from './lamport.ts'
+export { createMemoryPlace } from './memory-place.ts'
 export { covers, coversPlace, furthest, missingFrom } from './position.ts'
 export type {
   AckFrame,

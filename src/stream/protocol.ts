@@ -119,6 +119,8 @@ export interface WelcomeFrame {
   readonly position: Position
   /** Everything of this client and epoch below it is accepted. */
   readonly floor: number
+  /** Where the one just below the floor stands: the proof for other regions that there is one. */
+  readonly last: LogPlace | null
 }
 
 export interface AckFrame {
@@ -147,6 +149,7 @@ export interface ResumedFrame {
   /** The number of the final order after which `order` goes on. */
   readonly ordered: number
   readonly floor: number
+  readonly last: LogPlace | null
 }
 
 /** `expired`: the log does not go back so far. `unknown`: nobody remembers what this epoch of the client has sent. */
@@ -158,6 +161,7 @@ export interface ResetFrame {
   readonly generation: number
   readonly why: ResetReason
   readonly floor: number
+  readonly last: LogPlace | null
   /** The head: read before the snapshot was taken, so that nothing falls between. */
   readonly position: Position
   readonly ordered: number

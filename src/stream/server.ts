@@ -1,5 +1,8 @@
 /** The server's side of streams: what a region is made of, and the ports it stands on. */
 
+export type { StreamBounds } from './bounds.ts'
+export { createMemoryRoomLog } from './memory-log.ts'
+export { createMemoryOrderLog } from './memory-order.ts'
 export type {
   Entered,
   Exchange,
@@ -29,3 +32,5 @@ export type {
   SessionLink,
   StoredEntry,
 } from './ports.ts'
+export type { ConnectOptions, Region, RegionOptions } from './region.ts'
+export { createRegion } from './region.ts'

@@ -30,7 +30,7 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   client: ['core'],
   telemetry: ['core'],
   cli: [...Object.keys(below), 'operate', 'gateway', 'client', 'telemetry', 'pages'],
-  testing: ['core', 'store', 'stores/memory', 'ledger', 'guard', 'http'],
+  testing: ['core', 'store', 'stores/memory', 'ledger', 'guard', 'http', 'stream'],
   // The core entry only lists names, so it may reach what users hold and the words they need for it.
   'index.ts': ['core', 'store', 'ledger'],
 }

@@ -1,0 +1,130 @@
+import { OnceError } from '../core/errors.ts'
+import type { Runtime } from '../ledger/runtime.ts'
+import { createRuntime } from '../ledger/runtime.ts'
+import type { StreamBounds } from './bounds.ts'
+import { streamBounds } from './bounds.ts'
+import { isStreamName } from './decode.ts'
+import type { Exchange, OrderLog, RegionHint, RoomLog, Session, SessionClaim, SessionLink } from './ports.ts'
+import type { HelloFrame } from './protocol.ts'
+import { answerPull } from './pull.ts'
+import type { HostedRoom } from './region-rooms.ts'
+import { createRegionRooms } from './region-rooms.ts'
+import type { OpenSession, SessionHost } from './session.ts'
+import { createSession } from './session.ts'
+
+/** One region: its rooms, its clients' sessions, and its part in the exchange with the others. */
+export interface Region {
+  readonly region: string
+  readonly sessions: number
+  /** A transport has a new connection. */
+  connect(link: SessionLink, options?: ConnectOptions): Session
+  /** Ends every session with `unavailable` and everything that runs; the log stays as it is. */
+  stop(): Promise<void>
+}
+
+export interface ConnectOptions {
+  /** Whether this client may be in this room on this connection: null, or why not. Without it everybody may. */
+  authorize?(hello: HelloFrame): string | null | Promise<string | null>
+}
+
+export interface RegionOptions {
+  readonly region: string
+  readonly log: RoomLog
+  /** Where the final order is kept; without it there is only the provisional one. */
+  readonly order?: OrderLog
+  readonly exchange?: Exchange
+  /** The other regions. */
+  readonly peers?: readonly string[]
+  /** For clients whose position has expired: everything that the room is made of, as one JSON value. */
+  snapshot?(room: string): Promise<unknown>
+  /** Something failed and is tried again. */
+  onProblem?(error: unknown): void
+  readonly bounds?: Partial<StreamBounds>
+  readonly runtime?: Runtime
+}
+
+export function createRegion(options: RegionOptions): Region {
+  const { region, log, exchange } = options
+  for (const name of [region, ...(options.peers ?? [])]) {
+    if (!isStreamName(name)) throw new OnceError('bad_option', `\`${name}\` cannot name a region.`)
+  }
+  const runtime = options.runtime ?? createRuntime()
+  const bounds = streamBounds(options.bounds)
+  const sessions = new Set<OpenSession>()
+  const problem = (error: unknown) => options.onProblem?.(error)
+  const rooms = createRegionRooms({ ...options, runtime, bounds, problem, ordered: orderedIn })
+  let stopped = false
+
+  function orderedIn(hosted: HostedRoom): void {
+    for (const session of sessions) if (session.room === hosted.room) session.ordered()
+  }
+
+  /** Of all sessions of a client the newest stays: here at once, elsewhere when the hint arrives. */
+  function fenceOlder(room: string, claim: SessionClaim, newest: OpenSession | null): void {
+    for (const session of sessions) {
+      if (session === newest || session.room?.name !== room || session.claim?.client !== claim.client) continue
+      if (session.claim.generation <= claim.generation) {
+        session.end('fenced', `generation ${claim.generation} has entered`)
+      }
+    }
+  }
+
+  function hinted(hint: RegionHint): void {
+    if (stopped) return
+    switch (hint.kind) {
+      case 'position':
+        return rooms.hinted(hint)
+      case 'entered':
+        // Durable here too, so that what an old session still has under way is not accepted after this.
+        log
+          .enter(hint.room, hint.claim)
+          .then((entered) => {
+            if (entered.kind === 'entered') fenceOlder(hint.room, hint.claim, null)
+          })
+          .catch(problem)
+    }
+  }
+
+  function hostOf(connection: ConnectOptions): SessionHost {
+    return {
+      region,
+      log,
+      runtime,
+      bounds,
+      room: (name) => rooms.open(name),
+      entered(session, claim) {
+        if (session.room === null) return
+        fenceOlder(session.room.name, claim, session)
+        exchange?.hint({ kind: 'entered', region, room: session.room.name, claim })
+      },
+      snapshot: async (room) => (await options.snapshot?.(room)) ?? null,
+      refuses: async (hello) => (await connection.authorize?.(hello)) ?? null,
+      ended: (session) => void sessions.delete(session),
+      problem,
+    }
+  }
+
+  const serving = exchange?.serve({
+    pull: (request) => answerPull(log, bounds, request),
+    hinted,
+  })
+
+  return {
+    region,
+    get sessions() {
+      return sessions.size
+    },
+    connect(link, connection = {}) {
+      const session = createSession(hostOf(connection), link)
+      if (stopped) session.end('unavailable', 'the region stops')
+      else sessions.add(session)
+      return session
+    },
+    async stop() {
+      stopped = true
+      for (const session of sessions) session.end('unavailable', 'the region stops')
+      rooms.stop()
+      await serving?.stop()
+    },
+  }
+}

@@ -1,0 +1,242 @@
+import type { Runtime } from '../ledger/runtime.ts'
+import { sleep } from '../ledger/runtime.ts'
+import type { StreamBounds } from './bounds.ts'
+import { CausalBuffer } from './causal.ts'
+import type { ExchangedEntry, RoomImage, RoomLog, SendRequest, SendResult, StoredEntry } from './ports.ts'
+import type { Position } from './protocol.ts'
+import { Tail } from './tail.ts'
+
+/**
+ * One room in one region: what comes from clients and from peers is written in one order, one transaction at a time, and
+ * only what is durable is shown to anybody. What is in memory here can be lost: it is read, or pulled, again.
+ */
+export interface Room {
+  readonly name: string
+  readonly ownLog: string
+  /** What is durable here. */
+  readonly position: Position
+  /** What is durable, or will be with the next writes: whatever is pulled comes after it. */
+  readonly reached: Position
+  /** What entries that have come are waiting for. */
+  readonly missing: Position
+  readonly tail: Tail<StoredEntry>
+  readonly members: number
+  /** More sends wait than the log can keep up with. */
+  readonly full: boolean
+  join(member: RoomMember): () => void
+  /** Accepts a message whose causes are covered by `position`: whoever asks has looked. The answer is durable. */
+  send(request: SendRequest, answer: (result: SendResult) => void): void
+  /** Entries of other logs, in any order, any number of times. */
+  offer(entries: readonly ExchangedEntry[]): void
+  /** Falls in with a peer that does not go back as far as this room would need. */
+  adopt(image: RoomImage): void
+  /** Somebody else may have written: another process of this region. */
+  look(): void
+  stop(): void
+}
+
+/** Somebody who follows the room in this process. */
+export interface RoomMember {
+  /** The position has grown. */
+  advanced(): void
+  /** Answers to sends have been given. */
+  answered(): void
+}
+
+export interface RoomOptions {
+  readonly name: string
+  readonly log: RoomLog
+  readonly runtime: Runtime
+  readonly bounds: StreamBounds
+  /** Entries of this region's own log have become durable. */
+  accepted(entries: readonly StoredEntry[]): void
+  /** The log failed; it is tried again. */
+  failed(error: unknown): void
+}
+
+interface WaitingSend {
+  readonly request: SendRequest
+  answer(result: SendResult): void
+}
+
+export async function openRoom(options: RoomOptions): Promise<Room> {
+  const { name, log, runtime, bounds } = options
+  const opened = await log.open(name)
+  const ownLog = opened.log
+  const tail = new Tail<StoredEntry>(bounds.tailEntries, opened.at)
+  const members = new Set<RoomMember>()
+  let position = opened.position
+  /** Puts entries of other logs behind their causes. It runs ahead of the log by what is still to be written. */
+  let buffer = new CausalBuffer<ExchangedEntry>({ delivered: position })
+  let ready: ExchangedEntry[] = []
+  let sends: WaitingSend[] = []
+  let image: RoomImage | null = null
+  let look = false
+  let busy = false
+  let stopped = false
+
+  function merge(entry: ExchangedEntry): void {
+    const clock: Record<string, number> = { ...entry.seen, [entry.log]: entry.n }
+    // The sender's previous message comes first, also when it was accepted elsewhere and the sender has not seen it there.
+    if (entry.after !== null && entry.after.log !== entry.log) {
+      clock[entry.after.log] = Math.max(clock[entry.after.log] ?? 0, entry.after.n)
+    }
+    const arrival = buffer.receive({ sender: entry.log, clock, message: entry })
+    if (arrival.kind !== 'delivered') return
+    for (const { message } of arrival.messages) {
+      if (message.n > (position[message.log] ?? 0)) ready.push(message)
+    }
+  }
+
+  function show(entries: readonly StoredEntry[]): void {
+    const further: Record<string, number> = { ...position }
+    for (const entry of entries) {
+      further[entry.log] = entry.n
+      tail.push(entry)
+    }
+    position = further
+    // Own entries, and those that another process wrote, free what waits for them.
+    for (const entry of entries) merge(entry)
+    for (const member of members) member.advanced()
+  }
+
+  /** Begins anew from what is durable. */
+  async function reopen(): Promise<void> {
+    const now = await log.open(name)
+    if (stopped) return
+    position = now.position
+    ready = []
+    buffer = new CausalBuffer({ delivered: position })
+    tail.restart(now.at)
+    for (const member of members) member.advanced()
+  }
+
+  async function readOn(): Promise<void> {
+    const bound = { entries: bounds.tailEntries, bytes: bounds.pullBytes }
+    for (;;) {
+      const entries = await log.read(name, tail.head, bound)
+      const [first] = entries
+      if (first === undefined || stopped) return
+      // Whoever was asleep for too long finds some of them gone.
+      if (first.at !== tail.head + 1) return reopen()
+      show(entries)
+    }
+  }
+
+  /** Shows what was stored. Other processes may have stored entries between: then all of it is read. */
+  async function take(stored: readonly StoredEntry[]): Promise<void> {
+    const [first] = stored
+    const last = stored.at(-1)
+    if (first === undefined || last === undefined) return
+    if (first.at === tail.head + 1 && last.at === tail.head + stored.length) show(stored)
+    else await readOn()
+    const own = stored.filter((entry) => entry.log === ownLog)
+    if (own.length > 0) options.accepted(own)
+  }
+
+  /** One step, whatever is to be done most urgently. */
+  async function step(): Promise<void> {
+    if (image !== null) {
+      const adopted = image
+      image = null
+      await log.adopt(name, adopted)
+      return reopen()
+    }
+    if (look) {
+      look = false
+      await readOn()
+    }
+    const merged = ready.slice(0, bounds.writeEntries)
+    const accepted = sends.slice(0, bounds.writeEntries)
+    if (merged.length === 0 && accepted.length === 0) return
+    const written = await log.write(name, { merged, sends: accepted.map(({ request }) => request) })
+    if (stopped) return
+    ready.splice(0, merged.length)
+    sends.splice(0, accepted.length)
+    // Shown before it is acknowledged: whoever hears of its own message finds the room at least as far.
+    await take(written.stored)
+    for (const [index, result] of written.results.entries()) accepted[index]?.answer(result)
+    if (accepted.length > 0) for (const member of members) member.answered()
+  }
+
+  async function work(): Promise<void> {
+    for (let failures = 0; wanted(); ) {
+      try {
+        await step()
+        failures = 0
+      } catch (error) {
+        options.failed(error)
+        failures += 1
+        await sleep(runtime, Math.min(bounds.storeRetryCapMs, bounds.storeRetryBaseMs * 2 ** (failures - 1)), true)
+        // It may have been written or not. Sends are simply repeated; what was merged is pulled again.
+        await reopen().catch((again: unknown) => options.failed(again))
+      }
+    }
+  }
+
+  function wanted(): boolean {
+    return !stopped && (ready.length > 0 || sends.length > 0 || look || image !== null)
+  }
+
+  function wake(): void {
+    if (busy || !wanted()) return
+    busy = true
+    void work().finally(() => {
+      busy = false
+      // Something may have come between the last look and here.
+      wake()
+    })
+  }
+
+  const listening = log.listen(name, () => {
+    if (busy) return
+    look = true
+    wake()
+  })
+
+  return {
+    name,
+    ownLog,
+    tail,
+    get position() {
+      return position
+    },
+    get reached() {
+      return buffer.delivered
+    },
+    get missing() {
+      return buffer.missing
+    },
+    get members() {
+      return members.size
+    },
+    get full() {
+      return sends.length >= bounds.writeQueue
+    },
+    join(member) {
+      members.add(member)
+      return () => void members.delete(member)
+    },
+    send(request, answer) {
+      sends.push({ request, answer })
+      wake()
+    },
+    offer(entries) {
+      for (const entry of entries) if (entry.log !== ownLog) merge(entry)
+      wake()
+    },
+    adopt(given) {
+      image = given
+      wake()
+    },
+    look() {
+      look = true
+      wake()
+    },
+    stop() {
+      stopped = true
+      listening.stop()
+      members.clear()
+    },
+  }
+}

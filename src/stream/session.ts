@@ -1,0 +1,332 @@
+import { canonicalValue } from '../core/canonical.ts'
+import { sha256Base64Url } from '../core/digest.ts'
+import type { Runtime } from '../ledger/runtime.ts'
+import type { StreamBounds } from './bounds.ts'
+import { decodeClientFrame } from './decode.ts'
+import type { Feed } from './feed.ts'
+import { createFeed } from './feed.ts'
+import type { OrderFeed } from './order-feed.ts'
+import { createOrderFeed } from './order-feed.ts'
+import type { RoomLog, SendRequest, SendResult, Session, SessionClaim, SessionLink } from './ports.ts'
+import { covers, coversPlace, missingFrom } from './position.ts'
+import type {
+  AckResult,
+  ClientFrame,
+  CloseReason,
+  HelloFrame,
+  LogPlace,
+  Position,
+  ResetReason,
+  ResumeFrame,
+  SendFrame,
+  ServerFrame,
+} from './protocol.ts'
+import { closeCodes, PROTOCOL_VERSION } from './protocol.ts'
+import type { Room } from './room.ts'
+import type { RoomOrder } from './room-order.ts'
+
+/** What a session needs of its region. */
+export interface SessionHost {
+  readonly region: string
+  readonly log: RoomLog
+  readonly runtime: Runtime
+  readonly bounds: StreamBounds
+  room(name: string): Promise<{ readonly room: Room; readonly order: RoomOrder | null }>
+  /** The session is durably the client's only one: ends older ones in this process, and tells the peers. */
+  entered(session: OpenSession, claim: SessionClaim): void
+  /** What the application makes of the room up to here, for those whose position has expired. */
+  snapshot(room: string): Promise<unknown>
+  /** Null when the client may enter, else why not. */
+  refuses(hello: HelloFrame): Promise<string | null>
+  ended(session: OpenSession): void
+  problem(error: unknown): void
+}
+
+/** A session as its region sees it. */
+export interface OpenSession extends Session {
+  readonly claim: SessionClaim | null
+  readonly room: Room | null
+  end(why: CloseReason, reason: string): void
+  /** There are new rows of the final order. */
+  ordered(): void
+}
+
+export function createSession(host: SessionHost, link: SessionLink): OpenSession {
+  const { bounds, runtime, log } = host
+  const frames: ClientFrame[] = []
+  let working = false
+  let over = false
+  let heardAtMs = runtime.monotonicMs()
+  let claim: SessionClaim | null = null
+  let room: Room | null = null
+  let feed: Feed | null = null
+  let orderFeed: OrderFeed | null = null
+  let leave = () => {}
+  /** Everything of this client and epoch below it is here. */
+  let floor = 1
+  let last: LogPlace | null = null
+  const sends: SendFrame[] = []
+  /** Handed to the room, and not answered. */
+  let underWay = 0
+  let lastCseq: number | null = null
+  /** What must be here before anything is accepted; null before the first resume. */
+  let proof: ResumeFrame | null = null
+  let proven = false
+  let proving = false
+  let lagging = false
+  let results: AckResult[] = []
+
+  function say(frame: ServerFrame): void {
+    if (!over) link.send(JSON.stringify(frame))
+  }
+
+  function end(why: CloseReason, reason: string): void {
+    if (over) return
+    link.close(closeCodes[why], reason)
+    closed()
+  }
+
+  function closed(): void {
+    if (over) return
+    over = true
+    leave()
+    feed?.stop()
+    orderFeed?.stop()
+    silence.cancel()
+    host.ended(self)
+  }
+
+  function failed(error: unknown): void {
+    host.problem(error)
+    end('unavailable', 'the region cannot answer now')
+  }
+
+  function watch() {
+    const waitMs = claim === null ? bounds.helloMs : bounds.silenceMs
+    return runtime.setTimer(
+      waitMs,
+      () => {
+        if (runtime.monotonicMs() - heardAtMs >= waitMs) end('silent', `nothing was heard for ${waitMs} ms`)
+        else silence = watch()
+      },
+      true,
+    )
+  }
+
+  async function work(): Promise<void> {
+    for (let frame = frames.shift(); frame !== undefined && !over; frame = frames.shift()) {
+      try {
+        await take(frame)
+      } catch (error) {
+        failed(error)
+      }
+    }
+    working = false
+  }
+
+  function take(frame: ClientFrame): Promise<void> | void {
+    if (frame.kind === 'hello') return hello(frame)
+    if (claim === null) return end('badFrame', 'the first frame is a hello')
+    switch (frame.kind) {
+      case 'resume':
+        return resume(frame)
+      case 'send':
+        return accept(frame)
+      case 'credit':
+        if (feed?.credit(frame.taken) !== true) end('badFrame', 'more was taken than was sent')
+        return
+      case 'ping':
+        return say({ kind: 'pong' })
+    }
+  }
+
+  async function hello(frame: HelloFrame): Promise<void> {
+    if (claim !== null) return end('badFrame', 'there is one hello in a session')
+    if (frame.version !== PROTOCOL_VERSION) return end('badFrame', `version ${PROTOCOL_VERSION} is spoken here`)
+    const refusal = await host.refuses(frame)
+    if (refusal !== null) return end('notAllowed', refusal)
+    const { client, epoch, generation, instance } = frame
+    const found = await host.room(frame.room)
+    const entered = await log.enter(frame.room, { client, epoch, generation, instance })
+    if (over) return
+    if (entered.kind === 'fenced') return end('fenced', `generation ${entered.generation} has entered`)
+    if (entered.kind === 'cloned') return end('cloned', 'another process has this identity')
+    claim = { client, epoch, generation, instance }
+    room = found.room
+    know(entered.sender)
+    feed = createFeed({
+      room,
+      log,
+      link,
+      bounds,
+      generation,
+      failed,
+      expired: () => void reset('expired').catch(failed),
+    })
+    if (found.order !== null) {
+      orderFeed = createOrderFeed({ order: found.order, link, bounds, generation, failed })
+    }
+    leave = room.join({ advanced, answered })
+    host.entered(self, claim)
+    const { position } = room
+    say({ kind: 'welcome', version: PROTOCOL_VERSION, region: host.region, generation, position, floor, last })
+  }
+
+  function know(sender: { readonly floor: number; readonly last: LogPlace | null } | null): void {
+    if (sender === null || sender.floor <= floor) return
+    floor = sender.floor
+    last = sender.last ?? last
+  }
+
+  async function resume(frame: ResumeFrame): Promise<void> {
+    if (room === null || claim === null) return
+    const own = frame.position[room.ownLog] ?? 0
+    if (own > (room.position[room.ownLog] ?? 0)) {
+      return end('futurePosition', `${room.ownLog} has not come to ${own}`)
+    }
+    const found = await log.find(room.name, frame.position)
+    if (found.kind === 'expired') return reset('expired')
+    const { generation } = claim
+    const { position, ordered } = frame
+    say({ kind: 'resumed', generation, position, ordered, floor, last })
+    feed?.start(found.at, position)
+    orderFeed?.start(ordered)
+    if (proof === null) {
+      proof = frame
+      await prove()
+    }
+  }
+
+  /** A client's earlier messages must be here before its next one: a region that lacks them is behind, and waits. */
+  async function prove(): Promise<void> {
+    if (proof === null || proven || proving || room === null || claim === null || over) return
+    if (!coversPlace(room.position, proof.acknowledged)) {
+      const { log: name, n } = proof.acknowledged ?? { log: room.ownLog, n: 0 }
+      return lag({ [name]: n })
+    }
+    proving = true
+    try {
+      const sender = await log.sender(room.name, claim.client, claim.epoch)
+      know(sender)
+      if (floor >= proof.pendingFrom) proven = true
+      else if (sender === null || proof.acknowledged === null) return await reset('unknown')
+    } finally {
+      proving = false
+    }
+    if (proven) drain()
+  }
+
+  async function reset(why: ResetReason): Promise<void> {
+    if (room === null || claim === null || over) return
+    feed?.stop()
+    orderFeed?.stop()
+    const { position } = room
+    const ordered = (await host.room(room.name)).order?.tail.head ?? 0
+    const snapshot = await host.snapshot(room.name)
+    say({ kind: 'reset', generation: claim.generation, why, floor, last, position, ordered, snapshot })
+  }
+
+  function accept(frame: SendFrame): void {
+    if (proof === null) return end('badFrame', 'a resume comes before the first send')
+    if (lastCseq !== null && frame.cseq !== lastCseq + 1) return end('badFrame', `the next number is ${lastCseq + 1}`)
+    if (sends.length + underWay >= bounds.sendWindow) return end('flooded', `${bounds.sendWindow} sends wait already`)
+    lastCseq = frame.cseq
+    sends.push(frame)
+    drain()
+  }
+
+  /** Hands to the room what it may accept: in order, and only once everything that the client had seen is here. */
+  function drain(): void {
+    while (proven && !over && room !== null && claim !== null) {
+      const [frame] = sends
+      if (frame === undefined) break
+      if (!covers(room.position, frame.seen)) return lag(missingFrom(room.position, frame.seen))
+      if (room.full) return end('unavailable', 'too much waits to be written')
+      const request = requestOf(frame, claim)
+      if (request === null) return end('badFrame', 'the body cannot be fingerprinted')
+      sends.shift()
+      underWay += 1
+      room.send(request, (result) => settle(frame.cseq, result))
+    }
+    if (lagging && proven) {
+      lagging = false
+      say({ kind: 'lag', missing: {} })
+    }
+  }
+
+  function lag(missing: Position): void {
+    if (lagging) return
+    lagging = true
+    say({ kind: 'lag', missing })
+  }
+
+  function settle(cseq: number, result: SendResult): void {
+    underWay -= 1
+    switch (result.kind) {
+      case 'accepted':
+        results.push({ cseq, place: result.place })
+        know({ floor: cseq + 1, last: result.place })
+        return
+      case 'fenced':
+        return end('fenced', 'a newer session of the client has entered')
+      case 'gap':
+        return end('badFrame', `the number ${result.floor} is missing`)
+      case 'fork':
+        return say({ kind: 'nack', cseq, why: 'fork' })
+    }
+  }
+
+  function answered(): void {
+    if (results.length === 0) return
+    say({ kind: 'ack', floor, ranges: [], results })
+    results = []
+  }
+
+  function advanced(): void {
+    feed?.pump()
+    if (proven) drain()
+    else prove().catch(failed)
+  }
+
+  function received(text: string): void {
+    if (over) return
+    heardAtMs = runtime.monotonicMs()
+    const decoded = decodeClientFrame(text)
+    if (decoded.kind === 'bad') return end(decoded.tooLarge ? 'tooLarge' : 'badFrame', decoded.reason)
+    if (frames.length >= bounds.sendWindow) return end('flooded', 'frames come faster than they are taken')
+    frames.push(decoded.frame)
+    if (working) return
+    working = true
+    void work()
+  }
+
+  const self: OpenSession = {
+    get claim() {
+      return claim
+    },
+    get room() {
+      return room
+    },
+    received,
+    drained() {
+      feed?.pump()
+      orderFeed?.pump()
+    },
+    ordered: () => orderFeed?.pump(),
+    closed,
+    end,
+  }
+  let silence = watch()
+  return self
+}
+
+/** Null for a body whose fingerprint would not tell it from others. */
+function requestOf(frame: SendFrame, { client, epoch, generation }: SessionClaim): SendRequest | null {
+  const { cseq, seen, replyTo, body } = frame
+  try {
+    const digest = sha256Base64Url(canonicalValue([body, replyTo]))
+    return { client, epoch, generation, cseq, seen, replyTo, body, digest }
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,124 @@
+import { sleep } from '../ledger/runtime.ts'
+import type { StreamBounds } from '../stream/bounds.ts'
+import { createMemoryRoomLog } from '../stream/memory-log.ts'
+import type { OrderLog, RoomBatch, RoomLog, RoomWritten } from '../stream/ports.ts'
+import type { Region } from '../stream/region.ts'
+import { createRegion } from '../stream/region.ts'
+import type { SimulatedProcess, Simulation } from './simulation.ts'
+import type { StreamJudge } from './stream-judge.ts'
+import type { StreamNetwork } from './stream-network.ts'
+
+/** A region's machine: its log survives, its processes do not. */
+export interface SimulatedRegion {
+  readonly log: RoomLog
+  readonly up: boolean
+  start(): void
+  crash(): void
+  /** The next write fails; with `done`, after it was done. */
+  failNextWrite(done: boolean): void
+}
+
+const WRITE_MS = 3
+
+export function createSimulatedRegion(options: {
+  readonly sim: Simulation
+  readonly name: string
+  readonly peers: readonly string[]
+  readonly network: StreamNetwork
+  readonly order: (process: SimulatedProcess) => OrderLog
+  readonly judge: StreamJudge
+  readonly bounds: Partial<StreamBounds>
+  problem(error: unknown): void
+}): SimulatedRegion {
+  const { sim, name, peers, network, judge, bounds } = options
+  const log = createMemoryRoomLog({ region: name, nowMs: sim.now })
+  const generations = new Map<string, number>()
+  let process: SimulatedProcess | null = null
+  let region: Region | null = null
+  let failing: 'before' | 'after' | null = null
+
+  function inspect({ sends }: RoomBatch, { results, stored }: RoomWritten): void {
+    for (const [index, { client, generation }] of sends.entries()) {
+      const result = results[index]
+      if (result?.kind !== 'accepted' || result.duplicate) continue
+      if (generation < (generations.get(client) ?? 0)) judge.fail('fence', `${client} wrote to ${name} after its fence`)
+    }
+    for (const entry of stored) {
+      if (entry.log.startsWith(`${name}.`)) judge.tookIn((entry.body as { uid: number }).uid, entry)
+    }
+  }
+
+  /** The log as a process reaches it: with delays in which it may crash, and not at all once it has. */
+  function reached(by: SimulatedProcess): RoomLog {
+    const pause = () => sleep(by.runtime, sim.random.next() * WRITE_MS, true)
+    const alive = <T>(work: () => Promise<T>): Promise<T> => (by.crashed ? new Promise(() => {}) : work())
+    return {
+      open: (room) => alive(() => log.open(room)),
+      find: (room, position) => alive(() => log.find(room, position)),
+      read: (room, after, bound) => alive(() => log.read(room, after, bound)),
+      sender: (room, client, epoch) => alive(() => log.sender(room, client, epoch)),
+      trim: (room, keep) => alive(() => log.trim(room, keep)),
+      image: (room) => alive(() => log.image(room)),
+      adopt: (room, image) => alive(() => log.adopt(room, image)),
+      listen: (room, wake) => log.listen(room, () => void (by.crashed || wake())),
+      enter: (room, claim) =>
+        alive(async () => {
+          await pause()
+          const entered = await log.enter(room, claim)
+          if (entered.kind === 'entered') generations.set(claim.client, claim.generation)
+          await pause()
+          return entered
+        }),
+      write: (room, batch) =>
+        alive(async () => {
+          await pause()
+          const fails = failing
+          failing = null
+          if (fails === 'before') throw new Error('the log is away')
+          const written = await log.write(room, batch)
+          inspect(batch, written)
+          await pause()
+          if (fails === 'after') throw new Error('the log did not answer')
+          return written
+        }),
+    }
+  }
+
+  function start(): void {
+    if (process !== null && !process.crashed) return
+    const life = sim.process()
+    process = life
+    const exchange = network.exchange(name, life, bounds.pullMs ?? 1_000)
+    const { runtime } = life
+    const reachedLog = reached(life)
+    const order = options.order(life)
+    region = createRegion({
+      region: name,
+      log: reachedLog,
+      order,
+      exchange,
+      peers,
+      runtime,
+      bounds,
+      onProblem: options.problem,
+    })
+    const { connect } = region
+    network.house(name, { process: life, connect: (link) => connect(link) })
+  }
+
+  return {
+    log,
+    get up() {
+      return process !== null && !process.crashed
+    },
+    start,
+    crash() {
+      process?.crash()
+      network.house(name, null)
+      network.crashed(name)
+    },
+    failNextWrite(done) {
+      failing = done ? 'after' : 'before'
+    },
+  }
+}

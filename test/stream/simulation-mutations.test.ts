@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type * as Streams from '../../src/testing/stream-simulation.ts'
+import type { Mutant } from '../simulation/mutate.ts'
+import { importMutated } from '../simulation/mutate.ts'
+
+/** Storms within which each mutant must be noticed. Most take one or two. */
+const SEEDS = 60
+
+Error.stackTraceLimit = 0
+
+/** Every protective rule of the session protocol, removed one at a time. */
+const mutants: readonly Mutant[] = [
+  {
+    name: 'a region accepts what it lacks the causes of',
+    file: 'src/stream/session.ts',
+    find: 'if (!covers(room.position, frame.seen)) return lag(missingFrom(room.position, frame.seen))',
+    replace: '',
+  },
+  {
+    name: 'a region merges before the causes',
+    file: 'src/stream/room.ts',
+    find: '{ ...entry.seen, [entry.log]: entry.n }',
+    replace: '{ [entry.log]: entry.n }',
+  },
+  {
+    name: "a sender's previous message need not come first",
+    file: 'src/stream/room.ts',
+    find: 'if (entry.after !== null && entry.after.log !== entry.log) {',
+    replace: 'if (false) {',
+  },
+  {
+    name: 'a client is believed without its earlier messages',
+    file: 'src/stream/session.ts',
+    find: 'if (!coversPlace(room.position, proof.acknowledged)) {',
+    replace: 'if (false) {',
+  },
+  {
+    name: 'an old session writes on',
+    file: 'src/stream/memory-log.ts',
+    find: "if (this.#sessions.get(client)?.generation !== send.generation) return { kind: 'fenced' }",
+    replace: '',
+  },
+  {
+    name: 'a client takes old entries again',
+    file: 'src/stream/client-intake.ts',
+    find: 'if (entry.n <= have) {',
+    replace: 'if (false) {',
+  },
+  {
+    name: 'a client skips over a jump',
+    file: 'src/stream/client-intake.ts',
+    find: 'if (entry.n !== have + 1 || !covers(arrived, entry.seen) || !coversPlace(arrived, after)) return',
+    replace: 'if (false) return',
+  },
+  {
+    name: 'a second copy is shown by regions',
+    file: 'src/stream/memory-log.ts',
+    find: 'copy: from.cseq < floor }',
+    replace: 'copy: false }',
+  },
+  {
+    name: 'a second copy is shown by a client that moved',
+    file: 'src/stream/client-intake.ts',
+    find: "entry.kind === 'message' && dedup.first(`${entry.client}/${entry.epoch}`, entry.cseq - 1)",
+    replace: "entry.kind === 'message' && (dedup.first(`${entry.client}/${entry.epoch}`, entry.cseq - 1) || true)",
+  },
+  {
+    name: 'a resend is accepted as another message',
+    file: 'src/stream/memory-log.ts',
+    find: "return { kind: 'accepted', place: { log: first.log, n: first.n }, duplicate: true }",
+    replace: '',
+  },
+  {
+    name: 'a message is acknowledged before it is durable',
+    file: 'src/stream/room.ts',
+    find: 'const written = await log.write(name,',
+    replace:
+      "for (const { answer } of accepted.splice(0)) answer({ kind: 'accepted', place: null, duplicate: false })\n    const written = await log.write(name,",
+  },
+  {
+    name: 'the position of a restart is kept before the effect',
+    file: 'src/stream/delivery.ts',
+    find: '        await effect()\n        await this.#place.advance(position)\n',
+    replace: '        await this.#place.advance(position)\n        await effect()\n',
+  },
+  {
+    name: 'a lease that was lost still gives places',
+    file: 'src/stream/memory-order.ts',
+    find: "if (room.fence !== fence) return { kind: 'lost' }",
+    replace: '',
+  },
+  {
+    name: 'a place is given again',
+    file: 'src/stream/memory-order.ts',
+    find: 'if (room.known.has(text)) continue',
+    replace: '',
+  },
+  {
+    name: 'pending messages are not sent again',
+    file: 'src/stream/client.ts',
+    find: 'outgoing.reconnected()',
+    replace: '',
+  },
+  {
+    name: 'regions trust hints alone',
+    file: 'src/stream/puller.ts',
+    find: 'room.offer(answer.entries)',
+    replace: '',
+  },
+]
+
+for (const mutant of mutants) {
+  test(`the simulation notices when ${mutant.name}`, async (context) => {
+    const path = 'src/testing/stream-simulation.ts'
+    const { simulateStreams } = await importMutated<typeof Streams>(path, mutant)
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const { failure } = await simulateStreams({ seed, clients: 12, regions: 3, messages: 2 })
+      if (failure === null) continue
+      context.diagnostic(`seed ${seed}: ${failure.rule}: ${failure.text}`)
+      // A mutant that merely throws would be noticed by anybody.
+      assert.notEqual(failure.rule, 'sound', failure.text)
+      return
+    }
+    assert.fail(`not noticed in ${SEEDS} storms`)
+  })
+}

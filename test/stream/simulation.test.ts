@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { StreamRun } from '../../src/testing/stream-simulation.ts'
+import { simulateStreams } from '../../src/testing/stream-simulation.ts'
+
+/** 20 people in 3 regions for 15 seconds; the lab has 100 in 5 for a minute. */
+const SEEDS = 300
+const LINES = 120
+const form = { clients: 20, regions: 3, durationMs: 15_000, messages: 2 }
+
+// Errors are part of the game here: where each of them was made is not worth the time.
+Error.stackTraceLimit = 0
+
+function story({ seed, failure, tail }: StreamRun): string {
+  return `${tail(LINES).join('\n')}\n\n${failure?.rule}: ${failure?.text}\nReplay: npm run lab -- streams --short --seed ${seed}`
+}
+
+test(`in ${SEEDS} storms everybody gets every message once, after its causes, in one final order`, async () => {
+  const sum = { accepted: 0, copies: 0, regionCrashes: 0, clientCrashes: 0, moves: 0, absences: 0 }
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const run = await simulateStreams({ ...form, seed })
+    if (run.failure !== null) assert.fail(story(run))
+    for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += run.tally[name]
+  }
+  // A simulation in which nothing happens proves nothing.
+  assert.ok(sum.accepted > 50 * SEEDS && sum.copies > SEEDS / 2, JSON.stringify(sum))
+  assert.ok(sum.regionCrashes > SEEDS && sum.clientCrashes > 2 * SEEDS && sum.moves > SEEDS, JSON.stringify(sum))
+})
+
+test('a seed gives the same run again', async () => {
+  const [first, second] = [await simulateStreams({ seed: 7 }), await simulateStreams({ seed: 7 })]
+  assert.deepEqual(first.tail(10_000), second.tail(10_000))
+  assert.deepEqual([first.tally, first.virtualMs], [second.tally, second.virtualMs])
+})
+
+test("one's own receivers run in the simulator: each message once for each participant that applies it", async () => {
+  const counts = new Map<string, Map<number, number>>()
+  const { failure, tally } = await simulateStreams({
+    seed: 3,
+    clients: 6,
+    storm: { restarts: 0 },
+    receiver(client) {
+      const mine = new Map<number, number>()
+      counts.set(client, mine)
+      return {
+        message({ body }) {
+          const { uid } = body as { uid: number }
+          mine.set(uid, (mine.get(uid) ?? 0) + 1)
+        },
+      }
+    },
+  })
+  assert.equal(failure, null)
+  assert.equal(counts.size, 6)
+  for (const mine of counts.values()) {
+    assert.equal(mine.size, tally.accepted)
+    assert.ok([...mine.values()].every((count) => count === 1))
+  }
+})
+
+test('a receiver that throws for ever is found out', async () => {
+  const { failure } = await simulateStreams({
+    seed: 1,
+    clients: 2,
+    durationMs: 1_000,
+    receiver: () => ({
+      message() {
+        throw new Error('never')
+      },
+    }),
+  })
+  assert.equal(failure?.rule, 'once')
+})
