@@ -52,6 +52,13 @@ export interface StreamNetwork {
   crashed(region: string): void
 }
 
+/** How often a frame knocks at a process that stands still. */
+const PAUSED_MS = 50
+
+function awake({ crashed, paused }: SimulatedProcess): boolean {
+  return !crashed && !paused
+}
+
 interface Wire {
   readonly client: string
   readonly region: string
@@ -78,12 +85,16 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
   }
 
   /** One direction of a wire: in order, each as late as chance says but never before the last. */
-  function lane(wire: Wire, deliver: (text: string) => void): (text: string) => void {
+  function lane(wire: Wire, to: SimulatedProcess, deliver: (text: string) => void): (text: string) => void {
     const queue: { readonly atMs: number; readonly text: string }[] = []
     let lastMs = 0
     let scheduled = false
     function fire(): void {
       scheduled = false
+      if (to.paused && !to.crashed) {
+        scheduled = true
+        return void sim.timer(PAUSED_MS, fire)
+      }
       while ((queue[0]?.atMs ?? Number.POSITIVE_INFINITY) <= sim.now()) {
         const { text } = queue.shift() as { text: string }
         if (!wire.dead && !offline.has(wire.client)) deliver(text)
@@ -125,7 +136,7 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
   }
 
   function open(wire: Wire): ((text: string) => void) | null {
-    const toClient = lane(wire, (text) => {
+    const toClient = lane(wire, wire.process, (text) => {
       if (!wire.process.crashed) wire.events.received(text)
     })
     const session = wire.home.connect({
@@ -135,7 +146,7 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
     })
     wire.session = session
     wire.events.opened()
-    return lane(wire, (text) => {
+    return lane(wire, wire.home.process, (text) => {
       if (!wire.home.process.crashed) session.received(text)
     })
   }
@@ -150,7 +161,7 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
         sim.timer(weather.clientMs + (slowness.get(client) ?? 0), () => {
           if (process.crashed || closedEarly) return
           const home = homes.get(region)
-          if (home === undefined || home.process.crashed || offline.has(client))
+          if (home === undefined || !awake(home.process) || offline.has(client))
             return events.closed(null, 'unreachable')
           wire = { client, region, process, home, events, session: null, dead: false, clientClosed: false }
           wires.add(wire)
@@ -179,7 +190,7 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
       const deliverHint = (to: string, hint: RegionHint) => {
         sim.timer(lateMs(), () => {
           const target = peers.get(to)
-          if (target !== undefined && !target.process.crashed && reach(region, to)) target.peer.hinted(hint)
+          if (target !== undefined && awake(target.process) && reach(region, to)) target.peer.hinted(hint)
         })
       }
       return {
@@ -188,10 +199,10 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
             const timeout = process.runtime.setTimer(pullMs, () => reject(new Error(`${to} is away`)), true)
             sim.timer(lateMs(), () => {
               const target = peers.get(to)
-              if (target === undefined || target.process.crashed || !reach(region, to)) return
+              if (target === undefined || !awake(target.process) || !reach(region, to)) return
               target.peer.pull(request).then((answer) => {
                 sim.timer(lateMs(), () => {
-                  if (process.crashed || target.process.crashed || !reach(region, to)) return
+                  if (!awake(process) || target.process.crashed || !reach(region, to)) return
                   timeout.cancel()
                   resolve(answer)
                 })
@@ -199,6 +210,7 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
             })
           }),
         hint(hint) {
+          if (process.crashed) return
           for (const to of peers.keys()) {
             if (to === region) continue
             if (!random.chance(weather.hintLost)) deliverHint(to, hint)

@@ -14,6 +14,7 @@ export interface SimulatedRegion {
   readonly up: boolean
   start(): void
   crash(): void
+  pause(ms: number): void
   /** The next write fails; with `done`, after it was done. */
   failNextWrite(done: boolean): void
 }
@@ -117,6 +118,7 @@ export function createSimulatedRegion(options: {
       network.house(name, null)
       network.crashed(name)
     },
+    pause: (ms) => process?.pause(ms),
     failNextWrite(done) {
       failing = done ? 'after' : 'before'
     },

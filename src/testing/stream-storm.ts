@@ -6,6 +6,8 @@ import type { StreamWorld } from './stream-world.ts'
 export interface StreamStorm {
   /** Regions that crash and come back. */
   readonly crashes: number
+  /** Regions that stand still for a while, as by SIGSTOP, and then go on as if nothing had been. */
+  readonly pauses: number
   /** Times in which some regions do not reach the others. */
   readonly partitions: number
   /** Clients that, in each of them, write and move before they hear of it: to where nobody knows of it yet. */
@@ -29,6 +31,7 @@ export interface StreamStorm {
 
 export const shortStorm: StreamStorm = {
   crashes: 2,
+  pauses: 1,
   partitions: 2,
   hurries: 3,
   absences: 5,
@@ -43,6 +46,8 @@ export const shortStorm: StreamStorm = {
 
 const SLOW_MS = 500
 const MOST_DOWN_MS = 3_000
+/** Longer than a lease of the final order. */
+const MOST_PAUSE_MS = 4_000
 const MOST_CUT_OFF_MS = 5_000
 const HURRY_MS = 60
 const MOST_OUTAGE_MS = 3_000
@@ -84,6 +89,7 @@ export function planStorm(options: {
     const region = random.pick(regions)
     if (world.crashRegion(region)) sim.timer(random.next() * MOST_DOWN_MS, () => world.startRegion(region))
   })
+  often(storm.pauses, () => world.pauseRegion(random.pick(regions), random.next() * MOST_PAUSE_MS))
   often(storm.partitions, () => {
     const apart = regions.filter(() => random.chance(0.5))
     const others = regions.filter((region) => !apart.includes(region))

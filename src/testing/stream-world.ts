@@ -37,6 +37,7 @@ export interface StreamWorld {
   startClient(client: string): void
   crashRegion(region: string): boolean
   startRegion(region: string): void
+  pauseRegion(region: string, ms: number): void
   failNextWrite(region: string, done: boolean): void
   orderAway(away: boolean): void
   note(text: string): void
@@ -191,6 +192,10 @@ export function createStreamWorld(options: {
       return true
     },
     startRegion: (region) => regionOf.get(region)?.start(),
+    pauseRegion(region, ms) {
+      note(`${region} stands still for ${Math.round(ms)} ms`)
+      regionOf.get(region)?.pause(ms)
+    },
     failNextWrite: (region, done) => regionOf.get(region)?.failNextWrite(done),
     orderAway(away) {
       orderAway = away
