@@ -9,6 +9,7 @@ import type { Answer } from '../http/exchange.ts'
 import { jsonAnswer } from '../http/exchange.ts'
 import { createVoice } from '../http/voice.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { createRegion } from '../region/region.ts'
 import { checkGatewayConfig } from './check.ts'
 import type { GatewayConfig } from './config.ts'
 import { gatewayDefaults, gatewayLimits } from './limits.ts'
@@ -60,8 +61,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     operationsPath: `${ownPath}/operations`,
     ...(config.problemBase === undefined ? {} : { problemBase: config.problemBase }),
   }
+  const region = config.region === undefined ? undefined : createRegion(config.region)
   const rules = (config.routes ?? []).map((rule) =>
-    readRule(rule, { config, ledger: options.ledger, voice, upstreamOf, onError }),
+    readRule(rule, { config, ledger: options.ledger, voice, upstreamOf, region, onError }),
   )
   const fallback = upstreams.get(undefined)
   const pass: Pass | null =
@@ -69,7 +71,8 @@ export function createGateway(options: GatewayOptions): Gateway {
       ? null
       : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice: createVoice(voice) }
   const status = createTellStatus(rules, { ledger: options.ledger, onError, ...voice })
-  return serve({ ...options, onError, ownPath, rules, pass, status, upstreams: [...upstreams.values()] })
+  const links = [...upstreams.values(), ...(region === undefined ? [] : [region])]
+  return serve({ ...options, onError, ownPath, rules, pass, status, links })
 }
 
 export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs'> {
@@ -78,7 +81,8 @@ export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs'> {
   /** Where everything goes that no rule fits. */
   readonly pass: Pass | null
   readonly status: TellStatus
-  readonly upstreams: readonly Upstream[]
+  /** Connections that end with the gateway. */
+  readonly links: readonly { stop(): void }[]
   readonly onError: (error: unknown) => void
 }
 
@@ -162,7 +166,7 @@ export function serve(serving: Serving): Gateway {
     while (busy.size > 0 && performance.now() < giveUpAt) await pause(LOOK_MS)
     server.closeAllConnections()
     for (const socket of pipes) socket.destroy()
-    for (const upstream of serving.upstreams) upstream.stop()
+    for (const link of serving.links) link.stop()
     await closed
   }
   const stop = () => (stopping ??= drain())

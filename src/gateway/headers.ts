@@ -17,6 +17,8 @@ const hopByHop = new Set([
   'upgrade',
   // Answered by the gateway itself.
   'expect',
+  // Between regions only.
+  'onceonly-region',
 ])
 
 /** A client must not be able to take these away from the upstream by calling them headers of its connection. */

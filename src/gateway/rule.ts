@@ -7,6 +7,7 @@ import { DEFAULT_KEY_HEADER } from '../http/route.ts'
 import type { Voice, VoiceOptions } from '../http/voice.ts'
 import { createVoice } from '../http/voice.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Region } from '../region/region.ts'
 import { allowedBy } from './authorize.ts'
 import { createWho } from './caller.ts'
 import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
@@ -57,14 +58,15 @@ export interface RuleParts {
   readonly times: Required<Timeouts>
   readonly maxBodyBytes: number
   readonly minimal: boolean
+  readonly region?: Region | undefined
   readonly onError: (error: unknown) => void
 }
 
 export const CREDENTIALS_HEADER = 'onceonly-credentials'
 
 export function createRule(parts: RuleParts): Rule {
-  const { ledger, who, onError, definition, guarded, voice } = parts
-  const options = { ledger, who, onError, ...voice }
+  const { ledger, who, onError, definition, guarded, voice, region } = parts
+  const options = { ledger, who, onError, ...voice, ...(region === undefined ? {} : { region }) }
   const { keyFrom = { header: DEFAULT_KEY_HEADER } } = definition
   return {
     methods: new Set(parts.methods),
@@ -100,6 +102,7 @@ export interface RuleContext {
   readonly ledger: Ledger<unknown>
   readonly voice: VoiceOptions
   readonly upstreamOf: (name: string | undefined) => Upstream
+  readonly region: Region | undefined
   readonly onError: (error: unknown) => void
 }
 
@@ -141,6 +144,7 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
     times,
     maxBodyBytes: rule.maxBodyBytes ?? config.maxBodyBytes ?? gatewayDefaults.maxBodyBytes,
     minimal,
+    region: context.region,
     onError,
   })
 }

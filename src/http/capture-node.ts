@@ -18,6 +18,16 @@ export function incomingOf(request: NodeRequest, body: Incoming['body'], target 
       if ('headersDistinct' in request) return linesOf(request.rawHeaders, name)
       return [request.headers[name] ?? []].flat()
     },
+    headers: () => {
+      const { rawHeaders } = request
+      const list: [string, string][] = []
+      for (let at = 0; at < rawHeaders.length; at += 2) {
+        const name = (rawHeaders[at] as string).toLowerCase()
+        // HTTP/2 has the parts of its first line here, too.
+        if (!name.startsWith(':')) list.push([name, rawHeaders[at + 1] as string])
+      }
+      return list
+    },
   }
 }
 

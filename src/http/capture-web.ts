@@ -17,6 +17,7 @@ export function incomingOf(request: Request, body: () => Promise<IncomingBody>):
       const value = request.headers.get(name)
       return value === null ? [] : [value]
     },
+    headers: () => [...request.headers],
   }
 }
 

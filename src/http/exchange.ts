@@ -6,6 +6,8 @@ export interface Incoming {
   readonly target: string
   /** All values of a header in order; the name is lower-case. */
   header(name: string): readonly string[]
+  /** All of them, for a request that is sent on. */
+  headers(): HeaderList
   /** Asked only when it is needed, so that a request without a key keeps its unread body for the handler. */
   body(): IncomingBody | Promise<IncomingBody>
 }

@@ -3,7 +3,9 @@ import { isOnceError } from '../core/errors.ts'
 import type { IdentityParts } from '../core/identity.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Execution } from '../ledger/present.ts'
+import type { Region } from '../region/region.ts'
 import { declareRoute } from './declare.ts'
+import { elsewhere, sentHere } from './elsewhere.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { beginGuarded } from './guarded.ts'
 import { hungUp, untilBegun } from './leaving.ts'
@@ -22,6 +24,8 @@ export interface HttpOptions<N, Tx> extends VoiceOptions {
   readonly ledger: Ledger<Tx>
   /** From the authenticated request; stable across token refresh. Write `caller: 'shared'` out if it is meant. */
   readonly who: (request: N) => Who | Promise<Who>
+  /** Where there are several: a key is accepted by its home alone, and a request for another region is sent there. */
+  readonly region?: Region
   /** Told what went wrong where no framework hears of it; `console.error`, when left out. */
   readonly onError?: (error: unknown) => void
 }
@@ -59,15 +63,20 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
   const operation = declareRoute(options.ledger, definition)
 
-  async function begin(incoming: Incoming, request: N, signal?: AbortSignal): Promise<Begun<Tx>> {
+  async function begin(given: Incoming, request: N, signal?: AbortSignal): Promise<Begun<Tx>> {
+    const { region } = options
+    const incoming = region === undefined ? given : readTwice(given)
     // 1. The request itself: what is wrong with it is found before anything is claimed.
     const read = await readRequest(definition, incoming)
     if (read.kind === 'keyless') return withoutKey(incoming, request, signal)
     if (read.kind === 'problem') return { kind: 'answer', answer: voice.say(read.situation, read.detail) }
-    // 2. Who asks, by the authentication of this request.
-    const { tenant, caller } = await options.who(request)
+    // 2. Who asks, by the authentication of this request; or by the word of the region that it came from.
+    const sent = region === undefined ? null : sentHere(region, incoming, read, voice)
+    if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
+    const { tenant, caller } = sent ?? (await options.who(request))
     const parts = { tenant, caller, operation: read.operation, key: read.key }
-    return claimed(parts, read.input, incoming.method, request, signal)
+    const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, voice)
+    return answer === null ? claimed(parts, read.input, incoming.method, request, signal) : { kind: 'answer', answer }
   }
 
   async function withoutKey(incoming: Incoming, request: N, signal: AbortSignal | undefined): Promise<Begun<Tx>> {
@@ -136,6 +145,12 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     begin,
     fault: (error) => reportFault(options, voice, error),
   }
+}
+
+/** A request that is sent on needs its body once more. */
+function readTwice(incoming: Incoming): Incoming {
+  let body: ReturnType<Incoming['body']> | null = null
+  return { ...incoming, body: () => (body ??= incoming.body()) }
 }
 
 /** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */

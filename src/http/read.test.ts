@@ -19,6 +19,7 @@ function incoming(
     method,
     target,
     header: (name) => (headers[name] === undefined ? [] : [headers[name]]),
+    headers: () => Object.entries(headers),
     body: typeof read === 'function' ? read : async () => read,
   }
 }

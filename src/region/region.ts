@@ -1,3 +1,12 @@
+import { OnceError } from '../core/errors.ts'
+import type { Identity } from '../core/identity.ts'
+import { recordIdOf } from '../core/identity.ts'
+import { rendezvous } from '../core/rendezvous.ts'
+import type { RegionAnswer, RegionLink, RegionRequest } from './send.ts'
+import { createRegionLink } from './send.ts'
+import type { Arrived } from './token.ts'
+import { REGION_HEADER, readRegionToken, regionToken } from './token.ts'
+
 /** Which regions there are, and which one this is. */
 export interface RegionOptions {
   readonly self: string
@@ -5,6 +14,61 @@ export interface RegionOptions {
   readonly regions: Readonly<Record<string, string>>
   /** Known to all regions and to nobody else: a request that another region sent on is believed by it. */
   readonly secret: string
+}
+
+/**
+ * Every identity has one home among the regions, and only its home accepts it: two regions never both take a key, and
+ * where the home cannot be reached, nobody does.
+ */
+export interface Region {
+  readonly self: string
+  home(identity: Identity): string
+  /** Who asks, of a request that another region sent here; `null` when its token proves nothing. */
+  arrived(token: string, request: Omit<Arrived, 'self'>): { readonly tenant: string; readonly caller: string } | null
+  /** Sends a request to the home of its identity. Rejects when the home gave no whole answer. */
+  forward(request: RegionRequest, identity: Identity): Promise<RegionAnswer>
+  stop(): void
+  [Symbol.dispose](): void
+}
+
+export function createRegion(options: RegionOptions): Region {
+  const faults = regionFaults(options)
+  if (faults.length > 0) {
+    const told = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
+    throw new OnceError('bad_option', `The regions have faults: ${told}.`, { details: { faults } })
+  }
+  const { self, regions, secret } = options
+  const names = Object.keys(regions)
+  const links = new Map<string, RegionLink>()
+  const home = (identity: Identity) => rendezvous(names, recordIdOf(identity))
+
+  function linkTo(name: string): RegionLink {
+    const known = links.get(name)
+    if (known !== undefined) return known
+    const made = createRegionLink(regions[name] ?? '')
+    links.set(name, made)
+    return made
+  }
+
+  function stop(): void {
+    for (const link of links.values()) link.stop()
+    links.clear()
+  }
+
+  return {
+    self,
+    home,
+    arrived: (token, request) => readRegionToken(secret, Date.now(), token, { self, ...request }),
+    forward(request, identity) {
+      const to = home(identity)
+      const { method, target } = request
+      const token = regionToken(secret, Date.now(), { from: self, to, method, target, identity })
+      const headers = request.headers.filter(([name]) => name !== REGION_HEADER)
+      return linkTo(to).send({ ...request, headers: [...headers, [REGION_HEADER, token]] })
+    },
+    stop,
+    [Symbol.dispose]: stop,
+  }
 }
 
 export interface RegionFault {

@@ -85,7 +85,7 @@ export async function serveGateway(site: Site): Promise<Served> {
         .catch(status.fault),
     rules,
     pass: { ...common, voice: createVoice(voice) },
-    upstreams: [upstream],
+    links: [upstream],
     ownPath: '',
     onError,
     drainMs: 0,

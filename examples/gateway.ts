@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createLedger } from 'onceonly'
+import type { GatewayConfig } from 'onceonly/gateway'
+import { createGateway } from 'onceonly/gateway'
+import { createMemoryStore } from 'onceonly/memory'
+
+// A service that nobody wants to touch: it charges whenever it is asked to.
+let charges = 0
+const service = createServer((request, response) => {
+  request.resume()
+  charges++
+  response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify({ id: `ch_${charges}` }))
+})
+await once(service.listen(0, '127.0.0.1'), 'listening')
+const { port: servicePort } = service.address() as AddressInfo
+
+const gateway: GatewayConfig = {
+  upstream: `http://127.0.0.1:${servicePort}`,
+  routes: [
+    // A key is required, and belongs to whoever the API key is; whoever has it may see its answers again.
+    { method: 'POST', path: '/v1/charges', key: 'required', caller: { header: 'authorization' }, replay: 'trusted' },
+    // Clients that send no key: the same content is one request for five minutes.
+    {
+      method: 'POST',
+      path: '/v1/chat/*',
+      key: 'guarded',
+      caller: { header: 'authorization' },
+      replay: 'trusted',
+      guard: { windowMs: 5 * 60_000 },
+    },
+  ],
+}
+
+// As `onceonly gateway` does it, inside of a program.
+const store = createMemoryStore()
+const ledger = createLedger({ store })
+const server = createGateway({ config: gateway, ledger })
+const { port } = await server.listen(0)
+
+const ask = (path: string, key?: string) =>
+  fetch(`http://127.0.0.1:${port}${path}`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer sk_1', ...(key === undefined ? {} : { 'idempotency-key': key }) },
+    body: '{"amount":4200}',
+  })
+
+const first = await ask('/v1/charges', 'order-1001')
+const retry = await ask('/v1/charges', 'order-1001')
+assert.equal(await retry.text(), await first.text())
+assert.equal(retry.headers.get('idempotent-replayed'), 'true')
+assert.equal((await ask('/v1/charges')).status, 400)
+await ask('/v1/chat/completions')
+await ask('/v1/chat/completions')
+assert.equal(charges, 2)
+
+console.log('five requests, two of them reached the service')
+await server.stop()
+await ledger.stop()
+await store.stop()
+service.close()

@@ -1,0 +1,67 @@
+import { OnceError } from '../core/errors.ts'
+import type { Identity } from '../core/identity.ts'
+import { SECOND } from '../core/limits.ts'
+import type { Region } from '../region/region.ts'
+import { REGION_HEADER } from '../region/token.ts'
+import type { Answer, HeaderList, Incoming, IncomingBody } from './exchange.ts'
+import type { Who } from './route.ts'
+import type { Voice } from './voice.ts'
+
+/** How soon a client should ask again for a key whose home is away. */
+const AWAY_RETRY_MS = SECOND
+
+type Named = Pick<Identity, 'operation' | 'key'>
+
+/** Who asks, of a request that another region sent here; null for one that came by itself. */
+export function sentHere(
+  region: Region,
+  incoming: Incoming,
+  { operation, key }: Named,
+  voice: Voice,
+): Who | { readonly answer: Answer } | null {
+  const [token, ...others] = incoming.header(REGION_HEADER)
+  if (token === undefined) return null
+  const { method, target } = incoming
+  const who = others.length > 0 ? null : region.arrived(token, { method, target, operation, key })
+  return who ?? { answer: voice.say('not-authorized', { detail: 'No region has sent this request on.' }) }
+}
+
+/** The answer of the identity's home, where that is another region; null where it is at home here. */
+export async function elsewhere(
+  region: Region,
+  incoming: Incoming,
+  identity: Identity,
+  arrived: boolean,
+  voice: Voice,
+): Promise<Answer | null> {
+  const home = region.home(identity)
+  if (home === region.self) return null
+  const away = (detail: string) =>
+    voice.say('home-unreachable', { operation: identity.operation, detail, retryAfterMs: AWAY_RETRY_MS })
+  // Sent on once more, it could go round in circles: two regions have different lists.
+  if (arrived) return away('The regions do not agree about the home of this key.')
+  const { method, target } = incoming
+  const { body, headers } = raw(incoming, await incoming.body())
+  try {
+    return await region.forward({ method, target, headers, body }, identity)
+  } catch {
+    return away(`The region ${home}, which is the home of this key, cannot be reached.`)
+  }
+}
+
+/** The request as it came, as far as parsers have left it. */
+function raw(incoming: Incoming, given: IncomingBody): { readonly body: Uint8Array; readonly headers: HeaderList } {
+  const headers = incoming.headers()
+  if ('bytes' in given) {
+    return {
+      body: given.bytes,
+      headers: given.inflated === true ? headers.filter(([name]) => name !== 'content-encoding') : headers,
+    }
+  }
+  const type = incoming.header('content-type')[0] ?? ''
+  if (!/^[^;]*[/+]json\s*(;|$)/i.test(type)) {
+    const why = 'a parser has taken its bytes; keep them, for example with `keepRawBody`'
+    throw new OnceError('bad_option', `The request cannot be sent on to its region: ${why}.`)
+  }
+  return { body: Buffer.from(JSON.stringify(given.parsed)), headers }
+}

@@ -1,0 +1,122 @@
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { Agent as HttpAgent, request as httpRequest } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { MINUTE, SECOND } from '../core/limits.ts'
+
+/** Names in lower case and values. */
+export type RegionHeaders = readonly (readonly [name: string, value: string])[]
+
+export interface RegionRequest {
+  readonly method: string
+  readonly target: string
+  readonly headers: RegionHeaders
+  readonly body: Uint8Array
+}
+
+export interface RegionAnswer {
+  readonly status: number
+  readonly headers: RegionHeaders
+  readonly body: Uint8Array
+}
+
+/** A region that cannot be connected to is away; its clients should know before they give up themselves. */
+const CONNECT_MS = 3 * SECOND
+/** The home may wait for a twin, and then for its service. */
+const ANSWER_MS = 2 * MINUTE
+/** As large as a body may be on its way there. */
+const MOST_ANSWER_BYTES = 32 * 1_024 * 1_024
+const IDLE_MS = 4 * SECOND
+
+const ofTheConnection = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'content-length',
+])
+
+/** The connections of one region to another. */
+export interface RegionLink {
+  /** Rejects when there is no whole answer: whether the request was carried out is known by its key, at home. */
+  send(request: RegionRequest): Promise<RegionAnswer>
+  stop(): void
+}
+
+export function createRegionLink(address: string): RegionLink {
+  const url = new URL(address)
+  const secure = url.protocol === 'https:'
+  const pool = { keepAlive: true, timeout: IDLE_MS }
+  const agent = secure ? new HttpsAgent(pool) : new HttpAgent(pool)
+  const prefix = url.pathname.replace(/\/$/, '')
+
+  function open({ method, target, headers, body }: RegionRequest): ClientRequest {
+    const kept = headers.filter(([name]) => !ofTheConnection.has(name)).flat()
+    const length = body.length > 0 ? ['content-length', String(body.length)] : []
+    const begin = secure ? httpsRequest : httpRequest
+    const headerLines = [...kept, ...length] as never
+    const { hostname, port } = url
+    return begin({
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      ...(port === '' ? {} : { port }),
+      ...(secure ? { servername: hostname } : {}),
+      agent,
+      method,
+      path: prefix + target,
+      headers: headerLines,
+      setHost: false,
+    }).setTimeout(0)
+  }
+
+  return {
+    async send(request) {
+      const first = open(request)
+      try {
+        return await answerTo(first, request.body)
+      } catch (error) {
+        // The other side closed an idle connection under us. The key makes a second try harmless.
+        if (!first.reusedSocket) throw error
+        return await answerTo(open(request), request.body)
+      }
+    },
+    stop: () => agent.destroy(),
+  }
+}
+
+function answerTo(request: ClientRequest, body: Uint8Array): Promise<RegionAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<RegionAnswer>()
+  let timer = setTimeout(() => request.destroy(new Error('The home cannot be connected to.')), CONNECT_MS)
+  const connected = () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => request.destroy(new Error('The home does not answer.')), ANSWER_MS)
+  }
+  request.once('socket', (socket) => {
+    if (!socket.connecting) connected()
+    else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
+  })
+  // A request is closed with the last byte of its answer, before anybody has read that: it says nothing of its own.
+  request.once('response', (answer) => read(answer).then(resolve, reject))
+  request.on('error', reject).once('close', () => clearTimeout(timer))
+  request.end(body.length === 0 ? undefined : body)
+  return promise
+}
+
+async function read(answer: IncomingMessage): Promise<RegionAnswer> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of answer) {
+    bytes += (chunk as Buffer).length
+    if (bytes > MOST_ANSWER_BYTES) throw new Error(`The answer is larger than ${MOST_ANSWER_BYTES} bytes.`)
+    chunks.push(chunk as Buffer)
+  }
+  const headers: [string, string][] = []
+  const { rawHeaders } = answer
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] ?? '').toLowerCase()
+    if (name === 'content-length' || !ofTheConnection.has(name)) headers.push([name, rawHeaders[at + 1] ?? ''])
+  }
+  return { status: answer.statusCode ?? 0, headers, body: Buffer.concat(chunks, bytes) }
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { TestContext } from 'node:test'
+import { test } from 'node:test'
+import type { Ledger } from 'onceonly'
+import { createLedger } from 'onceonly'
+import { createMemoryStore } from 'onceonly/memory'
+import { idempotent } from 'onceonly/node'
+import type { RegionOptions } from 'onceonly/region'
+import { createRegion } from 'onceonly/region'
+import { ask } from '../gateway/ask.ts'
+import { freePort } from '../gateway/process.ts'
+
+const secret = 'a secret of two regions, long enough'
+const names = ['eu', 'us'] as const
+
+interface Ran {
+  readonly at: string
+  readonly body: string
+}
+
+/** Two servers of one application, with a store each. Callers are known by a session that only its own region has. */
+async function openRegions(
+  context: TestContext,
+  lists: (all: RegionOptions['regions']) => readonly RegionOptions['regions'][],
+) {
+  const ran: Ran[] = []
+  const ledgers: Ledger<unknown>[] = []
+  const ports = await Promise.all(names.map(freePort))
+  const all = Object.fromEntries(names.map((name, at) => [name, `http://127.0.0.1:${ports[at]}`]))
+  const regions = names.map((self, at) => createRegion({ self, secret, regions: lists(all)[at] ?? all }))
+  for (const [at, region] of regions.entries()) {
+    const ledger = createLedger({ store: createMemoryStore(), background: false })
+    ledgers.push(ledger)
+    const who = () => ({ tenant: 'acme', caller: `session-of-${region.self}` })
+    const listener = idempotent({ ledger, who, region })({ effect: 'external' }, (request, response) => {
+      ran.push({ at: region.self, body: Buffer.from(request.rawBody ?? []).toString() })
+      response.setHeader('set-cookie', ['a=1', 'b=2'])
+      response.writeHead(201).end(`made at ${region.self}`)
+    })
+    const server = createServer((request, response) => void listener(request, response))
+    await new Promise<void>((resolve) => void server.listen(ports[at], '127.0.0.1', resolve))
+    context.after(async () => {
+      region.stop()
+      server.close()
+      server.closeAllConnections()
+      await ledger.stop()
+    })
+  }
+  const callers = async () => {
+    const pages = await Promise.all(ledgers.map((ledger) => ledger.list({})))
+    return new Set(pages.flatMap(({ rows }) => rows.map(({ record }) => record.identity.caller)))
+  }
+  return { ran, callers, ports: ports as [number, number] }
+}
+
+test('an adapter sends a request on to the home of its key, with its own caller, and gives the answer back', async (context) => {
+  const { ran, callers, ports } = await openRegions(context, () => [])
+  for (let at = 0; at < 10; at++) {
+    const first = await ask(ports[0], { key: `k-${at}` })
+    const retry = await ask(ports[0], { key: `k-${at}` })
+    assert.deepEqual([first.status, retry.status, retry.body, retry.replayed], [201, 201, first.body, true])
+    assert.deepEqual(first.headers.getSetCookie(), ['a=1', 'b=2'])
+  }
+  assert.equal(ran.length, 10)
+  assert.deepEqual(new Set(ran.map(({ at }) => at)), new Set(names), 'both regions are the home of some')
+  assert.deepEqual(new Set(ran.map(({ body }) => body)), new Set(['{"amount":1}']))
+  assert.deepEqual(await callers(), new Set(['session-of-eu']))
+})
+
+test('regions that do not agree about a home refuse, instead of sending in circles', async (context) => {
+  // One knows a third region, which does not exist: some keys would be at home there for it, and elsewhere for the other.
+  const { ran, ports } = await openRegions(context, (all) => [{ ...all }, { ...all, ap: 'http://127.0.0.1:1' }])
+  const told = await Promise.all(Array.from({ length: 30 }, (_, at) => ask(ports[0], { key: `circle-${at}` })))
+  const refused = told.filter(({ status }) => status === 503)
+  assert.ok(refused.length > 0)
+  for (const { problem } of refused) assert.equal(problem, 'home-unreachable')
+  assert.equal(ran.length, told.length - refused.length)
+})
+
+test('options of regions are checked by name', () => {
+  const bad = { self: 'mars', regions: { eu: 'ftp://x' }, secret: 'short', more: 1 } as never
+  assert.throws(() => createRegion(bad), /`more` is not a setting; `secret` .*; `regions.eu` .*; `self` is none/)
+})

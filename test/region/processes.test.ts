@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createRegion } from 'onceonly/region'
+import { createProxy } from '../../tools/proxy/index.ts'
+import { freePort, startGateway, temporaryFolder } from '../gateway/process.ts'
+import { openCounting, things } from '../gateway/world.ts'
+
+const names = ['eu', 'us', 'ap'] as const
+const secret = 'a secret of three regions, long enough'
+
+test('three regions, each with a store and a link of its own: a key is taken by its home alone', async (context) => {
+  const folder = await temporaryFolder(context)
+  const upstream = await openCounting(context)
+  const ports = await Promise.all(names.map(freePort))
+  const links = await Promise.all(ports.map((targetPort) => createProxy({ targetPort })))
+  context.after(() => Promise.all(links.map((link) => link.stop())))
+  const regions = Object.fromEntries(names.map((name, at) => [name, `http://127.0.0.1:${links[at]?.port}`]))
+  const gateways = await Promise.all(
+    names.map((self, at) =>
+      startGateway(context, folder, {
+        store: join(folder, `${self}.db`),
+        port: ports[at] ?? 0,
+        config: {
+          upstream: upstream.url,
+          routes: [
+            { ...things, caller: { header: 'x-user' } },
+            { ...things, path: '/guarded', key: 'guarded' },
+          ],
+          region: { self, regions, secret },
+        },
+      }),
+    ),
+  )
+  const headers = { 'x-user': 'ann' }
+
+  // 1. The same key at three regions at once: one effect, and the same answer everywhere.
+  for (let at = 0; at < 12; at++) {
+    const told = await Promise.all(gateways.map((gateway) => gateway.ask({ key: `three-${at}`, headers })))
+    assert.deepEqual(
+      told.map(({ status, body }) => [status, body]),
+      Array(3).fill([201, '{"got":12}']),
+    )
+    assert.equal(told.filter(({ replayed }) => replayed).length, 2)
+    assert.equal(upstream.heads, at + 1)
+  }
+  // 2. Content is at home somewhere, too; and two callers of one key are two identities.
+  const keyless = await Promise.all(gateways.map((gateway) => gateway.ask({ path: '/guarded', key: null })))
+  assert.deepEqual(
+    keyless.map(({ status }) => status),
+    [201, 201, 201],
+  )
+  assert.equal(upstream.heads, 13)
+  await Promise.all(['bob', 'eve'].map((user) => gateways[0]?.ask({ key: 'three-1', headers: { 'x-user': user } })))
+  assert.equal(upstream.heads, 15)
+  assert.equal(
+    upstream.seen.some(({ headers: seen }) => 'onceonly-region' in seen),
+    false,
+    'between regions only',
+  )
+
+  // 3. The home is cut off: the others refuse, and nothing is executed anywhere else.
+  using map = createRegion({ self: 'eu', regions, secret })
+  const keys = Array.from({ length: 30 }, (_, at) => `cut-${at}`)
+  const homeOf = (key: string) => map.home({ tenant: 'gateway', caller: 'ann', operation: 'POST /things', key })
+  const [lost = ''] = keys.filter((key) => homeOf(key) === 'us')
+  const [kept = ''] = keys.filter((key) => homeOf(key) === 'eu')
+  links[1]?.refuse()
+  links[1]?.cut()
+  for (const at of [0, 2]) {
+    const refused = await gateways[at]?.ask({ key: lost, headers })
+    assert.deepEqual([refused?.status, refused?.problem], [503, 'home-unreachable'])
+    assert.match(refused?.headers.get('retry-after') ?? '', /^\d+$/)
+  }
+  assert.equal(upstream.heads, 15)
+  assert.equal((await gateways[1]?.ask({ key: lost, headers }))?.status, 201, 'the home itself still takes it')
+  assert.equal((await gateways[2]?.ask({ key: kept, headers }))?.status, 201, 'other homes are not touched')
+  await links[1]?.accept()
+  assert.equal(
+    (await gateways[0]?.ask({ key: lost, headers }))?.replayed,
+    true,
+    'and it is found when the link is back',
+  )
+  assert.equal(upstream.heads, 17)
+
+  // 4. Nobody but a region may speak for one.
+  const forged = await gateways[0]?.ask({
+    key: 'forged',
+    headers: { ...headers, 'onceonly-region': 'v1.0.us.eu.YQ.YQ.x' },
+  })
+  assert.deepEqual([forged?.status, forged?.problem], [403, 'not-authorized'])
+  assert.equal(upstream.heads, 17)
+})
