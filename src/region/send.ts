@@ -98,7 +98,7 @@ function answerTo(request: ClientRequest, body: Uint8Array): Promise<RegionAnswe
     else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
   })
   // A request is closed with the last byte of its answer, before anybody has read that: it says nothing of its own.
-  request.once('response', (answer) => read(answer).then(resolve, reject))
+  request.once('response', (answer) => void read(answer).then(resolve, reject))
   request.on('error', reject).once('close', () => clearTimeout(timer))
   request.end(body.length === 0 ? undefined : body)
   return promise
