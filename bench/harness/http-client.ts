@@ -9,6 +9,7 @@ export interface HttpAnswer {
 }
 
 export interface HttpClient {
+  get(path: string): Promise<HttpAnswer>
   post(path: string, headers: Readonly<Record<string, string>>, body: string): Promise<HttpAnswer>
   stop(): void
 }
@@ -27,14 +28,18 @@ const HEAD_END = '\r\n\r\n'
 export function createHttpClient(port: number): HttpClient {
   const all: Connection[] = []
   const free: Connection[] = []
+  async function ask(request: string): Promise<HttpAnswer> {
+    const connection = free.pop() ?? open()
+    const answer = await connection.ask(request)
+    free.push(connection)
+    return answer
+  }
   return {
-    async post(path, headers, body) {
+    get: (path) => ask(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}${HEAD_END}`),
+    post(path, headers, body) {
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-      const request = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${lines.join('')}Content-Length: ${body.length}${HEAD_END}${body}`
-      const connection = free.pop() ?? open()
-      const answer = await connection.ask(request)
-      free.push(connection)
-      return answer
+      const head = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${lines.join('')}Content-Length: ${body.length}`
+      return ask(`${head}${HEAD_END}${body}`)
     },
     stop: () => all.forEach((connection) => connection.end()),
   }

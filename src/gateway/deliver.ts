@@ -5,6 +5,7 @@ import { createPassage } from '../http/passage.ts'
 import type { Running } from '../http/running.ts'
 import { answerHeaders, headerList } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
+import { endInOnePiece } from './one-piece.ts'
 
 /** Nobody saw the end of it. */
 const UNSEEN = { bytes: null, sha256: null }
@@ -42,7 +43,7 @@ async function deliverWhole(delivery: Delivery): Promise<void> {
   await running.finish(captured(delivery, whole ? body : UNSEEN))
   if (response.destroyed) return
   begin(delivery)
-  if (whole) response.end(body.length === 0 ? undefined : body)
+  if (whole) endInOnePiece(response, body)
   // What the upstream cut is cut here too: it is the only way to say that it is not all.
   else response.write(body, () => response.destroy())
 }

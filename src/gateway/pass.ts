@@ -5,6 +5,7 @@ import type { Voice } from '../http/voice.ts'
 import type { Timeouts } from './config.ts'
 import type { Passing } from './headers.ts'
 import { answerHeaders, originForm, requestHeaders } from './headers.ts'
+import { endInOnePiece } from './one-piece.ts'
 import type { Spool } from './spool.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -99,7 +100,7 @@ function relay(answer: IncomingMessage, response: ServerResponse): void {
   }
   answer.once('data', (first: Buffer) => {
     // Most answers are one piece, which leaves together with its head.
-    if (first.length === Number(length)) return void response.end(first)
+    if (first.length === Number(length)) return endInOnePiece(response, first)
     answer.pause()
     if (response.write(first)) answer.pipe(response)
     else response.once('drain', () => answer.pipe(response))

@@ -9,6 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import type { IncomingBody } from '../http/exchange.ts'
 import { bodyCut, bodyTooLarge } from '../http/exchange.ts'
 import { gatewayLimits } from './limits.ts'
+import { endInOnePiece } from './one-piece.ts'
 
 /** The body of one request, read whole before anything of it is sent on: in memory, or past a size in a file. */
 export interface Spool {
@@ -58,7 +59,7 @@ export function createSpool(message: IncomingMessage, { maxBytes, bodyMs }: Spoo
       return kept.kind === 'memory' ? kept.bytes.length : kept.length
     },
     sendTo(request) {
-      if (kept.kind === 'memory') return void request.end(kept.bytes.length === 0 ? undefined : kept.bytes)
+      if (kept.kind === 'memory') return endInOnePiece(request, kept.bytes)
       const stream = createReadStream('', { fd: kept.file, start: 0, autoClose: false })
       // Whatever breaks is an error of the request, where everybody looks for it.
       pipeline(stream, request).catch((error: unknown) => request.destroy(error as Error))

@@ -1,0 +1,56 @@
+import type { GatewayTask, PeerName, ProxyTask } from './gateway/task.ts'
+import { peers } from './gateway/task.ts'
+import type { Bench } from './harness/bench.ts'
+import { runBench } from './harness/bench.ts'
+import { byTurns } from './harness/compare.ts'
+import { createFolder } from './harness/folder.ts'
+import { describeDisk } from './harness/machine.ts'
+import { installPeers, peerVersion } from './harness/peers.ts'
+
+/** Our gateway ÷ the fastest plain proxies that install, in front of the same service. */
+const PAIRS = 15
+const CALLERS = 64
+
+await runBench('gateway', async (bench) => {
+  await installPeers(bench.progress)
+  bench.note(describeDisk())
+  bench.note(
+    `${peers.map(peerVersion).join(', ')}; ${CALLERS} keep-alive connections; callers, proxy and service apart`,
+  )
+  for (const peer of peers) {
+    await against(bench, peer, 'pass-through GET', 'GET', 0.9)
+    await against(bench, peer, 'protected POST, SQLite', 'POST', 0.6)
+  }
+})
+
+async function against(
+  { options, side, compare }: Bench,
+  peer: PeerName,
+  what: string,
+  method: GatewayTask['method'],
+  atLeast: number,
+): Promise<void> {
+  const time = options.quick
+    ? { warmUpMs: 0, warmUpRequests: 1_000, measureMs: 700 }
+    : { warmUpMs: 1_000, warmUpRequests: 10_000, measureMs: 2_500 }
+  const program = import.meta.resolve('./gateway/side.ts')
+  const measure = (proxy: ProxyTask) =>
+    side({ program, task: { ...time, callers: CALLERS, method, proxy } satisfies GatewayTask })
+  const ours = async () => {
+    using folder = createFolder()
+    return await measure({ kind: 'ours', path: folder.file('gateway.db') })
+  }
+  await compare({
+    name: `${what} ÷ ${peer}`,
+    pairs: PAIRS,
+    ours: method === 'GET' ? 'a GET through the gateway' : 'a POST with a key of its own, recorded in SQLite',
+    other: `the same through ${peer}, which records nothing`,
+    measure: byTurns(ours, () => measure({ kind: 'peer', peer })),
+    wanted: [
+      { figure: 'requestsPerS', label: 'requests/s', of: 'ratio', goal: { atLeast } },
+      { figure: 'p50Ms', label: 'median ms', of: 'ratio' },
+      { figure: 'p99Ms', label: 'p99 ms', of: 'ratio' },
+      { figure: 'serverCpuUs', label: 'proxy CPU µs per request', of: 'ratio' },
+    ],
+  })
+}
