@@ -7,5 +7,5 @@ const ONE_PIECE_BYTES = 16_384
 export function endInOnePiece(message: ClientRequest | ServerResponse, body: Uint8Array): void {
   if (body.length === 0) message.end()
   else if (body.length > ONE_PIECE_BYTES) message.end(body)
-  else message.end(Buffer.from(body.buffer, body.byteOffset, body.length).latin1Slice(), 'latin1')
+  else message.end(Buffer.from(body.buffer, body.byteOffset, body.length).toString('latin1'), 'latin1')
 }
