@@ -10,11 +10,10 @@ import { COUNT_PATH, PATH } from './task.ts'
 
 /** The callers, in a process of their own beside the proxy's and the service's. */
 const task = readTask<GatewayTask>()
-const programOf = (name: string) => fileURLToPath(import.meta.resolve(name))
-await using service = await serve({ program: programOf('./service.ts') })
+await using service = await serve({ program: fileURLToPath(import.meta.resolve('./service.ts')) })
 const upstream = `http://127.0.0.1:${service.port}`
 await using proxy = await serve({
-  program: programOf('./proxy.ts'),
+  program: fileURLToPath(import.meta.resolve('./proxy.ts')),
   args: [JSON.stringify({ ...task.proxy, upstream })],
 })
 const client = createHttpClient(proxy.port)
