@@ -24,6 +24,8 @@ export interface Config {
   readonly mailFrom: string
   readonly webhookUrl: string | null
   readonly twilioUrl: string | null
+  /** Hosts that webhook steps may reach although they are not public. */
+  readonly webhookHosts: readonly string[]
   readonly sendTimeoutMs: number
   readonly requestTimeoutMs: number
   readonly guard: 'on' | 'off'
@@ -141,6 +143,13 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     about: 'https://SID:TOKEN@…/Messages.json?From=%2B1… delivers text messages in the manner of Twilio',
     read: (text) => urlOf(text, ['http:', 'https:']),
   },
+  webhookHosts: {
+    variable: 'ONCEONLY_WEBHOOK_HOSTS',
+    fallback: '',
+    about:
+      'hosts of your own network that webhook steps of sequences may reach, as HOST or HOST:PORT with commas between; without them only public addresses',
+    read: (text) => hostsOf(text),
+  },
   sendTimeoutMs: {
     variable: 'ONCEONLY_SEND_TIMEOUT_MS',
     fallback: '15000',
@@ -198,6 +207,13 @@ function urlOf(text: string, protocols: readonly string[]): { value: string | nu
     : { wrong: `is not a URL that starts with ${protocols.join('// or ')}//` }
 }
 
+function hostsOf(text: string): { value: readonly string[] } | { wrong: string } {
+  const hosts = text.split(',').map((each) => each.trim().toLowerCase())
+  if (text.trim() === '') return { value: [] }
+  const odd = hosts.find((host) => URL.parse(`http://${host}/`)?.host !== host.replace(/:80$/, ''))
+  return odd === undefined ? { value: hosts } : { wrong: `names ${JSON.stringify(odd)}, which is no HOST or HOST:PORT` }
+}
+
 const SECRET_CHARS_LEAST = 8
 
 function secret(text: string): { value: string | null } | { wrong: string } {
@@ -249,6 +265,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     mailFrom: read('mailFrom'),
     webhookUrl: read('webhookUrl'),
     twilioUrl: read('twilioUrl'),
+    webhookHosts: read('webhookHosts'),
     sendTimeoutMs: read('sendTimeoutMs'),
     requestTimeoutMs: read('requestTimeoutMs'),
     guard: read('guard'),

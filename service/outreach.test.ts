@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { createLedger } from 'onceonly'
+import { createGuard } from 'onceonly/guard'
 import type { Message } from './messages/message.ts'
 import { type MailServer, startMail } from './messages/test-mail.ts'
 import { type Provider, startProvider } from './messages/test-provider.ts'
@@ -18,7 +20,12 @@ onEveryPlace('outreach', (place) => {
   before(async () => {
     ;[mail, hook] = await Promise.all([startMail(), startProvider()])
     const twilio = `${hook.url.replace('//', '//SID:TOKEN@')}/Messages.json?From=%2B1555`
-    const env = { ONCEONLY_SMTP_URL: mail.url, ONCEONLY_TWILIO_URL: twilio, ONCEONLY_SEND_TIMEOUT_MS: '5000' }
+    const env = {
+      ONCEONLY_SMTP_URL: mail.url,
+      ONCEONLY_TWILIO_URL: twilio,
+      ONCEONLY_SEND_TIMEOUT_MS: '5000',
+      ONCEONLY_WEBHOOK_HOSTS: '127.0.0.1',
+    }
     cluster = await openCluster(place, { processes: 2, env })
     ;[one, two] = cluster.servers as [TestServer, TestServer]
   })
@@ -273,6 +280,63 @@ onEveryPlace('outreach', (place) => {
       [original.body.message?._id, true],
     )
     assert.equal(mail.sentTo('Same words').length, 1)
+  })
+
+  test('an original that is being accepted is waited for: the step is tried later, and has its result', async () => {
+    await using ledger = createLedger({ store: cluster.store, background: false })
+    // The test holds the lock itself, as one more process would.
+    const recipientEmail = 'early@example.com'
+    const identity = (body: string) => ['demo', null, recipientEmail, body] as const
+    const guard = createGuard<string>({ ledger, name: 'messages', identity })
+    const gate = Promise.withResolvers<void>()
+    const lead = await makeLead(one, { recipientEmail })
+    const held = Promise.withResolvers<void>()
+    const holding = guard.send(`Early ${lead}`, () => {
+      held.resolve()
+      return gate.promise
+    })
+    await held.promise
+    const sequence = await store(one, 'Early', [{ id: 'mail', type: 'email', template: 'Early {{lead.id}}' }])
+    const runId = await start(two, sequence, lead)
+    const waiting = await untilState(one, runId, 'sleeping')
+    assert.deepEqual([waiting.steps[0]?.state, waiting.steps[0]?.attempts], ['retrying', 1])
+    assert.match(waiting.steps[0]?.error ?? '', /being accepted/)
+    assert.equal(mail.sentTo(`Early ${lead}`).length, 0)
+    gate.resolve()
+    await holding
+    await cluster.advance(5_000)
+    const { steps } = await untilState(one, runId, 'succeeded')
+    assert.deepEqual([steps[0]?.key, steps[0]?.attempts], [waiting.steps[0]?.key, 2])
+    assert.equal(mail.sentTo(`Early ${lead}`).length, 1)
+  })
+
+  test('a text whose original is unknown leaves the step unknown, and is not sent beside it', async () => {
+    const recipientEmail = 'lost@twin.example.com'
+    const lead = await makeLead(one, { recipientEmail })
+    const original = await one.send({ channel: 'smtp', recipientEmail, message: 'Lost twin' })
+    assert.equal(original.body.message?.status, 'unknown', original.text)
+    const sequence = await store(one, 'Lost twin', [{ id: 'mail', type: 'email', template: 'Lost twin' }])
+    const runId = await start(two, sequence, lead)
+    const unknown = await untilState(one, runId, 'unknown')
+    assert.deepEqual([unknown.steps[0]?.state, unknown.steps[0]?.attempts], ['unknown', 1])
+    const done = await resolve(one, unknown, 'mail', { kind: 'succeeded', result: { looked: true } })
+    assert.equal(done.status, 200, done.text)
+    const { steps } = await untilState(two, runId, 'succeeded')
+    assert.deepEqual(steps[0]?.result, { looked: true })
+    assert.equal(mail.sentTo('Lost twin').length, 1)
+  })
+
+  test('a webhook reaches nothing inside the network that no operator has named', async () => {
+    const url = `${hook.url.replace('127.0.0.1', 'localhost')}/in`
+    const sequence = await store(one, 'Inside', [{ id: 'hook', type: 'webhook', url, template: 'inside {{lead.id}}' }])
+    const lead = await makeLead(one, { recipientEmail: 'inside@example.com' })
+    const failed = await untilState(two, await start(one, sequence, lead), 'failed')
+    assert.equal(failed.steps[0]?.attempts, 1)
+    assert.match(failed.error ?? '', /localhost is not a public address/)
+    assert.deepEqual(
+      hook.calls.filter(({ body }) => body.includes(`inside ${lead}`)),
+      [],
+    )
   })
 
   test('a cancelled run does nothing more, and an ended one cannot be cancelled', async () => {

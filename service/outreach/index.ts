@@ -22,7 +22,8 @@ interface Parts {
 export async function addOutreach(server: FastifyInstance, parts: Parts): Promise<{ stop(): Promise<void> }> {
   const { once, base, workspaces, messages, config, watch } = parts
   const { sender, channels } = messages
-  const runs = await createRuns({ base, sender, channels, sendTimeoutMs: config.sendTimeoutMs, watch })
+  const { sendTimeoutMs, webhookHosts } = config
+  const runs = await createRuns({ base, sender, channels, sendTimeoutMs, webhookHosts, watch })
   // Scopes of their own: in one bodies are kept as bytes, in the other they may be empty.
   server.register(async (scope) => addSequences(scope, { once, base, workspaces, runs }))
   server.register(async (scope) => addRunActions(scope, { workspaces, runs }))

@@ -9,6 +9,7 @@ import type { Sender } from '../messages/send.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
 import type { ResolveCommand, StartCommand } from './parse.ts'
+import { createPublicFetch } from './public-fetch.ts'
 import { defineOutreach, type OutreachInput, RUN_NAME } from './run.ts'
 import { createMessageChannel, type MessagePlan } from './send.ts'
 import type { Lead, Sequence, Step } from './sequence.ts'
@@ -50,6 +51,8 @@ interface Parts {
   readonly sender: Sender
   readonly channels: Channels
   readonly sendTimeoutMs: number
+  /** Hosts that webhooks may reach although they are not public. */
+  readonly webhookHosts: readonly string[]
   readonly watch: Watch
 }
 
@@ -57,9 +60,11 @@ interface Parts {
 const STEP_EXTRA_MS = 30_000
 const NOT_SENT = 'A person found that it was not sent'
 
-export async function createRuns({ base, sender, channels, sendTimeoutMs, watch }: Parts): Promise<Runs> {
+export async function createRuns(parts: Parts): Promise<Runs> {
+  const { base, sender, channels, sendTimeoutMs, webhookHosts, watch } = parts
   const messages = createMessageChannel({ base, sender, channels })
-  const webhook = httpChannel({ name: 'webhook', provider: providers.http })
+  const fetch = createPublicFetch(webhookHosts)
+  const webhook = httpChannel({ name: 'webhook', provider: providers.http, fetch })
   const by = { messages, webhook, stepTimeoutMs: sendTimeoutMs + STEP_EXTRA_MS }
   const outreach = defineOutreach(by, ({ steps }) => steps)
   const engine = await createEngine({
@@ -136,7 +141,7 @@ export async function createRuns({ base, sender, channels, sendTimeoutMs, watch 
       const prefix = inside(workspaceId, '')
       const page = await engine.list({
         definition: RUN_NAME,
-        prefix,
+        scope: scopeOf(workspaceId),
         limit,
         cursor: cursor === null ? null : cursor.replace(' ', ` ${prefix}`),
         ...(state === null ? {} : { state }),
@@ -169,7 +174,11 @@ function isMessage(plan: unknown): plan is MessagePlan {
 
 /** Workspaces may choose the same ids; any text may be the name of one, so that a digest stands for it. */
 function inside(workspaceId: string, runId: string): string {
-  return `${createHash('sha256').update(workspaceId).digest('hex').slice(0, 32)}/${runId}`
+  return `${scopeOf(workspaceId)}/${runId}`
+}
+
+function scopeOf(workspaceId: string): string {
+  return createHash('sha256').update(workspaceId).digest('hex').slice(0, 32)
 }
 
 function outside(id: string): string {

@@ -8,7 +8,7 @@ import type { AttemptFailure, Entry, EntryKind, EntryState, RunRow, RunState } f
 import { allDefinite } from './perform.ts'
 import { storableFailure } from './problems.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
-import { RUN_TOPIC } from './tables.ts'
+import { RUN_TOPIC, scopeSql } from './tables.ts'
 
 export interface StepView {
   readonly id: string
@@ -41,8 +41,8 @@ export interface RunView {
 export interface RunQuery {
   readonly state?: RunState
   readonly definition?: string
-  /** Only runs whose ids begin so: how a service that puts the tenant first tells its tenants apart. */
-  readonly prefix?: string
+  /** Only runs whose ids have this before their first slash: how a service that puts the tenant there tells them apart. */
+  readonly scope?: string
   readonly limit?: number
   /** Give back what the page before gave. */
   readonly cursor?: string | null
@@ -117,22 +117,12 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
       ])
       return viewOf(found, entries.map(entryOf))
     },
-    async list({ state, definition, prefix, limit = limits.pageRows, cursor = null }) {
+    async list({ limit = limits.pageRows, cursor = null, ...wanted }) {
       if (!Number.isSafeInteger(limit) || limit < 1) throw new OnceError('bad_option', 'A page has 1 run or more.')
-      const [before, lastId] = cursor === null ? [null, null] : readCursor(cursor)
+      const { text, values } = filterOf(sql, wanted, cursor)
       const rows = await query(
-        `select ${runColumns} from onceonly_runs where ${filterSql(sql)}
-          order by started_at desc, id desc limit ?`,
-        [
-          ...filterValues(state),
-          ...filterValues(definition),
-          ...prefixValues(prefix),
-          before,
-          before,
-          before,
-          lastId,
-          Math.min(limit, limits.pageRows),
-        ],
+        `select ${runColumns} from onceonly_runs ${text} order by started_at desc, id desc limit ?`,
+        [...values, Math.min(limit, limits.pageRows)],
       )
       const runs = rows.map(runOf)
       const last = runs.at(-1)
@@ -238,22 +228,20 @@ function changeOf(resolution: Resolution, now: number, before: readonly AttemptF
   }
 }
 
-/** Casts, because PostgreSQL wants to know the type of a value that may be null. */
-function filterSql({ dialect }: SqlSeam): string {
-  const text = dialect === 'postgres' ? '?::text' : '?'
-  const time = dialect === 'postgres' ? '?::bigint' : '?'
-  return `(${text} is null or state = ${text}) and (${text} is null or definition = ${text})
-    and (${text} is null or substr(id, 1, ${dialect === 'postgres' ? '?::integer' : '?'}) = ${text})
-    and (${time} is null or started_at < ${time} or (started_at = ${time} and id < ${text}))`
-}
-
-function filterValues(value: string | undefined): [SqlValue, SqlValue] {
-  return [value ?? null, value ?? null]
-}
-
-/** In code points, as both databases count them. */
-function prefixValues(prefix: string | undefined): [SqlValue, SqlValue, SqlValue] {
-  return [prefix ?? null, Array.from(prefix ?? '').length, prefix ?? null]
+/** Only what is asked for stands in the text, so that the index that fits is found. */
+function filterOf(
+  { dialect }: SqlSeam,
+  { state, definition, scope }: Pick<RunQuery, 'state' | 'definition' | 'scope'>,
+  cursor: string | null,
+): { readonly text: string; readonly values: readonly SqlValue[] } {
+  const parts: [text: string, ...SqlValue[]][] = []
+  if (scope !== undefined) parts.push([`${scopeSql(dialect)} = ?`, scope])
+  // One of our own words, and in the text, because an index for one state is found only so.
+  if (state !== undefined) parts.push(state === 'unknown' ? ["state = 'unknown'"] : ['state = ?', state])
+  if (definition !== undefined) parts.push(['definition = ?', definition])
+  if (cursor !== null) parts.push(['(started_at, id) < (?, ?)', ...readCursor(cursor)])
+  const text = parts.length === 0 ? '' : `where ${parts.map(([condition]) => condition).join(' and ')}`
+  return { text, values: parts.flatMap(([, ...values]) => values) }
 }
 
 function readCursor(cursor: string): [number, string] {

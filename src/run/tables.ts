@@ -1,4 +1,4 @@
-import type { Migration } from '../store/sql.ts'
+import type { Dialect, Migration } from '../store/sql.ts'
 
 /** Wakes workers that look for runs. */
 export const RUN_TOPIC = 'run:due'
@@ -67,8 +67,24 @@ function tables(big: string): readonly string[] {
 
 const UNKNOWN = `create index onceonly_runs_unknown on onceonly_runs (started_at) where state = 'unknown'`
 
+/** What stands before the first slash of an id: whose run it is, where ids are made so. */
+export function scopeSql(dialect: Dialect): string {
+  return dialect === 'postgres'
+    ? "split_part(id, '/', 1)"
+    : "(case when instr(id, '/') > 0 then substr(id, 1, instr(id, '/') - 1) else id end)"
+}
+
+/** Pages of runs, newest first, without looking at those of others. */
+function lists(dialect: Dialect): readonly string[] {
+  return [
+    `create index onceonly_runs_scope on onceonly_runs (${scopeSql(dialect)}, started_at, id)`,
+    'create index onceonly_runs_started on onceonly_runs (started_at, id)',
+  ]
+}
+
 export const runMigrations: readonly Migration[] = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
   // Few runs ever wait for a person: this finds and counts them without a look at all the others.
   { version: 2, oldestCode: 1, up: { sqlite: [UNKNOWN], postgres: [UNKNOWN] } },
+  { version: 3, oldestCode: 1, up: { sqlite: lists('sqlite'), postgres: lists('postgres') } },
 ]
