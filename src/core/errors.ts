@@ -140,6 +140,11 @@ export const errorTable = {
     applied: 'no',
     next: 'The record changed since you looked; read it again and decide anew.',
   },
+  no_answer: {
+    retryable: true,
+    applied: 'maybe',
+    next: 'Send it again under the same key, which stands in `details`; it may have had its effect.',
+  },
   saga_not_accepted: {
     retryable: true,
     applied: 'no',

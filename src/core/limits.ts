@@ -229,6 +229,20 @@ export const limits = {
   inboxOwedMessages: 10_000,
 } as const
 
+/** What the client does when it is not told otherwise. */
+export const clientDefaults = {
+  /** With the pauses below about half a minute: longer than a deploy or a failover. */
+  attempts: 8,
+  /** Longer than a server waits for a twin of the request. */
+  attemptMs: 30 * SECOND,
+  /** Past it a person has given up, too. */
+  withinMs: 2 * MINUTE,
+  backoffBaseMs: 250,
+  backoffCapMs: 10 * SECOND,
+  /** Longer than servers replay by default. */
+  keepKeysMs: 30 * DAY,
+} as const
+
 /** What the adapters of message brokers take and hold. */
 export const brokerLimits = {
   /** Namespaces become the names of exchanges, streams and queues, which have about this much room to spare. */
