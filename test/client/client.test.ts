@@ -145,7 +145,7 @@ describe('the client', () => {
     gate.resolve()
     held = null
     const [one, two] = await Promise.all(twins)
-    assert.deepEqual([one?.replayed, two?.replayed].toSorted(), [false, true])
+    assert.deepEqual(new Set([one?.replayed, two?.replayed]), new Set([false, true]))
     assert.equal(effects, counted + 1)
   })
 
@@ -210,7 +210,7 @@ describe('the client', () => {
 
   test('twenty processes or tasks with one intent have one key', async () => {
     const places = await Promise.all(Array.from({ length: 4 }, () => openFileKeys({ folder })))
-    const all = Array.from({ length: 20 }, (_, n) => places[n % 4]?.keep('shared', newKey()))
+    const all = places.flatMap((place) => Array.from({ length: 5 }, () => place.keep('shared', newKey())))
     assert.equal(new Set(await Promise.all(all)).size, 1)
   })
 
