@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { createLedger, isOnceError } from 'onceonly'
 import type { ClientEvent, ClientOptions } from 'onceonly/client'
 import { createClient, newKey } from 'onceonly/client'
@@ -14,6 +15,7 @@ import { openFileKeys } from 'onceonly/client-file'
 import { createMemoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 
+const sender = fileURLToPath(import.meta.resolve('./sender.ts'))
 const root = join(import.meta.dirname, '../..')
 
 /** What the wire does to one answer. */
@@ -186,7 +188,7 @@ describe('the client', () => {
     const gate = Promise.withResolvers<void>()
     held = gate.promise
     const start = () =>
-      spawn(process.execPath, ['--conditions=onceonly-source', join(import.meta.dirname, 'sender.ts'), url, folder], {
+      spawn(process.execPath, ['--conditions=onceonly-source', sender, url, folder], {
         stdio: ['ignore', 'pipe', 'inherit'],
       })
     const first = start()

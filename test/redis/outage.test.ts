@@ -180,11 +180,12 @@ describe('Redis in trouble', () => {
       rows.map(({ record }) => record.identity.key),
       ['again'],
     )
-    const members = await Promise.all([0, 1, 2, 3].map((bucket) => client.zcard(`{${prefix}:${bucket}}:fences`)))
-    assert.equal(
-      members.reduce((sum, count) => sum + count),
-      1,
-    )
+    const sizeOf = async (index: string) => {
+      const sizes = await Promise.all([0, 1, 2, 3].map((bucket) => client.zcard(`{${prefix}:${bucket}}:${index}`)))
+      return sizes.reduce((sum, size) => sum + size)
+    }
+    const sizes = await Promise.all(['fences', 'open', 'ends', 'unknowns'].map(sizeOf))
+    assert.deepEqual(sizes, [1, 0, 1, 0], 'one settled record, and nothing of the others')
   })
 
   test('settings that may lose records are named', async () => {

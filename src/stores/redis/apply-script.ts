@@ -25,6 +25,7 @@ export const applyScript = scriptOf(
   `
 local fencesAdded, opened, closed, ended = {}, {}, {}, {}
 local granted = nil
+local nowText = whole(now)
 
 -- A running attempt without a history, or nothing: state, fence, claim, awaited, life, whose, pointer, rest.
 local RUNNING = '^1 ([01]) (%d+) (%S+) ([01]) (%S+) (%d+ %d+ %d+) [^\\n]*\\n([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)\\n'
@@ -40,7 +41,7 @@ local function claim(key, id, stored)
   if stored then return answer(stored) end
   local fence, dueAt = whole(nextFence), whole(now + tonumber(leaseMs))
   local head = '1 ' .. state .. ' ' .. fence .. ' ' .. claimId .. ' 0 ' .. dueAt
-  local life = ' ' .. fence .. ' 1 ' .. whole(now) .. ' - - - -\\n'
+  local life = ' ' .. fence .. ' 1 ' .. nowText .. ' - - - -\\n'
   redis.call('SET', key, head .. life .. who .. '\\n\\n\\n')
   push(fencesAdded, fence, id)
   push(opened, dueAt, id)
@@ -60,7 +61,7 @@ local function settle(key, id, stored)
   local dueAt = retryMs == '-' and '-' or whole(now + tonumber(retryMs))
   local expires = math.max(now + tonumber(retainMs), tonumber(notBefore))
   local expiresAt, goneAt = whole(expires), whole(expires + tonumber(refuseMs))
-  local kepts = ' ' .. whole(now) .. ' ' .. expiresAt .. ' ' .. goneAt .. ' ' .. kept .. '\\n'
+  local kepts = ' ' .. nowText .. ' ' .. expiresAt .. ' ' .. goneAt .. ' ' .. kept .. '\\n'
   local head = '1 ' .. to .. ' ' .. fence .. ' ' .. claimId .. ' 0 ' .. dueAt .. ' ' .. life .. kepts
   local named = ownPointer == '' and pointer or ownPointer
   write(key, head .. whose .. '\\n' .. named .. '\\n\\n' .. outcome, goneAt)

@@ -51,8 +51,12 @@ async function applyAll(core: Core, requests: readonly Request[], deadline: Dead
       }
     }),
   )
-  const none: Applied = { error: new OnceError('store_unavailable', 'No step decided a request.') }
-  return requests.map(({ id }) => answers.get(id) ?? none)
+  return requests.map(({ id }) => answers.get(id) ?? undecided())
+}
+
+/** Made only when it is needed: an error costs more than all the rest of an answer. */
+function undecided(): Applied {
+  return { error: new OnceError('store_unavailable', 'No step decided a request.') }
 }
 
 interface Pack<Row> {

@@ -1,8 +1,8 @@
 import type { AppliedWord } from '../../core/errors.ts'
 import { SECOND } from '../../core/limits.ts'
-import { backoffMs } from '../../core/retry.ts'
 import type { Deadline } from '../../store/deadline.ts'
-import type { RedisClient, RedisOverride } from './driver.ts'
+import type { RedisClient, RedisLink } from './driver.ts'
+import { connectionLike } from './driver.ts'
 import { awayError, isScriptMissing, storeError, timeoutError } from './errors.ts'
 import type { Script } from './script.ts'
 
@@ -17,29 +17,17 @@ export interface Connection {
 const READY_MS = 1 * SECOND
 /** A server that takes this long for a command of microseconds is as good as away, whatever the caller's patience. */
 const ANSWER_MS = 3 * SECOND
-const RECONNECT = { baseMs: 50, capMs: 1 * SECOND }
-
-/** Nothing is queued and nothing is sent twice: whoever asked knows whether, and until when, to repeat it. */
-export const ownSettings: RedisOverride = {
-  lazyConnect: false,
-  enableOfflineQueue: false,
-  autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: 0,
-  retryStrategy: (times) => backoffMs(times, RECONNECT, Math.random()),
-}
 
 export function createConnection(client: RedisClient): Connection {
   const waiting = new Set<() => void>()
-  let own: RedisClient | null = null
+  let own: RedisLink | null = null
   /** Since when there is no server, on the monotonic clock; null while there is one. */
   let awayMs: number | null = performance.now()
 
   /** Lazily, so that a store that nobody uses has no connection. */
-  function connected(): RedisClient {
+  function connected(): RedisLink {
     if (own !== null) return own
-    own = client.duplicate(ownSettings)
-    // An error also fails the commands under way, which is where it is told.
-    own.on('error', () => undefined)
+    own = connectionLike(client)
     own.on('ready', () => {
       awayMs = null
       for (const wake of waiting) wake()
@@ -51,7 +39,7 @@ export function createConnection(client: RedisClient): Connection {
     return own
   }
 
-  function ready(deadline: Deadline): Promise<RedisClient> {
+  function ready(deadline: Deadline): Promise<RedisLink> {
     const link = connected()
     if (link.status === 'ready') return Promise.resolve(link)
     // Whoever comes later waits only for what is left: a server that stays away costs nobody its patience again.

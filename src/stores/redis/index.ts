@@ -11,12 +11,12 @@ import { createQueries } from './queries.ts'
 import { createUpkeep } from './upkeep.ts'
 import { createWatchers } from './watch.ts'
 
-export type { RedisClient, RedisOverride } from './driver.ts'
+export type { RedisClient } from './driver.ts'
 export type { Durability } from './durability.ts'
 export type { StoreReset } from './epochs.ts'
 
 export interface RedisStoreOptions {
-  /** Your own `ioredis` client. The store makes two connections of its own from it, and sends nothing through it. */
+  /** Your own `ioredis` client, of a server or of a cluster. The store makes two connections of its own from it, and sends nothing through it. */
   readonly client: RedisClient
   /** Begins the name of every key, so that several stores can share a server. */
   readonly prefix?: string

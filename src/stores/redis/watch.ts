@@ -1,7 +1,7 @@
 import { SECOND } from '../../core/limits.ts'
 import type { Wake, Watch } from '../../store/port.ts'
-import { ownSettings } from './connection.ts'
-import type { RedisClient } from './driver.ts'
+import type { RedisClient, RedisLink } from './driver.ts'
+import { connectionLike } from './driver.ts'
 import type { Names } from './names.ts'
 
 export interface Watchers {
@@ -15,7 +15,7 @@ const ANSWER_MS = 5 * SECOND
 /** One connection that does nothing but listen. It comes back by itself, and then says that anything may have changed. */
 export function createWatchers(client: RedisClient, names: Names): Watchers {
   const wakes = new Set<Wake>()
-  let listener: { readonly link: RedisClient; readonly ready: Promise<void> } | null = null
+  let listener: { readonly link: RedisLink; readonly ready: Promise<void> } | null = null
 
   function tell(ids: readonly string[] | null): void {
     for (const wake of wakes) wake(ids)
@@ -29,9 +29,8 @@ export function createWatchers(client: RedisClient, names: Names): Watchers {
 
   function subscribe() {
     const ready = Promise.withResolvers<void>()
-    const link = client.duplicate(ownSettings)
+    const link = connectionLike(client)
     let first = true
-    link.on('error', () => undefined)
     link.on('message', (channel, id) => {
       if (channel === names.channel) tell([id])
     })
