@@ -4,7 +4,7 @@ import type { SqlSeam } from '../store/sql.ts'
 /** The version of every room's tables; a room that was never used has none. */
 export type Rooms = ReadonlyMap<string, number>
 
-async function roomsOf(sql: SqlSeam): Promise<Rooms> {
+export async function roomsOf(sql: SqlSeam): Promise<Rooms> {
   const rows = await sql.query<{ room: string; version: unknown }>(
     'SELECT room, max(version) AS version FROM onceonly_migrations GROUP BY room ORDER BY room',
   )

@@ -1,0 +1,167 @@
+import { decodeValue } from '../core/codec.ts'
+import { OnceError } from '../core/errors.ts'
+import { recordIdOf } from '../core/identity.ts'
+import { limits } from '../core/limits.ts'
+import type { DeadLetter as InboxLetter } from '../inbox/dead-letters.ts'
+import { createDeadLetterBox } from '../inbox/dead-letters.ts'
+import { keyOf } from '../inbox/key.ts'
+import { ANY_TENANT, type Recorded } from '../inbox/parts.ts'
+import { INBOX_ROOM } from '../inbox/tables.ts'
+import { createAdd } from '../outbox/add.ts'
+import { draftOf } from '../outbox/message.ts'
+import { createDeadLetters, type DeadLetter as OutboxLetter, type OutboxStatus, statusOf } from '../outbox/operate.ts'
+import { createTables } from '../outbox/prepare.ts'
+import { OUTBOX_ROOM } from '../outbox/tables.ts'
+import type { Page, SqlStore } from '../store/port.ts'
+
+export interface Paging {
+  readonly limit?: number
+  readonly cursor?: string | null
+}
+
+/** A consumer, as far as its tables tell. */
+export interface ConsumerCard {
+  readonly consumer: string
+  readonly deadLetters: number
+  /** Messages that failed and are tried again. */
+  readonly failing: number
+  /** Keys that wait for a number that has not come. */
+  readonly waitingKeys: number
+}
+
+export interface RedrivenLetter {
+  readonly letter: string
+  readonly id: string
+  readonly topic: string
+  readonly reason: string
+  /** What would become of it, or became: published again, handled before, not to be redriven. */
+  readonly result: 'publish' | 'published' | 'handled_before' | 'conflict' | 'ordered'
+}
+
+/** Events: what waits, what was given up, and how it is tried again. */
+export interface Letters {
+  outboxStatus(): Promise<OutboxStatus | null>
+  outboxDead(page?: Paging): Promise<Page<OutboxLetter>>
+  /** A key goes as a whole. */
+  outboxRedrive(ids: readonly string[], preview: boolean): Promise<readonly OutboxLetter[]>
+  outboxPurge(ids: readonly string[], preview: boolean): Promise<readonly OutboxLetter[]>
+  consumers(): Promise<readonly ConsumerCard[]>
+  inboxDead(consumer: string, page?: Paging): Promise<Page<InboxLetter>>
+  /** Publishes the messages again, in the transaction that frees them: whoever consumes them handles them. */
+  inboxRedrive(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly RedrivenLetter[]>
+  inboxPurge(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly InboxLetter[]>
+}
+
+const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+const CONSUMERS = 1_000
+
+export function createLetters(store: SqlStore, has: (room: string) => Promise<boolean>): Letters {
+  const { sql } = store
+  const tables = createTables(store)
+  const outbox = createDeadLetters(store, tables)
+  const add = createAdd(sql)
+  const nothing = { rows: [], cursor: null }
+
+  async function redriveOne(
+    consumer: string,
+    letter: InboxLetter,
+    preview: boolean,
+  ): Promise<RedrivenLetter['result']> {
+    const { message } = letter
+    const key = keyOf(message.id)
+    const identity = { tenant: ANY_TENANT, caller: consumer, operation: `inbox.${consumer}`, key }
+    const id = recordIdOf(identity)
+    const { records } = await store.claims.read([id], TRANSACTION)
+    const record = records[0] ?? null
+    const settled =
+      record?.state === 'succeeded' && record.outcome.data !== null
+        ? (decodeValue(record.outcome.data) as Recorded).settled
+        : null
+    if (settled !== null && settled.kind !== 'parked')
+      return letter.reason === 'conflict' ? 'conflict' : 'handled_before'
+    if (preview) return 'publish'
+    await store.transactions.run(async (session) => {
+      // 1. Under its fence, and only the record that we saw: a copy that was handled meanwhile is never run again.
+      if (record !== null && record.state !== 'vacant') {
+        const { decision } = await session.apply({
+          kind: 'forget',
+          id,
+          by: 'operator',
+          ifFence: record.fence,
+          onlyRunning: false,
+        })
+        if (decision.kind !== 'done')
+          throw new OnceError(decision.why, `The letter ${letter.letter} changed meanwhile.`)
+      }
+      // 2. The letter and its failures go, 3. and the message is published again under its own id, all or nothing.
+      const { tx } = session
+      await tx.query('DELETE FROM onceonly_inbox_dead_letters WHERE consumer = ? AND letter = ?', [
+        consumer,
+        letter.letter,
+      ])
+      await tx.query('DELETE FROM onceonly_inbox_failures WHERE consumer = ? AND message = ?', [consumer, key])
+      const { topic, body, headers } = message
+      // Without its key: a second number for it would look like a hole to those who keep the order.
+      const draft = { ...draftOf({ topic, body: null, headers: headers ?? {} }), body, bytes: body.length }
+      await add(tx, { id: message.id, given: false, draft })
+    }, TRANSACTION)
+    return 'published'
+  }
+
+  /** Who keeps the order of a key must get the very number back that is missing: only its own process can do that. */
+  async function isOrdered(consumer: string): Promise<boolean> {
+    const text = 'SELECT 1 AS one FROM onceonly_inbox_order WHERE consumer = ? LIMIT 1'
+    return (await sql.query(text, [consumer])).length > 0
+  }
+
+  async function lettersOf(consumer: string, letters: readonly string[]): Promise<readonly InboxLetter[]> {
+    if (!(await has(INBOX_ROOM))) return []
+    return await createDeadLetterBox(sql, consumer).oldest({ letters }, limits.pageRows)
+  }
+
+  return {
+    outboxStatus: async () => ((await has(OUTBOX_ROOM)) ? await statusOf(sql) : null),
+    outboxDead: async (page = {}) => ((await has(OUTBOX_ROOM)) ? await outbox.list({}, page) : nothing),
+    outboxRedrive: async (ids, preview) => ((await has(OUTBOX_ROOM)) ? await outbox.redrive({ ids }, { preview }) : []),
+    outboxPurge: async (ids, preview) => ((await has(OUTBOX_ROOM)) ? await outbox.purge({ ids }, { preview }) : []),
+    async consumers() {
+      if (!(await has(INBOX_ROOM))) return []
+      const rows = await sql.query<{ consumer: string; dead: unknown; failing: unknown; waiting: unknown }>(
+        `SELECT consumer, sum(dead) AS dead, sum(failing) AS failing, sum(waiting) AS waiting FROM (
+           SELECT consumer, 1 AS dead, 0 AS failing, 0 AS waiting FROM onceonly_inbox_dead_letters
+           UNION ALL SELECT consumer, 0, 1, 0 FROM onceonly_inbox_failures
+           UNION ALL SELECT consumer, 0, 0, CASE WHEN waiting_since IS NULL THEN 0 ELSE 1 END FROM onceonly_inbox_order
+         ) AS all_of_them GROUP BY consumer ORDER BY consumer LIMIT ${CONSUMERS}`,
+      )
+      return rows.map(({ consumer, dead, failing, waiting }) => ({
+        consumer,
+        deadLetters: Number(dead),
+        failing: Number(failing),
+        waitingKeys: Number(waiting),
+      }))
+    },
+    async inboxDead(consumer, { limit = limits.pageRows, cursor = null } = {}) {
+      if (!(await has(INBOX_ROOM))) return nothing
+      const most = Math.min(Math.max(1, limit), limits.pageRows)
+      return await createDeadLetterBox(sql, consumer).list({}, { limit: most, cursor })
+    },
+    async inboxRedrive(consumer, letters, preview) {
+      const found = await lettersOf(consumer, letters)
+      const ordered = found.length > 0 && (await isOrdered(consumer))
+      if (!preview && !ordered) await tables.prepare()
+      const done: RedrivenLetter[] = []
+      for (const letter of found) {
+        const { reason, message } = letter
+        const result = ordered ? 'ordered' : await redriveOne(consumer, letter, preview)
+        done.push({ letter: letter.letter, id: message.id, topic: message.topic, reason, result })
+      }
+      return done
+    },
+    async inboxPurge(consumer, letters, preview) {
+      const found = await lettersOf(consumer, letters)
+      const box = createDeadLetterBox(sql, consumer)
+      if (!preview) for (const { letter } of found) await box.remove(sql, letter)
+      return found
+    },
+  }
+}

@@ -1,0 +1,224 @@
+import { OnceError } from '../core/errors.ts'
+import type { Identity } from '../core/identity.ts'
+import { checkIdentity, recordIdOf } from '../core/identity.ts'
+import { HOUR, limits } from '../core/limits.ts'
+import type { LedgerRecord } from '../core/record.ts'
+import { INBOX_ROOM, inboxMigrations } from '../inbox/tables.ts'
+import type { Ending } from '../ledger/claim.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { type ActOptions, rerun } from '../ledger/operator.ts'
+import { OUTBOX_ROOM, outboxTables } from '../outbox/tables.ts'
+import { createRunOperator, type RunOperator } from '../run/operate.ts'
+import { RUN_ROOM, runMigrations } from '../run/tables.ts'
+import { SAGA_ROOM, sagaMigrations } from '../saga/tables.ts'
+import type { BusyCaller, Page, RecordFilter, SqlStore, StateCounts, Store } from '../store/port.ts'
+import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations } from './audit.ts'
+import { answerOf, type Card, cardOf, timelineOf } from './card.ts'
+import { examine, type Finding } from './doctor.ts'
+import { answersOf, type Explanation } from './explain.ts'
+import { createLetters, type Letters, type Paging } from './letters.ts'
+import { createRoomCheck, roomsOf } from './rooms.ts'
+import { createSagas, type Sagas } from './sagas.ts'
+import { createStanding, type Standing } from './standing.ts'
+
+export interface Status {
+  readonly store: string
+  /** By the store's clock. */
+  readonly now: number
+  readonly states: StateCounts
+  readonly standing: Standing
+  /** Attempts of the last hour, over all callers that were counted. */
+  readonly lastHour: { readonly claims: number; readonly replays: number; readonly conflicts: number }
+  readonly oldestLease: Card | null
+}
+
+/** The questions and actions of whoever is on call; the command line and the console ask the same ones. */
+export interface Operate {
+  status(): Promise<Status>
+  /** Cheap, for gauges. */
+  standing(): Promise<Standing>
+  records(filter: RecordFilter, page?: Paging): Promise<Page<Card>>
+  /** By identity, or by the id of the record. Also what has expired, or was released, as long as its trace is there. */
+  inspect(of: Identity | { readonly id: string }): Promise<Explanation | null>
+  /** Whatever has this key (or record id, or message id, or guard hash), newest first. Looks at a bounded share per call. */
+  search(key: string, page?: Paging): Promise<Page<Card>>
+  /** What retries are answered with, as text. */
+  answer(id: string): Promise<string | null>
+  stale(page?: { readonly limit?: number }): Promise<readonly Card[]>
+  unknowns(page?: Paging): Promise<Page<Card>>
+  busiest(options?: { readonly since?: number; readonly limit?: number }): Promise<readonly BusyCaller[]>
+  /** Records whose key was reused or refused, newest first. */
+  conflicts(options?: { readonly since?: number; readonly limit?: number }): Promise<readonly Card[]>
+  release(actor: Actor, identity: Identity, options?: Fenced): Promise<void>
+  forget(actor: Actor, identity: Identity, options?: Fenced): Promise<void>
+  resolve(actor: Actor, identity: Identity, ending: Ending | typeof rerun, options?: Fenced): Promise<void>
+  /** Null on a store that does not speak SQL. */
+  readonly events: Letters | null
+  readonly sagas: Sagas | null
+  readonly runs: RunOperator | null
+  /** Runs that are long due, or held by a worker that is gone. */
+  readonly audit: Audit | null
+  /** Does it and writes it down, where there is a place to write. */
+  act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
+  sweep(): Promise<number>
+  /** The version of every room's tables, after they were brought up to date. */
+  migrate(): Promise<ReadonlyMap<string, number>>
+  doctor(): Promise<readonly Finding[]>
+  now(): Promise<number>
+}
+
+export type Fenced = Pick<ActOptions, 'ifFence'>
+
+export interface OperateOptions {
+  readonly store: Store
+  /** Its cache forgets what is acted on; for a process that only operates, one without background work. */
+  readonly ledger: Ledger<never> | Ledger<unknown>
+}
+
+const call = { timeoutMs: limits.storeCallMs }
+const STALE_ROWS = 100
+const CONFLICT_ROWS = 100
+/** Pages of the newest records that are looked through for conflicts. */
+const CONFLICT_PAGES = 20
+
+const migrations = {
+  [OUTBOX_ROOM]: outboxTables,
+  [INBOX_ROOM]: inboxMigrations,
+  [SAGA_ROOM]: sagaMigrations,
+  [RUN_ROOM]: runMigrations,
+  [OPERATE_ROOM]: operateMigrations,
+}
+
+export function createOperate({ store, ledger: given }: OperateOptions): Operate {
+  const ledger = given as Ledger<unknown>
+  const { sql, queries, clock } = store
+  const has = sql === undefined ? async () => false : createRoomCheck(sql)
+  const standing = createStanding(store)
+  const audit = sql === undefined ? null : createAudit(sql)
+  const now = () => clock.now(call)
+  const uncounted = { replays: 0, conflicts: 0 }
+
+  async function stored(id: string): Promise<LedgerRecord | null> {
+    if (!/^[0-9a-f]{32}$/.test(id)) return null
+    return (await store.claims.read([id], call)).records[0] ?? null
+  }
+
+  async function explained(record: LedgerRecord): Promise<Explanation> {
+    const { view, now: at } = await queries.get(record.id, call)
+    const counts = view ?? uncounted
+    const card = cardOf(record, counts, at)
+    return { record: card, answers: await answersOf(store, record, card, has), timeline: timelineOf(record, counts) }
+  }
+
+  async function cards(filter: RecordFilter, { limit = limits.pageRows, cursor = null }: Paging): Promise<Page<Card>> {
+    const page = await ledger.list(filter, { limit, cursor })
+    const at = await now()
+    return { rows: page.rows.map((view) => cardOf(view.record, view, at)), cursor: page.cursor }
+  }
+
+  const act: Operate['act'] = (actor, what, target, work) =>
+    audit === null ? work() : audit.act(actor, what, target, work)
+
+  return {
+    now,
+    act,
+    audit,
+    standing,
+    async status() {
+      const at = await now()
+      const [states, stands, busy, [oldest]] = await Promise.all([
+        ledger.count(),
+        standing(),
+        queries.busiest(at - HOUR, limits.pageRows, call),
+        queries.lapsed(0, 1, call).then(({ rows }) => rows),
+      ])
+      const sum = (part: 'claims' | 'replays' | 'conflicts') => busy.reduce((total, row) => total + row[part], 0)
+      return {
+        store: store.name,
+        now: at,
+        states,
+        standing: stands,
+        lastHour: { claims: sum('claims'), replays: sum('replays'), conflicts: sum('conflicts') },
+        oldestLease: oldest === undefined ? null : cardOf(oldest, uncounted, at),
+      }
+    },
+    records: (filter, page = {}) => cards(filter, page),
+    async inspect(of) {
+      if (!('id' in of)) checkIdentity(of)
+      const record = await stored('id' in of ? of.id : recordIdOf(of))
+      return record === null ? null : await explained(record)
+    },
+    async search(key, page = {}) {
+      const direct = page.cursor === undefined || page.cursor === null ? await stored(key) : null
+      if (direct !== null) return { rows: [cardOf(direct, uncounted, await now())], cursor: null }
+      return await cards({ key }, page)
+    },
+    async answer(id) {
+      const record = await stored(id)
+      return record === null ? null : answerOf(record)
+    },
+    async stale({ limit = STALE_ROWS } = {}) {
+      const { rows, now: at } = await queries.lapsed(0, Math.min(limit, limits.pageRows), call)
+      return rows.map((record) => cardOf(record, uncounted, at))
+    },
+    async unknowns({ limit = limits.pageRows, cursor = null } = {}) {
+      const page = await queries.unknowns({ limit: Math.min(limit, limits.pageRows), cursor }, call)
+      const at = await now()
+      return { rows: page.rows.map((record) => cardOf(record, uncounted, at)), cursor: page.cursor }
+    },
+    busiest: (options = {}) => ledger.busiest(options),
+    async conflicts({ since, limit = CONFLICT_ROWS } = {}) {
+      const found: Card[] = []
+      let cursor: string | null = null
+      for (let page = 0; page < CONFLICT_PAGES && found.length < limit; page++) {
+        const next: Page<Card> = await cards(since === undefined ? {} : { since }, { cursor })
+        found.push(...next.rows.filter(({ conflicts }) => conflicts > 0))
+        cursor = next.cursor
+        if (cursor === null) break
+      }
+      return found.slice(0, limit)
+    },
+    release: (actor, identity, options = {}) =>
+      act(actor, 'release', { ...identity }, () => ledger.release(identity, { by: actor.by, ...options })),
+    forget: (actor, identity, options = {}) =>
+      act(actor, 'forget', { ...identity }, () => ledger.forget(identity, { by: actor.by, ...options })),
+    resolve: (actor, identity, ending, options = {}) =>
+      act(actor, 'resolve', { ...identity, to: ending.kind }, () =>
+        ledger.resolve(identity, ending, { by: actor.by, ...options }),
+      ),
+    events: isSql(store) ? createLetters(store, has) : null,
+    sagas: sql === undefined ? null : createSagas(sql, has),
+    runs: sql === undefined ? null : runsOf(sql, now, has),
+    async sweep() {
+      return await ledger.upkeep.sweep()
+    },
+    async migrate() {
+      if (sql === undefined) throw new OnceError('bad_option', `The ${store.name} store has no tables to migrate.`)
+      await now()
+      for (const [room, steps] of Object.entries(migrations)) await sql.migrate(room, steps)
+      return await roomsOf(sql)
+    },
+    doctor: () => examine(store),
+  }
+}
+
+function isSql(store: Store): store is SqlStore {
+  return store.sql !== undefined && store.transactions !== undefined
+}
+
+/** The tables are there as soon as an engine ran once; before that there are no runs, and asking must not make them. */
+function runsOf(
+  sql: NonNullable<Store['sql']>,
+  now: () => Promise<number>,
+  has: (room: string) => Promise<boolean>,
+): RunOperator {
+  const { list, ...runs } = createRunOperator(sql, now, { wake: () => {}, drop: () => {} })
+  return {
+    get: (runId) => runs.get(runId),
+    list: async (query) => ((await has(RUN_ROOM)) ? await list(query) : { runs: [], cursor: null }),
+    signal: (...args) => runs.signal(...args),
+    cancel: (runId) => runs.cancel(runId),
+    resume: (runId) => runs.resume(runId),
+    resolve: (...args) => runs.resolve(...args),
+  }
+}
