@@ -33,7 +33,9 @@ export function logAccess(server: FastifyInstance, count: Telemetry['request']):
     // A client that hangs up never finishes its answer; it was an attempt all the same.
     reply.raw.once('close', () => {
       const line = lineOf(asked, request, reply, performance.now() - begin)
-      count({ operation: line.operation, outcome: line.decision, durationMs: line.durationMs })
+      // Pages and their streams are no operations: one that stays open for an hour would say nothing about latency.
+      const counted = asked.declaration !== null || asked.route === null
+      if (counted) count({ operation: line.operation, outcome: line.decision, durationMs: line.durationMs })
       // Probes and scrapes come every few seconds, and say nothing as long as all is well.
       if (asked.declaration?.system.name === 'health' || asked.route === '/metrics') request.log.debug(line)
       else request.log.info(line)

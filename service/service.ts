@@ -4,6 +4,7 @@ import { createLedger } from 'onceonly'
 import { addAdmin } from './admin/routes.ts'
 import { leasesOn, openClaims } from './claims.ts'
 import { BadSetting, type Config } from './config.ts'
+import { addConsole } from './console/routes.ts'
 import { makeDemoCases } from './escalations/cases.ts'
 import { createNotices } from './escalations/notices.ts'
 import { addEscalations } from './escalations/routes.ts'
@@ -55,9 +56,12 @@ export async function startService(config: Config): Promise<Service> {
   const { server, routes } = await createServer(base, log, config, metrics)
   // In the order in which they began.
   const systems: { stop(): Promise<void> }[] = []
+  let live: { stop(): void } | null = null
   const stop = async () => {
     // Nothing new comes in; then whoever works finishes; then what they said is published, as far as it goes.
     events.hold()
+    // Open pages would keep their connections for ever.
+    live?.stop()
     await server.close()
     await Promise.all(systems.map((system) => system.stop()))
     await events.stop()
@@ -83,7 +87,8 @@ export async function startService(config: Config): Promise<Service> {
     const { operatorToken } = secrets
     const messages = addMessages(server, { once: leases.ledger, base, workspaces, config, operatorToken, watch })
     systems.push(messages)
-    systems.push(await addOutreach(server, { once, base, workspaces, messages, config, watch }))
+    const outreach = await addOutreach(server, { once, base, workspaces, messages, config, watch })
+    systems.push(outreach)
     const imports = await addImports(server, {
       once,
       protect,
@@ -99,6 +104,9 @@ export async function startService(config: Config): Promise<Service> {
     const notices = createNotices({ once, base, watch })
     systems.push(notices)
     addOperations(server, { ledgers: [once, leases.ledger], workspaces, routes })
+    const { runs } = outreach
+    const sagas = () => [imports.describe()]
+    live = addConsole(server, { once, base, config, metrics, operatorToken, routes, runs, sagas })
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
-import { createSaga } from 'onceonly/saga'
+import { createSaga, type Description } from 'onceonly/saga'
 import type { Config } from '../config.ts'
 import type { Consumer } from '../events/events.ts'
 import type { Protect } from '../http/protect.ts'
@@ -36,6 +36,8 @@ interface Parts {
 export interface Imports {
   /** Those who take what others publish. */
   readonly consumers: readonly Consumer[]
+  /** The saga, for those who look at its instances. */
+  describe(): Description
   stop(): Promise<void>
 }
 
@@ -67,6 +69,7 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
 
   return {
     consumers: [saga, parser, receiver],
+    describe: () => saga.describe(),
     async stop() {
       await Promise.all([receiver.stop(), parser.stop(), saga.stop(), announcer.stop()])
     },

@@ -113,6 +113,20 @@ test('messages are answered as documented', async () => {
   await ask(200, { method: 'GET', path: '/api/conversations/{id}', values: conversation })
 })
 
+test('the console is answered as documented', async () => {
+  const session = { method: 'POST', path: '/api/console/session', as: 'operator' } as const
+  await ask(200, { ...session, body: { token: operatorToken, name: 'ada' } })
+  await ask(401, { ...session, body: { token: 'wrong' } })
+  await ask(400, { ...session, body: {} })
+  await ask(403, { ...session, as: 'nobody', body: { token: operatorToken } })
+  await ask(204, { method: 'DELETE', path: '/api/console/session', as: 'operator' })
+  const act = { method: 'POST', path: '/api/console/actions', as: 'operator' } as const
+  await ask(200, { ...act, body: exampleOf(act.path, 'post') })
+  await ask(400, { ...act, body: { action: 'nonsense' } })
+  await ask(404, { ...act, body: { action: 'run.cancel', runId: 'nobody' } })
+  await ask(403, { ...act, as: 'nobody', body: { action: 'sweep' } })
+})
+
 test('imports are answered as documented', async () => {
   const start = { method: 'POST', path: '/api/imports', body: exampleOf('/api/imports', 'post') }
   const started = (await ask(201, { ...start, key: 'doc-i-1' })) as { searchId: string; uploads: { name: string }[] }

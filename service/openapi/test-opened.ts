@@ -6,6 +6,7 @@ import { type Service, startService } from '../service.ts'
 
 export const demoKey = 'demo-key-of-tests'
 export const operatorToken = 'operator-token-of-tests'
+export const viewerToken = 'viewer-token-of-tests'
 export const hookSecret = 'hook-secret-of-tests'
 
 /** As much of the document as tests look at. */
@@ -27,6 +28,8 @@ export interface TestedOperation {
 export interface Opened extends AsyncDisposable {
   readonly service: Service
   readonly document: TestedDocument
+  /** The folder of its store. */
+  readonly data: string
 }
 
 /** The whole server in this process, so that a test sees the routes that it really has. */
@@ -38,6 +41,7 @@ export async function openedService(): Promise<Opened> {
       ONCEONLY_DATA: data,
       ONCEONLY_DEMO_KEY: demoKey,
       ONCEONLY_OPERATOR_TOKEN: operatorToken,
+      ONCEONLY_VIEWER_TOKEN: viewerToken,
       ONCEONLY_HOOK_SECRET: hookSecret,
       ONCEONLY_TEST_CLOCK: '1',
       ONCEONLY_LOG_LEVEL: 'silent',
@@ -47,6 +51,7 @@ export async function openedService(): Promise<Opened> {
   return {
     service,
     document,
+    data,
     async [Symbol.asyncDispose]() {
       await service.stop()
       await rm(data, { recursive: true, force: true })

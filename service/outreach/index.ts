@@ -6,7 +6,7 @@ import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addRunActions, addRunReads } from './run-routes.ts'
-import { createRuns } from './runs.ts'
+import { createRuns, type Runs } from './runs.ts'
 import { addSequences, addStarts } from './sequence-routes.ts'
 
 interface Parts {
@@ -18,8 +18,13 @@ interface Parts {
   readonly watch: Watch
 }
 
+export interface Outreach {
+  readonly runs: Runs
+  stop(): Promise<void>
+}
+
 /** The outreach system: sequences as data, and durable runs of them that send through the messages system. */
-export async function addOutreach(server: FastifyInstance, parts: Parts): Promise<{ stop(): Promise<void> }> {
+export async function addOutreach(server: FastifyInstance, parts: Parts): Promise<Outreach> {
   const { once, base, workspaces, messages, config, watch } = parts
   const { sender, channels } = messages
   const { sendTimeoutMs, webhookHosts } = config
@@ -29,5 +34,5 @@ export async function addOutreach(server: FastifyInstance, parts: Parts): Promis
   server.register(async (scope) => addRunActions(scope, { workspaces, runs }))
   addStarts(server, { once, base, workspaces, runs })
   addRunReads(server, { workspaces, runs })
-  return { stop: () => runs.stop() }
+  return { runs, stop: () => runs.stop() }
 }

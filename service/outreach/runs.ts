@@ -37,6 +37,11 @@ export interface Runs {
   /** Answers the state that the run has ended in. */
   cancel(workspaceId: string, runId: string): Promise<RunState>
   resolve(workspaceId: string, runId: string, key: string, command: ResolveCommand): Promise<RunView>
+  /** For operators, who see the runs of all workspaces under the ids that the store has. */
+  readonly inside: {
+    replay(id: string): Promise<Replay>
+    resolve(id: string, key: string, command: ResolveCommand): Promise<RunView>
+  }
   stop(): Promise<void>
 }
 
@@ -110,13 +115,7 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     }
   }
 
-  async function resolve(
-    workspaceId: string,
-    runId: string,
-    key: string,
-    { kind, result, error }: ResolveCommand,
-  ): Promise<RunView> {
-    const id = inside(workspaceId, runId)
+  async function resolve(id: string, key: string, { kind, result, error }: ResolveCommand): Promise<RunView> {
     const step = (await engine.get(id)).steps.find((each) => each.key === key)
     const why = error ?? (kind === 'failed' ? 'A person found that it failed' : NOT_SENT)
     // The message first: whoever asks for it in between hears the same.
@@ -134,6 +133,12 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     return engine.get(id)
   }
 
+  async function replay(id: string, dryRun: boolean): Promise<Replay> {
+    const { workspaceId, sequenceId, steps } = (await engine.get(id)).input as OutreachInput
+    const newest = await newestSequence(base, workspaceId, sequenceId)
+    return today.run(newest?.steps ?? steps, () => replayer.replay(id, { dryRun }))
+  }
+
   return {
     start,
     get: (workspaceId, runId) => engine.get(inside(workspaceId, runId)),
@@ -149,18 +154,14 @@ export async function createRuns(parts: Parts): Promise<Runs> {
       const runs = page.runs.map((run) => ({ runId: outside(run.runId), run }))
       return { runs, cursor: page.cursor === null ? null : page.cursor.replace(` ${prefix}`, ' ') }
     },
-    async replay(workspaceId, runId, dryRun) {
-      const id = inside(workspaceId, runId)
-      const { sequenceId, steps } = (await engine.get(id)).input as OutreachInput
-      const newest = await newestSequence(base, workspaceId, sequenceId)
-      return today.run(newest?.steps ?? steps, () => replayer.replay(id, { dryRun }))
-    },
+    replay: (workspaceId, runId, dryRun) => replay(inside(workspaceId, runId), dryRun),
     async cancel(workspaceId, runId) {
       const id = inside(workspaceId, runId)
       await engine.cancel(id)
       return (await engine.get(id)).state
     },
-    resolve,
+    resolve: (workspaceId, runId, key, command) => resolve(inside(workspaceId, runId), key, command),
+    inside: { replay: (id) => replay(id, true), resolve },
     async stop() {
       await replayer.stop()
       await engine.stop()

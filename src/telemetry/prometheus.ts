@@ -5,6 +5,8 @@ export interface PrometheusMeter extends Meter {
   /** What `text` is, for the header of the answer. */
   readonly contentType: string
   text(): Promise<string>
+  /** Over all labels: of a counter its sum, of a histogram (`NAME_sum`, `NAME_count`) either. 0 for what never happened. */
+  total(name: string): number
 }
 
 /** Something that is written as one family: its help, its type, its lines. */
@@ -13,6 +15,7 @@ interface Family {
   readonly kind: 'counter' | 'gauge' | 'histogram'
   readonly help: string
   lines(): Promise<readonly string[]>
+  total?(part: 'sum' | 'count'): number
 }
 
 /** From a millisecond, a hit in memory, to ten seconds, where callers have given up. */
@@ -33,6 +36,10 @@ export function createPrometheusMeter(): PrometheusMeter {
     async text() {
       const written = await Promise.all([...families.values()].map(familyText))
       return written.join('')
+    },
+    total(name) {
+      const [, family = name, part = 'sum'] = /^(.*)_(sum|count)$/.exec(name) ?? []
+      return families.get(family)?.total?.(part === 'count' ? 'count' : 'sum') ?? 0
     },
   }
 }
@@ -55,6 +62,7 @@ function counter(name: string, { description }: InstrumentOptions) {
       values.set(key, (values.get(key) ?? 0) + value)
     },
     lines: async () => [...values].map(([labels, value]) => line(name, labels, value)),
+    total: () => values.values().reduce((sum, value) => sum + value, 0),
   }
 }
 
@@ -81,6 +89,7 @@ function histogram(name: string, { description, advice }: InstrumentOptions) {
       buckets.count += 1
     },
     lines: async () => [...series].flatMap(([labels, buckets]) => histogramLines(name, labels, bounds, buckets)),
+    total: (part: 'sum' | 'count') => series.values().reduce((sum, buckets) => sum + buckets[part], 0),
   }
 }
 

@@ -1,0 +1,78 @@
+import type { NaturalNotes } from 'onceonly/http'
+import { type Declaration, type Repeat, record, type Schema, textOrNull } from '../openapi/declaration.ts'
+
+/** What the document says about the console: its pages read much more, but only for themselves. */
+
+const system = { name: 'console', about: 'What the pages of the console use to sign in and to act.' }
+
+function natural(id: string, repeats: string): Repeat {
+  const about: NaturalNotes = {
+    repeats,
+    businessUniqueness: 'none is at stake: it acts on records that exist',
+    outbox: 'nothing is published, but for messages that a person publishes again',
+    documentation: `/docs#${id}`,
+    tests: 'service/console.test.ts',
+  }
+  return { kind: 'natural', about }
+}
+
+const session: Schema = record({
+  signedIn: { type: 'boolean' },
+  role: { type: ['string', 'null'], enum: ['viewer', 'operator', null] },
+  name: textOrNull,
+  localOnly: { type: 'boolean' },
+  note: textOrNull,
+})
+
+export const signIn: Declaration = {
+  id: 'console.sign-in',
+  system,
+  summary: 'Sign in to the console',
+  description:
+    'The answer sets a cookie that only this API gets back. Requests that change something also need the header ' +
+    '`X-Onceonly-Console: 1`, unless they bring the token as `Authorization: Bearer …`.',
+  access: 'operator',
+  body: {
+    schema: record({ token: { type: 'string' }, name: { type: 'string', maxLength: 100 } }, ['name']),
+    example: { token: 'the-operator-token', name: 'ada' },
+  },
+  answers: {
+    200: { about: 'Signed in', schema: session },
+    403: { about: 'Not from here' },
+    429: { about: 'Too many wrong tokens' },
+  },
+  repeat: natural('console.sign-in', 'a second session does no harm'),
+}
+
+export const signOut: Declaration = {
+  id: 'console.sign-out',
+  system,
+  summary: 'Sign out of the console',
+  access: 'operator',
+  answers: { 204: { about: 'The cookie is gone' }, 403: { about: 'Not from here' } },
+  repeat: natural('console.sign-out', 'who is gone stays gone'),
+}
+
+export const act: Declaration = {
+  id: 'console.act',
+  system,
+  summary: 'Act on a record, a message or a run',
+  description:
+    'By `action`: release, forget and resolve a record by its `id`; outbox.redrive, outbox.purge, inbox.redrive, ' +
+    'inbox.purge, with `preview` to look first; run.cancel, run.resume, run.resolve; sweep. Each is written to the audit.',
+  access: 'operator',
+  body: {
+    schema: { type: 'object', required: ['action'], properties: { action: { type: 'string' } } },
+    example: { action: 'sweep' },
+  },
+  answers: {
+    200: { about: 'Done', schema: record({ result: {} }) },
+    403: { about: 'A viewer looks, and does nothing' },
+    404: { about: 'It is not there' },
+    409: { about: 'It changed meanwhile, or its state does not allow it' },
+  },
+  repeat: natural(
+    'console.act',
+    'what was released, resolved, forgotten or redriven before is told so; `ifFence` keeps a newer attempt',
+  ),
+}
