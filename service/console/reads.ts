@@ -162,7 +162,7 @@ function filterOf({ tenant, caller, operation, key, state, since }: Query): Reco
 }
 
 const PAGE_ROWS = 200
-const PAGE_ROWS_MOST = 1_000
+const PAGE_ROWS_MOST = 500
 
 function pageOf({ query }: { readonly query: Query }): Paging & { readonly limit: number } {
   const limit = Number(query['limit'] ?? PAGE_ROWS)

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { ServedRoute } from '../http/describe.ts'
 import type { RunDefinition } from '../run/definition.ts'
 import type { SqlStore } from '../store/port.ts'
 import { Usage } from './usage.ts'
@@ -9,11 +10,19 @@ import { Usage } from './usage.ts'
 export interface CliConfig {
   /** The definitions whose runs can be replayed. */
   readonly runs?: readonly RunDefinition[]
-  /** Opens the store that the runs are in. */
+  /** Opens the store that everything is in. */
   readonly store?: () => SqlStore | Promise<SqlStore>
+  /** The routes whose design checklist can be printed. */
+  readonly routes?: readonly ServedRoute[]
 }
 
 const NAMES = ['onceonly.config.ts', 'onceonly.config.js', 'onceonly.config.mjs']
+
+/** The first of the usual names that is here; null when nothing was named and nothing is. */
+export function usualConfig(given: string | undefined): string | null {
+  if (given !== undefined) return configFile(given)
+  return NAMES.map((name) => resolve(name)).find((path) => existsSync(path)) ?? null
+}
 
 /** The file that was named, or the first of the usual names. */
 export function configFile(given: string | undefined): string {

@@ -8,7 +8,7 @@ import { limits } from '../core/limits.ts'
 import type { GatewayConfig, RouteRule } from '../gateway/config.ts'
 import { createGateway } from '../gateway/gateway.ts'
 import { createLedger } from '../ledger/ledger.ts'
-import { openStore } from './gateway-store.ts'
+import { openStore } from './store.ts'
 import { Usage } from './usage.ts'
 
 const HELP = `onceonly gateway [--upstream URL] [--listen [HOST:]PORT] [--config FILE] [--store FILE|URL]

@@ -7,13 +7,16 @@ export interface Progress {
 const WIDTH = 30
 const LINES = 10
 
-export function createProgress(what: string, total: number, to: NodeJS.WriteStream = process.stderr): Progress {
+/** Without a total, it only counts. */
+export function createProgress(what: string, total: number | null, to: NodeJS.WriteStream = process.stderr): Progress {
   let done = 0
   let shown = 0
   return {
     step() {
       done += 1
-      if (to.isTTY) {
+      if (total === null) {
+        if (to.isTTY) to.write(`\r${what} ${done}`)
+      } else if (to.isTTY) {
         const full = Math.round((done / total) * WIDTH)
         to.write(`\r${what} [${'#'.repeat(full)}${' '.repeat(WIDTH - full)}] ${done}/${total}`)
       } else if (Math.floor((done / total) * LINES) > shown) {

@@ -17,6 +17,7 @@ const SLOW_MS = 100
 
 export async function examine(store: Store): Promise<readonly Finding[]> {
   const findings = [await clockFinding(store)]
+  if (isRedis(store)) return [...findings, ...(await redisFindings(store))]
   if (store.sql === undefined) return findings
   const own = store.sql.dialect === 'sqlite' ? await sqliteFindings(store.sql) : await postgresFindings(store.sql)
   return [...findings, ...own]
@@ -40,6 +41,24 @@ function slow(tookMs: number): string | null {
 
 function finding(name: string, fine: boolean, found: string, verdict: 'warning' | 'danger', advice: string): Finding {
   return { name, verdict: fine ? 'ok' : verdict, found, advice: fine ? null : advice }
+}
+
+interface TellsDurability extends Store {
+  durability(call: { readonly timeoutMs: number }): Promise<{ readonly warnings: readonly string[] }>
+}
+
+/** By its shape, because the store may come from another copy of the package. */
+function isRedis(store: Store): store is TellsDurability {
+  return 'durability' in store && typeof store.durability === 'function'
+}
+
+async function redisFindings(store: TellsDurability): Promise<Finding[]> {
+  const { warnings } = await store.durability({ timeoutMs: limits.storeCallMs })
+  if (warnings.length === 0) {
+    return [{ name: 'durability', verdict: 'ok', found: 'every record is synced, and none is evicted', advice: null }]
+  }
+  const advice = 'Set appendonly yes, appendfsync always and maxmemory-policy noeviction.'
+  return warnings.map((found) => ({ name: 'durability', verdict: 'danger', found, advice }))
 }
 
 async function sqliteFindings(sql: SqlSeam): Promise<Finding[]> {

@@ -131,7 +131,7 @@ async function outboxAnswer(
   if (Math.max(waiting.most, dead.most) > 1) return { alarming: 'yes: a message stands there twice under one id' }
   if (added.messages === 0) return 'no: this command added none through the ledger, or their ids are forgotten'
   const left = `${waiting.messages} wait to be published, ${dead.messages} are dead letters`
-  return `no: it added ${added.messages} messages, each under an id that can be added once; ${left}`
+  return `no: messages added: ${added.messages}, each under an id that can be added once; ${left}`
 }
 
 function providerAnswer({ state, history }: LedgerRecord, { attempts, effectKey }: Card): Said['provider'] {

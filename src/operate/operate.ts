@@ -6,7 +6,7 @@ import type { LedgerRecord } from '../core/record.ts'
 import { INBOX_ROOM, inboxMigrations } from '../inbox/tables.ts'
 import type { Ending } from '../ledger/claim.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { type ActOptions, rerun } from '../ledger/operator.ts'
+import type { ActOptions, rerun } from '../ledger/operator.ts'
 import { OUTBOX_ROOM, outboxTables } from '../outbox/tables.ts'
 import { createRunOperator, type RunOperator } from '../run/operate.ts'
 import { RUN_ROOM, runMigrations } from '../run/tables.ts'
@@ -56,7 +56,7 @@ export interface Operate {
   readonly events: Letters | null
   readonly sagas: Sagas | null
   readonly runs: RunOperator | null
-  /** Runs that are long due, or held by a worker that is gone. */
+  /** What people did; null where there is no place to write it. */
   readonly audit: Audit | null
   /** Does it and writes it down, where there is a place to write. */
   act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
@@ -73,6 +73,8 @@ export interface OperateOptions {
   readonly store: Store
   /** Its cache forgets what is acted on; for a process that only operates, one without background work. */
   readonly ledger: Ledger<never> | Ledger<unknown>
+  /** Where actions are written down, when it is not this store: one that does not speak SQL has no place for it. */
+  readonly audit?: Audit | null
 }
 
 const call = { timeoutMs: limits.storeCallMs }
@@ -89,12 +91,12 @@ const migrations = {
   [OPERATE_ROOM]: operateMigrations,
 }
 
-export function createOperate({ store, ledger: given }: OperateOptions): Operate {
+export function createOperate({ store, ledger: given, audit: elsewhere = null }: OperateOptions): Operate {
   const ledger = given as Ledger<unknown>
   const { sql, queries, clock } = store
   const has = sql === undefined ? async () => false : createRoomCheck(sql)
   const standing = createStanding(store)
-  const audit = sql === undefined ? null : createAudit(sql)
+  const audit = elsewhere ?? (sql === undefined ? null : createAudit(sql))
   const now = () => clock.now(call)
   const uncounted = { replays: 0, conflicts: 0 }
 

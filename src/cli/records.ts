@@ -1,0 +1,153 @@
+import type { Card } from '../operate/card.ts'
+import type { Explanation } from '../operate/explain.ts'
+import type { Status } from '../operate/operate.ts'
+import { type Asked, identityOf, named, operatorCommand } from './operator.ts'
+import { type Cell, iso, paint, pairs, plain, type Shown, span, table } from './output.ts'
+import { Usage } from './usage.ts'
+
+export const statusCommand = operatorCommand({
+  usage: 'status',
+  about:
+    'How things stand: records by state, attempts of the last hour, the oldest lease past its end, lag of the outbox,\nunknown outcomes, dead letters, runs that are stuck.',
+  async run({ operate }) {
+    const status = await operate.status()
+    return { data: status, text: statusText(status) }
+  },
+})
+
+function statusText({ store, now, states, standing, lastHour, oldestLease }: Status): string {
+  const { outbox, inboxDeadLetters = {}, runsStuck, runsUnknown = 0 } = standing
+  const needs = (count: number) => (count > 0 ? paint('red', String(count)) : String(count))
+  const late = oldestLease === null ? '' : `, the oldest for ${span(now - (oldestLease.leaseUntil ?? now))}`
+  const dead = Object.entries(inboxDeadLetters).map(([consumer, count]) => `${plain(consumer)} ${needs(count)}`)
+  const rows: (readonly [string, string])[] = [
+    ['store', `${store}, its time ${iso(now)}`],
+    ...Object.entries(states).map(([state, count]) => [state, String(count)] as const),
+    ['last hour', `${lastHour.claims} claims, ${lastHour.replays} replays, ${lastHour.conflicts} refused`],
+    ['leases past end', `${needs(standing.staleLeases)}${late}`],
+    ['unknown outcomes', needs(standing.unknownWaiting)],
+  ]
+  if (outbox !== undefined) {
+    const letters = `${needs(outbox.parkedKeys)} parked keys, ${needs(outbox.deadLetters)} dead letters`
+    rows.push(['outbox', `${outbox.pending} waiting, lag ${span(outbox.lagMs)}, ${letters}`])
+  }
+  if (dead.length > 0) rows.push(['inbox', `dead letters: ${dead.join(', ')}`])
+  if (runsStuck !== undefined) rows.push(['runs', `${needs(runsStuck)} stuck, ${needs(runsUnknown)} unknown`])
+  return pairs(rows)
+}
+
+export const inspectCommand = operatorCommand({
+  usage: 'inspect TENANT CALLER OPERATION KEY [--batch B] | --id RECORD_ID',
+  about:
+    'One record: the ten questions of the runbook, answered, and what happened to it. --answer shows what retries get.',
+  options: { ...named, answer: { type: 'boolean' } },
+  async run(asked) {
+    const { operate, values } = asked
+    const id = asked.text('id')
+    const identity = id === undefined ? await identityOf(asked) : { id }
+    const found = await operate.inspect(identity)
+    if (found === null)
+      return { data: null, text: 'Nothing is recorded there; the next attempt is a first one.', status: 1 }
+    const stored = values['answer'] === true ? await operate.answer(found.record.id) : undefined
+    const text = explanationText(found)
+    return {
+      data: { ...found, ...(stored === undefined ? {} : { stored }) },
+      text: stored === undefined ? text : `${text}\n\n${stored ?? 'no answer is kept'}`,
+    }
+  },
+})
+
+/** Pages of the newest records that are looked through for a key. */
+const PAGES_MOST = 1_000
+
+export const explainCommand = operatorCommand({
+  usage: 'explain KEY',
+  about:
+    'Everything that has this key, whoever sent it, each with the ten answers. Also by record id, the id of a message, or\nthe hash of a guard. Looks through the records, newest first.',
+  limit: 10,
+  async run({ operate, positionals, limit }) {
+    const [key] = positionals
+    if (key === undefined) throw new Usage('Which key?')
+    const found: Explanation[] = []
+    let cursor: string | null = null
+    for (let page = 0; page < PAGES_MOST && found.length < limit; page++) {
+      const next = await operate.search(key, { cursor, limit })
+      for (const { id } of next.rows) {
+        const each = await operate.inspect({ id })
+        if (each !== null) found.push(each)
+      }
+      cursor = next.cursor
+      if (cursor === null) break
+    }
+    if (found.length === 0) {
+      return {
+        data: [],
+        text: 'No record has this key. It never came, or its record has expired and was swept.',
+        status: 1,
+      }
+    }
+    return { data: found, text: found.map(explanationText).join('\n\n') }
+  },
+})
+
+function explanationText({ record, answers, timeline }: Explanation): string {
+  const asked = answers.map(({ question, answer, alarming }) => {
+    return `${paint('bold', question.padEnd(38))} ${paint(alarming ? 'red' : 'green', plain(answer))}`
+  })
+  const told = timeline.map(
+    ({ at, what, note }) => `  ${iso(at)}  ${plain(what)}${note === null ? '' : `  ${plain(note)}`}`,
+  )
+  return [`record ${record.id}, fence ${record.fence}`, ...asked, paint('bold', 'What happened'), ...told].join('\n')
+}
+
+export const staleCommand = operatorCommand({
+  usage: 'stale',
+  about: 'Leases past their end that nobody has taken over, oldest first.',
+  async run({ operate, limit, since }) {
+    const rows = (await operate.stale({ limit })).filter(({ claimedAt }) => since === undefined || claimedAt >= since)
+    const now = await operate.now()
+    const late = ({ leaseUntil }: Card) => (leaseUntil === null ? null : span(now - leaseUntil))
+    return cards(rows, 'No lease is past its end.', ['past its end', late])
+  },
+})
+
+export const unknownsCommand = operatorCommand({
+  usage: 'unknowns',
+  about: 'Outcomes of which nobody knows whether they happened. `onceonly resolve` settles one.',
+  async run({ operate, limit, since }) {
+    const { rows } = await operate.unknowns({ limit })
+    const now = await operate.now()
+    const young = rows.filter(({ claimedAt }) => since === undefined || claimedAt >= since)
+    return cards(young, 'No outcome is unknown.', ['for', ({ unknownSince }) => span(now - (unknownSince ?? now))])
+  },
+})
+
+export const conflictsCommand = operatorCommand({
+  usage: 'conflicts',
+  about: 'Records whose key was used again with another payload, or while they ran, newest first.',
+  async run({ operate, limit, since }) {
+    const rows = await operate.conflicts({ limit, ...(since === undefined ? {} : { since }) })
+    return cards(rows, 'Nobody was refused.', ['refused', ({ conflicts }) => conflicts])
+  },
+})
+
+function cards(rows: readonly Card[], empty: string, [head, cell]: readonly [string, (card: Card) => Cell]): Shown {
+  const lines = rows.map((card) => {
+    const { tenant, caller, operation, key } = card.identity
+    return [cell(card), card.state, tenant, caller, operation, key, card.attempts, iso(card.claimedAt), card.id]
+  })
+  const heads = [head, 'state', 'tenant', 'caller', 'operation', 'key', 'attempts', 'claimed', 'record']
+  return { data: rows, text: table(heads, lines, empty) }
+}
+
+export const topCommand = operatorCommand({
+  usage: 'top',
+  about: 'The callers with the most attempts of the last hour, or since --since.',
+  limit: 20,
+  async run({ operate, limit, since }: Asked) {
+    const rows = await operate.busiest({ limit, ...(since === undefined ? {} : { since }) })
+    const heads = ['claims', 'replays', 'refused', 'tenant', 'caller', 'operation']
+    const lines = rows.map((row) => [row.claims, row.replays, row.conflicts, row.tenant, row.caller, row.operation])
+    return { data: rows, text: table(heads, lines, 'Nobody has come.') }
+  },
+})
