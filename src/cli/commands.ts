@@ -1,5 +1,4 @@
-/** Answers the exit status: 0 when all is well, 1 when something was found, 2 when nothing could be done. */
-export type Run = (args: readonly string[]) => Promise<number>
+import type { Run } from './run.ts'
 
 export interface Command {
   /** What stands behind the name on the line of help. */

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
 import { checklist, describe, openAnswers } from '../http/describe.ts'
-import type { Run } from './commands.ts'
 import { configFile, loadConfig } from './config.ts'
 import { operatorCommand } from './operator.ts'
 import { iso, json, paint, plain, table } from './output.ts'
 import { createProgress } from './progress.ts'
+import type { Run } from './run.ts'
 import { Usage } from './usage.ts'
 
 /** Rounds of one command; each looks at a bounded share of the records. */

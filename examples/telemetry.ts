@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { createLedger } from 'onceonly'
+import { createMemoryStore } from 'onceonly/memory'
+import { createStanding } from 'onceonly/operate'
+import { createPrometheusMeter, createTelemetry } from 'onceonly/telemetry'
+
+/** Numbers for Prometheus, without a dependency; hand over a meter and a tracer of OpenTelemetry to use those instead. */
+const store = createMemoryStore()
+const meter = createPrometheusMeter()
+const telemetry = createTelemetry({ meter, standing: createStanding(store) })
+const once = createLedger({ store, on: telemetry.ledger, around: telemetry.around })
+
+const pay = once.operation<{ cents: number }>({ name: 'pay', effect: 'external' })
+const parts = { tenant: 'acme', caller: 'shop', key: 'order-1' }
+for (let tries = 0; tries < 3; tries++) await pay.run(parts, { cents: 700 }, async () => 'paid')
+
+// What GET /metrics answers, with `meter.contentType`.
+const text = await meter.text()
+assert.match(text, /^dedup_claims_total\{operation="pay",outcome="first"\} 1$/m)
+assert.match(text, /^dedup_replays_total\{operation="pay",outcome="succeeded"\} 2$/m)
+await once.stop()
+console.log(
+  text
+    .split('\n')
+    .filter((line) => /^dedup_\w+_total/.test(line))
+    .join('\n'),
+)
