@@ -19,7 +19,7 @@ Idempotency-Key is forwarded once, and its retries are answered from the record.
   --upstream URL   the service, for example http://127.0.0.1:3000; may also stand in the configuration
   --listen …       where to listen; 127.0.0.1:8080, when left out
   --config FILE    a .ts, .js or .json file that exports \`gateway\`; onceonly.config.ts or .json here, when left out
-  --store …        a file for SQLite (onceonly.db, when left out), postgres://…, or memory
+  --store …        a file for SQLite (onceonly.db, when left out), postgres://…, redis://…, or memory
 
 Without rules every POST, PUT, PATCH and DELETE with a key is protected; retries are told status and Location.
 Ends on SIGTERM or SIGINT as soon as the requests under way are answered. Ready: GET /.onceonly/ready

@@ -69,7 +69,10 @@ interface RedisModule {
 
 async function openRedis(url: string): Promise<OpenedStore> {
   const { Redis } = await loadDriver<RedisModule>('ioredis', 'redis://')
-  const store = createRedisStore({ client: new Redis(url, { lazyConnect: true }) })
+  const store = createRedisStore({
+    client: new Redis(url, { lazyConnect: true }),
+    on: ({ what }) => console.error(`onceonly: Redis has lost records, it was ${what}.`),
+  })
   return { store, stop: () => store.stop() }
 }
 

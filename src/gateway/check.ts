@@ -23,6 +23,8 @@ const method: Check = (value, path, faults) => {
   else if (SAFE.has(value)) faults.push({ path, what: 'changes nothing, so that it needs no protection' })
 }
 
+const methods = listOf(method, MOST_LISTED)
+
 const pathPattern: Check = (value, path, faults) => {
   const what = typeof value === 'string' ? patternFault(value) : 'is not a text'
   if (what !== null) faults.push({ path, what })
@@ -60,7 +62,7 @@ const keptHeader: Check = (value, path, faults) => {
 
 const rule = fields(
   {
-    method: either([method, listOf(method, MOST_LISTED)], 'is not a method'),
+    method: (value, path, faults) => (Array.isArray(value) ? methods : method)(value, path, faults),
     path: pathPattern,
     operation: text(),
     key: oneOf('required', 'optional', 'guarded'),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createFaultyStore } from 'onceonly/testing'
 import { openCounting, openGateway, things } from './world.ts'
 
 const guarded = { ...things, key: 'guarded' } as const
@@ -67,4 +68,26 @@ test('an upstream that honours keys is given one for content that has none', asy
   const [one, two] = upstream.seen.map(({ headers }) => headers['idempotency-key'])
   assert.match(String(one), /^[0-9a-f]{32}$/)
   assert.equal(one, two)
+})
+
+test('without a store a guard steps aside, unless it is told to refuse; a key is never taken without one', async (context) => {
+  const upstream = await openCounting(context)
+  let away = true
+  const world = await openGateway(
+    context,
+    upstream.url,
+    [guarded, { ...guarded, path: '/closed', guard: { failClosed: true } }],
+    {},
+    (store) => createFaultyStore(store, { script: () => (away ? 'refused' : undefined) }),
+  )
+  assert.equal((await world.ask({ key: null })).status, 201)
+  assert.equal((await world.ask({ key: null })).status, 201)
+  assert.deepEqual([upstream.heads, upstream.seen[0]?.body], [2, '{"amount":1}'])
+  assert.equal((await world.ask({ path: '/closed', key: null })).problem, 'store-unavailable')
+  assert.equal((await world.ask()).problem, 'store-unavailable')
+  assert.equal(upstream.heads, 2)
+  away = false
+  await world.ask({ key: null })
+  assert.equal((await world.ask({ key: null })).replayed, true, 'guarded again, without a restart')
+  assert.equal(upstream.heads, 3)
 })

@@ -7,22 +7,27 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { TestContext } from 'node:test'
 import type { GatewayConfig } from 'onceonly/gateway'
 import { type AskOptions, ask, type Told } from './ask.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
 
+/** Whoever is told at the end: a test, or a program of the lab. */
+export interface Ending {
+  after(end: () => Promise<unknown>): void
+}
+
 /** `onceonly gateway` as people start it. */
 export interface GatewayProcess {
   readonly port: number
+  readonly pid: number
   ask(options?: AskOptions): Promise<Told>
   /** Ends it as a supervisor does, and gives its exit status. */
   terminate(): Promise<number | null>
   kill(): Promise<void>
 }
 
-export async function temporaryFolder(context: TestContext): Promise<string> {
+export async function temporaryFolder(context: Ending): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-gateway-'))
   context.after(() => rm(folder, { recursive: true, force: true }))
   return folder
@@ -32,26 +37,25 @@ export interface ProcessOptions {
   readonly config: GatewayConfig
   readonly store: string
   readonly port?: number
+  /** Where drivers are found. */
+  readonly cwd?: string
 }
 
 let files = 0
 
-export async function startGateway(
-  context: TestContext,
-  folder: string,
-  options: ProcessOptions,
-): Promise<GatewayProcess> {
+export async function startGateway(context: Ending, folder: string, options: ProcessOptions): Promise<GatewayProcess> {
   const file = join(folder, `gateway-${++files}.json`)
   await writeFile(file, JSON.stringify({ gateway: options.config }))
   const args = ['gateway', '--config', file, '--store', options.store, '--listen', String(options.port ?? 0)]
   const child = spawn(process.execPath, ['--conditions=onceonly-source', MAIN, ...args], {
-    cwd: folder,
+    cwd: options.cwd ?? folder,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   context.after(() => end(child, 'SIGKILL'))
   const port = await portOf(child)
   return {
     port,
+    pid: child.pid ?? 0,
     ask: (asked) => ask(port, asked),
     terminate: () => end(child, 'SIGTERM'),
     kill: async () => void (await end(child, 'SIGKILL')),

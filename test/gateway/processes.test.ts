@@ -49,7 +49,7 @@ test('two processes on one store: a key is forwarded once; one is ended in mid-l
   assert.equal((await two.ask({ key: 'load-0-0' })).replayed, true)
 })
 
-test('a process that is killed while its upstream works: nobody forwards again, and the outcome is unknown', async (context) => {
+test('a process that is killed while its upstream works: nobody else forwards its request', async (context) => {
   const folder = await temporaryFolder(context)
   const upstream = await openCounting(context, () => {})
   const options = { config: { upstream: upstream.url, routes: [things] }, store: join(folder, 'killed.db') }

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
-import type { Ledger } from 'onceonly'
+import type { Ledger, Store } from 'onceonly'
 import { createLedger } from 'onceonly'
 import type { GatewayConfig, RouteRule } from 'onceonly/gateway'
 import { createGateway } from 'onceonly/gateway'
@@ -95,9 +95,11 @@ export async function openGateway(
   upstream: string,
   routes: readonly RouteRule[] = [things],
   config: GatewayConfig = {},
+  /** A store that behaves badly. */
+  wrap: (store: Store) => Store = (store) => store,
 ): Promise<World> {
   const store = createMemoryStore({ testClock: true })
-  const ledger = createLedger({ store, background: false })
+  const ledger = createLedger({ store: wrap(store), background: false })
   const gateway = createGateway({ config: { upstream, routes, ...config }, ledger, drainMs: 100 })
   const { port } = await gateway.listen(0)
   context.after(async () => {
