@@ -3,6 +3,7 @@ import type { Captured } from '../http/exchange.ts'
 import { hasNoBody } from '../http/exchange.ts'
 import { createPassage } from '../http/passage.ts'
 import type { Running } from '../http/running.ts'
+import type { RawHeaders } from './headers.ts'
 import { answerHeaders, headerList } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
 import { endInOnePiece } from './one-piece.ts'
@@ -19,25 +20,28 @@ export interface Delivery {
   readonly keep: (captured: Captured) => Captured
 }
 
+type Begun = Delivery & { readonly headers: RawHeaders }
+
 /** Brings the upstream's answer to the client, and records it before its last byte leaves. Never rejects. */
-export async function deliver(delivery: Delivery): Promise<void> {
-  const { answer } = delivery
+export async function deliver(given: Delivery): Promise<void> {
+  const { answer } = given
+  const delivery: Begun = { ...given, headers: answerHeaders(answer.rawHeaders) }
   const length = Number(answer.headers['content-length'] ?? Number.NaN)
   const bodiless = delivery.response.req.method === 'HEAD' || hasNoBody(answer.statusCode ?? 0)
   if (bodiless || length <= Math.min(gatewayLimits.wholeAnswerBytes, delivery.maxBytes)) await deliverWhole(delivery)
   else await deliverStream(delivery, Number.isInteger(length))
 }
 
-function captured({ answer, keep }: Delivery, body: Captured['body']): Captured {
-  return keep({ status: answer.statusCode ?? 0, headers: headerList(answerHeaders(answer.rawHeaders)), body })
+function captured({ answer, keep, headers }: Begun, body: Captured['body']): Captured {
+  return keep({ status: answer.statusCode ?? 0, headers: headerList(headers), body })
 }
 
-function begin({ answer, response }: Delivery): void {
-  response.writeHead(answer.statusCode ?? 0, answer.statusMessage, answerHeaders(answer.rawHeaders))
+function begin({ answer, response, headers }: Begun): void {
+  response.writeHead(answer.statusCode ?? 0, answer.statusMessage, [...headers])
 }
 
 /** Short answers, the most by far: one piece in, one record, one piece out. */
-async function deliverWhole(delivery: Delivery): Promise<void> {
+async function deliverWhole(delivery: Begun): Promise<void> {
   const { answer, response, running } = delivery
   const { body, whole } = await readAnswer(answer)
   await running.finish(captured(delivery, whole ? body : UNSEEN))
@@ -61,7 +65,7 @@ function readAnswer(answer: IncomingMessage): Promise<{ readonly body: Buffer; r
 }
 
 /** Long answers, and those whose length nobody has told: passed on while they are recorded. */
-async function deliverStream(delivery: Delivery, lengthKnown: boolean): Promise<void> {
+async function deliverStream(delivery: Begun, lengthKnown: boolean): Promise<void> {
   const { answer, response, running, maxBytes } = delivery
   const { status, headers } = captured(delivery, new Uint8Array())
   const passage = createPassage(answer[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>, {

@@ -25,15 +25,41 @@ const hopByHop = new Set([
 const endToEnd =
   /^(host|authorization|cookie|content-.*|idempotency-key|if-.*|x-forwarded-.*|forwarded|origin|set-cookie|location)$/
 
+/** What is to be known of a name. */
+interface HeaderName {
+  readonly lower: string
+  readonly kind: 'hop' | 'forwarded' | 'host' | 'accept-encoding' | 'content-length' | 'other'
+}
+
+/** Clients and services send the same few names over and over, in the same spellings. */
+const known = new Map<string, HeaderName>()
+const MOST_KNOWN = 1_000
+
+function nameOf(name: string): HeaderName {
+  const found = known.get(name)
+  if (found !== undefined) return found
+  const lower = name.toLowerCase()
+  const read: HeaderName = { lower, kind: kindOf(lower) }
+  if (known.size < MOST_KNOWN) known.set(name, read)
+  return read
+}
+
+function kindOf(lower: string): HeaderName['kind'] {
+  if (hopByHop.has(lower)) return 'hop'
+  if (lower.startsWith('x-forwarded-') || lower === 'forwarded') return 'forwarded'
+  return lower === 'host' || lower === 'accept-encoding' || lower === 'content-length' ? lower : 'other'
+}
+
 /** The names that a message itself declares to be of its connection. Null for the usual ones. */
 function nominated(raw: RawHeaders): ReadonlySet<string> | null {
   let names: Set<string> | null = null
   for (let at = 0; at < raw.length; at += 2) {
-    if (raw[at]?.toLowerCase() !== 'connection') continue
-    for (const part of (raw[at + 1] ?? '').split(',')) {
+    if (nameOf(raw[at] as string).lower !== 'connection') continue
+    const value = raw[at + 1] as string
+    if (value === 'keep-alive' || value === 'close') continue
+    for (const part of value.split(',')) {
       const name = part.trim().toLowerCase()
-      if (name === '' || name === 'keep-alive' || name === 'close' || hopByHop.has(name) || endToEnd.test(name))
-        continue
+      if (name === '' || name === 'close' || hopByHop.has(name) || endToEnd.test(name)) continue
       names ??= new Set()
       names.add(name)
     }
@@ -70,22 +96,21 @@ export function requestHeaders(options: RequestHeadersOptions): string[] {
   let sawHost = false
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at] as string
-    const value = raw[at + 1] as string
-    const lower = name.toLowerCase()
-    if (hopByHop.has(lower) || dropped?.has(lower) === true) continue
-    if ((identityEncoding && lower === 'accept-encoding') || (length !== undefined && lower === 'content-length'))
-      continue
-    if (lower === 'host' && host !== null) continue
-    if (lower.startsWith('x-forwarded-') || lower === 'forwarded') {
+    const { lower, kind } = nameOf(name)
+    if (kind === 'hop' || dropped?.has(lower) === true) continue
+    if (kind === 'accept-encoding' && identityEncoding) continue
+    if (kind === 'content-length' && length !== undefined) continue
+    if (kind === 'host' && host !== null) continue
+    if (kind === 'forwarded') {
       if (!trustForwarded) continue
       if (lower === 'x-forwarded-for') {
-        forwardedFor += `${value}, `
+        forwardedFor += `${raw[at + 1]}, `
         continue
       }
       sawProto ||= lower === 'x-forwarded-proto'
       sawHost ||= lower === 'x-forwarded-host'
     }
-    headers.push(name, value)
+    headers.push(name, raw[at + 1] as string)
   }
   if (host !== null) headers.push('Host', host)
   headers.push('X-Forwarded-For', forwardedFor + (message.socket.remoteAddress ?? 'unknown'))
@@ -109,8 +134,8 @@ export function answerHeaders(raw: RawHeaders): string[] {
   const dropped = nominated(raw)
   const headers: string[] = []
   for (let at = 0; at < raw.length; at += 2) {
-    const lower = (raw[at] as string).toLowerCase()
-    if (!hopByHop.has(lower) && dropped?.has(lower) !== true) headers.push(raw[at] as string, raw[at + 1] as string)
+    const { lower, kind } = nameOf(raw[at] as string)
+    if (kind !== 'hop' && dropped?.has(lower) !== true) headers.push(raw[at] as string, raw[at + 1] as string)
   }
   return headers
 }
@@ -118,7 +143,7 @@ export function answerHeaders(raw: RawHeaders): string[] {
 /** The same as a record has it. */
 export function headerList(raw: RawHeaders): HeaderList {
   const list: [string, string][] = []
-  for (let at = 0; at < raw.length; at += 2) list.push([(raw[at] as string).toLowerCase(), raw[at + 1] as string])
+  for (let at = 0; at < raw.length; at += 2) list.push([nameOf(raw[at] as string).lower, raw[at + 1] as string])
   return list
 }
 

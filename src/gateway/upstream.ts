@@ -27,8 +27,10 @@ export type Sent =
   /** Bytes may have left, and nobody answered: it may have happened. */
   | { readonly kind: 'broken'; readonly error: Error; readonly late: boolean }
 
-/** Since when a pooled connection is idle. */
-const idleSince = new WeakMap<Duplex, number>()
+/** Since when a pooled connection is idle. It stands on the connection: a table that holds them weakly costs more. */
+const idleSince = Symbol('onceonly.idleSince')
+
+type Pooled = Duplex & { [idleSince]?: number }
 
 export function createUpstream(address: string): Upstream {
   const url = new URL(address)
@@ -44,8 +46,8 @@ export function createUpstream(address: string): Upstream {
   const agent = secure ? new HttpsAgent(pool) : new HttpAgent(pool)
   const keep = agent.keepSocketAlive.bind(agent) as (socket: Duplex) => unknown
   Object.assign(agent, {
-    keepSocketAlive(socket: Duplex) {
-      idleSince.set(socket, performance.now())
+    keepSocketAlive(socket: Pooled) {
+      socket[idleSince] = performance.now()
       return keep(socket)
     },
   })
@@ -76,8 +78,8 @@ export function createUpstream(address: string): Upstream {
 function dropStale(agent: HttpAgent): void {
   const now = performance.now()
   for (const sockets of Object.values(agent.freeSockets)) {
-    for (const socket of sockets ?? []) {
-      if (now - (idleSince.get(socket) ?? 0) <= gatewayLimits.freshMs) break
+    for (const socket of (sockets ?? []) as readonly Pooled[]) {
+      if (now - (socket[idleSince] ?? 0) <= gatewayLimits.freshMs) break
       socket.destroy()
     }
   }
