@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openWire, raw } from './wire.ts'
 import { openCounting, openGateway, things } from './world.ts'
 
@@ -34,6 +35,15 @@ test('an answer that is cut anywhere: the upstream never sees a second forward',
       }
     }
   }
+})
+
+test('an answer without a length that is cut in its body settles by its status, too', async (context) => {
+  const begun = Buffer.from('HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n')
+  const wire = await openWire(context, () => ({ write: begun, finally: 'reset' }))
+  const world = await openGateway(context, wire.url)
+  await assert.rejects(world.ask())
+  const retry = await world.ask()
+  assert.deepEqual([retry.status, retry.problem, wire.requests], [409, 'response-not-stored', 1])
 })
 
 test('a connection that breaks while the request is still being sent is not sent again', async (context) => {
@@ -107,9 +117,13 @@ test('a client that is cut anywhere in its request: forwarded whole or not at al
   assert.equal(upstream.heads, upstream.seen.length, 'half a request was forwarded')
 })
 
-test('a connection that the upstream closes when it is idle is never used for what must not be sent twice', async (context) => {
-  const upstream = await openCounting(context)
-  const world = await openGateway(context, upstream.url)
-  for (let at = 0; at < 20; at++) assert.equal((await world.ask({ key: `quick-${at}` })).status, 201)
-  assert.equal(upstream.heads, 20)
+test('a connection that was idle for too long is not used for what must not be sent twice', async (context) => {
+  const wire = await openWire(context, () => ({ write: ANSWER, finally: 'stay' }))
+  const world = await openGateway(context, wire.url)
+  for (const key of ['one', 'two', 'three']) assert.equal((await world.ask({ key })).status, 201)
+  assert.deepEqual([wire.requests, wire.connections], [3, 1], 'a fresh one is')
+  // Longer than a connection counts as fresh, and shorter than it is kept for others.
+  await sleep(1_200)
+  assert.equal((await world.ask({ key: 'four' })).status, 201)
+  assert.deepEqual([wire.requests, wire.connections], [4, 2])
 })

@@ -8,6 +8,8 @@ export interface Wire {
   readonly url: string
   /** Connections on which at least the first line of a request arrived. */
   readonly requests: number
+  /** Connections that were ever made. */
+  readonly connections: number
 }
 
 export interface WireAct {
@@ -54,6 +56,9 @@ export async function openWire(context: TestContext, act: (request: number) => W
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     get requests() {
       return requests
+    },
+    get connections() {
+      return sockets.size
     },
   }
 }
