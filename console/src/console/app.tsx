@@ -1,20 +1,87 @@
+import { useEffect } from 'preact/hooks'
+import type { IconName } from '../parts/icons.tsx'
 import { useLocation } from '../parts/router.ts'
-import { Empty } from '../parts/states.tsx'
+import { Empty, Loading } from '../parts/states.tsx'
+import { LiveContext, useLiveTicks } from './live.ts'
+import { Page } from './page.tsx'
+import { AuditPage } from './pages/audit.tsx'
+import { ChecklistPage } from './pages/checklist.tsx'
+import { EventsPage } from './pages/events.tsx'
+import { GuardPage } from './pages/guard.tsx'
+import { OverviewPage } from './pages/overview.tsx'
+import { RecordPage } from './pages/record.tsx'
+import { RecordsPage } from './pages/records.tsx'
+import { RunPage } from './pages/run.tsx'
+import { RunsPage } from './pages/runs.tsx'
+import { InstancePage } from './pages/saga-instance.tsx'
+import { SagasPage } from './pages/sagas.tsx'
+import { StreamsPage } from './pages/streams.tsx'
+import { RoleContext, SignIn, signOut, useSession } from './session.tsx'
 import { entries, Shell } from './shell.tsx'
 
 export function App() {
-  const { parts } = useLocation()
-  const entry = entries.find(({ name }) => name === (parts[0] ?? 'overview'))
-  return (
-    <Shell current={entry?.name ?? 'overview'} who="nobody" signOut={() => undefined}>
-      <div class="page">
-        <header>
-          <h1>{entry?.title ?? 'Not found'}</h1>
-        </header>
-        <section class="card">
-          <Empty title={entry === undefined ? 'There is no such page' : 'Nothing here yet'} />
-        </section>
-      </div>
-    </Shell>
-  )
+  const [session, become] = useSession()
+  const live = useLiveTicks(session.kind === 'signed-in')
+  const { parts, query } = useLocation()
+  const entry = entries.find(({ name }) => name === (parts[0] ?? 'overview')) ?? null
+  useEffect(() => {
+    document.title = `${entry?.title ?? 'Not found'} · Onceonly`
+  }, [entry])
+  switch (session.kind) {
+    case 'unknown':
+      return <Loading />
+    case 'signed-out':
+      return <SignIn note={session.note} done={become} />
+    case 'signed-in':
+      return (
+        <RoleContext.Provider value={session.role}>
+          <LiveContext.Provider value={live}>
+            <Shell
+              current={entry?.name ?? null}
+              who={session.name === session.role ? session.role : `${session.name} (${session.role})`}
+              note={session.note}
+              signOut={() => void signOut().then(() => become(null))}
+            >
+              <Place name={entry?.name ?? null} rest={parts.slice(1)} query={query} />
+            </Shell>
+          </LiveContext.Provider>
+        </RoleContext.Provider>
+      )
+  }
+}
+
+interface PlaceProps {
+  readonly name: IconName | null
+  readonly rest: readonly string[]
+  readonly query: URLSearchParams
+}
+
+function Place({ name, rest: [first, second], query }: PlaceProps) {
+  switch (name) {
+    case 'overview':
+      return <OverviewPage />
+    case 'records':
+      return first === undefined ? <RecordsPage query={query} /> : <RecordPage id={first} />
+    case 'guard':
+      return <GuardPage />
+    case 'events':
+      return <EventsPage consumer={first === 'inbox' ? (second ?? null) : null} />
+    case 'sagas':
+      if (first === undefined || second === undefined) return <SagasPage saga={first ?? null} query={query} />
+      return <InstancePage saga={first} id={second} />
+    case 'runs':
+      return first === undefined ? <RunsPage query={query} /> : <RunPage runId={first} />
+    case 'streams':
+      return <StreamsPage />
+    case 'checklist':
+      return <ChecklistPage />
+    case 'audit':
+      return <AuditPage />
+    case null:
+      return (
+        <Page title="Not found">
+          <Empty title="There is no such page" />
+        </Page>
+      )
+  }
 }

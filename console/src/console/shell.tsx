@@ -3,6 +3,8 @@ import icon from '../icon.svg'
 import { Icon, type IconName } from '../parts/icons.tsx'
 import { addressOf } from '../parts/router.ts'
 import { ThemeSwitch } from '../parts/theme.tsx'
+import { useLive } from './live.ts'
+import { needs } from './needs.ts'
 
 interface Entry {
   readonly name: IconName
@@ -18,17 +20,22 @@ export const entries: readonly Entry[] = [
   { name: 'runs', title: 'Runs' },
   { name: 'streams', title: 'Streams' },
   { name: 'checklist', title: 'Checklist' },
+  { name: 'audit', title: 'Audit' },
 ]
 
 interface ShellProps {
-  readonly current: IconName
+  readonly current: IconName | null
   readonly who: string
+  readonly note: string | null
   readonly signOut: () => void
   readonly children: ComponentChildren
 }
 
-/** The frame around every page: where one can go, who one is, and a way out. */
-export function Shell({ current, who, signOut, children }: ShellProps) {
+/** The frame around every page: where one can go, where somebody is needed, who one is, and a way out. */
+export function Shell({ current, who, note, signOut, children }: ShellProps) {
+  const { ticks, isConnected } = useLive()
+  const standing = ticks.at(-1)?.standing
+  const waiting = standing === undefined ? [] : needs(standing)
   return (
     <div class="shell">
       <a class="skip" href="#main">
@@ -37,31 +44,49 @@ export function Shell({ current, who, signOut, children }: ShellProps) {
       <aside class="rail">
         <Brand />
         <nav aria-label="Pages">
-          {entries.map(({ name, title }) => (
-            <a
-              key={name}
-              href={addressOf(name === 'overview' ? [] : [name])}
-              {...(name === current ? { 'aria-current': 'page' } : {})}
-            >
-              <Icon name={name} />
-              {title}
-            </a>
-          ))}
+          {entries.map(({ name, title }) => {
+            const count = waiting.filter(({ page }) => page === name).reduce((sum, each) => sum + each.count, 0)
+            return (
+              <a
+                key={name}
+                href={addressOf(name === 'overview' ? [] : [name])}
+                {...(name === current ? { 'aria-current': 'page' } : {})}
+              >
+                <Icon name={name} />
+                {title}
+                {count === 0 ? null : (
+                  <span class="count" aria-label={`${count} need a person`}>
+                    {count}
+                  </span>
+                )}
+              </a>
+            )
+          })}
         </nav>
         <div class="foot">
-          <span class="who">{who}</span>
+          <span class="who" title={who}>
+            {who}
+          </span>
           <ThemeSwitch />
           <button type="button" class="quiet" onClick={signOut}>
             Sign out
           </button>
         </div>
       </aside>
-      <main id="main">{children}</main>
+      <main id="main" tabIndex={-1}>
+        {isConnected ? null : (
+          <p class="notice bad" role="status">
+            The server does not answer. What you see may be old; the console keeps trying.
+          </p>
+        )}
+        {children}
+        {note === null ? null : <p class="note faint">{note}</p>}
+      </main>
     </div>
   )
 }
 
-function Brand() {
+export function Brand() {
   return (
     <a class="brand" href={addressOf([])}>
       <img src={icon} alt="" />

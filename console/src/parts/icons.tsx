@@ -9,6 +9,7 @@ const paths = {
   runs: 'M2 4h5M5 8h6M9 12h5',
   streams: 'M3 2v12M8 2v12M13 2v12M3 4.5l5 3M13 6.5l-5 4',
   checklist: 'M2 4l1.3 1.3L5.5 3M8 4.2h6M2 10.5l1.3 1.3 2.2-2.3M8 10.7h6',
+  audit: 'M8 1.8a6.2 6.2 0 1 1 0 12.4A6.2 6.2 0 0 1 8 1.8M8 4.6V8l2.3 1.6',
 } as const
 
 export type IconName = keyof typeof paths

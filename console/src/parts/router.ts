@@ -31,7 +31,7 @@ export function addressOf(parts: readonly string[], query: Readonly<Record<strin
   return [base, ...parts.map(encodeURIComponent)].join('/') + search
 }
 
-function navigate(address: string, how: 'push' | 'replace' = 'push'): void {
+export function navigate(address: string, how: 'push' | 'replace' = 'push'): void {
   if (how === 'push') history.pushState(null, '', address)
   else history.replaceState(null, '', address)
   window.dispatchEvent(new Event(moved))

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { createLedger, final, type Ledger } from 'onceonly'
+import { createInbox } from 'onceonly/inbox'
+import { createSqliteStore, type SqliteStore, type SqliteTx } from 'onceonly/sqlite'
+import type { Page } from 'playwright-core'
+import { demoKey, type Opened, openedService, operatorToken, viewerToken } from '../service/openapi/test-opened.ts'
+import { buildPages } from './build.ts'
+import { openBrowser, skip, type TestBrowser, type WatchedPage } from './test-browser.ts'
+
+/** As many as an operator may have to look through. */
+const recordsMany = 10_000
+/** A page that works for longer than this at a time feels stuck. */
+const taskMsMost = 200
+
+let opened: Opened
+let browser: TestBrowser
+/** Another process on the same store, with code of its own. */
+let store: SqliteStore
+let ledger: Ledger<SqliteTx>
+
+before(async () => {
+  if (skip !== false) return
+  await buildPages()
+  opened = await openedService()
+  browser = await openBrowser()
+  store = createSqliteStore({ path: join(opened.data, 'onceonly.db'), testClock: true })
+  ledger = createLedger({ store, background: false })
+})
+after(async () => {
+  if (skip !== false) return
+  await browser[Symbol.asyncDispose]()
+  await ledger.stop()
+  await store.stop()
+  await opened[Symbol.asyncDispose]()
+})
+
+async function signIn(token: string, name = ''): Promise<WatchedPage> {
+  const watched = await browser.open({ colorScheme: 'dark' })
+  const { page } = watched
+  await page.goto(`${opened.service.url}/console`)
+  await page.getByLabel('Token').fill(token)
+  await page.getByLabel('Your name').fill(name)
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  return watched
+}
+
+/** By the page's own navigation, so that nothing is loaded anew. */
+async function go(page: Page, title: string): Promise<void> {
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: title }).click()
+  await page.getByRole('heading', { name: title, level: 1 }).waitFor()
+}
+
+const evil = '<img src=x onerror="window.stolen = true"><script>window.stolen = true</script>'
+
+function post(path: string, key: string, body: unknown): Promise<Response> {
+  const headers = { authorization: `Bearer ${demoKey}`, 'content-type': 'application/json', 'idempotency-key': key }
+  return fetch(opened.service.url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+}
+
+test('an unknown outcome is found from the overview and resolved; what was stored stays text; a viewer only looks', {
+  skip,
+}, async () => {
+  await post('/case-escalations', 'stored-1', { caseId: 'CASE-100', targetQueue: 'LEGAL_REVIEW', reason: evil })
+  const pay = ledger.operation({ name: 'pay', effect: 'external', onAbandoned: 'hold' })
+  await pay
+    .run({ tenant: 'demo', caller: 'shop', key: 'order-7' }, null, () => Promise.reject(new Error('vanished')))
+    .catch(() => undefined)
+
+  const viewer = await signIn(viewerToken)
+  await viewer.page.goto(`${opened.service.url}/console/records?q=stored-1`)
+  await viewer.page.getByRole('cell', { name: 'stored-1' }).click()
+  await viewer.page.getByText('Operators see it; viewers do not.').waitFor()
+  assert.equal(await viewer.page.getByRole('button', { name: 'Forget' }).count(), 0)
+  viewer.assertClean()
+
+  const { page, assertClean } = await signIn(operatorToken, 'Mira')
+  await page.getByRole('link', { name: /Unknown outcomes/ }).click()
+  await page.getByRole('cell', { name: 'order-7' }).click()
+  await page.getByRole('button', { name: 'Resolve' }).click()
+  await page.getByRole('textbox').fill('{"paid":true}')
+  await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
+  await page.getByRole('heading', { name: /succeeded/ }).waitFor()
+
+  await go(page, 'Audit')
+  await page.getByRole('cell', { name: /^Mira/ }).first().waitFor()
+  await page.goto(`${opened.service.url}/console/records?q=stored-1`)
+  await page.getByRole('cell', { name: 'stored-1' }).click()
+  await page.locator('pre.stored', { hasText: '<img src=x' }).waitFor()
+  assert.equal(await page.evaluate('window.stolen'), undefined)
+  assertClean()
+})
+
+test('a dead letter is redriven after a preview', { skip }, async () => {
+  await using inbox = createInbox({ ledger, store, consumer: 'escalations.notices', background: false })
+  const body = { tenant: 'demo', targetQueue: 'LEGAL_REVIEW', caseId: 'CASE-1', escalationId: 'ESC-DEAD' }
+  const message = { id: 'dead-1', topic: 'CaseEscalated', key: null, sequence: null, headers: {}, deliveries: 1 }
+  await inbox.receive({ ...message, body: JSON.stringify(body) }, () => Promise.reject(final(new Error('Nobody can'))))
+
+  const { page, assertClean } = await signIn(operatorToken, 'Mira')
+  await go(page, 'Events')
+  await page.getByRole('link', { name: 'escalations.notices' }).click()
+  await page.getByText('Nobody can').waitFor()
+  await page.getByRole('button', { name: 'Choose all' }).click()
+  await page.getByRole('button', { name: 'Redrive 1' }).click()
+  await page.getByRole('dialog').getByText('Preview: 1 letters').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Redrive' }).click()
+  await page.getByText('No dead letters').waitFor()
+  assertClean()
+})
+
+test('every page works on a phone, in the dark and by keyboard; a list that fails says so and can be had again', {
+  skip,
+}, async () => {
+  const { page, assertClean } = await signIn(operatorToken)
+  assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark')
+  await page.getByRole('link', { name: 'Overview' }).focus()
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Records' }).waitFor()
+  await page.getByRole('table').getByRole('link').first().focus()
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Ten questions' }).waitFor()
+
+  await page.setViewportSize({ width: 360, height: 640 })
+  for (const title of ['Overview', 'Records', 'Guard', 'Events', 'Sagas', 'Runs', 'Streams', 'Checklist', 'Audit']) {
+    await go(page, title)
+    await page.locator('[aria-busy]').waitFor({ state: 'detached' })
+    assert.equal(await page.getByRole('alert').count(), 0, title)
+    const overflow = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+    assert.equal(overflow, 0, title)
+  }
+  assertClean()
+
+  await page.route('**/api/console/guard*', (route) => route.abort())
+  await go(page, 'Guard')
+  await page.getByText('The server does not answer.').waitFor()
+  await page.unroute('**/api/console/guard*')
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('alert').waitFor({ state: 'detached' })
+})
+
+test('ten thousand records are scrolled through without a long task', { skip }, async () => {
+  const fill = ledger.operation({ name: 'fill', effect: 'external' })
+  const keys = Array.from({ length: recordsMany }, (_, at) => `fill-${at}`)
+  await Promise.all(keys.map((key) => fill.run({ tenant: 'demo', caller: 'many', key }, null, async () => null)))
+
+  const { page, assertClean } = await signIn(operatorToken)
+  await page.evaluate(`window.tasks = []; new PerformanceObserver((list) =>
+    tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask' })`)
+  await go(page, 'Records')
+  await page.getByLabel('Operation').fill('fill')
+  await page.keyboard.press('Enter')
+  const rows = page.getByRole('table')
+  await page.waitForFunction((rowCount) => {
+    const box = document.querySelector('.rows')
+    if (box !== null) box.scrollTop = box.scrollHeight
+    return document.querySelector('[role=table]')?.getAttribute('aria-rowcount') === String(rowCount)
+  }, recordsMany + 1)
+  await rows.getByText('fill-', { exact: false }).last().waitFor()
+  assert.ok((await rows.getByRole('row').count()) < 100, 'only what is seen is drawn')
+  const tasks = (await page.evaluate('tasks')) as number[]
+  assert.ok(Math.max(0, ...tasks) < taskMsMost, `the longest of ${tasks.length} tasks took ${Math.max(...tasks)} ms`)
+  assertClean()
+})

@@ -1,0 +1,56 @@
+import { createContext } from 'preact'
+import { useContext, useEffect, useState } from 'preact/hooks'
+import { api, type Rates } from './api.ts'
+
+/** Five minutes of ticks of two seconds. */
+const keptTicks = 150
+/** How often ages are told anew. */
+const tickMs = 5_000
+
+export interface Live {
+  readonly ticks: readonly Rates[]
+  /** False while the server does not answer; the browser keeps trying. */
+  readonly isConnected: boolean
+}
+
+export const LiveContext = createContext<Live>({ ticks: [], isConnected: true })
+
+/** What happens, from the moment at which the console was opened. */
+export function useLiveTicks(isOpen: boolean): Live {
+  const [live, setLive] = useState<Live>({ ticks: [], isConnected: true })
+  useEffect(() => {
+    if (!isOpen) return undefined
+    const source = new EventSource(`${api}/live`)
+    source.addEventListener('rates', (event) => {
+      const rates = JSON.parse(String(event.data)) as Rates
+      setLive(({ ticks }) => ({ ticks: [...ticks, rates].slice(-keptTicks), isConnected: true }))
+    })
+    source.addEventListener('error', () => setLive(({ ticks }) => ({ ticks, isConnected: false })))
+    return () => source.close()
+  }, [isOpen])
+  return live
+}
+
+export function useLive(): Live {
+  return useContext(LiveContext)
+}
+
+/** The time of the store, as near as the last tick tells it; told anew every few seconds. */
+export function useNow(): number {
+  const { ticks } = useLive()
+  const [, setTurn] = useState(0)
+  useEffect(() => {
+    const timer = setInterval(() => setTurn((turn) => turn + 1), tickMs)
+    return () => clearInterval(timer)
+  }, [])
+  const last = ticks.at(-1)
+  return last === undefined ? Date.now() : last.at + sinceArrival(last)
+}
+
+const arrivals = new WeakMap<Rates, number>()
+
+function sinceArrival(rates: Rates): number {
+  const at = arrivals.get(rates) ?? performance.now()
+  arrivals.set(rates, at)
+  return performance.now() - at
+}

@@ -1,0 +1,61 @@
+import type { IconName } from '../parts/icons.tsx'
+import type { Standing } from './api.ts'
+
+/** Something that waits until somebody decides. */
+export interface Need {
+  readonly title: string
+  readonly count: number
+  readonly about: string
+  readonly page: IconName
+  readonly query: Readonly<Record<string, string>>
+}
+
+/** What needs a person, the gravest first; nothing that is zero. */
+export function needs(standing: Standing): readonly Need[] {
+  const { staleLeases, unknownWaiting, outbox, inboxDeadLetters = {}, runsStuck = 0, runsUnknown = 0 } = standing
+  const all: readonly Need[] = [
+    {
+      title: 'Unknown outcomes',
+      count: unknownWaiting,
+      about: 'Nobody knows whether the effect happened.',
+      page: 'records',
+      query: { state: 'unknown' },
+    },
+    {
+      title: 'Unknown steps',
+      count: runsUnknown,
+      about: 'Runs that wait until somebody says what a step did.',
+      page: 'runs',
+      query: { state: 'unknown' },
+    },
+    {
+      title: 'Dead letters, outbox',
+      count: outbox?.deadLetters ?? 0,
+      about: 'The broker refused them for good.',
+      page: 'events',
+      query: {},
+    },
+    {
+      title: 'Dead letters, inbox',
+      count: Object.values(inboxDeadLetters).reduce((sum, count) => sum + count, 0),
+      about: 'Consumers gave them up.',
+      page: 'events',
+      query: {},
+    },
+    {
+      title: 'Stale leases',
+      count: staleLeases,
+      about: 'Their holders are silent past the end.',
+      page: 'records',
+      query: { view: 'stale' },
+    },
+    {
+      title: 'Stuck runs',
+      count: runsStuck,
+      about: 'Due, or held, and no worker goes on.',
+      page: 'runs',
+      query: {},
+    },
+  ]
+  return all.filter(({ count }) => count > 0)
+}

@@ -1,0 +1,56 @@
+import { useAsk } from '../../parts/ask.ts'
+import { countText } from '../../parts/format.ts'
+import { addressOf } from '../../parts/router.ts'
+import { Empty } from '../../parts/states.tsx'
+import { question } from '../api.ts'
+import { CardBox, Loaded } from '../page.tsx'
+
+interface BusyCaller {
+  readonly tenant: string
+  readonly caller: string
+  readonly operation: string
+  readonly claims: number
+  readonly replays: number
+  readonly conflicts: number
+}
+
+/** Who asks the most: a storm of retries has a name here. */
+export function Busiest() {
+  const [asked, again] = useAsk<{ readonly rows: readonly BusyCaller[] }>(question('/busiest'))
+  return (
+    <CardBox title="Busiest callers, last hour" isFlush>
+      <Loaded asked={asked} again={again}>
+        {({ rows }) =>
+          rows.length === 0 ? (
+            <Empty title="Nobody has asked for anything" />
+          ) : (
+            <table class="plain">
+              <thead>
+                <tr>
+                  <th>Operation</th>
+                  <th>Caller</th>
+                  <th class="number">First</th>
+                  <th class="number">Replays</th>
+                  <th class="number">Reused</th>
+                </tr>
+              </thead>
+              <tbody>
+                {rows.slice(0, 8).map(({ tenant, caller, operation, claims, replays, conflicts }) => (
+                  <tr key={`${tenant}/${caller}/${operation}`}>
+                    <td>
+                      <a href={addressOf(['records'], { tenant, caller, operation })}>{operation}</a>
+                    </td>
+                    <td>{`${tenant} / ${caller}`}</td>
+                    <td class="number">{countText(claims)}</td>
+                    <td class="number">{countText(replays)}</td>
+                    <td class="number">{countText(conflicts)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )
+        }
+      </Loaded>
+    </CardBox>
+  )
+}

@@ -1,0 +1,86 @@
+import { useAsk } from '../../parts/ask.ts'
+import { countText, durationText } from '../../parts/format.ts'
+import { addressOf } from '../../parts/router.ts'
+import { Empty } from '../../parts/states.tsx'
+import { type OutboxStatus, question } from '../api.ts'
+import { CardBox, Loaded, Page } from '../page.tsx'
+import { InboxLetters, OutboxLetters } from './dead-letters.tsx'
+
+interface EventsStatus {
+  readonly outbox: OutboxStatus | null
+  readonly consumers: readonly {
+    readonly consumer: string
+    readonly deadLetters: number
+    readonly failing: number
+    readonly waitingKeys: number
+  }[]
+}
+
+/** What goes out and what comes in; what was given up, and the way back for it. */
+export function EventsPage({ consumer }: { readonly consumer: string | null }) {
+  const [asked, again] = useAsk<EventsStatus>(question('/events'))
+  return (
+    <Page title="Events">
+      <Loaded asked={asked} again={again}>
+        {({ outbox, consumers }) => (
+          <>
+            {outbox === null ? null : <Outbox status={outbox} />}
+            <CardBox title="Consumers" isFlush>
+              {consumers.length === 0 ? (
+                <Empty title="No consumer has seen a message" />
+              ) : (
+                <table class="plain">
+                  <thead>
+                    <tr>
+                      <th>Consumer</th>
+                      <th class="number">Failing</th>
+                      <th class="number">Keys that wait</th>
+                      <th class="number">Dead letters</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {consumers.map((each) => (
+                      <tr key={each.consumer} class={each.deadLetters > 0 ? 'alarming' : ''}>
+                        <td>
+                          <a href={addressOf(['events', 'inbox', each.consumer])}>{each.consumer}</a>
+                        </td>
+                        <td class="number">{countText(each.failing)}</td>
+                        <td class="number">{countText(each.waitingKeys)}</td>
+                        <td class="number">{countText(each.deadLetters)}</td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              )}
+            </CardBox>
+          </>
+        )}
+      </Loaded>
+      {consumer === null ? <OutboxLetters done={again} /> : <InboxLetters consumer={consumer} done={again} />}
+    </Page>
+  )
+}
+
+function Outbox({ status }: { readonly status: OutboxStatus }) {
+  const tiles: readonly (readonly [string, string, boolean])[] = [
+    ['Waiting', countText(status.pending), false],
+    ['Lag', durationText(status.lagMs), status.lagMs > 60_000],
+    ['Failing', countText(status.failing), status.failing > 0],
+    ['Parked keys', countText(status.parkedKeys), status.parkedKeys > 0],
+    ['Dead letters', countText(status.deadLetters), status.deadLetters > 0],
+    ['Relays', countText(status.relays), status.relays === 0],
+    ['Partitions nobody holds', countText(status.unheldPartitions), status.unheldPartitions > 0],
+  ]
+  return (
+    <ul class="tiles small" aria-label="Outbox">
+      {tiles.map(([title, value, isBad]) => (
+        <li key={title}>
+          <div class={isBad ? 'card tile bad' : 'card tile'}>
+            <b>{value}</b>
+            <span>{title}</span>
+          </div>
+        </li>
+      ))}
+    </ul>
+  )
+}

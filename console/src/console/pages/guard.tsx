@@ -1,0 +1,48 @@
+import { durationText } from '../../parts/format.ts'
+import { ListView } from '../../parts/list.tsx'
+import { addressOf } from '../../parts/router.ts'
+import { type Card, question } from '../api.ts'
+import { CardBox, Page } from '../page.tsx'
+import { StateBadge } from './records.tsx'
+
+interface GuardRow extends Card {
+  readonly original: { readonly type: string; readonly id: string } | null
+  readonly ageMs: number
+}
+
+/** What the guard holds against duplicates: each with the original and its age. */
+export function GuardPage() {
+  return (
+    <Page
+      title="Guard"
+      about="Content that was sent once and is not sent again while its window lasts. Forget one to let it through."
+    >
+      <CardBox isFlush>
+        <ListView<GuardRow>
+          label="Guarded contents"
+          path={question('/guard', { limit: '200' })}
+          keyOf={({ id }) => id}
+          addressOf={({ id }) => addressOf(['records', id])}
+          empty="Nothing was sent lately, or the guard is off."
+          columns={[
+            { name: 'Hash', width: 'minmax(0, 2fr)', show: ({ identity }) => <code>{identity.key}</code> },
+            {
+              name: 'Original',
+              width: 'minmax(0, 2fr)',
+              isMinor: true,
+              show: ({ original }) => (original === null ? 'none yet' : `${original.type} ${original.id}`),
+            },
+            { name: 'Workspace', width: 'minmax(0, 1fr)', isMinor: true, show: ({ identity }) => identity.tenant },
+            {
+              name: 'State',
+              width: '150px',
+              show: ({ state, expired }) => <StateBadge state={state} expired={expired} />,
+            },
+            { name: 'Blocked', width: '70px', show: ({ replays, conflicts }) => String(replays + conflicts) },
+            { name: 'Age', width: '100px', show: ({ ageMs }) => durationText(ageMs) },
+          ]}
+        />
+      </CardBox>
+    </Page>
+  )
+}

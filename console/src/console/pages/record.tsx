@@ -1,0 +1,121 @@
+import { useAsk } from '../../parts/ask.ts'
+import type { Tone } from '../../parts/badge.tsx'
+import { countText, durationText, storedText, timeText } from '../../parts/format.ts'
+import { addressOf } from '../../parts/router.ts'
+import { Time, Timeline } from '../../parts/timeline.tsx'
+import { type Card, question, type RecordDetail } from '../api.ts'
+import { useNow } from '../live.ts'
+import { CardBox, Facts, Loaded, Page } from '../page.tsx'
+import { RecordActions } from './record-actions.tsx'
+import { StateBadge } from './records.tsx'
+
+/** Everything about one identity: what it is, what happened to it, what retries are answered with, what one can do. */
+export function RecordPage({ id }: { readonly id: string }) {
+  const [asked, again] = useAsk<RecordDetail>(question(`/records/${encodeURIComponent(id)}`))
+  return (
+    <Loaded asked={asked} again={again}>
+      {(detail) => <Detail detail={detail} again={again} />}
+    </Loaded>
+  )
+}
+
+function Detail({ detail, again }: { readonly detail: RecordDetail; readonly again: () => void }) {
+  const { record, answers, timeline, stored, storedHidden } = detail
+  const now = useNow()
+  return (
+    <Page
+      title={
+        <>
+          <code>{record.identity.key}</code> <StateBadge state={record.state} expired={record.expired} />
+        </>
+      }
+      about={
+        <>
+          <a href={addressOf(['records'])}>Records</a>
+          {` / ${record.identity.operation} / ${record.identity.tenant} / ${record.identity.caller}`}
+        </>
+      }
+      actions={<RecordActions record={record} done={again} />}
+    >
+      <div class="columns">
+        <CardBox title="What happened">
+          <Timeline
+            nowMs={now}
+            moments={timeline.map(({ at, what, note }) => ({
+              atMs: at,
+              tone: toneOf(what),
+              title: what,
+              ...(note === null ? {} : { about: note }),
+            }))}
+          />
+        </CardBox>
+        <CardBox title="The record">
+          <RecordFacts record={record} now={now} />
+        </CardBox>
+      </div>
+      <CardBox title="Ten questions" isFlush>
+        <table class="plain answers">
+          <tbody>
+            {answers.map(({ topic, question, answer, alarming }) => (
+              <tr key={topic} class={alarming ? 'alarming' : ''}>
+                <th scope="row">{question}</th>
+                <td>{answer}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </CardBox>
+      <CardBox title="What retries are answered with">
+        {storedHidden ? (
+          <p class="soft">Operators see it; viewers do not.</p>
+        ) : stored === null ? (
+          <p class="soft">Nothing is kept.</p>
+        ) : (
+          <pre class="stored">{storedText(stored)}</pre>
+        )}
+      </CardBox>
+    </Page>
+  )
+}
+
+function RecordFacts({ record, now }: { readonly record: Card; readonly now: number }) {
+  const { identity, pointer, failure } = record
+  const time = (atMs: number | null) => (atMs === null ? null : <Time atMs={atMs} nowMs={now} />)
+  return (
+    <Facts
+      facts={[
+        ['Operation', identity.operation],
+        ['Tenant', identity.tenant],
+        ['Caller', identity.caller],
+        ['Key', <code>{identity.key}</code>],
+        ['Record', <code>{record.id}</code>],
+        ['Made', pointer === null ? null : `${pointer.type} ${pointer.id}`],
+        ['Attempts', countText(record.attempts)],
+        ['Replays', countText(record.replays)],
+        ['Reused for something else', countText(record.conflicts)],
+        ['Claimed', timeText(record.claimedAt)],
+        ['Lease', record.leaseUntil === null ? null : leaseText(record.leaseUntil, now)],
+        ['Settled', record.settledAt === null ? null : timeText(record.settledAt)],
+        ['Retry from', time(record.retryAt)],
+        ['Unknown since', time(record.unknownSince)],
+        ['Forgotten', record.expiresAt === null ? 'never by itself' : time(record.expiresAt)],
+        ['Failure', failure === null ? null : `${failure.name}: ${failure.message}`],
+        ['Fence', String(record.fence)],
+        ['Fingerprint', <code>{record.fingerprint}</code>],
+        ['Effect key', record.effectKey === null ? null : <code>{record.effectKey}</code>],
+      ]}
+    />
+  )
+}
+
+function leaseText(until: number, now: number): string {
+  return until >= now ? `for ${durationText(until - now)}` : `over since ${durationText(now - until)}`
+}
+
+function toneOf(what: string): Tone {
+  if (/succeed|settled|answered/i.test(what)) return 'good'
+  if (/unknown|probe/i.test(what)) return 'doubt'
+  if (/fail|abandon|lost/i.test(what)) return 'bad'
+  if (/laps|releas|forgot|resolv|supersed|reclaim/i.test(what)) return 'wait'
+  return 'calm'
+}

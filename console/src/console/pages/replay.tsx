@@ -1,0 +1,99 @@
+import { useAsk } from '../../parts/ask.ts'
+import { Badge, type Tone } from '../../parts/badge.tsx'
+import { storedText } from '../../parts/format.ts'
+import { question } from '../api.ts'
+import { CardBox, Loaded } from '../page.tsx'
+
+interface Difference {
+  readonly path: string
+  readonly original?: unknown
+  readonly replayed?: unknown
+}
+
+type StepStatus = 'same' | 'changed' | 'added' | 'removed' | 'moved' | 'pending'
+
+interface Replay {
+  readonly verdict: 'identical' | 'identical-but-for-ignored-paths' | 'diverged'
+  readonly steps: readonly {
+    readonly id: string
+    readonly tick: number
+    readonly status: StepStatus
+    readonly evaluated: boolean
+    readonly diff: readonly Difference[]
+  }[]
+  readonly result: { readonly identical: boolean | null; readonly original?: unknown; readonly replayed?: unknown }
+  readonly blocked: readonly string[]
+  readonly unevaluated: number
+}
+
+const tones: Readonly<Record<StepStatus, Tone>> = {
+  same: 'good',
+  changed: 'bad',
+  added: 'calm',
+  removed: 'bad',
+  moved: 'wait',
+  pending: 'plain',
+}
+
+/** What today's code makes of this run, beside what it did. Nothing is performed. */
+export function ReplayView({ runId }: { readonly runId: string }) {
+  const [asked, again] = useAsk<Replay>(question(`/runs/${encodeURIComponent(runId)}/replay`))
+  return (
+    <CardBox title="Replay" isFlush>
+      <Loaded asked={asked} again={again}>
+        {({ verdict, steps, result, blocked, unevaluated }) => (
+          <>
+            <div class="toolbar">
+              <Badge tone={verdict === 'diverged' ? 'bad' : 'good'}>{verdict.replaceAll('-', ' ')}</Badge>
+              <span class="soft">{`Nothing was performed; ${unevaluated} steps cannot be evaluated without acting.`}</span>
+              {blocked.length === 0 ? null : <span class="soft">{`Refused: ${blocked.join(', ')}`}</span>}
+            </div>
+            <table class="plain diff">
+              <thead>
+                <tr>
+                  <th>Step</th>
+                  <th>Then</th>
+                  <th>Today</th>
+                </tr>
+              </thead>
+              <tbody>
+                {steps.map(({ id, tick, status, diff }) => (
+                  <>
+                    <tr key={`${id}/${tick}`} class={status}>
+                      <th scope="row">{`${tick}  ${id}`}</th>
+                      <td colSpan={2}>
+                        <Badge tone={tones[status]}>{status}</Badge>
+                      </td>
+                    </tr>
+                    {diff.map((each) => (
+                      <DiffRow key={each.path} difference={each} />
+                    ))}
+                  </>
+                ))}
+                {result.identical === false ? (
+                  <DiffRow difference={{ path: 'result', original: result.original, replayed: result.replayed }} />
+                ) : null}
+              </tbody>
+            </table>
+          </>
+        )}
+      </Loaded>
+    </CardBox>
+  )
+}
+
+function DiffRow({ difference: { path, original, replayed } }: { readonly difference: Difference }) {
+  return (
+    <tr class="difference">
+      <td>
+        <code>{path}</code>
+      </td>
+      <td>
+        <pre class="then">{original === undefined ? '—' : storedText(original)}</pre>
+      </td>
+      <td>
+        <pre class="today">{replayed === undefined ? '—' : storedText(replayed)}</pre>
+      </td>
+    </tr>
+  )
+}

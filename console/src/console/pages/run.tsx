@@ -1,0 +1,186 @@
+import { useState } from 'preact/hooks'
+import { useAsk } from '../../parts/ask.ts'
+import { Badge } from '../../parts/badge.tsx'
+import { ActionDialog } from '../../parts/dialog.tsx'
+import { agoText, storedText, timeText } from '../../parts/format.ts'
+import { addressOf } from '../../parts/router.ts'
+import { Empty } from '../../parts/states.tsx'
+import { act, question } from '../api.ts'
+import { useNow } from '../live.ts'
+import { CardBox, Facts, Loaded, Page } from '../page.tsx'
+import { useMayAct } from '../session.tsx'
+import { runTone } from '../states.ts'
+import { ReplayView } from './replay.tsx'
+import { ResolveStep } from './resolve-step.tsx'
+import type { RunRow } from './runs.tsx'
+
+export interface Step {
+  readonly id: string
+  readonly key: string
+  readonly tick: number
+  readonly kind: string
+  readonly state: string
+  readonly attempts: number
+  readonly result: unknown
+  readonly plan: unknown
+  readonly failures: readonly {
+    readonly name: string
+    readonly message: string
+    readonly attempt: number
+    readonly at: number
+  }[]
+  readonly dueAt: number | null
+}
+
+interface Run extends RunRow {
+  readonly input: unknown
+  readonly result: unknown
+  readonly steps: readonly Step[]
+}
+
+/** One run: its steps with their attempts, what is in doubt, and what today's code would do otherwise. */
+export function RunPage({ runId }: { readonly runId: string }) {
+  const [asked, again] = useAsk<Run>(question(`/runs/${encodeURIComponent(runId)}`))
+  return (
+    <Loaded asked={asked} again={again}>
+      {(run) => <Detail run={run} again={again} />}
+    </Loaded>
+  )
+}
+
+const ended = ['succeeded', 'failed', 'cancelled']
+
+function Detail({ run, again }: { readonly run: Run; readonly again: () => void }) {
+  const mayAct = useMayAct()
+  const now = useNow()
+  const [open, setOpen] = useState<'cancel' | 'replay' | null>(null)
+  const { runId, definition, version, state, failure, dueAt, startedAt, endedAt, input, result, steps } = run
+  return (
+    <Page
+      title={
+        <>
+          <code>{runId}</code> <Badge tone={runTone(state)}>{state}</Badge>
+        </>
+      }
+      about={
+        <>
+          <a href={addressOf(['runs'])}>Runs</a>
+          {` / ${definition} v${version}`}
+        </>
+      }
+      actions={
+        mayAct ? (
+          <>
+            <button type="button" onClick={() => setOpen(open === 'replay' ? null : 'replay')}>
+              Replay with today’s code
+            </button>
+            {ended.includes(state) ? null : (
+              <button type="button" class="danger" onClick={() => setOpen('cancel')}>
+                Cancel
+              </button>
+            )}
+          </>
+        ) : undefined
+      }
+    >
+      {open === 'replay' ? <ReplayView runId={runId} /> : null}
+      <div class="columns wide-left">
+        <CardBox title="Steps" isFlush>
+          {steps.length === 0 ? <Empty title="It has not come to a step yet" /> : null}
+          {steps.map((step) => (
+            <StepRow key={`${step.key}/${step.tick}`} runId={runId} step={step} now={now} again={again} />
+          ))}
+        </CardBox>
+        <div class="stack">
+          <CardBox title="The run">
+            <Facts
+              facts={[
+                ['Definition', `${definition} v${version}`],
+                ['Began', timeText(startedAt)],
+                ['Ended', endedAt === null ? null : timeText(endedAt)],
+                ['Goes on', dueAt === null ? null : agoText(dueAt, now)],
+                ['Failure', failure === null ? null : `${failure.name}: ${failure.message}`],
+                ['Began again as', run.restarts],
+              ]}
+            />
+          </CardBox>
+          <CardBox title="Input">
+            <pre class="stored">{input === null ? 'Operators see it.' : storedText(input)}</pre>
+          </CardBox>
+          {result === null ? null : (
+            <CardBox title="Result">
+              <pre class="stored">{storedText(result)}</pre>
+            </CardBox>
+          )}
+        </div>
+      </div>
+      {open === 'cancel' ? (
+        <ActionDialog
+          title="Cancel this run?"
+          confirm="Cancel the run"
+          isDangerous
+          act={async () => {
+            await act({ action: 'run.cancel', runId })
+            again()
+          }}
+          close={() => setOpen(null)}
+        >
+          <p>
+            It takes no further step. What it has done stays done; a step that is under way records nothing any more.
+          </p>
+        </ActionDialog>
+      ) : null}
+    </Page>
+  )
+}
+
+interface StepRowProps {
+  readonly runId: string
+  readonly step: Step
+  readonly now: number
+  readonly again: () => void
+}
+
+function StepRow({ runId, step, now, again }: StepRowProps) {
+  const mayAct = useMayAct()
+  const [resolving, setResolving] = useState(false)
+  const { id, key, tick, kind, state, attempts, result, plan, failures, dueAt } = step
+  return (
+    <details class="folded step" open={state === 'unknown'}>
+      <summary>
+        <span class="tick">{tick}</span>
+        <b>{id}</b>
+        <span class="soft">{kind}</span>
+        <Badge tone={runTone(state)}>{state}</Badge>
+        {attempts > 1 ? <span class="soft">{`${attempts} attempts`}</span> : null}
+        {dueAt === null ? null : <span class="faint">{agoText(dueAt, now)}</span>}
+      </summary>
+      <Facts
+        facts={[
+          ['Key', <code>{key}</code>],
+          ...failures.map(
+            ({ attempt, name, message, at }) =>
+              [`Attempt ${attempt}`, `${name}: ${message} (${agoText(at, now)})`] as const,
+          ),
+        ]}
+      />
+      {plan === null || plan === undefined ? null : <Stored title="Plan" value={plan} />}
+      {result === null || result === undefined ? null : <Stored title="Result" value={result} />}
+      {mayAct && state === 'unknown' ? (
+        <button type="button" class="primary" onClick={() => setResolving(true)}>
+          Resolve this step
+        </button>
+      ) : null}
+      {resolving ? <ResolveStep runId={runId} stepKey={key} done={again} close={() => setResolving(false)} /> : null}
+    </details>
+  )
+}
+
+function Stored({ title, value }: { readonly title: string; readonly value: unknown }) {
+  return (
+    <>
+      <h3>{title}</h3>
+      <pre class="stored">{storedText(value)}</pre>
+    </>
+  )
+}

@@ -1,0 +1,76 @@
+import { Badge } from '../../parts/badge.tsx'
+import { ListView } from '../../parts/list.tsx'
+import { addressOf, navigate } from '../../parts/router.ts'
+import { Time } from '../../parts/timeline.tsx'
+import { question } from '../api.ts'
+import { useNow } from '../live.ts'
+import { CardBox, Filters, Page } from '../page.tsx'
+import { runTone } from '../states.ts'
+
+export interface RunRow {
+  readonly runId: string
+  readonly definition: string
+  readonly version: number
+  readonly state: string
+  readonly failure: { readonly name: string; readonly message: string } | null
+  readonly dueAt: number | null
+  readonly startedAt: number
+  readonly endedAt: number | null
+  readonly restarts: string | null
+}
+
+const states = ['running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
+
+/** Durable functions: where each of them is. */
+export function RunsPage({ query }: { readonly query: URLSearchParams }) {
+  const now = useNow()
+  const given = {
+    state: query.get('state') ?? '',
+    definition: query.get('definition') ?? '',
+    prefix: query.get('prefix') ?? '',
+  }
+  return (
+    <Page title="Runs">
+      <Filters
+        filters={[
+          {
+            name: 'state',
+            label: 'State',
+            value: given.state,
+            choices: [{ value: '', text: 'any' }, ...states.map((value) => ({ value, text: value }))],
+          },
+          { name: 'definition', label: 'Definition', value: given.definition },
+          { name: 'prefix', label: 'Id begins with', value: given.prefix },
+        ]}
+        change={(name, value) => navigate(addressOf(['runs'], { ...given, [name]: value }), 'replace')}
+      />
+      <CardBox isFlush>
+        <ListView<RunRow>
+          label="Runs"
+          path={question('/runs', given)}
+          member="runs"
+          keyOf={({ runId }) => runId}
+          addressOf={({ runId }) => addressOf(['runs', runId])}
+          empty="None fits these filters."
+          columns={[
+            { name: 'Run', width: 'minmax(0, 2fr)', show: ({ runId }) => <code>{runId}</code> },
+            {
+              name: 'Definition',
+              width: 'minmax(0, 1fr)',
+              isMinor: true,
+              show: ({ definition, version }) => `${definition} v${version}`,
+            },
+            { name: 'State', width: '130px', show: ({ state }) => <Badge tone={runTone(state)}>{state}</Badge> },
+            {
+              name: 'Goes on',
+              width: '120px',
+              isMinor: true,
+              show: ({ dueAt }) => (dueAt === null ? '' : <Time atMs={dueAt} nowMs={now} />),
+            },
+            { name: 'Began', width: '120px', show: ({ startedAt }) => <Time atMs={startedAt} nowMs={now} /> },
+          ]}
+        />
+      </CardBox>
+    </Page>
+  )
+}

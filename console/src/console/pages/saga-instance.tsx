@@ -1,0 +1,94 @@
+import { useAsk } from '../../parts/ask.ts'
+import { Badge, type Tone } from '../../parts/badge.tsx'
+import { agoText, storedText, timeText } from '../../parts/format.ts'
+import { addressOf } from '../../parts/router.ts'
+import { Timeline } from '../../parts/timeline.tsx'
+import { question } from '../api.ts'
+import { useNow } from '../live.ts'
+import { CardBox, Facts, Loaded, Page } from '../page.tsx'
+import type { InstanceRow } from './sagas.tsx'
+
+interface Instance extends InstanceRow {
+  readonly data: unknown
+  readonly history: readonly {
+    readonly at: number
+    readonly event: string
+    readonly messageId: string
+    readonly state: string
+    readonly did: 'handled' | 'ignored' | 'deferred'
+    readonly path?: readonly string[]
+    readonly why?: string
+    readonly because?: string | null
+    readonly emitted?: readonly { readonly how: string; readonly topic: string; readonly count: number }[]
+  }[]
+  readonly pending: readonly { readonly name: string | null; readonly event: string; readonly dueAt: number }[]
+}
+
+const tones: Readonly<Record<Instance['history'][number]['did'], Tone>> = {
+  handled: 'good',
+  ignored: 'plain',
+  deferred: 'wait',
+}
+
+/** One instance: what came, what it did about it, and what it waits for. */
+export function InstancePage({ saga, id }: { readonly saga: string; readonly id: string }) {
+  const [asked, again] = useAsk<Instance>(
+    question(`/sagas/${encodeURIComponent(saga)}/instances/${encodeURIComponent(id)}`),
+  )
+  return (
+    <Loaded asked={asked} again={again}>
+      {(instance) => <Detail instance={instance} />}
+    </Loaded>
+  )
+}
+
+function Detail({ instance }: { readonly instance: Instance }) {
+  const now = useNow()
+  const { saga, id, state, version, createdAt, updatedAt, completedAt, data, history, pending } = instance
+  return (
+    <Page
+      title={
+        <>
+          <code>{id}</code> <Badge tone={completedAt === null ? 'calm' : 'good'}>{state}</Badge>
+        </>
+      }
+      about={
+        <>
+          <a href={addressOf(['sagas'])}>Sagas</a> / <a href={addressOf(['sagas', saga])}>{saga}</a>
+        </>
+      }
+    >
+      <div class="columns">
+        <CardBox title="What came, and what was done">
+          <Timeline nowMs={now} moments={history.map(momentOf)} />
+        </CardBox>
+        <div class="stack">
+          <CardBox title="The instance">
+            <Facts
+              facts={[
+                ['State', state],
+                ['Version', String(version)],
+                ['Began', timeText(createdAt)],
+                ['Moved', timeText(updatedAt)],
+                ['Finished', completedAt === null ? null : timeText(completedAt)],
+              ]}
+            />
+          </CardBox>
+          <CardBox title="What it waits for">
+            {pending.length === 0 ? <p class="soft">Nothing is scheduled and nothing was deferred.</p> : null}
+            <Facts facts={pending.map(({ name, event, dueAt }) => [name ?? event, agoText(dueAt, now)] as const)} />
+          </CardBox>
+          <CardBox title="Data">
+            <pre class="stored">{data === null ? 'Operators see it.' : storedText(data)}</pre>
+          </CardBox>
+        </div>
+      </div>
+    </Page>
+  )
+}
+
+function momentOf({ at, event, state, did, path = [], why, because, emitted = [] }: Instance['history'][number]) {
+  const sent = emitted.map(({ how, topic, count }) => `${how} ${topic}${count === 1 ? '' : ` × ${count}`}`)
+  const about = did === 'handled' ? [[state, ...path].join(' → '), ...sent] : [did, because ?? why ?? `in ${state}`]
+  return { atMs: at, tone: tones[did], title: event, about: about.join(' · ') }
+}

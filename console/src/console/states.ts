@@ -1,0 +1,30 @@
+import type { Tone } from '../parts/badge.tsx'
+import type { RecordState } from './api.ts'
+
+/** How a state of a record is told, and how it feels. */
+export const recordStates: Readonly<Record<RecordState, { readonly word: string; readonly tone: Tone }>> = {
+  in_progress: { word: 'in progress', tone: 'calm' },
+  succeeded: { word: 'succeeded', tone: 'good' },
+  failed_terminal: { word: 'failed', tone: 'bad' },
+  failed_retryable: { word: 'failed, retryable', tone: 'wait' },
+  unknown: { word: 'unknown', tone: 'doubt' },
+  vacant: { word: 'released', tone: 'plain' },
+}
+
+/** Of runs and of their steps. */
+const runTones: Readonly<Record<string, Tone>> = {
+  succeeded: 'good',
+  running: 'calm',
+  sleeping: 'calm',
+  intent: 'calm',
+  waiting: 'calm',
+  retrying: 'wait',
+  failed: 'bad',
+  unknown: 'doubt',
+  cancelled: 'plain',
+  abandoned: 'plain',
+}
+
+export function runTone(state: string): Tone {
+  return runTones[state] ?? 'plain'
+}

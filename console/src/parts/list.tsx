@@ -1,0 +1,113 @@
+import type { ComponentChildren } from 'preact'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { ask, Refused } from './ask.ts'
+import { Empty, Failed, Loading } from './states.tsx'
+import { type Column, VirtualTable } from './virtual-table.tsx'
+
+/** One page of a list, as the server gives it. */
+interface ListPage<Row> {
+  readonly rows: readonly Row[]
+  /** Where the next page begins; null at the end. */
+  readonly cursor: string | null
+}
+
+interface Listed<Row> {
+  readonly rows: readonly Row[]
+  readonly cursor: string | null
+  readonly isLoading: boolean
+  readonly failure: string | null
+}
+
+const nothing = { rows: [], cursor: null, isLoading: true, failure: null } as const
+
+interface List<Row> extends Listed<Row> {
+  more(): void
+  again(): void
+}
+
+/** A list that grows as far as somebody reads it. */
+function useList<Row>(path: string, member: string): List<Row> {
+  const [listed, setListed] = useState<Listed<Row>>(nothing)
+  const asking = useRef<AbortController | null>(null)
+  const load = useCallback(
+    (before: readonly Row[], cursor: string | null) => {
+      asking.current?.abort()
+      const leaving = new AbortController()
+      asking.current = leaving
+      setListed({ rows: before, cursor, isLoading: true, failure: null })
+      nextRows<Row>(path, member, cursor, leaving.signal).then(
+        (page) => setListed({ rows: [...before, ...page.rows], cursor: page.cursor, isLoading: false, failure: null }),
+        (error: unknown) => {
+          if (leaving.signal.aborted) return
+          const failure = error instanceof Refused ? error.message : String(error)
+          setListed({ rows: before, cursor, isLoading: false, failure })
+        },
+      )
+    },
+    [path, member],
+  )
+  useEffect(() => {
+    load([], null)
+    return () => asking.current?.abort()
+  }, [load])
+  return {
+    ...listed,
+    more: () => {
+      if (!listed.isLoading && listed.failure === null && listed.cursor !== null) load(listed.rows, listed.cursor)
+    },
+    again: () => load([], null),
+  }
+}
+
+/** A page may be empty and still not be the last: the server looks at so many rows at a time, and none of them fitted. */
+async function nextRows<Row>(
+  path: string,
+  member: string,
+  from: string | null,
+  signal: AbortSignal,
+): Promise<ListPage<Row>> {
+  let cursor = from
+  for (;;) {
+    const page = await ask<Readonly<Record<string, unknown>>>(withCursor(path, cursor), { signal })
+    const rows = page[member] as readonly Row[]
+    // Left out where there is only one page.
+    cursor = (page['cursor'] ?? null) as string | null
+    if (rows.length > 0 || cursor === null) return { rows, cursor }
+  }
+}
+
+function withCursor(path: string, cursor: string | null): string {
+  if (cursor === null) return path
+  return `${path}${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`
+}
+
+interface ListViewProps<Row> {
+  readonly label: string
+  readonly path: string
+  /** Under which name the server gives the rows. */
+  readonly member?: string
+  readonly columns: readonly Column<Row>[]
+  readonly keyOf: (row: Row) => string
+  readonly addressOf: (row: Row) => string
+  readonly empty: ComponentChildren
+}
+
+/** A list of the server: loading, failed, empty, or as many rows as there are. */
+export function ListView<Row>({ label, path, member = 'rows', columns, keyOf, addressOf, empty }: ListViewProps<Row>) {
+  const { rows, cursor, isLoading, failure, more, again } = useList<Row>(path, member)
+  if (failure !== null && rows.length === 0) return <Failed message={failure} retry={again} />
+  if (rows.length === 0) return isLoading ? <Loading /> : <Empty title={`No ${label.toLowerCase()}`}>{empty}</Empty>
+  return (
+    <>
+      <VirtualTable
+        label={label}
+        columns={columns}
+        rows={rows}
+        keyOf={keyOf}
+        addressOf={addressOf}
+        more={cursor === null ? null : more}
+      />
+      {failure === null ? null : <Failed message={failure} retry={more} />}
+    </>
+  )
+}
