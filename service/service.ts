@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { createLedger } from 'onceonly'
 import { addAdmin } from './admin/routes.ts'
+import { addChat } from './chat/index.ts'
 import { leasesOn, openClaims } from './claims.ts'
 import { BadSetting, type Config } from './config.ts'
 import { addConsole } from './console/routes.ts'
@@ -101,6 +102,7 @@ export async function startService(config: Config): Promise<Service> {
       hookSecret: secrets.hookSecret,
     })
     systems.push(imports)
+    systems.push(addChat(server, { base, workspaces, config, demoKey: secrets.demoKey, log }))
     const notices = createNotices({ once, base, watch })
     systems.push(notices)
     addOperations(server, { ledgers: [once, leases.ledger], workspaces, routes })

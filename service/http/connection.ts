@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { SOCKET_PATH } from '../chat/socket.ts'
 import type { Log } from '../logs.ts'
 import { logUnrouted } from '../logs-unrouted.ts'
 import { type Problem, problemBody, sendProblem } from './problem.ts'
@@ -19,7 +20,13 @@ const TOO_SLOW = 'ERR_HTTP_REQUEST_TIMEOUT'
 export function connectionLimits(requestTimeoutMs: number, log: Log) {
   return {
     requestTimeout: requestTimeoutMs,
-    http: { headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs), connectionsCheckingInterval: LOOK_EVERY_MS },
+    http: {
+      headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs),
+      connectionsCheckingInterval: LOOK_EVERY_MS,
+      // Whoever offers to upgrade anything else is answered as if it had not.
+      shouldUpgradeCallback: ({ url, headers }: IncomingMessage) =>
+        headers.upgrade?.toLowerCase() === 'websocket' && url?.split('?')[0] === SOCKET_PATH,
+    },
     clientErrorHandler: (error: Error & { readonly code?: string }, socket: Socket) => answerBroken(error, socket, log),
   }
 }

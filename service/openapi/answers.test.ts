@@ -57,7 +57,7 @@ function checked(operation: TestedOperation, { status, headers }: Response, text
   }
   const schema = told.content[type ?? '']?.schema
   assert.ok(schema, `${operation.operationId} does not document ${type} for ${status}`)
-  const answer: unknown = JSON.parse(text)
+  const answer: unknown = type === 'text/plain' ? text : JSON.parse(text)
   const rooted = JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"document#/components')) as object
   const fits = ajv.compile(rooted)
   assert.ok(fits(answer), `${operation.operationId} ${status}: ${ajv.errorsText(fits.errors)} in ${text}`)
@@ -227,6 +227,24 @@ test('outreach is answered as documented, and the example is one that works', as
   await ask(404, { ...cancel, values: { id: 'none' } })
   const resolve = { method: 'POST', path: '/api/runs/{id}/steps/{key}/resolve' }
   await ask(409, { ...resolve, values: { id: runId, key: 'none' }, body: exampleOf(resolve.path, 'post') })
+})
+
+test('the chat is answered as documented', async () => {
+  await ask(200, { method: 'GET', path: '/chat/demo', as: 'nobody' })
+  await ask(200, { method: 'GET', path: '/api/chat/regions' })
+  await ask(401, { method: 'GET', path: '/api/chat/regions', as: 'nobody' })
+  const region = { method: 'PUT', path: '/api/chat/regions/{region}/link' }
+  await ask(200, { ...region, values: { region: 'tokyo' }, body: exampleOf(region.path, 'put') })
+  await ask(404, { ...region, values: { region: 'atlantis' }, body: exampleOf(region.path, 'put') })
+  await ask(400, { ...region, values: { region: 'tokyo' }, body: { state: 'broken' } })
+  const client = { method: 'PUT', path: '/api/chat/clients/{client}/link', values: { client: 'ann' } }
+  await ask(200, { ...client, body: exampleOf(client.path, 'put') })
+  await ask(400, { ...client, body: { delayMs: -1 } })
+  for (const kind of ['messages', 'shiviz']) {
+    const path = `/api/chat/rooms/{room}/${kind}`
+    await ask(200, { method: 'GET', path, values: { room: 'lobby' } })
+    await ask(400, { method: 'GET', path, values: { room: 'no room' } })
+  }
 })
 
 test('the server itself is answered as documented', async () => {

@@ -9,7 +9,7 @@ export interface Caller {
   readonly keyId: string
 }
 
-export const rightNames = ['messages', 'escalations', 'imports', 'outreach'] as const
+export const rightNames = ['messages', 'escalations', 'imports', 'outreach', 'chat'] as const
 export type Right = (typeof rightNames)[number]
 
 /** Workspaces, their API keys, and what their callers may do. */

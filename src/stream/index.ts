@@ -25,6 +25,16 @@ export type { HybridTime } from './hybrid.ts'
 export { compareHybrid, HybridClock } from './hybrid.ts'
 export { LamportClock } from './lamport.ts'
 export { createMemoryPlace } from './memory-place.ts'
+export type {
+  IndexedDb,
+  IndexedDbDatabase,
+  IndexedDbOpening,
+  IndexedDbPlaceOptions,
+  IndexedDbRequest,
+  IndexedDbTransaction,
+} from './place-indexeddb.ts'
+export { createIndexedDbPlace } from './place-indexeddb.ts'
+export type { KeptPlace } from './place-on-shelf.ts'
 export { covers, coversPlace, furthest, missingFrom } from './position.ts'
 export type {
   AckFrame,
@@ -60,3 +70,5 @@ export type { HistoryEvent } from './shiviz.ts'
 export { fromShiViz, shivizParser, toShiViz } from './shiviz.ts'
 export type { Counts, DenseCounts, Order } from './vector.ts'
 export { compareCounts, compareDense, decodeDense, encodeDense, toDense, toSparse, VectorClock } from './vector.ts'
+export type { ClientSocket, ClientSocketClass, WebSocketTransportOptions } from './websocket-client.ts'
+export { createWebSocketTransport } from './websocket-client.ts'

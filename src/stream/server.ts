@@ -1,8 +1,19 @@
 /** The server's side of streams: what a region is made of, and the ports it stands on. */
 
 export type { StreamBounds } from './bounds.ts'
+export type { ExchangeWay, LocalExchange, LocalExchangeOptions } from './exchange-local.ts'
+export { createLocalExchange } from './exchange-local.ts'
+export type { NatsAsked, NatsEar, NatsExchangeOptions, NatsLine } from './exchange-nats.ts'
+export { createNatsExchange } from './exchange-nats.ts'
+export type { SqlRoomLogOptions } from './log-sql.ts'
+export { createSqlRoomLog } from './log-sql.ts'
+export { createSqlOrderLog } from './log-sql-order.ts'
 export { createMemoryRoomLog } from './memory-log.ts'
 export { createMemoryOrderLog } from './memory-order.ts'
+export { createFilePlace } from './place-file.ts'
+export type { KeptPlace } from './place-on-shelf.ts'
+export type { SqlPlace, SqlPlaceOptions } from './place-sql.ts'
+export { createSqlPlace } from './place-sql.ts'
 export type {
   Entered,
   Exchange,
@@ -34,3 +45,13 @@ export type {
 } from './ports.ts'
 export type { ConnectOptions, Region, RegionOptions } from './region.ts'
 export { createRegion } from './region.ts'
+export type {
+  HttpServer,
+  ServerSocket,
+  WebSocketServerClass,
+  WebSocketServerLike,
+  WebSocketServerOptions,
+} from './websocket-driver.ts'
+export type { SocketLink } from './websocket-link.ts'
+export type { Admission, SocketServer, SocketServerOptions } from './websocket-server.ts'
+export { createSocketServer } from './websocket-server.ts'

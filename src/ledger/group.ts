@@ -1,10 +1,10 @@
 import { isOnceError, OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
-import type { Runtime } from '../ledger/runtime.ts'
+import type { Runtime } from './runtime.ts'
 
 /**
- * Group commit: whatever arrives while a flush is under way is the next flush. Runs that step at the same time share
- * one statement and one fsync; a lonely run waits for nobody.
+ * Group commit: whatever arrives while a flush is under way is the next flush. Whoever writes at the same time shares
+ * one statement and one fsync; a lonely write waits for nobody.
  */
 export interface Group<I, A> {
   write(item: I): Promise<A>

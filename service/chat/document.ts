@@ -1,0 +1,162 @@
+import type { NaturalNotes } from 'onceonly/http'
+import {
+  type Declaration,
+  instant,
+  instantOrNull,
+  named,
+  type Repeat,
+  record,
+  type Schema,
+  text,
+} from '../openapi/declaration.ts'
+import { DELAY_MS_MOST, OFFLINE_MS_MOST, ROOM_CHARS_MOST, regionNames } from './words.ts'
+
+/** What the document says about the chat. The conversation itself goes over the WebSocket `/chat/socket?region=…`. */
+
+const system = {
+  name: 'chat',
+  about:
+    'People in several regions talk in rooms over `/chat/socket?region=…`, with the client of `onceonly/stream`: nothing ' +
+    'is lost or shown twice, a reply never comes before what it replies to, and in the end everybody has one order. ' +
+    'These routes are what a page needs beside that connection.',
+}
+
+function natural(id: string, notes: Pick<NaturalNotes, 'repeats' | 'businessUniqueness'>): Repeat {
+  const about: NaturalNotes = {
+    ...notes,
+    outbox: 'nothing is published',
+    externalCalls: 'none',
+    documentation: `/docs#${id}`,
+    tests: 'service/chat.test.ts',
+  }
+  return { kind: 'natural', about }
+}
+
+const count: Schema = { type: 'integer', minimum: 0 }
+const delay: Schema = { type: 'integer', minimum: 0, maximum: DELAY_MS_MOST }
+const regionName: Schema = { type: 'string', enum: regionNames }
+const state: Schema = { type: 'string', enum: ['joined', 'cut'] }
+const region = named('ChatRegion', record({ region: regionName, state, delayMs: delay, clients: count }))
+const identity = { client: text, epoch: count, cseq: count }
+const counts: Schema = { type: 'object', additionalProperties: count }
+const room = { room: `The name of a room: at most ${ROOM_CHARS_MOST} letters, digits, dots, dashes.` }
+const inRegion = {
+  region: { about: 'Whose log of the room is read.', schema: { ...regionName, default: regionNames[0] } },
+}
+
+const message = named(
+  'ChatMessage',
+  record({
+    ...identity,
+    log: text,
+    n: count,
+    seen: counts,
+    replyTo: { anyOf: [record(identity), { type: 'null' }] },
+    body: {},
+    acceptedAt: instant,
+    final: { type: ['integer', 'null'] },
+    clock: counts,
+  }),
+)
+
+export const listRegions: Declaration = {
+  id: 'chat.regions',
+  system,
+  summary: 'The regions of this server, and how they are joined',
+  access: 'api key',
+  answers: { 200: { about: 'All of them.', schema: record({ regions: { type: 'array', items: region } }) } },
+}
+
+export const setRegionLink: Declaration = {
+  id: 'chat.regions.link',
+  system,
+  summary: 'Cut a region off from the others, or join it again',
+  description:
+    'A switch of the demo: it breaks the network between the regions for the rooms of this workspace, in this process. ' +
+    'People in the region go on talking among themselves.',
+  access: 'api key',
+  path: { region: 'The region to cut off or to join.' },
+  body: { schema: record({ state, delayMs: delay }, ['delayMs']), example: { state: 'joined' } },
+  answers: { 200: { about: 'How it is joined now.', schema: region }, 404: { about: 'There is no such region.' } },
+  repeat: natural('chat.regions.link', {
+    repeats: 'the link is in the state that was asked for, however often',
+    businessUniqueness: 'A region has one link in a workspace.',
+  }),
+}
+
+export const setClientLink: Declaration = {
+  id: 'chat.clients.link',
+  system,
+  summary: 'Make the connection of a client slow, or take it away for a while',
+  description:
+    'A switch of the demo, in this process. `delayMs` is added each way; `offlineMs` cuts the connection at once and lets no ' +
+    'other in until then.',
+  access: 'api key',
+  path: { client: 'The name of the client, as its identity has it.' },
+  body: {
+    schema: record({ delayMs: delay, offlineMs: { type: 'integer', minimum: 0, maximum: OFFLINE_MS_MOST } }, [
+      'delayMs',
+      'offlineMs',
+    ]),
+    example: { delayMs: 250, offlineMs: 0 },
+  },
+  answers: {
+    200: { about: 'How it is now.', schema: record({ client: text, delayMs: delay, offlineUntil: instantOrNull }) },
+  },
+  repeat: natural('chat.clients.link', {
+    repeats: 'the link is as it was asked for; a time offline counts from the last request',
+    businessUniqueness: 'A client has one link in a workspace.',
+  }),
+}
+
+export const readMessages: Declaration = {
+  id: 'chat.rooms.messages',
+  system,
+  summary: 'What was said in a room, with what caused what',
+  description:
+    'The newest messages in the causal order of one region. `clock` counts, by sender, the messages of this list that came ' +
+    'before each one, itself included: two messages are concurrent when neither clock covers the other. `final` is the ' +
+    'place in the one order that all regions have, once it is given.',
+  access: 'api key',
+  path: room,
+  query: inRegion,
+  answers: {
+    200: {
+      about: 'Oldest first.',
+      schema: record({ region: regionName, messages: { type: 'array', items: message } }),
+    },
+  },
+}
+
+export const readShiViz: Declaration = {
+  id: 'chat.rooms.shiviz',
+  system,
+  summary: 'The same history as a log for the ShiViz viewer',
+  description: 'The header `X-ShiViz-Parser` is the regular expression to open it with.',
+  access: 'api key',
+  path: room,
+  query: inRegion,
+  answers: {
+    200: {
+      about: 'A host and its clock on one line, what was said on the next.',
+      schema: text,
+      type: 'text/plain',
+      headers: { 'X-ShiViz-Parser': 'How the viewer reads it.', 'Content-Disposition': 'A name for the file.' },
+    },
+  },
+}
+
+export const readDemo: Declaration = {
+  id: 'chat.demo',
+  system,
+  summary: 'The key of the demo workspace, for a page on the same machine',
+  description: 'Only on a server that listens on loopback, and only for whoever asks it by a name of loopback.',
+  access: 'anyone',
+  answers: {
+    200: {
+      about: 'The key, and whether the switches are there.',
+      schema: record({ apiKey: text, switches: { type: 'boolean' } }),
+    },
+    404: { about: 'This server, or whoever asks, is not on loopback.' },
+  },
+}

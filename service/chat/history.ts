@@ -1,0 +1,95 @@
+import type { Counts, Entry, HistoryEvent, Position } from 'onceonly/stream'
+import { identityText } from 'onceonly/stream'
+import type { OrderLog, RoomLog, StoredEntry } from 'onceonly/stream/server'
+import { HISTORY_MESSAGES } from './words.ts'
+
+/** A message, its final place where it has one, and which messages came before it, counted by sender. */
+export interface HistoryMessage extends Entry {
+  readonly final: number | null
+  readonly clock: Counts
+}
+
+/** A few megabytes at the most, whatever people write. */
+const HISTORY_BYTES = 2 * 1024 * 1024
+const ORDER_ROWS = 5_000
+
+/** What a region shows of a room, in its causal order. */
+export async function readHistory(log: RoomLog, order: OrderLog, room: string): Promise<readonly HistoryMessage[]> {
+  const { at } = await log.open(room)
+  const bound = { entries: HISTORY_MESSAGES, bytes: HISTORY_BYTES }
+  const entries = await log.read(room, Math.max(0, at - HISTORY_MESSAGES), bound)
+  const places = await finalPlaces(order, room)
+  const clocks = clocksOf(entries)
+  return entries.flatMap(({ copy, at: _at, digest: _digest, ...entry }) => {
+    const key = identityText(entry)
+    return copy ? [] : [{ ...entry, final: places.get(key) ?? null, clock: clocks.get(key) ?? {} }]
+  })
+}
+
+async function finalPlaces(order: OrderLog, room: string): Promise<ReadonlyMap<string, number>> {
+  const places = new Map<string, number>()
+  for (let after = 0; ; ) {
+    const rows = await order.read(room, after, ORDER_ROWS)
+    for (const row of rows) places.set(identityText(row), row.g)
+    after = rows.at(-1)?.g ?? after
+    if (rows.length < ORDER_ROWS) return places
+  }
+}
+
+/** As ShiViz reads it: people are the hosts, and what they said are the events. */
+export function eventsOf(messages: readonly HistoryMessage[]): readonly HistoryEvent[] {
+  return messages.map(({ clock, ...message }) => ({ host: hostOf(message), clock, text: textOf(message.body) }))
+}
+
+function textOf(body: unknown): string {
+  const text = typeof body === 'object' && body !== null && 'text' in body ? body.text : body
+  return typeof text === 'string' ? text : JSON.stringify(text)
+}
+
+/** A client that had to begin anew counts from 1 again, and so is another host. */
+export function hostOf({ client, epoch }: Pick<Entry, 'client' | 'epoch'>): string {
+  return epoch === 1 ? client : `${client}.${epoch}`
+}
+
+/**
+ * A vector over people, made of the vectors over regions: whoever had seen a log up to a number had seen every message in
+ * it up to there, and what their senders had seen.
+ */
+function clocksOf(entries: readonly StoredEntry[]): ReadonlyMap<string, Counts> {
+  const clocks = new Map<string, Counts>()
+  const own = new Map<string, Counts>()
+  /** By log and number: everything up to there, taken together. */
+  const upTo = new Map<string, Counts>()
+  const lastOf = new Map<string, Counts>()
+  for (const entry of entries) {
+    const key = identityText(entry)
+    const host = hostOf(entry)
+    let clock = clocks.get(key)
+    if (clock === undefined) {
+      const before = joined([own.get(host) ?? {}, ...seenClocks(entry.seen, upTo, lastOf)])
+      clock = { ...before, [host]: (own.get(host)?.[host] ?? 0) + 1 }
+      clocks.set(key, clock)
+      own.set(host, clock)
+    }
+    const whole = joined([lastOf.get(entry.log) ?? {}, clock])
+    lastOf.set(entry.log, whole)
+    upTo.set(`${entry.log} ${entry.n}`, whole)
+  }
+  return clocks
+}
+
+function seenClocks(
+  seen: Position,
+  upTo: ReadonlyMap<string, Counts>,
+  lastOf: ReadonlyMap<string, Counts>,
+): readonly Counts[] {
+  return Object.entries(seen).flatMap(([log, n]) => (lastOf.has(log) ? [upTo.get(`${log} ${n}`) ?? {}] : []))
+}
+
+function joined(all: readonly Counts[]): Counts {
+  const most: Record<string, number> = {}
+  for (const counts of all) {
+    for (const [host, count] of Object.entries(counts)) most[host] = Math.max(most[host] ?? 0, count)
+  }
+  return most
+}

@@ -1,0 +1,84 @@
+import type { FastifyInstance } from 'fastify'
+import { closeCodes, decodeClientFrame, type HelloFrame } from 'onceonly/stream'
+import {
+  type Admission,
+  createSocketServer,
+  type Session,
+  type SocketLink,
+  type SocketServer,
+} from 'onceonly/stream/server'
+import { WebSocketServer } from 'ws'
+import type { Workspaces } from '../workspaces/workspaces.ts'
+import type { Network } from './network.ts'
+import type { Regions } from './regions.ts'
+import { createSlowLink } from './slow-link.ts'
+import { isRegion, isRoom, type RegionName, ROOM_CHARS_MOST, roomOf } from './words.ts'
+
+export const SOCKET_PATH = '/chat/socket'
+
+interface Guest {
+  readonly workspaceId: string
+  readonly region: RegionName
+}
+
+interface Parts {
+  readonly workspaces: Workspaces
+  readonly regions: Regions
+  readonly network: Network
+}
+
+/** Connections of the chat: whoever has a key of a workspace may be in all of its rooms, in the region that it names. */
+export function openSockets({ server }: FastifyInstance, { workspaces, regions, network }: Parts): SocketServer {
+  async function admit(url: string | undefined, key: string | null): Promise<Admission<Guest>> {
+    const region = URL.parse(url ?? '', 'http://server')?.searchParams.get('region')
+    if (!isRegion(region)) return refused(404, 'Name a region of this server: ?region=…')
+    const caller = key === null ? null : await workspaces.authenticate(key)
+    if (caller === null) return refused(401, 'Send an API key, as a bearer token or as a subprotocol.')
+    if (!(await workspaces.mayUse(caller, 'chat'))) return refused(403, 'This caller has no right to use chat.')
+    return { kind: 'admitted', who: { workspaceId: caller.workspaceId, region } }
+  }
+
+  function begin(real: SocketLink, { workspaceId, region }: Guest): Session {
+    let client: string | null = null
+    let unwatch = () => {}
+    const slow = createSlowLink(real, () => (client === null ? CLEAR : network.clientOf(workspaceId, client)))
+    const inside = slow.through(regions.regionOf(region).connect(slow.link))
+    return {
+      received(text) {
+        const hello = client === null ? helloOf(text) : null
+        if (hello === null) return inside.received(text)
+        if (!isRoom(hello.room)) {
+          return real.close(closeCodes.notAllowed, `the name of a room has at most ${ROOM_CHARS_MOST} characters`)
+        }
+        client = hello.client
+        unwatch = network.watch(workspaceId, client, slow.changed)
+        inside.received(JSON.stringify({ ...hello, room: roomOf(workspaceId, hello.room) }))
+      },
+      drained: () => inside.drained(),
+      closed() {
+        unwatch()
+        inside.closed()
+      },
+    }
+  }
+
+  return createSocketServer({
+    server,
+    path: SOCKET_PATH,
+    WebSocketServer,
+    admit: (request, key) => admit(request.url, key),
+    begin,
+  })
+}
+
+const CLEAR = { delayMs: 0, offlineUntilMs: null }
+
+function refused(status: number, reason: string): Admission<Guest> {
+  return { kind: 'refused', status, reason }
+}
+
+/** Null for whatever is no hello: the session says what is wrong with it. */
+function helloOf(text: string): HelloFrame | null {
+  const decoded = decodeClientFrame(text)
+  return decoded.kind === 'frame' && decoded.frame.kind === 'hello' ? decoded.frame : null
+}

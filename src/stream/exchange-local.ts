@@ -1,0 +1,77 @@
+import { OnceError } from '../core/errors.ts'
+import { streamLimits } from '../core/limits.ts'
+import { createRuntime, type Runtime } from '../ledger/runtime.ts'
+import type { Exchange, RegionPeer } from './ports.ts'
+
+/** The state of the way between two regions, for one room. */
+export interface ExchangeWay {
+  /** Nothing passes. */
+  readonly cut: boolean
+  /** In each direction. */
+  readonly delayMs: number
+}
+
+export interface LocalExchangeOptions {
+  /** Asked for everything that passes, so that a demo or a test can break the network. Left out: nothing is broken. */
+  way?(from: string, to: string, room: string): ExchangeWay
+  readonly runtime?: Runtime
+}
+
+/** Regions of one process. */
+export interface LocalExchange {
+  /** The exchange of one of them. */
+  of(region: string): Exchange
+}
+
+const OPEN: ExchangeWay = { cut: false, delayMs: 0 }
+
+export function createLocalExchange(options: LocalExchangeOptions = {}): LocalExchange {
+  const { way = () => OPEN, runtime = createRuntime() } = options
+  const peers = new Map<string, RegionPeer>()
+
+  /** Later also without a delay: nobody is called back from inside its own call. */
+  function carry<T>(from: string, to: string, room: string, message: T): Promise<T> {
+    const { cut, delayMs } = way(from, to, room)
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    if (cut) {
+      // As on a real network: no answer, until whoever asked gives up.
+      const lost = () => reject(new OnceError('broker_unavailable', `${to} does not answer ${from}.`))
+      runtime.setTimer(streamLimits.pullMs, lost, true)
+    } else if (delayMs > 0) runtime.setTimer(delayMs, () => resolve(message), true)
+    else runtime.soon(() => resolve(message))
+    return promise
+  }
+
+  function peerOf(name: string): RegionPeer {
+    const peer = peers.get(name)
+    if (peer === undefined) throw new OnceError('broker_unavailable', `${name} is not running.`)
+    return peer
+  }
+
+  return {
+    of: (region) => ({
+      async pull(peer, request) {
+        const arrived = await carry(region, peer, request.room, request)
+        const answer = await peerOf(peer).pull(arrived)
+        return carry(peer, region, request.room, answer)
+      },
+      hint(hint) {
+        for (const [name, peer] of peers) {
+          if (name === region || way(region, name, hint.room).cut) continue
+          void carry(region, name, hint.room, hint).then(
+            (arrived) => peer.hinted(arrived),
+            () => {},
+          )
+        }
+      },
+      serve(peer) {
+        peers.set(region, peer)
+        return {
+          async stop() {
+            if (peers.get(region) === peer) peers.delete(region)
+          },
+        }
+      },
+    }),
+  }
+}

@@ -1,0 +1,137 @@
+import { OnceError } from '../core/errors.ts'
+import { streamLimits } from '../core/limits.ts'
+import { isStreamName } from './decode.ts'
+import type { Exchange, PullAnswer, PullRequest, RegionHint } from './ports.ts'
+
+/** What is used of a connection of `@nats-io/transport-node`, or of another client of `@nats-io/nats-core`. */
+export interface NatsLine {
+  readonly info?: { readonly max_payload?: number } | undefined
+  publish(subject: string, payload: Uint8Array): void
+  request(
+    subject: string,
+    payload: Uint8Array,
+    options: { readonly timeout: number },
+  ): Promise<{ readonly data: Uint8Array }>
+  subscribe(subject: string, options: NatsEar): { unsubscribe(): void }
+}
+
+export interface NatsEar {
+  readonly queue?: string
+  readonly callback: (error: Error | null, message: NatsAsked) => void
+}
+
+export interface NatsAsked {
+  readonly data: Uint8Array
+  respond(payload: Uint8Array): boolean
+}
+
+export interface NatsExchangeOptions {
+  /** Yours; close it after the region. */
+  readonly connection: NatsLine
+  readonly region: string
+  /** Before all subjects, where systems share a server: letters, digits, dashes and dots. */
+  readonly namespace?: string
+  onError?(error: unknown): void
+}
+
+/** What a NATS server takes in one message, unless it is told otherwise. */
+const PAYLOAD_BYTES = 1_024 * 1_024
+/** Room for subjects and headers. */
+const PAYLOAD_SPARE_BYTES = 4 * 1_024
+
+/**
+ * Regions over core NATS: a pull is a request, a hint is a publication. Nothing is kept in between, on purpose: every
+ * entry is durable in the log of its own region until all others have pulled it by position, so that a stream of the
+ * broker would only be a second log, with acknowledgements and a retention of its own that could disagree with the first.
+ * Whoever may publish on these subjects is a region.
+ */
+export function createNatsExchange(options: NatsExchangeOptions): Exchange {
+  const { connection, region, namespace = 'onceonly.stream', onError = () => {} } = options
+  if (!/^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/.test(namespace)) {
+    throw new OnceError('bad_option', `\`${namespace}\` cannot stand before a subject.`)
+  }
+  const pullSubject = (peer: string) => `${namespace}.pull.${peer}`
+  const hintSubject = `${namespace}.hint`
+  const mostBytes = () => (connection.info?.max_payload ?? PAYLOAD_BYTES) - PAYLOAD_SPARE_BYTES
+
+  async function pull(peer: string, request: PullRequest): Promise<PullAnswer> {
+    try {
+      const answer = await connection.request(pullSubject(peer), encode(request), { timeout: streamLimits.pullMs })
+      return decode<PullAnswer>(answer.data, ['entries', 'expired'])
+    } catch (cause) {
+      throw new OnceError('broker_unavailable', `${peer} does not answer.`, { cause })
+    }
+  }
+
+  function hint(given: RegionHint): void {
+    try {
+      const whole = encode(given)
+      // Too large to save the pull: then it is pulled.
+      const fits = whole.length <= mostBytes() || given.kind !== 'position'
+      connection.publish(hintSubject, fits ? whole : encode({ ...given, entries: [] }))
+    } catch (error) {
+      // A connection that is away loses hints, and nothing else.
+      onError(error)
+    }
+  }
+
+  return {
+    pull,
+    hint,
+    serve(peer) {
+      const answer = async (message: NatsAsked) => {
+        const request = decodeRequest(message.data)
+        message.respond(fitting(await peer.pull(request), mostBytes()))
+      }
+      // One process of the region answers each request.
+      const requests = connection.subscribe(pullSubject(region), {
+        queue: region,
+        callback: (error, message) => {
+          if (error === null) answer(message).catch(onError)
+        },
+      })
+      const hints = connection.subscribe(hintSubject, {
+        callback: (error, message) => {
+          if (error !== null) return
+          try {
+            const arrived = decode<RegionHint>(message.data, ['position', 'entered'])
+            if (arrived.region !== region && isStreamName(arrived.room)) peer.hinted(arrived)
+          } catch (problem) {
+            onError(problem)
+          }
+        },
+      })
+      return {
+        async stop() {
+          requests.unsubscribe()
+          hints.unsubscribe()
+        },
+      }
+    },
+  }
+}
+
+/** An answer may be cut anywhere: whoever asked goes on from where it ends. */
+function fitting(answer: PullAnswer, mostBytes: number): Uint8Array {
+  const whole = encode(answer)
+  if (whole.length <= mostBytes || answer.kind === 'expired' || answer.entries.length < 2) return whole
+  return fitting({ ...answer, entries: answer.entries.slice(0, answer.entries.length >> 1) }, mostBytes)
+}
+
+function encode(value: unknown): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value))
+}
+
+function decode<T extends { readonly kind: string }>(data: Uint8Array, kinds: readonly T['kind'][]): T {
+  const value = JSON.parse(new TextDecoder().decode(data)) as T
+  if (!kinds.includes(value.kind)) throw new OnceError('unreadable_message', 'A peer sent something unknown.')
+  return value
+}
+
+function decodeRequest(data: Uint8Array): PullRequest {
+  const { room, position, all } = JSON.parse(new TextDecoder().decode(data)) as PullRequest
+  if (!isStreamName(room) || typeof position !== 'object' || position === null) {
+    throw new OnceError('unreadable_message', 'A peer asked for no room.')
+  }
+  return { room, position, all: all === true }
+}

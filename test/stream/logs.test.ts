@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
+import { onEverySqlStore } from './stores.ts'
+
+const call = { timeoutMs: 10_000 }
+const MINUTE_MS = 60_000
+const WHOLE = { entries: 1_000, bytes: 1_000_000 }
+
+onEverySqlStore('a region that fell too far behind goes on from the image of a peer', async ({ store }) => {
+  const eu = createSqlRoomLog({ store, region: 'eu' })
+  const us = createSqlRoomLog({ store, region: 'us' })
+  await us.enter('room', { client: 'ann', epoch: 1, generation: 1, instance: 'tab' })
+  const message = { client: 'ann', epoch: 1, generation: 1, seen: {}, replyTo: null, body: 'hello', digest: 'hello' }
+  for (let cseq = 1; cseq <= 4; cseq++) await us.write('room', { merged: [], sends: [{ ...message, cseq }] })
+  await us.trim('room', { olderThanMs: MINUTE_MS, mostEntries: 1, clientsMs: MINUTE_MS })
+  assert.deepEqual(await us.find('room', {}), { kind: 'expired' })
+  await eu.adopt('room', await us.image('room'))
+  const { position, log } = await eu.open('room')
+  assert.deepEqual(position, { [(await us.open('room')).log]: 4 })
+  assert.equal((await eu.sender('room', 'ann', 1))?.floor, 5)
+  assert.deepEqual(await eu.find('room', {}), { kind: 'expired' })
+  assert.deepEqual(await eu.find('room', position), { kind: 'found', at: 0 })
+  await eu.enter('room', { client: 'ann', epoch: 1, generation: 2, instance: 'tab' })
+  const again = await eu.write('room', {
+    merged: [],
+    sends: [4, 5].map((cseq) => ({ ...message, generation: 2, cseq })),
+  })
+  assert.deepEqual(again.results, [
+    { kind: 'accepted', place: null, duplicate: true },
+    { kind: 'accepted', place: { log, n: 1 }, duplicate: false },
+  ])
+})
+
+onEverySqlStore('writes of many rooms share a commit, and each room counts for itself', async ({ store, another }) => {
+  const first = createSqlRoomLog({ store, region: 'eu' })
+  const second = createSqlRoomLog({ store: another(), region: 'eu' })
+  const rooms = Array.from({ length: 5 }, (_, n) => `room-${n}`)
+  for (const room of rooms) {
+    for (let n = 0; n < 8; n++) {
+      await first.enter(room, { client: `client-${n}`, epoch: 1, generation: 1, instance: 'tab' })
+    }
+  }
+  const message = { epoch: 1, cseq: 1, generation: 1, seen: {}, replyTo: null, body: 'hello', digest: 'hello' }
+  await Promise.all(
+    rooms.flatMap((room) =>
+      Array.from({ length: 8 }, (_, n) =>
+        (n % 2 === 0 ? first : second).write(room, { merged: [], sends: [{ ...message, client: `client-${n}` }] }),
+      ),
+    ),
+  )
+  for (const room of rooms) {
+    const entries = await first.read(room, 0, WHOLE)
+    assert.deepEqual(
+      entries.map(({ n }) => n),
+      [1, 2, 3, 4, 5, 6, 7, 8],
+    )
+    assert.deepEqual(new Set(entries.map(({ client }) => client)).size, 8)
+  }
+})
+
+onEverySqlStore('the final order has no gap and no second copy, and only one holder adds to it', async (given) => {
+  const { store, another } = given
+  const [eu, us] = [createSqlOrderLog({ store }), createSqlOrderLog({ store: another() })]
+  const one = { client: 'ann', epoch: 1, cseq: 1 }
+  const two = { client: 'bob', epoch: 1, cseq: 1 }
+  const three = { client: 'ann', epoch: 1, cseq: 2 }
+  const held = await eu.claim('room', 'eu', MINUTE_MS)
+  assert.deepEqual(held, { kind: 'held', fence: 1, position: {}, head: 0 })
+  assert.deepEqual(await us.claim('room', 'us', MINUTE_MS), { kind: 'taken' })
+  const batch = { fence: 1, identities: [one, two], position: { 'eu.1': 2 } }
+  assert.deepEqual(await eu.append('room', batch), { kind: 'appended', head: 2 })
+  assert.deepEqual(await eu.append('room', batch), { kind: 'appended', head: 2 })
+  await store.clock.advance(2 * MINUTE_MS, call)
+  const taken = await us.claim('room', 'us', MINUTE_MS)
+  assert.deepEqual(taken, { kind: 'held', fence: 2, position: { 'eu.1': 2 }, head: 2 })
+  assert.deepEqual(await eu.append('room', { ...batch, identities: [three] }), { kind: 'lost' })
+  const later = { fence: 2, identities: [two, three, three], position: { 'us.1': 1 } }
+  assert.deepEqual(await us.append('room', later), { kind: 'appended', head: 3 })
+  assert.deepEqual(await eu.read('room', 1, 10), [
+    { g: 2, ...two },
+    { g: 3, ...three },
+  ])
+})
