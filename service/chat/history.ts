@@ -47,7 +47,7 @@ function textOf(body: unknown): string {
 }
 
 /** A client that had to begin anew counts from 1 again, and so is another host. */
-export function hostOf({ client, epoch }: Pick<Entry, 'client' | 'epoch'>): string {
+function hostOf({ client, epoch }: Pick<Entry, 'client' | 'epoch'>): string {
   return epoch === 1 ? client : `${client}.${epoch}`
 }
 
