@@ -59,7 +59,9 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
     const gateway = createGateway({ config, ledger, ready })
     // Before anything is accepted: a store that cannot be opened is told to whoever starts us, not to clients.
     await ready()
-    const bound = await gateway.listen(port, host)
+    const bound = await gateway.listen(port, host).catch((cause: Error) => {
+      throw new Usage(`It cannot listen on ${host}:${port}: ${cause.message}.`, { cause })
+    })
     console.log(`onceonly gateway listens on http://${bound.host}:${bound.port}, store ${store.name}`)
     await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')])
     console.log('onceonly gateway ends when all requests are answered')
