@@ -1,0 +1,40 @@
+import type { AddressInfo } from 'node:net'
+import express, { type RequestHandler } from 'express'
+import { createLedger } from 'onceonly'
+import { idempotent } from 'onceonly/express'
+import { createMemoryStore } from 'onceonly/memory'
+import { type Order, receiptOf } from '../harness/orders.ts'
+import { loadPeer } from '../harness/peers.ts'
+import { readTask } from '../harness/program.ts'
+import { COUNT_PATH, PATH, type PeerTask } from './task.ts'
+
+/** The same Express application, behind one protection or the other. */
+const task = readTask<Pick<PeerTask, 'peer'>>()
+const app = express()
+let effects = 0
+
+const handler: RequestHandler = (request, response) => {
+  effects++
+  response.status(201).json(receiptOf(request.body as Order))
+}
+
+if (task.peer === 'ours') {
+  const ledger = createLedger({ store: createMemoryStore() })
+  const protect = idempotent({ ledger, who: () => ({ tenant: 'acme', caller: 'checkout' }) })
+  app.post(PATH, express.json(), protect({ name: 'order', effect: 'external' }), handler)
+} else {
+  const peer = await loadPeer<{
+    idempotency(): RequestHandler
+    getSharedIdempotencyService(): { isHit(request: unknown): boolean }
+  }>('express-idempotency')
+  app.post(PATH, express.json(), peer.idempotency(), (request, response, next) => {
+    // A hit was answered already, and is passed on all the same.
+    if (!peer.getSharedIdempotencyService().isHit(request)) void handler(request, response, next)
+  })
+}
+app.post(COUNT_PATH, (_request, response) => void response.json({ effects }))
+
+const server = app.listen(0, '127.0.0.1', () => {
+  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+})
+process.once('SIGTERM', () => process.exit(0))
