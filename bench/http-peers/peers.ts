@@ -78,19 +78,23 @@ function storageOn(client: Redis) {
   }
 }
 
+const LEASE_MS = 30_000
+
 type MakeIdempotent = <F extends (...args: never[]) => Promise<unknown>>(effect: F, options: unknown) => F
 
 /** Its persistence for caches, over ioredis or over a map. */
 async function openPowertools(client: Redis | null): Promise<OpenPeer> {
   const { makeIdempotent, IdempotencyConfig } = await loadPeer<{
     makeIdempotent: MakeIdempotent
-    IdempotencyConfig: new (options: unknown) => unknown
+    IdempotencyConfig: new (options: unknown) => { registerLambdaContext(context: unknown): void }
   }>('@aws-lambda-powertools/idempotency')
   const { CachePersistenceLayer } = await loadPeer<{ CachePersistenceLayer: new (options: unknown) => unknown }>(
     '@aws-lambda-powertools/idempotency/cache',
   )
   const persistenceStore = new CachePersistenceLayer({ client: client === null ? mapCache() : redisCache(client) })
-  const config = new IdempotencyConfig({ eventKeyJmesPath: 'key', payloadValidationJmesPath: 'order' })
+  // Without a look at the payload: on this persistence its own validation refuses every replay.
+  const config = new IdempotencyConfig({ eventKeyJmesPath: 'key' })
+  config.registerLambdaContext({ getRemainingTimeInMillis: () => LEASE_MS })
   const protectedRun = makeIdempotent(
     async ({ effect }: { key: string; order: Order; effect: () => Promise<unknown> }) => effect(),
     { persistenceStore, config },

@@ -8,7 +8,7 @@ import { conformanceCases, runCase } from 'onceonly/testing'
 import { until } from '../brokers/until.ts'
 
 const url = process.env['ONCEONLY_TEST_REDIS_URL']
-const HISTORIES = 8
+const HISTORIES = 4
 const CALL = { timeoutMs: 10_000 }
 const PATIENCE_MS = 5_000
 const GRACE_MS = 5_000
