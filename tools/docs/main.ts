@@ -47,6 +47,7 @@ const app = await Application.bootstrap({
   sort: ['source-order'],
   groupOrder: ['Start', 'Concepts', 'Guides', 'Operating', 'Reference', 'Project', 'Modules'],
   navigation: { includeGroups: true, excludeReferences: true },
+  hideGenerator: true,
   excludeExternals: true,
   excludePrivate: true,
   // Where a line stands is found in the package itself; the site names no host.

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { once as happened } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createSqliteStore } from 'onceonly/sqlite'
+import type { Entry } from 'onceonly/stream'
+import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
+import type { Region } from 'onceonly/stream/server'
+import {
+  createLocalExchange,
+  createRegion,
+  createSocketServer,
+  createSqlOrderLog,
+  createSqlRoomLog,
+} from 'onceonly/stream/server'
+import { WebSocketServer } from 'ws'
+
+const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
+const store = createSqliteStore({ path: join(folder, 'rooms.db') })
+
+// Two regions, each with a log of its own; the final order is in a store that both share. Here they are in one process,
+// `createNatsExchange` joins them over a network.
+const names = ['eu', 'us'] as const
+const exchange = createLocalExchange()
+const order = createSqlOrderLog({ store })
+const regions = names.map((region) =>
+  createRegion({
+    region,
+    log: createSqlRoomLog({ store, region }),
+    order,
+    exchange: exchange.of(region),
+    peers: names.filter((peer) => peer !== region),
+  }),
+)
+
+// Your HTTP server, your authentication; the class is that of `ws`.
+const server = createServer()
+await happened(server.listen(0, '127.0.0.1'), 'listening')
+const sockets = createSocketServer<Region | undefined>({
+  server,
+  path: '/socket',
+  WebSocketServer,
+  async admit(request, token) {
+    if (token !== 'secret') return { kind: 'refused', status: 401, reason: 'Nobody knows this token.' }
+    const asked = names.findIndex((name) => request.url?.endsWith(`=${name}`) ?? false)
+    return { kind: 'admitted', who: regions[asked] }
+  },
+  begin: (link, region = regions[0] as Region) => region.connect(link),
+})
+const { port } = server.address() as AddressInfo
+
+// The same client runs in browsers, where `createIndexedDbPlace` keeps what is pending over a reload.
+async function enter(...inOrder: readonly string[]) {
+  const shown: Entry[] = []
+  const four = Promise.withResolvers<void>()
+  const client = await createStreamClient({
+    room: 'lobby',
+    regions: inOrder,
+    mode: 'effectively-once',
+    from: 'start',
+    transport: createWebSocketTransport({
+      url: (name) => `ws://127.0.0.1:${port}/socket?region=${name}`,
+      token: () => 'secret',
+    }),
+    receiver: {
+      message(entry) {
+        if (shown.push(entry) === 4) four.resolve()
+      },
+    },
+  })
+  return { client, shown, four: four.promise }
+}
+const [ann, bob] = [await enter('eu', 'us'), await enter('us', 'eu')]
+
+const question = await ann.client.send('Is it raining?')
+// Durable in Ann's region: neither a lost connection nor a crash can undo it.
+await question.accepted
+// Two replies at once, one of them after a move to the other region. Nobody sees a reply before the question.
+ann.client.moveTo('us')
+await Promise.all([
+  ann.client.send('Here it is.', { replyTo: question.identity }),
+  bob.client.send('Not here.', { replyTo: question.identity }),
+  bob.client.send('Why do you ask?', { replyTo: question.identity }),
+])
+
+for (const { shown, four } of [ann, bob]) {
+  await four
+  const texts = shown.map(({ body }) => body)
+  assert.equal(texts[0], 'Is it raining?')
+  assert.deepEqual(new Set(texts), new Set(['Is it raining?', 'Here it is.', 'Not here.', 'Why do you ask?']))
+  // Bob's two keep their order, whatever stands between them.
+  assert.ok(texts.indexOf('Not here.') < texts.indexOf('Why do you ask?'))
+}
+console.log('four messages, two regions, everybody saw each of them once, after its causes')
+
+await ann.client.stop()
+await bob.client.stop()
+await sockets.stop()
+for (const region of regions) await region.stop()
+server.close()
+await store.stop()
+rmSync(folder, { recursive: true })
