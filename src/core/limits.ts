@@ -337,6 +337,8 @@ export const streamLimits = {
   retainClientsMs: 7 * DAY,
   /** Pause between two looks for entries past their retention. */
   trimEveryMs: 30 * SECOND,
+  /** A room in which nobody is, and of which nobody spoke for so long, is closed; its log stays. */
+  roomIdleMs: 5 * MINUTE,
   /** A write or read that failed is tried again after this, doubling up to the cap. */
   storeRetryBaseMs: 100,
   storeRetryCapMs: 5 * SECOND,

@@ -12,6 +12,8 @@ import { SequenceDedup } from './sequence-dedup.ts'
 export interface StreamReceiver {
   /** Throwing means "not done": it is called again with the same message, and nothing overtakes it. */
   message(message: Entry): void | Promise<void>
+  /** A message that was shown before stands in a second log, too: for whoever keeps track of who knew of whom. */
+  copy?(copy: Omit<Delivered, 'kind'>): void
   /** A message has its final place. It may have been shown already, or be shown later. */
   ordered?(identity: MessageIdentity, place: number): void
   /** The region does not go back to where this client was: start over from this. */
@@ -108,7 +110,9 @@ export function createIntake(options: IntakeOptions): Intake {
     return 'taken'
   }
 
-  function skip({ log, n }: Delivered, taken: () => void): void {
+  function skip(entry: Delivered, taken: () => void): void {
+    const { log, n } = entry
+    receiver.copy?.(entry)
     shown = { ...shown, [log]: n }
     done = { ...done, logs: { ...done.logs, [log]: n } }
     taken()

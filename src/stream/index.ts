@@ -59,6 +59,7 @@ export type {
 export { closeCodes, identityText, PROTOCOL_VERSION } from './protocol.ts'
 export type { LogEntry, Merged, RegionArrival } from './regions.ts'
 export { RegionMerge } from './regions.ts'
+export { Relations } from './relations.ts'
 export type { Acknowledgement, Pending, PendingPlace } from './sender.ts'
 export { IdempotentSender } from './sender.ts'
 export { SequenceDedup } from './sequence-dedup.ts'

@@ -38,6 +38,7 @@ export interface RegionRoomsOptions {
 export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
   const { region, log, order, exchange, runtime, bounds, problem } = options
   const rooms = new Map<string, Promise<HostedRoom>>()
+  const usedAtMs = new Map<string, number>()
   const holder = `${region}.${runtime.newId()}`
   let stopped = false
 
@@ -58,8 +59,8 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
       order === undefined
         ? null
         : createRoomOrder({ room, log, order, runtime, bounds, holder, ordered, failed: problem })
-    if (roomOrder !== null) room.join({ advanced: () => roomOrder.advanced(), answered() {} })
-    const keeping = keep(name, room)
+    if (roomOrder !== null) room.watch(() => roomOrder.advanced())
+    const keeping = keep(name, room, () => hosted.stop())
     const hosted: HostedRoom = {
       room,
       order: roomOrder,
@@ -75,13 +76,19 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
     return hosted
   }
 
-  /** Looks now and then at what other processes wrote, and removes what is past its time. */
-  function keep(name: string, room: Room): { stop(): void } {
+  /** Looks now and then at what other processes wrote, removes what is past its time, and closes a room without people. */
+  function keep(name: string, room: Room, close: () => void): { stop(): void } {
     let timer: Timer
     let trimAtMs = runtime.monotonicMs() + bounds.trimEveryMs
     const round = () => {
       timer = runtime.setTimer(bounds.pullEveryMs, round, true)
       room.look()
+      if (room.members > 0) usedAtMs.set(name, runtime.monotonicMs())
+      if (runtime.monotonicMs() - (usedAtMs.get(name) ?? 0) > bounds.roomIdleMs) {
+        rooms.delete(name)
+        usedAtMs.delete(name)
+        return close()
+      }
       if (runtime.monotonicMs() < trimAtMs) return
       trimAtMs = runtime.monotonicMs() + bounds.trimEveryMs
       const { retainMs: olderThanMs, retainEntries: mostEntries, retainClientsMs: clientsMs } = bounds
@@ -92,6 +99,7 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
   }
 
   function open(name: string): Promise<HostedRoom> {
+    usedAtMs.set(name, runtime.monotonicMs())
     let opening = rooms.get(name)
     if (opening === undefined) {
       opening = start(name)
@@ -116,6 +124,7 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
       stopped = true
       for (const opening of rooms.values()) opening.then((hosted) => hosted.stop()).catch(() => {})
       rooms.clear()
+      usedAtMs.clear()
     },
   }
 }

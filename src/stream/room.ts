@@ -1,3 +1,4 @@
+import { OnceError } from '../core/errors.ts'
 import type { Runtime } from '../ledger/runtime.ts'
 import { sleep } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
@@ -23,7 +24,10 @@ export interface Room {
   readonly members: number
   /** More sends wait than the log can keep up with. */
   readonly full: boolean
+  /** Throws when the room was stopped: whoever comes then opens it anew. */
   join(member: RoomMember): () => void
+  /** Calls whenever the position has grown; whoever only watches is no member. */
+  watch(advanced: () => void): void
   /** Accepts a message whose causes are covered by `position`: whoever asks has looked. The answer is durable. */
   send(request: SendRequest, answer: (result: SendResult) => void): void
   /** Entries of other logs, in any order, any number of times. */
@@ -65,6 +69,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   const ownLog = opened.log
   const tail = new Tail<StoredEntry>(bounds.tailEntries, opened.at)
   const members = new Set<RoomMember>()
+  const watchers = new Set<() => void>()
   let position = opened.position
   /** Puts entries of other logs behind their causes. It runs ahead of the log by what is still to be written. */
   let buffer = new CausalBuffer<ExchangedEntry>({ delivered: position })
@@ -97,7 +102,12 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     position = further
     // Own entries, and those that another process wrote, free what waits for them.
     for (const entry of entries) merge(entry)
+    tell()
+  }
+
+  function tell(): void {
     for (const member of members) member.advanced()
+    for (const advanced of watchers) advanced()
   }
 
   /** Begins anew from what is durable. */
@@ -108,7 +118,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     ready = []
     buffer = new CausalBuffer({ delivered: position })
     tail.restart(now.at)
-    for (const member of members) member.advanced()
+    tell()
   }
 
   async function readOn(): Promise<void> {
@@ -213,7 +223,9 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     get full() {
       return sends.length >= bounds.writeQueue
     },
+    watch: (advanced) => void watchers.add(advanced),
     join(member) {
+      if (stopped) throw new OnceError('stopped', `The room ${name} was closed.`)
       members.add(member)
       return () => void members.delete(member)
     },
@@ -237,6 +249,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
       stopped = true
       listening.stop()
       members.clear()
+      watchers.clear()
     },
   }
 }

@@ -101,16 +101,17 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     end('unavailable', 'the region cannot answer now')
   }
 
+  /** Looks again when the silence would have lasted too long, if nothing were heard until then. */
   function watch() {
-    const waitMs = claim === null ? bounds.helloMs : bounds.silenceMs
-    return runtime.setTimer(
-      waitMs,
-      () => {
-        if (runtime.monotonicMs() - heardAtMs >= waitMs) end('silent', `nothing was heard for ${waitMs} ms`)
-        else silence = watch()
-      },
-      true,
-    )
+    const mostMs = claim === null ? bounds.helloMs : bounds.silenceMs
+    const leftMs = heardAtMs + mostMs - runtime.monotonicMs()
+    return runtime.setTimer(Math.max(1, leftMs), listen, true)
+  }
+
+  function listen(): void {
+    const mostMs = claim === null ? bounds.helloMs : bounds.silenceMs
+    if (runtime.monotonicMs() - heardAtMs >= mostMs) end('silent', `nothing was heard for ${mostMs} ms`)
+    else silence = watch()
   }
 
   async function work(): Promise<void> {

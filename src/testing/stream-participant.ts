@@ -27,7 +27,6 @@ interface Utterance {
   readonly asks: boolean
 }
 
-const REPLY_CHANCE = 0.15
 const ASK_CHANCE = 0.25
 const SLOW_EFFECT_CHANCE = 0.05
 const SLOW_EFFECT_MS = 50
@@ -46,6 +45,8 @@ export function createParticipant(options: {
   readonly network: StreamNetwork
   readonly judge: StreamJudge
   readonly bounds: Partial<StreamBounds>
+  /** Of answering a question as soon as it is shown. */
+  readonly replyChance: number
   nextUid(): number
   receiver?(client: string): StreamReceiver
   note(text: string): void
@@ -125,7 +126,7 @@ export function createParticipant(options: {
         if (random.chance(SLOW_EFFECT_CHANCE)) await sleep(by.runtime, random.next() * SLOW_EFFECT_MS, true)
         await theirs?.message(entry)
         // Several answer at once, from inside of their effects.
-        if (asks && random.chance(REPLY_CHANCE)) await say(entry)
+        if (asks && random.chance(options.replyChance)) await say(entry)
         staged.push(uid)
         if (mode !== 'effectively-once') judge.applied(name, uid, mine > 1)
       },

@@ -49,6 +49,8 @@ const ROOM = 'room'
 const LOOK_MS = 250
 const ORDER_MS = 10
 const AT_LEAST_ONCE_SHARE = 0.2
+/** How many answer a question at once, on the average. */
+const REPLIES = 3
 const MOST_LINES = 5_000
 
 export function createStreamWorld(options: {
@@ -103,9 +105,23 @@ export function createStreamWorld(options: {
       const mode = sim.random.chance(AT_LEAST_ONCE_SHARE) ? 'at-least-once' : 'effectively-once'
       const home = regions[index % regions.length] ?? ''
       const nextUid = () => ++uids
+      const replyChance = Math.min(0.5, REPLIES / clients.length)
       const { receiver } = options
       const given = receiver === undefined ? {} : { receiver }
-      const shared = { sim, room: ROOM, home, regions, mode, network, judge, bounds, nextUid, note, ...given } as const
+      const shared = {
+        sim,
+        room: ROOM,
+        home,
+        regions,
+        mode,
+        network,
+        judge,
+        bounds,
+        replyChance,
+        nextUid,
+        note,
+        ...given,
+      } as const
       return [name, createParticipant({ name, ...shared })] as const
     }),
   )

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type * as Streams from '../../src/testing/stream-simulation.ts'
-import type { StreamStorm } from '../../src/testing/stream-storm.ts'
 import type { Mutant } from '../simulation/mutate.ts'
 import { importMutated } from '../simulation/mutate.ts'
 
@@ -12,13 +11,8 @@ const form = { clients: 10, regions: 3, messages: 2, durationMs: 10_000 }
 
 Error.stackTraceLimit = 0
 
-interface StreamMutant extends Mutant {
-  /** Where the rule protects from a rare coincidence, what makes it less rare. */
-  readonly storm?: Partial<StreamStorm>
-}
-
 /** Every protective rule of the session protocol, removed one at a time. */
-const mutants: readonly StreamMutant[] = [
+const mutants: readonly Mutant[] = [
   {
     name: 'a region accepts what it lacks the causes of',
     file: 'src/stream/session.ts',
@@ -75,26 +69,6 @@ const mutants: readonly StreamMutant[] = [
       "for (const { answer } of accepted.splice(0)) answer({ kind: 'accepted', place: null, duplicate: false })\n    const written = await log.write(name,",
   },
   {
-    name: 'the position of a restart is kept before the effect',
-    file: 'src/stream/delivery.ts',
-    find: '        await effect()\n        await this.#place.advance(position)\n',
-    replace: '        await this.#place.advance(position)\n        await effect()\n',
-    storm: { restarts: 40 },
-  },
-  {
-    name: 'a lease that was lost still gives places',
-    file: 'src/stream/memory-order.ts',
-    find: "if (room.fence !== fence) return { kind: 'lost' }",
-    replace: '',
-    storm: { pauses: 8 },
-  },
-  {
-    name: 'a place is given again',
-    file: 'src/stream/memory-order.ts',
-    find: 'if (room.known.has(text)) continue',
-    replace: '',
-  },
-  {
     name: 'pending messages are not sent again',
     file: 'src/stream/client.ts',
     find: 'outgoing.reconnected()',
@@ -113,7 +87,7 @@ for (const mutant of mutants) {
     const path = 'src/testing/stream-simulation.ts'
     const { simulateStreams } = await importMutated<typeof Streams>(path, mutant)
     for (let seed = 1; seed <= SEEDS; seed++) {
-      const { failure } = await simulateStreams({ ...form, seed, storm: { ...mutant.storm, hurries: 6 } })
+      const { failure } = await simulateStreams({ ...form, seed, storm: { hurries: 6 } })
       if (failure === null) continue
       context.diagnostic(`seed ${seed}: ${failure.rule}: ${failure.text}`)
       // A mutant that merely throws would be noticed by anybody.

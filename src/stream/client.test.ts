@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isOnceError } from '../core/errors.ts'
+import type { StreamClient, StreamClientOptions } from './client.ts'
+import { createStreamClient } from './client.ts'
+import type { ClientPlace, ClientTransport } from './client-ports.ts'
+import { createMemoryPlace } from './memory-place.ts'
+import type { Session } from './ports.ts'
+import type { Entry } from './protocol.ts'
+import type { Region } from './region.ts'
+import { openRegion, until } from './test-peer.ts'
+
+/** Connections inside of one process: frames arrive a moment later, in order. */
+function wired(region: Region): ClientTransport & { cut(): void } {
+  const cuts = new Set<() => void>()
+  return {
+    connect(_, events) {
+      let open = true
+      let session: Session | null = null
+      const close = (code: number | null, reason: string) => {
+        if (!open) return
+        open = false
+        session?.closed()
+        setImmediate(() => events.closed(code, reason))
+      }
+      cuts.add(() => close(null, 'cut'))
+      setImmediate(() => {
+        session = region.connect({
+          send: (text) => void setImmediate(() => open && events.received(text)),
+          close,
+          bufferedBytes: 0,
+        })
+        events.opened()
+      })
+      return {
+        send: (text) => void setImmediate(() => open && session?.received(text)),
+        close: () => close(null, 'closed'),
+      }
+    },
+    cut() {
+      for (const cut of cuts) cut()
+    },
+  }
+}
+
+interface Followed {
+  readonly client: StreamClient
+  readonly transport: ReturnType<typeof wired>
+  readonly seen: Entry[]
+}
+
+async function follow(region: Region, options: Partial<StreamClientOptions> = {}): Promise<Followed> {
+  const seen: Entry[] = []
+  const transport = wired(region)
+  const client = await createStreamClient({
+    room: 'room',
+    regions: ['eu'],
+    transport,
+    mode: 'at-least-once',
+    receiver: { message: (entry) => void seen.push(entry) },
+    bounds: { reconnectBaseMs: 2, reconnectCapMs: 20 },
+    ...options,
+  })
+  return { client, transport, seen }
+}
+
+function bodies(seen: readonly Entry[]): readonly unknown[] {
+  return seen.map(({ body }) => body)
+}
+
+test('messages go round, replies name what they answer, and a cut connection loses nothing', async () => {
+  const { region } = openRegion()
+  const [ada, bob] = [await follow(region), await follow(region)]
+  const asked = await ada.client.send('how are you?')
+  assert.deepEqual(await asked.accepted, { log: 'eu.1', n: 1 })
+  await until('bob sees it', () => bob.seen.length === 1)
+  bob.transport.cut()
+  const { accepted } = await bob.client.send('fine', { replyTo: asked.identity })
+  await accepted
+  await until('both see both', () => ada.seen.length === 2 && bob.seen.length === 2)
+  assert.deepEqual(ada.seen[1]?.replyTo, asked.identity)
+  assert.deepEqual(ada.seen[1]?.seen, { 'eu.1': 1 })
+  assert.deepEqual(bodies(bob.seen), ['how are you?', 'fine'])
+  await Promise.all([ada.client.stop(), bob.client.stop(), region.stop()])
+  await assert.rejects(ada.client.send('too late'), (error) => isOnceError(error, 'stopped'))
+})
+
+test('a receiver may reconnect from inside, and sees nothing twice', async () => {
+  const { region } = openRegion()
+  const seen: unknown[] = []
+  const follower: { client?: StreamClient } = {}
+  const { client } = await follow(region, {
+    receiver: {
+      message({ body }) {
+        seen.push(body)
+        follower.client?.moveTo('eu')
+      },
+    },
+  })
+  follower.client = client
+  const ada = await follow(region)
+  for (let number = 1; number <= 5; number++) await (await ada.client.send(number)).accepted
+  await until('all', () => seen.length >= 5)
+  await (await ada.client.send('last')).accepted
+  await until('last', () => seen.includes('last'))
+  assert.deepEqual(seen, [1, 2, 3, 4, 5, 'last'])
+  await Promise.all([client.stop(), ada.client.stop(), region.stop()])
+})
+
+test('a restart in the middle of an effect: again at least once, not again at most once, applied once effectively', async () => {
+  for (const [mode, expected] of [
+    ['at-least-once', ['a', 'b', 'b', 'c']],
+    ['at-most-once', ['a', 'b', 'c']],
+    ['effectively-once', ['a', 'b', 'b', 'c']],
+  ] as const) {
+    const { region } = openRegion()
+    const ada = await follow(region)
+    await (await ada.client.send('a')).accepted
+    await (await ada.client.send('b')).accepted
+    const place = createMemoryPlace()
+    const begun: unknown[] = []
+    const done: unknown[] = []
+    const receiver = (stuck: boolean) => ({
+      async message({ body }: Entry) {
+        begun.push(body)
+        if (stuck && body === 'b') await new Promise(() => {})
+        done.push(body)
+      },
+    })
+    const dying = await follow(region, { mode, place, receiver: receiver(true) })
+    await until('in the middle of b', () => begun.includes('b'))
+    dying.transport.cut()
+    void dying.client.stop()
+    const next = await follow(region, { mode, place, receiver: receiver(false) })
+    await (await ada.client.send('c')).accepted
+    await until('c', () => done.includes('c'))
+    assert.deepEqual([mode, begun], [mode, expected])
+    assert.deepEqual([mode, done], [mode, mode === 'at-most-once' ? ['a', 'c'] : ['a', 'b', 'c']])
+    await Promise.all([next.client.stop(), ada.client.stop(), region.stop()])
+  }
+})
+
+test('pending messages survive a restart, with their numbers and what had been seen', async () => {
+  const { region } = openRegion()
+  const place = createMemoryPlace()
+  const nowhere: ClientTransport = { connect: () => ({ send() {}, close() {} }) }
+  const before = await follow(region, { place, transport: nowhere })
+  const { identity } = await before.client.send('written offline')
+  await before.client.stop()
+  const after = await follow(region, { place })
+  await until('delivered', () => after.seen.length === 1)
+  const { client, epoch, cseq } = after.seen[0] ?? {}
+  assert.deepEqual({ client, epoch, cseq }, identity)
+  await until('acknowledged', () => after.client.pending === 0)
+  await Promise.all([after.client.stop(), region.stop()])
+})
+
+test('a cloned tab gets an identity of its own, and what it wrote arrives under that', async () => {
+  const { region } = openRegion()
+  const place = createMemoryPlace()
+  const original = await follow(region, { place })
+  await (await original.client.send('mine')).accepted
+  const record = await place.load()
+  assert.ok(record !== null)
+  // The clone has what the original had before its last connection: the same generation comes from two.
+  const copied: ClientPlace = createMemoryPlace()
+  await copied.identify({ ...record.identity, generation: record.identity.generation - 1 })
+  const renewals: string[] = []
+  const clone = await follow(region, { place: copied, onIdentity: (_, why) => void renewals.push(why) })
+  const { accepted } = await clone.client.send('from the clone')
+  await accepted
+  assert.deepEqual(renewals, ['cloned'])
+  assert.notEqual(clone.client.identity.client, original.client.identity.client)
+  await until('everybody', () => original.seen.length === 2 && clone.seen.length === 2)
+  await Promise.all([original.client.stop(), clone.client.stop(), region.stop()])
+})
+
+test('what nobody remembers is told as a doubt, and never sent again by itself', async () => {
+  const { region } = openRegion()
+  const place = createMemoryPlace()
+  await place.identify({ client: 'sleeper', epoch: 1, generation: 9 })
+  for (let number = 1; number <= 6; number++) {
+    await place.save({ number, message: { seen: {}, replyTo: null, body: `old ${number}` } })
+  }
+  await place.remove(6, [])
+  const doubts: unknown[] = []
+  const { client, seen } = await follow(region, {
+    place,
+    onDoubt: (messages) => void doubts.push(...messages.map(({ body }) => body)),
+  })
+  await until('a new epoch', () => client.identity.epoch === 2)
+  assert.deepEqual(doubts, ['old 6'])
+  const { identity, accepted } = await client.send('new')
+  await accepted
+  assert.deepEqual(identity, { client: 'sleeper', epoch: 2, cseq: 1 })
+  await until('delivered', () => seen.length === 1)
+  assert.deepEqual(bodies(seen), ['new'])
+  await Promise.all([client.stop(), region.stop()])
+})
+
+test('an expired position starts over from a snapshot, and goes on after it', async () => {
+  const { region, log } = openRegion({ snapshot: async () => 'all of it' })
+  const ada = await follow(region)
+  for (let number = 1; number <= 5; number++) await (await ada.client.send(number)).accepted
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 1, clientsMs: 1e9 })
+  const resets: unknown[] = []
+  const seen: unknown[] = []
+  const late = await follow(region, {
+    receiver: { message: ({ body }) => void seen.push(body), reset: (reset) => void resets.push(reset) },
+  })
+  await until('reset', () => resets.length === 1)
+  assert.deepEqual(resets, [{ why: 'expired', snapshot: 'all of it' }])
+  await (await ada.client.send('after')).accepted
+  await until('after', () => seen.length === 1)
+  assert.deepEqual(seen, ['after'])
+  await Promise.all([late.client.stop(), ada.client.stop(), region.stop()])
+})
+
+test('who begins at the head sees only what comes next', async () => {
+  const { region } = openRegion()
+  const ada = await follow(region)
+  await (await ada.client.send('before')).accepted
+  const late = await follow(region, { from: 'head' })
+  await until('live', () => late.client.status === 'live')
+  await (await ada.client.send('after')).accepted
+  await until('seen', () => late.seen.length > 0)
+  assert.deepEqual(bodies(late.seen), ['after'])
+  await Promise.all([late.client.stop(), ada.client.stop(), region.stop()])
+})

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ClientFrame, CloseReason } from './protocol.ts'
+import { closeCodes } from './protocol.ts'
+import { connectRaw, enter, fromStart, hello, openRegion, send, until } from './test-peer.ts'
+
+test('a message is acknowledged with its place and delivered to everybody, its sender too', async () => {
+  const { region } = openRegion()
+  const [ada, bob] = [await enter(region, 'ada'), await enter(region, 'bob')]
+  ada.say(send(1, 'hi'))
+  const place = { log: 'eu.1', n: 1 }
+  assert.deepEqual(await ada.next('ack'), { kind: 'ack', floor: 2, ranges: [], results: [{ cseq: 1, place }] })
+  for (const peer of [ada, bob]) {
+    const [entry] = (await peer.next('deliver')).entries
+    assert.ok(entry?.kind === 'message')
+    assert.deepEqual([entry.client, entry.cseq, entry.body, entry.log, entry.n], ['ada', 1, 'hi', 'eu.1', 1])
+  }
+  await region.stop()
+  assert.equal(bob.closed?.code, closeCodes.unavailable)
+})
+
+test('a resend is free and has the same result, also in a new session; another body under the number is a fork', async () => {
+  const { region } = openRegion()
+  const first = await enter(region, 'ada')
+  first.say(send(1, 'hi'))
+  const { results } = await first.next('ack')
+  const second = await enter(region, 'ada', 2)
+  assert.equal(first.closed?.code, closeCodes.fenced)
+  second.say(send(1, 'hi'))
+  assert.deepEqual((await second.next('ack')).results, results)
+  const third = await enter(region, 'ada', 3)
+  third.say(send(1, 'something else'))
+  assert.deepEqual(await third.next('nack'), { kind: 'nack', cseq: 1, why: 'fork' })
+  assert.equal(third.frames.filter(({ kind }) => kind === 'deliver').length, 1)
+  await region.stop()
+})
+
+test('a connection that never received anything, and a quiet one, can resume', async () => {
+  const { region } = openRegion()
+  const quiet = connectRaw(region)
+  quiet.say(hello('quiet'))
+  const { position } = await quiet.next('welcome')
+  assert.deepEqual(position, {})
+  quiet.session.closed()
+  const ada = await enter(region, 'ada')
+  ada.say(send(1, 'while you were away'))
+  await ada.next('ack')
+  for (const generation of [2, 3]) {
+    const back = connectRaw(region)
+    back.say(hello('quiet', generation))
+    back.say({ ...fromStart, position } as ClientFrame)
+    assert.equal((await back.next('deliver')).entries.length, 1)
+  }
+  await region.stop()
+})
+
+test('an old generation is fenced, and the same one from elsewhere is a clone', async () => {
+  const { region } = openRegion()
+  await enter(region, 'ada', 5)
+  const cases: readonly [ClientFrame, CloseReason][] = [
+    [hello('ada', 4), 'fenced'],
+    [hello('ada', 5, 'another-tab'), 'cloned'],
+  ]
+  for (const [frame, why] of cases) {
+    const peer = connectRaw(region)
+    peer.say(frame)
+    assert.equal((await until(why, () => peer.closed)).code, closeCodes[why])
+  }
+  await region.stop()
+})
+
+test('a client that nobody knows is not believed to have sent before', async () => {
+  const { region } = openRegion()
+  const peer = connectRaw(region)
+  peer.say(hello('ada'))
+  peer.say({ ...fromStart, pendingFrom: 7 } as ClientFrame)
+  peer.say(send(7, 'the seventh'))
+  const { why, floor } = await peer.next('reset')
+  assert.deepEqual([why, floor], ['unknown', 1])
+  assert.ok(!peer.frames.some(({ kind }) => kind === 'ack'))
+  await region.stop()
+})
+
+test('whoever has seen more than the region waits alone, and is told what for', async () => {
+  const { region } = openRegion()
+  const [ahead, ada] = [await enter(region, 'ahead'), await enter(region, 'ada')]
+  ahead.say({ kind: 'send', cseq: 1, seen: { 'us.1': 3 }, replyTo: null, body: 'I saw more' })
+  assert.deepEqual(await ahead.next('lag'), { kind: 'lag', missing: { 'us.1': 3 } })
+  ada.say(send(1, 'nobody holds me up'))
+  await ada.next('ack')
+  assert.ok(!ahead.frames.some(({ kind }) => kind === 'ack'))
+  await region.stop()
+})
+
+test('bad frames end their own connection with a code and a reason, and touch nobody else', async () => {
+  const { region } = openRegion({ bounds: { sendWindow: 4 } })
+  const witness = await enter(region, 'witness')
+  const huge = 'x'.repeat(70_000)
+  const cases: readonly (readonly [string, CloseReason, readonly (ClientFrame | string)[]])[] = [
+    ['no JSON', 'badFrame', ['{"kind":']],
+    ['unknown', 'badFrame', ['{"kind":"surprise"}']],
+    ['too large', 'tooLarge', [JSON.stringify(send(1, huge))]],
+    ['no hello', 'badFrame', [fromStart]],
+    ['two hellos', 'badFrame', [hello('mal', 1), hello('mal', 2)]],
+    ['another version', 'badFrame', [{ ...hello('mal', 3), version: 99 } as ClientFrame]],
+    ['send before resume', 'badFrame', [hello('mal', 4), send(1, 1)]],
+    ['a number is skipped', 'badFrame', [hello('mal', 5), fromStart, send(2, 1)]],
+    ['reordered', 'badFrame', [hello('mal', 6), fromStart, send(1, 1), send(3, 1)]],
+    ['too much credit', 'badFrame', [hello('mal', 7), fromStart, { kind: 'credit', taken: 1_000_000 }]],
+    ['the future', 'futurePosition', [hello('mal', 8), { ...fromStart, position: { 'eu.1': 99 } } as ClientFrame]],
+    ['a flood', 'flooded', [hello('mal', 9), ...Array.from({ length: 20 }, (): ClientFrame => ({ kind: 'ping' }))]],
+  ]
+  for (const [name, why, frames] of cases) {
+    const peer = connectRaw(region)
+    for (const frame of frames) {
+      if (typeof frame === 'string') peer.sayRaw(frame)
+      else peer.say(frame)
+    }
+    const { code, reason } = await until(name, () => peer.closed)
+    assert.deepEqual([name, code], [name, closeCodes[why]])
+    assert.ok(reason.length > 0 && reason.length < 120 && !reason.includes('xxx'), reason)
+  }
+  witness.say(send(1, 'still here'))
+  await witness.next('ack')
+  assert.equal(witness.closed, null)
+  assert.equal(region.sessions, 1)
+  await region.stop()
+})
+
+test('somebody who may not enter is told so, before anything is written', async () => {
+  const { region, log } = openRegion()
+  const closed: number[] = []
+  const session = region.connect(
+    { send() {}, close: (code) => void closed.push(code), bufferedBytes: 0 },
+    { authorize: ({ client }) => (client === 'ada' ? null : 'this key is not yours') },
+  )
+  session.received(JSON.stringify(hello('mallory')))
+  await until('refused', () => closed.length > 0)
+  assert.deepEqual(closed, [closeCodes.notAllowed])
+  const entered = await log.enter('room', { client: 'mallory', epoch: 1, generation: 1, instance: 'other' })
+  assert.equal(entered.kind, 'entered')
+  await region.stop()
+})
+
+test('a client that takes nothing is a cursor: past the bounds nothing is sent, and credit brings the rest', async () => {
+  const { region } = openRegion({ bounds: { aheadEntries: 8, deliverEntries: 4, tailEntries: 4 } })
+  const slow = await enter(region, 'slow')
+  const ada = await enter(region, 'ada')
+  const total = 40
+  for (let cseq = 1; cseq <= total; cseq++) ada.say(send(cseq, cseq))
+  let credit = 0
+  const taken = (peer: typeof slow) =>
+    peer.frames.flatMap((frame) => (frame.kind === 'deliver' ? frame.entries.map(({ n }) => n) : []))
+  await until('all accepted', () => ada.frames.some((frame) => frame.kind === 'ack' && frame.floor === total + 1))
+  assert.equal(taken(slow).length, 8)
+  slow.bufferedBytes = 10_000_000
+  slow.say({ kind: 'credit', taken: 8 })
+  await until('the credit is read', () => (slow.say({ kind: 'ping' }), slow.frames.some(({ kind }) => kind === 'pong')))
+  assert.equal(taken(slow).length, 8, 'a connection that does not take anything gets nothing, whatever the credit')
+  slow.bufferedBytes = 0
+  slow.session.drained()
+  while (taken(slow).length < total) {
+    credit = await until('more', () => taken(slow).length > credit && taken(slow).length)
+    slow.say({ kind: 'credit', taken: credit })
+  }
+  assert.deepEqual(
+    taken(slow),
+    Array.from({ length: total }, (_, index) => index + 1),
+  )
+  await region.stop()
+})
+
+test('a position that the log does not reach any more is reset to the head, with a snapshot taken after it', async () => {
+  const { region, log } = openRegion({ snapshot: async (room) => ({ room, everything: true }) })
+  const ada = await enter(region, 'ada')
+  for (let cseq = 1; cseq <= 10; cseq++) ada.say(send(cseq, cseq))
+  await until('all accepted', () => ada.frames.some((frame) => frame.kind === 'ack' && frame.floor === 11))
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 3, clientsMs: 1e9 })
+  const late = connectRaw(region)
+  late.say(hello('late'))
+  late.say(fromStart)
+  const reset = await late.next('reset')
+  assert.deepEqual(
+    [reset.why, reset.position, reset.snapshot],
+    ['expired', { 'eu.1': 10 }, { room: 'room', everything: true }],
+  )
+  late.say({ ...fromStart, position: reset.position } as ClientFrame)
+  await late.next('resumed')
+  ada.say(send(11, 'eleven'))
+  assert.deepEqual(
+    (await late.next('deliver')).entries.map(({ n }) => n),
+    [11],
+  )
+  await region.stop()
+})
+
+test('who is silent for too long is let go', async () => {
+  const { region } = openRegion({ bounds: { silenceMs: 200, helloMs: 20 } })
+  const [mute, once] = [connectRaw(region), await enter(region, 'once')]
+  const enteredMs = performance.now()
+  assert.equal((await until('no hello', () => mute.closed)).code, closeCodes.silent)
+  assert.equal((await until('silence', () => once.closed)).code, closeCodes.silent)
+  assert.ok(performance.now() - enteredMs > 150, 'the time for a hello is not the time for everything')
+  assert.equal(region.sessions, 0)
+  await region.stop()
+})
