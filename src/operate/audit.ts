@@ -25,6 +25,8 @@ export interface AuditEntry {
 export interface Audit {
   /** Does it, and writes down who wanted it and what became of it. An action that cannot be written down is not done. */
   act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
+  /** How often this was done to exactly this. */
+  times(what: string, target: Readonly<Record<string, unknown>>): Promise<number>
   /** Newest first. */
   list(page: { readonly limit?: number; readonly cursor?: string | null }): Promise<{
     readonly rows: readonly AuditEntry[]
@@ -99,12 +101,11 @@ export function createAudit(sql: SqlSeam): Audit {
   return {
     async act(actor, what, target, work) {
       await prepare()
-      const encoded = encodeValue(target)
       const entry = {
         ...actor,
         action: crypto.randomUUID(),
         what,
-        target: 'text' in encoded ? encoded.text : '{}',
+        target: targetText(target),
         note: null,
       }
       await write({ ...entry, result: 'asked' })
@@ -117,6 +118,14 @@ export function createAudit(sql: SqlSeam): Audit {
         await write({ ...entry, result: 'refused', note })
         throw error
       }
+    },
+    async times(what, target) {
+      await prepare()
+      const [row] = await sql.query<{ n: unknown }>(
+        `SELECT count(*) AS n FROM onceonly_operator_audit WHERE what = ? AND target = ? AND result = 'done'`,
+        [what, storable(targetText(target))],
+      )
+      return Number(row?.n ?? 0)
     },
     async list({ limit = limits.pageRows, cursor = null }) {
       await prepare()
@@ -133,6 +142,11 @@ export function createAudit(sql: SqlSeam): Audit {
       return { rows: rows.map(entryOf), cursor: last === undefined ? null : String(last['seq']) }
     },
   }
+}
+
+function targetText(target: Readonly<Record<string, unknown>>): string {
+  const encoded = encodeValue(target)
+  return 'text' in encoded ? encoded.text : '{}'
 }
 
 function entryOf(row: Readonly<Record<string, unknown>>): AuditEntry {

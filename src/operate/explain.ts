@@ -47,7 +47,7 @@ export async function answersOf(
   store: Store,
   record: LedgerRecord,
   card: Card,
-  rooms: (room: string) => Promise<boolean>,
+  { has, forgotten }: { readonly has: (room: string) => Promise<boolean>; readonly forgotten: number },
 ): Promise<readonly Answer[]> {
   const { identity } = card
   const said: Said = {
@@ -58,8 +58,8 @@ export async function answersOf(
     existed: existedAnswer(record, card),
     state: stateAnswer(record, card),
     uniqueness: uniquenessAnswer(record, card),
-    outbox: await outboxAnswer(store.sql, record, rooms),
-    provider: providerAnswer(record, card),
+    outbox: await outboxAnswer(store.sql, record, has),
+    provider: providerAnswer(record, card, forgotten),
     storm: stormAnswer(card, await busyOf(store, card)),
   }
   return (Object.keys(questions) as Topic[]).map((topic) => {
@@ -134,18 +134,20 @@ async function outboxAnswer(
   return `no: messages added: ${added.messages}, each under an id that can be added once; ${left}`
 }
 
-function providerAnswer({ state, history }: LedgerRecord, { attempts, effectKey }: Card): Said['provider'] {
+/** A record that was forgotten begins anew without its history, so that the audit is asked, too. */
+function providerAnswer(
+  { state, history }: LedgerRecord,
+  { attempts, effectKey }: Card,
+  forgotten: number,
+): Said['provider'] {
   const key = `under the effect key ${effectKey}`
-  if (history.some(({ what }) => what === 'forgotten')) {
-    return {
-      alarming: `possibly: the record was forgotten once, and later attempts have new effect keys (now ${effectKey})`,
-    }
+  if (forgotten > 0 || history.some(({ what }) => what === 'forgotten')) {
+    const now = `(now ${effectKey})`
+    return { alarming: `possibly: it was forgotten by a person, and attempts since then have new effect keys ${now}` }
   }
-  if (attempts <= 1)
-    return state === 'unknown'
-      ? `one call at the most, ${key}; nobody knows whether it arrived`
-      : `one call at the most, ${key}`
-  return { alarming: `up to ${attempts}, all ${key}: a provider that honours keys did it once` }
+  if (attempts > 1) return { alarming: `up to ${attempts}, all ${key}: a provider that honours keys did it once` }
+  const once = `one call at the most, ${key}`
+  return state === 'unknown' ? `${once}; nobody knows whether it arrived` : once
 }
 
 function stormAnswer({ replays, conflicts }: Card, busy: BusyCaller | null): Said['storm'] {

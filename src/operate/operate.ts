@@ -109,7 +109,9 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
     const { view, now: at } = await queries.get(record.id, call)
     const counts = view ?? uncounted
     const card = cardOf(record, counts, at)
-    return { record: card, answers: await answersOf(store, record, card, has), timeline: timelineOf(record, counts) }
+    const forgotten = (await audit?.times('forget', targetOf(record.identity))) ?? 0
+    const answers = await answersOf(store, record, card, { has, forgotten })
+    return { record: card, answers, timeline: timelineOf(record, counts) }
   }
 
   async function cards(filter: RecordFilter, { limit = limits.pageRows, cursor = null }: Paging): Promise<Page<Card>> {
@@ -181,11 +183,11 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
       return found.slice(0, limit)
     },
     release: (actor, identity, options = {}) =>
-      act(actor, 'release', { ...identity }, () => ledger.release(identity, { by: actor.by, ...options })),
+      act(actor, 'release', targetOf(identity), () => ledger.release(identity, { by: actor.by, ...options })),
     forget: (actor, identity, options = {}) =>
-      act(actor, 'forget', { ...identity }, () => ledger.forget(identity, { by: actor.by, ...options })),
+      act(actor, 'forget', targetOf(identity), () => ledger.forget(identity, { by: actor.by, ...options })),
     resolve: (actor, identity, ending, options = {}) =>
-      act(actor, 'resolve', { ...identity, to: ending.kind }, () =>
+      act(actor, 'resolve', { ...targetOf(identity), to: ending.kind }, () =>
         ledger.resolve(identity, ending, { by: actor.by, ...options }),
       ),
     events: isSql(store) ? createLetters(store, has) : null,
@@ -202,6 +204,11 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
     },
     doctor: () => examine(store),
   }
+}
+
+/** Always in one order, so that an action on an identity is found again. */
+function targetOf({ tenant, caller, operation, key, batch }: Identity): Readonly<Record<string, unknown>> {
+  return { tenant, caller, operation, key, ...(batch === undefined ? {} : { batch }) }
 }
 
 function isSql(store: Store): store is SqlStore {

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { createLedger, final, type Ledger, type SqlStore, type SqlTx } from 'onceonly'
+import { createInbox } from 'onceonly/inbox'
+import { createOperate } from 'onceonly/operate'
+import { createOutbox } from 'onceonly/outbox'
+import { createEngine, defineRun } from 'onceonly/run'
+import { onEveryStore, onSqlStores } from '../ledger/worlds.ts'
+import { handled, onEveryStage, started } from '../saga/stage.ts'
+
+const actor = { by: 'ada', via: 'test' }
+const who = { tenant: 'acme', caller: 'shop' }
+const message = { topic: 'paid', key: null, sequence: null, headers: {}, deliveries: 1 }
+
+onEveryStore('the operator sees and does the same on every store', async ({ world, once: ledger }) => {
+  const { store } = world
+  const operate = createOperate({ store, ledger })
+  assert.deepEqual((await operate.status()).states.succeeded, 0, 'an empty store is no error')
+  const pay = ledger.operation<number>({ name: 'pay', effect: 'external', leaseMs: 1_000 })
+  await pay.execute({ ...who, key: 'unknown' }, 1, () => Promise.reject(new Error('cut')))
+  await pay.run({ ...who, key: 'done' }, 1, async () => 'paid')
+  await pay.execute({ ...who, key: 'done' }, 2, async () => 'never')
+  const held = await pay.claim({ ...who, key: 'held' }, 1)
+  assert.equal(held.kind, 'first_attempt')
+
+  // What there is, and why.
+  assert.equal((await operate.standing()).unknownWaiting, 1)
+  const identity = { ...who, operation: 'pay', key: 'unknown' }
+  const explained = await operate.inspect(identity)
+  assert.equal(explained?.answers.length, 10)
+  assert.deepEqual(
+    explained.answers.filter(({ alarming }) => alarming).map(({ topic }) => topic),
+    ['state'],
+  )
+  assert.equal(await operate.inspect({ ...identity, key: 'never' }), null)
+  const [found] = (await operate.search('done')).rows
+  assert.equal(found?.state, 'succeeded')
+  assert.equal((await operate.search(found?.id ?? '')).rows[0]?.identity.key, 'done', 'by the id of the record, too')
+  assert.equal(await operate.answer(found?.id ?? ''), '"paid"')
+
+  // What a person does, under the fence that they saw.
+  await assert.rejects(
+    operate.resolve(actor, identity, { kind: 'rerun' }, { ifFence: 999 }),
+    /changed since you looked/,
+  )
+  await operate.resolve(actor, identity, { kind: 'rerun' })
+  await operate.release(actor, { ...identity, key: 'held' })
+  assert.equal((await operate.inspect({ ...identity, key: 'held' }))?.record.state, 'vacant', 'its trace is still told')
+  await operate.forget(actor, { ...identity, key: 'done' })
+  assert.equal(await pay.run({ ...who, key: 'done' }, 2, async () => 'again'), 'again')
+  if (operate.audit === null) return
+  const again = await operate.inspect({ ...identity, key: 'done' })
+  assert.equal(again?.answers.find(({ topic }) => topic === 'provider')?.alarming, true, 'new effect keys are told')
+  const { rows } = await operate.audit.list({})
+  assert.deepEqual(
+    rows.map(({ what, result, by }) => `${by} ${what} ${result}`),
+    ['ada forget done', 'ada release done', 'ada resolve done', 'ada resolve refused'],
+  )
+  const sql = store.sql
+  for (const text of ['DELETE FROM', 'TRUNCATE', 'UPDATE'].slice(0, sql?.dialect === 'postgres' ? 3 : 1)) {
+    const rest = text === 'UPDATE' ? " SET actor = 'nobody'" : ''
+    await assert.rejects(async () => sql?.query(`${text} onceonly_operator_audit${rest}`), /only appended to/)
+  }
+  for (const { verdict, found: what } of await operate.doctor()) assert.notEqual(verdict, 'danger', what)
+})
+
+onSqlStores('events, sagas and runs are seen by their tables alone', async ({ world, once: ledger }) => {
+  const store = world.store as SqlStore
+  const operate = createOperate({ store, ledger })
+  const { events, sagas, runs } = operate
+  if (store.sql === undefined || events === null || sagas === null || runs === null) return
+  assert.deepEqual([await events.outboxStatus(), await events.consumers(), await sagas.list()], [null, [], []])
+  assert.deepEqual(await runs.list({}), { runs: [], cursor: null }, 'to look makes no tables')
+  const rooms = await operate.migrate()
+  for (const room of ['outbox', 'inbox', 'saga', 'run', 'operate']) assert.ok(rooms.has(room), room)
+
+  const outbox = createOutbox({ store })
+  await outbox.prepare()
+  const inbox = createInbox({ ledger: ledger as Ledger<SqlTx>, store, consumer: 'billing', background: false })
+  const received = { ...message, id: 'm-1', body: '{"amount":7}' }
+  const parked = await inbox.receive(received, () => Promise.reject(final(new Error('nobody can'))))
+  assert.equal(parked.kind, 'parked')
+  assert.deepEqual((await operate.standing()).inboxDeadLetters, { billing: 1 })
+  const [letter] = (await events.inboxDead('billing')).rows
+  const letters = [letter?.letter ?? '']
+  assert.equal((await events.inboxRedrive('billing', letters, true))[0]?.result, 'publish')
+  assert.equal((await events.inboxRedrive('billing', letters, false))[0]?.result, 'published')
+  assert.equal((await events.outboxStatus())?.pending, 1)
+  const [row] = await store.sql.query<{ id: string; body: string }>('SELECT id, body FROM onceonly_outbox_rows')
+  assert.deepEqual([row?.id, row?.body], ['m-1', received.body], 'under its own id, with its own bytes')
+  assert.equal((await inbox.receive(received, async () => {})).kind, 'handled', 'and it is handled when it comes')
+  await inbox.stop()
+
+  const welcome = defineRun('welcome', async (run) => await run.step('one', async () => 1))
+  const engine = await createEngine({ store, runs: [welcome] })
+  await (await engine.start(welcome, { runId: 'r-1', input: null })).result()
+  await engine.stop()
+  assert.equal((await runs.get('r-1')).state, 'succeeded')
+  const { runsStuck, runsUnknown } = await operate.standing()
+  assert.deepEqual([runsStuck, runsUnknown], [0, 0])
+})
+
+onEveryStage('instances of sagas and what happened to them', async ({ store, replica }) => {
+  const one = replica()
+  await handled(one, started('s1'), started('s2'))
+  const ledger = createLedger({ store, background: false })
+  const { sagas } = createOperate({ store, ledger })
+  const [card] = (await sagas?.list()) ?? []
+  assert.deepEqual([card?.saga, card?.states], ['imports', { Uploading: 2 }])
+  const first = await sagas?.instances('imports', { limit: 1 })
+  const second = await sagas?.instances('imports', { limit: 1, cursor: first?.cursor ?? null })
+  assert.deepEqual([first?.rows[0]?.id, second?.rows[0]?.id].toSorted(), ['s1', 's2'], 'pages go on')
+  assert.deepEqual((await sagas?.instances('imports', { state: 'Done' }))?.rows, [])
+  const instance = await sagas?.get('imports', 's1')
+  assert.deepEqual(
+    instance?.history.map(({ did }) => did),
+    ['handled'],
+  )
+  assert.equal(await sagas?.get('imports', 'nobody'), null)
+  await ledger.stop()
+})
