@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { BadSetting, type Config, help, readConfig } from './config.ts'
 import type { Service } from './service.ts'
 import { startService } from './service.ts'
@@ -35,7 +36,7 @@ async function stopped({ log, stop }: Service, signal: string): Promise<void> {
   }
 }
 
-function greeting({ dataFolder, storeUrl }: Config, { url, demoKey }: Service): string {
+function greeting({ dataFolder, storeUrl, operatorToken, viewerToken }: Config, { url, demoKey }: Service): string {
   const body = JSON.stringify({
     caseId: 'CASE-100',
     targetQueue: 'LEGAL_REVIEW',
@@ -45,6 +46,9 @@ function greeting({ dataFolder, storeUrl }: Config, { url, demoKey }: Service): 
     `Onceonly listens on ${url} and keeps its data in ${storeUrl === null ? dataFolder : 'PostgreSQL'}`,
     `The API key of the demo workspace is ${demoKey}`,
     `Its API is described at ${url}/docs`,
+    operatorToken === null && viewerToken === null
+      ? `Its console is ${url}/console, for this machine only; the token is in ${join(dataFolder, 'operator-token')}`
+      : `Its console is ${url}/console, for whoever has a token`,
     'Try this twice:',
     `curl -i ${url}/case-escalations -H 'Content-Type: application/json' -H 'Authorization: Bearer ${demoKey}' -H 'Idempotency-Key: try-1' -d '${body}'`,
   ].join('\n')

@@ -107,8 +107,9 @@ export async function startService(config: Config): Promise<Service> {
     systems.push(notices)
     addOperations(server, { ledgers: [once, leases.ledger], workspaces, routes })
     const { runs } = outreach
+    const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
     const sagas = () => [imports.describe()]
-    live = addConsole(server, { once, base, config, metrics, operatorToken, routes, runs, sagas })
+    live = addConsole(server, { once, leased, base, config, metrics, operatorToken, routes, runs, sagas })
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {

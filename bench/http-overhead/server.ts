@@ -2,6 +2,7 @@ import Fastify, { type RouteShorthandOptions } from 'fastify'
 import { createLedger } from 'onceonly'
 import { idempotent } from 'onceonly/fastify'
 import { createMemoryStore } from 'onceonly/memory'
+import { createPrometheusMeter, createTelemetry, type Telemetry } from 'onceonly/telemetry'
 import { type Order, receiptOf } from '../harness/orders.ts'
 import { createPool } from '../harness/postgres.ts'
 import { readTask } from '../harness/program.ts'
@@ -13,7 +14,10 @@ const pool = task.place === null ? null : createPool(task.place)
 await pool?.query('CREATE TABLE orders (order_id text PRIMARY KEY, request bigint, cents integer NOT NULL)')
 
 const app = Fastify({ forceCloseConnections: true })
-const ledger = task.protected ? createLedger({ store: createMemoryStore() }) : null
+const telemetry = task.telemetry === true ? createTelemetry({ meter: createPrometheusMeter() }) : null
+const watched = telemetry === null ? {} : { on: telemetry.ledger, around: telemetry.around }
+const ledger = task.protected ? createLedger({ store: createMemoryStore(), ...watched }) : null
+if (telemetry !== null) countRequests(telemetry)
 const hooks: RouteShorthandOptions =
   ledger === null
     ? {}
@@ -21,6 +25,18 @@ const hooks: RouteShorthandOptions =
         name: 'bench.order',
         effect: 'external',
       })
+
+/** As the server does it: every answer is counted and timed. */
+function countRequests({ request: count }: Telemetry): void {
+  app.addHook('onRequest', (_request, reply, done) => {
+    const begin = performance.now()
+    reply.raw.once('close', () => {
+      const outcome = reply.getHeader('idempotent-replayed') === 'true' ? 'dedup_replay' : 'first'
+      count({ operation: 'bench.order', outcome, durationMs: performance.now() - begin })
+    })
+    done()
+  })
+}
 
 let effects = 0
 app.post<{ Body: Order }>(PATH, hooks, async (request, reply) => {

@@ -10,8 +10,8 @@ import { COUNT_PATH, type OverheadTask, PATH, REPLAYED_KEYS } from './task.ts'
 /** The callers, in a process of their own beside the server's. */
 const task = readTask<OverheadTask>()
 const program = fileURLToPath(import.meta.resolve('./server.ts'))
-const { protected: isProtected, place } = task
-await using server = await serve({ program, args: [JSON.stringify({ protected: isProtected, place })] })
+const { protected: isProtected, telemetry = false, place } = task
+await using server = await serve({ program, args: [JSON.stringify({ protected: isProtected, telemetry, place })] })
 const client = createHttpClient(server.port)
 
 /** Both sides are sent the key: the bare one reads past it. */

@@ -14,6 +14,8 @@ export interface OverheadTask extends ServerTask {
 /** What the server is told. */
 export interface ServerTask {
   readonly protected: boolean
+  /** Metrics and timings of everything that happens; off when left out. */
+  readonly telemetry?: boolean
   /** The handler inserts a row here; null: it does nothing. */
   readonly place: PostgresPlace | null
 }

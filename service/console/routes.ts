@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { isOnceError, type Ledger, type SqlTx } from 'onceonly'
+import { isOnceError, type Ledger, type SqlTx, type Store } from 'onceonly'
 import { createOperate } from 'onceonly/operate'
 import type { Description } from 'onceonly/saga'
 import type { Config } from '../config.ts'
@@ -11,6 +11,7 @@ import type { Base } from '../store.ts'
 import { GUARD_NAME } from '../watch.ts'
 import { createAccess } from './access.ts'
 import { type ActionBody, BadAction, isPreview, perform, refusedBy } from './actions.ts'
+import { bothStores } from './both.ts'
 import { act, signIn, signOut } from './document.ts'
 import { createLive } from './live.ts'
 import { addReads } from './reads.ts'
@@ -18,6 +19,8 @@ import { createSessions, LOCAL_ONLY, type Person, refuse, type Sessions } from '
 
 interface Parts {
   readonly once: Ledger<SqlTx>
+  /** Where claims are in a store of their own; null where there is one store. */
+  readonly leased: { readonly store: Store; readonly ledger: Ledger<unknown> } | null
   readonly base: Base
   readonly config: Config
   readonly metrics: Metrics
@@ -31,10 +34,12 @@ const NAME_CHARS_MOST = 100
 
 /** `/api/console/*`: what the pages of the console ask and do. */
 export function addConsole(server: FastifyInstance, parts: Parts): { stop(): void } {
-  const { once, base, config, metrics, operatorToken, routes, runs } = parts
+  const { once, leased, base, config, metrics, operatorToken, routes, runs } = parts
   const access = createAccess(config, operatorToken)
   const sessions = createSessions(access, `${operatorToken} ${config.viewerToken ?? ''}`)
-  const operate = createOperate({ store: base.store, ledger: once })
+  const main = createOperate({ store: base.store, ledger: once })
+  // The claims' store has no place for an audit, so that it is written where everything else is.
+  const operate = leased === null ? main : bothStores(main, createOperate({ ...leased, audit: main.audit }))
   const live = createLive(server, metrics.meter, operate.standing)
 
   server.register(async (scope) => {

@@ -109,7 +109,9 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
     const { view, now: at } = await queries.get(record.id, call)
     const counts = view ?? uncounted
     const card = cardOf(record, counts, at)
-    const forgotten = (await audit?.times('forget', targetOf(record.identity))) ?? 0
+    // To look must not make the table of the audit; where it is not there, nobody did anything.
+    const asks = audit !== null && (elsewhere !== null || (await has(OPERATE_ROOM)))
+    const forgotten = asks ? await audit.times('forget', targetOf(record.identity)) : 0
     const answers = await answersOf(store, record, card, { has, forgotten })
     return { record: card, answers, timeline: timelineOf(record, counts) }
   }

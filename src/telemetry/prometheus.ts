@@ -51,18 +51,41 @@ async function familyText(family: Family): Promise<string> {
   return `# HELP ${family.name} ${help}\n# TYPE ${family.name} ${family.kind}\n${lines.join('\n')}\n`
 }
 
+/** One cell for each pair of labels, found without writing them down: this is asked for every event. */
+interface Series<T> {
+  of(labels: Labels): T
+  /** With the labels as they are written. */
+  all(): [labels: string, cell: T][]
+}
+
+function createSeries<T>(make: () => T): Series<T> {
+  const cells = new Map<string | undefined, Map<string | undefined, T>>()
+  return {
+    of({ operation, outcome }) {
+      let outcomes = cells.get(operation)
+      if (outcomes === undefined) cells.set(operation, (outcomes = new Map()))
+      let cell = outcomes.get(outcome)
+      if (cell === undefined) outcomes.set(outcome, (cell = make()))
+      return cell
+    },
+    all: () =>
+      [...cells].flatMap(([operation, outcomes]) =>
+        [...outcomes].map(([outcome, cell]): [string, T] => [labelText(operation, outcome), cell]),
+      ),
+  }
+}
+
 function counter(name: string, { description }: InstrumentOptions) {
-  const values = new Map<string, number>()
+  const series = createSeries(() => ({ value: 0 }))
   return {
     name,
     kind: 'counter' as const,
     help: description,
     add(value: number, labels: Labels) {
-      const key = labelText(labels)
-      values.set(key, (values.get(key) ?? 0) + value)
+      series.of(labels).value += value
     },
-    lines: async () => [...values].map(([labels, value]) => line(name, labels, value)),
-    total: () => values.values().reduce((sum, value) => sum + value, 0),
+    lines: async () => series.all().map(([labels, { value }]) => line(name, labels, value)),
+    total: () => series.all().reduce((sum, [, { value }]) => sum + value, 0),
   }
 }
 
@@ -74,22 +97,21 @@ interface Buckets {
 
 function histogram(name: string, { description, advice }: InstrumentOptions) {
   const bounds = advice?.explicitBucketBoundaries ?? SECONDS
-  const series = new Map<string, Buckets>()
+  const series = createSeries((): Buckets => ({ counts: bounds.map(() => 0), sum: 0, count: 0 }))
   return {
     name,
     kind: 'histogram' as const,
     help: description,
     record(value: number, labels: Labels) {
-      const key = labelText(labels)
-      let buckets = series.get(key)
-      if (buckets === undefined) series.set(key, (buckets = { counts: bounds.map(() => 0), sum: 0, count: 0 }))
-      const place = bounds.findIndex((bound) => value <= bound)
-      if (place >= 0) buckets.counts[place] = (buckets.counts[place] ?? 0) + 1
+      const buckets = series.of(labels)
+      let place = 0
+      while (place < bounds.length && value > (bounds[place] ?? 0)) place++
+      if (place < bounds.length) buckets.counts[place] = (buckets.counts[place] ?? 0) + 1
       buckets.sum += value
       buckets.count += 1
     },
-    lines: async () => [...series].flatMap(([labels, buckets]) => histogramLines(name, labels, bounds, buckets)),
-    total: (part: 'sum' | 'count') => series.values().reduce((sum, buckets) => sum + buckets[part], 0),
+    lines: async () => series.all().flatMap(([labels, buckets]) => histogramLines(name, labels, bounds, buckets)),
+    total: (part: 'sum' | 'count') => series.all().reduce((sum, [, buckets]) => sum + buckets[part], 0),
   }
 }
 
@@ -114,11 +136,11 @@ function gauge(name: string, { description }: InstrumentOptions): Family & Gauge
     help: description,
     addCallback: (callback) => void callbacks.push(callback),
     async lines() {
-      const seen = new Map<string, number>()
+      const series = createSeries(() => ({ value: 0 }))
       for (const callback of callbacks) {
-        await callback({ observe: (value, labels = {}) => void seen.set(labelText(labels), value) })
+        await callback({ observe: (value, labels = {}) => void (series.of(labels).value = value) })
       }
-      return [...seen].map(([labels, value]) => line(name, labels, value))
+      return series.all().map(([labels, { value }]) => line(name, labels, value))
     },
   }
 }
@@ -127,13 +149,12 @@ function line(name: string, labels: string, value: number): string {
   return labels === '' ? `${name} ${value}` : `${name}{${labels}} ${value}`
 }
 
-/** The labels of one series, as they are written; also the key under which it is found. */
-function labelText({ operation, outcome }: Labels): string {
-  if (operation === undefined) return outcome === undefined ? '' : `outcome="${escaped(outcome)}"`
-  const first = `operation="${escaped(operation)}"`
-  return outcome === undefined ? first : `${first},outcome="${escaped(outcome)}"`
+function labelText(operation: string | undefined, outcome: string | undefined): string {
+  const first = operation === undefined ? [] : [`operation="${escaped(operation)}"`]
+  const second = outcome === undefined ? [] : [`outcome="${escaped(outcome)}"`]
+  return [...first, ...second].join(',')
 }
 
 function escaped(value: string): string {
-  return /[\\"\n]/.test(value) ? value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n') : value
+  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }

@@ -108,7 +108,7 @@ onEveryStage('instances of sagas and what happened to them', async ({ store, rep
   assert.deepEqual([card?.saga, card?.states], ['imports', { Uploading: 2 }])
   const first = await sagas?.instances('imports', { limit: 1 })
   const second = await sagas?.instances('imports', { limit: 1, cursor: first?.cursor ?? null })
-  assert.deepEqual([first?.rows[0]?.id, second?.rows[0]?.id].toSorted(), ['s1', 's2'], 'pages go on')
+  assert.deepEqual(new Set([first?.rows[0]?.id, second?.rows[0]?.id]), new Set(['s1', 's2']), 'pages go on')
   assert.deepEqual((await sagas?.instances('imports', { state: 'Done' }))?.rows, [])
   const instance = await sagas?.get('imports', 's1')
   assert.deepEqual(

@@ -1,0 +1,76 @@
+import type { Identity } from 'onceonly'
+import type { Card, Operate, Paging, Status } from 'onceonly/operate'
+
+type CardPage = Awaited<ReturnType<Operate['records']>>
+
+/**
+ * Where the claims of messages and the locks of the guard are in a store of their own, people still look at one console:
+ * lists go through one store and then through the other, and whoever acts on a record acts where it is.
+ */
+export function bothStores(main: Operate, claims: Operate): Operate {
+  const holding = async (identity: Identity) => ((await main.inspect(identity)) === null ? claims : main)
+  return {
+    ...main,
+    async status() {
+      const [first, second] = await Promise.all([main.status(), claims.status()])
+      return { ...added(first, second), store: `${first.store}, claims in ${second.store}` }
+    },
+    async standing() {
+      const [first, second] = await Promise.all([main.standing(), claims.standing()])
+      return {
+        ...first,
+        staleLeases: first.staleLeases + second.staleLeases,
+        unknownWaiting: first.unknownWaiting + second.unknownWaiting,
+      }
+    },
+    records: (filter, page) => inTurn(page, (of, each) => of.records(filter, each)),
+    search: (key, page) => inTurn(page, (of, each) => of.search(key, each)),
+    unknowns: (page) => inTurn(page, (of, each) => of.unknowns(each)),
+    inspect: async (of) => (await main.inspect(of)) ?? (await claims.inspect(of)),
+    answer: async (id) => (await main.answer(id)) ?? (await claims.answer(id)),
+    stale: async (page) => [...(await main.stale(page)), ...(await claims.stale(page))],
+    busiest: async (options) => [...(await main.busiest(options)), ...(await claims.busiest(options))],
+    conflicts: async (options) =>
+      [...(await main.conflicts(options)), ...(await claims.conflicts(options))].toSorted(newestFirst),
+    release: async (actor, identity, options) => (await holding(identity)).release(actor, identity, options),
+    forget: async (actor, identity, options) => (await holding(identity)).forget(actor, identity, options),
+    resolve: async (actor, identity, ending, options) =>
+      (await holding(identity)).resolve(actor, identity, ending, options),
+    sweep: async () => (await main.sweep()) + (await claims.sweep()),
+    doctor: async () => [...(await main.doctor()), ...(await claims.doctor())],
+  }
+
+  async function inTurn(
+    { limit, cursor = null }: Paging = {},
+    ask: (of: Operate, page: Paging) => Promise<CardPage>,
+  ): Promise<CardPage> {
+    const bounds = limit === undefined ? {} : { limit }
+    if (cursor?.startsWith(SECOND) === true) {
+      const page = await ask(claims, { ...bounds, cursor: cursor.slice(SECOND.length) || null })
+      return { rows: page.rows, cursor: page.cursor === null ? null : SECOND + page.cursor }
+    }
+    const page = await ask(main, { ...bounds, cursor })
+    return { rows: page.rows, cursor: page.cursor ?? SECOND }
+  }
+}
+
+/** A cursor that goes on in the other store. */
+const SECOND = 'claims:'
+
+const newestFirst = (a: Card, b: Card) => b.claimedAt - a.claimedAt
+
+function added(first: Status, second: Status): Status {
+  const sum = <T extends Readonly<Record<string, number>>>(a: T, b: T) =>
+    Object.fromEntries(Object.entries(a).map(([name, value]) => [name, value + (b[name] ?? 0)])) as T
+  return {
+    ...first,
+    states: sum(first.states, second.states),
+    lastHour: sum(first.lastHour, second.lastHour),
+    standing: {
+      ...first.standing,
+      staleLeases: first.standing.staleLeases + second.standing.staleLeases,
+      unknownWaiting: first.standing.unknownWaiting + second.standing.unknownWaiting,
+    },
+    oldestLease: first.oldestLease ?? second.oldestLease,
+  }
+}
