@@ -9,6 +9,9 @@ import { makeLead, resolve, runNow, type SeenRun, start, store } from './test-ou
 export interface RunKillsOptions {
   readonly runs: number
   readonly kills: number
+  /** How long the runs may take once nobody is killed any more. */
+  readonly boundMs?: number
+  readonly progress?: (kills: number) => void
 }
 
 /** What was seen, after everything that must hold was found to hold. */
@@ -38,12 +41,18 @@ export async function runThroughKills(cluster: Cluster, mail: MailServer, option
   )
   const addresses = Array.from({ length: options.runs }, (_, at) => `kill${at}@example.com`)
   const leads = await Promise.all(addresses.map((recipientEmail) => makeLead(server, { recipientEmail })))
-  const runIds = await Promise.all(leads.map((lead) => start(server, sequence, lead)))
+  const runIds: string[] = []
+  // A share of the runs before each kill, so that every one of them meets runs under way.
+  const share = Math.ceil(options.runs / options.kills)
   for (let kill = 0; kill < options.kills; kill++) {
+    const [living] = cluster.servers as [TestServer]
+    const begun = leads.slice(runIds.length, runIds.length + share).map((lead) => start(living, sequence, lead))
+    runIds.push(...(await Promise.all(begun)))
     await sleep(100 + Math.random() * 300)
     await cluster.servers[Math.floor(Math.random() * cluster.servers.length)]?.kill()
     await cluster.add()
     await cluster.advance(LEASE_MS)
+    options.progress?.(kill + 1)
   }
   const counts = { unknown: 0, unknownDelivered: 0 }
   await Promise.all(runIds.map(async (runId, at) => ended(runId, addresses[at] ?? '')))
@@ -84,7 +93,7 @@ export async function runThroughKills(cluster: Cluster, mail: MailServer, option
         return run
       },
       ({ state }) => state === 'succeeded',
-      RUNS_MS,
+      options.boundMs ?? RUNS_MS,
     )
   }
 }

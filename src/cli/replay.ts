@@ -4,6 +4,7 @@ import type { RunRow } from '../run/entry.ts'
 import { createHolding } from '../run/holding.ts'
 import { createRunOperator } from '../run/operate.ts'
 import type { Replay } from '../run/replay.ts'
+import { isKept } from '../run/replay.ts'
 import { configFile, loadConfig, runsOf } from './config.ts'
 import { createProgress } from './progress.ts'
 import { shown, summary } from './replay-text.ts'
@@ -50,8 +51,14 @@ export async function replayCommand(args: readonly string[]): Promise<number> {
     await using replayer = startReplayer(file)
     const progress = createProgress('replayed', ids.length)
     const replays: Replay[] = []
+    const now = await store.clock.now({ timeoutMs: limits.storeCallMs })
     for (const id of ids) {
       const run: RunRow = await operator.row(id)
+      if (!isKept(run, now)) {
+        if (values.all !== true) throw new Usage(`${id} ended too long ago: its results are not kept any more.`)
+        progress.step()
+        continue
+      }
       const { entries } = await journal(id)
       const replay = await replayer.replay({ run, entries, ignore: values.ignore ?? [] })
       replays.push(replay)

@@ -15,12 +15,16 @@ export interface RetryPolicy {
   readonly capMs?: number
 }
 
+/** Places of the input or plan that may be another thing each time, as `$.sentAt` or `$.items[*].at`: not compared. */
+type Unstable = readonly string[]
+
 interface CommonOptions {
   readonly retry?: RetryPolicy
   /** How long one attempt may take before its `signal` fires. */
   readonly timeoutMs?: number
   /** Compared with what was recorded: another input under the same key is a divergence. */
   readonly input?: unknown
+  readonly unstable?: Unstable
 }
 
 /** `keyed`: repeated under its key until it has a result. `once`: an attempt whose end nobody saw is `unknown`. */
@@ -43,10 +47,11 @@ export interface ChannelOptions<P, R> {
   readonly channel: Channel<P, R>
   readonly retry?: RetryPolicy
   readonly timeoutMs?: number
+  readonly unstable?: Unstable
 }
 
 /** `plan` is pure and may be evaluated again by a replay; `act` performs it. */
-export interface PlannedStep<P, R> extends Pick<CommonOptions, 'retry' | 'timeoutMs'> {
+export interface PlannedStep<P, R> extends Pick<CommonOptions, 'retry' | 'timeoutMs' | 'unstable'> {
   readonly semantics?: 'keyed' | 'once'
   plan(): P
   act(plan: P, context: StepContext): R | Promise<R>

@@ -63,6 +63,24 @@ export function isIgnored(path: string, ignored: readonly string[]): boolean {
   return ignored.some((pattern) => matches(pattern).test(path))
 }
 
+/** A value without the places that may differ. An element that may leaves its place empty, so that the others keep theirs. */
+export function without(value: unknown, ignored: readonly string[], path = '$'): unknown {
+  if (ignored.length === 0 || typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    return value.map((each: unknown, index) => {
+      const place = `${path}[${index}]`
+      return isIgnored(place, ignored) ? null : without(each, ignored, place)
+    })
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, each]) => {
+      const place = `${path}.${name}`
+      return isIgnored(place, ignored) ? [] : [[name, without(each, ignored, place)]]
+    }),
+  )
+}
+
 const patterns = new Map<string, RegExp>()
 /** Declared by people, so few; a bound all the same. */
 const MOST_PATTERNS = 1_000

@@ -16,7 +16,7 @@ import { createHolding } from './holding.ts'
 import type { RunPage, RunQuery, RunView } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
 import type { Replay, ReplayOptions } from './replay.ts'
-import { replayRun } from './replay.ts'
+import { isKept, replayRun } from './replay.ts'
 import { readFailure } from './stored.ts'
 import { RUN_ROOM, RUN_TOPIC, runMigrations } from './tables.ts'
 import { createWorker } from './worker.ts'
@@ -181,6 +181,9 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     if (definition === undefined || definition.version < row.version) {
       const what = `${row.definition}, version ${row.version}`
       throw new OnceError('bad_option', `The run ${runId} is a ${what}, which this engine was not given.`)
+    }
+    if (!isKept(row, await time.clock())) {
+      throw new OnceError('not_found', `The run ${runId} ended too long ago: its results are not kept any more.`)
     }
     const { entries } = await holding.journal(runId)
     const dry = await replayRun(row, entries, definition, given)

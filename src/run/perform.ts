@@ -21,6 +21,8 @@ export interface StepWork {
   readonly retry: RetryPolicy
   readonly timeoutMs: number
   readonly fingerprint: string | null
+  /** Places that are not compared. */
+  readonly unstable: readonly string[]
   /** Encoded. */
   readonly plan: string | null
   /** The plan is recorded before it is acted on, and the recorded one is acted on ever after. */
@@ -75,11 +77,17 @@ function abandon(entry: Entry): Entry {
   return { ...entry, state: 'abandoned', dueAt: null }
 }
 
-function mustMatch({ recorded, stepId, tick }: Place, { fingerprint }: StepWork): void {
+function mustMatch({ recorded, stepId, tick }: Place, { fingerprint, plan }: StepWork): void {
   const before = recorded?.fingerprint ?? null
   if (before === null || fingerprint === null || before === fingerprint) return
-  const side = (input: string) => ({ step: stepId, tick, input })
-  throw diverged(`The input of ${stepId} is another one than was recorded.`, side(before), side(fingerprint))
+  // Of a declared input only the fingerprint is kept; a plan can be shown.
+  const side = (input: string, its: string | null) => ({ step: stepId, tick, input, ...planIn(its) })
+  const sides = [side(before, recorded?.plan ?? null), side(fingerprint, plan)] as const
+  throw diverged(`The input of ${stepId} is another one than was recorded.`, ...sides)
+}
+
+function planIn(plan: string | null): { readonly plan?: unknown } {
+  return plan === null ? {} : { plan: decodeValue(plan) }
 }
 
 /** As long as the provider remembers the key, sending again is safe; afterwards nobody can tell what became of it. */

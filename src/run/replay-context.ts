@@ -20,6 +20,8 @@ export interface ReplayedStep {
   readonly plan: { readonly value: unknown } | undefined
   /** Of the declared input. */
   readonly fingerprint: string | null
+  /** Places of the plan that its author declared. */
+  readonly unstable: readonly string[]
   /** It came at another place of its branch than it did. */
   readonly moved: boolean
   /** The run itself has not come here yet. */
@@ -84,6 +86,8 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   }
 }
 
+const NOTHING_DECLARED = { fingerprint: null, unstable: [] } as const
+
 /** The context of a replay: recorded results are fed forward, channel steps are evaluated, and nothing is performed. */
 export function createReplayContext(stage: Stage, branch: string): RunContext {
   const { run, ticks } = stage
@@ -93,13 +97,13 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     id: string,
     kind: EntryKind,
     plan?: { readonly value: unknown },
-    fingerprint: string | null = null,
+    { fingerprint, unstable }: Pick<ReplayedStep, 'fingerprint' | 'unstable'> = NOTHING_DECLARED,
   ): ReplayedStep {
     checkName('step', id)
     const stepId = pathOf(branch, id)
     const tick = ticks.get(stepId) ?? 0
     ticks.set(stepId, tick + 1)
-    return stage.came({ stepId, tick, key: stepKey(run.id, stepId, tick), kind, plan, fingerprint }, branch)
+    return stage.came({ stepId, tick, key: stepKey(run.id, stepId, tick), kind, plan, fingerprint, unstable }, branch)
   }
 
   async function fed(step: ReplayedStep): Promise<unknown> {
@@ -113,7 +117,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     const options = typeof given === 'function' ? {} : given
     const { kind, work } = workOf(id, options, typeof given === 'function' ? given : act)
     const plan = work.plan === null ? undefined : { value: decodeValue(work.plan) }
-    return fed(came(id, kind, plan, work.fingerprint))
+    return fed(came(id, kind, plan, work))
   }
 
   function value<K extends keyof ValueTypes>(kind: K, make: () => ValueTypes[K]): ValueTypes[K] {

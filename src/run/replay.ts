@@ -1,5 +1,6 @@
 import { decodeValue } from '../core/codec.ts'
 import { isOnceError } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
 import type { Failure } from '../core/verdict.ts'
 import { failureOf } from '../core/verdict.ts'
 import type { RunDefinition } from './definition.ts'
@@ -53,6 +54,11 @@ export interface ReplayStep {
   /** Null where the step was not evaluated. */
   readonly identical: boolean | null
   readonly diff: readonly Difference[]
+}
+
+/** What a run did is known for so long after its end. Later nothing is said about it, whether it was swept yet or not. */
+export function isKept({ endedAt }: RunRow, now: number): boolean {
+  return endedAt === null || now - endedAt <= limits.runKeepMs
 }
 
 /** Evaluates a run again, with its recorded results as inputs, and compares. */
@@ -140,7 +146,7 @@ function comparedStep(step: ReplayedStep, ignore: readonly string[]): ReplayStep
   if (plan === undefined)
     return unplannedStep(step, recorded, { ...known, originalResult: original, replayedResult: original })
   const diff = differences(recorded.plan === null ? undefined : decodeValue(recorded.plan), plan.value)
-  const counted = diff.filter(({ path }) => !isIgnored(path, pathsFor(id, ignore)))
+  const counted = diff.filter(({ path }) => !isIgnored(path, [...step.unstable, ...pathsFor(id, ignore)]))
   const status = step.moved ? 'moved' : counted.length > 0 ? 'changed' : 'same'
   const before = { plan: recorded.plan === null ? undefined : decodeValue(recorded.plan), result: original }
   const after = { plan: plan.value, result: original }

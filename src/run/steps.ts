@@ -12,6 +12,7 @@ import type {
   TransactionStepContext,
   VerifyOptions,
 } from './context.ts'
+import { without } from './diff.ts'
 import type { EntryKind } from './entry.ts'
 import type { StepWork } from './perform.ts'
 import type { StepContext } from './step-context.ts'
@@ -32,12 +33,14 @@ export function workOf(
   options: StepOptions,
   act: StepFunction | undefined,
 ): { readonly kind: EntryKind; readonly work: StepWork } {
-  const common = { retry: options.retry ?? {}, timeoutMs: options.timeoutMs ?? limits.runStepMs }
+  const { retry = {}, timeoutMs = limits.runStepMs, unstable = [] } = options
+  const common = { retry, timeoutMs, unstable }
   if ('channel' in options)
     return { kind: 'channel', work: { ...common, ...channelWork(id, options, needed(id, act)) } }
   if ('plan' in options) return { kind: 'channel', work: { ...common, ...plannedWork(id, options) } }
   const run = needed(id, act)
-  const fingerprint = options.input === undefined ? null : fingerprintOf(canonicalValue(options.input), 1)
+  const fingerprint =
+    options.input === undefined ? null : fingerprintOf(canonicalValue(without(options.input, unstable)), 1)
   const plain = { ...common, fingerprint, plan: null, planFirst: false, windowMs: null, keepsFailures: false }
   const { semantics = 'keyed' } = options
   const verify = 'verify' in options ? (context: StepContext) => options.verify(context) : null
@@ -48,18 +51,22 @@ export function workOf(
   return { kind: 'step', work: { ...plain, semantics, verify, act: acted } }
 }
 
-type Planned = Omit<StepWork, 'retry' | 'timeoutMs'>
+type Planned = Omit<StepWork, 'retry' | 'timeoutMs' | 'unstable'>
 
 /** What the provider offers decides what may be repeated. */
-function channelWork(id: string, { channel }: ChannelOptions<unknown, unknown>, evaluate: StepFunction): Planned {
+function channelWork(
+  id: string,
+  { channel, unstable = [] }: ChannelOptions<unknown, unknown>,
+  evaluate: StepFunction,
+): Planned {
   const { offer, verify } = channel
-  const plan = encodePlan(id, (evaluate as () => unknown)())
+  const { plan, fingerprint } = planOf(id, (evaluate as () => unknown)(), unstable)
   const semantics = offer.kind === 'native' ? 'keyed' : verify === undefined ? 'once' : 'verify'
   const native = offer.kind === 'native' ? offer : null
   return {
     semantics,
     plan,
-    fingerprint: fingerprintOf(plan, 1),
+    fingerprint,
     planFirst: native?.comparesBody === true,
     windowMs: native?.windowMs ?? null,
     keepsFailures: native?.keepsFailures ?? false,
@@ -68,14 +75,15 @@ function channelWork(id: string, { channel }: ChannelOptions<unknown, unknown>, 
   }
 }
 
-function plannedWork(id: string, { plan: evaluate, act, semantics = 'keyed' }: PlannedStep<unknown, unknown>): Planned {
-  const plan = encodePlan(id, evaluate())
+function plannedWork(id: string, { plan: evaluate, act, ...options }: PlannedStep<unknown, unknown>): Planned {
+  const { semantics = 'keyed', unstable = [] } = options
+  const { plan, fingerprint } = planOf(id, evaluate(), unstable)
   const fixed = { planFirst: false, windowMs: null, keepsFailures: false, verify: null }
   return {
     ...fixed,
     semantics,
     plan,
-    fingerprint: fingerprintOf(plan, 1),
+    fingerprint,
     act: async (context, recorded) => act(decodeValue(recorded ?? plan), context),
   }
 }
@@ -83,6 +91,13 @@ function plannedWork(id: string, { plan: evaluate, act, semantics = 'keyed' }: P
 /** What a sleep does, so that a replay can tell when it became another one. */
 export function sleepPlan(ms: number): string {
   return JSON.stringify({ ms })
+}
+
+/** The plan as it is kept, and as it is compared. */
+function planOf(id: string, value: unknown, unstable: readonly string[]): { plan: string; fingerprint: string } {
+  const plan = encodePlan(id, value)
+  const compared = unstable.length === 0 ? plan : encodePlan(id, without(value, unstable))
+  return { plan, fingerprint: fingerprintOf(compared, 1) }
 }
 
 function encodePlan(id: string, plan: unknown): string {
