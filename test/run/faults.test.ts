@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnceError, OnceError, type SqlStore } from 'onceonly'
 import type { Channel } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
+import { createRuntime } from '../../src/ledger/runtime.ts'
 import { eventually, onEveryRunStore, watched } from './world.ts'
 
 const MINUTE = 60_000
@@ -53,6 +55,65 @@ for (const [what, fits] of [
   })
 }
 
+onEveryRunStore('a heartbeat puts down no run whose taking is still being answered', async (world) => {
+  let acts = 0
+  const one = defineRun('one', (run) => run.step('act', () => ++acts))
+  const starter = await world.engine({ runs: [one], work: false })
+  const handle = await starter.start(one, { runId: 'r', input: null })
+  const beaten = Promise.withResolvers<void>()
+  let taken = false
+  await world.engine({ runs: [one], leaseMs: 2_000 }, (store) =>
+    watched(store, async (text, send) => {
+      const answer = await send()
+      if (/set worker = \?/.test(text) && Array.isArray(answer) && answer.length > 0) {
+        taken = true
+        await beaten.promise
+        // The heartbeat does what it would do about it.
+        await sleep(50)
+      }
+      if (taken && /^select id, fence from onceonly_runs where worker/.test(text)) beaten.resolve()
+      return answer
+    }),
+  )
+  assert.equal(await handle.result({ waitMs: 15_000 }), 1)
+  assert.deepEqual([acts, world.events.filter(({ kind }) => kind === 'lost')], [1, []])
+})
+
+onEveryRunStore('whoever lost its runs without knowing it writes nothing, neither one step nor many', async (world) => {
+  for (const count of [1, 3]) {
+    const ids = Array.from({ length: count }, (_, index) => `${count} ${index}`)
+    const released = Promise.withResolvers<string>()
+    let begun = 0
+    const slow = defineRun('slow', (run) =>
+      run.step('act', () => {
+        begun += 1
+        return released.promise
+      }),
+    )
+    // It has no room for what it lost.
+    const first = await world.engine({ runs: [slow], concurrency: count })
+    await Promise.all(ids.map((runId) => first.start(slow, { runId, input: null })))
+    await eventually(
+      async () => begun,
+      (acts) => acts === count,
+    )
+    // As if its lease were over by the clock of the store alone.
+    await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0
+      where ended_at is null`)
+    const second = await world.engine({ runs: [defineRun('slow', (run) => run.step('act', () => 'in time'))] })
+    for (const runId of ids) assert.equal(await second.handle(runId).result({ waitMs: 15_000 }), 'in time')
+    const before = await Promise.all(ids.map((runId) => second.get(runId)))
+    const lost = () => world.events.filter((event) => event.kind === 'lost' && ids.includes(event.runId)).length
+    released.resolve('late')
+    await eventually(
+      async () => lost(),
+      (seen) => seen === count,
+    )
+    assert.deepEqual(await Promise.all(ids.map((runId) => second.get(runId))), before)
+    await Promise.all([first.stop(), second.stop()])
+  }
+})
+
 onEveryRunStore('a store that is away for a while fails no run', async (world) => {
   let down = false
   let refused = 0
@@ -88,6 +149,31 @@ onEveryRunStore('a store that is away for a while fails no run', async (world) =
   )
   assert.ok(refused > 0)
   assert.equal((await handle.view()).steps[0]?.attempts, 1)
+})
+
+onEveryRunStore('a process whose lease is over by its own clock begins nothing more', async (world) => {
+  const own = createRuntime()
+  let pausedMs = 0
+  const acts: string[] = []
+  const two = defineRun('two', async (run) => {
+    await run.step('first', () => {
+      acts.push('first')
+      pausedMs = HOUR
+    })
+    return run.step('second', () => void acts.push('second'))
+  })
+  const runtime = { ...own, monotonicMs: () => own.monotonicMs() + pausedMs }
+  const paused = await world.engine({ runs: [two], runtime })
+  const handle = await paused.start(two, { runId: 'p', input: null })
+  await eventually(
+    async () => world.events.map(({ kind }) => kind),
+    (kinds) => kinds.includes('lost'),
+  )
+  assert.deepEqual(acts, ['first'])
+  await world.advance(MINUTE)
+  await world.engine({ runs: [two] })
+  await handle.result({ waitMs: 2 * HOUR })
+  assert.deepEqual(acts, ['first', 'second'])
 })
 
 onEveryRunStore('a transactional step whose commit was not heard of is not done again', async (world) => {
