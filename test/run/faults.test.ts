@@ -71,7 +71,7 @@ onEveryRunStore('a heartbeat puts down no run whose taking is still being answer
         // The heartbeat does what it would do about it.
         await sleep(50)
       }
-      if (taken && /^select id, fence from onceonly_runs where worker/.test(text)) beaten.resolve()
+      if (taken && text.startsWith('select id, fence from onceonly_runs where worker')) beaten.resolve()
       return answer
     }),
   )
