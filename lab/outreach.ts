@@ -36,6 +36,7 @@ async function runOn(place: 'sqlite' | 'postgres'): Promise<void> {
     runs,
     kills,
     boundMs: HALF_HOUR_MS,
+    spread: true,
     progress: (killed) => say(`${killed} of ${kills} kills, ${mail.mails.length} mails`),
   })
   say(`${runs} runs, ${kills} kills: every run ended, no mail arrived twice. ${JSON.stringify(seen)}`)

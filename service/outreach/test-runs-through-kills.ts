@@ -11,6 +11,8 @@ export interface RunKillsOptions {
   readonly kills: number
   /** How long the runs may take once nobody is killed any more. */
   readonly boundMs?: number
+  /** A share of the runs begins before each kill, so that every one meets runs under way; else all begin at once. */
+  readonly spread?: boolean
   readonly progress?: (kills: number) => void
 }
 
@@ -42,8 +44,7 @@ export async function runThroughKills(cluster: Cluster, mail: MailServer, option
   const addresses = Array.from({ length: options.runs }, (_, at) => `kill${at}@example.com`)
   const leads = await Promise.all(addresses.map((recipientEmail) => makeLead(server, { recipientEmail })))
   const runIds: string[] = []
-  // A share of the runs before each kill, so that every one of them meets runs under way.
-  const share = Math.ceil(options.runs / options.kills)
+  const share = options.spread === true ? Math.ceil(options.runs / options.kills) : options.runs
   for (let kill = 0; kill < options.kills; kill++) {
     const [living] = cluster.servers as [TestServer]
     const begun = leads.slice(runIds.length, runIds.length + share).map((lead) => start(living, sequence, lead))
