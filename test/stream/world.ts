@@ -48,10 +48,10 @@ export interface Participant {
   say(text: string, replyTo?: MessageIdentity): Promise<MessageIdentity>
 }
 
-const ROOM = 'lobby'
+export const ROOM = 'lobby'
 
 /** Soon, because a test waits for it; a client of people takes longer. */
-const quick = { reconnectBaseMs: 20, reconnectCapMs: 200, orderEveryMs: 50, pullEveryMs: 200 }
+export const quick = { reconnectBaseMs: 20, reconnectCapMs: 200, orderEveryMs: 50, pullEveryMs: 200 }
 
 export async function openWorld(names: readonly string[] = ['eu']): Promise<StreamWorld> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-stream-'))
@@ -117,7 +117,7 @@ export async function openWorld(names: readonly string[] = ['eu']): Promise<Stre
   }
 }
 
-async function participate(
+export async function participate(
   url: (region: string) => string,
   options: Partial<StreamClientOptions> & Pick<StreamClientOptions, 'regions'>,
 ): Promise<Participant> {
