@@ -1,8 +1,8 @@
 import { render } from 'preact'
-import { Empty } from './parts/states.tsx'
+import { ChatApp } from './chat/app.tsx'
 import { beginTheme } from './parts/theme.tsx'
 
 beginTheme()
 
 const place = document.getElementById('page')
-if (place !== null) render(<Empty title="Nobody is here yet" />, place)
+if (place !== null) render(<ChatApp />, place)

@@ -1,0 +1,41 @@
+import { type HistoryEvent, toShiViz } from 'onceonly/stream'
+import { useEffect, useRef } from 'preact/hooks'
+import { SpaceTime } from '../parts/space-time.tsx'
+import { colourOf } from './said.ts'
+
+/** More would not be seen at once, and be slow to draw; the log for ShiViz has them all. */
+const drawnMost = 300
+
+/** Who knew what when they spoke: the messages of everybody on this page, live. */
+export function Diagram({ events }: { readonly events: readonly HistoryEvent[] }) {
+  const box = useRef<HTMLDivElement>(null)
+  useEffect(() => box.current?.scrollTo({ top: box.current.scrollHeight }), [events.length])
+  const drawn = events.slice(-drawnMost)
+  return (
+    <section class="card diagram" aria-label="Space-time diagram">
+      <header>
+        <h2>What caused what</h2>
+        <button type="button" class="quiet end" onClick={() => save(events)} disabled={events.length === 0}>
+          ShiViz log
+        </button>
+      </header>
+      <div class="body" ref={box}>
+        {drawn.length === 0 ? (
+          <p class="state">Every message becomes a dot. An arrow means: who wrote this had seen that.</p>
+        ) : (
+          <SpaceTime history={drawn} colour={({ host }) => colourOf(host.replace(/-\d+$/, ''))} />
+        )}
+      </div>
+    </section>
+  )
+}
+
+/** The same events as a file that the ShiViz viewer opens. */
+function save(events: readonly HistoryEvent[]): void {
+  const address = URL.createObjectURL(new Blob([toShiViz(events)], { type: 'text/plain' }))
+  const link = document.createElement('a')
+  link.href = address
+  link.download = 'chat-shiviz.log'
+  link.click()
+  URL.revokeObjectURL(address)
+}

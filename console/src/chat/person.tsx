@@ -1,0 +1,125 @@
+import { useEffect, useState } from 'preact/hooks'
+import { Badge, type Tone } from '../parts/badge.tsx'
+import type { Message } from './conversation.ts'
+import { Face, Messages } from './messages.tsx'
+import type { LinkState, Person } from './people.ts'
+
+interface PersonPaneProps {
+  readonly person: Person
+  readonly regions: readonly string[]
+  /** Null where a person cannot leave: alone in a window. */
+  readonly leave: (() => void) | null
+}
+
+const tones: Readonly<Record<LinkState, Tone>> = { online: 'good', connecting: 'wait', dropped: 'bad', ended: 'bad' }
+
+/** One person's window: who and where, how the line is, what was said, and a place to say something. */
+export function PersonPane({ person, regions, leave }: PersonPaneProps) {
+  useChanges(person)
+  const [replyTo, setReplyTo] = useState<Message | null>(null)
+  const { name, client, region, link, isSlow, note } = person
+  return (
+    <section class="card person" aria-label={name} data-link={link}>
+      <header>
+        <h2>
+          <Face name={name} />
+          {name}
+        </h2>
+        <Badge tone={tones[link]}>{link}</Badge>
+        {leave === null ? null : (
+          <button type="button" class="quiet icon end" onClick={leave} aria-label={`Close the window of ${name}`}>
+            ×
+          </button>
+        )}
+      </header>
+      <div class="switches">
+        <select
+          aria-label={`Region of ${name}`}
+          value={region}
+          onChange={({ currentTarget }) => person.move(currentTarget.value)}
+        >
+          {regions.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+        <button type="button" aria-pressed={link === 'dropped'} onClick={() => person.drop()}>
+          Drop 30 s
+        </button>
+        <button type="button" aria-pressed={isSlow} onClick={() => person.slow(!isSlow)}>
+          Slow 500 ms
+        </button>
+        {note === null ? null : <span class="faint">{note}</span>}
+      </div>
+      <Messages threads={person.conversation.threads()} self={client} reply={setReplyTo} />
+      <Compose
+        name={name}
+        replyTo={replyTo}
+        forget={() => setReplyTo(null)}
+        say={(text) => {
+          person.say(text, replyTo?.identity ?? null)
+          setReplyTo(null)
+        }}
+      />
+    </section>
+  )
+}
+
+interface ComposeProps {
+  readonly name: string
+  readonly replyTo: Message | null
+  readonly forget: () => void
+  readonly say: (text: string) => void
+}
+
+/** Whatever is longer is a document, and the server refuses it. */
+const textCharsMost = 2_000
+
+function Compose({ name, replyTo, forget, say }: ComposeProps) {
+  const [text, setText] = useState('')
+  const submit = (event: Event) => {
+    event.preventDefault()
+    if (text.trim() === '') return
+    say(text.trim())
+    setText('')
+  }
+  return (
+    <form class="compose" onSubmit={submit}>
+      {replyTo === null ? null : (
+        <p class="to">
+          <span>{`Reply to ${replyTo.name}: ${replyTo.text}`}</span>
+          <button type="button" class="quiet" onClick={forget}>
+            Not a reply
+          </button>
+        </p>
+      )}
+      <div class="line">
+        <input
+          aria-label={`${name} says`}
+          placeholder={replyTo === null ? 'Say something' : 'Say something to that'}
+          value={text}
+          maxLength={textCharsMost}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        />
+        <button class="primary">Send</button>
+      </div>
+    </form>
+  )
+}
+
+/** Draws again when the person tells of a change, at most once per frame. */
+function useChanges(person: Person): void {
+  const [, setTurn] = useState(0)
+  useEffect(() => {
+    let frame: number | null = null
+    const unsubscribe = person.subscribe(() => {
+      frame ??= requestAnimationFrame(() => {
+        frame = null
+        setTurn((turn) => turn + 1)
+      })
+    })
+    return () => {
+      unsubscribe()
+      if (frame !== null) cancelAnimationFrame(frame)
+    }
+  }, [person])
+}

@@ -1,0 +1,56 @@
+import type { HistoryEvent } from 'onceonly/stream'
+
+/** From a cause to its effect, as places in the history. */
+export interface Arrow {
+  readonly from: number
+  readonly to: number
+}
+
+export interface Drawn {
+  /** Between hosts; along a host its line says the same. */
+  readonly arrows: readonly Arrow[]
+  /** How far down each event stands: below everything that caused it. */
+  readonly rows: readonly number[]
+  readonly hosts: readonly string[]
+}
+
+/**
+ * What caused what, as ShiViz draws it: an event has an arrow from whatever its clock has newly seen, unless another of
+ * its causes had seen that before. The history is in an order in which causes come first, as `toShiViz` writes it.
+ */
+export function drawn(history: readonly HistoryEvent[]): Drawn {
+  const hosts = [...new Set(history.map(({ host }) => host))]
+  // Where the event stands that its host counts as the n-th.
+  const places = new Map<string, Map<number, number>>(hosts.map((host) => [host, new Map()]))
+  const arrows: Arrow[] = []
+  const rows: number[] = []
+  for (const [at, event] of history.entries()) {
+    const own = event.clock[event.host] ?? 0
+    const causes = causesOf(event, history, places)
+    for (const cause of causes) if (history[cause]?.host !== event.host) arrows.push({ from: cause, to: at })
+    rows.push(Math.max(-1, ...causes.map((cause) => rows[cause] ?? -1)) + 1)
+    places.get(event.host)?.set(own, at)
+  }
+  return { arrows, rows, hosts }
+}
+
+function causesOf(
+  { host, clock }: HistoryEvent,
+  history: readonly HistoryEvent[],
+  places: ReadonlyMap<string, ReadonlyMap<number, number>>,
+): readonly number[] {
+  const before = places.get(host)?.get((clock[host] ?? 0) - 1)
+  const known = before === undefined ? {} : (history[before]?.clock ?? {})
+  const candidates = Object.entries(clock).flatMap(([node, count]) => {
+    const place = node === host ? before : count > (known[node] ?? 0) ? places.get(node)?.get(count) : undefined
+    return place === undefined ? [] : [place]
+  })
+  return candidates.filter(
+    (cause) => !candidates.some((other) => other !== cause && saw(history[other], history[cause])),
+  )
+}
+
+function saw(later: HistoryEvent | undefined, earlier: HistoryEvent | undefined): boolean {
+  if (later === undefined || earlier === undefined) return false
+  return (later.clock[earlier.host] ?? 0) >= (earlier.clock[earlier.host] ?? 0)
+}
