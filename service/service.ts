@@ -102,7 +102,7 @@ export async function startService(config: Config): Promise<Service> {
       hookSecret: secrets.hookSecret,
     })
     systems.push(imports)
-    systems.push(addChat(server, { base, workspaces, config, demoKey: secrets.demoKey, log }))
+    systems.push(addChat(server, { base, workspaces, config, demoKey: secrets.demoKey, log, watch }))
     const notices = createNotices({ once, base, watch })
     systems.push(notices)
     addOperations(server, { ledgers: [once, leases.ledger], workspaces, routes })

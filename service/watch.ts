@@ -17,6 +17,7 @@ export interface Watch {
   readonly relay: RelayListener
   readonly saga: SagaListener
   readonly run: (event: RunEvent) => void
+  readonly stream: Telemetry['stream']
   readonly guard: (event: GuardEvent<GuardedMessage>) => void
 }
 
@@ -34,6 +35,7 @@ export function createWatch(log: Log, telemetry: Telemetry): Watch {
       }
       telemetry.run(event)
     },
+    stream: telemetry.stream,
     guard(event) {
       reportGuard(log, event)
       telemetry.guard(GUARD_NAME, event, event.message.workspaceId)

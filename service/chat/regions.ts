@@ -9,6 +9,7 @@ import {
 } from 'onceonly/stream/server'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
+import type { Watch } from '../watch.ts'
 import type { Network } from './network.ts'
 import { type RegionName, regionNames } from './words.ts'
 
@@ -20,7 +21,7 @@ export interface Regions {
   stop(): Promise<void>
 }
 
-export function createRegions(base: Base, network: Network, log: Log): Regions {
+export function createRegions(base: Base, network: Network, log: Log, watch: Watch): Regions {
   const exchange = createLocalExchange({ way: (from, to, room) => network.way(from, to, room) })
   const order = createSqlOrderLog({ store: base.store })
   const logs = new Map<RegionName, RoomLog>()
@@ -34,6 +35,7 @@ export function createRegions(base: Base, network: Network, log: Log): Regions {
       order,
       exchange: exchange.of(name),
       peers: regionNames.filter((peer) => peer !== name),
+      on: watch.stream,
       // A region that is cut off fails all the time, and that is what the switch is for.
       onProblem: (err) => log.debug({ event: 'chat.problem', region: name, err }, 'A region tries again'),
     })

@@ -37,6 +37,8 @@ export interface RegionOptions {
   readonly peers?: readonly string[]
   /** For clients whose position has expired: everything that the room is made of, as one JSON value. */
   snapshot?(room: string): Promise<unknown>
+  /** A client went on where it had stopped, or had to begin anew. Telemetry listens. */
+  on?(event: { readonly kind: 'resumed' | 'reset'; readonly region: string }): void
   /** Something failed and is tried again. */
   onProblem?(error: unknown): void
   readonly bounds?: Partial<StreamBounds>
@@ -101,6 +103,7 @@ export function createRegion(options: RegionOptions): Region {
       refuses: async (hello) => (await connection.authorize?.(hello)) ?? null,
       ended: (session) => void sessions.delete(session),
       problem,
+      told: (kind) => options.on?.({ kind, region }),
     }
   }
 

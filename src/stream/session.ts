@@ -40,6 +40,7 @@ export interface SessionHost {
   refuses(hello: HelloFrame): Promise<string | null>
   ended(session: OpenSession): void
   problem(error: unknown): void
+  told(kind: 'resumed' | 'reset'): void
 }
 
 /** A session as its region sees it. */
@@ -190,6 +191,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     const { generation } = claim
     const { position, ordered } = frame
     say({ kind: 'resumed', generation, position, ordered, floor, last })
+    host.told('resumed')
     feed?.start(found.at, position)
     orderFeed?.start(ordered)
     if (proof === null) {
@@ -225,6 +227,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     const ordered = (await host.room(room.name)).order?.tail.head ?? 0
     const snapshot = await host.snapshot(room.name)
     say({ kind: 'reset', generation: claim.generation, why, floor, last, position, ordered, snapshot })
+    host.told('reset')
   }
 
   function accept(frame: SendFrame): void {

@@ -114,9 +114,9 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       else if (kind === 'lost') counters.runsLeft.add(1, { outcome: 'lost' })
       else if (kind === 'background_failed') counters.background.add(1, { operation: 'run' })
     },
-    stream({ kind, name }) {
+    stream({ kind, region }) {
       const counter = kind === 'resumed' ? counters.streamResumes : counters.streamResets
-      counter.add(1, { operation: nameOf(name) })
+      counter.add(1, { operation: nameOf(region) })
     },
     request({ operation, outcome, durationMs }) {
       const named = operation === null ? 'none' : nameOf(operation)

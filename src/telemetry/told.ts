@@ -46,8 +46,7 @@ export interface ToldByRun {
 
 export interface ToldByStream {
   readonly kind: 'resumed' | 'reset'
-  /** The room, the log or the connection's kind: a name of the code's, never a user's. */
-  readonly name: string
+  readonly region: string
 }
 
 export interface Request {
