@@ -45,7 +45,7 @@ function greeting({ dataFolder, storeUrl, operatorToken, viewerToken }: Config, 
   return [
     `Onceonly listens on ${url} and keeps its data in ${storeUrl === null ? dataFolder : 'PostgreSQL'}`,
     `The API key of the demo workspace is ${demoKey}`,
-    `Its API is described at ${url}/docs`,
+    `Its API is described at ${url}/docs, and people talk at ${url}/chat`,
     operatorToken === null && viewerToken === null
       ? `Its console is ${url}/console, for this machine only; the token is in ${join(dataFolder, 'operator-token')}`
       : `Its console is ${url}/console, for whoever has a token`,

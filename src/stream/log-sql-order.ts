@@ -1,14 +1,12 @@
-import { limits, streamLimits } from '../core/limits.ts'
+import { streamLimits } from '../core/limits.ts'
 import type { SqlStore } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
+import { openStreamTables } from './log-sql-open.ts'
 import { big, elements, text } from './log-sql-rows.ts'
-import { STREAM_ROOM, streamTables } from './log-sql-tables.ts'
 import type { OrderAppended, OrderBatch, OrderClaim, OrderLog } from './ports.ts'
 import { furthest } from './position.ts'
 import type { Position } from './protocol.ts'
 import { identityText } from './protocol.ts'
-
-const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
 interface OrderHead {
   readonly holder: string
@@ -21,22 +19,9 @@ interface OrderHead {
 
 /** The final order of rooms, in the store that all regions share: SQLite for one process, PostgreSQL for many. */
 export function createSqlOrderLog({ store }: { readonly store: SqlStore }): OrderLog {
-  const { sql, transactions } = store
+  const { sql } = store
   const { dialect, now } = sql
-  let migrated: Promise<void> | null = null
-
-  function ready(): Promise<void> {
-    migrated ??= sql.migrate(STREAM_ROOM, streamTables).catch((error: unknown) => {
-      migrated = null
-      throw error
-    })
-    return migrated
-  }
-
-  async function inTransaction<T>(work: (tx: SqlTx) => Promise<T>): Promise<T> {
-    await ready()
-    return transactions.run(({ tx }) => work(tx), TRANSACTION)
-  }
+  const { ready, inTransaction } = openStreamTables(store)
 
   /** Locks the row of the room until the transaction ends: whoever checks a fence keeps it. */
   async function lock(tx: SqlTx, room: string): Promise<OrderHead | undefined> {

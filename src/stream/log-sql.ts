@@ -1,13 +1,12 @@
 import { sha256Hex } from '../core/digest.ts'
-import { limits } from '../core/limits.ts'
 import { createGroup } from '../ledger/group.ts'
 import { createRuntime, type Runtime } from '../ledger/runtime.ts'
 import type { SqlStore } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
 import { adopt, imageOf } from './log-sql-image.ts'
+import { openStreamTables } from './log-sql-open.ts'
 import { ENTRY_COLUMNS, type EntryRow, elements, entryOf, restOf, text } from './log-sql-rows.ts'
 import { createRoomStates, type RoomWrite, roomOf } from './log-sql-state.ts'
-import { STREAM_ROOM, streamTables } from './log-sql-tables.ts'
 import { createTrim } from './log-sql-trim.ts'
 import { decideBatch } from './log-sql-write.ts'
 import type { Entered, FoundPosition, RoomLog, RoomState, RoomWritten, SenderState, SessionClaim } from './ports.ts'
@@ -20,8 +19,6 @@ export interface SqlRoomLogOptions {
   readonly runtime?: Runtime
 }
 
-const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
-
 /** The epoch of a log that is new: nobody has used it before, so that no position of a lost log fits it. */
 const EPOCH_CHARS = 6
 /** Of a digest: a topic is part of the SQL, and a region's name may hold what a topic may not. */
@@ -29,27 +26,13 @@ const TOPIC_CHARS = 16
 
 /** Rooms of one region in an SQL store. Writes that come together share one transaction, whatever their rooms. */
 export function createSqlRoomLog({ store, region, runtime = createRuntime() }: SqlRoomLogOptions): RoomLog {
-  const { sql, transactions } = store
+  const { sql } = store
   const epoch = runtime.random().toString(36).slice(2).padEnd(EPOCH_CHARS, '0').slice(0, EPOCH_CHARS)
   const ownLog = `${region}.${epoch}`
   const topic = `stream:${sha256Hex(region).slice(0, TOPIC_CHARS)}`
   const states = createRoomStates(sql, region, () => ownLog, sql.wake(topic))
   const trim = createTrim(store, region)
-  let migrated: Promise<void> | null = null
-
-  /** The tables are made by the first who needs them; a store that is away is asked again by the next. */
-  function ready(): Promise<void> {
-    migrated ??= sql.migrate(STREAM_ROOM, streamTables).catch((error: unknown) => {
-      migrated = null
-      throw error
-    })
-    return migrated
-  }
-
-  async function inTransaction<T>(work: (tx: SqlTx) => Promise<T>): Promise<T> {
-    await ready()
-    return transactions.run(({ tx }) => work(tx), TRANSACTION)
-  }
+  const { ready, inTransaction } = openStreamTables(store)
 
   async function query<Row>(statement: string, values: readonly (string | number)[]): Promise<readonly Row[]> {
     await ready()

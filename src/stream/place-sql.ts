@@ -1,8 +1,7 @@
 import { OnceError } from '../core/errors.ts'
-import { limits } from '../core/limits.ts'
 import type { SqlStore } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
-import { STREAM_ROOM, streamTables } from './log-sql-tables.ts'
+import { openStreamTables } from './log-sql-open.ts'
 import { createShelfPlace, type KeptPlace } from './place-on-shelf.ts'
 import type { Shelf } from './place-shelf.ts'
 
@@ -18,21 +17,10 @@ export interface SqlPlaceOptions {
   readonly name: string
 }
 
-const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
-
 /** For clients that live beside a store: a crash in the middle of a receiver leaves neither its writes nor its position. */
 export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): SqlPlace {
-  const { sql, transactions } = store
+  const { inTransaction } = openStreamTables(store)
   let current: SqlTx | null = null
-  let migrated: Promise<void> | null = null
-
-  function inTransaction<T>(work: (tx: SqlTx) => Promise<T>): Promise<T> {
-    migrated ??= sql.migrate(STREAM_ROOM, streamTables).catch((error: unknown) => {
-      migrated = null
-      throw error
-    })
-    return migrated.then(() => transactions.run(({ tx }) => work(tx), TRANSACTION))
-  }
 
   async function put(tx: SqlTx, { put: values = {}, remove = [] }: Parameters<Shelf['write']>[0]): Promise<void> {
     for (const name of remove) {
