@@ -7,11 +7,17 @@ import { parseArgs } from 'node:util'
 import { limits } from '../core/limits.ts'
 import type { GatewayConfig, RouteRule } from '../gateway/config.ts'
 import { createGateway } from '../gateway/gateway.ts'
+import { gatewayLabels } from '../gateway/labels.ts'
+import type { GatewayEvent } from '../gateway/watch.ts'
 import { createLedger } from '../ledger/ledger.ts'
+import { createStanding } from '../operate/standing.ts'
+import { createPrometheusMeter } from '../telemetry/prometheus.ts'
+import { createTelemetry } from '../telemetry/telemetry.ts'
+import { countTo, createLines, lineOf } from './gateway-watch.ts'
 import { openStore } from './store.ts'
 import { Usage } from './usage.ts'
 
-const HELP = `onceonly gateway [--upstream URL] [--listen [HOST:]PORT] [--config FILE] [--store FILE|URL]
+const HELP = `onceonly gateway [--upstream URL] [--listen [HOST:]PORT] [--config FILE] [--store FILE|URL] [--quiet]
 
 Stands in front of an HTTP service and makes it safe to retry: a request that changes something and carries an
 Idempotency-Key is forwarded once, and its retries are answered from the record.
@@ -20,9 +26,11 @@ Idempotency-Key is forwarded once, and its retries are answered from the record.
   --listen …       where to listen; 127.0.0.1:8080, when left out
   --config FILE    a .ts, .js or .json file that exports \`gateway\`; onceonly.config.ts or .json here, when left out
   --store …        a file for SQLite (onceonly.db, when left out), postgres://…, redis://…, or memory
+  --quiet          no line for each request; what guards find is still told
 
 Without rules every POST, PUT, PATCH and DELETE with a key is protected; retries are told status and Location.
 Ends on SIGTERM or SIGINT as soon as the requests under way are answered. Ready: GET /.onceonly/ready
+Metrics, for this machine or with the configured token: GET /.onceonly/metrics
 `
 
 const NAMES = ['onceonly.config.ts', 'onceonly.config.js', 'onceonly.config.mjs', 'onceonly.config.json']
@@ -51,12 +59,21 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
     ...read,
     ...(values.upstream === undefined ? {} : { upstream: values.upstream }),
   }
+  const label = gatewayLabels(config)
   const opened = await openStore(values.store ?? DEFAULT_STORE)
   const { store } = opened
-  const ledger = createLedger({ store })
+  const meter = createPrometheusMeter()
+  const telemetry = createTelemetry({ meter, standing: createStanding(store), label })
+  const ledger = createLedger({ store, on: telemetry.ledger, around: telemetry.around })
+  const lines = createLines((text) => process.stdout.write(text))
+  const count = countTo(telemetry)
+  const on = (event: GatewayEvent) => {
+    count(event)
+    if (values.quiet !== true || event.kind !== 'access') lines.add(lineOf(event))
+  }
   try {
     const ready = () => store.clock.now({ timeoutMs: limits.storeCallMs })
-    const gateway = createGateway({ config, ledger, ready })
+    const gateway = createGateway({ config, ledger, ready, on, metrics: meter })
     // Before anything is accepted: a store that cannot be opened is told to whoever starts us, not to clients.
     await ready()
     const bound = await gateway.listen(port, host).catch((cause: Error) => {
@@ -66,6 +83,7 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
     await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')])
     console.log('onceonly gateway ends when all requests are answered')
     await gateway.stop()
+    lines.flush()
     return 0
   } finally {
     await ledger.stop()
@@ -82,6 +100,7 @@ function parse(args: readonly string[]) {
         listen: { type: 'string' },
         config: { type: 'string' },
         store: { type: 'string' },
+        quiet: { type: 'boolean' },
         help: { type: 'boolean' },
       },
     }).values

@@ -87,7 +87,11 @@ const rule = fields(
     maxAnswerBytes: wholeNumber(0, MAX_ANSWER_BYTES),
     maxBodyBytes: bodyBytes,
     timeouts,
-    guard: fields({ windowMs: duration, failClosed: oneOf(true, false) }),
+    guard: fields({
+      windowMs: duration,
+      deadlineMs: wholeNumber(1, limits.storeCallMs),
+      failClosed: oneOf(true, false),
+    }),
   },
   ['method', 'path', 'caller'],
 )
@@ -103,6 +107,7 @@ const config = fields({
   maxBodyBytes: bodyBytes,
   problemBase: text(),
   ownPath: matching(/^(\/[\w.~-]+)+$/, 'is not a path like /.onceonly'),
+  metricsToken: matching(/^[\x21-\x7e]{16,}$/, 'is not a text of at least 16 visible characters'),
   region: (value, path, faults) => {
     for (const { path: inside, what } of regionFaults(value))
       faults.push({ path: inside === '' ? path : `${path}.${inside}`, what })

@@ -24,6 +24,8 @@ export interface GatewayConfig {
   readonly problemBase?: string
   /** The gateway's own paths, such as its readiness, begin with this; `/.onceonly`, when left out. */
   readonly ownPath?: string
+  /** Whoever reads the metrics sends it as `Authorization: Bearer …`. Without one they are for this machine only. */
+  readonly metricsToken?: string
   readonly region?: RegionOptions
 }
 
@@ -63,6 +65,8 @@ export interface RouteRule {
   /** Where `key` is `guarded`. */
   readonly guard?: {
     readonly windowMs?: number
+    /** How long the store may be asked; 250 ms, when left out. */
+    readonly deadlineMs?: number
     /** Refuse instead of passing on unguarded when the store cannot be asked. */
     readonly failClosed?: boolean
   }

@@ -13,6 +13,8 @@ import { createRegion } from '../region/region.ts'
 import { checkGatewayConfig } from './check.ts'
 import type { GatewayConfig } from './config.ts'
 import { gatewayDefaults, gatewayLimits } from './limits.ts'
+import type { Metrics, MetricsOptions } from './metrics.ts'
+import { metricsAnswer } from './metrics.ts'
 import type { Pass } from './pass.ts'
 import { passOn } from './pass.ts'
 import { protect } from './protected.ts'
@@ -23,6 +25,8 @@ import { createTellStatus } from './status.ts'
 import { passUpgrade } from './upgrade.ts'
 import type { Upstream } from './upstream.ts'
 import { createUpstream } from './upstream.ts'
+import type { GatewayEvent } from './watch.ts'
+import { watchRequest } from './watch.ts'
 
 /** A server that makes the services behind it safe to retry. */
 export interface Gateway {
@@ -38,6 +42,10 @@ export interface GatewayOptions {
   /** Whether the store can be asked; looked at for readiness. */
   readonly ready?: () => Promise<unknown>
   readonly drainMs?: number
+  /** Told of every request, and of what guards decide: for an access log and for numbers. */
+  readonly on?: (event: GatewayEvent) => void
+  /** What Prometheus reads below the gateway's own path, from this machine or with the token of the configuration. */
+  readonly metrics?: Metrics
   /** Told what went wrong where no client hears of it; `console.error`, when left out. */
   readonly onError?: (error: unknown) => void
 }
@@ -72,10 +80,23 @@ export function createGateway(options: GatewayOptions): Gateway {
       : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice: createVoice(voice) }
   const status = createTellStatus(rules, { ledger: options.ledger, onError, ...voice })
   const links = [...upstreams.values(), ...(region === undefined ? [] : [region])]
-  return serve({ ...options, onError, ownPath, rules, pass, status, links })
+  const on = options.on === undefined ? {} : { on: harmless(options.on, onError) }
+  const { metricsToken = null } = config
+  return serve({ ...options, ...on, metricsToken, onError, ownPath, rules, pass, status, links })
 }
 
-export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs'> {
+/** A watcher's own faults must never change what happens to a request. */
+function harmless<E>(watch: (event: E) => void, onError: (error: unknown) => void): (event: E) => void {
+  return (event) => {
+    try {
+      watch(event)
+    } catch (error) {
+      onError(error)
+    }
+  }
+}
+
+export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs' | 'on'>, MetricsOptions {
   readonly ownPath: string
   readonly rules: readonly Rule[]
   /** Where everything goes that no rule fits. */
@@ -95,7 +116,7 @@ export function serve(serving: Serving): Gateway {
 
   const isOwn = (target: string) =>
     target.startsWith(ownPath) &&
-    /^\/(live|ready|operations\/[^/]+)$/.test(target.slice(ownPath.length).split('?')[0] ?? '')
+    /^\/(live|ready|metrics|operations\/[^/]+)$/.test(target.slice(ownPath.length).split('?')[0] ?? '')
 
   function handle(message: IncomingMessage, response: ServerResponse): void {
     const target = message.url ?? '/'
@@ -105,12 +126,13 @@ export function serve(serving: Serving): Gateway {
     if (isOwn(target)) {
       return void own(message, response).catch(onError)
     }
+    const note = watchRequest(serving.on, message, response)
     if (!SAFE.has(message.method ?? 'GET')) {
       const rule = ruleFor(rules, message.method ?? '', target)
       if (rule === 'malformed') return malformed(response)
       // What is recorded must be written down before the process ends, whether its client waits for it or not.
       if (rule !== null) {
-        const work = protect(rule, message, response)
+        const work = protect(rule, message, response, note, serving.on)
         busy.add(work)
         return void work.catch(onError).finally(() => busy.delete(work))
       }
@@ -133,6 +155,7 @@ export function serve(serving: Serving): Gateway {
   async function ownAnswer(path: string, message: IncomingMessage): Promise<Answer> {
     const json = (status: number, value: unknown) => jsonAnswer(status, 'application/json', value)
     if (path.startsWith('/operations/') && message.method === 'GET') return serving.status(message)
+    if (path === '/metrics') return metricsAnswer(serving, message)
     if (path === '/live') return json(200, { live: true })
     if (path !== '/ready') return json(404, { title: 'Nothing is here' })
     const why = draining ? 'ending' : await whyNotReady(serving.ready)

@@ -19,6 +19,8 @@ export const gatewayDefaults = {
   drainMs: 30 * SECOND,
   /** Identical requests without a key are one within this time; a wanted repeat can wait that long. */
   windowMs: 15 * MINUTE,
+  /** How long a guard may ask its store before a request without a key goes on without it. */
+  guardMs: 250,
 } as const
 
 export const gatewayLimits = {

@@ -11,7 +11,7 @@ import type { Running } from '../http/running.ts'
 import { NoAuthorizer } from './authorize.ts'
 import { credentialsOf, MissingCaller, sameCredentials } from './caller.ts'
 import { deliver } from './deliver.ts'
-import { keyedByContent } from './guard.ts'
+import { CONTENT_KEY_HEADER, keyedByContent } from './guard.ts'
 import { originForm, requestHeaders } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
 import { passOn } from './pass.ts'
@@ -20,23 +20,38 @@ import { CREDENTIALS_HEADER } from './rule.ts'
 import { createSpool, SlowBody } from './spool.ts'
 import type { Sent } from './upstream.ts'
 import { send } from './upstream.ts'
+import type { Guarded, Note, Watch } from './watch.ts'
+import { decisionOf, whoOf } from './watch.ts'
 
 /** Answers a request that a rule protects: from the record, or by forwarding it, once. Never rejects. */
-export async function protect(rule: Rule, message: IncomingMessage, response: ServerResponse): Promise<void> {
+export async function protect(
+  rule: Rule,
+  message: IncomingMessage,
+  response: ServerResponse,
+  note: Note,
+  tell?: Watch,
+): Promise<void> {
   const { maxBodyBytes: maxBytes, times } = rule
   const asked: Asked = { message, spool: createSpool(message, { maxBytes, bodyMs: times.bodyMs }) }
+  Object.assign(note, { rule, asked })
   try {
-    const begun = await begin(rule, asked, hangUpSignal(response))
+    const begun = await begin(rule, asked, hangUpSignal(response), watchGuard(rule, note, tell))
     switch (begun.kind) {
       case 'unprotected':
+        note.decision = begun.unguarded ? 'unguarded' : 'unkeyed'
         return passOn(rule, message, response, asked.spool)
-      case 'answer':
-        return sendAnswer(response, visible(rule, message, begun.answer))
+      case 'answer': {
+        const answer = visible(rule, message, begun.answer)
+        note.decision = decisionOf(answer, begun.refused)
+        return sendAnswer(response, answer)
+      }
       case 'run':
+        note.decision = 'first'
         return await forward(rule, asked, response, begun, begun.guarded)
     }
   } catch (error) {
     const answer = refusal(rule, error)
+    note.decision ??= 'refused'
     // The rest of a slow body is not waited for.
     if (error instanceof SlowBody) response.shouldKeepAlive = false
     if (response.headersSent) response.destroy()
@@ -46,21 +61,37 @@ export async function protect(rule: Rule, message: IncomingMessage, response: Se
   }
 }
 
-type BegunAsked = Exclude<Begun<unknown>, Running<unknown>> | (Running<unknown> & { readonly guarded: boolean })
+type BegunAsked =
+  | { readonly kind: 'unprotected'; readonly unguarded: boolean }
+  | Extract<Begun<unknown>, { kind: 'answer' }>
+  | (Running<unknown> & { readonly guarded: boolean })
+
+type GuardTold = (what: Guarded['what'], hash: string) => void
 
 /** Under the caller's key; without one, under its content where the rule says so. */
-async function begin(rule: Rule, asked: Asked, signal: AbortSignal): Promise<BegunAsked> {
+async function begin(rule: Rule, asked: Asked, signal: AbortSignal, tell: GuardTold): Promise<BegunAsked> {
   const incoming = incomingOf(asked.message, () => asked.spool.body())
   const begun = await rule.route.begin(incoming, asked, signal)
   if (begun.kind === 'run') return { ...begun, guarded: false }
-  if (begun.kind === 'answer' || rule.guard === null) return begun
+  if (begun.kind === 'answer') return begun
+  if (rule.guard === null) return { ...begun, unguarded: false }
   const keyed = await contentKeyed(rule, incoming)
   if ('answer' in keyed) return keyed
   const guarded = await rule.guard.route.begin(keyed, asked, signal)
   if (guarded.kind === 'run') return { ...guarded, guarded: true }
+  if (guarded.kind === 'unprotected') return { ...guarded, unguarded: true }
+  const decision = decisionOf(guarded.answer, guarded.refused)
+  const [hash = ''] = keyed.header(CONTENT_KEY_HEADER)
+  if (decision === 'dedup_replay') tell('blocked', hash)
+  if (decision === 'in_progress') tell('pending', hash)
+  if (decision !== 'unavailable') return guarded
+  tell('error', hash)
   // A guard never breaks the way of a request: without a store it steps aside, unless it was told otherwise.
-  const away = guarded.kind === 'answer' && guarded.refused === 'store_unavailable'
-  return away && !rule.guard.failClosed ? { kind: 'unprotected' } : guarded
+  return rule.guard.failClosed ? guarded : { kind: 'unprotected', unguarded: true }
+}
+
+function watchGuard(rule: Rule, note: Note, tell: Watch | undefined): GuardTold {
+  return (what, hash) => tell?.({ kind: 'guard', what, route: rule.label, tenant: whoOf(note)?.tenant ?? '', hash })
 }
 
 async function contentKeyed(rule: Rule, incoming: Incoming): Promise<Incoming | { kind: 'answer'; answer: Answer }> {

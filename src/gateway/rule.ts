@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { defaults } from '../core/limits.ts'
 import { normaliseTarget } from '../http/path.ts'
 import type { Route } from '../http/protect.ts'
 import { createRoute } from '../http/protect.ts'
@@ -13,6 +14,7 @@ import { createWho } from './caller.ts'
 import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
 import { CONTENT_KEY_HEADER } from './guard.ts'
 import type { Passing } from './headers.ts'
+import { labelOf } from './labels.ts'
 import { gatewayDefaults } from './limits.ts'
 import type { Pattern } from './pattern.ts'
 import { compilePattern } from './pattern.ts'
@@ -27,6 +29,8 @@ export interface Asked {
 
 /** A rule, ready to be used. */
 export interface Rule {
+  /** Its name where numbers and lines are told: of the operation, or of the methods and the pattern. */
+  readonly label: string
   readonly methods: ReadonlySet<string>
   readonly fits: Pattern
   readonly upstream: Upstream
@@ -66,9 +70,11 @@ export const CREDENTIALS_HEADER = 'onceonly-credentials'
 
 export function createRule(parts: RuleParts): Rule {
   const { ledger, who, onError, definition, guarded, voice, region } = parts
-  const options = { ledger, who, onError, ...voice, ...(region === undefined ? {} : { region }) }
+  const near = region === undefined ? {} : { region: withinTime(region, parts) }
+  const options = { ledger, who, onError, ...voice, ...near }
   const { keyFrom = { header: DEFAULT_KEY_HEADER } } = definition
   return {
+    label: labelOf(definition.name, parts.methods, parts.path),
     methods: new Set(parts.methods),
     fits: compilePattern(parts.path),
     upstream: parts.upstream,
@@ -86,6 +92,13 @@ export function createRule(parts: RuleParts): Rule {
     honoursKeys: definition.effect === 'repeatable',
     keyHeader: 'header' in keyFrom ? keyFrom.header : DEFAULT_KEY_HEADER,
   }
+}
+
+/** What a rule allows its upstream it allows the home of a key, and the wait for a twin there. */
+function withinTime(region: Region, { times, definition: { whileRunning } }: RuleParts): Region {
+  const waitMs = typeof whileRunning === 'string' ? 0 : (whileRunning?.waitMs ?? defaults.waitMs)
+  const answerMs = times.connectMs + times.answerMs + waitMs
+  return { ...region, forward: (request, identity) => region.forward({ ...request, answerMs }, identity) }
 }
 
 /** The first rule that fits. A target that cannot be read fits none, and is not to slip past all of them. */
@@ -153,7 +166,7 @@ const DEFAULT_TENANT = 'gateway'
 
 /** The same route once more, for requests whose content is their key, for as long as the window. */
 function guardOf({ guard = {} }: RouteRule, definition: RouteDefinition<Asked>): NonNullable<RuleParts['guarded']> {
-  const { windowMs = gatewayDefaults.windowMs, failClosed = false } = guard
+  const { windowMs = gatewayDefaults.windowMs, deadlineMs = gatewayDefaults.guardMs, failClosed = false } = guard
   return {
     failClosed,
     definition: {
@@ -161,6 +174,7 @@ function guardOf({ guard = {} }: RouteRule, definition: RouteDefinition<Asked>):
       ...(definition.name === undefined ? {} : { name: `guard.${definition.name}` }),
       keyFrom: { header: CONTENT_KEY_HEADER },
       key: 'required',
+      decideMs: deadlineMs,
       retainMs: windowMs,
       retainFrom: 'claimed',
       // Of what nobody knows the content stays blocked as long as any other would.

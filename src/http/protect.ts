@@ -59,7 +59,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   checkRoute(definition)
   const profile = definition.profile ?? options.profile
   const voice = createVoice({ ...options, ...(profile === undefined ? {} : { profile }) })
-  const { keep = 'response', keepHeaders = [], whileRunning } = definition
+  const { keep = 'response', keepHeaders = [], whileRunning, decideMs } = definition
   const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
   const operation = declareRoute(options.ledger, definition)
 
@@ -103,12 +103,15 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     // A client that hangs up before its handler began gives its claim back; afterwards the outcome is awaited.
     const leaving = untilBegun(signal)
     const met = Promise.withResolvers<Begin<Tx> | { readonly ended: Execution<StoredAnswer> }>()
-    const meeting = createMeeting<Tx>(() => leaving.signal.aborted, met.resolve)
+    let over = false
+    const meeting = createMeeting<Tx>(() => over || leaving.signal.aborted, met.resolve)
     // 3. The claim. Its effect is "the handler has answered", so the handler runs when the effect begins.
-    const call = { as: request, signal: leaving.signal }
+    const call = { as: request, signal: leaving.signal, ...(decideMs === undefined ? {} : { decideMs }) }
     const execution = operation
       .execute(parts, input, meeting.effect, call)
       .catch((error: unknown): Execution<StoredAnswer> => {
+        // Twins may still wait for the claim that this request gave up: its handler must not begin for them.
+        over = true
         if (isOnceError(error)) return { kind: 'refused', error }
         throw error
       })

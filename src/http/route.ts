@@ -63,6 +63,8 @@ interface RouteOptions<N> {
   readonly onAbandoned?: OnAbandoned
   readonly probe?: (identity: Identity, attempt: ProbedAttempt) => Promise<ProbeAnswer>
   readonly whileRunning?: WhileRunning
+  /** How long the store may take to say how things stand, before the answer is 503; its usual deadline, when left out. */
+  readonly decideMs?: number
   /** Which fields of a JSON body make it the same command; all of it, when left out. */
   // oxlint-disable-next-line typescript/no-explicit-any -- the body's type is the route's own business.
   readonly fingerprint?: (body: any) => unknown
@@ -140,6 +142,7 @@ export function checkRoute<N>(route: RouteDefinition<N>): void {
   if (!Number.isSafeInteger(maxAnswerBytes) || maxAnswerBytes < 0 || maxAnswerBytes > MAX_ANSWER_BYTES) {
     bad('maxAnswerBytes', `must be a whole number from 0 to ${MAX_ANSWER_BYTES}`)
   }
+  if (route.decideMs !== undefined && !(route.decideMs > 0)) bad('decideMs', 'must be a time in milliseconds')
   for (const name of route.keepHeaders ?? []) {
     if (!canBeKept(name.toLowerCase())) bad('keepHeaders', `must not name \`${name}\`, which belongs to one exchange`)
   }

@@ -1,3 +1,4 @@
+import { OnceError } from '../core/errors.ts'
 import { compareFingerprints } from '../core/fingerprint.ts'
 import type { Context } from './context.ts'
 import { refuseWhenStopped } from './context.ts'
@@ -12,6 +13,11 @@ export interface CallOptions {
   readonly signal?: AbortSignal
   /** Who asks, as `authorize` and `rebuild` should see it. */
   readonly as?: unknown
+  /**
+   * How long the store may take to say how things stand; then the caller gives up, with `store_unavailable`. What runs,
+   * here or elsewhere, is waited for as long as ever.
+   */
+  readonly decideMs?: number
 }
 
 /** The way of every command: answered from memory, by a twin in this process, or by leading a flight of its own. */
@@ -26,6 +32,7 @@ export async function execute(
   options.signal?.throwIfAborted()
   const tooOften = context.attemptLimit.check(op, command)
   if (tooOften !== null) return { kind: 'refused', error: tooOften }
+  const startedAt = context.runtime.monotonicMs()
   for (;;) {
     const known = remembered(context, command)
     if (known !== null) return present(context, op, command, known, false)
@@ -37,7 +44,9 @@ export async function execute(
       if (answer !== null) return present(context, op, command, answer, false)
       continue
     }
-    const landing = await landingFor(context, op, flight, leader, options.signal)
+    const landing = await decidedInTime(context, flight, options, startedAt, (signal) =>
+      landingFor(context, op, flight, leader, signal),
+    )
     if (!leader && landing.kind === 'released') continue
     return present(context, op, command, landing, leader)
   }
@@ -63,6 +72,28 @@ async function otherPayload(context: Context, command: Command, flight: Flight):
   }
   await flight.landed.catch(() => {})
   return null
+}
+
+/** A caller that does not want to wait for the store leaves the flight as if it had hung up. */
+async function decidedInTime(
+  { runtime }: Context,
+  flight: Flight,
+  { decideMs, signal }: CallOptions,
+  startedAt: number,
+  landing: (signal: AbortSignal | undefined) => Promise<Landing>,
+): Promise<Landing> {
+  if (decideMs === undefined) return landing(signal)
+  const late = new AbortController()
+  const giveUp = () =>
+    late.abort(new OnceError('store_unavailable', `No decision within ${decideMs} ms.`, { applied: 'maybe' }))
+  const leftMs = Math.max(0, startedAt + decideMs - runtime.monotonicMs())
+  const timer = runtime.setTimer(leftMs, giveUp, false)
+  void flight.runs.then(() => timer.cancel())
+  try {
+    return await landing(signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]))
+  } finally {
+    timer.cancel()
+  }
 }
 
 const JOINED_RETRY_MS = 500

@@ -43,6 +43,7 @@ export async function leadLeased(
         return runEffect(context, op, decision.lease, sentAt, effect)
       }
       case 'in_progress': {
+        decided(false)
         const change = waitMs > 0 ? await context.joiners.settled(command.id, deadline) : null
         if (change === null) return refusal(context, command, decision, record)
         waited = true
@@ -57,6 +58,7 @@ export async function leadLeased(
         break
       }
       case 'outcome_unknown':
+        decided(false)
         // Whoever can be asked is asked before a person is, as long as the caller is ready to wait.
         if (asked || !(await askInTime(context, op, command, deadline)))
           return refusal(context, command, decision, record)

@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
-import { MINUTE, SECOND } from '../core/limits.ts'
+import { SECOND } from '../core/limits.ts'
 
 /** Names in lower case and values. */
 export type RegionHeaders = readonly (readonly [name: string, value: string])[]
@@ -11,6 +11,8 @@ export interface RegionRequest {
   readonly target: string
   readonly headers: RegionHeaders
   readonly body: Uint8Array
+  /** How long the home may take to answer; 30 s, when left out. */
+  readonly answerMs?: number
 }
 
 export interface RegionAnswer {
@@ -21,8 +23,8 @@ export interface RegionAnswer {
 
 /** A region that cannot be connected to is away; its clients should know before they give up themselves. */
 const CONNECT_MS = 3 * SECOND
-/** The home may wait for a twin, and then for its service. */
-const ANSWER_MS = 2 * MINUTE
+/** The home may wait for a twin, and then for its service. A link that hangs looks like one that is slow. */
+const ANSWER_MS = 30 * SECOND
 /** As large as a body may be on its way there. */
 const MOST_ANSWER_BYTES = 32 * 1_024 * 1_024
 const IDLE_MS = 4 * SECOND
@@ -74,24 +76,33 @@ export function createRegionLink(address: string): RegionLink {
   return {
     async send(request) {
       const first = open(request)
+      const until = performance.now() + (request.answerMs ?? ANSWER_MS)
       try {
-        return await answerTo(first, request.body)
+        return await answerTo(first, request.body, until)
       } catch (error) {
-        // The other side closed an idle connection under us. The key makes a second try harmless.
-        if (!first.reusedSocket) throw error
-        return await answerTo(open(request), request.body)
+        // The other side closed an idle connection under us. The key makes a second try harmless, where time is left.
+        if (!first.reusedSocket || performance.now() >= until) throw error
+        return await answerTo(open(request), request.body, until)
       }
     },
     stop: () => agent.destroy(),
   }
 }
 
-function answerTo(request: ClientRequest, body: Uint8Array): Promise<RegionAnswer> {
+/** @param until when there must be a whole answer, by the clock of this process */
+function answerTo(request: ClientRequest, body: Uint8Array, until: number): Promise<RegionAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<RegionAnswer>()
-  let timer = setTimeout(() => request.destroy(new Error('The home cannot be connected to.')), CONNECT_MS)
+  const giveUp = (what: string) => {
+    const error = new Error(what)
+    // Also of an answer that came in part: it does not end by itself.
+    reject(error)
+    request.destroy(error)
+  }
+  const leftMs = () => Math.max(0, until - performance.now())
+  let timer = setTimeout(giveUp, Math.min(CONNECT_MS, leftMs()), 'The home cannot be connected to.')
   const connected = () => {
     clearTimeout(timer)
-    timer = setTimeout(() => request.destroy(new Error('The home does not answer.')), ANSWER_MS)
+    timer = setTimeout(giveUp, leftMs(), 'The home does not answer.')
   }
   request.once('socket', (socket) => {
     if (!socket.connecting) connected()

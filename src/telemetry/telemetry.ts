@@ -27,6 +27,8 @@ export interface TelemetryOptions {
   readonly standing?: () => Promise<Standing>
   /** Distinct names under the label `operation`; later ones are counted as `other`. */
   readonly operations?: number
+  /** What stands under the label `operation` for the name of one: a pattern for its many paths, for example. */
+  readonly label?: (operation: string) => string
 }
 
 /** Listeners for the events of every room: give each to the `on` of what it listens to. */
@@ -57,7 +59,9 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const { meter, standing } = options
   const instruments = createInstruments(meter)
   const { counters, histograms, gauges } = instruments
-  const nameOf = createNames(options.operations ?? OPERATIONS)
+  const { label = (operation: string) => operation } = options
+  const bounded = createNames(options.operations ?? OPERATIONS)
+  const nameOf = (operation: string) => bounded(label(operation))
   const busiest = () => createBusiest(BUSIEST_WINDOW_MS, BUSIEST_NAMES, () => performance.now())
   const reuseByOne = busiest()
   const pendingByOne = busiest()

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Store } from 'onceonly'
 import { createFaultyStore } from 'onceonly/testing'
 import { openCounting, openGateway, things } from './world.ts'
 
@@ -90,4 +91,65 @@ test('without a store a guard steps aside, unless it is told to refuse; a key is
   await world.ask({ key: null })
   assert.equal((await world.ask({ key: null })).replayed, true, 'guarded again, without a restart')
   assert.equal(upstream.heads, 3)
+})
+
+test('a store that hangs keeps a request without a key for the deadline of its guard, and no longer', async (context) => {
+  const upstream = await openCounting(context)
+  let stalled = Promise.withResolvers<void>()
+  const routes = [
+    { ...guarded, guard: { deadlineMs: 100 } },
+    { ...guarded, path: '/closed', guard: { deadlineMs: 100, failClosed: true } },
+  ]
+  const world = await openGateway(context, upstream.url, routes, {}, (store) =>
+    createFaultyStore(store, { script: () => 'none', delay: () => stalled.promise }),
+  )
+  const begin = performance.now()
+  // Twins, too: the second one waits for the claim of the first, not for its answer.
+  const told = await Promise.all([1, 2].map(() => world.ask({ key: null })))
+  assert.deepEqual(
+    told.map(({ status, body, replayed }) => [status, body, replayed]),
+    Array(2).fill([201, '{"got":12}', false]),
+  )
+  assert.equal((await world.ask({ path: '/closed', key: null })).problem, 'store-unavailable')
+  assert.ok(performance.now() - begin < 5_000, 'long before a store call is given up')
+  assert.deepEqual(
+    world.events.flatMap((event) => (event.kind === 'guard' ? [event.what] : [])),
+    ['error', 'error', 'error'],
+  )
+  assert.equal(upstream.heads, 2)
+
+  // The claims that were granted too late are given back: nobody else is blocked by them.
+  stalled.resolve()
+  stalled = Promise.withResolvers()
+  stalled.resolve()
+  const deadline = performance.now() + 5_000
+  while ((await world.ask({ key: null })).problem === 'request-in-progress') assert.ok(performance.now() < deadline)
+  assert.equal((await world.ask({ key: null })).replayed, true, 'guarded again, without a restart')
+  assert.equal(upstream.heads, 3)
+})
+
+test('a twin at another gateway is waited for beyond the deadline of the guard', async (context) => {
+  const gate = Promise.withResolvers<void>()
+  const upstream = await openCounting(context, async (_request, response) => {
+    await gate.promise
+    response.writeHead(201).end('one')
+  })
+  const routes = [{ ...guarded, guard: { deadlineMs: 50 } }]
+  let shared: Store | undefined
+  const first = await openGateway(context, upstream.url, routes, {}, (store) => (shared = store))
+  const second = await openGateway(context, upstream.url, routes, {}, (store) => shared ?? store)
+  const twins = [first.ask({ key: null })]
+  while (upstream.heads === 0) await sleep(5)
+  twins.push(second.ask({ key: null }), second.ask({ key: null }), first.ask({ key: null }))
+  await sleep(200)
+  gate.resolve()
+  assert.deepEqual(
+    (await Promise.all(twins)).map(({ status, body }) => [status, body]),
+    Array(4).fill([201, 'one']),
+  )
+  assert.equal(upstream.heads, 1)
+  assert.deepEqual(
+    [...first.events, ...second.events].filter((event) => event.kind === 'guard' && event.what === 'error'),
+    [],
+  )
 })

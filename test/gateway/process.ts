@@ -21,6 +21,8 @@ export interface Ending {
 export interface GatewayProcess {
   readonly port: number
   readonly pid: number
+  /** What it has written so far. */
+  readonly lines: readonly string[]
   ask(options?: AskOptions): Promise<Told>
   /** Ends it as a supervisor does, and gives its exit status. */
   terminate(): Promise<number | null>
@@ -52,25 +54,29 @@ export async function startGateway(context: Ending, folder: string, options: Pro
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   context.after(() => end(child, 'SIGKILL'))
-  const port = await portOf(child)
+  const lines: string[] = []
+  const port = await portOf(child, lines)
   return {
     port,
     pid: child.pid ?? 0,
+    lines,
     ask: (asked) => ask(port, asked),
     terminate: () => end(child, 'SIGTERM'),
     kill: async () => void (await end(child, 'SIGKILL')),
   }
 }
 
-async function portOf(child: ChildProcess): Promise<number> {
+function portOf(child: ChildProcess, lines: string[]): Promise<number> {
   if (child.stdout === null) throw new Error('Nothing can be read of the process.')
-  for await (const line of createInterface(child.stdout)) {
-    const port = /:(\d+), store/.exec(line)?.[1]
-    if (port === undefined) continue
-    child.stdout.resume()
-    return Number(port)
-  }
-  throw new Error('The gateway ended before it listened.')
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  createInterface(child.stdout)
+    .on('line', (line) => {
+      lines.push(line)
+      const port = /:(\d+), store/.exec(line)?.[1]
+      if (port !== undefined) resolve(Number(port))
+    })
+    .once('close', () => reject(new Error('The gateway ended before it listened.')))
+  return promise
 }
 
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type { Ledger, Store } from 'onceonly'
 import { createLedger } from 'onceonly'
-import type { GatewayConfig, RouteRule } from 'onceonly/gateway'
+import type { GatewayConfig, GatewayEvent, Metrics, RouteRule } from 'onceonly/gateway'
 import { createGateway } from 'onceonly/gateway'
 import { createMemoryStore } from 'onceonly/memory'
 import type { AskOptions } from './ask.ts'
@@ -77,6 +77,8 @@ async function listening(context: TestContext, server: ReturnType<typeof createS
 export interface World {
   readonly port: number
   readonly ledger: Ledger<unknown>
+  /** What the gateway told. */
+  readonly events: readonly GatewayEvent[]
   ask(options?: AskOptions): ReturnType<typeof ask>
   advance(ms: number): Promise<void>
 }
@@ -97,10 +99,19 @@ export async function openGateway(
   config: GatewayConfig = {},
   /** A store that behaves badly. */
   wrap: (store: Store) => Store = (store) => store,
+  metrics?: Metrics,
 ): Promise<World> {
   const store = createMemoryStore({ testClock: true })
   const ledger = createLedger({ store: wrap(store), background: false })
-  const gateway = createGateway({ config: { upstream, routes, ...config }, ledger, drainMs: 100 })
+  const events: GatewayEvent[] = []
+  const on = (event: GatewayEvent) => void events.push(event)
+  const gateway = createGateway({
+    config: { upstream, routes, ...config },
+    ledger,
+    drainMs: 100,
+    on,
+    ...(metrics === undefined ? {} : { metrics }),
+  })
   const { port } = await gateway.listen(0)
   context.after(async () => {
     await gateway.stop()
@@ -110,6 +121,7 @@ export async function openGateway(
   return {
     port,
     ledger,
+    events,
     ask: (options) => ask(port, options),
     advance: (ms) => store.clock.advance(ms, { timeoutMs: 1_000 }),
   }

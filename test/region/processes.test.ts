@@ -26,6 +26,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
           routes: [
             { ...things, caller: { header: 'x-user' } },
             { ...things, path: '/guarded', key: 'guarded' },
+            { ...things, path: '/quick', timeouts: { connectMs: 200, answerMs: 200 }, whileRunning: 'conflict' },
           ],
           region: { self, regions, secret },
         },
@@ -83,11 +84,30 @@ test('three regions, each with a store and a link of its own: a key is taken by 
   )
   assert.equal(upstream.heads, 17)
 
-  // 4. Nobody but a region may speak for one.
+  // 4. A link that hangs, on a connection that was good a moment ago, is away as soon as the rule's time is over.
+  const quickHome = (key: string) =>
+    map.home({ tenant: 'gateway', caller: 'shared', operation: 'POST /quick', key }) === 'us'
+  const [warm = '', hanging = ''] = keys.filter(quickHome)
+  assert.equal((await gateways[0]?.ask({ path: '/quick', key: warm }))?.status, 201)
+  links[1]?.pause()
+  const begin = performance.now()
+  const hung = await gateways[0]?.ask({ path: '/quick', key: hanging })
+  assert.deepEqual([hung?.status, hung?.problem], [503, 'home-unreachable'])
+  assert.ok(performance.now() - begin < 3_000, 'the time of the rule, and not a second try after it')
+  links[1]?.resume()
+  let found = await gateways[0]?.ask({ path: '/quick', key: hanging })
+  // The first may be on its way, now that the link is back.
+  for (const until = begin + 20_000; found?.status !== 201; ) {
+    assert.ok(performance.now() < until, `still ${found?.problem}`)
+    found = await gateways[0]?.ask({ path: '/quick', key: hanging })
+  }
+  assert.equal(upstream.heads, 19)
+
+  // 5. Nobody but a region may speak for one.
   const forged = await gateways[0]?.ask({
     key: 'forged',
     headers: { ...headers, 'onceonly-region': 'v1.0.us.eu.YQ.YQ.x' },
   })
   assert.deepEqual([forged?.status, forged?.problem], [403, 'not-authorized'])
-  assert.equal(upstream.heads, 17)
+  assert.equal(upstream.heads, 19)
 })

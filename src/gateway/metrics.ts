@@ -1,0 +1,50 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { Answer } from '../http/exchange.ts'
+import { jsonAnswer } from '../http/exchange.ts'
+
+/** As `createPrometheusMeter` has it. */
+export interface Metrics {
+  readonly contentType: string
+  text(): Promise<string>
+}
+
+export interface MetricsOptions {
+  readonly metrics?: Metrics
+  readonly metricsToken?: string | null
+}
+
+/** Numbers tell how much business there is: they are for this machine, or for whoever has the token. */
+export async function metricsAnswer({ metrics, metricsToken = null }: MetricsOptions, message: IncomingMessage) {
+  if (metrics === undefined) return told(404, 'Nothing is here')
+  if (metricsToken === null && !isLocal(message)) {
+    return told(403, 'Without `metricsToken` in the configuration the metrics are for this machine only')
+  }
+  if (metricsToken !== null && !hasToken(message, metricsToken)) {
+    return told(401, 'Send the token as `Authorization: Bearer …`', [['www-authenticate', 'Bearer']])
+  }
+  const headers = [['content-type', metrics.contentType]] as const
+  return { status: 200, headers, body: Buffer.from(await metrics.text()) } satisfies Answer
+}
+
+function told(status: number, title: string, headers: Answer['headers'] = []): Answer {
+  return jsonAnswer(status, 'application/json', { title }, headers)
+}
+
+const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$/
+/** A page that makes its own name mean 127.0.0.1 still sends that name as the host. */
+const LOCAL_HOST = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?$/i
+/** Of a proxy on this machine, whose clients may be anywhere. */
+const PASSED_ON = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via']
+
+function isLocal({ socket, headers }: IncomingMessage): boolean {
+  if (PASSED_ON.some((name) => headers[name] !== undefined)) return false
+  return LOOPBACK.test(socket.remoteAddress ?? '') && LOCAL_HOST.test(headers.host ?? '')
+}
+
+function hasToken({ headers }: IncomingMessage, token: string): boolean {
+  const given = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? ''
+  return timingSafeEqual(digest(given), digest(token))
+}
+
+const digest = (text: string) => createHash('sha256').update(text).digest()
