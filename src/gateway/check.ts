@@ -99,6 +99,7 @@ const rule = fields(
 const config = fields({
   upstream: upstreamUrl,
   upstreams: tableOf(upstreamUrl),
+  ca: matching(/-----BEGIN CERTIFICATE-----/, 'is not a certificate in PEM'),
   routes: listOf(rule, gatewayLimits.routes),
   tenant: text(),
   trustForwarded: oneOf(true, false),

@@ -10,6 +10,8 @@ export interface GatewayConfig {
   readonly upstream?: string
   /** More upstreams, for rules to name. */
   readonly upstreams?: Readonly<Record<string, string>>
+  /** Certificates that `https` upstreams are trusted by, as PEM; those that Node knows, when left out. */
+  readonly ca?: string
   /** The first rule that fits a request decides. A request that none fits is passed on as it is. */
   readonly routes?: readonly RouteRule[]
   /** Part of every identity; `gateway`, when left out. */

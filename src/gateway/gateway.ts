@@ -58,8 +58,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { onError = (error: unknown) => console.error(error) } = options
   const { ownPath = OWN_PATH } = config
   const upstreams = new Map<string | undefined, Upstream>()
-  if (config.upstream !== undefined) upstreams.set(undefined, createUpstream(config.upstream))
-  for (const [name, url] of Object.entries(config.upstreams ?? {})) upstreams.set(name, createUpstream(url))
+  if (config.upstream !== undefined) upstreams.set(undefined, createUpstream(config.upstream, config.ca))
+  for (const [name, url] of Object.entries(config.upstreams ?? {})) upstreams.set(name, createUpstream(url, config.ca))
   const upstreamOf = (name: string | undefined) => {
     const found = upstreams.get(name)
     if (found === undefined) throw new OnceError('bad_option', `There is no upstream \`${name}\`.`)

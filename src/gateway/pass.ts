@@ -46,7 +46,7 @@ export function passOn(pass: Pass, message: IncomingMessage, response: ServerRes
     )
     request.once('socket', (socket) => {
       if (!socket.connecting) clearTimeout(connecting)
-      else socket.once('connect', () => clearTimeout(connecting))
+      else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => clearTimeout(connecting))
     })
     const clientLeft = () => {
       if (!response.writableFinished) request.destroy()

@@ -1,6 +1,7 @@
 import type { AgentOptions, ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { gatewayLimits } from './limits.ts'
 
@@ -32,7 +33,8 @@ const idleSince = Symbol('onceonly.idleSince')
 
 type Pooled = Duplex & { [idleSince]?: number }
 
-export function createUpstream(address: string): Upstream {
+/** @param ca certificates to trust instead of the usual ones, as PEM */
+export function createUpstream(address: string, ca?: string): Upstream {
   const url = new URL(address)
   const secure = url.protocol === 'https:'
   const prefix = url.pathname.replace(/\/$/, '')
@@ -43,7 +45,7 @@ export function createUpstream(address: string): Upstream {
     // The newest is the least likely to be closed, and the others may go.
     scheduling: 'lifo',
   }
-  const agent = secure ? new HttpsAgent(pool) : new HttpAgent(pool)
+  const agent = secure ? new HttpsAgent({ ...pool, ...(ca === undefined ? {} : { ca }) }) : new HttpAgent(pool)
   const keep = agent.keepSocketAlive.bind(agent) as (socket: Duplex) => unknown
   Object.assign(agent, {
     keepSocketAlive(socket: Pooled) {
@@ -51,12 +53,14 @@ export function createUpstream(address: string): Upstream {
       return keep(socket)
     },
   })
+  const hostname = url.hostname.replace(/^\[|\]$/g, '')
   const common: RequestOptions = {
-    hostname: url.hostname.replace(/^\[|\]$/g, ''),
+    hostname,
     port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
     agent,
     setHost: false,
-    ...(secure ? { servername: url.hostname } : {}),
+    // Left out, it would be taken from the client's `Host`; and an address is no name.
+    ...(secure ? { servername: isIP(hostname) === 0 ? hostname : '' } : {}),
   }
   const request = secure ? httpsRequest : httpRequest
 

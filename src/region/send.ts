@@ -1,6 +1,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { isIP } from 'node:net'
 import { SECOND } from '../core/limits.ts'
 
 /** Names in lower case and values. */
@@ -60,11 +61,13 @@ export function createRegionLink(address: string): RegionLink {
     const length = body.length > 0 ? ['content-length', String(body.length)] : []
     const begin = secure ? httpsRequest : httpRequest
     const headerLines = [...kept, ...length] as never
-    const { hostname, port } = url
+    const { port } = url
+    const hostname = url.hostname.replace(/^\[|\]$/g, '')
     return begin({
-      hostname: hostname.replace(/^\[|\]$/g, ''),
+      hostname,
       ...(port === '' ? {} : { port }),
-      ...(secure ? { servername: hostname } : {}),
+      // Left out, it would be taken from the client's `Host`; and an address is no name.
+      ...(secure ? { servername: isIP(hostname) === 0 ? hostname : '' } : {}),
       agent,
       method,
       path: prefix + target,
