@@ -114,6 +114,37 @@ onEveryRunStore('whoever lost its runs without knowing it writes nothing, neithe
   }
 })
 
+onEveryRunStore('whoever lost a run without knowing it does not end it for its new worker', async (world) => {
+  const [late, inTime] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
+  const begun: string[] = []
+  // It writes nothing on its way, so that only its end can tell it.
+  const waiting = (who: string, answer: Promise<string>) =>
+    defineRun('waiting', () => {
+      begun.push(who)
+      return answer
+    })
+  const mine = waiting('first', late.promise)
+  const first = await world.engine({ runs: [mine], concurrency: 1 })
+  await first.start(mine, { runId: 'w', input: null })
+  const untilBegun = (who: string) =>
+    eventually(
+      async () => begun,
+      (seen) => seen.includes(who),
+    )
+  await untilBegun('first')
+  await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0`)
+  const second = await world.engine({ runs: [waiting('second', inTime.promise)] })
+  await untilBegun('second')
+  late.resolve('late')
+  await eventually(
+    async () => world.events.map(({ kind }) => kind),
+    (kinds) => kinds.includes('lost') || kinds.includes('left'),
+  )
+  assert.equal((await second.get('w'))?.state, 'running')
+  inTime.resolve('in time')
+  assert.equal(await second.handle('w').result({ waitMs: 15_000 }), 'in time')
+})
+
 onEveryRunStore('a store that is away for a while fails no run', async (world) => {
   let down = false
   let refused = 0

@@ -135,6 +135,43 @@ onEveryRunStore('a clock that was moved far ahead puts no step in doubt that beg
   assert.ok((await taken.view()).startedAt - (await started.view()).startedAt >= 48 * HOUR)
 })
 
+onEveryRunStore('the doubt about a dead worker outlives whoever only hands the run on', async (world) => {
+  let sends = 0
+  const channel: Channel<null, number> = {
+    name: 'mail',
+    offer: { kind: 'native', windowMs: HOUR, comparesBody: false, keepsFailures: false },
+    send: async () => ++sends,
+  }
+  const begun = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  const send = (before: () => Promise<void>) =>
+    defineRun('send', async (run) => {
+      await before()
+      return run.step('send', { channel }, () => null)
+    })
+  const plain = send(async () => {})
+  const starter = await world.engine({ runs: [plain], work: false })
+  const handle = await starter.start(plain, { runId: 'd', input: null })
+  // As if a worker had died with it: whether it sent anything, nobody knows.
+  await world.store().sql.query('update onceonly_runs set taken_at = started_at')
+  const stopped = await world.engine({
+    runs: [
+      send(() => {
+        begun.resolve()
+        return released.promise
+      }),
+    ],
+  })
+  await begun.promise
+  const stopping = stopped.stop()
+  released.resolve()
+  await stopping
+  await world.advance(2 * HOUR)
+  await world.engine({ runs: [plain] })
+  await eventually(handle.view, ({ state }) => state === 'unknown' || state === 'succeeded')
+  assert.deepEqual([(await handle.view()).state, sends], ['unknown', 0])
+})
+
 onEveryRunStore('marks on a run that nobody waits in cost nothing, and are not lost', async (world) => {
   const released = Promise.withResolvers<void>()
   const late = defineRun('late', async (run) => {
