@@ -64,6 +64,12 @@ onEveryPlace('crashes of outreach', (place) => {
     const condition = "new.step_id = 'unrecorded' and new.state = 'succeeded'"
     const mend = await holdTable(cluster, place, 'onceonly_run_steps', condition)
     const runId = await start(one, sequence, lead)
+    // On a busy machine any write may look held: what counts is one that comes after the message is known to be sent.
+    await until(
+      'the message is sent',
+      () => cluster.sql<{ status: string }>(`select status from messages where body = 'Unrecorded ${lead}'`),
+      ([row]) => row?.status === 'sent',
+    )
     await whenHeld(cluster, place)
     assert.equal(mail.sentTo(`Unrecorded ${lead}`).length, 1)
     await one.kill()
