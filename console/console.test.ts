@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { createLedger, final, type Ledger } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
+import { createEngine, defineRun } from 'onceonly/run'
 import { createSqliteStore, type SqliteStore, type SqliteTx } from 'onceonly/sqlite'
+import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import type { Page } from 'playwright-core'
 import { demoKey, type Opened, openedService, operatorToken, viewerToken } from '../service/openapi/test-opened.ts'
 import { buildPages } from './build.ts'
@@ -112,6 +114,131 @@ test('a dead letter is redriven after a preview', { skip }, async () => {
   await page.getByRole('dialog').getByRole('button', { name: 'Redrive' }).click()
   await page.getByText('No dead letters').waitFor()
   assertClean()
+})
+
+test('a run: an unknown step is resolved, a replay shows what an edit changes, a sleeping one is cancelled', {
+  skip,
+}, async () => {
+  const charge = defineRun('charge', (run) =>
+    run.step('pay', { semantics: 'once' }, () => {
+      throw new Error('the line went dead')
+    }),
+  )
+  const engine = await createEngine({ store, runs: [charge] })
+  const paid = await engine.start(charge, { runId: 'shop/charge-1', input: { amount: 7 } })
+  const sequence = (path: string) => [
+    { id: 'reach', type: 'branch', when: { path, op: 'exists' }, then: null },
+    { id: 'pause', type: 'wait', ms: 3_600_000 },
+  ]
+  const stored = async (path: string) =>
+    (await (await post('/api/sequences', `edit-${path}`, { name: 'Edit', steps: sequence(path) })).json()) as {
+      id: string
+    }
+  const { id } = await stored('lead.phone')
+  const lead = { channel: 'local', message: 'A lead', recipientEmail: 'run@example.com' }
+  const { leadId } = (await (await post('/api/messages', 'lead', lead)).json()) as { leadId: string }
+  assert.equal((await post(`/api/sequences/${id}/runs`, 'run', { leadId, runId: 'edited' })).status, 201)
+  await stored('lead.email')
+
+  const { page, assertClean } = await signIn(operatorToken, 'Mira')
+  await page.getByRole('link', { name: /unknown step/i }).click()
+  await page.getByRole('cell', { name: 'shop/charge-1' }).click()
+  await page.getByRole('button', { name: 'Resolve this step' }).click()
+  await page.getByLabel('Its result, as JSON').fill('{"paid":')
+  await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
+  await page.getByRole('dialog').getByRole('alert').waitFor()
+  await page.getByLabel('Its result, as JSON').fill('{"paid":7}')
+  await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  assert.deepEqual(await paid.result({ waitMs: 20_000 }), { paid: 7 })
+  await engine.stop()
+
+  await page.goto(`${opened.service.url}/console/runs?scope=shop`)
+  await page.getByRole('cell', { name: 'shop/charge-1' }).waitFor()
+  assert.equal(await page.getByRole('cell', { name: /edited/ }).count(), 0, 'the filter leaves the others out')
+  await page.goto(`${opened.service.url}/console/runs?state=sleeping`)
+  await page.getByRole('cell', { name: /edited/ }).click()
+  await page.getByRole('button', { name: 'Replay with today' }).click()
+  await page.getByText('diverged').waitFor()
+  const difference = page.locator('tr.difference').first()
+  const [then, today] = [difference.locator('pre.then'), difference.locator('pre.today')]
+  assert.notEqual(await then.textContent(), await today.textContent())
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('button', { name: 'Cancel the run' }).click()
+  await page.getByRole('heading', { name: /cancelled/ }).waitFor()
+  await go(page, 'Audit')
+  for (const what of ['run.resolve', 'run.cancel']) await page.getByRole('cell', { name: what }).first().waitFor()
+  assertClean()
+})
+
+test('a guarded text is let through again, a letter of the outbox is redriven, a wrong token is refused', {
+  skip,
+}, async () => {
+  const stranger = await browser.open()
+  await stranger.page.goto(`${opened.service.url}/console`)
+  await stranger.page.getByLabel('Token').fill('a-guess')
+  await stranger.page.keyboard.press('Enter')
+  await stranger.page.getByText('No such token.').waitFor()
+
+  const send = async (key: string) => {
+    const answer = await post('/api/messages', key, { channel: 'local', message: 'Once', recipientPhone: '+491510002' })
+    return ((await answer.json()) as { message: { _id: string } }).message._id
+  }
+  const original = await send('guard-1')
+  assert.equal(await send('guard-2'), original)
+  await store.sql.query(
+    `INSERT INTO onceonly_outbox_dead (position, partition, number, added_at, bytes, line, id, topic, key, headers,
+      body, parked_at, attempts, reason) VALUES (1, 0, NULL, 1, 2, 'lost', 'lost-1', 'Lost', NULL, '{}', '{}', 1, 3, ?)`,
+    ['The broker said no'],
+  )
+  const { page, assertClean } = await signIn(operatorToken, 'Mira')
+  await go(page, 'Guard')
+  await page.getByRole('row', { name: original }).getByRole('link').click()
+  await page.getByRole('button', { name: 'Forget' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Forget' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  assert.notEqual(await send('guard-3'), original)
+
+  await go(page, 'Events')
+  await page.getByText('The broker said no').waitFor()
+  await page.getByRole('button', { name: 'Choose all' }).click()
+  await page.getByRole('button', { name: 'Redrive 1' }).click()
+  await page.getByRole('dialog').getByText('Preview: 1 letters').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Redrive' }).click()
+  await page.getByText('No dead letters').waitFor()
+  await go(page, 'Audit')
+  for (const what of ['forget', 'outbox.redrive']) await page.getByRole('cell', { name: what }).first().waitFor()
+  assertClean()
+})
+
+test('a room of the chat is seen from outside: where its regions stand, and what caused what', { skip }, async () => {
+  const url = (region: string) => `${opened.service.url.replace('http', 'ws')}/chat/socket?region=${region}`
+  const transport = createWebSocketTransport({ url, token: () => demoKey })
+  const client = await createStreamClient({
+    room: 'seen',
+    regions: ['tokyo'],
+    transport,
+    mode: 'at-least-once',
+    from: 'start',
+    receiver: { message: () => {} },
+  })
+  await client.send({ by: 'Ada', text: evil })
+  const { page, assertClean } = await signIn(operatorToken)
+  await go(page, 'Streams')
+  await page.getByRole('cell', { name: /\.seen$/ }).click()
+  await page.getByRole('row', { name: /^tokyo/ }).waitFor()
+  await page.getByLabel('As seen in').selectOption('tokyo')
+  await page.getByRole('img', { name: '1 events on 1 hosts' }).waitFor()
+  assert.ok((await page.locator('circle.event title').textContent())?.startsWith(evil))
+  assert.equal(await page.evaluate('window.stolen'), undefined)
+  assertClean()
+
+  const viewer = await signIn(viewerToken)
+  await viewer.page.goto(`${page.url()}`)
+  await viewer.page.getByText('Operators also see what was said.').waitFor()
+  assert.ok(!(await viewer.page.content()).includes('stolen'))
+  viewer.assertClean()
+  await client.stop()
 })
 
 test('every page works on a phone, in the dark and by keyboard; a list that fails says so and can be had again', {

@@ -102,14 +102,16 @@ export async function startService(config: Config): Promise<Service> {
       hookSecret: secrets.hookSecret,
     })
     systems.push(imports)
-    systems.push(addChat(server, { base, workspaces, config, demoKey: secrets.demoKey, log, watch }))
+    const chat = addChat(server, { base, workspaces, config, demoKey: secrets.demoKey, log, watch })
+    systems.push(chat)
     const notices = createNotices({ once, base, watch })
     systems.push(notices)
     addOperations(server, { ledgers: [once, leases.ledger], workspaces, routes })
     const { runs } = outreach
     const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
     const sagas = () => [imports.describe()]
-    live = addConsole(server, { once, leased, base, config, metrics, operatorToken, routes, runs, sagas })
+    const { rooms } = chat
+    live = addConsole(server, { once, leased, base, config, metrics, operatorToken, routes, runs, sagas, rooms })
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {

@@ -4,6 +4,7 @@ import { describe, openAnswers, type ServedRoute } from 'onceonly/http'
 import type { Operate, Paging, Status } from 'onceonly/operate'
 import type { Replay, RunState } from 'onceonly/run'
 import type { Description } from 'onceonly/saga'
+import type { Rooms } from '../chat/index.ts'
 import type { Live } from './live.ts'
 import type { Sessions } from './session.ts'
 
@@ -13,6 +14,7 @@ export interface ReadParts {
   readonly live: Live
   /** The guards of this server, as operations. */
   readonly guards: readonly string[]
+  readonly rooms: Rooms
   sagas(): readonly Description[]
   routes(): readonly ServedRoute[]
   replay(runId: string): Promise<Replay>
@@ -38,6 +40,7 @@ export function addReads(server: FastifyInstance, parts: ReadParts): void {
   addRecords(get, parts, isOperator)
   addEvents(get, parts, isOperator)
   addRuns(get, parts, isOperator)
+  addStreams(get, parts, isOperator)
 
   get(
     '/status',
@@ -47,7 +50,6 @@ export function addReads(server: FastifyInstance, parts: ReadParts): void {
     if (live.listen(reply)) return reply
     return reply.code(503).send({ detail: `Too many pages are open (${request.ip})` })
   })
-  get('/streams', () => ({ rooms: [] }))
   get('/checklist', () => {
     const served = parts.routes()
     const routes = served.map((route) => ({
@@ -119,12 +121,12 @@ function addRuns(get: Get, { operate, replay }: ReadParts, isOperator: IsOperato
   const { runs } = operate
   if (runs === null) return
   get('/runs', async (request) => {
-    const { state, definition, prefix } = request.query
+    const { state, definition, scope } = request.query
     const page = await runs.list({
       ...pageOf(request),
       ...(isRunState(state) ? { state } : {}),
       ...(definition === undefined ? {} : { definition }),
-      ...(prefix === undefined ? {} : { prefix }),
+      ...(scope === undefined ? {} : { scope }),
     })
     return { runs: page.runs.map(({ input: _input, result: _result, ...run }) => run), cursor: page.cursor }
   })
@@ -138,6 +140,24 @@ function addRuns(get: Get, { operate, replay }: ReadParts, isOperator: IsOperato
     if (!isOperator(request))
       return reply.code(403).send({ detail: 'A replay shows what was said: it is for operators.' })
     return await replay(request.params['runId'] ?? '')
+  })
+}
+
+function addStreams(get: Get, { operate, rooms }: ReadParts, isOperator: IsOperator): void {
+  const { streams } = operate
+  if (streams === null) return
+  get('/streams', async (request) => {
+    const page = await streams.rooms(pageOf(request))
+    return { rooms: page.rows, cursor: page.cursor, regions: rooms.sessions() }
+  })
+  get('/streams/:room', async (request, reply) => {
+    // Asked first: to read the history of a room that is not there would make it.
+    const room = await streams.get(request.params['room'] ?? '')
+    const region = request.query['region'] ?? room?.regions[0]?.region ?? ''
+    const history = room === null ? null : await rooms.history(room.room, region)
+    if (room === null || history === null) return reply.callNotFound()
+    const shown = isOperator(request) ? history : history.map((event) => ({ ...event, text: '' }))
+    return { room, region, history: shown, textHidden: !isOperator(request) }
   })
 }
 

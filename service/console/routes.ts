@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { isOnceError, type Ledger, type SqlTx, type Store } from 'onceonly'
 import { createOperate } from 'onceonly/operate'
 import type { Description } from 'onceonly/saga'
+import type { Rooms } from '../chat/index.ts'
 import type { Config } from '../config.ts'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -27,6 +28,7 @@ interface Parts {
   readonly operatorToken: string
   readonly routes: readonly CollectedRoute[]
   readonly runs: Runs
+  readonly rooms: Rooms
   sagas(): readonly Description[]
 }
 
@@ -53,6 +55,7 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
         live,
         guards: [`guard.${GUARD_NAME}`],
         sagas: parts.sagas,
+        rooms: parts.rooms,
         routes: () => servedRoutes(routes),
         replay: (runId) => runs.inside.replay(runId),
       })

@@ -73,7 +73,9 @@ function payloadAnswer({ conflicts, fingerprint }: Card): Said['payload'] {
   const recorded = `recorded with the fingerprint ${fingerprint}`
   if (conflicts === 0) return `${recorded}; nobody has come with another payload, or while it ran`
   return {
-    alarming: `${recorded}; ${conflicts} attempts were refused: they brought another payload, or came while it ran`,
+    alarming:
+      `${recorded}; ${conflicts} attempts were refused: they brought another payload, or came while it ran. Both are ` +
+      'counted together here; the access log tells them apart, as conflict and in_progress',
   }
 }
 

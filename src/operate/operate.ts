@@ -12,6 +12,7 @@ import { createRunOperator, type RunOperator } from '../run/operate.ts'
 import { RUN_ROOM, runMigrations } from '../run/tables.ts'
 import { SAGA_ROOM, sagaMigrations } from '../saga/tables.ts'
 import type { BusyCaller, Page, RecordFilter, SqlStore, StateCounts, Store } from '../store/port.ts'
+import { STREAM_ROOM, streamTables } from '../stream/log-sql-tables.ts'
 import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations } from './audit.ts'
 import { answerOf, type Card, cardOf, timelineOf } from './card.ts'
 import { examine, type Finding } from './doctor.ts'
@@ -20,6 +21,7 @@ import { createLetters, type Letters, type Paging } from './letters.ts'
 import { createRoomCheck, roomsOf } from './rooms.ts'
 import { createSagas, type Sagas } from './sagas.ts'
 import { createStanding, type Standing } from './standing.ts'
+import { createStreams, type Streams } from './streams.ts'
 
 export interface Status {
   readonly store: string
@@ -56,6 +58,7 @@ export interface Operate {
   readonly events: Letters | null
   readonly sagas: Sagas | null
   readonly runs: RunOperator | null
+  readonly streams: Streams | null
   /** What people did; null where there is no place to write it. */
   readonly audit: Audit | null
   /** Does it and writes it down, where there is a place to write. */
@@ -88,6 +91,7 @@ const migrations = {
   [INBOX_ROOM]: inboxMigrations,
   [SAGA_ROOM]: sagaMigrations,
   [RUN_ROOM]: runMigrations,
+  [STREAM_ROOM]: streamTables,
   [OPERATE_ROOM]: operateMigrations,
 }
 
@@ -195,6 +199,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
     events: isSql(store) ? createLetters(store, has) : null,
     sagas: sql === undefined ? null : createSagas(sql, has),
     runs: sql === undefined ? null : runsOf(sql, now, has),
+    streams: sql === undefined ? null : createStreams(sql, has),
     async sweep() {
       return await ledger.upkeep.sweep()
     },

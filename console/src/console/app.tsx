@@ -15,6 +15,7 @@ import { RunPage } from './pages/run.tsx'
 import { RunsPage } from './pages/runs.tsx'
 import { InstancePage } from './pages/saga-instance.tsx'
 import { SagasPage } from './pages/sagas.tsx'
+import { StreamPage } from './pages/stream.tsx'
 import { StreamsPage } from './pages/streams.tsx'
 import { RoleContext, SignIn, signOut, useSession } from './session.tsx'
 import { entries, Shell } from './shell.tsx'
@@ -72,7 +73,7 @@ function Place({ name, rest: [first, second], query }: PlaceProps) {
     case 'runs':
       return first === undefined ? <RunsPage query={query} /> : <RunPage runId={first} />
     case 'streams':
-      return <StreamsPage />
+      return first === undefined ? <StreamsPage /> : <StreamPage room={first} query={query} />
     case 'checklist':
       return <ChecklistPage />
     case 'audit':

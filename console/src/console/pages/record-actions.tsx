@@ -55,7 +55,7 @@ export function RecordActions({ record, done }: RecordActionsProps) {
           <p>The key is free again: the next request with it runs the effect as if it were the first.</p>
         </ActionDialog>
       ) : null}
-      {open === 'resolve' ? <ResolveDialog id={id} done={done} close={close} /> : null}
+      {open === 'resolve' ? <ResolveDialog id={id} fence={fence} done={done} close={close} /> : null}
     </>
   )
 }
@@ -70,15 +70,17 @@ type To = (typeof resolutions)[number]['to']
 
 interface ResolveDialogProps {
   readonly id: string
+  /** Of the attempt that was looked at: a newer one is not resolved by mistake. */
+  readonly fence: number
   readonly done: () => void
   readonly close: () => void
 }
 
-function ResolveDialog({ id, done, close }: ResolveDialogProps) {
+function ResolveDialog({ id, fence, done, close }: ResolveDialogProps) {
   const [to, setTo] = useState<To>('succeeded')
   const [value, setValue] = useState('')
   const resolve = async () => {
-    await act({ action: 'resolve', id, to, ...detailOf(to, value) })
+    await act({ action: 'resolve', id, to, ifFence: fence, ...detailOf(to, value) })
     done()
   }
   return (

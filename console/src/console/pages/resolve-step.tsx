@@ -8,6 +8,8 @@ const resolutions = [
   { to: 'not_done', text: 'It did not happen', about: 'It is tried again, under the same key.' },
 ] as const
 
+type To = (typeof resolutions)[number]['to']
+
 interface ResolveStepProps {
   readonly runId: string
   readonly stepKey: string
@@ -17,11 +19,10 @@ interface ResolveStepProps {
 
 /** A person says what a step did of which nobody knows. */
 export function ResolveStep({ runId, stepKey, done, close }: ResolveStepProps) {
-  const [to, setTo] = useState<(typeof resolutions)[number]['to']>('succeeded')
+  const [to, setTo] = useState<To>('succeeded')
   const [value, setValue] = useState('')
   const resolve = async () => {
-    const given = to === 'not_done' || value.trim() === '' ? {} : { value: JSON.parse(value) as unknown }
-    await act({ action: 'run.resolve', runId, key: stepKey, to, ...given })
+    await act({ action: 'run.resolve', runId, key: stepKey, to, ...detailOf(to, value) })
     done()
   }
   return (
@@ -39,7 +40,7 @@ export function ResolveStep({ runId, stepKey, done, close }: ResolveStepProps) {
       </div>
       {to === 'not_done' ? null : (
         <div class="field">
-          <label for="step-value">{to === 'succeeded' ? 'Its result, as JSON' : 'What it threw, as JSON'}</label>
+          <label for="step-value">{to === 'succeeded' ? 'Its result, as JSON; may stay empty' : 'Why it failed'}</label>
           <textarea
             id="step-value"
             rows={3}
@@ -50,4 +51,10 @@ export function ResolveStep({ runId, stepKey, done, close }: ResolveStepProps) {
       )}
     </ActionDialog>
   )
+}
+
+/** @throws SyntaxError when the result is no JSON; the dialog shows it */
+function detailOf(to: To, value: string): Readonly<Record<string, unknown>> {
+  if (value.trim() === '' || to === 'not_done') return {}
+  return to === 'succeeded' ? { value: JSON.parse(value) as unknown } : { error: value.trim() }
 }

@@ -53,7 +53,7 @@ const ended = ['succeeded', 'failed', 'cancelled']
 function Detail({ run, again }: { readonly run: Run; readonly again: () => void }) {
   const mayAct = useMayAct()
   const now = useNow()
-  const [open, setOpen] = useState<'cancel' | 'replay' | null>(null)
+  const [open, setOpen] = useState<'cancel' | 'resume' | 'replay' | null>(null)
   const { runId, definition, version, state, failure, dueAt, startedAt, endedAt, input, result, steps } = run
   return (
     <Page
@@ -74,6 +74,11 @@ function Detail({ run, again }: { readonly run: Run; readonly again: () => void 
             <button type="button" onClick={() => setOpen(open === 'replay' ? null : 'replay')}>
               Replay with today’s code
             </button>
+            {state === 'failed' ? (
+              <button type="button" onClick={() => setOpen('resume')}>
+                Resume
+              </button>
+            ) : null}
             {ended.includes(state) ? null : (
               <button type="button" class="danger" onClick={() => setOpen('cancel')}>
                 Cancel
@@ -114,6 +119,19 @@ function Detail({ run, again }: { readonly run: Run; readonly again: () => void 
           )}
         </div>
       </div>
+      {open === 'resume' ? (
+        <ActionDialog
+          title="Resume this run?"
+          confirm="Resume"
+          act={async () => {
+            await act({ action: 'run.resume', runId })
+            again()
+          }}
+          close={() => setOpen(null)}
+        >
+          <p>It goes on at its failed steps, with new attempts under the same keys. Mend what made them fail first.</p>
+        </ActionDialog>
+      ) : null}
       {open === 'cancel' ? (
         <ActionDialog
           title="Cancel this run?"

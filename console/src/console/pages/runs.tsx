@@ -27,7 +27,7 @@ export function RunsPage({ query }: { readonly query: URLSearchParams }) {
   const given = {
     state: query.get('state') ?? '',
     definition: query.get('definition') ?? '',
-    prefix: query.get('prefix') ?? '',
+    scope: query.get('scope') ?? '',
   }
   return (
     <Page title="Runs">
@@ -40,7 +40,7 @@ export function RunsPage({ query }: { readonly query: URLSearchParams }) {
             choices: [{ value: '', text: 'any' }, ...states.map((value) => ({ value, text: value }))],
           },
           { name: 'definition', label: 'Definition', value: given.definition },
-          { name: 'prefix', label: 'Id begins with', value: given.prefix },
+          { name: 'scope', label: 'Id before the slash', value: given.scope },
         ]}
         change={(name, value) => navigate(addressOf(['runs'], { ...given, [name]: value }), 'replace')}
       />

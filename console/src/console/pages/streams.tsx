@@ -1,35 +1,74 @@
-import { useAsk } from '../../parts/ask.ts'
-import { storedText } from '../../parts/format.ts'
-import { Empty } from '../../parts/states.tsx'
+import { countText } from '../../parts/format.ts'
+import { ListView } from '../../parts/list.tsx'
+import { addressOf } from '../../parts/router.ts'
+import { Time } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
-import { CardBox, Loaded, Page } from '../page.tsx'
+import { useNow } from '../live.ts'
+import { CardBox, Page } from '../page.tsx'
 
-/** The rooms that the server knows; the chat page shows them from inside, with the diagram of what caused what. */
+export interface RoomRow {
+  readonly room: string
+  readonly head: number
+  readonly regions: readonly {
+    readonly region: string
+    readonly log: string
+    readonly position: Readonly<Record<string, number>>
+    readonly behind: number
+    readonly clients: number
+    readonly lastAt: number | null
+  }[]
+  readonly final: { readonly head: number; readonly behind: number; readonly holder: string | null } | null
+}
+
+/** Rooms of all workspaces: how much was said, and whether every region and the final order have caught up. */
 export function StreamsPage() {
-  const [asked, again] = useAsk<{ readonly rooms: readonly Readonly<Record<string, unknown>>[] }>(question('/streams'))
+  const now = useNow()
   return (
     <Page
       title="Streams"
       about={
         <>
-          Rooms, their regions and their logs. <a href="/chat">The chat page</a> shows a room from inside, with the
-          diagram of what caused what.
+          Rooms, their regions and their logs. <a href="/chat">The chat page</a> shows a room from inside.
         </>
       }
     >
-      <CardBox title="Rooms">
-        <Loaded asked={asked} again={again}>
-          {({ rooms }) =>
-            rooms.length === 0 ? (
-              <Empty title="No rooms">
-                <a href="/chat">Open one</a> and say something.
-              </Empty>
-            ) : (
-              <pre class="stored">{storedText(rooms)}</pre>
-            )
+      <CardBox isFlush>
+        <ListView<RoomRow>
+          label="Rooms"
+          path={question('/streams')}
+          member="rooms"
+          keyOf={({ room }) => room}
+          addressOf={({ room }) => addressOf(['streams', room])}
+          empty={
+            <>
+              <a href="/chat">Open one</a> and say something.
+            </>
           }
-        </Loaded>
+          columns={[
+            { name: 'Room', width: 'minmax(0, 2fr)', show: ({ room }) => <code>{room}</code> },
+            { name: 'Entries', width: '90px', show: ({ head }) => countText(head) },
+            { name: 'Regions', width: '90px', isMinor: true, show: ({ regions }) => String(regions.length) },
+            { name: 'Behind', width: 'minmax(0, 1fr)', show: behindText },
+            {
+              name: 'Final order',
+              width: '130px',
+              isMinor: true,
+              show: ({ final }) => (final === null ? 'none' : `${final.head} (${final.behind} wait)`),
+            },
+            { name: 'Last', width: '110px', show: ({ regions }) => <Last regions={regions} now={now} /> },
+          ]}
+        />
       </CardBox>
     </Page>
   )
+}
+
+function behindText({ regions }: RoomRow): string {
+  const late = regions.filter(({ behind }) => behind > 0)
+  return late.length === 0 ? 'none' : late.map(({ region, behind }) => `${region} ${behind}`).join(', ')
+}
+
+function Last({ regions, now }: Pick<RoomRow, 'regions'> & { readonly now: number }) {
+  const atMs = Math.max(0, ...regions.map(({ lastAt }) => lastAt ?? 0))
+  return atMs === 0 ? null : <Time atMs={atMs} nowMs={now} />
 }
