@@ -127,18 +127,18 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   const engine = await createEngine({ store, runs: [charge] })
   const paid = await engine.start(charge, { runId: 'shop/charge-1', input: { amount: 7 } })
   const sequence = (path: string) => [
-    { id: 'reach', type: 'branch', when: { path, op: 'exists' }, then: null },
+    { id: 'reach', type: 'branch', when: { path, op: 'exists' }, else: null },
     { id: 'pause', type: 'wait', ms: 3_600_000 },
   ]
   const stored = async (path: string) =>
     (await (await post('/api/sequences', `edit-${path}`, { name: 'Edit', steps: sequence(path) })).json()) as {
       id: string
     }
-  const { id } = await stored('lead.phone')
+  const { id } = await stored('lead.email')
   const lead = { channel: 'local', message: 'A lead', recipientEmail: 'run@example.com' }
   const { leadId } = (await (await post('/api/messages', 'lead', lead)).json()) as { leadId: string }
   assert.equal((await post(`/api/sequences/${id}/runs`, 'run', { leadId, runId: 'edited' })).status, 201)
-  await stored('lead.email')
+  await stored('lead.phone')
 
   const { page, assertClean } = await signIn(operatorToken, 'Mira')
   await page.getByRole('link', { name: /unknown step/i }).click()

@@ -162,6 +162,9 @@ test('every other page has something to show, and what is not there is told so',
     assert.equal((await read(path, viewer)).status, 200, path)
   }
   assert.deepEqual((await read('/runs')).body, { runs: [], cursor: null })
+  assert.equal((await read('/streams/nothing')).status, 404)
+  const { rooms, cursor, regions } = (await read('/streams', viewer)).body
+  assert.deepEqual([rooms, cursor, regions.length], [[], null, 5], 'and to look for a room makes none')
   assert.deepEqual((await read('/checklist')).body.open, [])
   for (const path of ['/records/nothing', '/runs/nothing', '/sagas/none/instances/none']) {
     assert.equal((await read(path)).status, 404, path)

@@ -4,6 +4,7 @@ import { createInbox } from 'onceonly/inbox'
 import { createOperate } from 'onceonly/operate'
 import { createOutbox } from 'onceonly/outbox'
 import { createEngine, defineRun } from 'onceonly/run'
+import { createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
 import { onEveryStore, onSqlStores } from '../ledger/worlds.ts'
 import { handled, onEveryStage, started } from '../saga/stage.ts'
 
@@ -71,7 +72,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   assert.deepEqual([await events.outboxStatus(), await events.consumers(), await sagas.list()], [null, [], []])
   assert.deepEqual(await runs.list({}), { runs: [], cursor: null }, 'to look makes no tables')
   const rooms = await operate.migrate()
-  for (const room of ['outbox', 'inbox', 'saga', 'run', 'operate']) assert.ok(rooms.has(room), room)
+  for (const room of ['outbox', 'inbox', 'saga', 'run', 'stream', 'operate']) assert.ok(rooms.has(room), room)
 
   const outbox = createOutbox({ store })
   await outbox.prepare()
@@ -98,6 +99,43 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   const { runsStuck, runsUnknown } = await operate.standing()
   assert.deepEqual([runsStuck, runsUnknown], [0, 0])
 })
+
+onSqlStores(
+  'rooms of streams tell which region lags, and how far the final order is',
+  async ({ world, once: ledger }) => {
+    const store = world.store as SqlStore
+    const { streams } = createOperate({ store, ledger })
+    assert.ok(streams !== null)
+    assert.deepEqual(await streams.rooms(), { rows: [], cursor: null }, 'to look makes no tables')
+    const [north, south] = ['north', 'south'].map((region) => createSqlRoomLog({ store, region }))
+    const order = createSqlOrderLog({ store })
+    const who = { client: 'ada', epoch: 1, generation: 1 }
+    await north?.enter('hall', { ...who, instance: 'one' })
+    const send = { ...who, seen: {}, replyTo: null, body: 'hello', digest: 'd' }
+    const sends = [1, 2, 3].map((cseq) => ({ ...send, cseq }))
+    const stored = (await north?.write('hall', { merged: [], sends }))?.stored ?? []
+    await south?.write('hall', { merged: stored.slice(0, 1), sends: [] })
+    await north?.open('yard')
+    const log = stored[0]?.log ?? ''
+    const held = await order.claim('hall', 'north', 60_000)
+    const fence = held.kind === 'held' ? held.fence : 0
+    await order.append('hall', { fence, identities: sends.slice(0, 2), position: { [log]: 2 } })
+
+    const hall = await streams.get('hall')
+    assert.deepEqual([hall?.head, hall?.final], [3, { head: 2, behind: 1, holder: 'north' }])
+    assert.deepEqual(
+      hall?.regions.map(({ region, position, behind, clients }) => ({ region, position, behind, clients })),
+      [
+        { region: 'north', position: { [log]: 3 }, behind: 0, clients: 1 },
+        { region: 'south', position: { [log]: 1 }, behind: 2, clients: 0 },
+      ],
+    )
+    const first = await streams.rooms({ limit: 1 })
+    const second = await streams.rooms({ limit: 1, cursor: first.cursor })
+    assert.deepEqual([first.rows[0], second.rows[0]?.room, second.rows[0]?.final], [hall, 'yard', null])
+    assert.equal(await streams.get('nowhere'), null)
+  },
+)
 
 onEveryStage('instances of sagas and what happened to them', async ({ store, replica }) => {
   const one = replica()
