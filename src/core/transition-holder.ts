@@ -10,7 +10,7 @@ import type {
   StartRequest,
 } from './request.ts'
 import type { Moment, Step } from './transition-parts.ts'
-import { common, remember, retention, retryable, runningUnder, unknownFrom } from './transition-parts.ts'
+import { common, remember, retryable, runningUnder, settledAs, unknownFrom } from './transition-parts.ts'
 
 const applied: HolderDecision = { kind: 'applied', recordLost: false }
 
@@ -80,20 +80,22 @@ function settleAbsent(request: SettleRequest, at: Moment, stored: LedgerRecord |
 }
 
 function settledFrom(record: LedgerRecord, request: SettleRequest, at: Moment): LedgerRecord {
-  const base = { ...record, pointer: request.pointer ?? record.pointer }
   const { to } = request
   const quiet = { awaited: false }
+  const pointer = request.pointer ?? record.pointer
   switch (to.state) {
     case 'succeeded':
     case 'failed_terminal':
-      return { ...common(base), ...retention(record, at.now), ...quiet, state: to.state, outcome: to.outcome }
+      return settledAs(to.state, record, { outcome: to.outcome, pointer, now: at.now })
     case 'failed_retryable': {
       const retryAt = at.now + to.retryAfterMs
-      return { ...retryable(base, at.now, { retryAt, lapsed: false, outcome: to.outcome }), ...quiet }
+      return { ...retryable({ ...record, pointer }, at.now, { retryAt, lapsed: false, outcome: to.outcome }), ...quiet }
     }
     case 'unknown':
       // A second "unknown" must not push the end of the first one away.
-      return record.state === 'unknown' ? record : { ...unknownFrom(base, at.now, to.reason), ...quiet }
+      return record.state === 'unknown'
+        ? record
+        : { ...unknownFrom({ ...record, pointer }, at.now, to.reason), ...quiet }
   }
 }
 

@@ -26,38 +26,50 @@ export interface Attempt {
 /** What the attempt stands on: a lease that may end, or a transaction. */
 export interface Ground {
   readonly grant: Grant
-  readonly signal: AbortSignal
+  signal(): AbortSignal
   /** Throws when the lease is over by the holder's own, monotonic clock. */
   check(): void
 }
 
+/**
+ * What is made only when an effect asks for it. All attempts inherit these two: a literal with getters of its own has a
+ * shape of its own as well, and to make one takes as long as to hash an identity.
+ */
+const onDemand = {
+  get signal() {
+    return groundOf(this).signal()
+  },
+  get effectKey() {
+    const { grant, check } = groundOf(this)
+    check()
+    return effectKeyOf(grant.id, grant.incarnation)
+  },
+}
+
+const GROUND = Symbol('ground')
+
+function groundOf(attempt: object): Ground {
+  return (attempt as { readonly [GROUND]: Ground })[GROUND]
+}
+
 export function createAttempt(ground: Ground, attach: (pointer: Pointer) => Promise<void>): Attempt {
   const { grant } = ground
-  let pointer = grant.pointer
-  return {
-    get signal() {
-      return ground.signal
-    },
-    fence: grant.fence,
-    number: grant.attempt,
-    get effectKey() {
-      ground.check()
-      return effectKeyOf(grant.id, grant.incarnation)
-    },
-    derive(name) {
-      ground.check()
-      return effectKeyOf(grant.id, grant.incarnation, name)
-    },
-    get pointer() {
-      return pointer
-    },
-    async attach(next) {
-      ground.check()
-      const checked = checkPointer(next)
-      await attach(checked)
-      pointer = checked
-    },
+  const attempt = Object.create(onDemand) as { -readonly [name in keyof Attempt]: Attempt[name] } & { [GROUND]: Ground }
+  attempt[GROUND] = ground
+  attempt.fence = grant.fence
+  attempt.number = grant.attempt
+  attempt.pointer = grant.pointer
+  attempt.derive = (name) => {
+    ground.check()
+    return effectKeyOf(grant.id, grant.incarnation, name)
   }
+  attempt.attach = async (next) => {
+    ground.check()
+    const checked = checkPointer(next)
+    await attach(checked)
+    attempt.pointer = checked
+  }
+  return attempt
 }
 
 export function leaseOver(operation: string): OnceError<'lease_over'> {

@@ -236,9 +236,18 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
           return
         }
         const deadline = runtime.monotonicMs() + timeoutMs
-        const progress = { tries: 0, indeterminate: false, held: false, over: false }
-        const settle = resolve as (applied: AppliedDecision) => void
-        submit({ request, timeoutMs, deadline, bytes: bytesOf(request), ...progress, resolve: settle, reject: refuse })
+        submit({
+          request,
+          timeoutMs,
+          deadline,
+          bytes: bytesOf(request),
+          tries: 0,
+          indeterminate: false,
+          held: false,
+          over: false,
+          resolve: resolve as (applied: AppliedDecision) => void,
+          reject: refuse,
+        })
       })
     },
     drain() {

@@ -21,6 +21,8 @@ import type { TallyBook } from './tally.ts'
  */
 export type Around = <T>(part: 'claim' | 'effect', command: CommandName, work: () => Promise<T>) => Promise<T>
 
+export const unwatched: Around = (_part, _command, work) => work()
+
 /** Which command it is, and the id of its record. */
 export interface CommandName {
   readonly id: RecordId
@@ -32,7 +34,8 @@ export interface Context {
   readonly store: Store
   readonly runtime: Runtime
   readonly events: Events
-  readonly around: Around
+  /** Null where nobody watches: then nothing is wrapped. */
+  readonly around: Around | null
   readonly batcher: Batcher
   readonly heart: Heart
   readonly settler: Settler

@@ -34,7 +34,8 @@ export async function runEffect(
   // 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
   let value: unknown
   try {
-    value = await context.around('effect', grant, async () => effect(attempt))
+    const { around } = context
+    value = await (around === null ? effect(attempt) : around('effect', grant, async () => effect(attempt)))
   } catch (thrown) {
     return settleThrown(context, op, lease, thrown)
   }
@@ -43,17 +44,6 @@ export async function runEffect(
   if (packed.problem !== null) {
     context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
   }
-  return settleValue(context, lease, attempt, value, packed)
-}
-
-async function settleValue(
-  context: Context,
-  lease: HeldLease,
-  attempt: Attempt,
-  value: unknown,
-  packed: Packed,
-): Promise<Landing> {
-  const { grant } = lease
   const to: Settlement = { state: 'succeeded', outcome: packed.outcome }
   const pointer = packed.pointer ?? attempt.pointer
   const decision = await context.settler.settle(grant, to, packed.pointer, lease.letGo)

@@ -66,6 +66,7 @@ export function createEvents(): Events {
   const listeners = new Set<Listener>()
   return {
     emit(event) {
+      if (listeners.size === 0) return
       for (const listener of listeners) {
         try {
           listener(event)

@@ -1,9 +1,12 @@
 import { OnceError } from '../core/errors.ts'
 import { compareFingerprints } from '../core/fingerprint.ts'
+import type { IdentityParts } from '../core/identity.ts'
 import type { Context } from './context.ts'
-import { refuseWhenStopped } from './context.ts'
+import { refuseInsideTransaction, refuseWhenStopped } from './context.ts'
 import type { Command, Declared } from './declared.ts'
-import type { Flight, Landing } from './flight.ts'
+import { commandOf } from './declared.ts'
+import type { Flight, Landing, Lead } from './flight.ts'
+import { whetherRuns } from './flight.ts'
 import type { Execution } from './present.ts'
 import { present } from './present.ts'
 import { refusal } from './refusal.ts'
@@ -20,14 +23,22 @@ export interface CallOptions {
   readonly decideMs?: number
 }
 
+/** Who asks for what, as it was given. */
+export interface Asked {
+  readonly parts: IdentityParts
+  readonly input: unknown
+}
+
 /** The way of every command: answered from memory, by a twin in this process, or by leading a flight of its own. */
 export async function execute(
   context: Context,
   op: Declared,
-  command: Command,
+  { parts, input }: Asked,
   options: CallOptions,
-  lead: (flight: Flight, decided: (runs: boolean) => void) => Promise<Landing>,
+  lead: Lead,
 ): Promise<Execution<unknown>> {
+  if (op.effect !== 'transaction') refuseInsideTransaction(op.name)
+  const command = commandOf(op, parts, input, options.as)
   refuseWhenStopped(context)
   options.signal?.throwIfAborted()
   const tooOften = context.attemptLimit.check(op, command)
@@ -65,7 +76,7 @@ function differs(flight: Flight, command: Command): boolean {
 
 /** Another payload under a key that is just being used: a conflict if it runs, else decided anew afterwards. */
 async function otherPayload(context: Context, command: Command, flight: Flight): Promise<Landing | null> {
-  if (await flight.runs) {
+  if (await whetherRuns(flight)) {
     const [recorded] = flight.command.fingerprints
     const [presented] = command.fingerprints
     return refusal(context, command, { kind: 'key_reused', recorded, presented }, null)
@@ -98,14 +109,22 @@ async function decidedInTime(
 
 const JOINED_RETRY_MS = 500
 
-async function landingFor(
+function landingFor(
   context: Context,
   op: Declared,
   flight: Flight,
   leader: boolean,
   signal: AbortSignal | undefined,
 ): Promise<Landing> {
-  if (leader) return untilAborted(flight, flight.landed, signal)
+  return leader ? untilAborted(flight, flight.landed, signal) : landingOfTwin(context, op, flight, signal)
+}
+
+async function landingOfTwin(
+  context: Context,
+  op: Declared,
+  flight: Flight,
+  signal: AbortSignal | undefined,
+): Promise<Landing> {
   const stillRunning = () =>
     refusal(
       context,
@@ -114,7 +133,7 @@ async function landingFor(
       null,
     )
   if (typeof op.whileRunning === 'string') {
-    return (await flight.runs) ? stillRunning() : untilAborted(flight, flight.landed, signal)
+    return (await whetherRuns(flight)) ? stillRunning() : untilAborted(flight, flight.landed, signal)
   }
   const { runtime, joiners, events } = context
   const { waitMs } = op.whileRunning
@@ -137,6 +156,9 @@ async function landingFor(
 
 /** A caller that hangs up, or waited long enough, leaves the flight; the flight itself is never cancelled by it. */
 function untilAborted<T>(flight: Flight, work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  flight.callers++
+  // Nobody calls this caller away, and it leaves when the flight itself is over: then nobody counts any more.
+  if (signal === undefined && work === flight.landed) return work
   return new Promise((resolve, reject) => {
     let here = true
     const leave = () => {
@@ -149,7 +171,6 @@ function untilAborted<T>(flight: Flight, work: Promise<T>, signal: AbortSignal |
       leave()
       reject(signal?.reason)
     }
-    flight.callers++
     if (signal?.aborted === true) hangUp()
     else signal?.addEventListener('abort', hangUp, { once: true })
     work.then(

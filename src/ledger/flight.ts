@@ -16,52 +16,60 @@ export type Landing =
 /** One command under way in this process. Identical ones join it before a connection is borrowed. */
 export interface Flight {
   readonly command: Command
-  /** True when our own attempt runs the effect, false when somebody else's answer is awaited. */
-  readonly runs: Promise<boolean>
+  /** True when our own attempt runs the effect, false when somebody else's answer is awaited; null while undecided. */
+  runs: boolean | null
+  /** Who waits for that decision: hardly anybody ever does, so a flight makes no promise of it by itself. */
+  curious: ((runs: boolean) => void)[] | null
   readonly landed: Promise<Landing>
   /** Callers who still want the answer: when none is left before the effect began, the claim is given back. */
   callers: number
 }
 
+/** Brings a flight to its landing. Never throws before its first await. */
+export type Lead = (command: Command, flight: Flight) => Promise<Landing>
+
 export interface Flights {
   get(id: RecordId): Flight | undefined
-  start(command: Command, lead: (flight: Flight, decided: (runs: boolean) => void) => Promise<Landing>): Flight
+  start(command: Command, lead: Lead): Flight
   /** Resolves when none is under way. */
   drain(): Promise<void>
 }
+
+export function whetherRuns(flight: Flight): Promise<boolean> {
+  if (flight.runs !== null) return Promise.resolve(flight.runs)
+  return new Promise((resolve) => void (flight.curious ??= []).push(resolve))
+}
+
+/** The first word counts. */
+export function decideRuns(flight: Flight, runs: boolean): void {
+  if (flight.runs !== null) return
+  flight.runs = runs
+  if (flight.curious !== null) for (const tell of flight.curious) tell(runs)
+}
+
+const NOT_YET = new Promise<never>(() => {})
 
 export function createFlights(): Flights {
   const flights = new Map<RecordId, Flight>()
   return {
     get: (id) => flights.get(id),
     start(command, lead) {
-      let decided: (runs: boolean) => void = () => {}
-      const runs = new Promise<boolean>((resolve) => {
-        decided = resolve
-      })
       const flight: { -readonly [name in keyof Flight]: Flight[name] } = {
         command,
-        runs,
-        landed: new Promise(() => {}),
+        runs: null,
+        curious: null,
+        landed: NOT_YET,
         callers: 0,
       }
       flights.set(command.id, flight)
       const land = () => {
         flights.delete(command.id)
-        decided(false)
+        decideRuns(flight, false)
       }
-      flight.landed = lead(flight, decided).then(
-        (landing) => {
-          land()
-          return landing
-        },
-        (error: unknown) => {
-          land()
-          throw error
-        },
-      )
-      // Callers may all have left: nobody must crash the process for an answer that nobody wants.
-      flight.landed.catch(() => {})
+      flight.landed = lead(command, flight)
+      // The first to hear of it: whoever waits finds the flight gone. Callers may all have left, and nobody must crash
+      // the process for an answer that nobody wants; this hears of failures, too.
+      flight.landed.then(land, land)
       return flight
     },
     async drain() {

@@ -4,11 +4,11 @@ import type { ClaimDecision, ClaimRequest, Grant } from '../core/request.ts'
 import { transition } from '../core/transition.ts'
 import type { AppliedDecision } from '../store/port.ts'
 import type { Context } from './context.ts'
-import { refuseInsideTransaction } from './context.ts'
 import type { Command, Declared } from './declared.ts'
 import type { Effect } from './effect.ts'
 import { runEffect } from './effect.ts'
 import type { Flight, Landing } from './flight.ts'
+import { decideRuns } from './flight.ts'
 import type { Change } from './join.ts'
 import { refusal } from './refusal.ts'
 
@@ -19,9 +19,7 @@ export async function leadLeased(
   command: Command,
   effect: Effect,
   flight: Flight,
-  decided: (runs: boolean) => void,
 ): Promise<Landing> {
-  refuseInsideTransaction(op.name)
   const { runtime } = context
   const hot = context.cache.get(command.id) === null ? null : await readAgain(context, op, command)
   if (hot !== null) return hot
@@ -39,8 +37,8 @@ export async function leadLeased(
       case 'first_attempt':
       case 'reclaimed': {
         if (flight.callers === 0) return givenBack(context, decision.lease)
-        decided(true)
-        return runEffect(context, op, decision.lease, sentAt, effect)
+        decideRuns(flight, true)
+        return await runEffect(context, op, decision.lease, sentAt, effect)
       }
       case 'in_progress': {
         decided(false)
@@ -114,6 +112,7 @@ export async function applyClaim(
   request: ClaimRequest,
 ): Promise<AppliedDecision<ClaimDecision>> {
   try {
+    if (around === null) return await batcher.apply(request)
     return await around('claim', request, () => batcher.apply(request))
   } catch (error) {
     const [fingerprint] = request.fingerprints

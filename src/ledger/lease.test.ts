@@ -83,13 +83,13 @@ test('the deadline counts from before the claim was sent, and is noticed without
   young.check()
   const old = hold('b', runtime.monotonicMs() - LEASE_MS)
   assert.throws(() => old.check(), isOver)
-  assert.equal(old.signal.aborted, true)
+  assert.equal(old.signal().aborted, true)
 })
 
 test('the deadline of a renewed lease counts from before its renewal was sent', async () => {
   const { runtime, beats, hold, heard } = scene('by hand')
   const lease = hold()
-  const { signal } = lease
+  const signal = lease.signal()
   await runtime.advance(12 * SECOND)
   assert.equal(beats.length, 1)
   await runtime.advance(8 * SECOND)
@@ -140,14 +140,14 @@ test('a lease that was lost ends at once, with a reason', async () => {
     (error) => isOnceError(error, 'lease_lost') && error.details['state'] === 'succeeded',
   )
   // Asked for only now: it tells the same.
-  assert.ok(isOnceError(lease.signal.reason, 'lease_lost'))
+  assert.ok(isOnceError(lease.signal().reason, 'lease_lost'))
   assert.deepEqual(heard, ['lease_lost'])
 })
 
 test('a beat that was overtaken by our own settle is no loss', async () => {
   const { runtime, beats, hold, heard } = scene('by hand')
   const lease = hold()
-  const { signal } = lease
+  const signal = lease.signal()
   await runtime.advance(11 * SECOND)
   // The outcome was recorded while the beat waited behind it; the store then says that nothing is in progress.
   lease.letGo()

@@ -108,7 +108,7 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
       arm()
       return {
         grant,
-        get signal() {
+        signal() {
           if (each.abort === null) {
             each.abort = new AbortController()
             if (each.ended !== null) each.abort.abort(each.ended)

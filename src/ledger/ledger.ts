@@ -137,10 +137,8 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
   }
 }
 
-const unwatched: Around = (_part, _command, work) => work()
-
 function createContext<S extends Store>(options: LedgerOptions<S>): Context {
-  const { store, outbox, around = unwatched, runtime = createRuntime() } = options
+  const { store, outbox, around = null, runtime = createRuntime() } = options
   const events = createEvents()
   const batcher = createBatcher(store.claims, runtime)
   const cache = createReplayCache(runtime)

@@ -2,9 +2,9 @@ import type { IdentityParts } from '../core/identity.ts'
 import type { Attempt } from './attempt.ts'
 import type { Claimed, ClaimOptions } from './claim.ts'
 import { claimCommand } from './claim.ts'
-import type { Context } from './context.ts'
-import { openTransaction, refuseInsideTransaction } from './context.ts'
-import type { Declared } from './declared.ts'
+import type { Context, OpenTransaction } from './context.ts'
+import { openTransaction } from './context.ts'
+import type { Command, Declared } from './declared.ts'
 import { commandOf } from './declared.ts'
 import type { CallOptions } from './execute.ts'
 import { execute } from './execute.ts'
@@ -53,23 +53,26 @@ export interface TransactionalOperation<I, Tx> {
 }
 
 export function leasedOperation<I>(context: Context, op: Declared): LeasedOperation<I> {
-  async function executeLeased<T>(
+  function executeLeased<T>(
     parts: IdentityParts,
     input: I,
     effect: (attempt: Attempt) => T | Promise<T>,
     options: CallOptions = {},
   ) {
-    refuseInsideTransaction(op.name)
-    const command = commandOf(op, parts, input, options.as)
-    const execution = await execute(context, op, command, options, (flight, decided) =>
-      leadLeased(context, op, command, effect, flight, decided),
+    const execution = execute(context, op, { parts, input }, options, (command, flight) =>
+      leadLeased(context, op, command, effect, flight),
     )
-    return execution as Execution<T>
+    return execution as Promise<Execution<T>>
   }
   return {
     name: op.name,
     execute: executeLeased,
-    run: async (parts, input, effect, options) => valueOf(await executeLeased(parts, input, effect, options)),
+    run: <T>(
+      parts: IdentityParts,
+      input: I,
+      effect: (attempt: Attempt) => T | Promise<T>,
+      options: CallOptions | undefined,
+    ) => executeLeased(parts, input, effect, options).then<T>(valueOf),
     claim: async (parts, input, options = {}) =>
       claimCommand(context, op, commandOf(op, parts, input, undefined), options),
   }
@@ -82,14 +85,13 @@ export function transactionalOperation<I, Tx>(context: Context, op: Declared): T
     effect: (work: TransactionWork<Tx>) => T | Promise<T>,
     options: CallOptions = {},
   ) {
-    const command = commandOf(op, parts, input, options.as)
     const work = effect as TransactionEffect<unknown>
     const outer = openTransaction()
     const execution =
       outer !== null && outer.store === context.store
-        ? await present(context, op, command, await joinTransaction(context, op, command, work, outer), true)
-        : await execute(context, op, command, options, (flight, decided) =>
-            leadTransaction(context, op, command, work, flight, decided),
+        ? await insideOuter(context, op, commandOf(op, parts, input, options.as), work, outer)
+        : await execute(context, op, { parts, input }, options, (command, flight) =>
+            leadTransaction(context, op, command, work, flight),
           )
     return execution as Execution<T>
   }
@@ -98,6 +100,16 @@ export function transactionalOperation<I, Tx>(context: Context, op: Declared): T
     execute: executeTransaction,
     transact: async (parts, input, effect, options) => valueOf(await executeTransaction(parts, input, effect, options)),
   }
+}
+
+async function insideOuter(
+  context: Context,
+  op: Declared,
+  command: Command,
+  work: TransactionEffect<unknown>,
+  outer: OpenTransaction,
+): Promise<Execution<unknown>> {
+  return present(context, op, command, await joinTransaction(context, op, command, work, outer), true)
 }
 
 /** Union inside, throw at the edge. */

@@ -21,33 +21,50 @@ export type Execution<T> =
     }
   | { readonly kind: 'refused'; readonly error: OnceError }
 
-/** Turns a landing into one caller's answer. Everybody but the one whose effect ran is authorised first. */
-export async function present(
+type Answer = Execution<unknown> | Promise<Execution<unknown>>
+
+/**
+ * Turns a landing into one caller's answer. Everybody but the one whose effect ran is authorised first. A promise only
+ * where somebody has to be asked: most answers are at hand.
+ */
+export function present(context: Context, op: Declared, command: Command, landing: Landing, leader: boolean): Answer {
+  const mine = leader && landing.kind !== 'settled'
+  if (mine || !isGuarded(op)) return answerOf(context, op, command, landing, leader)
+  return presentGuarded(context, op, command, landing, leader)
+}
+
+async function presentGuarded(
   context: Context,
   op: Declared,
   command: Command,
   landing: Landing,
   leader: boolean,
 ): Promise<Execution<unknown>> {
+  const refused = landing.kind === 'refused' || landing.kind === 'released'
+  if (!refused && !(await admitted(context, op, command, pointerOf(landing)))) return forbidden(context, command)
+  return answerOf(context, op, command, landing, leader)
+}
+
+function pointerOf(landing: Landing): Pointer | null {
+  if (landing.kind === 'executed') return landing.packed.pointer
+  return landing.kind === 'settled' ? landing.record.pointer : null
+}
+
+function answerOf(context: Context, op: Declared, command: Command, landing: Landing, leader: boolean): Answer {
   const { identity } = command
   switch (landing.kind) {
     case 'refused':
     case 'released':
       return { kind: 'refused', error: landing.error }
-    case 'failed': {
-      if (!leader && isGuarded(op) && !(await admitted(context, op, command, null))) return forbidden(context, command)
+    case 'failed':
       return failedWith(command, landing.data, !leader, landing.cause)
-    }
     case 'executed': {
       if (leader) return { kind: 'executed', value: landing.value }
-      if (isGuarded(op) && !(await admitted(context, op, command, landing.packed.pointer)))
-        return forbidden(context, command)
       context.tally.count(command.id, identity, 'replays')
-      return { kind: 'joined', value: await sharedValue(op, command, landing) }
+      return sharedValue(op, command, landing).then((value) => ({ kind: 'joined', value }))
     }
     case 'settled': {
       const { record, waited, cached } = landing
-      if (isGuarded(op) && !(await admitted(context, op, command, record.pointer))) return forbidden(context, command)
       context.tally.count(command.id, identity, 'replays')
       if (waited) context.events.emit({ kind: 'joined', identity, waitedMs: null })
       else context.events.emit({ kind: 'replayed', identity, state: record.state, cached })
@@ -57,19 +74,20 @@ export async function present(
   }
 }
 
-async function replayed(
-  op: Declared,
-  command: Command,
-  landing: Landing & { kind: 'settled' },
-): Promise<Execution<unknown>> {
+function replayed(op: Declared, command: Command, landing: Landing & { kind: 'settled' }): Answer {
   const { record, waited } = landing
+  const kind = waited ? 'joined' : 'replayed'
   try {
     const value = unpackValue(op, command, record, record.outcome)
-    return { kind: waited ? 'joined' : 'replayed', value: value instanceof Promise ? await value : value }
+    return value instanceof Promise ? value.then((rebuilt) => ({ kind, value: rebuilt }), notKept) : { kind, value }
   } catch (error) {
-    if (isOnceError(error, 'outcome_not_stored')) return { kind: 'refused', error }
-    throw error
+    return notKept(error)
   }
+}
+
+function notKept(error: unknown): Execution<never> {
+  if (isOnceError(error, 'outcome_not_stored')) return { kind: 'refused', error }
+  throw error
 }
 
 /** Asked first, because waiting for an answer that is always yes would cost every replay. */

@@ -9,10 +9,11 @@ import type { Session, TransactionalStore } from '../store/port.ts'
 import type { Attempt } from './attempt.ts'
 import { createAttempt, leaseLost, leaseOver } from './attempt.ts'
 import type { Context, OpenTransaction } from './context.ts'
-import { inTransaction } from './context.ts'
+import { inTransaction, unwatched } from './context.ts'
 import type { Command, Declared } from './declared.ts'
 import { inDoubt } from './doubt.ts'
 import type { Flight, Landing } from './flight.ts'
+import { decideRuns } from './flight.ts'
 import { claimRequest, decidedBy, noteClaim, readAgain } from './lead.ts'
 import { packFinal, packValue } from './outcome.ts'
 import { refusal } from './refusal.ts'
@@ -41,7 +42,6 @@ export async function leadTransaction(
   command: Command,
   effect: TransactionEffect<unknown>,
   flight: Flight,
-  decided: (runs: boolean) => void,
 ): Promise<Landing> {
   const hot = await readAgain(context, op, command)
   if (hot !== null) return hot
@@ -61,7 +61,7 @@ export async function leadTransaction(
   const begins = () => {
     // Everybody who wanted it hung up while it waited for its turn: roll back, nothing has begun.
     if (flight.callers === 0) throw released(new Error('The caller gave up before the effect began.'))
-    decided(true)
+    decideRuns(flight, true)
   }
   for (let tries = 1; ; tries++) {
     turn.phase = 'begin' as Turn['phase']
@@ -149,7 +149,8 @@ async function inSession(
   // A record that the outermost claim finds was committed by others; a nested one may see what its own outer wrote.
   const askedAt = turn.outer === null ? context.runtime.monotonicMs() : null
   const request = claimRequest(op, command, turn.claimId, { start: true, wait: false })
-  const { decision, record, now } = await context.around('claim', command, () => session.apply(request))
+  const around = context.around ?? unwatched
+  const { decision, record, now } = await around('claim', command, () => session.apply(request))
   turn.phase = 'effect'
   turn.inDoubt = false
   noteClaim(context, command, decision)
@@ -190,10 +191,11 @@ async function runInside(
   turn.end = end
   turn.outer?.signal.addEventListener('abort', end, { once: true, signal })
   const work = workOf(context, transaction, grant, signal)
+  const around = context.around ?? unwatched
   try {
     // 2. The effect, under a savepoint: a final failure undoes its writes, but is recorded itself.
     const value = await session.savepoint(() =>
-      inTransaction(transaction, () => context.around('effect', grant, async () => effect(work))),
+      inTransaction(transaction, () => around('effect', grant, async () => effect(work))),
     )
     const packed = packValue(op, value)
     if (packed.problem !== null) {
@@ -235,7 +237,7 @@ function workOf(
   const check = () => {
     if (!transaction.open) throw leaseOver(identity.operation)
   }
-  const attempt = createAttempt({ grant, signal, check }, async (pointer) => {
+  const attempt = createAttempt({ grant, signal: () => signal, check }, async (pointer) => {
     await session.apply({ kind: 'attach', id, claimId, fence, pointer })
   })
   return {

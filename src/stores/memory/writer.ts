@@ -6,6 +6,8 @@ import type { Time } from './clock.ts'
 export interface Writer {
   /** Runs the work alone. Short work (claims, settles) goes before the transactions that wait. */
   run<T>(turn: Turn, work: () => T | Promise<T>): Promise<T>
+  /** Work that never waits may be done at once, without a turn. */
+  isFree(): boolean
   /** Settles when nobody writes or waits any more. */
   idle(): Promise<void>
 }
@@ -73,6 +75,7 @@ export function createWriter(time: Time): Writer {
         next()
       }
     },
+    isFree: () => !busy,
     idle: () => (busy ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve()),
   }
 }
