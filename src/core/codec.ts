@@ -14,10 +14,16 @@ type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 export type Encoded = { readonly text: string } | { readonly problem: string }
 
 export function encodeValue(value: unknown): Encoded {
+  // The undefined result of a command without an answer is the most common value of all.
+  if (value === undefined) return { text: `{"${TAG}":"undefined"}` }
+  // Paths are written only for whoever has to read one: they would take as long as all the rest.
+  const encoded = encodeWalking(value, null)
+  return 'text' in encoded ? encoded : encodeWalking(value, '$')
+}
+
+function encodeWalking(value: unknown, path: Path): Encoded {
   try {
-    // The undefined result of a command without an answer is the most common value of all.
-    if (value === undefined) return { text: `{"${TAG}":"undefined"}` }
-    return { text: JSON.stringify(toJson(value, '$', 0)) }
+    return { text: JSON.stringify(toJson(value, path, 0)) }
   } catch (error) {
     if (error instanceof NotStorable) return { problem: error.message }
     return { problem: error instanceof Error ? error.message : String(error) }
@@ -26,7 +32,9 @@ export function encodeValue(value: unknown): Encoded {
 
 export function decodeValue(text: string): unknown {
   try {
-    return fromJson(JSON.parse(text) as Json)
+    const json = JSON.parse(text) as Json
+    // Text without a tag, also without one in disguise, is what it says: most outcomes need no second walk.
+    return text.includes(TAG) || text.includes('\\u') ? fromJson(json) : json
   } catch (cause) {
     throw new OnceError('outcome_not_stored', 'The stored outcome cannot be read.', { cause })
   }
@@ -34,7 +42,13 @@ export function decodeValue(text: string): unknown {
 
 class NotStorable extends Error {}
 
-function toJson(value: unknown, path: string, depth: number): Json {
+/** Where a value is, for people; null while nobody asks. */
+type Path = string | null
+
+const below = (path: Path, step: string | number, open: string, close: string): Path =>
+  path === null ? null : `${path}${open}${step}${close}`
+
+function toJson(value: unknown, path: Path, depth: number): Json {
   if (depth > MAX_DEPTH) throw new NotStorable(`${path} is nested too deeply or refers to itself`)
   switch (typeof value) {
     case 'string':
@@ -55,29 +69,33 @@ function toJson(value: unknown, path: string, depth: number): Json {
   }
 }
 
-function objectToJson(value: object, path: string, depth: number): Json {
+function objectToJson(value: object, path: Path, depth: number): Json {
   // Not `map`, which leaves holes as they are, and JSON would make them null.
-  if (Array.isArray(value)) return Array.from(value, (each, index) => toJson(each, `${path}[${index}]`, depth))
+  if (Array.isArray(value)) return Array.from(value, (each, index) => toJson(each, below(path, index, '[', ']'), depth))
   if (value instanceof Date) return { [TAG]: 'date', is: Number.isNaN(value.getTime()) ? null : value.toISOString() }
   if (value instanceof Uint8Array) return { [TAG]: 'bytes', is: bytesToBase64(value) }
   // Other buffers would be stored as empty objects, and lose what they hold without a word.
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
     throw new NotStorable(`${path} is a ${value.constructor.name}`)
   if (value instanceof Map) {
-    return { [TAG]: 'map', is: [...value].map((pair, index) => toJson(pair, `${path}<${index}>`, depth)) }
+    return { [TAG]: 'map', is: [...value].map((pair, index) => toJson(pair, below(path, index, '<', '>'), depth)) }
   }
   if (value instanceof Set) {
-    return { [TAG]: 'set', is: [...value].map((each, index) => toJson(each, `${path}<${index}>`, depth)) }
+    return { [TAG]: 'set', is: [...value].map((each, index) => toJson(each, below(path, index, '<', '>'), depth)) }
   }
   if ('toJSON' in value && typeof value.toJSON === 'function') return toJson(value.toJSON(), path, depth)
   const json: { [name: string]: Json } = {}
-  for (const [name, each] of Object.entries(value)) {
+  let escapes = false
+  for (const name of Object.keys(value)) {
+    const each = (value as { readonly [name: string]: unknown })[name]
     // As in JSON: a member that is undefined is a member that is not there.
-    if (each !== undefined) setOwn(json, name, toJson(each, `${path}.${name}`, depth))
+    if (each === undefined) continue
+    setOwn(json, name, toJson(each, below(path, name, '.', ''), depth))
+    escapes ||= needsEscape(name)
   }
   if (TAG in json) return { [TAG]: 'object', is: json }
   // Some versions of V8 misread an escaped member name once they have met the name `\\`; strings are read rightly.
-  return Object.keys(json).some(needsEscape) ? { [TAG]: 'members', is: Object.entries(json) } : json
+  return escapes ? { [TAG]: 'members', is: Object.entries(json) } : json
 }
 
 function needsEscape(name: string): boolean {

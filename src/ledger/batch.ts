@@ -191,7 +191,9 @@ export function createBatcher(claims: Claims, runtime: Runtime): Batcher {
       for (const item of batch) failed(item, fault)
       return
     }
-    for (const [index, item] of batch.entries()) {
+    // By hand: the pairs that `entries` makes are a tenth of what a request leaves to the garbage collector.
+    for (let index = 0; index < batch.length; index++) {
+      const item = batch[index] as Item
       const answer = answers[index]
       if (answer === undefined)
         failed(item, new OnceError('store_unavailable', 'The store gave no answer for a request.'))

@@ -7,7 +7,7 @@ import type { Context } from './context.ts'
 import { refuseInsideTransaction, refuseWhenStopped } from './context.ts'
 import type { Command, Declared } from './declared.ts'
 import { attach } from './effect.ts'
-import { applyClaim, claimRequest, noteClaim } from './lead.ts'
+import { claimFailed, claimRequest, noteClaim, sendClaim } from './lead.ts'
 import type { HeldLease } from './lease.ts'
 import { checkPointer, packFailure, packValue } from './outcome.ts'
 
@@ -72,7 +72,10 @@ export async function claimCommand(
   for (;;) {
     const sentAt = runtime.monotonicMs()
     const request = claimRequest(op, command, claimId, { start: !reserve, wait: sentAt < deadline })
-    const { decision, record, now } = await applyClaim(context, request)
+    const { decision, record, now } = await sendClaim(context, request).catch((error: unknown) => {
+      claimFailed(context, request, error)
+      throw error
+    })
     noteClaim(context, command, decision)
     if (decision.kind === 'first_attempt' || decision.kind === 'reclaimed') {
       const lease = leaseOf(context, op, context.heart.hold(op, decision.lease, sentAt))

@@ -156,7 +156,7 @@ function checkShapes(definition: AnyDefinition): void {
 /** Checks the identity and computes the fingerprints before anything is touched. */
 export function commandOf(op: Declared, parts: IdentityParts, input: unknown, as: unknown): Command {
   const { tenant, caller, key, batch, operation = op.name } = parts
-  const identity = { tenant, caller, operation, key, ...(batch === undefined ? {} : { batch }) }
+  const identity = batch === undefined ? { tenant, caller, operation, key } : { tenant, caller, operation, key, batch }
   checkIdentity(identity)
   if (operation.startsWith(UNIQUE_PREFIX)) {
     throw new OnceError('bad_identity', `The operation must not start with "${UNIQUE_PREFIX}".`, {

@@ -31,7 +31,14 @@ export async function leadLeased(
   for (;;) {
     const sentAt = runtime.monotonicMs()
     const request = claimRequest(op, command, claimId, { start: true, wait: waitMs > 0 })
-    const { decision, record, now } = await applyClaim(context, request)
+    let answer: AppliedDecision<ClaimDecision>
+    try {
+      answer = await sendClaim(context, request)
+    } catch (error) {
+      claimFailed(context, request, error)
+      throw error
+    }
+    const { decision, record, now } = answer
     noteClaim(context, command, decision)
     switch (decision.kind) {
       case 'first_attempt':
@@ -106,19 +113,17 @@ export function claimRequest(
   return { kind: 'claim', id, identity, claimId, fingerprints, leaseMs: op.leaseMs, start, wait, policy: op.policy }
 }
 
-/** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */
-export async function applyClaim(
-  { batcher, settler, around }: Context,
+export function sendClaim(
+  { batcher, around }: Context,
   request: ClaimRequest,
 ): Promise<AppliedDecision<ClaimDecision>> {
-  try {
-    if (around === null) return await batcher.apply(request)
-    return await around('claim', request, () => batcher.apply(request))
-  } catch (error) {
-    const [fingerprint] = request.fingerprints
-    if (isOnceError(error) && error.applied === 'maybe') void settler.release({ ...request, fingerprint })
-    throw error
-  }
+  return around === null ? batcher.apply(request) : around('claim', request, () => batcher.apply(request))
+}
+
+/** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */
+export function claimFailed({ settler }: Context, request: ClaimRequest, error: unknown): void {
+  const [fingerprint] = request.fingerprints
+  if (isOnceError(error) && error.applied === 'maybe') void settler.release({ ...request, fingerprint })
 }
 
 export function noteClaim(

@@ -36,17 +36,46 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
   }
 
   async function write(grant: Grant, to: Settlement, pointer: Pointer | null): Promise<HolderDecision> {
-    const { id, identity } = grant
     try {
-      const { decision } = await batcher.apply({ kind: 'settle', id, grant, to, pointer })
+      const { decision } = await send(grant, to, pointer)
       report(grant, to, decision)
       return decision
     } catch (error) {
-      const bare = isOnceError(error, 'row_refused') ? bareOf(to, pointer) : null
-      if (bare === null || !isOnceError(error)) throw error
-      // The store cannot hold the words. That the effect happened it can hold, and that must never be lost.
-      events.emit({ kind: 'outcome_not_stored', identity, why: error.message })
-      return write(grant, bare, null)
+      return await writeBare(grant, to, pointer, error)
+    }
+  }
+
+  function send(grant: Grant, to: Settlement, pointer: Pointer | null) {
+    return batcher.apply({ kind: 'settle', id: grant.id, grant, to, pointer })
+  }
+
+  /** The store cannot hold the words. That the effect happened it can hold, and that must never be lost. */
+  async function writeBare(grant: Grant, to: Settlement, pointer: Pointer | null, error: unknown) {
+    const bare = isOnceError(error, 'row_refused') ? bareOf(to, pointer) : null
+    if (bare === null || !isOnceError(error)) throw error
+    events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: error.message })
+    return await write(grant, bare, null)
+  }
+
+  /** When the store did not answer: the bare verdict where that helps, and else in the background for minutes. */
+  async function settleLater(
+    grant: Grant,
+    to: Settlement,
+    pointer: Pointer | null,
+    done: () => void,
+    refused: unknown,
+  ): Promise<HolderDecision | null> {
+    const { identity } = grant
+    const failed = (error: OnceError, retrying: boolean) =>
+      events.emit({ kind: 'settle_failed', identity, error, retrying })
+    try {
+      const decision = await writeBare(grant, to, pointer, refused)
+      done()
+      return decision
+    } catch (error) {
+      failed(asOnceError(error), true)
+      track(insist(() => write(grant, to, pointer), failed).finally(done))
+      return null
     }
   }
 
@@ -84,18 +113,15 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
   return {
     write,
     async settle(grant, to, pointer, done) {
-      const { identity } = grant
-      const failed = (error: OnceError, retrying: boolean) =>
-        events.emit({ kind: 'settle_failed', identity, error, retrying })
+      let decision: HolderDecision
       try {
-        const decision = await write(grant, to, pointer)
-        done()
-        return decision
+        decision = (await send(grant, to, pointer)).decision
       } catch (error) {
-        failed(asOnceError(error), true)
-        track(insist(() => write(grant, to, pointer), failed).finally(done))
-        return null
+        return await settleLater(grant, to, pointer, done, error)
       }
+      report(grant, to, decision)
+      done()
+      return decision
     },
     release({ id, identity, claimId, fingerprint, policy }) {
       const release = () => batcher.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })

@@ -86,6 +86,8 @@ function compact(tables: Tables, record: LedgerRecord, before: LedgerRecord | nu
     if (own === record && policy === record.policy) return record
     return { ...record, id: own.id, identity: own.identity, fingerprint: own.fingerprint, claimId: own.claimId, policy }
   }
+  // The usual way: the holder's own word, made by `settledAs` from a record that is compact already.
+  if (before?.state === 'in_progress' && policy === record.policy) return record
   // Written out field by field: an object that was made by spreading several others takes twice the room.
   const { state, fence, incarnation, attempts, claimedAt, pointer, awaited, settledAt, expiresAt, goneAt } = record
   return {
@@ -125,13 +127,19 @@ function ownTexts({ id, identity, fingerprint, claimId }: LedgerRecord): Texts {
   }
 }
 
+/** Identities and digests are shorter, and share one buffer: a buffer for each takes longer than the copy. */
+const SCRATCH_CHARS = 256
+const UTF8_BYTES_PER_CHAR = 3
+const scratch = Buffer.alloc(SCRATCH_CHARS * UTF8_BYTES_PER_CHAR)
+
 /** V8 neither joins nor cuts shorter texts: it copies them. */
 const JOINED_CHARS = 13
 
 /** The same text, standing alone in memory: a UUID that was joined of its parts takes eight times its length. */
 function flat(text: string): string {
-  if (text.length < JOINED_CHARS) return text
-  return text.isWellFormed() ? Buffer.from(text).toString() : text
+  if (text.length < JOINED_CHARS || !text.isWellFormed()) return text
+  if (text.length > SCRATCH_CHARS) return Buffer.from(text).toString()
+  return scratch.toString('utf8', 0, scratch.write(text))
 }
 
 function sharedPolicy(tables: Tables, policy: Policy): Policy {
