@@ -13,11 +13,12 @@ test('every code says what happened and what to do next', () => {
   }
 })
 
-test('what may have happened is never called safe to repeat by itself, but for a store that did not answer', () => {
+test('what may have happened is called safe to repeat only where the repetition is recognised', () => {
+  // A claim is repeated under its claim id, a request of the client under its key.
   const both = Object.entries(errorTable).filter(([, row]) => row.retryable && row.applied === 'maybe')
   assert.deepEqual(
     both.map(([code]) => code),
-    ['store_unavailable'],
+    ['store_unavailable', 'no_answer'],
   )
 })
 

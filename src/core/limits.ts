@@ -165,8 +165,8 @@ export const limits = {
   relayPollCapMs: 2 * SECOND,
   /** A relay that asks to be notified again has missed whoever was just adding: at first it looks this often. */
   relayDozeBaseMs: 50,
-  /** Then after this share of the time since: a transaction that was open for a second is found an eighth later. */
-  relayDozeShare: 1 / 8,
+  /** Then after one of so many parts of the time since: a transaction that was open for a second is found an eighth later. */
+  relayDozeParts: 8,
   /** A broker that is away is asked again after this, doubling up to the cap. */
   relayAwayBaseMs: 100,
   relayAwayCapMs: 5 * SECOND,

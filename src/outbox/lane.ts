@@ -170,7 +170,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     if (dozingFromMs === null) return pollMs
     // A transaction that added before, and commits only now, notifies nobody: we look for it, the less often the longer
     // it takes.
-    const dozeMs = Math.max(limits.relayDozeBaseMs, (runtime.monotonicMs() - dozingFromMs) * limits.relayDozeShare)
+    const dozeMs = Math.max(limits.relayDozeBaseMs, (runtime.monotonicMs() - dozingFromMs) / limits.relayDozeParts)
     if (dozeMs < limits.relayPollCapMs) return dozeMs
     dozingFromMs = null
     return limits.relayPollCapMs
