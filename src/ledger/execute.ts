@@ -99,7 +99,7 @@ async function decidedInTime(
     late.abort(new OnceError('store_unavailable', `No decision within ${decideMs} ms.`, { applied: 'maybe' }))
   const leftMs = Math.max(0, startedAt + decideMs - runtime.monotonicMs())
   const timer = runtime.setTimer(leftMs, giveUp, false)
-  void flight.runs.then(() => timer.cancel())
+  void whetherRuns(flight).then(() => timer.cancel())
   try {
     return await landing(signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]))
   } finally {

@@ -48,7 +48,7 @@ export async function leadLeased(
         return await runEffect(context, op, decision.lease, sentAt, effect)
       }
       case 'in_progress': {
-        decided(false)
+        decideRuns(flight, false)
         const change = waitMs > 0 ? await context.joiners.settled(command.id, deadline) : null
         if (change === null) return refusal(context, command, decision, record)
         waited = true
@@ -63,7 +63,7 @@ export async function leadLeased(
         break
       }
       case 'outcome_unknown':
-        decided(false)
+        decideRuns(flight, false)
         // Whoever can be asked is asked before a person is, as long as the caller is ready to wait.
         if (asked || !(await askInTime(context, op, command, deadline)))
           return refusal(context, command, decision, record)
