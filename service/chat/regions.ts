@@ -36,6 +36,11 @@ export function createRegions(base: Base, network: Network, log: Log, watch: Wat
       exchange: exchange.of(name),
       peers: regionNames.filter((peer) => peer !== name),
       on: watch.stream,
+      onFork: (room, { client, epoch, cseq, shown, hidden: { log: hiddenLog, n } }) =>
+        log.warn(
+          { event: 'chat.fork', region: name, room, client, epoch, cseq, shown, hidden: { log: hiddenLog, n } },
+          'Two clones of a client used one number for two messages; this region shows the first',
+        ),
       // A region that is cut off fails all the time, and that is what the switch is for.
       onProblem: (err) => log.debug({ event: 'chat.problem', region: name, err }, 'A region tries again'),
     })

@@ -25,6 +25,8 @@ export interface ConnectionOptions {
   readonly hello: Omit<HelloFrame, 'kind' | 'version'>
   readonly runtime: ClientRuntime
   readonly bounds: StreamBounds
+  /** The hello has left. */
+  opened(): void
   received(frame: ServerFrame): void
   closed(code: number | null, reason: string): void
 }
@@ -100,7 +102,10 @@ export function createConnection(options: ConnectionOptions): Connection {
   }
 
   const link: ClientLink = options.transport.connect(options.region, {
-    opened: () => say({ kind: 'hello', version: PROTOCOL_VERSION, ...hello }),
+    opened() {
+      say({ kind: 'hello', version: PROTOCOL_VERSION, ...hello })
+      options.opened()
+    },
     received,
     closed: end,
   })

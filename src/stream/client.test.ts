@@ -3,45 +3,12 @@ import { test } from 'node:test'
 import { isOnceError } from '../core/errors.ts'
 import type { StreamClient, StreamClientOptions } from './client.ts'
 import { createStreamClient } from './client.ts'
-import type { ClientPlace, ClientTransport } from './client-ports.ts'
+import type { ClientPlace, ClientTransport, LinkEvents } from './client-ports.ts'
+import { createClientRuntime } from './client-runtime.ts'
 import { createMemoryPlace } from './memory-place.ts'
-import type { Session } from './ports.ts'
 import type { Entry } from './protocol.ts'
 import type { Region } from './region.ts'
-import { openRegion, until } from './test-peer.ts'
-
-/** Connections inside of one process: frames arrive a moment later, in order. */
-function wired(region: Region): ClientTransport & { cut(): void } {
-  const cuts = new Set<() => void>()
-  return {
-    connect(_, events) {
-      let open = true
-      let session: Session | null = null
-      const close = (code: number | null, reason: string) => {
-        if (!open) return
-        open = false
-        session?.closed()
-        setImmediate(() => events.closed(code, reason))
-      }
-      cuts.add(() => close(null, 'cut'))
-      setImmediate(() => {
-        session = region.connect({
-          send: (text) => void setImmediate(() => open && events.received(text)),
-          close,
-          bufferedBytes: 0,
-        })
-        events.opened()
-      })
-      return {
-        send: (text) => void setImmediate(() => open && session?.received(text)),
-        close: () => close(null, 'closed'),
-      }
-    },
-    cut() {
-      for (const cut of cuts) cut()
-    },
-  }
-}
+import { openRegion, until, wired } from './test-peer.ts'
 
 interface Followed {
   readonly client: StreamClient
@@ -51,7 +18,7 @@ interface Followed {
 
 async function follow(region: Region, options: Partial<StreamClientOptions> = {}): Promise<Followed> {
   const seen: Entry[] = []
-  const transport = wired(region)
+  const transport = wired(() => region)
   const client = await createStreamClient({
     room: 'room',
     regions: ['eu'],
@@ -226,4 +193,40 @@ test('who begins at the head sees only what comes next', async () => {
   await until('seen', () => late.seen.length > 0)
   assert.deepEqual(bodies(late.seen), ['after'])
   await Promise.all([late.client.stop(), ada.client.stop(), region.stop()])
+})
+
+test('whoever was cut is back after one short wait, and asks for the rest along with its hello', async () => {
+  const waits: number[] = []
+  const said: string[] = []
+  const links: LinkEvents[] = []
+  const client = await createStreamClient({
+    room: 'room',
+    regions: ['eu'],
+    mode: 'at-least-once',
+    receiver: { message() {} },
+    transport: {
+      connect(_, given) {
+        links.push(given)
+        setImmediate(() => given.opened())
+        return { send: (text) => void said.push((JSON.parse(text) as { kind: string }).kind), close() {} }
+      },
+    },
+    bounds: { reconnectBaseMs: 40, reconnectCapMs: 1_000 },
+    runtime: {
+      ...createClientRuntime(),
+      random: () => 1,
+      setTimer(ms, fire, background) {
+        if (background && ms <= 1_000) waits.push(ms)
+        return createClientRuntime().setTimer(Math.min(ms, 1_000), fire, background)
+      },
+    },
+  })
+  for (const wait of [40, 80]) {
+    await until('hello', () => said.length === 2)
+    // Nothing has been heard yet.
+    assert.deepEqual(said.splice(0), ['hello', 'resume'])
+    links.at(-1)?.closed(null, 'cut')
+    assert.equal(waits.at(-1), wait)
+  }
+  await client.stop()
 })

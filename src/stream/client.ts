@@ -64,6 +64,8 @@ export type RenewReason = 'cloned' | 'fork' | 'unknown'
 
 /** Failed connections before the next region is tried. */
 const PATIENCE = 2
+/** Of the wait before the next connection; far past its cap, and short of what a number can hold. */
+const DOUBLINGS_MOST = 16
 
 export async function createStreamClient(options: StreamClientOptions): Promise<StreamClient> {
   const { room, regions, transport, receiver, mode } = options
@@ -119,6 +121,10 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     return written
   }
 
+  function beginsAtHead(): boolean {
+    return fresh && options.from === 'head'
+  }
+
   function become(next: ClientStatus): void {
     if (status === next || status === 'stopped') return
     status = next
@@ -151,6 +157,10 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       runtime,
       bounds,
       hello: { room, client, epoch, generation, instance },
+      // Right behind the hello, which saves a round trip. Only who begins at the head must first hear where that is.
+      opened: () => {
+        if (opened === connection && !beginsAtHead()) resume(opened)
+      },
       // Whatever an older connection still has to say is not for this client any more.
       received: (frame) => {
         if (opened === connection) take(frame, opened)
@@ -173,7 +183,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   }
 
   function later(): void {
-    const wholeMs = Math.min(bounds.reconnectCapMs, bounds.reconnectBaseMs * 2 ** Math.min(failures, 16))
+    const doublings = Math.min(Math.max(0, failures - 1), DOUBLINGS_MOST)
+    const wholeMs = Math.min(bounds.reconnectCapMs, bounds.reconnectBaseMs * 2 ** doublings)
     timer?.cancel()
     // At least half of it, at random: a region that comes back must not be met by everybody at once.
     timer = runtime.setTimer(wholeMs * (0.5 + runtime.random() / 2), connect, true)
@@ -182,9 +193,12 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   function take(frame: ServerFrame, from: Connection): void {
     switch (frame.kind) {
       case 'welcome':
-        if (fresh && options.from === 'head') intake.begin({ logs: frame.position, ordered: 0 })
+        if (beginsAtHead()) {
+          intake.begin({ logs: frame.position, ordered: 0 })
+          resume(from)
+        }
         fresh = false
-        return resume(from)
+        return
       case 'resumed':
         failures = 0
         previousRegion = region

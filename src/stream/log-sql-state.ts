@@ -119,11 +119,11 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
     }
   }
 
-  /** Only what was sent before is looked up: in the ordinary course of things, nothing. */
+  /** Only what was sent or merged before is looked up: in the ordinary course of things, nothing. */
   async function readCopies(tx: SqlTx, rooms: Map<string, OpenRoom>, writes: readonly RoomWrite[]): Promise<void> {
     const again: (MessageIdentity & { room: string })[] = []
     for (const { room, batch } of writes) {
-      for (const { client, epoch, cseq } of batch.sends) {
+      for (const { client, epoch, cseq } of [...batch.merged, ...batch.sends]) {
         const floor = roomOf(rooms, room).senders.get(senderKey(client, epoch))?.floor ?? 1
         if (cseq < floor) again.push({ room, client, epoch, cseq })
       }

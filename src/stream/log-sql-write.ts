@@ -1,24 +1,27 @@
 import { OnceError } from '../core/errors.ts'
+import { forkOf } from './fork.ts'
 import { type OpenRoom, senderKey } from './log-sql-state.ts'
-import type { ExchangedEntry, RoomBatch, RoomWritten, SendRequest, SendResult, StoredEntry } from './ports.ts'
+import type { ExchangedEntry, Fork, RoomBatch, RoomWritten, SendRequest, SendResult, StoredEntry } from './ports.ts'
 import { identityText } from './protocol.ts'
 
 /** Decides one batch on a room that is locked, and notes what there is to store. */
 export function decideBatch(open: OpenRoom, { merged, sends }: RoomBatch, now: number): RoomWritten {
   const before = open.stored.length
-  for (const entry of merged) mergeEntry(open, entry)
+  const forks = merged.map((entry) => mergeEntry(open, entry)).filter((fork) => fork !== null)
   const results = sends.map((send) => decideSend(open, send, now))
-  return { results, stored: open.stored.slice(before) }
+  return { results, stored: open.stored.slice(before), forks }
 }
 
-function mergeEntry(open: OpenRoom, entry: ExchangedEntry): void {
+function mergeEntry(open: OpenRoom, entry: ExchangedEntry): Fork | null {
   const head = open.heads.get(entry.log) ?? 0
   // Another process of this region was faster.
-  if (entry.n <= head) return
+  if (entry.n <= head) return null
   if (entry.n > head + 1) {
     throw new OnceError('bad_input', `${entry.log} goes up to ${head} here; ${entry.n} is not the next.`)
   }
+  const known = open.known.get(identityText(entry))
   store(open, entry)
+  return known === undefined ? null : forkOf({ ...known.place, digest: known.digest }, entry)
 }
 
 /** In this order: is it still the client's session, is it the next number, is it the same message. */

@@ -1,7 +1,9 @@
 import { OnceError } from '../core/errors.ts'
+import { forkOf } from './fork.ts'
 import type {
   Entered,
   ExchangedEntry,
+  Fork,
   FoundPosition,
   ReadBound,
   Retention,
@@ -85,15 +87,18 @@ class MemoryRoom {
 
   write({ merged, sends }: RoomBatch): RoomWritten {
     const stored: StoredEntry[] = []
+    const forks: Fork[] = []
     for (const entry of merged) {
       const have = this.position[entry.log] ?? 0
       if (entry.n <= have) continue
       if (entry.n !== have + 1) throw new OnceError('bad_input', `${entry.log} goes on at ${have + 1}, not ${entry.n}.`)
+      const fork = forkOf(this.#identities.get(identityText(entry)), entry)
+      if (fork !== null) forks.push(fork)
       stored.push(this.#store(entry))
     }
     const results = sends.map((send) => this.#send(send, stored))
     if (stored.length > 0) for (const wake of this.#listeners) wake()
-    return { results, stored }
+    return { results, stored, forks }
   }
 
   #send(send: SendRequest, stored: StoredEntry[]): SendResult {

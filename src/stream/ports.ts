@@ -118,6 +118,18 @@ export interface RoomWritten {
   readonly results: readonly SendResult[]
   /** What was stored, in order of `at`; other processes may have stored entries before and between. */
   readonly stored: readonly StoredEntry[]
+  readonly forks: readonly Fork[]
+}
+
+/**
+ * Two regions that could not reach each other accepted one number with two bodies: two clones of a client were at work.
+ * Each goes on showing what came first there, so that only a person can say which is meant.
+ */
+export interface Fork extends MessageIdentity {
+  /** What this region shows under the identity. */
+  readonly shown: LogPlace
+  /** What was merged now, counts as a copy, and is none. */
+  readonly hidden: ExchangedEntry
 }
 
 export type FoundPosition =

@@ -1,6 +1,6 @@
 import type { Runtime, Timer } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
-import type { Exchange, OrderLog, RegionHint, RoomLog, StoredEntry } from './ports.ts'
+import type { Exchange, Fork, OrderLog, RegionHint, RoomLog, StoredEntry } from './ports.ts'
 import type { Puller } from './puller.ts'
 import { createPuller } from './puller.ts'
 import type { Room } from './room.ts'
@@ -33,6 +33,7 @@ export interface RegionRoomsOptions {
   readonly bounds: StreamBounds
   problem(error: unknown): void
   ordered(hosted: HostedRoom): void
+  forked(room: string, fork: Fork): void
 }
 
 export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
@@ -47,7 +48,8 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
       const fresh = entries.map(({ at: _at, copy: _copy, ...entry }) => entry)
       exchange?.hint({ kind: 'position', region, room: name, position: room.position, entries: fresh })
     }
-    const room = await openRoom({ name, log, runtime, bounds, accepted, failed: problem })
+    const forked = (fork: Fork) => options.forked(name, fork)
+    const room = await openRoom({ name, log, runtime, bounds, accepted, forked, failed: problem })
     const pullers = new Map<string, Puller>()
     if (exchange !== undefined) {
       for (const peer of options.peers ?? []) {

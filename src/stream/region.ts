@@ -4,7 +4,7 @@ import { createRuntime } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
 import { streamBounds } from './bounds.ts'
 import { isStreamName } from './decode.ts'
-import type { Exchange, OrderLog, RegionHint, RoomLog, Session, SessionClaim, SessionLink } from './ports.ts'
+import type { Exchange, Fork, OrderLog, RegionHint, RoomLog, Session, SessionClaim, SessionLink } from './ports.ts'
 import type { HelloFrame } from './protocol.ts'
 import { answerPull } from './pull.ts'
 import type { HostedRoom } from './region-rooms.ts'
@@ -39,6 +39,11 @@ export interface RegionOptions {
   snapshot?(room: string): Promise<unknown>
   /** A client went on where it had stopped, or had to begin anew. Telemetry listens. */
   on?(event: { readonly kind: 'resumed' | 'reset'; readonly region: string }): void
+  /**
+   * While regions were apart, clones of one client used a number for two messages, and both were acknowledged. This
+   * region shows one of them, another region perhaps the other; this is the only word about the hidden one.
+   */
+  onFork?(room: string, fork: Fork): void
   /** Something failed and is tried again. */
   onProblem?(error: unknown): void
   readonly bounds?: Partial<StreamBounds>
@@ -54,11 +59,21 @@ export function createRegion(options: RegionOptions): Region {
   const bounds = streamBounds(options.bounds)
   const sessions = new Set<OpenSession>()
   const problem = (error: unknown) => options.onProblem?.(error)
-  const rooms = createRegionRooms({ ...options, runtime, bounds, problem, ordered: orderedIn })
+  const rooms = createRegionRooms({ ...options, runtime, bounds, problem, ordered: orderedIn, forked: forkedIn })
   let stopped = false
 
   function orderedIn(hosted: HostedRoom): void {
     for (const session of sessions) if (session.room === hosted.room) session.ordered()
+  }
+
+  /** Whoever has the identity here is told, and takes a new one: it is shared with somebody. */
+  function forkedIn(room: string, fork: Fork): void {
+    options.onFork?.(room, fork)
+    for (const session of sessions) {
+      const { claim } = session
+      if (session.room?.name === room && claim?.client === fork.client && claim.epoch === fork.epoch)
+        session.forked(fork.cseq)
+    }
   }
 
   /** Of all sessions of a client the newest stays: here at once, elsewhere when the hint arrives. */

@@ -3,7 +3,7 @@ import type { Runtime } from '../ledger/runtime.ts'
 import { sleep } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
 import { CausalBuffer } from './causal.ts'
-import type { ExchangedEntry, RoomImage, RoomLog, SendRequest, SendResult, StoredEntry } from './ports.ts'
+import type { ExchangedEntry, Fork, RoomImage, RoomLog, SendRequest, SendResult, StoredEntry } from './ports.ts'
 import type { Position } from './protocol.ts'
 import { Tail } from './tail.ts'
 
@@ -54,6 +54,8 @@ export interface RoomOptions {
   readonly bounds: StreamBounds
   /** Entries of this region's own log have become durable. */
   accepted(entries: readonly StoredEntry[]): void
+  /** A peer accepted other words under a number that has some here. */
+  forked(fork: Fork): void
   /** The log failed; it is tried again. */
   failed(error: unknown): void
 }
@@ -166,6 +168,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     // Shown before it is acknowledged: whoever hears of its own message finds the room at least as far.
     await take(written.stored)
     for (const [index, result] of written.results.entries()) accepted[index]?.answer(result)
+    for (const fork of written.forks) options.forked(fork)
     if (accepted.length > 0) for (const member of members) member.answered()
   }
 
@@ -191,10 +194,13 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   function wake(): void {
     if (busy || !wanted()) return
     busy = true
-    void work().finally(() => {
-      busy = false
-      // Something may have come between the last look and here.
-      wake()
+    // Soon, not now: the sends of a window arrive in one piece, and its first shall not take a commit for itself alone.
+    runtime.soon(() => {
+      void work().finally(() => {
+        busy = false
+        // Something may have come between the last look and here.
+        wake()
+      })
     })
   }
 

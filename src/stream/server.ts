@@ -18,6 +18,7 @@ export type {
   Entered,
   Exchange,
   ExchangedEntry,
+  Fork,
   FoundPosition,
   OrderAppended,
   OrderBatch,

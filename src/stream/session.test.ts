@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createMemoryRoomLog } from './memory-log.ts'
+import type { RoomLog } from './ports.ts'
 import type { ClientFrame, CloseReason } from './protocol.ts'
 import { closeCodes } from './protocol.ts'
 import { connectRaw, enter, fromStart, hello, openRegion, send, until } from './test-peer.ts'
@@ -202,5 +204,23 @@ test('who is silent for too long is let go', async () => {
   assert.equal((await until('silence', () => once.closed)).code, closeCodes.silent)
   assert.ok(performance.now() - enteredMs > 150, 'the time for a hello is not the time for everything')
   assert.equal(region.sessions, 0)
+  await region.stop()
+})
+
+test('sends that arrive in one piece share one write, and one acknowledgement', async () => {
+  const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
+  const writes: number[] = []
+  const log: RoomLog = {
+    ...memory,
+    write(room, batch) {
+      writes.push(batch.sends.length)
+      return memory.write(room, batch)
+    },
+  }
+  const { region } = openRegion({ log })
+  const ada = await enter(region, 'ada')
+  for (let cseq = 1; cseq <= 64; cseq++) ada.say(send(cseq, `message ${cseq}`))
+  assert.equal((await ada.next('ack')).floor, 65)
+  assert.deepEqual(writes, [64])
   await region.stop()
 })

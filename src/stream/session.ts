@@ -50,6 +50,8 @@ export interface OpenSession extends Session {
   end(why: CloseReason, reason: string): void
   /** There are new rows of the final order. */
   ordered(): void
+  /** Elsewhere the number was accepted with another body. */
+  forked(cseq: number): void
 }
 
 export function createSession(host: SessionHost, link: SessionLink): OpenSession {
@@ -317,6 +319,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       orderFeed?.pump()
     },
     ordered: () => orderFeed?.pump(),
+    forked: (cseq) => say({ kind: 'nack', cseq, why: 'fork' }),
     closed,
     end,
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { StreamBounds } from './bounds.ts'
+import type { ClientTransport } from './client-ports.ts'
 import { decodeServerFrame } from './decode.ts'
 import { createMemoryRoomLog } from './memory-log.ts'
 import type { RoomLog, Session } from './ports.ts'
@@ -105,4 +106,37 @@ export async function enter(region: Region, client: string, generation = 1): Pro
   peer.say(fromStart)
   await peer.next('resumed')
   return peer
+}
+
+/** Connections inside of one process: frames arrive a moment later, in order. */
+export function wired(regionOf: (name: string) => Region): ClientTransport & { cut(): void } {
+  const cuts = new Set<() => void>()
+  return {
+    connect(name, events) {
+      let open = true
+      let session: Session | null = null
+      const close = (code: number | null, reason: string) => {
+        if (!open) return
+        open = false
+        session?.closed()
+        setImmediate(() => events.closed(code, reason))
+      }
+      cuts.add(() => close(null, 'cut'))
+      setImmediate(() => {
+        session = regionOf(name).connect({
+          send: (text) => void setImmediate(() => open && events.received(text)),
+          close,
+          bufferedBytes: 0,
+        })
+        events.opened()
+      })
+      return {
+        send: (text) => void setImmediate(() => open && session?.received(text)),
+        close: () => close(null, 'closed'),
+      }
+    },
+    cut() {
+      for (const cut of cuts) cut()
+    },
+  }
 }
