@@ -11,6 +11,7 @@ import { createOutgoing, renumbered } from './client-outgoing.ts'
 import type { ClientIdentity, ClientPlace, ClientPosition, ClientTransport, PendingSend } from './client-ports.ts'
 import type { ClientRuntime } from './client-runtime.ts'
 import { createClientRuntime } from './client-runtime.ts'
+import { isStreamName } from './decode.ts'
 import type { DeliveryMode } from './delivery.ts'
 import { createMemoryPlace } from './memory-place.ts'
 import type { LogPlace, MessageIdentity, ServerFrame } from './protocol.ts'
@@ -70,6 +71,10 @@ const DOUBLINGS_MOST = 16
 export async function createStreamClient(options: StreamClientOptions): Promise<StreamClient> {
   const { room, regions, transport, receiver, mode } = options
   if (regions.length === 0) throw new OnceError('bad_option', '`regions` names none.')
+  // A server would refuse it with every connection, for ever.
+  const odd = [room, ...regions].find((each) => !isStreamName(each))
+  if (odd !== undefined)
+    throw new OnceError('bad_option', `${JSON.stringify(odd)} is not a name of a room or a region.`)
   const runtime = options.runtime ?? createClientRuntime()
   const bounds = streamBounds(options.bounds)
   const place = options.place ?? createMemoryPlace()
