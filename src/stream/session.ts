@@ -184,8 +184,9 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
 
   async function resume(frame: ResumeFrame): Promise<void> {
     if (room === null || claim === null) return
-    if (await fromTheFuture(room, frame)) {
-      return end('futurePosition', `${room.ownLog} has not come to ${frame.position[room.ownLog]}`)
+    const own = frame.position[room.ownLog] ?? 0
+    if (own > (room.position[room.ownLog] ?? 0)) {
+      return end('futurePosition', `${room.ownLog} has not come to ${own}`)
     }
     const found = await log.find(room.name, frame.position)
     if (found.kind === 'expired') return reset('expired')
@@ -199,13 +200,6 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       proof = frame
       await prove()
     }
-  }
-
-  /** Another process of this region may have come further than this one knows, so the log itself is asked. */
-  async function fromTheFuture({ name, ownLog, position }: Room, frame: ResumeFrame): Promise<boolean> {
-    const own = frame.position[ownLog] ?? 0
-    if (own <= (position[ownLog] ?? 0)) return false
-    return own > ((await log.open(name)).position[ownLog] ?? 0)
   }
 
   /** A client's earlier messages must be here before its next one: a region that lacks them is behind, and waits. */
