@@ -2,18 +2,23 @@ import type { Bench } from './harness/bench.ts'
 import { runBench } from './harness/bench.ts'
 import type { Goal, Wanted } from './harness/compare.ts'
 import { byTurns } from './harness/compare.ts'
+import type { Figures } from './harness/figures.ts'
 import { describeDisk } from './harness/machine.ts'
 import { installPeers, peerVersion } from './harness/peers.ts'
 import type { PostgresServer } from './harness/postgres.ts'
 import { POOL_CLIENTS, withPostgres } from './harness/postgres.ts'
-import type { RunsTask } from './runs/task.ts'
+import type { RunsTask, StoredRunsTask } from './runs/task.ts'
 import { STEPS } from './runs/task.ts'
 
-/** Runs of ten steps that do nothing ÷ the same with DBOS Transact: one PostgreSQL server, the same durability. */
+/**
+ * Runs of ten steps that do nothing ÷ the same with DBOS Transact, on one PostgreSQL server and as durable, and ÷ Restate,
+ * which brings a server with a log of its own, syncs it, and calls its steps over HTTP.
+ */
 const PAIRS = 9
 
 const ours = import.meta.resolve('./runs/ours.ts')
 const dbos = import.meta.resolve('./runs/dbos.ts')
+const restate = import.meta.resolve('./runs/restate.ts')
 
 await runBench('runs', async (bench) => {
   await installPeers(bench.progress)
@@ -21,9 +26,12 @@ await runBench('runs', async (bench) => {
   bench.note(
     `${peerVersion('@dbos-inc/dbos-sdk')}; a request is a run of ${STEPS} steps; pool of ${POOL_CLIENTS} on both sides`,
   )
+  bench.note(`${peerVersion('@restatedev/restate-server')}, ${peerVersion('@restatedev/restate-sdk')} over HTTP/2`)
   await withPostgres(bench, async (server) => {
-    await against(bench, server, 1, 5)
-    await against(bench, server, 16, 8)
+    await againstDbos(bench, server, 1, 5)
+    await againstDbos(bench, server, 16, 8)
+    await againstRestate(bench, server, 1, 4)
+    await againstRestate(bench, server, 16, 4)
     await once(bench, server)
   })
 })
@@ -32,34 +40,50 @@ function timesOf({ options }: Bench) {
   return options.quick ? { warmUpMs: 300, measureMs: 1_000 } : { warmUpMs: 1_000, measureMs: 4_000 }
 }
 
-async function against(bench: Bench, server: PostgresServer, callers: number, atLeast: number): Promise<void> {
+async function againstDbos(bench: Bench, server: PostgresServer, callers: number, atLeast: number): Promise<void> {
   const task = { ...timesOf(bench), callers, semantics: 'keyed' } as const
-  const measure = (program: string) =>
-    server.withDatabase((place) => bench.side({ program, task: { ...task, ...place } satisfies RunsTask }))
   await bench.compare({
     name: `${callers} at once`,
     pairs: PAIRS,
     ours: 'createEngine',
     other: 'DBOS Transact',
     measure: byTurns(
-      () => measure(ours),
-      () => measure(dbos),
+      () => stored(bench, server, ours, task),
+      () => stored(bench, server, dbos, task),
     ),
     wanted: wanted('ratio', { atLeast }),
   })
 }
 
+async function againstRestate(bench: Bench, server: PostgresServer, callers: number, atLeast: number): Promise<void> {
+  const task = { ...timesOf(bench), callers, semantics: 'keyed' } as const
+  await bench.compare({
+    name: `${callers} at once, Restate`,
+    pairs: PAIRS,
+    ours: 'createEngine',
+    other: 'Restate',
+    measure: byTurns(
+      () => stored(bench, server, ours, task),
+      () => bench.side({ program: restate, task: task satisfies RunsTask }),
+    ),
+    wanted: wanted('ratio', { atLeast }),
+  })
+}
+
+/** A round of a side that has a database of its own. */
+function stored(bench: Bench, server: PostgresServer, program: string, task: RunsTask): Promise<Figures> {
+  return server.withDatabase((place) => bench.side({ program, task: { ...task, ...place } satisfies StoredRunsTask }))
+}
+
 /** Two writes for a step, because the intent comes first; nothing to compare it with. */
 async function once(bench: Bench, server: PostgresServer): Promise<void> {
   const task = { ...timesOf(bench), callers: 16, semantics: 'once' } as const
-  const measure = () =>
-    server.withDatabase((place) => bench.side({ program: ours, task: { ...task, ...place } satisfies RunsTask }))
   await bench.compare({
     name: '16 at once, `once` steps',
     pairs: PAIRS,
     ours: 'createEngine',
     other: null,
-    measure: async () => ({ ours: await measure(), other: null }),
+    measure: async () => ({ ours: await stored(bench, server, ours, task), other: null }),
     wanted: wanted('ours'),
   })
 }

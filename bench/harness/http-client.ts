@@ -25,7 +25,9 @@ const HEAD_END = '\r\n\r\n'
  * Keep-alive connections, one request on each at a time, and as little work as possible: a client library takes longer
  * for a request than a server for its answer, and it would be the client that is measured. Bodies are ASCII.
  */
-export function createHttpClient(port: number): HttpClient {
+export function createHttpClient(at: number | { readonly socket: string }): HttpClient {
+  const host = typeof at === 'number' ? `127.0.0.1:${at}` : 'localhost'
+  const place = typeof at === 'number' ? { host: '127.0.0.1', port: at, noDelay: true } : { path: at.socket }
   const all: Connection[] = []
   const free: Connection[] = []
   async function ask(request: string): Promise<HttpAnswer> {
@@ -35,17 +37,17 @@ export function createHttpClient(port: number): HttpClient {
     return answer
   }
   return {
-    get: (path) => ask(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}${HEAD_END}`),
+    get: (path) => ask(`GET ${path} HTTP/1.1\r\nHost: ${host}${HEAD_END}`),
     post(path, headers, body) {
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-      const head = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${lines.join('')}Content-Length: ${body.length}`
+      const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\n${lines.join('')}Content-Length: ${body.length}`
       return ask(`${head}${HEAD_END}${body}`)
     },
     stop: () => all.forEach((connection) => connection.end()),
   }
 
   function open(): Connection {
-    const connection = openConnection(connect({ host: '127.0.0.1', port, noDelay: true }))
+    const connection = openConnection(connect(place))
     all.push(connection)
     return connection
   }

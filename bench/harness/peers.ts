@@ -20,12 +20,23 @@ export async function installPeers(progress: (line: string) => void): Promise<vo
 
 /** As the lock file says, to the version: a figure against an old peer would be wrong without a word. */
 function isInstalled(): boolean {
-  const wanted = lockOf('package-lock.json')
+  const wanted = Object.entries(lockOf('package-lock.json')).filter(([path, entry]) => path !== '' && isForHere(entry))
   const present = lockOf(join('node_modules', '.package-lock.json'))
-  return Object.entries(wanted).every(([path, { version }]) => path === '' || present[path]?.version === version)
+  return wanted.every(([path, { version }]) => present[path]?.version === version)
 }
 
-type Locked = Readonly<Record<string, { readonly version?: string }>>
+/** Programs come in a package for each platform, and npm leaves out those for others. */
+function isForHere({ os, cpu }: LockEntry): boolean {
+  return (os?.includes(process.platform) ?? true) && (cpu?.includes(process.arch) ?? true)
+}
+
+interface LockEntry {
+  readonly version?: string
+  readonly os?: readonly string[]
+  readonly cpu?: readonly string[]
+}
+
+type Locked = Readonly<Record<string, LockEntry>>
 
 function lockOf(file: string): Locked {
   const path = join(FOLDER, file)
@@ -40,4 +51,9 @@ export function peerVersion(name: string): string {
 export async function loadPeer<Exports>(name: string): Promise<Exports> {
   const require = createRequire(join(FOLDER, 'package.json'))
   return (await import(pathToFileURL(require.resolve(name)).href)) as Exports
+}
+
+/** A file of a peer that is no module: a program. */
+export function peerFile(name: string, path: string): string {
+  return join(FOLDER, 'node_modules', name, path)
 }

@@ -2,7 +2,7 @@ import { drive } from '../harness/load.ts'
 import { loadPeer } from '../harness/peers.ts'
 import { createPool, POOL_CLIENTS, serverCpu } from '../harness/postgres.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
-import type { RunsTask } from './task.ts'
+import type { StoredRunsTask } from './task.ts'
 import { STEPS, WARM_UP } from './task.ts'
 
 /** What this side uses of DBOS Transact. */
@@ -18,7 +18,7 @@ interface Dbos {
   shutdown(): Promise<void>
 }
 
-const task = readTask<RunsTask>()
+const task = readTask<StoredRunsTask>()
 const { DBOS } = await loadPeer<{ readonly DBOS: Dbos }>('@dbos-inc/dbos-sdk')
 const log = { systemDatabasePoolSize: POOL_CLIENTS, logLevel: 'error', runAdminServer: false }
 DBOS.setConfig({ name: 'bench', systemDatabaseUrl: task.url, ...log })

@@ -3,10 +3,10 @@ import { createEngine, defineRun } from 'onceonly/run'
 import { drive } from '../harness/load.ts'
 import { createPool, serverCpu } from '../harness/postgres.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
-import type { RunsTask } from './task.ts'
+import type { StoredRunsTask } from './task.ts'
 import { STEPS, WARM_UP } from './task.ts'
 
-const task = readTask<RunsTask>()
+const task = readTask<StoredRunsTask>()
 const pool = createPool(task)
 const store = createPostgresStore({ pool })
 let acts = 0

@@ -1,7 +1,7 @@
 import type { Slices } from '../harness/load.ts'
 import type { PostgresPlace } from '../harness/postgres.ts'
 
-export interface RunsTask extends PostgresPlace {
+export interface RunsTask {
   readonly callers: number
   readonly warmUpMs: number
   readonly measureMs: number
@@ -9,6 +9,9 @@ export interface RunsTask extends PostgresPlace {
   /** Of ours: `once` writes its intent before it acts. */
   readonly semantics: 'keyed' | 'once'
 }
+
+/** Of a side that keeps its runs in PostgreSQL. */
+export interface StoredRunsTask extends RunsTask, PostgresPlace {}
 
 /** A request is a run of so many steps that do nothing: what is measured is what it costs to remember them. */
 export const STEPS = 10
