@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type MailServer, startMail } from './messages/test-mail.ts'
 import { type Provider, startProvider } from './messages/test-provider.ts'
-import { breakTable } from './test-break.ts'
+import { breakTable, eventually } from './test-break.ts'
 import { type Cluster, openCluster, type TestServer } from './test-cluster.ts'
 
 /** The wait for a provider is shorter here, so that a test need not wait long for it to pass. */
@@ -164,7 +163,7 @@ describe('channels', () => {
     assert.deepEqual([unknown.status, unknown.body.status], [202, 'unknown'])
     mail.letGo()
     const id = unknown.body.message?._id ?? ''
-    for (let tries = 0; tries < 50 && (await stateOf(id)).status !== 'sent'; tries++) await sleep(50)
+    await eventually('it is sent', async () => (await stateOf(id)).status === 'sent')
     const retry = await server.send(body, { key: 'late' })
     assert.deepEqual([retry.status, retry.body.status, retry.headers.get('idempotent-replayed')], [201, 'sent', 'true'])
     assert.equal(mail.sentTo('Better late').length, 1)
@@ -186,7 +185,7 @@ describe('channels', () => {
     await mend()
     await cluster.advance(4_000)
     const id = accepted.body.message?._id ?? ''
-    for (let tries = 0; tries < 100 && (await stateOf(id)).status !== 'sent'; tries++) await sleep(50)
+    await eventually('it is sent', async () => (await stateOf(id)).status === 'sent')
     assert.equal((await server.send(body, { key: 'queue' })).body.status, 'sent')
     assert.equal(mail.sentTo('In the queue').length, 1)
   })

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createLedger, type Ledger, type SqlTx } from 'onceonly'
 import { createGuard, type Guard } from 'onceonly/guard'
 import { type MailServer, startMail } from './messages/test-mail.ts'
@@ -49,6 +48,12 @@ onEveryPlace('the guard, with two processes', (place) => {
     email: body.recipientEmail,
     body: body.message,
   })
+
+  /** The lock on a text, past every interface; whether somebody waits for it. */
+  const lockOf = (body: { recipientEmail: string; message: string }) =>
+    cluster.sql<{ awaited: number }>(
+      `select awaited from onceonly_records where operation = 'guard.messages' and key = '${guard.hashOf(contentOf(body))}'`,
+    )
 
   test('twenty pairs of identical requests, 0 to 350 ms apart, are twenty mails (G1, G3)', async () => {
     await sendPairs(cluster, mail, 20)
@@ -128,12 +133,16 @@ onEveryPlace('the guard, with two processes', (place) => {
   test('an original in flight is waited for, 3 s, then refused without an answer that lasts (G4, G8, G13)', async () => {
     const body = mailTo('pending', 'Still in flight')
     const gate = Promise.withResolvers<void>()
-    const holding = guard.send(contentOf(body), () => gate.promise)
-    await sleep(100)
+    const held = Promise.withResolvers<void>()
+    const holding = guard.send(contentOf(body), () => {
+      held.resolve()
+      return gate.promise
+    })
+    await held.promise
     const startedAt = performance.now()
     const refused = await one.send(body, { key: 'p-1' })
     const tookMs = performance.now() - startedAt
-    assert.ok(tookMs >= 2.8 * seconds && tookMs < 6 * seconds, String(tookMs))
+    assert.ok(tookMs >= 2.8 * seconds && tookMs < 10 * seconds, String(tookMs))
     assert.equal(refused.status, 200)
     assert.deepEqual(refused.body, {
       success: true,
@@ -179,7 +188,7 @@ onEveryPlace('the guard, with two processes', (place) => {
       )
       await locked.promise
       const slow = one.send(body)
-      await sleep(300)
+      await eventually('the first has the lock', async () => (await lockOf(body)).length === 1)
       const refused = await two.send(body)
       assert.deepEqual([refused.status, refused.body.duplicateOnly, refused.body.message], [200, true, null])
       gate.resolve()
@@ -211,15 +220,22 @@ onEveryPlace('the guard, with two processes', (place) => {
     const original = await one.send(mailTo('polled', 'The original'))
     const body = mailTo('polled', 'Its duplicate')
     const messageId = original.body.message?._id ?? ''
+    const held = Promise.withResolvers<void>()
+    const accepted = Promise.withResolvers<void>()
+    const over = Promise.withResolvers<void>()
     const holding = guard.send(contentOf(body), async (attempt) => {
-      await sleep(700)
+      held.resolve()
+      await accepted.promise
       await attempt?.attach({ type: 'message', id: messageId })
+      await over.promise
     })
-    await sleep(100)
-    const startedAt = performance.now()
-    const found = await two.send(body)
-    const tookMs = performance.now() - startedAt
-    assert.ok(tookMs > 300 && tookMs < 2.9 * seconds, String(tookMs))
+    await held.promise
+    const asked = two.send(body)
+    await eventually('the duplicate waits', async () => (await lockOf(body))[0]?.awaited === 1)
+    accepted.resolve()
+    const found = await asked
+    // While its original is still being sent: it was not the end that was waited for.
+    over.resolve()
     assert.equal(found.body.message?._id, messageId)
     await holding
     const hash = guard.hashOf(contentOf(body))
@@ -333,8 +349,12 @@ onEveryPlace('the guard, with two processes', (place) => {
       name: 'messages',
       identity: (content) => ['demo', content.phone, content.email, content.body],
     })
-    void its.send(contentOf(body), () => new Promise(() => {}))
-    await sleep(100)
+    const begun = Promise.withResolvers<void>()
+    void its.send(contentOf(body), () => {
+      begun.resolve()
+      return new Promise(() => {})
+    })
+    await begun.promise
     await dead.stop()
     const held = await one.admin('GET', `/guard/locks/${hash}`)
     assert.deepEqual([held.body['state'], held.body['messageId']], ['in_progress', null])

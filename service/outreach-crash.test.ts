@@ -75,7 +75,10 @@ onEveryPlace('crashes of outreach', (place) => {
     await one.kill()
     // Nobody may write down what the dead one could not: a session on the server would.
     if (place === 'postgres') {
-      await cluster.sql("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep'")
+      await cluster.sql(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and wait_event = 'PgSleep'`,
+      )
     }
     await mend()
     await cluster.advance(LEASE_MS)

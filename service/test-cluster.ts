@@ -170,7 +170,8 @@ async function startServer(env: Env): Promise<TestServer> {
   const end = async (signal: 'SIGKILL' | 'SIGTERM') => {
     if (!running) return
     running = false
-    const over = once(child, 'exit')
+    // Not its exit: what it printed last is read by then, too.
+    const over = once(child, 'close')
     child.kill(signal)
     await over
   }

@@ -246,12 +246,16 @@ test('a handler that destroys its answer because its client left has answered wi
 })
 
 test('a handler that pauses longer before it begins to answer is waited for', async () => {
+  const begun = Promise.withResolvers<void>()
   await onStage(
     { idleMs: 20 },
-    (response) => setTimeout(() => response.end('done'), 120),
+    (response) => {
+      begun.resolve()
+      response.socket?.on('close', () => setTimeout(() => response.end('done'), 120))
+    },
     async (scene) => {
       const sent = scene.send()
-      await new Promise((resolve) => setTimeout(resolve, 30))
+      await begun.promise
       sent.hangUp()
       await until(() => scene.finished.length === 1)
       assert.equal(text(scene.finished[0] as Captured), 'done')

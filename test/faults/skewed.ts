@@ -9,6 +9,8 @@ import { jumpBy } from './skew.ts'
 /** A process on a host whose wall clock is wrong and jumps. */
 export interface SkewedTask {
   readonly address: Address
+  /** Whether an effect outlives its lease there; that takes a few seconds. */
+  readonly long: boolean
 }
 
 export interface SkewedReport {
@@ -20,7 +22,7 @@ export interface SkewedReport {
   readonly events: readonly LedgerEvent['kind'][]
 }
 
-export const long = { name: 'long', effect: 'external', leaseMs: 500 } as const
+export const long = { name: 'long', effect: 'external', leaseMs: 1_000 } as const
 export const plain = {
   name: 'plain',
   effect: 'repeatable',
@@ -28,7 +30,7 @@ export const plain = {
   retainMs: 10 * MINUTE,
 } as const
 
-async function main({ address }: SkewedTask): Promise<void> {
+async function main({ address, long: isLong }: SkewedTask): Promise<void> {
   listen()
   const events: LedgerEvent['kind'][] = []
   const { store } = openStore(address)
@@ -39,7 +41,7 @@ async function main({ address }: SkewedTask): Promise<void> {
   const running = await once.operation(long).execute(who('long'), 1, async (attempt) => {
     for (const ms of [HOUR, -2 * HOUR, HOUR]) {
       jumpBy(ms)
-      await sleep(400)
+      if (isLong) await sleep(700)
       keys.add(attempt.effectKey)
     }
     return `ran through with ${keys.size} key`

@@ -17,7 +17,7 @@ onPlace('postgres', 'sessions that the server ends again and again under load: o
   const disturb = async () => {
     await sleep(60)
     const ended = await sqlOf(place.store).query(
-      'select pg_terminate_backend(pid) from pg_stat_activity where application_name = ?',
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = ?',
       [NAME],
     )
     terminated += ended.length

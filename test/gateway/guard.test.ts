@@ -6,6 +6,8 @@ import { createFaultyStore } from 'onceonly/testing'
 import { openCounting, openGateway, things } from './world.ts'
 
 const guarded = { ...things, key: 'guarded' } as const
+/** Short, because tests wait for it, and longer than a store takes that answers at all. */
+const DEADLINE_MS = 600
 
 test('without a key the same content is forwarded once, for its window', async (context) => {
   const upstream = await openCounting(context)
@@ -97,8 +99,8 @@ test('a store that hangs keeps a request without a key for the deadline of its g
   const upstream = await openCounting(context)
   let stalled = Promise.withResolvers<void>()
   const routes = [
-    { ...guarded, guard: { deadlineMs: 100 } },
-    { ...guarded, path: '/closed', guard: { deadlineMs: 100, failClosed: true } },
+    { ...guarded, guard: { deadlineMs: DEADLINE_MS } },
+    { ...guarded, path: '/closed', guard: { deadlineMs: DEADLINE_MS, failClosed: true } },
   ]
   const world = await openGateway(context, upstream.url, routes, {}, (store) =>
     createFaultyStore(store, { script: () => 'none', delay: () => stalled.promise }),
@@ -134,14 +136,14 @@ test('a twin at another gateway is waited for beyond the deadline of the guard',
     await gate.promise
     response.writeHead(201).end('one')
   })
-  const routes = [{ ...guarded, guard: { deadlineMs: 50 } }]
+  const routes = [{ ...guarded, guard: { deadlineMs: DEADLINE_MS } }]
   let shared: Store | undefined
   const first = await openGateway(context, upstream.url, routes, {}, (store) => (shared = store))
   const second = await openGateway(context, upstream.url, routes, {}, (store) => shared ?? store)
   const twins = [first.ask({ key: null })]
   while (upstream.heads === 0) await sleep(5)
   twins.push(second.ask({ key: null }), second.ask({ key: null }), first.ask({ key: null }))
-  await sleep(200)
+  await sleep(DEADLINE_MS + 200)
   gate.resolve()
   assert.deepEqual(
     (await Promise.all(twins)).map(({ status, body }) => [status, body]),

@@ -67,10 +67,11 @@ onEveryStore(
     await slow
     const later = await patient.send(hello, sender(sent, 'never'))
     assert.ok(later.kind === 'duplicate' && later.original.id === 'm1')
+    const longer = guardOver(await second(), { waitMs: 10 * SECOND, on: (event) => events.push(event) })
     const twice = Promise.withResolvers<void>()
     const again = other.send({ ...hello, body: 'two' }, sender(sent, 'm2', 30, twice.resolve))
     await twice.promise
-    const waited = await patient.send({ ...hello, body: 'two' }, sender(sent, 'never'))
+    const waited = await longer.send({ ...hello, body: 'two' }, sender(sent, 'never'))
     assert.ok(waited.kind === 'duplicate' && waited.waited)
     await again
     assert.deepEqual(sent, ['m1', 'm2'])

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite } from 'node:test'
-import { createLedger, SECOND } from 'onceonly'
+import { createLedger } from 'onceonly'
 import type { InboxEvent, Receipt } from 'onceonly/inbox'
 import { createInbox } from 'onceonly/inbox'
 import type { Place } from '../crash/place.ts'
@@ -121,7 +121,7 @@ onPlace('sqlite', 'a writer of somebody else burns no attempt either', async (pl
   const inbox = createInbox({ ledger, store, consumer: 'billing', background: false, maxFailures: 1, maxUnfinished: 1 })
   assert.equal((await inbox.receive(messageOf('first'), () => {})).kind, 'handled')
   const file = import.meta.resolve('../faults/lock-holder.ts')
-  const holder = place.crew.start({ file, task: { path: place.address.path, holdMs: 15 * SECOND } })
+  const holder = place.crew.start({ file, task: { path: place.address.path } })
   await holder.heard('holding')
   assertPutOff(await inbox.receive(messageOf('m1'), () => {}))
   holder.signal('SIGKILL')

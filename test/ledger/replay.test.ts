@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { TransactionalStore } from 'onceonly'
 import { DAY, final, isOnceError, released, SECOND } from 'onceonly'
 import { createHeld, kinds, onEveryStore, who } from './worlds.ts'
 
@@ -184,9 +185,20 @@ onEveryStore('after expiry a key is new, or refused for a while, and effect keys
   assert.equal(await refuse.run(who('k'), 1, () => 'again'), 'again')
 })
 
+/** The same store, which tells when a claim was answered. */
+function telling(store: TransactionalStore<unknown>) {
+  const claimed = Promise.withResolvers<void>()
+  const apply: typeof store.claims.apply = async (requests, call) => {
+    const answers = await store.claims.apply(requests, call)
+    if (requests.some(({ kind }) => kind === 'claim')) claimed.resolve()
+    return answers
+  }
+  return { store: { ...store, claims: { ...store.claims, apply } }, claimed: claimed.promise }
+}
+
 onEveryStore(
   'the policies while a twin runs: conflict at once, wait and then be told, share a retryable failure',
-  async ({ once, second }) => {
+  async ({ world, once, second }) => {
     const define = { name: 'conflict', effect: 'repeatable', whileRunning: 'conflict' } as const
     const here = once.operation(define)
     const there = (await second()).operation(define)
@@ -213,14 +225,15 @@ onEveryStore(
 
     // Twenty waiters of a failed attempt are told of it; they do not run it one after the other.
     const shared = { name: 'shared', effect: 'repeatable' } as const
-    const c = once.operation(shared)
-    const d = (await second()).operation(shared)
-    // Both are connected before the race: the attempt below must outlive the slowest claim.
-    for (const op of [c, d]) await op.run(who('warm'), 1, () => 1)
+    const stores = [telling(await world.another()), telling(await world.another())]
+    const [c, d] = await Promise.all(stores.map(async ({ store }) => (await second({ store })).operation(shared)))
+    assert.ok(c !== undefined && d !== undefined)
     let effects = 0
     const failing = async () => {
       effects++
-      await new Promise((resolve) => setTimeout(resolve, 500))
+      // The attempt outlives the claims of both: whoever came after it would rightly run it again.
+      await Promise.all(stores.map(({ claimed }) => claimed))
+      await new Promise((resolve) => setTimeout(resolve, 300))
       throw new Error('down')
     }
     const all = await Promise.all(

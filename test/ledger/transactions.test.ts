@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { OutboxMessage } from 'onceonly'
 import { final, isOnceError, rerun } from 'onceonly'
-import { onEveryStore, who } from './worlds.ts'
+import { createHeld, onEveryStore, who } from './worlds.ts'
 
 const never = () => assert.fail('the effect ran again')
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -114,14 +114,17 @@ onEveryStore(
     const first = once.operation({ name: 'first', effect: 'transaction' })
     const second = once.operation({ name: 'second', effect: 'transaction' })
     if (world.store.name === 'postgres') return
-    const holds = first.transact(who('k'), 1, () => pause(100))
-    await pause(20)
+    const held = createHeld<void>()
+    const holds = first.transact(who('k'), 1, held.effect)
+    await held.begun
     const controller = new AbortController()
     const waits = second.transact(who('k'), 1, ({ tx }) => world.write(tx, 'late'), { signal: controller.signal })
     await pause(20)
     controller.abort(new Error('client hung up'))
     await assert.rejects(waits, /hung up/)
+    held.finish()
     await holds
+    // Long enough for a turn that nobody should have any more.
     await pause(60)
     assert.deepEqual(await world.written(), [])
   },
@@ -175,10 +178,12 @@ onEveryStore(
 
 onEveryStore('a running twin is answered at once where the policy says conflict', async ({ once }) => {
   const op = once.operation({ name: 'c', effect: 'transaction', whileRunning: 'conflict' })
-  const slow = op.transact(who('k'), 1, () => pause(80).then(() => 'done'))
-  await pause(20)
+  const held = createHeld<string>()
+  const slow = op.transact(who('k'), 1, held.effect)
+  await held.begun
   const twin = await op.execute(who('k'), 1, never)
   assert.ok(twin.kind === 'refused' && twin.error.code === 'in_progress')
+  held.finish('done')
   assert.equal(await slow, 'done')
 })
 

@@ -53,7 +53,7 @@ suite('a proxy in front of an echo server', () => {
     client.write('ping')
     await once(client, 'data')
     const tookMs = performance.now() - startedAtMs
-    assert(tookMs >= 115 && tookMs < 1_000, `a round trip took ${tookMs} ms`)
+    assert(tookMs >= 115 && tookMs < 5_000, `a round trip took ${tookMs} ms`)
     assert.throws(() => (proxy.delayMs = 60_001), /from 0 to 60000 ms/)
     client.destroy()
   })

@@ -173,8 +173,8 @@ testPostgres('one row that somebody holds does not stop the others', async (t) =
     for (const [index, grant] of grants.entries()) {
       assert.equal(kindOf(forgotten[index]), grant === held ? 'store_busy' : 'done')
     }
-    // Twice the lock time-out for each of the three, and a wide margin; never once for each row.
-    assert.ok(performance.now() - startedMs < 3_000)
+    // Twice the lock time-out for each of the three is 1.2 s; once for each row would be 18.
+    assert.ok(performance.now() - startedMs < 8_000)
     // A replay, or any other answer that changes nothing, waits for nobody.
     assert.equal(kindOf((await store.claims.apply([claimOf(held.identity.key)], CALL))[0]), 'in_progress')
   } finally {

@@ -204,7 +204,9 @@ testPostgres('a deadlock means that nothing happened, however the error was wrap
 
 testPostgres('a transaction ends at its deadline, whether it computes or waits for the server', async (t) => {
   const store = await shop(t)
-  const late = { timeoutMs: 300 }
+  // Short, because the test waits for it twice, and longer than a busy machine takes to begin.
+  const late = { timeoutMs: 1_000 }
+  const over = Promise.withResolvers<void>()
   let handle: PostgresTx | null = null
   const computing = transact(
     store,
@@ -212,12 +214,13 @@ testPostgres('a transaction ends at its deadline, whether it computes or waits f
     async (session) => {
       handle = session.tx
       await order(session, 'a')
-      await sleep(1_000)
+      await over.promise
     },
     late,
   )
   await rejectsWith(computing, 'transaction_too_long')
-  const waiting = transact(store, 'a', ({ tx }) => tx.query('SELECT pg_sleep(5)'), late)
+  over.resolve()
+  const waiting = transact(store, 'a', ({ tx }) => tx.query('SELECT pg_sleep(30)'), late)
   await rejectsWith(waiting, 'store_unavailable')
   assert.deepEqual(await ordersIn(store), [])
   assert.ok(handle !== null)

@@ -7,6 +7,9 @@ import type { SqlTx } from '../../store/sql.ts'
 import type { SqliteStore } from './index.ts'
 import { CALL, claimIn, claimOf, freshStore, leaseOf, settleOf, sleep, TRANSACTION } from './test-store.ts'
 
+/** Short, because a test waits for it, and longer than a busy machine takes for a statement or two. */
+const HOLD_MS = 400
+
 async function storeWithOrders(t: TestContext, holdMs = 5_000): Promise<SqliteStore> {
   const store = freshStore(t, { internal: { holdMs } })
   await store.sql.query('CREATE TABLE orders (name TEXT PRIMARY KEY, cents INTEGER)')
@@ -84,12 +87,13 @@ test('statements of other requests never slip into an open transaction, and nobo
 })
 
 test('a transaction that holds the writer too long is rolled back, and its later statements never run', async (t) => {
-  const store = await storeWithOrders(t, 60)
+  const store = await storeWithOrders(t, HOLD_MS)
   const tooLong = (error: unknown) => isOnceError(error, 'transaction_too_long')
   const late = Promise.withResolvers<unknown>()
+  const over = Promise.withResolvers<void>()
   const running = store.transactions.run(async ({ tx, apply, savepoint }) => {
     await add(tx, 'early')
-    await sleep(150)
+    await over.promise
     const tries = [
       add(tx, 'late'),
       apply(claimOf('late')),
@@ -101,19 +105,20 @@ test('a transaction that holds the writer too long is rolled back, and its later
   }, TRANSACTION)
   const waiting = claimIn(store, 'waiting')
   await assert.rejects(running, tooLong)
+  over.resolve()
   await waiting
   // The next transaction uses the same connection: nothing of the old one may reach it.
-  await store.transactions.run(async ({ tx }) => {
-    await sleep(30)
+  const tries = await store.transactions.run(async ({ tx }) => {
+    const refused = (await late.promise) as PromiseSettledResult<unknown>[]
     await add(tx, 'next')
+    return refused
   }, TRANSACTION)
-  const tries = (await late.promise) as PromiseSettledResult<unknown>[]
   for (const tried of tries) assert.ok(tried.status === 'rejected' && tooLong(tried.reason))
   assert.deepEqual(await orders(store), ['next'])
 })
 
 test('a transaction that never ends by itself lets the store stop', async (t) => {
-  const store = await storeWithOrders(t, 50)
+  const store = await storeWithOrders(t, HOLD_MS)
   const running = store.transactions.run(() => new Promise(() => undefined), TRANSACTION)
   await Promise.all([assert.rejects(running, (error) => isOnceError(error, 'transaction_too_long')), store.stop()])
 })
@@ -217,12 +222,14 @@ test('a violation that was put off until the commit rolls back and passes unchan
 test('a twin in the same process is found at once when it is asked for', async (t) => {
   const store = await storeWithOrders(t)
   const { id } = claimOf('a')
+  const claimed = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
   const first = store.transactions.run(async ({ apply }) => {
     await apply(claimOf('a'))
+    claimed.resolve()
     await goOn.promise
   }, TRANSACTION)
-  await sleep(5)
+  await claimed.promise
   const twin = store.transactions.run(async () => undefined, { ...TRANSACTION, refuseTwinOf: id })
   await assert.rejects(twin, (error) => isOnceError(error, 'store_busy'))
   goOn.resolve()

@@ -22,6 +22,17 @@ async function heard(store: SqliteStore) {
   return { wakes, watch }
 }
 
+const PATIENCE_MS = 10_000
+
+/** Until there was a wake, and a moment longer for one too many. */
+async function told(wakes: readonly unknown[]): Promise<void> {
+  for (const untilMs = performance.now() + PATIENCE_MS; wakes.length === 0; ) {
+    assert.ok(performance.now() < untilMs, 'nobody was woken')
+    await sleep(5)
+  }
+  await sleep(60)
+}
+
 test('a settle wakes those who wait for its record, and only when somebody does', async (t) => {
   const store = freshStore(t)
   const { wakes, watch } = await heard(store)
@@ -58,7 +69,7 @@ test('a transaction wakes at its commit, not before, and not when it is rolled b
     await sleep(30)
     assert.deepEqual(wakes, [])
   }, TRANSACTION)
-  await sleep(30)
+  await told(wakes)
   assert.deepEqual(wakes, [[id]])
   watch.stop()
 })
@@ -81,7 +92,7 @@ test('a watch that has stopped hears nothing, and a new one hears only what is n
   await settleAwaited('after')
   // Whichever looks first: the poll, or our own next commit.
   await claimIn(store, 'own commit')
-  await sleep(60)
+  await told(second.wakes)
   assert.deepEqual([first.wakes, second.wakes], [[], [null]])
   second.watch.stop()
 })
