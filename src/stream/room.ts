@@ -36,6 +36,8 @@ export interface Room {
   adopt(image: RoomImage): void
   /** Somebody else may have written: another process of this region. */
   look(): void
+  /** Has read whatever any process had written by the call. Rejects when the log cannot be read now, or the room stops. */
+  catchUp(): Promise<void>
   stop(): void
 }
 
@@ -79,6 +81,8 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   let sends: WaitingSend[] = []
   let image: RoomImage | null = null
   let look = false
+  /** Whoever waits for the next look. */
+  let lookers: PromiseWithResolvers<void>[] = []
   let busy = false
   let stopped = false
 
@@ -135,6 +139,18 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     }
   }
 
+  async function lookOn(): Promise<void> {
+    const waiting = lookers
+    lookers = []
+    try {
+      await readOn()
+      for (const looker of waiting) looker.resolve()
+    } catch (error) {
+      for (const looker of waiting) looker.reject(error)
+      throw error
+    }
+  }
+
   /** Shows what was stored. Other processes may have stored entries between: then all of it is read. */
   async function take(stored: readonly StoredEntry[]): Promise<void> {
     const [first] = stored
@@ -156,7 +172,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     }
     if (look) {
       look = false
-      await readOn()
+      await lookOn()
     }
     const merged = ready.slice(0, bounds.writeEntries)
     const accepted = sends.slice(0, bounds.writeEntries)
@@ -231,7 +247,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     },
     watch: (advanced) => void watchers.add(advanced),
     join(member) {
-      if (stopped) throw new OnceError('stopped', `The room ${name} was closed.`)
+      if (stopped) throw closed(name)
       members.add(member)
       return () => void members.delete(member)
     },
@@ -251,11 +267,25 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
       look = true
       wake()
     },
+    catchUp() {
+      if (stopped) return Promise.reject(closed(name))
+      const looker = Promise.withResolvers<void>()
+      lookers.push(looker)
+      look = true
+      wake()
+      return looker.promise
+    },
     stop() {
       stopped = true
+      for (const looker of lookers) looker.reject(closed(name))
+      lookers = []
       listening.stop()
       members.clear()
       watchers.clear()
     },
   }
+}
+
+function closed(name: string): OnceError {
+  return new OnceError('stopped', `The room ${name} was closed.`)
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { OnceError } from '../core/errors.ts'
 import { createMemoryRoomLog } from './memory-log.ts'
 import type { RoomLog } from './ports.ts'
 import type { ClientFrame, CloseReason } from './protocol.ts'
@@ -194,6 +195,47 @@ test('a position that the log does not reach any more is reset to the head, with
     [11],
   )
   await region.stop()
+})
+
+test('in another process of its region a client resumes although that one has not read so far; it reads first', async () => {
+  const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
+  const here = openRegion({ log: memory }).region
+  let away = false
+  // A process that is told nothing, and does not look by itself either.
+  const read: RoomLog['read'] = async (room, after, bound) => {
+    if (away) throw new OnceError('store_unavailable', 'The store is away.')
+    return memory.read(room, after, bound)
+  }
+  const deaf = openRegion({
+    log: { ...memory, read, listen: () => ({ stop() {} }) },
+    bounds: { pullEveryMs: 3_600_000 },
+  }).region
+  await enter(deaf, 'witness')
+  const ada = await enter(here, 'ada')
+  for (const cseq of [1, 2, 3]) ada.say(send(cseq, cseq))
+  await until('all accepted', () => ada.frames.some((frame) => frame.kind === 'ack' && frame.floor === 4))
+  const resume = (generation: number, n: number) => {
+    const peer = connectRaw(deaf)
+    peer.say(hello('ada', generation))
+    peer.say({ ...fromStart, position: { 'eu.1': n }, pendingFrom: 4 } as ClientFrame)
+    return peer
+  }
+
+  away = true
+  const early = resume(2, 2)
+  assert.equal((await until('the log is away', () => early.closed)).code, closeCodes.unavailable)
+  away = false
+  const back = resume(3, 2)
+  assert.deepEqual((await back.next('resumed')).position, { 'eu.1': 2 })
+  back.say(send(4, 4))
+  await back.next('ack')
+  const delivered = () =>
+    back.frames.flatMap((frame) => (frame.kind === 'deliver' ? frame.entries.map(({ n }) => n) : []))
+  await until('the rest', () => delivered().length >= 2)
+  assert.deepEqual(delivered(), [3, 4])
+  const liar = resume(4, 5)
+  assert.equal((await until('what nobody has written', () => liar.closed)).code, closeCodes.futurePosition)
+  await Promise.all([here.stop(), deaf.stop()])
 })
 
 test('who is silent for too long is let go', async () => {

@@ -184,10 +184,10 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
 
   async function resume(frame: ResumeFrame): Promise<void> {
     if (room === null || claim === null) return
-    const own = frame.position[room.ownLog] ?? 0
-    if (own > (room.position[room.ownLog] ?? 0)) {
-      return end('futurePosition', `${room.ownLog} has not come to ${own}`)
-    }
+    const own = { [room.ownLog]: frame.position[room.ownLog] ?? 0 }
+    // Another process of this region may have come further, so that the log is read before anybody is called a liar.
+    if (!covers(room.position, own)) await room.catchUp()
+    if (!covers(room.position, own)) return end('futurePosition', `${room.ownLog} has not come to ${own[room.ownLog]}`)
     const found = await log.find(room.name, frame.position)
     if (found.kind === 'expired') return reset('expired')
     const { generation } = claim

@@ -116,19 +116,49 @@ export function createSimulation({ seed }: { readonly seed: number }): Simulatio
     timer: (ms, fire) => schedule(ms, null, false, fire),
     after: (ms) => new Promise((resolve) => void schedule(ms, null, false, resolve)),
     async run({ untilMs, events, enough }) {
-      for (let count = 0; count < events; count++) {
-        // Everything that is ready in this moment runs before time moves on.
-        await new Promise((resolve) => setImmediate(resolve))
+      let count = 0
+      const next = (): SimulationEnd | null => {
         if (enough?.() === true) return 'enough'
+        if (count++ >= events) return 'too_many_events'
         if (foreground === 0) return 'idle'
         const event = heap.pop()
         if (event === null) return 'idle'
         if (event.at > untilMs) return 'out_of_time'
         step(event)
+        return null
       }
-      return 'too_many_events'
+      for (;;) {
+        const end = await turn(next)
+        if (end !== null) return end
+      }
     },
   }
+}
+
+/** A turn of the event loop costs as much as a small event: so it runs this many. */
+const EVENTS_PER_TURN = 64
+
+/**
+ * Runs events until one says how it ended. Between two immediates of one turn all promises that are ready go on, so that
+ * everything that is ready in a moment runs before time moves on.
+ */
+function turn(next: () => SimulationEnd | null): Promise<SimulationEnd | null> {
+  return new Promise((resolve, reject) => {
+    let over = false
+    for (let left = EVENTS_PER_TURN - 1; left >= 0; left--) {
+      setImmediate(() => {
+        if (over) return
+        try {
+          const end = next()
+          over = end !== null
+          if (over || left === 0) resolve(end)
+        } catch (error) {
+          over = true
+          reject(error)
+        }
+      })
+    }
+  })
 }
 
 /** Earliest first, and among equals in order of their making, so that a run can be repeated. */

@@ -56,8 +56,9 @@ export async function runStorm(options: StormOptions): Promise<StormResult> {
   const { regions: names, progress = () => {} } = options
   const random = createRandom(options.seed)
   const namespace = `storm-${randomBytes(4).toString('hex')}`
-  const regions = new Map<string, RegionProcess>()
-  for (const region of names) regions.set(region, await openRegion({ ...options, region, regions: names, namespace }))
+  const open = async (region: string) =>
+    [region, await openRegion({ ...options, region, regions: names, namespace })] as const
+  const regions = new Map(await Promise.all(names.map(open)))
   const [first, second, third] = names.map((name) => regions.get(name))
   assert.ok(first && second && third)
   const slow = await createProxy({ targetPort: first.clients.port })
@@ -72,16 +73,15 @@ export async function runStorm(options: StormOptions): Promise<StormResult> {
     }
     await until('everybody is in', () => talkers.every(({ client }) => client.status === 'live'), options.patienceMs)
     progress(`${options.clients} people in ${names.length} regions talk for ${options.talkMs} ms`)
-    const talking = talkers.map((talker) => talk(talker, random.below(2 ** 31), options))
-    await disturb({ first, second, third }, talkers, options)
-    const accepted = (await Promise.all(talking)).flat()
+    const talking = Promise.all(talkers.map((talker) => talk(talker, random.below(2 ** 31), options)))
+    await Promise.all([disturb({ first, second, third }, talkers, options), talking])
+    const tell = () => talkers.map(stateOf).join(', ')
+    await until('everything was accepted', () => talkers.every(isAcknowledged), options.patienceMs, tell)
+    const accepted = talkers.flatMap(({ said }) => said.map(({ identity }) => identityText(identity)))
     const healedMs = performance.now()
     progress(`${accepted.length} messages were accepted; waiting for everybody to see them`)
     const done = (talker: Talker) => talker.seen.length >= accepted.length && talker.order.length >= accepted.length
-    await until('everybody saw everything', () => talkers.every(done), options.patienceMs).catch((error: unknown) => {
-      const counts = talkers.map(({ seen, order, client }) => `${seen.length}/${order.length} ${client.status}`)
-      throw new Error(`${String(error)}: ${accepted.length} accepted; ${counts.join(', ')}`)
-    })
+    await until(`everybody saw all ${accepted.length}`, () => talkers.every(done), options.patienceMs, tell)
     checkAll(talkers, accepted)
     return { messages: accepted.length, convergedMs: Math.round(performance.now() - healedMs) }
   } finally {
@@ -141,20 +141,25 @@ function cutOff(proxy: Proxy): void {
   proxy.cut()
 }
 
-/** Answers what was accepted: what was kept for sending is, in the end. */
-async function talk(talker: Talker, seed: number, { talkMs, pauseMs }: StormOptions): Promise<readonly string[]> {
+/** What is kept for sending is accepted in the end. */
+async function talk({ client, seen, said }: Talker, seed: number, { talkMs, pauseMs }: StormOptions): Promise<void> {
   const random = createRandom(seed)
   const untilMs = performance.now() + talkMs
-  const sent: Promise<string>[] = []
   while (performance.now() < untilMs) {
-    const parent = random.chance(0.5) ? talker.seen.at(-1) : undefined
-    const after = talker.seen.length
-    const message = await talker.client.send({ text: `${sent.length}` }, parent ? { replyTo: idOf(parent) } : {})
-    talker.said.push({ identity: message.identity, after })
-    sent.push(message.accepted.then(() => identityText(message.identity)))
+    const parent = random.chance(0.5) ? seen.at(-1) : undefined
+    const after = seen.length
+    const { identity } = await client.send({ text: `${said.length}` }, parent ? { replyTo: idOf(parent) } : {})
+    said.push({ identity, after })
     await sleep(2 * pauseMs * random.next())
   }
-  return Promise.all(sent)
+}
+
+function isAcknowledged({ client }: Talker): boolean {
+  return client.pending === 0
+}
+
+function stateOf({ client, seen, order }: Talker): string {
+  return `${client.status} in ${client.region}: ${client.pending} pending, ${seen.length} seen, ${order.length} ordered`
 }
 
 function idOf({ client, epoch, cseq }: Entry): MessageIdentity {

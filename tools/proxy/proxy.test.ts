@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { createDatabase, type Database } from '../servers/database.ts'
 import { type Servers, startServers } from '../servers/index.ts'
+import { createConnection } from './connection.ts'
 import { createProxy, endsPostgresAnswer, type Proxy } from './index.ts'
 
 suite('a proxy in front of an echo server', () => {
@@ -66,6 +67,29 @@ suite('a proxy in front of an echo server', () => {
     proxy.cut()
     for (const [error] of await Promise.all(errors)) assert.equal(error.code, 'ECONNRESET')
     await settled(() => proxy.connections === 0)
+  })
+
+  test('also one that is just being told of the end', async () => {
+    const accepted = createServer({ allowHalfOpen: true })
+    await once(accepted.listen(0, '127.0.0.1'), 'listening')
+    const outside = connect({ port: portOf(accepted), host: '127.0.0.1', allowHalfOpen: true })
+    outside.on('error', () => {})
+    const [client] = (await once(accepted, 'connection')) as [Socket]
+    let closed = false
+    client.on('close', () => (closed = true))
+    const connection = createConnection({
+      client,
+      target: { host: '127.0.0.1', port: portOf(echo) },
+      weather: { paused: false, delayMs: 0 },
+      losesAnswerTo: () => false,
+      endsAnswer: undefined,
+      onClose() {},
+    })
+    client.end()
+    connection.cut()
+    await settled(() => closed)
+    outside.destroy()
+    accepted.close()
   })
 
   test('refuses new connections, keeps present ones, and accepts again on the same port', async () => {
