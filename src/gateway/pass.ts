@@ -3,6 +3,7 @@ import { sendAnswer } from '../http/capture-node.ts'
 import { hasNoBody } from '../http/exchange.ts'
 import type { Voice } from '../http/voice.ts'
 import type { Timeouts } from './config.ts'
+import { flow, flowBack } from './flow.ts'
 import type { Passing } from './headers.ts'
 import { answerHeaders, originForm, requestHeaders } from './headers.ts'
 import { endInOnePiece } from './one-piece.ts'
@@ -35,6 +36,8 @@ export function passOn(pass: Pass, message: IncomingMessage, response: ServerRes
     }),
   }
   const hasBody = hasContent(message)
+  /** Once the upstream is gone, the rest of the body is read and dropped. */
+  let drop = (): void => void message.resume()
   attempt(false)
 
   function attempt(again: boolean): void {
@@ -59,14 +62,14 @@ export function passOn(pass: Pass, message: IncomingMessage, response: ServerRes
     request.on('error', (error) => {
       clearTimeout(connecting)
       response.off('close', clientLeft)
-      if (answered || response.destroyed) return void message.unpipe(request).resume()
+      if (answered || response.destroyed) return drop()
       // The upstream closed an idle connection while we used it. What changes nothing can be asked again.
       if (!again && request.reusedSocket && !hasBody && SAFE.has(method)) return attempt(true)
-      message.unpipe(request).resume()
+      drop()
       refuse(pass, response, error)
     })
     if (read !== null) read.sendTo(request)
-    else if (hasBody) pump(message, request, pass.times.idleMs)
+    else if (hasBody) drop = pump(message, request, pass.times.idleMs)
     else request.end()
   }
 }
@@ -77,7 +80,7 @@ function hasContent({ headers }: IncomingMessage): boolean {
 }
 
 /** A client that stops in the middle of its body holds a connection of the upstream, too. */
-function pump(message: IncomingMessage, request: ClientRequest, idleMs: number): void {
+function pump(message: IncomingMessage, request: ClientRequest, idleMs: number): () => void {
   const idle = setTimeout(() => request.destroy(new Error(`Nothing of the body came for ${idleMs} ms.`)), idleMs)
   message.on('data', () => void idle.refresh())
   message.once('end', () => clearTimeout(idle))
@@ -85,7 +88,7 @@ function pump(message: IncomingMessage, request: ClientRequest, idleMs: number):
   // Half a body must never look like a whole one.
   message.once('aborted', () => request.destroy(new Error('The client hung up.')))
   message.on('error', () => {})
-  message.pipe(request)
+  return flow(message, request)
 }
 
 function relay(answer: IncomingMessage, response: ServerResponse): void {
@@ -96,14 +99,13 @@ function relay(answer: IncomingMessage, response: ServerResponse): void {
   if (length === undefined || length === '0' || hasNoBody(status) || response.req.method === 'HEAD') {
     // Events come one by one, perhaps never: whoever waits for them wants to know that they may come.
     if (length === undefined) response.flushHeaders()
-    return void answer.pipe(response)
+    return void flowBack(answer, response)
   }
   answer.once('data', (first: Buffer) => {
     // Most answers are one piece, which leaves together with its head.
     if (first.length === Number(length)) return endInOnePiece(response, first)
-    answer.pause()
-    if (response.write(first)) answer.pipe(response)
-    else response.once('drain', () => answer.pipe(response))
+    flowBack(answer, response)
+    if (!response.write(first)) answer.pause()
   })
 }
 
