@@ -6,7 +6,7 @@ import type { Attempt } from '../ledger/attempt.ts'
 import type { Claimed, Lease } from '../ledger/claim.ts'
 import { failed, succeeded } from '../ledger/claim.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { createBreaker } from './breaker.ts'
+import { createBounded } from './bounded.ts'
 
 /**
  * For callers that send no key: a claim whose key *is* the content. Content is not identity: a wanted repeat within the
@@ -86,7 +86,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     onAbandoned: 'hold_attached',
     keep: 'outcome',
   })
-  const breaker = createBreaker(options.deadlineMs ?? null)
+  const bounded = createBounded(options.deadlineMs ?? null)
 
   function partsOf(message: M): { tenant: string; caller: string; key: string } {
     const [tenant, ...rest] = options.identity(message)
@@ -104,7 +104,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   async function ask(message: M, patienceMs: number): Promise<Asked> {
     try {
       const claim = () => lock.claim(partsOf(message), null, { waitMs: patienceMs })
-      return await breaker.call(claim, giveBackLate, patienceMs)
+      return await bounded.call(claim, giveBackLate, patienceMs)
     } catch (error) {
       tell({ kind: 'error', message, hash: partsOf(message).key, error })
       return { kind: 'error', error }

@@ -1,6 +1,8 @@
 import type { ErrorCode } from '../core/errors.ts'
 import { isOnceError } from '../core/errors.ts'
 import type { IdentityParts } from '../core/identity.ts'
+import type { Breaker } from '../guard/breaker.ts'
+import { createBreaker } from '../guard/breaker.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Execution } from '../ledger/present.ts'
 import type { Region } from '../region/region.ts'
@@ -62,6 +64,8 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   const { keep = 'response', keepHeaders = [], whileRunning, decideMs } = definition
   const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
   const operation = declareRoute(options.ledger, definition)
+  /** Where the store must decide in time, one that does not is spared, and its callers with it. */
+  const breaker = decideMs === undefined ? null : createBreaker()
 
   async function begin(given: Incoming, request: N, signal?: AbortSignal): Promise<Begun<Tx>> {
     const { region } = options
@@ -106,7 +110,12 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     let over = false
     const meeting = createMeeting<Tx>(() => over || leaving.signal.aborted, met.resolve)
     // 3. The claim. Its effect is "the handler has answered", so the handler runs when the effect begins.
-    const call = { as: request, signal: leaving.signal, ...(decideMs === undefined ? {} : { decideMs }) }
+    const asks = breaker === null || breaker.allows()
+    const call = {
+      as: request,
+      signal: leaving.signal,
+      ...(decideMs === undefined ? {} : { decideMs: asks ? decideMs : 0 }),
+    }
     const execution = operation
       .execute(parts, input, meeting.effect, call)
       .catch((error: unknown): Execution<StoredAnswer> => {
@@ -118,6 +127,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     try {
       execution.then((ended) => met.resolve({ ended }), met.reject)
       const first = await met.promise
+      if (breaker !== null && asks) learn(breaker, 'work' in first ? null : first.ended)
       if ('work' in first) return createRunning(first, execution, rules(parts.operation))
       const asked = { route: definition, operation: parts.operation, method, request }
       const answer = await recordedAnswer(voice, first.ended, asked)
@@ -148,6 +158,13 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     begin,
     fault: (error) => reportFault(options, voice, error),
   }
+}
+
+/** Whether the store has decided, whatever it was. */
+function learn(breaker: Breaker, ended: Execution<unknown> | null): void {
+  const refused = ended?.kind === 'refused' ? ended.error.code : null
+  if (refused === 'store_unavailable' || refused === 'store_busy') breaker.failed()
+  else breaker.worked()
 }
 
 /** A request that is sent on needs its body once more. */

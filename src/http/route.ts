@@ -63,7 +63,10 @@ interface RouteOptions<N> {
   readonly onAbandoned?: OnAbandoned
   readonly probe?: (identity: Identity, attempt: ProbedAttempt) => Promise<ProbeAnswer>
   readonly whileRunning?: WhileRunning
-  /** How long the store may take to say how things stand, before the answer is 503; its usual deadline, when left out. */
+  /**
+   * How long the store may take to say how things stand, before the answer is 503; its usual deadline, when left out.
+   * A store that failed to five times in a row is not asked for five seconds: only what this process knows decides then.
+   */
   readonly decideMs?: number
   /** Which fields of a JSON body make it the same command; all of it, when left out. */
   // oxlint-disable-next-line typescript/no-explicit-any -- the body's type is the route's own business.

@@ -18,7 +18,7 @@ export interface CallOptions {
   readonly as?: unknown
   /**
    * How long the store may take to say how things stand; then the caller gives up, with `store_unavailable`. What runs,
-   * here or elsewhere, is waited for as long as ever.
+   * here or elsewhere, is waited for as long as ever. With 0 the store is not asked: only what this process knows counts.
    */
   readonly decideMs?: number
 }
@@ -48,6 +48,7 @@ export async function execute(
     const known = remembered(context, command)
     if (known !== null) return present(context, op, command, known, false)
     const running = context.flights.get(command.id)
+    if (running === undefined && options.decideMs === 0) return { kind: 'refused', error: notAsked() }
     const flight = running ?? context.flights.start(command, lead)
     const leader = running === undefined
     if (!leader && differs(flight, command)) {
@@ -62,6 +63,8 @@ export async function execute(
     return present(context, op, command, landing, leader)
   }
 }
+
+const notAsked = () => new OnceError('store_unavailable', 'The store is not asked for now.', { applied: 'no' })
 
 /** A hot key is answered from the local cache; once a second one caller reads the record again. */
 function remembered(context: Context, command: Command): Landing | null {

@@ -95,6 +95,43 @@ test('without a store a guard steps aside, unless it is told to refuse; a key is
   assert.equal(upstream.heads, 3)
 })
 
+test('a store that stays away is not asked for every request; what this process knows still counts', async (context) => {
+  const gate = Promise.withResolvers<void>()
+  const upstream = await openCounting(context, async (_request, response, { body }) => {
+    if (body === '"held"') await gate.promise
+    response.writeHead(201).end(body)
+  })
+  let away = false
+  let asked = 0
+  const world = await openGateway(context, upstream.url, [guarded], {}, (store) =>
+    createFaultyStore(store, {
+      script: ({ requests }) => {
+        if (!away) return undefined
+        asked += requests.filter(({ kind }) => kind === 'claim').length
+        return 'refused'
+      },
+    }),
+  )
+  const keyless = (body: string) => world.ask({ key: null, body })
+  const held = keyless('"held"')
+  while (upstream.heads === 0) await sleep(5)
+  away = true
+  for (let at = 0; at < 5; at++) assert.equal((await keyless(`"${at}"`)).status, 201)
+  const before = asked
+  assert.ok(before >= 5)
+  const told = await Promise.all([1, 2, 3].map((at) => keyless(`"later ${at}"`)))
+  assert.deepEqual(
+    told.map(({ status }) => status),
+    [201, 201, 201],
+  )
+  assert.equal(asked, before, 'the store is spared, and nobody waits for it')
+  const twin = keyless('"held"')
+  away = false
+  gate.resolve()
+  assert.deepEqual([(await held).status, (await twin).body], [201, '"held"'])
+  assert.equal(upstream.seen.filter(({ body }) => body === '"held"').length, 1, 'nothing is sent beside what runs here')
+})
+
 test('a store that hangs keeps a request without a key for the deadline of its guard, and no longer', async (context) => {
   const upstream = await openCounting(context)
   let stalled = Promise.withResolvers<void>()
