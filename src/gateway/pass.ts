@@ -99,7 +99,7 @@ function relay(answer: IncomingMessage, response: ServerResponse): void {
   if (length === undefined || length === '0' || hasNoBody(status) || response.req.method === 'HEAD') {
     // Events come one by one, perhaps never: whoever waits for them wants to know that they may come.
     if (length === undefined) response.flushHeaders()
-    return void flowBack(answer, response)
+    return flowBack(answer, response)
   }
   answer.once('data', (first: Buffer) => {
     // Most answers are one piece, which leaves together with its head.

@@ -1,8 +1,11 @@
+import { once } from 'node:events'
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import { SECOND } from '../core/limits.ts'
+import type { Pulse } from './pulse.ts'
+import { createPulse } from './pulse.ts'
 
 /** Names in lower case and values. */
 export type RegionHeaders = readonly (readonly [name: string, value: string])[]
@@ -24,11 +27,13 @@ export interface RegionAnswer {
 
 /** A region that cannot be connected to is away; its clients should know before they give up themselves. */
 const CONNECT_MS = 3 * SECOND
-/** The home may wait for a twin, and then for its service. A link that hangs looks like one that is slow. */
+/** The home may wait for a twin, and then for its service. A link that is silent meanwhile is given up much sooner. */
 const ANSWER_MS = 30 * SECOND
 /** As large as a body may be on its way there. */
 const MOST_ANSWER_BYTES = 32 * 1_024 * 1_024
 const IDLE_MS = 4 * SECOND
+/** Answered by a gateway itself; whatever else stands there answers something, too. */
+const SIGN_PATH = '/.onceonly/live'
 
 const ofTheConnection = new Set([
   'connection',
@@ -55,19 +60,27 @@ export function createRegionLink(address: string): RegionLink {
   const pool = { keepAlive: true, timeout: IDLE_MS }
   const agent = secure ? new HttpsAgent(pool) : new HttpAgent(pool)
   const prefix = url.pathname.replace(/\/$/, '')
+  const begin = secure ? httpsRequest : httpRequest
+  const hostname = url.hostname.replace(/^\[|\]$/g, '')
+  const place = {
+    hostname,
+    ...(url.port === '' ? {} : { port: url.port }),
+    // Left out, it would be taken from the client's `Host`; and an address is no name.
+    ...(secure ? { servername: isIP(hostname) === 0 ? hostname : '' } : {}),
+  }
+  const pulse = createPulse(async (signal) => {
+    const request = begin({ ...place, agent: false, path: prefix + SIGN_PATH, signal })
+    request.on('error', () => undefined).end()
+    await once(request, 'response')
+    request.destroy()
+  })
 
   function open({ method, target, headers, body }: RegionRequest): ClientRequest {
     const kept = headers.filter(([name]) => !ofTheConnection.has(name)).flat()
     const length = body.length > 0 ? ['content-length', String(body.length)] : []
-    const begin = secure ? httpsRequest : httpRequest
     const headerLines = [...kept, ...length] as never
-    const { port } = url
-    const hostname = url.hostname.replace(/^\[|\]$/g, '')
     return begin({
-      hostname,
-      ...(port === '' ? {} : { port }),
-      // Left out, it would be taken from the client's `Host`; and an address is no name.
-      ...(secure ? { servername: isIP(hostname) === 0 ? hostname : '' } : {}),
+      ...place,
       agent,
       method,
       path: prefix + target,
@@ -81,39 +94,53 @@ export function createRegionLink(address: string): RegionLink {
       const first = open(request)
       const until = performance.now() + (request.answerMs ?? ANSWER_MS)
       try {
-        return await answerTo(first, request.body, until)
+        return await answerTo(first, request.body, until, pulse)
       } catch (error) {
         // The other side closed an idle connection under us. The key makes a second try harmless, where time is left.
-        if (!first.reusedSocket || performance.now() >= until) throw error
-        return await answerTo(open(request), request.body, until)
+        if (error instanceof LinkSilent || !first.reusedSocket || performance.now() >= until) throw error
+        return await answerTo(open(request), request.body, until, pulse)
       }
     },
-    stop: () => agent.destroy(),
+    stop() {
+      pulse.stop()
+      agent.destroy()
+    },
+  }
+}
+
+/** Neither this request nor a sign of life was answered. */
+class LinkSilent extends Error {
+  constructor() {
+    super('The link to the home is silent.')
+    this.name = 'LinkSilent'
   }
 }
 
 /** @param until when there must be a whole answer, by the clock of this process */
-function answerTo(request: ClientRequest, body: Uint8Array, until: number): Promise<RegionAnswer> {
+function answerTo(request: ClientRequest, body: Uint8Array, until: number, pulse: Pulse): Promise<RegionAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<RegionAnswer>()
-  const giveUp = (what: string) => {
-    const error = new Error(what)
+  const giveUp = (error: Error) => {
     // Also of an answer that came in part: it does not end by itself.
     reject(error)
     request.destroy(error)
   }
   const leftMs = () => Math.max(0, until - performance.now())
-  let timer = setTimeout(giveUp, Math.min(CONNECT_MS, leftMs()), 'The home cannot be connected to.')
+  let timer = setTimeout(giveUp, Math.min(CONNECT_MS, leftMs()), new Error('The home cannot be connected to.'))
   const connected = () => {
     clearTimeout(timer)
-    timer = setTimeout(giveUp, leftMs(), 'The home does not answer.')
+    timer = setTimeout(giveUp, leftMs(), new Error('The home does not answer.'))
   }
+  const unwatch = pulse.watch(() => giveUp(new LinkSilent()))
   request.once('socket', (socket) => {
     if (!socket.connecting) connected()
     else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
   })
   // A request is closed with the last byte of its answer, before anybody has read that: it says nothing of its own.
   request.once('response', (answer) => void read(answer).then(resolve, reject))
-  request.on('error', reject).once('close', () => clearTimeout(timer))
+  request.on('error', reject).once('close', () => {
+    clearTimeout(timer)
+    unwatch()
+  })
   request.end(body.length === 0 ? undefined : body)
   return promise
 }

@@ -9,6 +9,8 @@ import { openCounting, things } from '../gateway/world.ts'
 const names = ['eu', 'us', 'ap'] as const
 /** Short, because the test waits for it, and enough for three processes on a busy machine to answer. */
 const QUICK_MS = 1_000
+/** Of a minute and a quarter that the rules allow. */
+const SILENT_MOST_MS = 20_000
 const secret = 'a secret of three regions, long enough'
 
 test('three regions, each with a store and a link of its own: a key is taken by its home alone', async (context) => {
@@ -98,17 +100,29 @@ test('three regions, each with a store and a link of its own: a key is taken by 
   assert.equal((await gateways[0]?.ask({ path: '/quick', key: warm }))?.status, 201)
   links[1]?.pause()
   const begin = performance.now()
+  // Meanwhile one whose rule would wait for a minute: nobody thinks on a link that gives no sign of life.
+  const [silent = ''] = keys.filter((key) => homeOf(key) === 'us' && key !== lost)
+  const waiting = gateways[0]?.ask({ key: silent, headers })
   const hung = await gateways[0]?.ask({ path: '/quick', key: hanging })
   assert.deepEqual([hung?.status, hung?.problem], [503, 'home-unreachable'])
   assert.ok(performance.now() - begin < 5 * QUICK_MS, 'the time of the rule, and not a second try after it')
+  const given = await waiting
+  assert.deepEqual([given?.status, given?.problem], [503, 'home-unreachable'])
+  assert.match(given?.headers.get('retry-after') ?? '', /^\d+$/)
+  assert.ok(performance.now() - begin < SILENT_MOST_MS, 'long before the time of the rule')
+  assert.equal(upstream.heads, 18, 'nothing is executed elsewhere')
   links[1]?.resume()
-  let found = await gateways[0]?.ask({ path: '/quick', key: hanging })
-  // The first may be on its way, now that the link is back.
-  for (const until = begin + 20_000; found?.status !== 201; ) {
-    assert.ok(performance.now() < until, `still ${found?.problem}`)
-    found = await gateways[0]?.ask({ path: '/quick', key: hanging })
+  // The first ones may be on their way, now that the link is back: they come once, whoever brings them.
+  for (const one of [
+    { path: '/quick', key: hanging },
+    { key: silent, headers },
+  ]) {
+    let found = await gateways[0]?.ask(one)
+    for (const until = performance.now() + 20_000; found?.status !== 201; found = await gateways[0]?.ask(one)) {
+      assert.ok(performance.now() < until, `still ${found?.problem}`)
+    }
   }
-  assert.equal(upstream.heads, 19)
+  assert.equal(upstream.heads, 20)
 
   // 5. Nobody but a region may speak for one.
   const forged = await gateways[0]?.ask({
@@ -116,5 +130,5 @@ test('three regions, each with a store and a link of its own: a key is taken by 
     headers: { ...headers, 'onceonly-region': 'v1.0.us.eu.YQ.YQ.x' },
   })
   assert.deepEqual([forged?.status, forged?.problem], [403, 'not-authorized'])
-  assert.equal(upstream.heads, 19)
+  assert.equal(upstream.heads, 20)
 })
