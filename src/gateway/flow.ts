@@ -11,7 +11,7 @@ export function flow(from: IncomingMessage, to: ClientRequest | ServerResponse):
   const pass = (piece: Buffer) => {
     // What could not be written is left to V8: somebody may still hold it.
     const left = (error?: Error | null) => {
-      if (error == null) free(piece)
+      if (!(error instanceof Error)) free(piece)
     }
     if (!to.write(piece, left)) from.pause()
   }

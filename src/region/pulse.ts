@@ -42,7 +42,7 @@ export function createPulse(sign: (signal: AbortSignal) => Promise<void>, times:
     clearTimeout(giveUp)
     asking = null
     misses = late.signal.aborted ? misses + 1 : 0
-    if (misses >= MISSES_TO_SILENCE) for (const silent of [...waiting]) silent()
+    if (misses >= MISSES_TO_SILENCE) for (const silent of waiting) silent()
     next()
   }
 
