@@ -49,6 +49,7 @@ const wrongSteps: readonly (readonly [field: string, steps: unknown])[] = [
   ['steps[0].url', [{ id: 'a', type: 'webhook', template: 'Hi' }]],
   ['steps[0].url', [{ id: 'a', type: 'webhook', template: 'Hi', url: 'file:///etc/passwd' }]],
   ['steps[0].url', [{ id: 'a', type: 'webhook', template: 'Hi', url: 'http://user:secret@example.com/' }]],
+  ['steps[1].url', [email, { id: 'b', type: 'webhook', template: 'Hi', url: 'http://169.254.169.254/latest' }]],
   ['steps[1].when', [email, { id: 'b', type: 'branch', then: null }]],
   ['steps[1].when.path', when({ op: 'exists' })],
   ['steps[1].when.path', when({ path: 'lead.name', op: 'exists' })],

@@ -327,8 +327,15 @@ onEveryPlace('outreach', (place) => {
   })
 
   test('a webhook reaches nothing inside the network that no operator has named', async () => {
-    const url = `${hook.url.replace('127.0.0.1', 'localhost')}/in`
-    const sequence = await store(one, 'Inside', [{ id: 'hook', type: 'webhook', url, template: 'inside {{lead.id}}' }])
+    const step = { id: 'hook', type: 'webhook', url: `${hook.url}/in`, template: 'inside {{lead.id}}' }
+    const inside = { ...step, url: step.url.replace('127.0.0.1', 'localhost') }
+    const refused = await one.post('/api/sequences', { name: 'Inside', steps: [inside] })
+    assert.deepEqual([refused.status, refused.body.errors?.[0]?.field], [400, 'steps[0].url'], refused.text)
+    assert.match(refused.text, /localhost, which is not a public address/)
+    const sequence = await store(one, 'Inside', [step])
+    // As if it had been stored while the operator still allowed it.
+    await cluster.sql(`update outreach_versions set steps = replace(steps, '127.0.0.1', 'localhost')
+      where sequence_id = '${sequence}'`)
     const lead = await makeLead(one, { recipientEmail: 'inside@example.com' })
     const failed = await untilState(two, await start(one, sequence, lead), 'failed')
     assert.equal(failed.steps[0]?.attempts, 1)

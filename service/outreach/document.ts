@@ -85,7 +85,8 @@ export const storeSequence: Declaration = {
     'and `{{results.STEP.FIELD}}` of a step above. Steps follow each other as they stand, or as `next` says; null ends ' +
     'the sequence. A branch goes to `then` or `else`; the step that the other one names is passed over by whoever only ' +
     'comes along. An e-mail goes by SMTP where that is configured, a text message by the Twilio-style provider, a call ' +
-    'to the webhook; else to the local mailbox.',
+    'to the webhook; else to the local mailbox. A webhook step leads to a public host, or to one that the operator of ' +
+    'the server has named.',
   access: 'api key',
   body: {
     schema: named('SequenceRequest', { ...record({ name: sequenceName, steps }), additionalProperties: false }),

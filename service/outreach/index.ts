@@ -30,9 +30,9 @@ export async function addOutreach(server: FastifyInstance, parts: Parts): Promis
   const { sendTimeoutMs, webhookHosts } = config
   const runs = await createRuns({ base, sender, channels, sendTimeoutMs, webhookHosts, watch })
   // Scopes of their own: in one bodies are kept as bytes, in the other they may be empty.
-  server.register(async (scope) => addSequences(scope, { once, base, workspaces, runs }))
+  server.register(async (scope) => addSequences(scope, { once, base, workspaces, webhookHosts }))
   server.register(async (scope) => addRunActions(scope, { workspaces, runs }))
-  addStarts(server, { once, base, workspaces, runs })
+  addStarts(server, { base, workspaces, runs })
   addRunReads(server, { workspaces, runs })
   return { runs, stop: () => runs.stop() }
 }

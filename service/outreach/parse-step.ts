@@ -1,3 +1,4 @@
+import { isInside } from './public-host.ts'
 import { complaintAboutPath } from './scope.ts'
 import { type Condition, ops, type Scalar, type Step, type StepType, stepTypes } from './sequence.ts'
 import { complaintAboutTemplate } from './template.ts'
@@ -34,8 +35,15 @@ export function isStepId(id: unknown): id is string {
   return typeof id === 'string' && /^[A-Za-z0-9_][\w-]{0,63}$/.test(id)
 }
 
-/** Null when something was refused. `earlier` are the steps above, whose results may be used. */
-export function parseStep(given: unknown, earlier: ReadonlySet<string>, refuse: Refuse): Step | null {
+export interface Around {
+  /** The steps above, whose results may be used. */
+  readonly earlier: ReadonlySet<string>
+  /** Hosts inside the network that an operator has named. */
+  readonly webhookHosts: readonly string[]
+}
+
+/** Null when something was refused. */
+export function parseStep(given: unknown, around: Around, refuse: Refuse): Step | null {
   if (!isFields(given)) {
     refuse('', 'is not a JSON object')
     return null
@@ -55,12 +63,12 @@ export function parseStep(given: unknown, earlier: ReadonlySet<string>, refuse: 
   for (const field of Object.keys(given)) {
     if (!fieldsOf[type].includes(field)) refused(field, `is not a field of a step of type ${type}`)
   }
-  const step = { id: String(id), ...targets(given, type, refused), ...partsOf(type, given, earlier, refused) }
+  const step = { id: String(id), ...targets(given, type, refused), ...partsOf(type, given, around, refused) }
   return fine ? (step as Step) : null
 }
 
 /** The parts that only this type has. */
-function partsOf(type: StepType, given: Fields, earlier: ReadonlySet<string>, refuse: Refuse): object {
+function partsOf(type: StepType, given: Fields, { earlier, webhookHosts }: Around, refuse: Refuse): object {
   const template = (field: string, most: number) => templateOf(given, field, { most, earlier, refuse })
   switch (type) {
     case 'email':
@@ -77,7 +85,11 @@ function partsOf(type: StepType, given: Fields, earlier: ReadonlySet<string>, re
         template: given['template'] === undefined ? CALL_TEMPLATE : template('template', TEMPLATE_CHARS_MOST),
       }
     case 'webhook':
-      return { type, url: urlOf(given['url'], refuse), template: template('template', TEMPLATE_CHARS_MOST) }
+      return {
+        type,
+        url: urlOf(given['url'], webhookHosts, refuse),
+        template: template('template', TEMPLATE_CHARS_MOST),
+      }
     case 'wait':
       return { type, ms: millisecondsOf(given['ms'], refuse) }
     case 'branch':
@@ -114,10 +126,13 @@ function templateOf(
   return String(template)
 }
 
-function urlOf(given: unknown, refuse: Refuse): string {
+function urlOf(given: unknown, webhookHosts: readonly string[], refuse: Refuse): string {
   const url = typeof given === 'string' && given.length <= URL_CHARS_MOST ? URL.parse(given) : null
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) refuse('url', 'is not an http(s):// URL')
   else if (url.username !== '' || url.password !== '') refuse('url', 'carries a credential, which everybody could read')
+  else if (isInside(url, webhookHosts)) {
+    refuse('url', `leads to ${url.hostname}, which is not a public address, and no operator has allowed it`)
+  }
   return String(given)
 }
 

@@ -18,18 +18,18 @@ export const STEPS_MOST = 100
 const NO_OBJECT = { errors: [{ field: 'body', detail: 'is not a JSON object' }] }
 
 /** Looks at every field of every step, so that a person can mend all of them at once. */
-export function parseSequence(body: unknown): Parsed<SequenceCommand> {
+export function parseSequence(body: unknown, webhookHosts: readonly string[]): Parsed<SequenceCommand> {
   if (!isFields(body)) return NO_OBJECT
   const errors = unknownFields(body, ['name', 'steps'])
   const { name, steps } = body
   if (!isName(name)) {
     errors.push({ field: 'name', detail: `is not a name of 1 to ${NAME_CHARS_MOST} characters` })
   }
-  const parsed = parseSteps(steps, errors)
+  const parsed = parseSteps(steps, webhookHosts, errors)
   return errors.length > 0 ? { errors } : { command: { name: String(name), steps: parsed } }
 }
 
-function parseSteps(given: unknown, errors: FieldError[]): readonly Step[] {
+function parseSteps(given: unknown, webhookHosts: readonly string[], errors: FieldError[]): readonly Step[] {
   if (!Array.isArray(given) || given.length === 0 || given.length > STEPS_MOST) {
     errors.push({ field: 'steps', detail: `is not a list of 1 to ${STEPS_MOST} steps` })
     return []
@@ -40,7 +40,8 @@ function parseSteps(given: unknown, errors: FieldError[]): readonly Step[] {
     const refuse = (field: string, detail: string) =>
       void errors.push({ field: field === '' ? `steps[${at}]` : `steps[${at}].${field}`, detail })
     if (isStepId(ids[at]) && ids.indexOf(ids[at]) < at) refuse('id', `is also the id of steps[${ids.indexOf(ids[at])}]`)
-    return parseStep(step, new Set(ids.slice(0, at).filter(isStepId)), refuse) ?? []
+    const earlier = new Set(ids.slice(0, at).filter(isStepId))
+    return parseStep(step, { earlier, webhookHosts }, refuse) ?? []
   })
   // Where steps lead can be told only when all of them are known.
   if (errors.length === before) errors.push(...complaintsAboutTargets(steps))

@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
-import { createPublicFetch, isPublic } from './public-fetch.ts'
+import { createPublicFetch } from './public-fetch.ts'
+import { isInside, isPublic } from './public-host.ts'
 
 let server: Server
 let port = 0
@@ -38,6 +39,38 @@ test('nothing inside the network is reached, however it is written', async () =>
     assert.match(why.message, /not a public address/)
   }
   assert.equal(requests, 0)
+})
+
+test('a name that leads inside, whatever it was when it was stored, is not reached', async () => {
+  const asked: string[] = []
+  const answers = [
+    [{ address: '127.0.0.1', family: 4 }],
+    [
+      { address: '8.8.8.8', family: 4 },
+      { address: '::1', family: 6 },
+    ],
+  ]
+  const resolve = (name: string, _options: unknown, done: (error: null, found: unknown) => void) => {
+    asked.push(name)
+    done(null, answers[asked.length - 1])
+  }
+  const closed = createPublicFetch([], resolve as never)
+  for (const _ of answers) {
+    await assert.rejects(closed(`http://moved.example.com:${port}/`, post), /example\.com is not a public address/)
+  }
+  assert.deepEqual([asked.length, requests], [answers.length, 0])
+})
+
+test('a URL tells by itself when it can only lead inside', () => {
+  const inside = ['localhost', 'LOCALHOST.', 'a.localhost', 'db', 'printer.local', 'x.internal.', 'nas.home.arpa']
+  for (const host of [...inside, '127.0.0.1', '0x7f.1', '[::1]', '[fd00::1]', '169.254.169.254', '192.168.0.1']) {
+    assert.ok(isInside(new URL(`https://${host}/in`), ['10.0.0.1']), host)
+  }
+  for (const host of ['example.com', 'local.example.com', '8.8.8.8', '[2606:4700::1]', '10.0.0.1']) {
+    assert.ok(!isInside(new URL(`https://${host}/in`), ['10.0.0.1']), host)
+  }
+  assert.ok(!isInside(new URL('http://db:8080/'), ['db:8080']))
+  assert.ok(isInside(new URL('http://db:8081/'), ['db:8080']))
 })
 
 test('what an operator has named is reached, by host or by host and port', async () => {

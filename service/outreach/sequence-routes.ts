@@ -24,10 +24,15 @@ interface Parts {
   readonly base: Base
   readonly workspaces: Workspaces
   readonly runs: Runs
+  /** Hosts inside the network that an operator has named. */
+  readonly webhookHosts: readonly string[]
 }
 
 /** `POST /api/sequences`: the next version of a name. Under a key a retry is told of the same version. */
-export function addSequences(server: FastifyInstance, { once, base, workspaces }: Parts): void {
+export function addSequences(
+  server: FastifyInstance,
+  { once, base, workspaces, webhookHosts }: Omit<Parts, 'runs'>,
+): void {
   server.decorateRequest('sequenceCommand', null)
   const protect = idempotent<SqlTx, FastifyRequest>(server, {
     ledger: once,
@@ -47,7 +52,7 @@ export function addSequences(server: FastifyInstance, { once, base, workspaces }
   })
 
   async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const parsed = parseSequence(request.body)
+    const parsed = parseSequence(request.body, webhookHosts)
     if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
     request.sequenceCommand = { command: parsed.command, now: await base.now() }
     return undefined
@@ -70,7 +75,10 @@ export function addSequences(server: FastifyInstance, { once, base, workspaces }
 type Named = { Params: { readonly id: string } }
 
 /** One sequence, and its runs: one for each version and lead, unless the caller names them. */
-export function addStarts(server: FastifyInstance, { base, workspaces, runs }: Parts): void {
+export function addStarts(
+  server: FastifyInstance,
+  { base, workspaces, runs }: Omit<Parts, 'once' | 'webhookHosts'>,
+): void {
   const onRequest = requireKey(workspaces, 'outreach')
 
   const read = { onRequest, config: { declaration: readSequence } }

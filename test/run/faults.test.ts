@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnceError, OnceError, type SqlStore } from 'onceonly'
-import type { Channel } from 'onceonly/run'
+import type { Channel, Verified } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
 import { createRuntime } from '../../src/ledger/runtime.ts'
 import { eventually, onEveryRunStore, watched } from './world.ts'
@@ -143,6 +143,46 @@ onEveryRunStore('whoever lost a run without knowing it does not end it for its n
   assert.equal((await second.get('w'))?.state, 'running')
   inTime.resolve('in time')
   assert.equal(await second.handle('w').result({ waitMs: 15_000 }), 'in time')
+})
+
+onEveryRunStore('whoever lost a run without knowing it settles no doubt for its new worker', async (world) => {
+  const [late, inTime] = [Promise.withResolvers<Verified<string>>(), Promise.withResolvers<Verified<string>>()]
+  const probing: string[] = []
+  const asking = (who: string, answers: readonly Promise<Verified<string>>[]) => {
+    const left = [...answers]
+    const verify = async () => {
+      probing.push(who)
+      return (await left.shift()) ?? { kind: 'unknown' as const }
+    }
+    return defineRun('asking', (run) =>
+      run.step('post', { semantics: 'verify', verify }, (): string => {
+        throw new Error('the line went dead')
+      }),
+    )
+  }
+  const untilProbed = (times: number) =>
+    eventually(
+      async () => probing,
+      (seen) => seen.length === times,
+    )
+  const mine = asking('first', [Promise.resolve({ kind: 'unknown' }), late.promise])
+  const first = await world.engine({ runs: [mine], concurrency: 1 })
+  const handle = await first.start(mine, { runId: 'a', input: null })
+  await eventually(handle.view, ({ state }) => state === 'unknown')
+  await world.advance(MINUTE)
+  await untilProbed(2)
+  await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0`)
+  const second = await world.engine({ runs: [asking('second', [inTime.promise])] })
+  await untilProbed(3)
+  late.resolve({ kind: 'done', result: 'late' })
+  await eventually(
+    async () => world.events.map(({ kind }) => kind),
+    (kinds) => kinds.includes('lost'),
+  )
+  assert.deepEqual(probing, ['first', 'first', 'second'])
+  assert.equal((await second.get('a')).steps[0]?.state, 'unknown')
+  inTime.resolve({ kind: 'done', result: 'in time' })
+  assert.equal(await second.handle('a').result({ waitMs: 15_000 }), 'in time')
 })
 
 onEveryRunStore('a store that is away for a while fails no run', async (world) => {
