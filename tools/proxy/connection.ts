@@ -56,8 +56,8 @@ export function createConnection(options: ConnectionOptions): Connection {
     // A reset, as from a network device that has forgotten the connection; an orderly end would look like an answer.
     // A socket that is just saying its own end cannot be reset: the call fails, leaves it open, and the process then
     // spins at its exit instead of ending.
-    const ending = client.writableEnded && !client.writableFinished
-    if (!client.destroyed) ending ? client.destroy() : client.resetAndDestroy()
+    if (client.writableEnded && !client.writableFinished) client.destroy()
+    else if (!client.destroyed) client.resetAndDestroy()
     server.destroy()
     for (const timer of [quiet, bound]) clearTimeout(timer)
     for (const lane of [requests, answers]) lane.stop()
