@@ -58,7 +58,8 @@ export async function createServer(
     frameworkErrors: refuseAddress,
     ...connectionLimits(requestTimeoutMs, log),
   })
-  watchConnections(server.server)
+  const endSilent = watchConnections(server.server)
+  server.addHook('preClose', async () => endSilent())
   const routes = collectRoutes(server)
   decorate(server)
   logAccess(server, telemetry.request)

@@ -79,10 +79,27 @@ interface Exchange {
 /** The last request of a connection. */
 const exchanges = new WeakMap<Socket, Exchange>()
 
-export function watchConnections(server: Server): void {
-  server.on('request', (request: IncomingMessage, response: ServerResponse) =>
-    exchanges.set(request.socket, { request, response }),
-  )
+/** How long a connection on which nothing was ever said has left when the server ends: its first request may be on its way. */
+const SILENT_MS = 200
+
+/** @returns to be called when the server ends */
+export function watchConnections(server: Server): () => void {
+  const silent = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    silent.add(socket)
+    socket.once('close', () => silent.delete(socket))
+  })
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    silent.delete(request.socket)
+    exchanges.set(request.socket, { request, response })
+  })
+  // Browsers open connections in advance. Node does not count them as idle, and would wait for them for a minute.
+  return () => {
+    if (silent.size === 0) return
+    setTimeout(() => {
+      for (const socket of silent) if (socket.bytesRead === 0) socket.destroy()
+    }, SILENT_MS)
+  }
 }
 
 /** What was answered past the response of a request whose body never came whole. */

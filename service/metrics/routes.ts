@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
+import { createAccess } from 'onceonly/console'
 import type { Config } from '../config.ts'
-import { createAccess } from '../console/access.ts'
+import { requestOf, tokensOf } from '../console/request.ts'
 import { sendProblem } from '../http/problem.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -12,16 +13,17 @@ interface Parts {
 
 /** `GET /metrics`: for Prometheus, which sends a token where one is configured. */
 export function addMetrics(server: FastifyInstance, { config, metrics, operatorToken }: Parts): void {
-  const access = createAccess(config, operatorToken)
+  const access = createAccess(tokensOf(config, operatorToken))
   server.get('/metrics', { config: { declaration: 'page' } }, async (request, reply) => {
-    const allowed = access.configured ? access.bearerRole(request) !== null : access.isLocal(request)
+    const asked = requestOf(request)
+    const allowed = access.chosen ? access.bearerRole(asked) !== null : access.isLocal(asked)
     if (!allowed) {
-      const detail = access.configured
+      const detail = access.chosen
         ? 'Send the viewer or the operator token as `Authorization: Bearer …`.'
         : 'Without ONCEONLY_VIEWER_TOKEN or ONCEONLY_OPERATOR_TOKEN the metrics are for this machine only.'
-      const status = access.configured ? 401 : 403
-      const title = access.configured ? 'Unauthorized' : 'Forbidden'
-      if (access.configured) reply.header('www-authenticate', 'Bearer')
+      const status = access.chosen ? 401 : 403
+      const title = access.chosen ? 'Unauthorized' : 'Forbidden'
+      if (access.chosen) reply.header('www-authenticate', 'Bearer')
       return sendProblem(reply, { status, name: title.toLowerCase(), title, detail, retryable: false })
     }
     return reply.type(metrics.meter.contentType).send(await metrics.meter.text())

@@ -18,6 +18,10 @@ function fieldsOf(event: GatewayEvent): object {
       const { kind: _, ...fields } = event
       return { level: 'info', event: 'http.access', ...fields }
     }
+    case 'operator': {
+      const { action, by } = event
+      return { level: 'info', event: 'operator.action', action, by }
+    }
     case 'guard': {
       const { route, tenant, hash: lockHash } = event
       return { ...guardEvents[event.what], route, tenant, lockHash }
@@ -34,6 +38,8 @@ export function countTo(telemetry: Telemetry): (event: GatewayEvent) => void {
           outcome: event.decision,
           durationMs: event.durationMs,
         })
+      case 'operator':
+        return undefined
       case 'guard':
         return telemetry.guard(event.route, { kind: event.what }, event.tenant)
     }

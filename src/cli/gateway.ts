@@ -6,10 +6,11 @@ import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { limits } from '../core/limits.ts'
 import type { GatewayConfig, RouteRule } from '../gateway/config.ts'
-import { createGateway } from '../gateway/gateway.ts'
+import { createGateway, type Listening } from '../gateway/gateway.ts'
 import { gatewayLabels } from '../gateway/labels.ts'
 import type { GatewayEvent } from '../gateway/watch.ts'
 import { createLedger } from '../ledger/ledger.ts'
+import { createOperate } from '../operate/operate.ts'
 import { createStanding } from '../operate/standing.ts'
 import { createPrometheusMeter } from '../telemetry/prometheus.ts'
 import { createTelemetry } from '../telemetry/telemetry.ts'
@@ -17,7 +18,8 @@ import { countTo, createLines, lineOf } from './gateway-watch.ts'
 import { openStore } from './store.ts'
 import { Usage } from './usage.ts'
 
-const HELP = `onceonly gateway [--upstream URL] [--listen [HOST:]PORT] [--config FILE] [--store FILE|URL] [--quiet]
+const HELP = `onceonly gateway [--upstream URL] [--listen [HOST:]PORT] [--config FILE] [--store FILE|URL]
+                 [--console [HOST:]PORT] [--quiet]
 
 Stands in front of an HTTP service and makes it safe to retry: a request that changes something and carries an
 Idempotency-Key is forwarded once, and its retries are answered from the record.
@@ -26,6 +28,8 @@ Idempotency-Key is forwarded once, and its retries are answered from the record.
   --listen …       where to listen; 127.0.0.1:8080, when left out
   --config FILE    a .ts, .js or .json file that exports \`gateway\`; onceonly.config.ts or .json here, when left out
   --store …        a file for SQLite (onceonly.db, when left out), postgres://…, redis://…, or memory
+  --console …      shows the console on that port; its tokens stand in the configuration. Without them one is made and
+                   told at the start, and the console is for this machine only
   --quiet          no line for each request; what guards find is still told
 
 Without rules every POST, PUT, PATCH and DELETE with a key is protected; retries are told status and Location.
@@ -52,12 +56,13 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
     process.stdout.write(HELP)
     return 0
   }
-  const { host, port } = addressOf(values.listen ?? DEFAULT_LISTEN)
+  const { host, port } = addressOf('listen', values.listen ?? DEFAULT_LISTEN)
   const read = await readConfig(values.config)
   const config: GatewayConfig = {
     routes: DEFAULT_ROUTES,
     ...read,
     ...(values.upstream === undefined ? {} : { upstream: values.upstream }),
+    ...(values.console === undefined ? {} : { console: { ...read.console, ...addressOf('console', values.console) } }),
   }
   const label = gatewayLabels(config)
   const opened = await openStore(values.store ?? DEFAULT_STORE)
@@ -65,6 +70,7 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
   const meter = createPrometheusMeter()
   const telemetry = createTelemetry({ meter, standing: createStanding(store), label })
   const ledger = createLedger({ store, on: telemetry.ledger, around: telemetry.around })
+  const operate = createOperate({ store, ledger })
   const lines = createLines((text) => process.stdout.write(text))
   const count = countTo(telemetry)
   const on = (event: GatewayEvent) => {
@@ -73,13 +79,14 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
   }
   try {
     const ready = () => store.clock.now({ timeoutMs: limits.storeCallMs })
-    const gateway = createGateway({ config, ledger, ready, on, metrics: meter })
+    const gateway = createGateway({ config, ledger, ready, on, metrics: meter, console: { operate, meter } })
     // Before anything is accepted: a store that cannot be opened is told to whoever starts us, not to clients.
     await ready()
     const bound = await gateway.listen(port, host).catch((cause: Error) => {
       throw new Usage(`It cannot listen on ${host}:${port}: ${cause.message}.`, { cause })
     })
     console.log(`onceonly gateway listens on http://${bound.host}:${bound.port}, store ${store.name}`)
+    if (bound.console !== null) console.log(consoleLine(bound.console))
     await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')])
     console.log('onceonly gateway ends when all requests are answered')
     await gateway.stop()
@@ -91,6 +98,14 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
   }
 }
 
+/** A token that nobody chose is of use to who sits at this machine, and ends with the process. */
+function consoleLine({ host, port, token }: NonNullable<Listening['console']>): string {
+  const place = `Its console is http://${host.includes(':') ? `[${host}]` : host}:${port}/console`
+  return token === null
+    ? `${place}, for whoever has a token`
+    : `${place}, for this machine only, with the token ${token}`
+}
+
 function parse(args: readonly string[]) {
   try {
     return parseArgs({
@@ -100,6 +115,7 @@ function parse(args: readonly string[]) {
         listen: { type: 'string' },
         config: { type: 'string' },
         store: { type: 'string' },
+        console: { type: 'string' },
         quiet: { type: 'boolean' },
         help: { type: 'boolean' },
       },
@@ -111,10 +127,11 @@ function parse(args: readonly string[]) {
 
 const HIGHEST_PORT = 65_535
 
-function addressOf(text: string): { readonly host: string; readonly port: number } {
+function addressOf(option: string, text: string): { readonly host: string; readonly port: number } {
   const [, host = '127.0.0.1', digits = ''] = /^(?:(.+):)?(\d+)$/.exec(text) ?? []
   const port = Number(digits)
-  if (digits === '' || port > HIGHEST_PORT) throw new Usage(`--listen ${text} is no port, like 8080 or 0.0.0.0:8080.`)
+  if (digits === '' || port > HIGHEST_PORT)
+    throw new Usage(`--${option} ${text} is no port, like 8080 or 0.0.0.0:8080.`)
   return { host: host.replace(/^\[|\]$/g, ''), port }
 }
 

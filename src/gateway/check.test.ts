@@ -5,6 +5,7 @@ import { checkGatewayConfig } from './check.ts'
 import { compilePattern } from './pattern.ts'
 
 const rule = { method: 'POST', path: '/a', caller: 'shared' }
+const token = 'sixteen-letters-or-more'
 const upstream = 'http://127.0.0.1:3000'
 
 /** Every fault as `path what`, shortened to its first words. */
@@ -57,6 +58,13 @@ test('every fault is named by its path, and all of them at once', () => {
     [{ upstream, routes: [{ ...rule, guard: {} }] }, 'routes[0].guard is for routes'],
     [{ upstream, routes: [{ ...rule, replay: 'trusted', authorize: { path: '/me' } }] }, 'routes[0].replay says who'],
     [{ upstream, routes: [{ ...rule, keepHeaders: ['Set-Cookie'] }] }, 'routes[0].keepHeaders[0] belongs to one'],
+    [{ upstream, console: {} }, 'console.port is missing'],
+    [{ upstream, console: { port: 1, operatorToken: 'short' } }, 'console.operatorToken is not a text of at least'],
+    [{ upstream, console: { port: 1, host: '0.0.0.0' } }, 'console.host is not this machine alone'],
+    [
+      { upstream, console: { port: 1, operatorToken: token, viewerToken: token } },
+      "console.viewerToken is the operator's",
+    ],
     [{ upstream, region: { self: 'a', regions: {}, secret: 'x' } }, 'region.secret is not', 'region.self is none'],
   ] as const) {
     const faults = faultsOf(config)

@@ -12,6 +12,7 @@ import { either, fields, isFields, listOf, matching, oneOf, tableOf, text, whole
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'CONNECT', '*'])
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const MOST_LISTED = 100
+const LOOPBACK_NAME = /^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/i
 
 const duration = wholeNumber(1, limits.longestMs)
 const header = matching(TOKEN, 'is not the name of a header')
@@ -50,6 +51,8 @@ const callerSource = either(
   ],
   'is neither { header } nor { claim }',
 )
+
+const token = matching(/^[\x21-\x7e]{16,}$/, 'is not a text of at least 16 visible characters')
 
 const timeouts = fields({ connectMs: duration, answerMs: duration, bodyMs: duration, idleMs: duration })
 
@@ -108,7 +111,8 @@ const config = fields({
   maxBodyBytes: bodyBytes,
   problemBase: text(),
   ownPath: matching(/^(\/[\w.~-]+)+$/, 'is not a path like /.onceonly'),
-  metricsToken: matching(/^[\x21-\x7e]{16,}$/, 'is not a text of at least 16 visible characters'),
+  metricsToken: token,
+  console: fields({ port: wholeNumber(0, 65_535), host: text(), operatorToken: token, viewerToken: token }, ['port']),
   region: (value, path, faults) => {
     for (const { path: inside, what } of regionFaults(value))
       faults.push({ path: inside === '' ? path : `${path}.${inside}`, what })
@@ -119,6 +123,16 @@ const config = fields({
 function crossFaults(given: GatewayConfig, faults: Fault[]): void {
   if (given.upstream === undefined && given.upstreams === undefined) {
     faults.push({ path: 'upstream', what: 'is missing: give it here, or with --upstream' })
+  }
+  const { host = '127.0.0.1', operatorToken, viewerToken } = given.console ?? {}
+  if (!LOOPBACK_NAME.test(host) && operatorToken === undefined && viewerToken === undefined) {
+    faults.push({
+      path: 'console.host',
+      what: 'is not this machine alone, so that `operatorToken` or `viewerToken` is needed',
+    })
+  }
+  if (operatorToken !== undefined && operatorToken === viewerToken) {
+    faults.push({ path: 'console.viewerToken', what: "is the operator's token: whoever looks could act" })
   }
   given.routes?.forEach((each: RouteRule, at) => {
     const place = (member: string) => `routes[${at}].${member}`

@@ -29,6 +29,19 @@ export interface GatewayConfig {
   /** Whoever reads the metrics sends it as `Authorization: Bearer …`. Without one they are for this machine only. */
   readonly metricsToken?: string
   readonly region?: RegionOptions
+  /** The console, on a port of its own; there is none, when left out. */
+  readonly console?: ConsoleConfig
+}
+
+/** Where people look at the gateway's records and act on them. */
+export interface ConsoleConfig {
+  readonly port: number
+  /** `127.0.0.1`, when left out; beyond this machine only with a token. */
+  readonly host?: string
+  /** Whoever has it may look and act. Without any token one is made at every start, for this machine only. */
+  readonly operatorToken?: string
+  /** Whoever has it may look. */
+  readonly viewerToken?: string
 }
 
 /** Which requests are protected, and how. */

@@ -12,6 +12,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { createRegion } from '../region/region.ts'
 import { checkGatewayConfig } from './check.ts'
 import type { GatewayConfig } from './config.ts'
+import { type GatewayConsole, type OpenConsole, openConsole } from './console.ts'
 import { gatewayDefaults, gatewayLimits } from './limits.ts'
 import type { Metrics, MetricsOptions } from './metrics.ts'
 import { metricsAnswer } from './metrics.ts'
@@ -30,10 +31,20 @@ import { watchRequest } from './watch.ts'
 
 /** A server that makes the services behind it safe to retry. */
 export interface Gateway {
-  listen(port: number, host?: string): Promise<{ readonly port: number; readonly host: string }>
+  listen(port: number, host?: string): Promise<Listening>
   /** Accepts nothing new, answers what is under way, and ends. Ledger and store stay open: they are yours. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
+}
+
+interface Place {
+  readonly port: number
+  readonly host: string
+}
+
+export interface Listening extends Place {
+  /** Null without a console; its token, where nobody chose one: it is told to whoever starts the gateway. */
+  readonly console: (Place & { readonly token: string | null }) | null
 }
 
 export interface GatewayOptions {
@@ -46,6 +57,8 @@ export interface GatewayOptions {
   readonly on?: (event: GatewayEvent) => void
   /** What Prometheus reads below the gateway's own path, from this machine or with the token of the configuration. */
   readonly metrics?: Metrics
+  /** What its console asks, where the configuration has one. */
+  readonly console?: GatewayConsole
   /** Told what went wrong where no client hears of it; `console.error`, when left out. */
   readonly onError?: (error: unknown) => void
 }
@@ -82,7 +95,15 @@ export function createGateway(options: GatewayOptions): Gateway {
   const links = [...upstreams.values(), ...(region === undefined ? [] : [region])]
   const on = options.on === undefined ? {} : { on: harmless(options.on, onError) }
   const { metricsToken = null } = config
-  return serve({ ...options, ...on, metricsToken, onError, ownPath, rules, pass, status, links })
+  const { console: place, routes } = config
+  if (place !== undefined && options.console === undefined) {
+    throw new OnceError('bad_option', 'The configuration has a `console`, so that `createGateway` needs one, too.')
+  }
+  const shown =
+    place === undefined || options.console === undefined
+      ? null
+      : openConsole({ ...options.console, config: place, routes, rules, on: on.on, onError })
+  return serve({ ...options, ...on, metricsToken, onError, ownPath, rules, pass, status, links, console: shown })
 }
 
 /** A watcher's own faults must never change what happens to a request. */
@@ -105,11 +126,12 @@ export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs' | 'on'
   /** Connections that end with the gateway. */
   readonly links: readonly { stop(): void }[]
   readonly onError: (error: unknown) => void
+  readonly console?: OpenConsole | null
 }
 
 /** The server itself, of rules that are ready to be used. */
 export function serve(serving: Serving): Gateway {
-  const { ownPath, rules, pass, onError } = serving
+  const { ownPath, rules, pass, onError, console: shown = null } = serving
   let draining = false
   const busy = new Set<object>()
   const pipes = new Set<Duplex>()
@@ -183,6 +205,7 @@ export function serve(serving: Serving): Gateway {
     draining = true
     const { drainMs = gatewayDefaults.drainMs } = serving
     const closed = closeListener(server)
+    await shown?.server.stop()
     // A connection that looks idle may carry a request already: it gets a moment, and its last answer says "close".
     await pause(Math.min(gatewayLimits.lingerMs, drainMs))
     const giveUpAt = performance.now() + drainMs
@@ -195,7 +218,12 @@ export function serve(serving: Serving): Gateway {
   const stop = () => (stopping ??= drain())
 
   return {
-    listen: (port, host) => listen(server, port, host),
+    async listen(port, host) {
+      // First, so that a gateway which serves has the console that was asked for.
+      const seen = shown === null ? null : await shown.server.listen(shown.config.port, shown.config.host)
+      const place = await listen(server, port, host)
+      return { ...place, console: seen === null ? null : { ...seen, token: shown?.token ?? null } }
+    },
     stop,
     [Symbol.asyncDispose]: stop,
   }

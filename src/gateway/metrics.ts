@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Answer } from '../http/exchange.ts'
 import { jsonAnswer } from '../http/exchange.ts'
+import { isLocal } from '../http/local.ts'
 
 /** As `createPrometheusMeter` has it. */
 export interface Metrics {
@@ -17,7 +18,7 @@ export interface MetricsOptions {
 /** Numbers tell how much business there is: they are for this machine, or for whoever has the token. */
 export async function metricsAnswer({ metrics, metricsToken = null }: MetricsOptions, message: IncomingMessage) {
   if (metrics === undefined) return told(404, 'Nothing is here')
-  if (metricsToken === null && !isLocal(message)) {
+  if (metricsToken === null && !isLocal(message.socket.remoteAddress, message.headers)) {
     return told(403, 'Without `metricsToken` in the configuration the metrics are for this machine only')
   }
   if (metricsToken !== null && !hasToken(message, metricsToken)) {
@@ -29,17 +30,6 @@ export async function metricsAnswer({ metrics, metricsToken = null }: MetricsOpt
 
 function told(status: number, title: string, headers: Answer['headers'] = []): Answer {
   return jsonAnswer(status, 'application/json', { title }, headers)
-}
-
-const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$/
-/** A page that makes its own name mean 127.0.0.1 still sends that name as the host. */
-const LOCAL_HOST = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?$/i
-/** Of a proxy on this machine, whose clients may be anywhere. */
-const PASSED_ON = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via']
-
-function isLocal({ socket, headers }: IncomingMessage): boolean {
-  if (PASSED_ON.some((name) => headers[name] !== undefined)) return false
-  return LOOPBACK.test(socket.remoteAddress ?? '') && LOCAL_HOST.test(headers.host ?? '')
 }
 
 function hasToken({ headers }: IncomingMessage, token: string): boolean {

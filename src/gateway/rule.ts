@@ -32,6 +32,8 @@ export interface Rule {
   /** Its name where numbers and lines are told: of the operation, or of the methods and the pattern. */
   readonly label: string
   readonly methods: ReadonlySet<string>
+  /** As it was written, with its names. */
+  readonly path: string
   readonly fits: Pattern
   readonly upstream: Upstream
   readonly passing: Passing
@@ -76,6 +78,7 @@ export function createRule(parts: RuleParts): Rule {
   return {
     label: labelOf(definition.name, parts.methods, parts.path),
     methods: new Set(parts.methods),
+    path: parts.path,
     fits: compilePattern(parts.path),
     upstream: parts.upstream,
     passing: parts.passing,

@@ -8,7 +8,15 @@ import type { Who } from '../http/route.ts'
 import type { Asked, Rule } from './rule.ts'
 
 /** What a gateway tells whoever watches it. Keys are named by their hash; bodies, queries and credentials stay out. */
-export type GatewayEvent = Access | Guarded
+export type GatewayEvent = Access | Guarded | OperatorActed
+
+/** Somebody did something at the console, or tried to. */
+export interface OperatorActed {
+  readonly kind: 'operator'
+  readonly action: string
+  /** As they named themselves. */
+  readonly by: string
+}
 
 /** One for every request, however it ended: retries are requests of their own. */
 export interface Access {

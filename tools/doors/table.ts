@@ -24,12 +24,14 @@ const below = {
 export const rooms: Readonly<Record<string, readonly string[]>> = {
   ...below,
   operate: Object.keys(below),
-  gateway: ['core', 'ledger', 'guard', 'http', 'region', 'telemetry', 'operate', 'pages'],
+  // The server side of the pages, for any server.
+  console: [...Object.keys(below), 'operate', 'telemetry', 'pages'],
+  gateway: ['core', 'ledger', 'guard', 'http', 'region', 'telemetry', 'operate', 'console'],
   // Files and headers, for whoever serves them.
   pages: [],
   client: ['core'],
   telemetry: ['core'],
-  cli: [...Object.keys(below), 'operate', 'gateway', 'client', 'telemetry', 'pages'],
+  cli: [...Object.keys(below), 'operate', 'gateway', 'client', 'telemetry', 'console', 'pages'],
   testing: ['core', 'store', 'stores/memory', 'ledger', 'guard', 'http', 'stream'],
   // The core entry only lists names, so it may reach what users hold and the words they need for it.
   'index.ts': ['core', 'store', 'ledger'],

@@ -24,7 +24,8 @@ export function App() {
   const [session, become] = useSession()
   const live = useLiveTicks(session.kind === 'signed-in')
   const { parts, query } = useLocation()
-  const entry = entries.find(({ name }) => name === (parts[0] ?? 'overview')) ?? null
+  const shown = session.kind === 'signed-in' ? entries.filter(({ name }) => session.pages.includes(name)) : entries
+  const entry = shown.find(({ name }) => name === (parts[0] ?? 'overview')) ?? null
   useEffect(() => {
     document.title = `${entry?.title ?? 'Not found'} · Onceonly`
   }, [entry])
@@ -39,6 +40,7 @@ export function App() {
           <LiveContext.Provider value={live}>
             <Shell
               current={entry?.name ?? null}
+              entries={shown}
               who={session.name === session.role ? session.role : `${session.name} (${session.role})`}
               note={session.note}
               signOut={() => void signOut().then(() => become(null))}

@@ -13,12 +13,20 @@ interface SessionAnswer {
   readonly name: string | null
   /** What everybody should know about how this console is reached; null when nothing. */
   readonly note: string | null
+  /** The pages that this server has something for. */
+  readonly pages: readonly string[]
 }
 
 export type Session =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'signed-out'; readonly note: string | null }
-  | { readonly kind: 'signed-in'; readonly role: Role; readonly name: string; readonly note: string | null }
+  | {
+      readonly kind: 'signed-in'
+      readonly role: Role
+      readonly name: string
+      readonly note: string | null
+      readonly pages: readonly string[]
+    }
 
 const address = `${api}/session`
 
@@ -46,7 +54,8 @@ function sessionOf(answer: SessionAnswer | null): Session {
   if (answer === null || !answer.signedIn || answer.role === null) {
     return { kind: 'signed-out', note: answer?.note ?? null }
   }
-  return { kind: 'signed-in', role: answer.role, name: answer.name ?? answer.role, note: answer.note }
+  const { role, note, pages } = answer
+  return { kind: 'signed-in', role, name: answer.name ?? role, note, pages }
 }
 
 export async function signOut(): Promise<void> {

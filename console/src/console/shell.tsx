@@ -25,6 +25,8 @@ export const entries: readonly Entry[] = [
 
 interface ShellProps {
   readonly current: IconName | null
+  /** Those that the server has something for; the others are left out. */
+  readonly entries: readonly Entry[]
   readonly who: string
   readonly note: string | null
   readonly signOut: () => void
@@ -32,7 +34,7 @@ interface ShellProps {
 }
 
 /** The frame around every page: where one can go, where somebody is needed, who one is, and a way out. */
-export function Shell({ current, who, note, signOut, children }: ShellProps) {
+export function Shell({ current, entries: shown, who, note, signOut, children }: ShellProps) {
   const { ticks, isConnected } = useLive()
   const standing = ticks.at(-1)?.standing
   const waiting = standing === undefined ? [] : needs(standing)
@@ -44,7 +46,7 @@ export function Shell({ current, who, note, signOut, children }: ShellProps) {
       <aside class="rail">
         <Brand />
         <nav aria-label="Pages">
-          {entries.map(({ name, title }) => {
+          {shown.map(({ name, title }) => {
             const count = waiting.filter(({ page }) => page === name).reduce((sum, each) => sum + each.count, 0)
             return (
               <a

@@ -1,14 +1,24 @@
-import { failed, type Identity, isOnceError, rerun, succeeded } from 'onceonly'
-import type { Actor, Operate } from 'onceonly/operate'
-import type { Runs } from '../outreach/runs.ts'
+import { isOnceError } from '../core/errors.ts'
+import type { Identity } from '../core/identity.ts'
+import { failed, succeeded } from '../ledger/claim.ts'
+import { rerun } from '../ledger/operator.ts'
+import type { Actor } from '../operate/audit.ts'
+import type { Letters } from '../operate/letters.ts'
+import type { Operate } from '../operate/operate.ts'
 
 /** What a page asks for, as it came. */
 export type ActionBody = Readonly<Record<string, unknown>>
 
+/** What a person found out about a step of a run. */
+export interface StepWord {
+  readonly kind: 'succeeded' | 'failed' | 'not_done'
+  readonly result: unknown
+  readonly error: string | null
+}
+
 export interface ActionParts {
   readonly operate: Operate
-  /** The runs of this server know more than their rows: a message that a step has sent is told, too. */
-  readonly runs: Runs['inside']
+  resolveStep(runId: string, key: string, word: StepWord): Promise<unknown>
 }
 
 /** Something the person can mend: the field, and what is wrong with it. */
@@ -30,37 +40,10 @@ const actions: Readonly<Record<string, Perform>> = {
     const identity = await identityOf(operate, body)
     return operate.resolve(actor, identity, endingOf(body), fenceOf(body))
   },
-  'outbox.redrive': ({ operate }, body, actor) => {
-    const ids = textsOf(body, 'ids')
-    const { events } = operate
-    if (body['preview'] === true) return events?.outboxRedrive(ids, true) ?? nothing()
-    return operate.act(actor, 'outbox.redrive', { ids }, () => events?.outboxRedrive(ids, false) ?? nothing())
-  },
-  'outbox.purge': ({ operate }, body, actor) => {
-    const ids = textsOf(body, 'ids')
-    const { events } = operate
-    if (body['preview'] === true) return events?.outboxPurge(ids, true) ?? nothing()
-    return operate.act(actor, 'outbox.purge', { ids }, () => events?.outboxPurge(ids, false) ?? nothing())
-  },
-  'inbox.redrive': ({ operate }, body, actor) => {
-    const [consumer, letters] = [textOf(body, 'consumer'), textsOf(body, 'letters')]
-    const { events } = operate
-    if (body['preview'] === true) return events?.inboxRedrive(consumer, letters, true) ?? nothing()
-    const target = { consumer, letters }
-    return operate.act(
-      actor,
-      'inbox.redrive',
-      target,
-      () => events?.inboxRedrive(consumer, letters, false) ?? nothing(),
-    )
-  },
-  'inbox.purge': ({ operate }, body, actor) => {
-    const [consumer, letters] = [textOf(body, 'consumer'), textsOf(body, 'letters')]
-    const { events } = operate
-    if (body['preview'] === true) return events?.inboxPurge(consumer, letters, true) ?? nothing()
-    const target = { consumer, letters }
-    return operate.act(actor, 'inbox.purge', target, () => events?.inboxPurge(consumer, letters, false) ?? nothing())
-  },
+  'outbox.redrive': onOutbox('outbox.redrive', ({ outboxRedrive }) => outboxRedrive),
+  'outbox.purge': onOutbox('outbox.purge', ({ outboxPurge }) => outboxPurge),
+  'inbox.redrive': onInbox('inbox.redrive', ({ inboxRedrive }) => inboxRedrive),
+  'inbox.purge': onInbox('inbox.purge', ({ inboxPurge }) => inboxPurge),
   'run.cancel': ({ operate }, body, actor) => {
     const runId = textOf(body, 'runId')
     return operate.act(actor, 'run.cancel', { runId }, async () => operate.runs?.cancel(runId))
@@ -69,16 +52,39 @@ const actions: Readonly<Record<string, Perform>> = {
     const runId = textOf(body, 'runId')
     return operate.act(actor, 'run.resume', { runId }, async () => operate.runs?.resume(runId))
   },
-  'run.resolve': ({ operate, runs }, body, actor) => {
+  'run.resolve': ({ operate, resolveStep }, body, actor) => {
     const [runId, key] = [textOf(body, 'runId'), textOf(body, 'key')]
     const kind = oneOf(body, 'to', ['succeeded', 'failed', 'not_done'] as const)
     const error = typeof body['error'] === 'string' ? body['error'] : null
     return operate.act(actor, 'run.resolve', { runId, key, to: kind }, async () => {
-      await runs.resolve(runId, key, { kind, result: body['value'] ?? null, error })
+      await resolveStep(runId, key, { kind, result: body['value'] ?? null, error })
     })
   },
   sweep: ({ operate }, _body, actor) =>
     operate.act(actor, 'sweep', {}, async () => ({ removed: await operate.sweep() })),
+}
+
+type OnOutbox = (ids: readonly string[], preview: boolean) => Promise<unknown>
+type OnInbox = (consumer: string, letters: readonly string[], preview: boolean) => Promise<unknown>
+
+function onOutbox(what: string, pick: (events: Letters) => OnOutbox): Perform {
+  return async ({ operate }, body, actor) => {
+    const ids = textsOf(body, 'ids')
+    if (operate.events === null) return []
+    const work = pick(operate.events)
+    if (body['preview'] === true) return await work(ids, true)
+    return await operate.act(actor, what, { ids }, () => work(ids, false))
+  }
+}
+
+function onInbox(what: string, pick: (events: Letters) => OnInbox): Perform {
+  return async ({ operate }, body, actor) => {
+    const [consumer, letters] = [textOf(body, 'consumer'), textsOf(body, 'letters')]
+    if (operate.events === null) return []
+    const work = pick(operate.events)
+    if (body['preview'] === true) return await work(consumer, letters, true)
+    return await operate.act(actor, what, { consumer, letters }, () => work(consumer, letters, false))
+  }
 }
 
 const previewed: readonly string[] = ['outbox.redrive', 'outbox.purge', 'inbox.redrive', 'inbox.purge']
@@ -93,13 +99,12 @@ export async function perform(parts: ActionParts, body: ActionBody, actor: Actor
   return (await actions[name]?.(parts, body, actor)) ?? null
 }
 
-/** Not there, or not in a state that allows it: the person looks again. */
-export function refusedBy(error: unknown): { readonly status: 404 | 409; readonly detail: string } | null {
-  if (!isOnceError(error)) return null
-  if (error.code === 'not_found') return { status: 404, detail: error.message }
-  const refused = error.code === 'not_resolvable' || error.code === 'fence_moved' || error.code === 'bad_input'
-  return refused || error.code === 'bad_message' ? { status: 409, detail: error.message } : null
+/** Not in a state that allows it: the person looks again. */
+export function isRefusal(error: unknown): error is Error {
+  return isOnceError(error) && refusals.includes(error.code)
 }
+
+const refusals: readonly string[] = ['not_resolvable', 'fence_moved', 'bad_input', 'bad_message']
 
 async function identityOf(operate: Operate, body: ActionBody): Promise<Identity> {
   const found = await operate.inspect({ id: textOf(body, 'id') })
@@ -147,5 +152,3 @@ function oneOf<T extends string>(body: ActionBody, field: string, allowed: reado
   if (found === undefined) throw new BadAction(field, `is none of ${allowed.join(', ')}`)
   return found
 }
-
-const nothing = async () => []

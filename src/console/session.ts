@@ -1,9 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { HOUR, MINUTE } from 'onceonly'
-import { sendProblem } from '../http/problem.ts'
-import type { Hook } from '../workspaces/authenticate.ts'
+import { HOUR, MINUTE } from '../core/limits.ts'
+import type { HeaderList } from '../http/exchange.ts'
 import type { Access, Role } from './access.ts'
+import { type ConsoleAnswer, type ConsoleRequest, headerOf, problem } from './exchange.ts'
 
 /** Who is signed in. */
 export interface Person {
@@ -14,30 +13,29 @@ export interface Person {
 
 export interface Sessions {
   /** Of a cookie or of a bearer token; null for nobody. */
-  personOf(request: FastifyRequest): Person | null
-  /** Null when the token is none of ours. */
-  signIn(reply: FastifyReply, token: string, name: string): Person | null
-  signOut(reply: FastifyReply): void
-  /** Before every route: from where may the console be used at all, and is the request one of its own pages? */
-  readonly guard: Hook
-  readonly requireViewer: Hook
+  personOf(request: ConsoleRequest): Person | null
+  /** With the header that keeps them signed in; null when the token is none of ours. */
+  signIn(request: ConsoleRequest, token: string, name: string): (Person & { readonly headers: HeaderList }) | null
+  /** The header that ends it. */
+  signOut(request: ConsoleRequest): HeaderList
+  /** Before everything: from where may the console be used at all, and is the request one of its own pages? */
+  refuse(request: ConsoleRequest): ConsoleAnswer | null
   /** Wrong tokens that came from one address lately; past a bound it has to wait. */
-  mayTry(request: FastifyRequest): boolean
+  mayTry(request: ConsoleRequest): boolean
 }
 
 /** A working day. Whoever stays longer signs in again. */
 const SESSION_MS = 12 * HOUR
 const COOKIE = 'onceonly_console'
-const PATH = '/api/console'
+/** Everything that the pages ask is below this. */
+export const CONSOLE_API = '/api/console'
 /** A person mistypes a few times; a program that guesses is stopped. */
 const TRIES_MOST = 10
 const TRIES_WINDOW_MS = 1 * MINUTE
 const ADDRESSES_MOST = 10_000
 
-export const LOCAL_ONLY =
-  'Neither ONCEONLY_OPERATOR_TOKEN nor ONCEONLY_VIEWER_TOKEN is set, so the console answers this machine only.'
-
-export function createSessions(access: Access, secret: string): Sessions {
+/** @param localOnly said to whoever may not use it, because nobody chose a token */
+export function createSessions(access: Access, secret: string, localOnly: string): Sessions {
   const tries = new Map<string, { count: number; until: number }>()
   const sign = (text: string) => createHmac('sha256', `console ${secret}`).update(text).digest('base64url')
 
@@ -51,7 +49,7 @@ export function createSessions(access: Access, secret: string): Sessions {
     return told.until > Date.now() ? { role: told.role, name: told.name } : null
   }
 
-  function personOf(request: FastifyRequest): Person | null {
+  function personOf(request: ConsoleRequest): Person | null {
     const role = access.bearerRole(request)
     if (role !== null) return { role, name: role }
     const cookie = cookieOf(request)
@@ -60,66 +58,56 @@ export function createSessions(access: Access, secret: string): Sessions {
 
   return {
     personOf,
-    signIn(reply, token, name) {
+    signIn(request, token, name) {
       const role = access.roleOf(token)
       if (role === null) {
-        countTry(tries, reply.request.ip)
+        countTry(tries, request.clientAddress)
         return null
       }
       const person = { role, name: name === '' ? role : name }
       const payload = Buffer.from(JSON.stringify({ ...person, until: Date.now() + SESSION_MS })).toString('base64url')
-      setCookie(reply, `${payload}.${sign(payload)}`, SESSION_MS)
-      return person
+      return { ...person, headers: [cookie(request, `${payload}.${sign(payload)}`, SESSION_MS)] }
     },
-    signOut: (reply) => setCookie(reply, '', 0),
-    mayTry: ({ ip }) => {
-      const tried = tries.get(ip)
+    signOut: (request) => [cookie(request, '', 0)],
+    mayTry: ({ clientAddress }) => {
+      const tried = tries.get(clientAddress)
       return tried === undefined || tried.until < Date.now() || tried.count < TRIES_MOST
     },
-    async guard(request, reply) {
-      reply.header('cache-control', 'no-store')
-      if (!access.configured && !access.isLocal(request)) return refuse(reply, LOCAL_ONLY)
-      if (request.method !== 'GET' && access.bearerRole(request) === null && !isOwnPage(request)) {
-        return refuse(reply, 'Send the header `X-Onceonly-Console: 1`, from a page of this server.')
+    refuse(request) {
+      if (!access.chosen && !access.isLocal(request)) return problem('forbidden', localOnly)
+      const isReading = request.method === 'GET' || request.method === 'HEAD'
+      if (!isReading && access.bearerRole(request) === null && !isOwnPage(request)) {
+        return problem('forbidden', 'Send the header `X-Onceonly-Console: 1`, from a page of this server.')
       }
-      return undefined
-    },
-    async requireViewer(request, reply) {
-      if (personOf(request) !== null) return undefined
-      const detail = 'Sign in with the viewer or the operator token.'
-      return sendProblem(reply, { status: 401, name: 'unauthorized', title: 'Unauthorized', detail, retryable: false })
+      return null
     },
   }
 }
 
-export function refuse(reply: FastifyReply, detail: string): FastifyReply {
-  return sendProblem(reply, { status: 403, name: 'forbidden', title: 'Forbidden', detail, retryable: false })
-}
-
 /** Forms of other sites cannot set the header, and scripts of other sites may not; browsers also say where one is from. */
-function isOwnPage({ headers }: FastifyRequest): boolean {
-  if (headers['x-onceonly-console'] !== '1') return false
-  const site = headers['sec-fetch-site']
+function isOwnPage(request: ConsoleRequest): boolean {
+  if (headerOf(request, 'x-onceonly-console') !== '1') return false
+  const site = headerOf(request, 'sec-fetch-site')
   if (site !== undefined && site !== 'same-origin') return false
-  const { origin, host } = headers
-  return origin === undefined || URL.parse(origin)?.host === host
+  const origin = headerOf(request, 'origin')
+  return origin === undefined || URL.parse(origin)?.host === headerOf(request, 'host')
 }
 
-function cookieOf({ headers }: FastifyRequest): string | null {
-  const found = (headers.cookie ?? '').split(/;\s*/).find((part) => part.startsWith(`${COOKIE}=`))
+function cookieOf(request: ConsoleRequest): string | null {
+  const found = (headerOf(request, 'cookie') ?? '').split(/;\s*/).find((part) => part.startsWith(`${COOKIE}=`))
   return found === undefined ? null : found.slice(COOKIE.length + 1)
 }
 
-function setCookie(reply: FastifyReply, value: string, ms: number): void {
-  const secure = reply.request.protocol === 'https' || reply.request.headers['x-forwarded-proto'] === 'https'
+function cookie(request: ConsoleRequest, value: string, ms: number): HeaderList[number] {
+  const isSecure = request.isEncrypted || headerOf(request, 'x-forwarded-proto') === 'https'
   const parts = [
     `${COOKIE}=${value}`,
-    `Path=${PATH}`,
+    `Path=${CONSOLE_API}`,
     'HttpOnly',
     'SameSite=Strict',
     `Max-Age=${Math.floor(ms / 1000)}`,
   ]
-  reply.header('set-cookie', [...parts, ...(secure ? ['Secure'] : [])].join('; '))
+  return ['set-cookie', [...parts, ...(isSecure ? ['Secure'] : [])].join('; ')]
 }
 
 function countTry(tries: Map<string, { count: number; until: number }>, address: string): void {

@@ -1,7 +1,6 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { Standing } from 'onceonly/operate'
-import type { PrometheusMeter } from 'onceonly/telemetry'
-import { counters, histograms } from 'onceonly/telemetry'
+import type { ServerResponse } from 'node:http'
+import type { Standing } from '../operate/standing.ts'
+import { counters, histograms } from '../telemetry/instruments.ts'
 
 /** Often enough to look alive, seldom enough to cost nothing. */
 const TICK_MS = 2_000
@@ -31,12 +30,24 @@ type Totals = Readonly<Record<string, number>>
 
 /** Tells open pages how fast things go, by server-sent events: the rates of this process, and how the store stands. */
 export interface Live {
-  listen(reply: FastifyReply): boolean
+  readonly isFull: boolean
+  listen(response: ServerResponse): void
   stop(): void
 }
 
-export function createLive(server: FastifyInstance, meter: PrometheusMeter, standing: () => Promise<Standing>): Live {
-  const listeners = new Set<FastifyReply>()
+/** The part of `createPrometheusMeter` that rates are made of. */
+export interface Totalling {
+  total(name: string): number
+}
+
+export interface LiveOptions {
+  readonly meter: Totalling
+  standing(): Promise<Standing>
+  onError(error: unknown): void
+}
+
+export function createLive({ meter, standing, onError }: LiveOptions): Live {
+  const listeners = new Set<ServerResponse>()
   let timer: NodeJS.Timeout | null = null
   let before = totalsOf(meter)
   let at = performance.now()
@@ -58,39 +69,36 @@ export function createLive(server: FastifyInstance, meter: PrometheusMeter, stan
   }
 
   return {
-    listen(reply) {
-      if (listeners.size >= LISTENERS_MOST) return false
-      reply.hijack()
-      const { raw } = reply
-      raw.writeHead(200, {
+    get isFull() {
+      return listeners.size >= LISTENERS_MOST
+    },
+    listen(response) {
+      response.writeHead(200, {
         'content-type': 'text/event-stream; charset=utf-8',
         'cache-control': 'no-store',
         'x-accel-buffering': 'no',
       })
-      raw.write('retry: 2000\n\n')
-      listeners.add(reply)
-      raw.once('close', () => {
-        listeners.delete(reply)
+      response.write('retry: 2000\n\n')
+      listeners.add(response)
+      response.once('close', () => {
+        listeners.delete(response)
         if (listeners.size > 0 || timer === null) return
         clearInterval(timer)
         timer = null
       })
       void standing()
         .catch(() => null)
-        .then((stands) => send({ at: Date.now(), perSecond: zeroes, latencyMs: nothing, standing: stands }, [reply]))
+        .then((stands) => send({ at: Date.now(), perSecond: zeroes, latencyMs: nothing, standing: stands }, [response]))
       if (timer === null) {
         before = totalsOf(meter)
         at = performance.now()
-        timer = setInterval(() => {
-          tick().catch((error: unknown) => server.log.warn({ event: 'console.live_failed', err: error }))
-        }, TICK_MS)
+        timer = setInterval(() => void tick().catch(onError), TICK_MS)
       }
-      return true
     },
     stop() {
       if (timer !== null) clearInterval(timer)
       timer = null
-      for (const { raw } of listeners) raw.end()
+      for (const response of listeners) response.end()
       listeners.clear()
     },
   }
@@ -100,12 +108,12 @@ const zeroes = Object.fromEntries(Object.keys(rates).map((name) => [name, 0]))
 const nothing = Object.fromEntries(Object.keys(latencies).map((name) => [name, null]))
 
 /** A page that reads more slowly than we write is behind, not lost: it misses ticks. */
-function send(data: unknown, listeners: Iterable<FastifyReply>): void {
+function send(data: unknown, listeners: Iterable<ServerResponse>): void {
   const text = `event: rates\ndata: ${JSON.stringify(data)}\n\n`
-  for (const { raw } of listeners) if (!raw.writableNeedDrain && !raw.destroyed) raw.write(text)
+  for (const each of listeners) if (!each.writableNeedDrain && !each.destroyed) each.write(text)
 }
 
-function totalsOf(meter: PrometheusMeter): Totals {
+function totalsOf(meter: Totalling): Totals {
   const totals: Record<string, number> = {}
   for (const [name, row] of Object.entries(rates)) totals[name] = meter.total(row.name)
   for (const [name, row] of Object.entries(latencies)) {

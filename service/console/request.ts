@@ -1,0 +1,21 @@
+import type { FastifyRequest } from 'fastify'
+import type { ConsoleRequest, Tokens } from 'onceonly/console'
+import type { Config } from '../config.ts'
+
+/** @param operatorToken the one that was chosen, or else made at the first start */
+export function tokensOf({ operatorToken: chosen, viewerToken: viewer }: Config, operatorToken: string): Tokens {
+  return { operator: operatorToken, viewer, chosen: chosen !== null || viewer !== null }
+}
+
+export function requestOf(request: FastifyRequest): ConsoleRequest {
+  const { method, url, headers, socket, ip } = request
+  return {
+    method,
+    url,
+    headers,
+    remoteAddress: socket.remoteAddress,
+    clientAddress: ip,
+    isEncrypted: request.protocol === 'https',
+    body: async () => request.body,
+  }
+}
