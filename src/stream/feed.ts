@@ -72,23 +72,27 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
     link.send(`{"kind":"deliver","generation":${generation},"entries":[${texts.join(',')}]}`)
   }
 
+  function sendRead(entries: readonly StoredEntry[]): void {
+    const [first] = entries
+    if (first !== undefined && first.at === at + 1) send(entries)
+    else if (at < room.tail.head) {
+      started = false
+      expired()
+    }
+  }
+
   async function readOn(): Promise<void> {
     const mine = life
     reading = true
     try {
       const entries = await log.read(room.name, at, { entries: bounds.deliverEntries, bytes: bounds.deliverBytes })
-      if (mine !== life) return
-      const [first] = entries
-      if (first !== undefined && first.at === at + 1) send(entries)
-      else if (at < room.tail.head) {
-        started = false
-        expired()
-      }
+      if (mine === life) sendRead(entries)
     } catch (error) {
       if (mine === life) failed(error)
     } finally {
       reading = false
     }
+    // What was read for an earlier start is not sent, but the later one has waited for it to end.
     pump()
   }
 

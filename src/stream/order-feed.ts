@@ -30,21 +30,25 @@ export function createOrderFeed(options: {
     link.send(JSON.stringify({ kind: 'order', generation, from: first.g, identities }))
   }
 
+  function sendRead(rows: readonly OrderRow[]): void {
+    const [first] = rows
+    // What was trimmed has its places too, but nobody knows whose they were.
+    if (first !== undefined) after = first.g - 1
+    send(rows)
+  }
+
   async function readOn(): Promise<void> {
     const mine = life
     reading = true
     try {
       const rows = await order.read(after)
-      if (mine !== life) return
-      const [first] = rows
-      // What was trimmed has its places too, but nobody knows whose they were.
-      if (first !== undefined) after = first.g - 1
-      send(rows)
+      if (mine === life) sendRead(rows)
     } catch (error) {
       if (mine === life) failed(error)
     } finally {
       reading = false
     }
+    // What was read for an earlier start is not sent, but the later one has waited for it to end.
     pump()
   }
 

@@ -266,3 +266,34 @@ test('sends that arrive in one piece share one write, and one acknowledgement', 
   assert.deepEqual(writes, [64])
   await region.stop()
 })
+
+test('whoever resumes again while the log is being read for the first time gets everything', async () => {
+  const log = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
+  const before = openRegion({ log }).region
+  const ada = await enter(before, 'ada')
+  ada.say(send(1, 'hi'))
+  await ada.next('ack')
+  await before.stop()
+
+  const reads: (() => void)[] = []
+  const held: RoomLog = {
+    ...log,
+    read: async (...asked) => {
+      await new Promise<void>((resolve) => reads.push(resolve))
+      return log.read(...asked)
+    },
+  }
+  const { region } = openRegion({ log: held })
+  const bob = connectRaw(region)
+  bob.say(hello('bob'))
+  for (let times = 0; times < 2; times++) {
+    bob.say(fromStart)
+    await bob.next('resumed')
+  }
+  await until('the log is read for the first', () => reads.length === 1)
+  reads[0]?.()
+  await until('and then for the second', () => reads.length === 2)
+  reads[1]?.()
+  assert.equal((await bob.next('deliver')).entries.length, 1)
+  await region.stop()
+})
