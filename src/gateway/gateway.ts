@@ -184,7 +184,12 @@ export function serve(serving: Serving): Gateway {
     return why === null ? json(200, { ready: true }) : json(503, { ready: false, why })
   }
 
-  const server = createServer({ headersTimeout: gatewayLimits.headMs, requestTimeout: 0, noDelay: true }, handle)
+  /** Whoever offers any other change of protocol is answered as if it had not: no rule can be slipped past by it. */
+  const mayUpgrade = ({ method, url = '/', headers }: IncomingMessage) =>
+    pass !== null && method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && !isOwn(url)
+
+  const settings = { headersTimeout: gatewayLimits.headMs, requestTimeout: 0, noDelay: true }
+  const server = createServer({ ...settings, shouldUpgradeCallback: mayUpgrade }, handle)
   server.on('checkContinue', (message: IncomingMessage, response: ServerResponse) => {
     const rule = ruleFor(rules, message.method ?? '', message.url ?? '/')
     const declared = Number(message.headers['content-length'] ?? 0)
@@ -195,8 +200,11 @@ export function serve(serving: Serving): Gateway {
   })
   server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
     pipes.add(socket)
-    socket.once('close', () => pipes.delete(socket))
-    if (pass === null || draining) socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n')
+    // Node has taken its own listener away, and an error that nobody hears ends the process.
+    socket.on('error', () => {}).once('close', () => pipes.delete(socket))
+    // Before 22.21 Node asks nobody whether an offer is taken up: what is not to be is refused, and nothing forwarded.
+    if (pass === null || !mayUpgrade(message)) socket.end(`HTTP/1.1 400 Bad Request\r\n${CLOSING}`)
+    else if (draining) socket.end(`HTTP/1.1 503 Service Unavailable\r\n${CLOSING}`)
     else passUpgrade(pass, message, socket, head)
   })
 
@@ -229,6 +237,7 @@ export function serve(serving: Serving): Gateway {
   }
 }
 
+const CLOSING = 'Connection: close\r\nContent-Length: 0\r\n\r\n'
 const LOOK_MS = 10
 const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms))
 

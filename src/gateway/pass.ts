@@ -3,12 +3,14 @@ import { sendAnswer } from '../http/capture-node.ts'
 import { hasNoBody } from '../http/exchange.ts'
 import type { Voice } from '../http/voice.ts'
 import type { Timeouts } from './config.ts'
+import { connectWithin } from './connecting.ts'
 import { flow, flowBack } from './flow.ts'
 import type { Passing } from './headers.ts'
 import { answerHeaders, originForm, requestHeaders } from './headers.ts'
 import { endInOnePiece } from './one-piece.ts'
 import type { Spool } from './spool.ts'
 import type { Upstream } from './upstream.ts'
+import { refuseSwitch } from './upstream.ts'
 
 /** How requests are passed on that nobody protects. */
 export interface Pass {
@@ -43,14 +45,7 @@ export function passOn(pass: Pass, message: IncomingMessage, response: ServerRes
   function attempt(again: boolean): void {
     const request = upstream.open(head, again)
     let answered = false
-    const connecting = setTimeout(
-      () => request.destroy(new Error(`No connection within ${pass.times.connectMs} ms.`)),
-      pass.times.connectMs,
-    )
-    request.once('socket', (socket) => {
-      if (!socket.connecting) clearTimeout(connecting)
-      else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => clearTimeout(connecting))
-    })
+    connectWithin(request, pass.times.connectMs)
     const clientLeft = () => {
       if (!response.writableFinished) request.destroy()
     }
@@ -59,15 +54,16 @@ export function passOn(pass: Pass, message: IncomingMessage, response: ServerRes
       answered = true
       relay(answer, response)
     })
-    request.on('error', (error) => {
-      clearTimeout(connecting)
+    const failed = (error: Error) => {
       response.off('close', clientLeft)
       if (answered || response.destroyed) return drop()
       // The upstream closed an idle connection while we used it. What changes nothing can be asked again.
       if (!again && request.reusedSocket && !hasBody && SAFE.has(method)) return attempt(true)
       drop()
       refuse(pass, response, error)
-    })
+    }
+    request.on('error', failed)
+    refuseSwitch(request, failed)
     if (read !== null) read.sendTo(request)
     else if (hasBody) drop = pump(message, request, pass.times.idleMs)
     else request.end()

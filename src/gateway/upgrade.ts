@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { connectWithin } from './connecting.ts'
 import { answerHeaders, originForm, requestHeaders } from './headers.ts'
 import type { Pass } from './pass.ts'
 
@@ -16,15 +17,11 @@ export function passUpgrade(pass: Pass, message: IncomingMessage, client: Duplex
     { method: message.method ?? 'GET', target: originForm(message.url ?? '/'), headers },
     true,
   )
-  const connecting = setTimeout(() => request.destroy(new Error('No connection in time.')), pass.times.connectMs)
-  const stop = () => {
-    clearTimeout(connecting)
-    request.destroy()
-  }
+  connectWithin(request, pass.times.connectMs)
+  const stop = () => void request.destroy()
   client.on('error', stop).once('close', stop)
 
   request.once('upgrade', (answer, server, head) => {
-    clearTimeout(connecting)
     client.write(headOf(answer, ['Connection', 'Upgrade', 'Upgrade', answer.headers.upgrade ?? '']))
     if (head.length > 0) client.write(head)
     if (first.length > 0) server.write(first)
@@ -35,13 +32,11 @@ export function passUpgrade(pass: Pass, message: IncomingMessage, client: Duplex
   })
   // The upstream does not want to: its answer is the answer.
   request.once('response', (answer) => {
-    clearTimeout(connecting)
     client.write(headOf(answer, ['Connection', 'close']))
     answer.on('error', () => client.destroy())
     answer.pipe(client)
   })
   request.on('error', () => {
-    clearTimeout(connecting)
     if (client.writable) client.end('HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
   })
   request.end()

@@ -3,6 +3,7 @@ import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { connectWithin } from './connecting.ts'
 import { gatewayLimits } from './limits.ts'
 
 /** One service behind the gateway, with its pool of connections. */
@@ -104,15 +105,10 @@ export function send(request: ClientRequest, times: SendTimes, write: () => void
   const { promise, resolve } = Promise.withResolvers<Sent>()
   let left = false
   let late = false
-  const giveUp = (what: string) => {
+  let timer: NodeJS.Timeout | undefined
+  const giveUp = () => {
     late = true
-    request.destroy(new Error(what))
-  }
-  let timer = setTimeout(giveUp, times.connectMs, `No connection within ${times.connectMs} ms.`)
-  const connected = () => {
-    left = true
-    clearTimeout(timer)
-    timer = setTimeout(giveUp, times.answerMs, `No answer within ${times.answerMs} ms.`)
+    request.destroy(new Error(`No answer within ${times.answerMs} ms.`))
   }
   const abandon = () => request.destroy(new Error('The lease ended.'))
 
@@ -122,13 +118,12 @@ export function send(request: ClientRequest, times: SendTimes, write: () => void
     resolve(sent)
   }
 
-  request.once('socket', (socket) => {
-    if (!socket.connecting) connected()
-    else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
+  connectWithin(request, times.connectMs, () => {
+    left = true
+    timer = setTimeout(giveUp, times.answerMs)
   })
   request.once('response', (answer) => end({ kind: 'answered', answer }))
-  // A protocol switch that nobody asked for is no answer that could be told to anybody.
-  request.once('upgrade', (_answer, socket) => socket.destroy(new Error('The upstream switched protocols.')))
+  refuseSwitch(request, (error) => end({ kind: 'broken', error, late }))
   request.on('error', (error) => end(left ? { kind: 'broken', error, late } : { kind: 'not-sent', error }))
   request.once('close', () =>
     end({ kind: left ? 'broken' : 'not-sent', error: new Error('The connection closed.'), late }),
@@ -136,4 +131,13 @@ export function send(request: ClientRequest, times: SendTimes, write: () => void
   signal?.addEventListener('abort', abandon, { once: true })
   write()
   return promise
+}
+
+/** A protocol switch that nobody asked for is no answer that could be told to anybody. */
+export function refuseSwitch(request: ClientRequest, refused: (error: Error) => void): void {
+  request.once('upgrade', (_answer, socket) => {
+    // Nobody but us has this connection any more, and an error that nobody hears ends the process.
+    socket.on('error', () => {}).destroy()
+    refused(new Error('The upstream switched protocols.'))
+  })
 }

@@ -81,6 +81,8 @@ export interface World {
   readonly events: readonly GatewayEvent[]
   ask(options?: AskOptions): ReturnType<typeof ask>
   advance(ms: number): Promise<void>
+  /** Drains, as at the end of the test. */
+  stop(): Promise<void>
 }
 
 /** As a rule is written; the upstream's body is replayed to whoever asks, unless a test says otherwise. */
@@ -124,5 +126,6 @@ export async function openGateway(
     events,
     ask: (options) => ask(port, options),
     advance: (ms) => store.clock.advance(ms, { timeoutMs: 1_000 }),
+    stop: () => gateway.stop(),
   }
 }
