@@ -40,6 +40,8 @@ export function isOpen(state: EntryState): boolean {
 }
 
 export interface AttemptFailure extends Failure {
+  /** Counts the failures of a step from 1, also over those that are not remembered and over a resume. */
+  readonly number: number
   readonly attempt: number
   /** When the attempt began. */
   readonly at: number

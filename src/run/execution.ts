@@ -1,5 +1,4 @@
 import { isOnceError } from '../core/errors.ts'
-import { limits } from '../core/limits.ts'
 import { backoffMs } from '../core/retry.ts'
 import type { Runtime } from '../ledger/runtime.ts'
 import { sleep } from '../ledger/runtime.ts'
@@ -10,6 +9,7 @@ import type { Doubt } from './doubt.ts'
 import { createDoubt } from './doubt.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { isOpen } from './entry.ts'
+import { remembered } from './failures.ts'
 import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
@@ -235,7 +235,7 @@ export function createExecution(
       const position = recorded?.position ?? positions++
       const own = { key, position, branch: place.branch.path, stepId, tick, kind, values }
       const entry = { ...blank, ...recorded, ...own, at: around.nearNow(), ...fields }
-      return { ...entry, failures: rememberedFailures(entry.failures) }
+      return { ...entry, failures: remembered(entry.failures) }
     },
     put: (entry) => acting(() => put(entry)),
     look: (entry) => acting(() => look(entry)),
@@ -267,11 +267,4 @@ export function createExecution(
     handOver,
     lose,
   }
-}
-
-/** The first one tells since when something may have happened, the last ones what is wrong now. */
-function rememberedFailures(failures: Entry['failures']): Entry['failures'] {
-  const [first] = failures
-  if (first === undefined || failures.length <= limits.runFailures) return failures
-  return [first, ...failures.slice(1 - limits.runFailures)]
 }

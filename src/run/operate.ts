@@ -5,7 +5,7 @@ import type { Failure } from '../core/verdict.ts'
 import type { SqlSeam, SqlValue } from '../store/sql.ts'
 import { checkId, checkName } from './definition.ts'
 import type { AttemptFailure, Entry, EntryKind, EntryState, RunRow, RunState } from './entry.ts'
-import { allDefinite } from './perform.ts'
+import { allDefinite, remembered, withFailure } from './failures.ts'
 import { storableFailure } from './problems.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC, scopeSql } from './tables.ts'
@@ -221,7 +221,7 @@ function changeOf(resolution: Resolution, now: number, before: readonly AttemptF
     }
     case 'failed': {
       const told = { ...storableFailure(resolution.error), attempt: 0, at: now, definite: true }
-      return { ...blank, state: 'failed', failures: JSON.stringify([...before.slice(1 - limits.runFailures), told]) }
+      return { ...blank, state: 'failed', failures: JSON.stringify(remembered(withFailure(before, told))) }
     }
     case 'not_done':
       return { ...blank, state: 'retrying', dueAt: now, failures: JSON.stringify(allDefinite(before)) }

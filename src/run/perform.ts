@@ -8,9 +8,10 @@ import type { AttemptEnd } from './attempt-end.ts'
 import { createAttemptEnd } from './attempt-end.ts'
 import type { Place } from './branch.ts'
 import type { RetryPolicy } from './context.ts'
-import type { AttemptFailure, Entry } from './entry.ts'
+import type { Entry } from './entry.ts'
 import type { Execution } from './execution.ts'
 import { never } from './execution.ts'
+import { allDefinite, ambiguousSince, keyAfter, withFailure, withUnseen } from './failures.ts'
 import { derivedKey } from './key.ts'
 import { diverged, stepFailed, storableFailure } from './problems.ts'
 import type { StepContext, Verified } from './step-context.ts'
@@ -100,20 +101,17 @@ async function isInDoubt(execution: Execution, place: Place, entry: Entry | null
 }
 
 /** A safe lower bound of the first send whose end nobody saw; null when there was none. */
-function doubtfulSince({ doubt }: Execution, { branch }: Place, entry: Entry | null): number | null {
-  const ambiguous = ambiguousSince(entry?.failures ?? [])
+function doubtfulSince(execution: Execution, place: Place, entry: Entry | null): number | null {
+  const times = [ambiguousSince(entry?.failures ?? []), unseenSince(execution, place, entry)]
+  const known = times.filter((time) => time !== null)
+  return known.length === 0 ? null : Math.min(...known)
+}
+
+/** Since when a worker that died may have sent it. */
+function unseenSince({ doubt }: Execution, { branch }: Place, entry: Entry | null): number | null {
   const intent = entry?.state === 'intent' ? entry.at : null
-  const times = [ambiguous, intent, doubt.since(branch.path)].filter((time) => time !== null)
-  return times.length === 0 ? null : Math.min(...times)
-}
-
-function ambiguousSince(failures: readonly AttemptFailure[]): number | null {
-  return failures.find(({ definite }) => !definite)?.at ?? null
-}
-
-/** Somebody found out that nothing had happened. */
-export function allDefinite(failures: readonly AttemptFailure[]): readonly AttemptFailure[] {
-  return failures.map((failure) => ({ ...failure, definite: true }))
+  const dead = doubt.since(branch.path)
+  return intent === null || dead === null ? (intent ?? dead) : Math.min(intent, dead)
 }
 
 /** An attempt of which nobody saw the end. */
@@ -122,7 +120,7 @@ async function afterDoubt(execution: Execution, place: Place, before: Entry | nu
   const entry = before ?? execution.entry(place, { state: 'intent', attempts: 1, fingerprint, plan })
   if (verify === null) return execution.put(execution.entry(place, { ...entry, state: 'unknown', dueAt: null }))
   const end = endOf(execution, place, work)
-  const context = contextOf(place, entry.attempts, work, end)
+  const context = contextOf(place, entry, work, end)
   // A probe that fails, or does not come back, has answered nothing.
   const found = await execution
     .acting(() => end.race(verify(context, entry.plan)))
@@ -133,8 +131,10 @@ async function afterDoubt(execution: Execution, place: Place, before: Entry | nu
     case 'done':
       return execution.put(succeeded(execution, place, entry, found.result))
     case 'not_done': {
-      const failures = allDefinite(entry.failures)
-      return execution.put(execution.entry(place, { ...entry, state: 'retrying', failures, dueAt: now, at: now }))
+      const known = { ...entry, failures: allDefinite(entry.failures), dueAt: null, at: now }
+      if (isExhausted(entry, work)) return execution.put(execution.entry(place, { ...known, state: 'failed' }))
+      const dueAt = nextAttemptAt(execution, entry, work, now)
+      return execution.put(execution.entry(place, { ...known, state: 'retrying', dueAt }))
     }
     case 'unknown': {
       // Asked again after as long as it has been unknown, so that the pauses double.
@@ -144,13 +144,33 @@ async function afterDoubt(execution: Execution, place: Place, before: Entry | nu
   }
 }
 
+/** The last attempt was seen to fail, and it was the last one allowed. One that a dead worker left in the middle was not. */
+function isExhausted(entry: Entry, { retry }: StepWork): boolean {
+  return sawItsEnd(entry) && entry.attempts >= (retry.attempts ?? limits.runStepAttempts)
+}
+
+function sawItsEnd({ state, dueAt, failures, attempts }: Entry): boolean {
+  // An intent that was seen to fail has a time for the next attempt.
+  return state === 'intent' ? dueAt !== null : failures.at(-1)?.attempt === attempts
+}
+
+/** What failed waits as long as it would have without a question in between. */
+function nextAttemptAt(execution: Execution, entry: Entry, { retry }: StepWork, now: number): number {
+  const last = entry.failures.at(-1)
+  if (last === undefined || !sawItsEnd(entry)) return now
+  const asked = entry.state === 'intent' ? entry.dueAt : null
+  return Math.max(now, asked ?? last.at + delayMs(execution, retry, entry.attempts, null))
+}
+
 async function attempt(execution: Execution, place: Place, before: Entry | null, work: StepWork): Promise<Entry> {
   const attempts = (before?.attempts ?? 0) + 1
-  const known = { fingerprint: work.fingerprint, plan: before?.plan ?? work.plan, failures: before?.failures ?? [] }
+  const unseen = work.windowMs === null ? null : unseenSince(execution, place, before)
+  const failures = withUnseen(before?.failures ?? [], unseen, Math.max(before?.attempts ?? 0, 1))
+  const known = { fingerprint: work.fingerprint, plan: before?.plan ?? work.plan, failures }
   const start = execution.entry(place, { state: 'intent', ...known, attempts, dueAt: null })
   if (needsIntent(work) && !(before?.state === 'intent' && work.semantics === 'keyed')) await execution.put(start)
   const end = endOf(execution, place, work)
-  const context = contextOf(place, attempts, work, end, before)
+  const context = contextOf(place, start, work, end)
   const begunAt = execution.around.nearNow()
   try {
     if (work.semantics === 'transactional') return await inTransaction(execution, place, start, work, context)
@@ -208,19 +228,11 @@ async function inTransaction(
   }
 }
 
-function contextOf(
-  { key }: Place,
-  attemptNumber: number,
-  work: StepWork,
-  end: AttemptEnd,
-  before: Entry | null = null,
-): StepContext {
-  // A provider that keeps failures would answer with them for ever; whether an ambiguous one was kept, its key tells.
-  const kept = work.keepsFailures ? (before?.failures.filter(({ definite }) => definite).length ?? 0) : 0
-  const handed = kept > 0 ? derivedKey(key, `attempt-${kept}`) : key
+function contextOf({ key }: Place, { attempts, failures }: Entry, work: StepWork, end: AttemptEnd): StepContext {
+  const handed = work.keepsFailures ? keyAfter(key, failures) : key
   return {
     key: handed,
-    attempt: attemptNumber,
+    attempt: attempts,
     get signal() {
       return end.signal()
     },
@@ -243,7 +255,7 @@ async function afterFailure(
   const now = await execution.clock()
   const proven = isVerdict(thrown) || classify(error) === 'not_done'
   const failure = { ...storableFailure(error), attempt: start.attempts, at: begunAt, definite: proven }
-  const failures = [...start.failures, failure]
+  const failures = withFailure(start.failures, failure)
   const after = (fields: Pick<Entry, 'state'> & Partial<Entry>) =>
     execution.entry(place, { ...start, failures, dueAt: null, ...fields })
   if (isVerdict(thrown) && thrown.verdict === 'final') return after({ state: 'failed' })
@@ -251,10 +263,10 @@ async function afterFailure(
   const safe = work.semantics === 'keyed' || work.semantics === 'transactional' || proven
   if (thrown instanceof NotRecordable)
     return after({ state: safe && work.semantics !== 'keyed' ? 'failed' : 'unknown' })
-  if (!safe) return work.verify === null ? after({ state: 'unknown' }) : after({ state: 'intent' })
-  const { attempts = limits.runStepAttempts } = work.retry
-  if (start.attempts >= attempts) return after({ state: 'failed' })
   const dueAt = now + delayMs(execution, work.retry, start.attempts, thrown)
+  if (!safe) return work.verify === null ? after({ state: 'unknown' }) : after({ state: 'intent', dueAt })
+  const failed = after({ state: 'failed' })
+  if (isExhausted(failed, work)) return failed
   const since = ambiguousSince(failures)
   const outside = work.windowMs !== null && since !== null && dueAt - since >= work.windowMs
   return outside ? after({ state: 'unknown' }) : after({ state: 'retrying', dueAt })

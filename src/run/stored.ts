@@ -89,10 +89,19 @@ export function entryOf(row: SqlRow): Entry {
     fingerprint: row['fingerprint'] as string | null,
     plan: row['plan'] as string | null,
     result: row['result'] as string | null,
-    failures: JSON.parse(row['failures'] as string) as Entry['failures'],
+    failures: readFailures(row['failures'] as string),
     values: JSON.parse(row['recorded'] as string) as Entry['values'],
     at: numberOf(row['at']),
   }
+}
+
+/** Journals of before have no numbers; their lists were whole, so that the place is the number. */
+function readFailures(text: string): Entry['failures'] {
+  if (text === '[]') return []
+  return (JSON.parse(text) as Entry['failures']).map((failure, index) => ({
+    ...failure,
+    number: failure.number ?? index + 1,
+  }))
 }
 
 export function signalOf(row: SqlRow): SignalRow {
