@@ -30,7 +30,8 @@ export async function allowedBy(
   }
   headers.push('X-Original-Method', message.method ?? '', 'X-Original-Uri', message.url ?? '/')
   const request = upstream.open({ method: 'GET', target: path, headers }, true)
-  const times = { connectMs: gatewayLimits.authorizeMs, answerMs: gatewayLimits.authorizeMs }
+  const { authorizeMs } = gatewayLimits
+  const times = { connectMs: authorizeMs, answerMs: authorizeMs, idleMs: authorizeMs }
   const sent = await send(request, times, () => request.end())
   if (sent.kind !== 'answered') throw new NoAuthorizer(sent.error)
   const { answer } = sent

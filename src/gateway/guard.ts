@@ -2,6 +2,7 @@ import { digestParts } from '../core/digest.ts'
 import { fingerprintBody } from '../http/body.ts'
 import type { Incoming } from '../http/exchange.ts'
 import { normaliseTarget } from '../http/path.ts'
+import { conditionsOf } from '../http/read.ts'
 
 /** Inside of the gateway only: the key that a request without one gets. No client can send it, as it is asked for here. */
 export const CONTENT_KEY_HEADER = 'onceonly-content-key'
@@ -14,8 +15,8 @@ export async function keyedByContent(incoming: Incoming): Promise<Incoming> {
   const body = await incoming.body()
   const key = `content-${'bytes' in body ? contentDigest(incoming, body.bytes) : ''}`
   return {
+    // Its body is asked for again rather than held: whoever waits for a twin may wait long, and bodies are large.
     ...incoming,
-    body: () => body,
     header: (name) => (name === CONTENT_KEY_HEADER ? [key] : incoming.header(name)),
   }
 }
@@ -29,5 +30,6 @@ function contentDigest(incoming: Incoming, body: Uint8Array): string {
   })
   const target = normaliseTarget(incoming.target)
   const place = 'problem' in target ? [incoming.target, null] : [target.path, target.query]
-  return digestParts([incoming.method, ...place, fingerprint])
+  // All that a retry under a key must repeat, too.
+  return digestParts([incoming.method, ...place, JSON.stringify(conditionsOf(incoming)), fingerprint])
 }

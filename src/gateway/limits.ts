@@ -13,7 +13,7 @@ export const gatewayDefaults = {
   answerMs: 1 * MINUTE,
   /** How long a protected request's body may take to arrive: whoever sends slower holds a place for nothing. */
   bodyMs: 30 * SECOND,
-  /** How long a body that is only passed on, in either direction of a request, may pause. */
+  /** How long an answer that has begun may pause, and the body of a request that is only passed on; not passed events. */
   idleMs: 2 * MINUTE,
   /** How long requests under way are waited for when the gateway is told to end. */
   drainMs: 30 * SECOND,

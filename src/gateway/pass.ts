@@ -10,7 +10,7 @@ import { answerHeaders, originForm, requestHeaders } from './headers.ts'
 import { endInOnePiece } from './one-piece.ts'
 import type { Spool } from './spool.ts'
 import type { Upstream } from './upstream.ts'
-import { refuseSwitch } from './upstream.ts'
+import { cutWhenIdle, refuseSwitch } from './upstream.ts'
 
 /** How requests are passed on that nobody protects. */
 export interface Pass {
@@ -52,6 +52,7 @@ export function passOn(pass: Pass, message: IncomingMessage, response: ServerRes
     response.once('close', clientLeft)
     request.once('response', (answer) => {
       answered = true
+      if (!isEvents(answer)) cutWhenIdle(request, pass.times.idleMs)
       relay(answer, response)
     })
     const failed = (error: Error) => {
@@ -73,6 +74,11 @@ export function passOn(pass: Pass, message: IncomingMessage, response: ServerRes
 function hasContent({ headers }: IncomingMessage): boolean {
   const length = headers['content-length']
   return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
+}
+
+/** They come when something happens, which may be never. */
+function isEvents({ headers }: IncomingMessage): boolean {
+  return headers['content-type']?.toLowerCase().startsWith('text/event-stream') === true
 }
 
 /** A client that stops in the middle of its body holds a connection of the upstream, too. */

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnceError } from '../core/errors.ts'
 import { notDone } from '../core/verdict.ts'
 import { hangUpSignal, incomingOf, sendAnswer } from '../http/capture-node.ts'
@@ -12,14 +11,12 @@ import { NoAuthorizer } from './authorize.ts'
 import { credentialsOf, MissingCaller, sameCredentials } from './caller.ts'
 import { deliver } from './deliver.ts'
 import { CONTENT_KEY_HEADER, keyedByContent } from './guard.ts'
-import { originForm, requestHeaders } from './headers.ts'
-import { gatewayLimits } from './limits.ts'
 import { passOn } from './pass.ts'
 import type { Asked, Rule } from './rule.ts'
 import { CREDENTIALS_HEADER } from './rule.ts'
+import { ofThisTry, sendOnce, stillInDoubt } from './send-once.ts'
 import { createSpool, SlowBody } from './spool.ts'
 import type { Sent } from './upstream.ts'
-import { send } from './upstream.ts'
 import type { Guarded, Note, Watch } from './watch.ts'
 import { decisionOf, whoOf } from './watch.ts'
 
@@ -113,7 +110,7 @@ async function forward(
   guarded: boolean,
 ): Promise<void> {
   const { voice } = rule
-  const sent = await sendOnce(rule, asked, running, guarded)
+  const { sent, repeated } = await sendOnce(rule, asked, running, guarded)
   switch (sent.kind) {
     case 'not-sent': {
       // 1. Nothing has left: whoever comes next may try.
@@ -130,10 +127,12 @@ async function forward(
     case 'answered': {
       // 3. An answer: its status is the outcome, whatever becomes of its body.
       const status = sent.answer.statusCode ?? 0
-      if (neverFinal(status, guarded)) running.protection.notDone()
+      const inDoubt = repeated && ofThisTry.has(status)
+      if (!inDoubt && neverFinal(status, guarded)) running.protection.notDone()
       const { maxAnswerBytes: maxBytes } = rule.route
       const keep = rule.minimal ? (seen: Captured) => minimalOf(seen, asked.message) : (seen: Captured) => seen
-      return await deliver({ answer: sent.answer, response, running, maxBytes, keep })
+      const recording = inDoubt ? stillInDoubt(running, status) : running
+      return await deliver({ answer: sent.answer, response, running: recording, maxBytes, keep })
     }
   }
 }
@@ -144,29 +143,6 @@ const RETRY_MS = 1_000
 /** The gateway cannot tell who is allowed to ask: what the upstream denies today it may allow tomorrow. */
 function neverFinal(status: number, guarded: boolean): boolean {
   return status === 401 || status === 403 || status === 404 || (guarded && status >= 400 && status < 500)
-}
-
-/** Once; where the upstream honours keys, as often as it may be in doubt, under the same key. */
-async function sendOnce(rule: Rule, asked: Asked, running: Running<unknown>, guarded: boolean): Promise<Sent> {
-  const { upstream, passing, times, honoursKeys } = rule
-  const { message, spool } = asked
-  const { attempt } = running.protection
-  for (let tries = 0; ; tries++) {
-    const headers = requestHeaders({
-      message,
-      trustForwarded: passing.trustForwarded,
-      host: passing.host === 'upstream' ? upstream.host : null,
-      length: spool.length,
-      identityEncoding: true,
-      ...(guarded && honoursKeys ? { added: [rule.keyHeader, attempt.effectKey] } : {}),
-    })
-    const head = { method: message.method ?? 'POST', target: originForm(message.url ?? '/'), headers }
-    const request = upstream.open(head, true)
-    const sent = await send(request, times, () => spool.sendTo(request), attempt.signal)
-    const again = sent.kind === 'broken' && honoursKeys && !sent.late && tries < gatewayLimits.redrives
-    if (!again || attempt.signal.aborted) return sent
-    await sleep(gatewayLimits.redriveMs)
-  }
 }
 
 function brokenAnswer({ voice, honoursKeys }: Rule, { error, late }: Extract<Sent, { kind: 'broken' }>): Answer {

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { connectWithin } from './connecting.ts'
 import { answerHeaders, originForm, requestHeaders } from './headers.ts'
 import type { Pass } from './pass.ts'
+import { cutWhenIdle } from './upstream.ts'
 
 /** Passes a change of protocol on, as for WebSocket: once both sides agreed, bytes go both ways and nobody reads them. */
 export function passUpgrade(pass: Pass, message: IncomingMessage, client: Duplex, first: Buffer): void {
@@ -32,6 +33,7 @@ export function passUpgrade(pass: Pass, message: IncomingMessage, client: Duplex
   })
   // The upstream does not want to: its answer is the answer.
   request.once('response', (answer) => {
+    cutWhenIdle(request, pass.times.idleMs)
     client.write(headOf(answer, ['Connection', 'close']))
     answer.on('error', () => client.destroy())
     answer.pipe(client)

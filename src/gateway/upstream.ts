@@ -93,6 +93,7 @@ function dropStale(agent: HttpAgent): void {
 export interface SendTimes {
   readonly connectMs: number
   readonly answerMs: number
+  readonly idleMs: number
 }
 
 /**
@@ -122,7 +123,10 @@ export function send(request: ClientRequest, times: SendTimes, write: () => void
     left = true
     timer = setTimeout(giveUp, times.answerMs)
   })
-  request.once('response', (answer) => end({ kind: 'answered', answer }))
+  request.once('response', (answer) => {
+    cutWhenIdle(request, times.idleMs)
+    end({ kind: 'answered', answer })
+  })
   refuseSwitch(request, (error) => end({ kind: 'broken', error, late }))
   request.on('error', (error) => end(left ? { kind: 'broken', error, late } : { kind: 'not-sent', error }))
   request.once('close', () =>
@@ -140,4 +144,9 @@ export function refuseSwitch(request: ClientRequest, refused: (error: Error) => 
     socket.on('error', () => {}).destroy()
     refused(new Error('The upstream switched protocols.'))
   })
+}
+
+/** An answer that has begun goes on, or it breaks off here: nobody is kept waiting for the rest of it for ever. */
+export function cutWhenIdle(request: ClientRequest, idleMs: number): void {
+  request.setTimeout(idleMs, () => request.destroy(new Error(`Nothing of the answer came for ${idleMs} ms.`)))
 }

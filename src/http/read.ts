@@ -28,6 +28,10 @@ interface RequestProblem {
 /** Evaluated by the handler, but part of what was asked: a retry must carry the same ones. */
 const CONDITIONS = ['if-match', 'if-none-match']
 
+export function conditionsOf(incoming: Incoming): readonly (readonly string[])[] {
+  return CONDITIONS.map((name) => incoming.header(name))
+}
+
 export async function readRequest<N>(route: RouteDefinition<N>, incoming: Incoming): Promise<ReadRequest> {
   try {
     const head = readHead(route, incoming)
@@ -74,7 +78,7 @@ function withBody<N>(route: RouteDefinition<N>, incoming: Incoming, head: Head, 
   const key: KeyFound = head.key === null ? keyInBody(route, body.json) : { key: head.key }
   if ('problem' in key) return withoutKey(route, incoming, key)
   const { path, query } = head.target
-  const conditions = CONDITIONS.map((name) => incoming.header(name))
+  const conditions = conditionsOf(incoming)
   const input = { method: incoming.method, path, query, conditions, body: body.fingerprint }
   return { kind: 'keyed', key: key.key, operation: route.name ?? resource(incoming.method, path), input }
 }

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openWire, raw } from './wire.ts'
@@ -68,6 +71,20 @@ test('an upstream that does not answer in time: 504, and never again by itself',
   assert.equal(wire.requests, 1)
 })
 
+test('an answer that begins and then stands still is cut, and settles by its status', async (context) => {
+  const begun = Buffer.from('HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n')
+  const timeouts = { idleMs: 100 }
+  for (const write of [ANSWER.subarray(0, HEAD_END + 6), begun]) {
+    const wire = await openWire(context, () => ({ write, finally: 'stay' }))
+    const world = await openGateway(context, wire.url, [{ ...things, timeouts }], { timeouts })
+    await assert.rejects(world.ask())
+    const retry = await world.ask()
+    assert.deepEqual([retry.status, retry.problem, wire.requests], [409, 'response-not-stored', 1])
+    assert.match(retry.body, /"status":201/)
+    await assert.rejects(world.ask({ method: 'GET' }), 'passed on')
+  }
+})
+
 test('an upstream that honours keys is asked again under the same key', async (context) => {
   const wire = await openWire(context, (request) =>
     request === 1 ? { finally: 'reset' } : { write: ANSWER, finally: 'end' },
@@ -77,6 +94,41 @@ test('an upstream that honours keys is asked again under the same key', async (c
   assert.deepEqual([first.status, first.body, wire.requests], [201, '{"made":true}', 2])
   assert.equal((await world.ask()).replayed, true)
   assert.equal(wire.requests, 2)
+})
+
+const IN_USE = Buffer.from('HTTP/1.1 409 Conflict\r\ncontent-length: 6\r\n\r\nin use')
+
+test('an upstream that still works on the first try is asked again, and its 409 is not frozen', async (context) => {
+  const wire = await openWire(context, (request) => {
+    if (request === 1 || request === 5) return { finally: 'reset' }
+    return { write: request === 4 || request >= 9 ? ANSWER : IN_USE, finally: 'end' }
+  })
+  const world = await openGateway(context, wire.url, [{ ...things, honoursKeys: true }])
+  const first = await world.ask()
+  // 1 breaks, 2 and 3 find it under way: the client hears what the service says, and may come again.
+  assert.deepEqual([first.status, first.body, wire.requests], [409, 'in use', 3])
+  await world.advance(60_000)
+  const done = await world.ask()
+  assert.deepEqual([done.status, done.body, done.replayed, wire.requests], [201, '{"made":true}', false, 4])
+  assert.equal((await world.ask()).replayed, true)
+  // Also when the doubt is that of an earlier attempt: 5 breaks, 6 to 8 find it under way, and 8 was a new attempt.
+  assert.equal((await world.ask({ key: 'two' })).status, 409)
+  await world.advance(60_000)
+  assert.deepEqual([(await world.ask({ key: 'two' })).status, wire.requests], [201, 9])
+  assert.equal((await world.ask({ key: 'two' })).replayed, true)
+})
+
+test('a later try that finds nobody does not say that nothing was sent', async (context) => {
+  const server = createServer((socket) => {
+    server.close()
+    socket.on('error', () => {}).once('data', () => socket.resetAndDestroy())
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const world = await openGateway(context, url, [{ ...things, honoursKeys: true }])
+  const told = await world.ask()
+  assert.deepEqual([told.status, told.problem], [503, 'upstream-unreachable'])
+  assert.match(told.body, /can be asked again under the same key/)
 })
 
 test('an upstream that honours keys and stays broken may be asked again by the client', async (context) => {

@@ -24,6 +24,17 @@ test('without a key the same content is forwarded once, for its window', async (
   assert.equal((await keyless('{"a":1,"b":3}')).replayed, false, 'after the window it is a new request')
 })
 
+test('a condition is part of what is asked for', async (context) => {
+  const upstream = await openCounting(context)
+  const world = await openGateway(context, upstream.url, [{ ...guarded, method: 'PUT' }])
+  const put = (headers: Record<string, string>) => world.ask({ method: 'PUT', key: null, headers })
+  for (const headers of [{ 'if-match': '"1"' }, { 'if-match': '"2"' }, { 'if-none-match': '"1"' }]) {
+    const [first, retry] = [await put(headers), await put(headers)]
+    assert.deepEqual([first.status, first.replayed, retry.status, retry.replayed], [201, false, 201, true])
+  }
+  assert.equal(upstream.heads, 3)
+})
+
 test('a twin in flight waits, and gets the answer of the first', async (context) => {
   const gate = Promise.withResolvers<void>()
   const upstream = await openCounting(context, async (_request, response) => {

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ask } from './ask.ts'
 import { digestOfLarge, download, growthMib, largeService, upload } from './large.ts'
 import { startGateway, temporaryFolder } from './process.ts'
@@ -78,12 +79,14 @@ test('events come one by one, and a client that leaves is told to the upstream',
     next = () => void response.write('data: one\n\n')
     response.once('close', gone.resolve)
   })
-  const world = await openGateway(context, url)
+  const world = await openGateway(context, url, [things], { timeouts: { idleMs: 100 } })
   const request = httpRequest({ port: world.port, path: '/events' }).end()
   const [response] = await once(request, 'response')
   next()
   const [first] = await once(response, 'data')
   assert.equal(String(first), 'data: one\n\n')
+  // Nothing happens for longer than any other answer may pause.
+  await sleep(300)
   next()
   await once(response, 'data')
   request.destroy()
