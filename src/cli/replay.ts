@@ -41,13 +41,13 @@ export async function replayCommand(args: readonly string[]): Promise<number> {
   if (typeof config.store !== 'function') throw new Usage(`${file} exports no \`store\`.`)
   const store = await config.store()
   try {
-    const operator = createRunOperator(store.sql, () => store.clock.now({ timeoutMs: limits.storeCallMs }), {
+    const operator = createRunOperator(store, () => store.clock.now({ timeoutMs: limits.storeCallMs }), {
       wake: () => {},
       drop: () => {},
     })
     const ids =
       values.all === true ? await everyRun(operator, definitions, await sinceOf(store, values.since)) : positionals
-    const { journal } = createHolding(store.sql)
+    const { journal } = createHolding(store)
     await using replayer = startReplayer(file)
     const progress = createProgress('replayed', ids.length)
     const replays: Replay[] = []

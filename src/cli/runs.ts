@@ -1,6 +1,7 @@
 import { isOnceError } from '../core/errors.ts'
 import type { RunState } from '../run/entry.ts'
-import type { RunOperator, RunView } from '../run/operate.ts'
+import type { RunOperator } from '../run/operate.ts'
+import type { RunView } from '../run/view.ts'
 import { type Asked, operatorCommand } from './operator.ts'
 import { iso, json, pairs, plain, type Shown, table } from './output.ts'
 import { Usage } from './usage.ts'

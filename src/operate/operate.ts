@@ -198,7 +198,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
       ),
     events: isSql(store) ? createLetters(store, has) : null,
     sagas: sql === undefined ? null : createSagas(sql, has),
-    runs: sql === undefined ? null : runsOf(sql, now, has),
+    runs: isSql(store) ? runsOf(store, now, has) : null,
     streams: sql === undefined ? null : createStreams(sql, has),
     async sweep() {
       return await ledger.upkeep.sweep()
@@ -223,12 +223,8 @@ function isSql(store: Store): store is SqlStore {
 }
 
 /** The tables are there as soon as an engine ran once; before that there are no runs, and asking must not make them. */
-function runsOf(
-  sql: NonNullable<Store['sql']>,
-  now: () => Promise<number>,
-  has: (room: string) => Promise<boolean>,
-): RunOperator {
-  const { list, ...runs } = createRunOperator(sql, now, { wake: () => {}, drop: () => {} })
+function runsOf(store: SqlStore, now: () => Promise<number>, has: (room: string) => Promise<boolean>): RunOperator {
+  const { list, ...runs } = createRunOperator(store, now, { wake: () => {}, drop: () => {} })
   return {
     get: (runId) => runs.get(runId),
     list: async (query) => ((await has(RUN_ROOM)) ? await list(query) : { runs: [], cursor: null }),

@@ -13,12 +13,13 @@ import { createEnds } from './ends.ts'
 import type { RunRow } from './entry.ts'
 import type { RunEvent } from './events.ts'
 import { createHolding } from './holding.ts'
-import type { RunPage, RunQuery, RunView } from './operate.ts'
+import type { RunPage, RunQuery } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
 import type { Replay, ReplayOptions } from './replay.ts'
 import { isKept, replayRun } from './replay.ts'
 import { readFailure } from './stored.ts'
 import { RUN_ROOM, RUN_TOPIC, runMigrations } from './tables.ts'
+import type { RunView } from './view.ts'
 import { createWorker } from './worker.ts'
 import { createWrites } from './writes.ts'
 
@@ -81,7 +82,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const time = createTime(store, runtime)
   await time.clock()
   const writes = createWrites(runtime, sql, time.learn)
-  const holding = createHolding(sql, { definitions: definitions.values(), learn: time.learn })
+  const holding = createHolding(store, { definitions: definitions.values(), learn: time.learn })
   const ends = createEnds(runtime)
   const emit = (event: RunEvent) => {
     if (event.kind === 'lost') ends.tell(event.runId, null)
@@ -115,7 +116,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     if (work) worker.look().catch((error: unknown) => emit({ kind: 'background_failed', runId: null, error }))
   }
   const watch = work ? sql.listen(RUN_TOPIC, wake) : null
-  const operator = createRunOperator(sql, time.clock, { wake, drop: worker.drop })
+  const operator = createRunOperator(store, time.clock, { wake, drop: worker.drop })
 
   async function start<I, O>(
     definition: RunDefinition<I, O>,

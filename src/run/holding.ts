@@ -1,4 +1,6 @@
-import type { Dialect, SqlSeam } from '../store/sql.ts'
+import { limits } from '../core/limits.ts'
+import type { SqlStore } from '../store/port.ts'
+import type { Dialect } from '../store/sql.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { numberOf, recordsOf } from './rows.ts'
@@ -37,7 +39,11 @@ interface HoldingOptions {
   readonly learn?: (now: number) => void
 }
 
-export function createHolding({ dialect, query, now }: SqlSeam, options: HoldingOptions = {}): Holding {
+export function createHolding(
+  { sql, transactions }: Pick<SqlStore, 'sql' | 'transactions'>,
+  options: HoldingOptions = {},
+): Holding {
+  const { dialect, query, now } = sql
   const { definitions = [], learn = () => {} } = options
   const text = dialect === 'postgres' ? '?::bigint' : '?'
   const known = JSON.stringify([...definitions].map(({ name, version }) => ({ name, version })))
@@ -94,18 +100,22 @@ export function createHolding({ dialect, query, now }: SqlSeam, options: Holding
       )
     },
     async sweep(keepMs, limit) {
-      const old = await query<{ id: string }>(
-        `select id from onceonly_runs where ended_at < ${now} - ${text} order by ended_at limit ?`,
-        [keepMs, limit],
-      )
-      const ids = JSON.stringify(old.map(({ id }) => ({ id })))
-      const these = `(select id from ${recordsOf(dialect, { id: 'text' })})`
-      if (old.length === 0) return 0
-      // The run goes last: a crash in between leaves it to the next round.
-      await query(`delete from onceonly_run_steps where run_id in ${these}`, [ids])
-      await query(`delete from onceonly_run_signals where run_id in ${these}`, [ids])
-      await query(`delete from onceonly_runs where id in ${these}`, [ids])
-      return old.length
+      const call = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+      return transactions.run(async ({ tx }) => {
+        // The run goes first: somebody may be resuming it, and then nothing of it goes. All of it goes at once.
+        const old = `ended_at < ${now} - ${text}`
+        const gone = await tx.query<{ id: string }>(
+          `delete from onceonly_runs where id in (select id from onceonly_runs where ${old} order by ended_at limit ?)
+            and ${old} returning id`,
+          [keepMs, limit, keepMs],
+        )
+        if (gone.length === 0) return 0
+        const ids = JSON.stringify(gone.map(({ id }) => ({ id })))
+        const these = `(select id from ${recordsOf(dialect, { id: 'text' })})`
+        await tx.query(`delete from onceonly_run_steps where run_id in ${these}`, [ids])
+        await tx.query(`delete from onceonly_run_signals where run_id in ${these}`, [ids])
+        return gone.length
+      }, call)
     },
     async take(worker, limit) {
       const values = dialect === 'postgres' ? [known, limit, worker] : [worker, known, limit]

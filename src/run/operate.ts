@@ -1,42 +1,16 @@
-import { decodeValue, encodeValue } from '../core/codec.ts'
+import { encodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
-import type { Failure } from '../core/verdict.ts'
-import type { SqlSeam, SqlValue } from '../store/sql.ts'
+import type { SqlStore } from '../store/port.ts'
+import type { SqlSeam, SqlTx, SqlValue } from '../store/sql.ts'
 import { checkId, checkName } from './definition.ts'
-import type { AttemptFailure, Entry, EntryKind, EntryState, RunRow, RunState } from './entry.ts'
+import type { AttemptFailure, RunRow, RunState } from './entry.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
 import { storableFailure } from './problems.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC, scopeSql } from './tables.ts'
-
-export interface StepView {
-  readonly id: string
-  readonly key: string
-  readonly tick: number
-  readonly kind: EntryKind
-  readonly state: EntryState
-  readonly attempts: number
-  readonly result: unknown
-  readonly plan: unknown
-  readonly failures: readonly AttemptFailure[]
-  readonly dueAt: number | null
-}
-
-export interface RunView {
-  readonly runId: string
-  readonly definition: string
-  readonly version: number
-  readonly state: RunState
-  readonly input: unknown
-  readonly result: unknown
-  readonly failure: Failure | null
-  readonly dueAt: number | null
-  readonly startedAt: number
-  readonly endedAt: number | null
-  readonly restarts: string | null
-  readonly steps: readonly StepView[]
-}
+import type { RunView } from './view.ts'
+import { summaryOf, viewOf } from './view.ts'
 
 export interface RunQuery {
   readonly state?: RunState
@@ -87,29 +61,54 @@ export interface Nearby {
   drop(runId: string): void
 }
 
-export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, near: Nearby): RunOperatorParts {
+/** Changes that belong together: a crash between them would leave a run that nobody wakes. */
+const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+
+type Query = SqlTx['query']
+
+export function createRunOperator(
+  { sql, transactions }: Pick<SqlStore, 'sql' | 'transactions'>,
+  clock: () => Promise<number>,
+  near: Nearby,
+): RunOperatorParts {
   const { query, now } = sql
   const woken = `${sql.wake(RUN_TOPIC)} as woken`
   const stepNames = Object.keys(entryColumns).join(', ')
 
-  async function row(runId: string): Promise<RunRow> {
-    const [found] = await query(`select ${runColumns} from onceonly_runs where id = ?`, [runId])
+  const row = (runId: string) => rowBy(query, runId)
+
+  async function rowBy(by: Query, runId: string): Promise<RunRow> {
+    const [found] = await by(`select ${runColumns} from onceonly_runs where id = ?`, [runId])
     if (found === undefined) throw new OnceError('not_found', `There is no run ${runId}.`, { details: { runId } })
     return runOf(found)
   }
 
-  /** Makes a run that waits due now. One that is held gets a mark, another one each time, which its worker will see. */
-  async function makeDue(runId: string): Promise<void> {
+  /**
+   * Makes a run that waits due now. One that is held gets a mark, another one each time, which its worker will see. False
+   * when it has ended.
+   */
+  async function makeDue(by: Query, runId: string): Promise<boolean> {
     const mark = `case when worker is not null and due_at >= ${now} then due_at + 1 else ${now} end`
-    await query(`update onceonly_runs set due_at = ${mark} where id = ? and ended_at is null returning ${woken}`, [
-      runId,
-    ])
+    const due = await by(
+      `update onceonly_runs set due_at = ${mark} where id = ? and ended_at is null returning ${woken}`,
+      [runId],
+    )
+    return due.length > 0
+  }
+
+  /** The run comes first in each of them, as in every write of a worker: so they come one after the other. */
+  async function change<T>(work: (by: Query) => Promise<T>): Promise<T> {
+    const changed = await transactions.run(({ tx }) => work((text, values) => tx.query(text, values)), TRANSACTION)
     near.wake()
+    return changed
   }
 
   return {
     row,
-    wake: makeDue,
+    wake: async (runId) => {
+      await makeDue(query, runId)
+      near.wake()
+    },
     async get(runId) {
       const found = await row(runId)
       const entries = await query(`select ${stepNames} from onceonly_run_steps where run_id = ? order by position`, [
@@ -140,17 +139,25 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
       if (encoded.text.length > limits.runResultChars) {
         throw new OnceError('bad_input', `The signal is longer than ${limits.runResultChars} characters.`)
       }
-      const target = await row(runId)
-      if (target.endedAt !== null) throw new OnceError('not_found', `The run ${runId} has ended as ${target.state}.`)
-      // One after the other on a run, because its number decides which wait gets it.
-      const added = await query(
-        `insert into onceonly_run_signals (run_id, id, name, number, payload)
-          select ?, ?, ?, coalesce(max(number), 0) + 1, ? from onceonly_run_signals where run_id = ?
-          on conflict (run_id, id) do nothing returning id`,
-        [runId, id, name, encoded.text, runId],
-      )
-      await makeDue(runId)
-      return added.length > 0
+      return change(async (by) => {
+        // Its number decides which wait gets it.
+        const live = await makeDue(by, runId)
+        const known = live
+          ? []
+          : await by('select id from onceonly_run_signals where run_id = ? and id = ?', [runId, id])
+        if (known.length > 0) return false
+        if (!live) {
+          const { state } = await rowBy(by, runId)
+          throw new OnceError('not_found', `The run ${runId} has ended as ${state}.`)
+        }
+        const added = await by(
+          `insert into onceonly_run_signals (run_id, id, name, number, payload)
+            select ?, ?, ?, coalesce(max(number), 0) + 1, ? from onceonly_run_signals where run_id = ?
+            on conflict (run_id, id) do nothing returning id`,
+          [runId, id, name, encoded.text, runId],
+        )
+        return added.length > 0
+      })
     },
     async cancel(runId) {
       await row(runId)
@@ -163,43 +170,48 @@ export function createRunOperator(sql: SqlSeam, clock: () => Promise<number>, ne
       return ended.length > 0
     },
     async resume(runId) {
-      const found = await row(runId)
-      if (found.state !== 'failed') {
-        throw new OnceError('not_resolvable', `Only a failed run can be resumed; ${runId} is ${found.state}.`)
-      }
-      await query(
-        `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ${now}
-          where run_id = ? and state = 'failed' and not exists (${PASSED})
-            and exists (select 1 from onceonly_runs where id = ? and state = 'failed')`,
-        [runId, runId],
-      )
-      await query(
-        `update onceonly_runs set state = 'running', failure = null, ended_at = null, due_at = ${now}, fence = fence + 1
-          where id = ? and state = 'failed' returning ${woken}`,
-        [runId],
-      )
-      near.wake()
+      const at = await clock()
+      await change(async (by) => {
+        const resumed = await by(
+          `update onceonly_runs set state = 'running', failure = null, ended_at = null, due_at = ${now}, fence = fence + 1
+            where id = ? and state = 'failed' and ended_at >= ? returning ${woken}`,
+          [runId, at - limits.runKeepMs],
+        )
+        if (resumed.length === 0) throw notResumable(await rowBy(by, runId))
+        await by(
+          `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ${now}
+            where run_id = ? and state = 'failed' and not exists (${PASSED})`,
+          [runId],
+        )
+      })
     },
     async resolve(runId, key, resolution) {
-      await row(runId)
-      const [step] = await query(`select ${stepNames} from onceonly_run_steps where run_id = ? and key = ?`, [
-        runId,
-        key,
-      ])
-      const failures = step === undefined ? [] : entryOf(step).failures
-      const change = changeOf(resolution, await clock(), failures)
-      // A step that a living worker has in hand is not for a person; one left behind by a dead worker is.
-      const changed = await query(
-        `update onceonly_run_steps set state = ?, result = ?, due_at = ?, failures = ?, at = ${now}
-          where run_id = ? and key = ? and state = 'unknown' returning key`,
-        [change.state, change.result, change.dueAt, change.failures, runId, key],
-      )
-      if (changed.length === 0) {
+      const at = await clock()
+      await change(async (by) => {
+        await rowBy(by, runId)
+        await makeDue(by, runId)
+        const [step] = await by(`select ${stepNames} from onceonly_run_steps where run_id = ? and key = ?`, [
+          runId,
+          key,
+        ])
+        const resolved = changeOf(resolution, at, step === undefined ? [] : entryOf(step).failures)
+        // A step that a living worker has in hand is not for a person; one left behind by a dead worker is.
+        const changed = await by(
+          `update onceonly_run_steps set state = ?, result = ?, due_at = ?, failures = ?, at = ${now}
+            where run_id = ? and key = ? and state = 'unknown' returning key`,
+          [resolved.state, resolved.result, resolved.dueAt, resolved.failures, runId, key],
+        )
+        if (changed.length > 0) return
         throw new OnceError('not_resolvable', `${runId} has no step ${key} whose outcome is unknown.`)
-      }
-      await makeDue(runId)
+      })
     },
   }
+}
+
+function notResumable({ id, state }: RunRow): OnceError {
+  return state === 'failed'
+    ? new OnceError('not_found', `The run ${id} ended too long ago: its results are not kept any more.`)
+    : new OnceError('not_resolvable', `Only a failed run can be resumed; ${id} is ${state}.`)
 }
 
 /**
@@ -249,20 +261,4 @@ function readCursor(cursor: string): [number, string] {
   const before = Number(cursor.slice(0, space))
   if (space < 1 || !Number.isSafeInteger(before)) throw new OnceError('bad_option', 'The cursor is not one of ours.')
   return [before, cursor.slice(space + 1)]
-}
-
-function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
-  const { id: runId, definition, version, state, failure, dueAt, startedAt, endedAt, restarts } = run
-  const input = decodeValue(run.input)
-  const result = run.result === null ? undefined : decodeValue(run.result)
-  return { runId, definition, version, state, input, result, failure, dueAt, startedAt, endedAt, restarts }
-}
-
-function viewOf(run: RunRow, entries: readonly Entry[]): RunView {
-  return { ...summaryOf(run), steps: entries.map(stepViewOf) }
-}
-
-function stepViewOf({ stepId: id, key, tick, kind, state, attempts, failures, dueAt, result, plan }: Entry): StepView {
-  const read = (text: string | null) => (text === null ? undefined : decodeValue(text))
-  return { id, key, tick, kind, state, attempts, result: read(result), plan: read(plan), failures, dueAt }
 }

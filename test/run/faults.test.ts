@@ -362,3 +362,51 @@ onEveryRunStore('a retry that comes after the window is parked, however late the
   await second.resolve('s', view.steps[0]?.key ?? '', { kind: 'not_done' })
   assert.equal(await second.handle('s').result(), 'sent')
 })
+
+onEveryRunStore('whoever dies while it tells a run something has told it whole, or not at all', async (world) => {
+  const acts: string[] = []
+  const told = defineRun('told', async (run) => {
+    const posted = await run.step('post', { semantics: 'once' }, () => {
+      throw new Error('the line went dead')
+    })
+    const { kind } = await run.waitFor('go')
+    await run.step('late', { retry: { attempts: 1 } }, () => {
+      if (acts.push('late') === 1) throw new Error('not yet')
+    })
+    return [posted, kind]
+  })
+  const engine = await world.engine({ runs: [told] })
+  const handle = await engine.start(told, { runId: 't', input: null })
+  const { steps } = await eventually(handle.view, ({ state }) => state === 'unknown')
+  /** Each of its statements in turn is the one that it dies at, before or after it took effect; the last try goes through. */
+  async function dyingAt<T>(tell: (operator: typeof engine) => Promise<T>): Promise<T> {
+    for (let deadly = 0; ; deadly++) {
+      let sent = -1
+      let died = false
+      const operator = await world.engine({ runs: [told], work: false }, (store) =>
+        watched(store, async (text, send) => {
+          if (!/onceonly_run/.test(text) || !/^(?:update|insert|delete)/.test(text)) return send()
+          sent += 1
+          if (sent !== deadly >> 1) return send()
+          died = true
+          if (deadly % 2 === 1) await send()
+          throw new OnceError('store_unavailable', 'It died here.', { applied: 'no' })
+        }),
+      )
+      const telling = tell(operator)
+      await telling.catch(() => undefined)
+      if (!died) return telling
+      await assert.rejects(telling, (error) => isOnceError(error, 'store_unavailable'))
+    }
+  }
+  await dyingAt((operator) => operator.resolve('t', steps[0]?.key ?? '', { kind: 'succeeded', result: 'posted' }))
+  await eventually(handle.view, (view) => view.state === 'sleeping' && view.steps.length === 2)
+  assert.equal(await dyingAt((operator) => operator.signal('t', 'go', 1, { id: 'once' })), true)
+  await eventually(handle.view, ({ state }) => state === 'failed')
+  await dyingAt((operator) => operator.resume('t'))
+  assert.deepEqual(await handle.result({ waitMs: 20_000 }), ['posted', 'received'])
+  // Told again after its end, it is known.
+  assert.equal(await engine.signal('t', 'go', 1, { id: 'once' }), false)
+  await assert.rejects(engine.signal('t', 'go', 1, { id: 'another' }), (error) => isOnceError(error, 'not_found'))
+  await assert.rejects(engine.signal('nobody', 'go', 1), (error) => isOnceError(error, 'not_found'))
+})

@@ -3,7 +3,7 @@ import { DAY, isOnceError, limits, MINUTE } from 'onceonly'
 import type { Channel } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
 import { createHolding } from '../../src/run/holding.ts'
-import { eventually, onEveryRunStore } from './world.ts'
+import { eventually, onEveryRunStore, watched } from './world.ts'
 
 onEveryRunStore('results are kept for ninety days after the end, and those of a live run for ever', async (world) => {
   const quick = defineRun('quick', (run) => run.step('act', () => 'done'))
@@ -16,7 +16,7 @@ onEveryRunStore('results are kept for ninety days after the end, and those of a 
   await (await engine.start(quick, { runId: 'q', input: null })).result()
   const handle = await engine.start(long, { runId: 'l', input: null })
   await eventually(handle.view, ({ state }) => state === 'sleeping')
-  const holding = createHolding(world.store().sql)
+  const holding = createHolding(world.store())
   const sweep = () => holding.sweep(limits.runKeepMs, 10)
 
   await world.advance(90 * DAY - MINUTE)
@@ -127,3 +127,34 @@ onEveryRunStore(
     assert.deepEqual(acts, ['first', 'second'])
   },
 )
+
+onEveryRunStore('a run is swept whole or not at all, and what is past its time is not resumed', async (world) => {
+  const broken = defineRun('broken', async (run) => {
+    await run.step('first', () => 1)
+    return run.step('second', { retry: { attempts: 1 } }, () => {
+      throw new Error('not yet')
+    })
+  })
+  const engine = await world.engine({ runs: [broken] })
+  const handle = await engine.start(broken, { runId: 'b', input: null })
+  await assert.rejects(handle.result(), (error) => isOnceError(error, 'run_failed'))
+  await world.advance(90 * DAY - MINUTE)
+  await engine.resume('b')
+  await assert.rejects(handle.result(), (error) => isOnceError(error, 'run_failed'))
+  await world.advance(90 * DAY + MINUTE)
+  await assert.rejects(engine.resume('b'), (error) => isOnceError(error, 'not_found'))
+  const before = await handle.view()
+  for (const deadly of [0, 1, 2]) {
+    let sent = -1
+    const dying = watched(world.store(), (text, send) => {
+      if (text.startsWith('delete')) sent += 1
+      return sent === deadly ? Promise.reject(new Error('It died here.')) : send()
+    })
+    await assert.rejects(createHolding(dying).sweep(limits.runKeepMs, 10))
+    assert.deepEqual(await handle.view(), before)
+  }
+  assert.equal(await createHolding(world.store()).sweep(limits.runKeepMs, 10), 1)
+  for (const table of ['onceonly_runs', 'onceonly_run_steps', 'onceonly_run_signals']) {
+    assert.deepEqual(await world.store().sql.query(`select * from ${table}`), [])
+  }
+})

@@ -67,14 +67,22 @@ async function openPostgres(): ReturnType<Place['open']> {
   }
 }
 
-/** A store whose statements pass through here first. */
+/** A store whose statements pass through here first, also those inside of transactions. */
 export function watched(
   store: SqlStore,
   pass: (text: string, send: () => Promise<unknown>) => Promise<unknown>,
 ): SqlStore {
   const { sql } = store
   const query: SqlStore['sql']['query'] = (text, values, how) => pass(text, () => sql.query(text, values, how)) as never
-  return { ...store, sql: { ...sql, query } }
+  const transactions: SqlStore['transactions'] = {
+    run: (work, call) =>
+      store.transactions.run((session) => {
+        const { tx } = session
+        const inside: typeof tx.query = (text, values) => pass(text, () => tx.query(text, values)) as never
+        return work({ ...session, tx: { query: inside, inSavepoint: (part) => tx.inSavepoint(part) } })
+      }, call),
+  }
+  return { ...store, sql: { ...sql, query }, transactions }
 }
 
 /** The same test on every store that can keep runs. */
