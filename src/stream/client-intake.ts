@@ -3,7 +3,7 @@ import type { ClientPlace, ClientPosition } from './client-ports.ts'
 import type { ClientRuntime } from './client-runtime.ts'
 import type { DeliveryMode } from './delivery.ts'
 import { Delivery } from './delivery.ts'
-import { covers, coversPlace } from './position.ts'
+import { covers, coversPlace, furthest } from './position.ts'
 import type { Delivered, Entry, MessageIdentity, Position, ResetFrame } from './protocol.ts'
 import { identityText } from './protocol.ts'
 import { SequenceDedup } from './sequence-dedup.ts'
@@ -16,7 +16,10 @@ export interface StreamReceiver {
   copy?(copy: Omit<Delivered, 'kind'>): void
   /** A message has its final place. It may have been shown already, or be shown later. */
   ordered?(identity: MessageIdentity, place: number): void
-  /** The region does not go back to where this client was: start over from this. */
+  /**
+   * The region does not go back to where this client was. Start over from the snapshot; where it is null, messages are
+   * missing here, what was shown stays, and everything that the room still has follows.
+   */
   reset?(reset: { readonly why: string; readonly snapshot: unknown }): void | Promise<void>
 }
 
@@ -151,13 +154,18 @@ export function createIntake(options: IntakeOptions): Intake {
     resumed() {
       orderMayJump = true
     },
-    reset({ why, position, ordered: head, snapshot }) {
-      arrived = position
-      ordered = head
+    reset({ why, position, ordered: from, snapshot }) {
+      // A snapshot replaces what was shown. Without one that stays, and only what is gone is passed over.
+      const after =
+        snapshot === null
+          ? { logs: furthest(arrived, position), ordered: Math.max(ordered, from) }
+          : { logs: position, ordered: from }
+      arrived = after.logs
+      ordered = after.ordered
       enqueue(async () => {
-        shown = position
+        shown = after.logs
         await insist(async () => receiver.reset?.({ why, snapshot }))
-        done = { logs: position, ordered: head }
+        done = after
         await insist(() => place.advance(done))
       })
     },

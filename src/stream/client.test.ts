@@ -183,6 +183,38 @@ test('an expired position starts over from a snapshot, and goes on after it', as
   await Promise.all([late.client.stop(), ada.client.stop(), region.stop()])
 })
 
+test('without a snapshot all is shown that the room still has, and nothing twice', async () => {
+  const { region, log } = openRegion()
+  const ada = await follow(region)
+  for (const body of [1, 2, 3]) await (await ada.client.send(body)).accepted
+  const there = { client: 'bob', epoch: 1, seen: {}, after: null, replyTo: null, acceptedAtMs: 0 }
+  const merged = [1, 2].map((n) => ({ ...there, log: 'us.1', n, cseq: n, body: `us ${n}`, digest: `${n}` }))
+  await log.write('room', { merged, sends: [] })
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 3, clientsMs: 1e9 })
+  const resets: unknown[] = []
+  const begin = async (logs: Record<string, number> | null) => {
+    const seen: Entry[] = []
+    const place = createMemoryPlace()
+    if (logs !== null) {
+      await place.identify({ client: 'mover', epoch: 1, generation: 1 })
+      await place.advance({ logs, ordered: 0 })
+    }
+    const receiver = {
+      message: (entry: Entry) => void seen.push(entry),
+      reset: (told: unknown) => void resets.push(told),
+    }
+    return { ...(await follow(region, { place, from: 'start', receiver })), seen }
+  }
+  const [newcomer, mover] = [await begin(null), await begin({ 'us.1': 2 })]
+  await (await ada.client.send(4)).accepted
+  await until('the last', () => [newcomer, mover].every(({ seen }) => seen.at(-1)?.body === 4))
+  assert.deepEqual(bodies(newcomer.seen), [3, 'us 1', 'us 2', 4])
+  assert.deepEqual(bodies(mover.seen), [3, 4])
+  assert.deepEqual(resets, Array(2).fill({ why: 'expired', snapshot: null }))
+  await Promise.all([newcomer, mover, ada].map(({ client }) => client.stop()))
+  await region.stop()
+})
+
 test('who begins at the head sees only what comes next', async () => {
   const { region } = openRegion()
   const ada = await follow(region)

@@ -165,8 +165,8 @@ async function find(
 ): Promise<FoundPosition> {
   const counts = Object.entries(position).map(([log, n]) => ({ log, n }))
   const count = `coalesce(cast(e.value->>'n' as bigint), 0)`
-  const rows = await query<{ trimmed: unknown; count: unknown; at: unknown; head: unknown }>(
-    `select l.trimmed, ${count} as count, r.at as head,
+  const rows = await query<{ log: string; trimmed: unknown; count: unknown; at: unknown; head: unknown }>(
+    `select l.log, l.trimmed, ${count} as count, r.at as head,
         (select m.at from onceonly_stream_entries as m
           where m.region = l.region and m.room = l.room and m.log = l.log and m.n = ${count} + 1) as at
       from onceonly_stream_logs as l
@@ -175,9 +175,11 @@ async function find(
       where l.region = ? and l.room = ?`,
     [JSON.stringify(counts), region, room],
   )
+  if (rows.some(({ count: have, trimmed }) => Number(have) < Number(trimmed))) {
+    return { kind: 'expired', removed: Object.fromEntries(rows.map(({ log, trimmed }) => [log, Number(trimmed)])) }
+  }
   let at = Number(rows[0]?.head ?? 0)
   for (const row of rows) {
-    if (Number(row.count) < Number(row.trimmed)) return { kind: 'expired' }
     if (row.at !== null) at = Math.min(at, Number(row.at) - 1)
   }
   return { kind: 'found', at }

@@ -138,7 +138,7 @@ class MemoryRoom {
   }
 
   find(position: Position): FoundPosition {
-    if (!covers(position, this.#removed)) return { kind: 'expired' }
+    if (!covers(position, this.#removed)) return { kind: 'expired', removed: this.#removed }
     let next = this.head + 1
     for (const log in this.position) {
       const at = this.#places.get(placeText(log, (position[log] ?? 0) + 1))

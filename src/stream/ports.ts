@@ -134,8 +134,8 @@ export interface Fork extends MessageIdentity {
 
 export type FoundPosition =
   | { readonly kind: 'found'; readonly at: number }
-  /** Entries that the position lacks were removed. */
-  | { readonly kind: 'expired' }
+  /** Entries that the position lacks were removed: whatever this covers may be gone, and the rest is there. */
+  | { readonly kind: 'expired'; readonly removed: Position }
 
 export interface ReadBound {
   readonly entries: number

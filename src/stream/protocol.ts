@@ -162,7 +162,10 @@ export interface ResetFrame {
   readonly why: ResetReason
   readonly floor: number
   readonly last: LogPlace | null
-  /** The head: read before the snapshot was taken, so that nothing falls between. */
+  /**
+   * With a snapshot the head, read before the snapshot was taken, so that nothing falls between. Without one the end of
+   * what was removed: a client goes on from there, or from where it is further.
+   */
   readonly position: Position
   readonly ordered: number
   /** What the application makes of everything up to the head; null where it makes nothing. */

@@ -25,6 +25,8 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
   let busy = false
   let again = false
   let stopped = false
+  /** All that came waits for something else. */
+  let stalled = false
   let failures = 0
   let timer: Timer | null = null
   /** Since when entries wait for causes that did not come. */
@@ -41,13 +43,17 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
   async function pullOn(): Promise<void> {
     do {
       again = false
-      const answer = await exchange.pull(peer, { room: room.name, position: room.reached, all: detour() })
+      stalled = false
+      const { reached } = room
+      const answer = await exchange.pull(peer, { room: room.name, position: reached, all: detour() })
       if (stopped) return
       failures = 0
       if (answer.kind === 'expired') return room.adopt(answer.image)
-      if (answer.entries.length === 0) return
+      if (answer.entries.length === 0) continue
       room.offer(answer.entries)
-      again = true
+      // Where none of them could go on, asking at once would only bring the same ones again.
+      if (covers(reached, room.reached)) stalled = true
+      else again = true
     } while (again)
   }
 
@@ -75,12 +81,15 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
     return Math.min(bounds.pullRetryCapMs, bounds.pullRetryBaseMs * 2 ** (failures - 1))
   }
 
+  room.watch(() => {
+    if (stalled && Object.keys(room.missing).length === 0) wake()
+  })
   wake()
   return {
     hinted(position) {
       const { [room.ownLog]: _own, ...others } = position
       // A peer that is away is asked again when its turn comes, or as soon as it gives a sign of life.
-      if (!covers(room.reached, others)) wake()
+      if (!stalled && !covers(room.reached, others)) wake()
     },
     stop() {
       stopped = true

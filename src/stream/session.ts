@@ -16,6 +16,7 @@ import type {
   HelloFrame,
   LogPlace,
   Position,
+  ResetFrame,
   ResetReason,
   ResumeFrame,
   SendFrame,
@@ -225,11 +226,18 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (room === null || claim === null || over) return
     feed?.stop()
     orderFeed?.stop()
-    const { position } = room
-    const ordered = (await host.room(room.name)).order?.tail.head ?? 0
+    // The head is read before the snapshot is taken, so that nothing falls between.
+    const head = { position: room.position, ordered: (await host.room(room.name)).order?.tail.head ?? 0 }
     const snapshot = await host.snapshot(room.name)
-    say({ kind: 'reset', generation: claim.generation, why, floor, last, position, ordered, snapshot })
+    const from = snapshot === null ? await oldest(room.name) : head
+    say({ kind: 'reset', generation: claim.generation, why, floor, last, ...from, snapshot })
     host.told('reset')
+  }
+
+  /** Where everything begins that the log still has. */
+  async function oldest(name: string): Promise<Pick<ResetFrame, 'position' | 'ordered'>> {
+    const found = await log.find(name, {})
+    return { position: found.kind === 'expired' ? found.removed : {}, ordered: 0 }
   }
 
   function accept(frame: SendFrame): void {

@@ -13,12 +13,13 @@ onEverySqlStore('a region that fell too far behind goes on from the image of a p
   const message = { client: 'ann', epoch: 1, generation: 1, seen: {}, replyTo: null, body: 'hello', digest: 'hello' }
   for (let cseq = 1; cseq <= 4; cseq++) await us.write('room', { merged: [], sends: [{ ...message, cseq }] })
   await us.trim('room', { olderThanMs: MINUTE_MS, mostEntries: 1, clientsMs: MINUTE_MS })
-  assert.deepEqual(await us.find('room', {}), { kind: 'expired' })
+  const usLog = (await us.open('room')).log
+  assert.deepEqual(await us.find('room', {}), { kind: 'expired', removed: { [usLog]: 3 } })
   await eu.adopt('room', await us.image('room'))
   const { position, log } = await eu.open('room')
-  assert.deepEqual(position, { [(await us.open('room')).log]: 4 })
+  assert.deepEqual(position, { [usLog]: 4 })
   assert.equal((await eu.sender('room', 'ann', 1))?.floor, 5)
-  assert.deepEqual(await eu.find('room', {}), { kind: 'expired' })
+  assert.deepEqual(await eu.find('room', {}), { kind: 'expired', removed: { [usLog]: 4 } })
   assert.deepEqual(await eu.find('room', position), { kind: 'found', at: 0 })
   await eu.enter('room', { client: 'ann', epoch: 1, generation: 2, instance: 'tab' })
   const again = await eu.write('room', {

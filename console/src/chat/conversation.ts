@@ -32,8 +32,6 @@ export interface Conversation {
   ordered(identity: MessageIdentity, place: number): void
   /** What is pending under an identity that was given up goes on under another one, numbered anew from 1. */
   renamed(from: Author, to: Author): void
-  /** Everything that was shown is told again from the start; what is pending stays. */
-  restarted(): void
   /** In the order in which they are read: what is final first, then as it came; every reply under its parent. */
   threads(): readonly Thread[]
   message(identity: MessageIdentity): Message | null
@@ -75,9 +73,6 @@ export function createConversation(): Conversation {
         const parent = replyTo === null ? null : (messages.get(replyTo)?.identity ?? null)
         add({ ...identity, ...to, cseq: at + 1 }, { name, text }, parent)
       }
-    },
-    restarted() {
-      for (const { id, state } of messages.values()) if (state !== 'pending') messages.delete(id)
     },
     threads: () => arranged(messages),
     message: (identity) => messages.get(identityText(identity)) ?? null,

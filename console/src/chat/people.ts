@@ -75,10 +75,6 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
         conversation.ordered(identity, at)
         changed()
       },
-      reset() {
-        conversation.restarted()
-        changed()
-      },
     },
     onStatus: changed,
     onIdentity(identity) {
