@@ -273,6 +273,22 @@ test('every page works on a phone, in the dark and by keyboard; a list that fail
   await page.getByRole('alert').waitFor({ state: 'detached' })
 })
 
+test('while the store cannot be asked nobody is said not to be needed, and every page is still reached', {
+  skip,
+}, async () => {
+  const { page } = await signIn(operatorToken)
+  const rates = { at: Date.now(), perSecond: {}, latencyMs: { request: null, claim: null, effect: null } }
+  const away = `retry: 100\n\nevent: rates\ndata: ${JSON.stringify({ ...rates, standing: null })}\n\n`
+  await page.route('**/api/console/live', (route) => route.fulfill({ contentType: 'text/event-stream', body: away }))
+  await page.reload()
+  await page.getByText('Nobody knows who is needed').waitFor()
+  assert.equal(await page.getByText('Nobody is needed', { exact: true }).count(), 0)
+  await go(page, 'Records')
+  await page.unroute('**/api/console/live')
+  await go(page, 'Overview')
+  await page.getByText('Nobody knows who is needed').waitFor({ state: 'detached' })
+})
+
 test('ten thousand records are scrolled through without a long task', { skip }, async () => {
   const fill = ledger.operation({ name: 'fill', effect: 'external' })
   for (let from = 0; from < recordsMany; from += recordsAtOnce) {

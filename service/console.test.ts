@@ -57,6 +57,8 @@ test('nobody gets in without a token, from another site, or with a cookie of the
   const [, payload = ''] = /=([^.]*)/.exec(viewer) ?? []
   const forged = Buffer.from(payload, 'base64url').toString().replace('viewer', 'operator')
   assert.equal((await read('/status', viewer.replace(payload, Buffer.from(forged).toString('base64url')))).status, 401)
+  const foreign = viewer.replace(/\.[^.]*$/, `.${'\xe9'.repeat(43)}`)
+  assert.equal((await read('/status', foreign)).status, 401, 'as many characters, more bytes')
   const sweep = { action: 'sweep' }
   assert.equal((await act(sweep, ada, { 'content-type': 'application/json' })).status, 403, 'no header of ours')
   assert.equal((await act(sweep, ada, { ...own, origin: 'http://evil.example' })).status, 403)

@@ -8,5 +8,11 @@ if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
   process.exitCode = 2
 } else {
   const { command } = await import('./command.ts')
+  // Whoever reads may have had enough, as `head` has: what is under way is finished all the same.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+    })
+  }
   process.exitCode = await command(process.argv.slice(2))
 }

@@ -87,7 +87,7 @@ export function operatorCommand(command: OperatorCommand): Run {
         positionals,
         limit,
         since: sinceMs === null ? undefined : (await operate.now()) - sinceMs,
-        actor: { by: textOf(values, 'by') ?? userInfo().username, via: 'cli' },
+        actor: { by: textOf(values, 'by') ?? whoRuns(), via: 'cli' },
         text: (name) => textOf(values, name),
         confirm: (question) => confirmed(values, question),
       })
@@ -99,6 +99,15 @@ export function operatorCommand(command: OperatorCommand): Run {
       await ledger.stop()
       await opened.stop()
     }
+  }
+}
+
+/** A container may run as a user that the machine has no name for. */
+function whoRuns(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`
   }
 }
 

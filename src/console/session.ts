@@ -42,9 +42,10 @@ export function createSessions(access: Access, secret: string, localOnly: string
   /** The cookie carries all there is to know, under a signature, so that every replica of the server accepts it. */
   function read(cookie: string): Person | null {
     const [payload = '', signature = ''] = cookie.split('.')
-    const expected = sign(payload)
-    if (signature.length !== expected.length) return null
-    if (!timingSafeEqual(Buffer.from(signature), Buffer.from(expected))) return null
+    const given = Buffer.from(signature)
+    const expected = Buffer.from(sign(payload))
+    // In bytes: as many characters may be more of them, and what is compared must be of one length.
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null
     const told = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Person & { until: number }
     return told.until > Date.now() ? { role: told.role, name: told.name } : null
   }

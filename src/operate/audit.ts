@@ -17,7 +17,7 @@ export interface AuditEntry {
   readonly what: string
   /** What it was done to. */
   readonly target: string
-  /** `asked` stands alone only where the process ended in between. */
+  /** `asked` stands alone only where the process ended in between, or the store did not take the second line. */
   readonly result: 'asked' | 'done' | 'refused'
   readonly note: string | null
 }
@@ -98,6 +98,14 @@ export function createAudit(sql: SqlSeam): Audit {
     )
   }
 
+  /**
+   * What became of it. Where that cannot be written, `asked` stands alone, which says that nobody knows; whoever acted is
+   * told what happened, not that a line is missing.
+   */
+  async function close(entry: Omit<AuditEntry, 'at'>): Promise<void> {
+    await write(entry).catch(() => {})
+  }
+
   return {
     async act(actor, what, target, work) {
       await prepare()
@@ -109,15 +117,13 @@ export function createAudit(sql: SqlSeam): Audit {
         note: null,
       }
       await write({ ...entry, result: 'asked' })
-      try {
-        const value = await work()
-        await write({ ...entry, result: 'done' })
-        return value
-      } catch (error) {
+      const value = await work().catch(async (error: unknown) => {
         const note = error instanceof Error ? error.message : String(error)
-        await write({ ...entry, result: 'refused', note })
+        await close({ ...entry, result: 'refused', note })
         throw error
-      }
+      })
+      await close({ ...entry, result: 'done' })
+      return value
     },
     async times(what, target) {
       await prepare()

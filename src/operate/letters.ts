@@ -152,7 +152,11 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
       const done: RedrivenLetter[] = []
       for (const letter of found) {
         const { reason, message } = letter
-        const result = ordered ? 'ordered' : await redriveOne(consumer, letter, preview)
+        const result = ordered
+          ? 'ordered'
+          : await redriveOne(consumer, letter, preview).catch((error: unknown) => {
+              throw halfDone(error, done)
+            })
         done.push({ letter: letter.letter, id: message.id, topic: message.topic, reason, result })
       }
       return done
@@ -164,4 +168,13 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
       return found
     },
   }
+}
+
+/** Every letter is a transaction of its own: whoever is told that one failed is told about those before it, too. */
+function halfDone(error: unknown, done: readonly RedrivenLetter[]): unknown {
+  const published = done.filter(({ result }) => result === 'published').length
+  if (published === 0 || !(error instanceof OnceError)) return error
+  const letters = published === 1 ? 'letter was' : 'letters were'
+  const said = error.message.slice(0, -error.next.length).trimEnd()
+  return new OnceError(error.code, `${said} Before it, ${published} ${letters} published again.`, { cause: error })
 }

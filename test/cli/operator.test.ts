@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { createLedger, final } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
@@ -129,4 +131,14 @@ test('a program that reads the output gets no colour, and the exit status', () =
   const node = ['--conditions=onceonly-source', resolve('src/cli/main.ts'), 'explain', 'never-came', '--json']
   const { status, stdout, stderr } = spawnSync(process.execPath, node, { cwd: folder, encoding: 'utf8', env })
   assert.deepEqual([status, stdout, stderr], [1, '[]\n', ''])
+})
+
+test('whoever reads the output may stop reading', async () => {
+  const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
+  const child = spawn(process.execPath, ['--conditions=onceonly-source', program, '--help'], { env })
+  child.stdout.destroy()
+  const ended = once(child, 'exit')
+  const complained = text(child.stderr)
+  assert.deepEqual(await ended, [0, null])
+  assert.equal(await complained, '')
 })

@@ -82,7 +82,8 @@ export interface Rates {
     readonly claim: number | null
     readonly effect: number | null
   }
-  readonly standing: Standing
+  /** Null while the store cannot be asked. */
+  readonly standing: Standing | null
 }
 
 export interface EventMessage {

@@ -1,7 +1,8 @@
-import { useEffect } from 'preact/hooks'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useErrorBoundary } from 'preact/hooks'
 import type { IconName } from '../parts/icons.tsx'
 import { useLocation } from '../parts/router.ts'
-import { Empty, Loading } from '../parts/states.tsx'
+import { Empty, Failed, Loading } from '../parts/states.tsx'
 import { LiveContext, useLiveTicks } from './live.ts'
 import { Page } from './page.tsx'
 import { AuditPage } from './pages/audit.tsx'
@@ -45,12 +46,21 @@ export function App() {
               note={session.note}
               signOut={() => void signOut().then(() => become(null))}
             >
-              <Place name={entry?.name ?? null} rest={parts.slice(1)} query={query} />
+              <Drawn key={parts.join('/')}>
+                <Place name={entry?.name ?? null} rest={parts.slice(1)} query={query} />
+              </Drawn>
             </Shell>
           </LiveContext.Provider>
         </RoleContext.Provider>
       )
   }
+}
+
+/** A page that cannot be drawn takes nothing with it: the way to the other pages stays. */
+function Drawn({ children }: { readonly children: ComponentChildren }) {
+  const [error, again] = useErrorBoundary()
+  if (error === undefined) return <>{children}</>
+  return <Failed message={error instanceof Error ? error.message : String(error)} retry={again} />
 }
 
 interface PlaceProps {

@@ -10,8 +10,9 @@ export interface Need {
   readonly query: Readonly<Record<string, string>>
 }
 
-/** What needs a person, the gravest first; nothing that is zero. */
-export function needs(standing: Standing): readonly Need[] {
+/** What needs a person, the gravest first; nothing that is zero, and nothing while nobody knows. */
+export function needs(standing: Standing | null): readonly Need[] {
+  if (standing === null) return []
   const { staleLeases, unknownWaiting, outbox, inboxDeadLetters = {}, runsStuck = 0, runsUnknown = 0 } = standing
   const all: readonly Need[] = [
     {

@@ -36,8 +36,8 @@ interface ShellProps {
 /** The frame around every page: where one can go, where somebody is needed, who one is, and a way out. */
 export function Shell({ current, entries: shown, who, note, signOut, children }: ShellProps) {
   const { ticks, isConnected } = useLive()
-  const standing = ticks.at(-1)?.standing
-  const waiting = standing === undefined ? [] : needs(standing)
+  const last = ticks.at(-1)
+  const waiting = needs(last?.standing ?? null)
   return (
     <div class="shell">
       <a class="skip" href="#main">
@@ -81,6 +81,11 @@ export function Shell({ current, entries: shown, who, note, signOut, children }:
             The server does not answer. What you see may be old; the console keeps trying.
           </p>
         )}
+        {isConnected && last?.standing === null ? (
+          <p class="notice bad" role="status">
+            The store does not answer the server. What you see may be old, and nobody knows who is needed.
+          </p>
+        ) : null}
         {children}
         {note === null ? null : <p class="note faint">{note}</p>}
       </main>

@@ -20,7 +20,7 @@ export function OverviewPage() {
       <Loaded asked={asked} again={again}>
         {(status) => (
           <>
-            <Needs standing={ticks.at(-1)?.standing ?? status.standing} />
+            <Needs standing={(ticks.at(-1) ?? status).standing} />
             <Charts ticks={ticks} />
             <div class="columns">
               <CardBox title="Records by state">
@@ -49,7 +49,14 @@ export function OverviewPage() {
   )
 }
 
-function Needs({ standing }: { readonly standing: Status['standing'] }) {
+function Needs({ standing }: { readonly standing: Rates['standing'] }) {
+  if (standing === null) {
+    return (
+      <section class="card quiet-night">
+        <Empty title="Nobody knows who is needed">The store does not answer. This page looks again by itself.</Empty>
+      </section>
+    )
+  }
   const waiting = needs(standing)
   if (waiting.length === 0) {
     return (
@@ -90,7 +97,7 @@ const latencies: readonly (Pick<Series, 'colour' | 'name'> & { readonly member: 
 function Charts({ ticks }: { readonly ticks: readonly Rates[] }) {
   const now = ticks.at(-1)?.at ?? 0
   const timeOf = (at: number) => agoText(ticks[at]?.at ?? now, now)
-  const lag: Series = { name: 'lag', colour: 3, values: ticks.map(({ standing }) => standing.outbox?.lagMs ?? 0) }
+  const lag: Series = { name: 'lag', colour: 3, values: ticks.map(({ standing }) => standing?.outbox?.lagMs ?? 0) }
   return (
     <div class="columns three">
       <section class="card body">
