@@ -92,6 +92,10 @@ describe('messages with their claims in Redis', () => {
     await redis.halt()
     try {
       await unguarded()
+      for (const path of ['/doctor', '/status']) {
+        const { status, text } = await open.console(path)
+        assert.deepEqual([status, text.includes('the store of the claims does not answer')], [200, true], text)
+      }
     } finally {
       await redis.revive()
     }

@@ -72,6 +72,8 @@ export interface TestServer {
   get(path: string, asked?: Asked): Promise<Answer>
   post(path: string, body: unknown, asked?: Asked): Promise<Answer>
   admin(method: string, path: string, body?: unknown): Promise<Answer>
+  /** What the console asks for its pages. */
+  console(path: string): Promise<Answer>
   /** As a crash would: at once, in the middle of whatever it does. */
   kill(): Promise<void>
   stop(): Promise<void>
@@ -192,6 +194,7 @@ async function startServer(env: Env): Promise<TestServer> {
     get: (path, { apiKey = demoKey } = {}) => ask('GET', path, undefined, apiKey),
     post: (path, body, { key, apiKey = demoKey } = {}) => ask('POST', path, body, apiKey, key),
     admin: (method, path, body) => ask(method, `/api/admin${path}`, body, operatorToken),
+    console: (path) => ask('GET', `/api/console${path}`, undefined, operatorToken),
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
   }

@@ -1,18 +1,20 @@
-import type { Identity } from 'onceonly'
-import type { Card, Operate, Paging, Status } from 'onceonly/operate'
+import { type BusyCaller, type Identity, isOnceError } from 'onceonly'
+import type { Card, Finding, Operate, Paging, Status } from 'onceonly/operate'
 
 type CardPage = Awaited<ReturnType<Operate['records']>>
 
 /**
  * Where the claims of messages and the locks of the guard are in a store of their own, people still look at one console:
- * lists go through one store and then through the other, and whoever acts on a record acts where it is.
+ * lists go through one store and then through the other, and whoever acts on a record acts where it is. While the claims
+ * are away the rest is shown, and said not to be all.
  */
 export function bothStores(main: Operate, claims: Operate): Operate {
   const holding = async (identity: Identity) => ((await main.inspect(identity)) === null ? claims : main)
   return {
     ...main,
     async status() {
-      const [first, second] = await Promise.all([main.status(), claims.status()])
+      const [first, second] = await Promise.all([main.status(), unlessAway(claims.status(), null)])
+      if (second === null) return { ...first, store: `${first.store}; the store of the claims does not answer` }
       return { ...added(first, second), store: `${first.store}, claims in ${second.store}` }
     },
     async standing() {
@@ -28,16 +30,24 @@ export function bothStores(main: Operate, claims: Operate): Operate {
     unknowns: (page) => inTurn(page, (of, each) => of.unknowns(each)),
     inspect: async (of) => (await main.inspect(of)) ?? (await claims.inspect(of)),
     answer: async (id) => (await main.answer(id)) ?? (await claims.answer(id)),
-    stale: async (page) => [...(await main.stale(page)), ...(await claims.stale(page))],
-    busiest: async (options) => [...(await main.busiest(options)), ...(await claims.busiest(options))],
-    conflicts: async (options) =>
-      [...(await main.conflicts(options)), ...(await claims.conflicts(options))].toSorted(newestFirst),
+    stale: async (page) => [...(await main.stale(page)), ...(await unlessAway(claims.stale(page), []))],
+    busiest: (options) => both((of) => of.busiest(options), busiestFirst, options),
+    conflicts: (options) => both((of) => of.conflicts(options), newestFirst, options),
     release: async (actor, identity, options) => (await holding(identity)).release(actor, identity, options),
     forget: async (actor, identity, options) => (await holding(identity)).forget(actor, identity, options),
     resolve: async (actor, identity, ending, options) =>
       (await holding(identity)).resolve(actor, identity, ending, options),
     sweep: async () => (await main.sweep()) + (await claims.sweep()),
-    doctor: async () => [...(await main.doctor()), ...(await claims.doctor())],
+    doctor: async () => [...(await main.doctor()), ...(await unlessAway(claims.doctor(), [claimsAway]))],
+  }
+
+  async function both<T>(
+    ask: (of: Operate) => Promise<readonly T[]>,
+    order: (a: T, b: T) => number,
+    { limit }: { readonly limit?: number } = {},
+  ): Promise<readonly T[]> {
+    const [first, second] = await Promise.all([ask(main), unlessAway(ask(claims), [])])
+    return [...first, ...second].toSorted(order).slice(0, limit)
   }
 
   async function inTurn(
@@ -57,6 +67,25 @@ export function bothStores(main: Operate, claims: Operate): Operate {
 /** A cursor that goes on in the other store. */
 const SECOND = 'claims:'
 
+const claimsAway: Finding = {
+  name: 'claims',
+  verdict: 'danger',
+  found: 'the store of the claims does not answer; what it holds is missing on every page',
+  advice: 'See that it runs and can be reached: until then keys are refused, and keyless sends go out unguarded.',
+}
+
+/** Only its absence is waited out; whatever else is wrong is told. */
+async function unlessAway<T, E>(asked: Promise<T>, otherwise: E): Promise<T | E> {
+  try {
+    return await asked
+  } catch (error) {
+    if (isOnceError(error, 'store_unavailable')) return otherwise
+    throw error
+  }
+}
+
+const busiestFirst = (a: BusyCaller, b: BusyCaller) => attemptsOf(b) - attemptsOf(a)
+const attemptsOf = ({ claims, replays, conflicts }: BusyCaller) => claims + replays + conflicts
 const newestFirst = (a: Card, b: Card) => b.claimedAt - a.claimedAt
 
 function added(first: Status, second: Status): Status {

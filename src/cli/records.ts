@@ -82,7 +82,8 @@ export const explainCommand = operatorCommand({
     if (found.length === 0) {
       return {
         data: [],
-        text: 'No record has this key. It never came, or its record has expired and was swept.',
+        text: `No record has this key. It never came, or its record has expired, or was released or forgotten;
+\`onceonly inspect TENANT CALLER OPERATION KEY\` tells of one that has ended lately, too.`,
         status: 1,
       }
     }
