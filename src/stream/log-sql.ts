@@ -176,7 +176,8 @@ async function find(
     [JSON.stringify(counts), region, room],
   )
   if (rows.some(({ count: have, trimmed }) => Number(have) < Number(trimmed))) {
-    return { kind: 'expired', removed: Object.fromEntries(rows.map(({ log, trimmed }) => [log, Number(trimmed)])) }
+    const removed = rows.filter(({ trimmed }) => Number(trimmed) > 0).map(({ log, trimmed }) => [log, Number(trimmed)])
+    return { kind: 'expired', removed: Object.fromEntries(removed) }
   }
   let at = Number(rows[0]?.head ?? 0)
   for (const row of rows) {
