@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
+import { createLedger } from 'onceonly'
+import { createRedisStore } from 'onceonly/redis'
 import { startOwn } from '../test/brokers/own-server.ts'
 import { pause, resume } from '../test/brokers/pause.ts'
 import type { Servers, StartedServer } from '../tools/servers/index.ts'
@@ -10,6 +12,7 @@ import { type Answer, type Cluster, openCluster, type TestServer } from './test-
 /** The guard's deadline is 250 ms; the rest is a busy machine. Nobody waits for Redis as long as a key would. */
 const SOON_MS = 2_500
 const SLOW_MS = 2_000
+const viewerToken = 'viewer-token-of-tests'
 const ERROR = 'message.api.duplicate_guard_error'
 
 /** Keys and locks in Redis, and Redis in trouble (G10). */
@@ -24,9 +27,9 @@ describe('messages with their claims in Redis', () => {
   before(async () => {
     servers = await startOwn('redis')
     redis = servers.started[0] as StartedServer
-    cluster = await openCluster('sqlite', { env: { ONCEONLY_CLAIMS: redis.url } })
-    open = cluster.servers[0] as TestServer
-    closed = await cluster.add({ ONCEONLY_GUARD_FAILS: 'closed' })
+    const env = { ONCEONLY_CLAIMS: redis.url, ONCEONLY_VIEWER_TOKEN: viewerToken }
+    cluster = await openCluster('sqlite', { processes: 0, env })
+    ;[open, closed] = await Promise.all([cluster.add(), cluster.add({ ONCEONLY_GUARD_FAILS: 'closed' })])
   })
   after(async () => {
     await cluster[Symbol.asyncDispose]()
@@ -46,14 +49,16 @@ describe('messages with their claims in Redis', () => {
   async function unguarded(): Promise<void> {
     const before = open.events(ERROR).length
     const body = fresh()
+    const refusing = closed.send(fresh())
+    const keying = open.send(fresh(), { key: `key-${sent}` })
     for (let times = 0; times < 2; times++) {
       const { status, body: answer } = await soon(open.send(body))
       assert.ok(status === 200 || status === 201, `sent, not ${status}`)
       assert.equal(answer.duplicateOnly, undefined, 'and sent again: nobody knows better')
     }
     await eventually('both are logged', async () => open.events(ERROR).length === before + 2)
-    assert.equal((await closed.send(fresh())).status, 503, 'fails closed where it was told to')
-    const keyed = await open.send(fresh(), { key: `key-${sent}` })
+    assert.equal((await refusing).status, 503, 'fails closed where it was told to')
+    const keyed = await keying
     assert.equal(keyed.status, 503, 'a key is never ignored')
     assert.ok(keyed.headers.get('retry-after') !== null)
   }
@@ -86,6 +91,20 @@ describe('messages with their claims in Redis', () => {
     client.disconnect()
     assert.equal((await open.admin('PUT', '/test-clock', { advanceMs: 16 * 60_000 })).status, 200)
     assert.equal((await open.send(body)).body.duplicateOnly, undefined, 'the window is over, by the moved clock')
+  })
+
+  test('an unknown outcome in Redis is among the numbers', async () => {
+    const store = createRedisStore({ client: new Redis(redis.url, { lazyConnect: true }) })
+    const ledger = createLedger({ store, background: false })
+    const charge = ledger.operation({ name: 'charge', effect: 'external' })
+    const identity = { tenant: 'acme', caller: 'ann', key: 'broken' }
+    await assert.rejects(charge.run(identity, null, () => Promise.reject(new Error('The line broke.'))))
+    await ledger.stop()
+    await store.stop()
+    const headers = { authorization: `Bearer ${viewerToken}` }
+    const text = await (await fetch(`${open.url}/metrics`, { headers })).text()
+    for (const line of ['store_up 1', 'claims_up 1', 'dedup_unknown_waiting 1'])
+      assert.match(text, RegExp(`^${line}$`, 'm'))
   })
 
   test('with Redis stopped', async () => {

@@ -47,7 +47,7 @@ export async function startService(config: Config): Promise<Service> {
   const log = createLog(config)
   const claims = openClaims(config, log)
   const base = openBase(config, claims?.store ?? null)
-  const metrics = createMetrics(base)
+  const metrics = createMetrics(base, claims?.store ?? null)
   const { telemetry } = metrics
   const watch = createWatch(log, telemetry)
   const events = createEvents(config, base, log, watch)

@@ -1,3 +1,4 @@
+import type { Store } from 'onceonly'
 import { createStanding } from 'onceonly/operate'
 import { createPrometheusMeter, createTelemetry, type PrometheusMeter, type Telemetry } from 'onceonly/telemetry'
 import type { Base } from '../store.ts'
@@ -8,7 +9,10 @@ export interface Metrics {
   readonly meter: PrometheusMeter
 }
 
-export function createMetrics({ store }: Base): Metrics {
+/** @param claims the store of what runs under a lease, where it is another one */
+export function createMetrics({ store }: Base, claims: Store | null): Metrics {
   const meter = createPrometheusMeter()
-  return { meter, telemetry: createTelemetry({ meter, standing: createStanding(store) }) }
+  const standing = createStanding(store)
+  const beside = claims === null ? {} : { claims: createStanding(claims) }
+  return { meter, telemetry: createTelemetry({ meter, standing, ...beside }) }
 }

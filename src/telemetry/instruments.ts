@@ -75,6 +75,7 @@ export const histograms = {
 /** Every gauge: how things stand, asked of the store when somebody looks. */
 export const gauges = {
   storeUp: { name: 'store_up', about: '1 while the store answers.' },
+  claimsUp: { name: 'claims_up', about: '1 while the store of the claims answers, where they have one of their own.' },
   staleLeases: { name: 'dedup_stale_leases', about: 'Leases past their end that nobody has taken over.' },
   unknownWaiting: { name: 'dedup_unknown_waiting', about: 'Unknown outcomes that wait for a person or a probe.' },
   outboxLag: { name: 'outbox_lag_seconds', about: 'How long the oldest message has been waiting to be published.' },

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { createBusiest } from './bounded.ts'
 import { createPrometheusMeter } from './prometheus.ts'
 import { createTelemetry } from './telemetry.ts'
+import type { Standing } from './told.ts'
 
 const identityOf = (operation: string, key: string, caller = 'c') => ({ tenant: 't', caller, operation, key })
 
@@ -84,4 +85,27 @@ test('a store that is away is told as such, and no gauge repeats what it said be
   const text = await meter.text()
   assert.match(text, /^store_up 0$/m)
   assert.doesNotMatch(text, /^dedup_stale_leases/m)
+  assert.doesNotMatch(text, /^claims_up /m, 'there is none')
+})
+
+test('a second store of claims is counted with the first; without it only half of them would be told', async () => {
+  const told = async (claims: () => Promise<Standing>) => {
+    const meter = createPrometheusMeter()
+    const standing = async () => ({ staleLeases: 1, unknownWaiting: 2, runsStuck: 3 })
+    createTelemetry({ meter, standing, claims })
+    return meter.text()
+  }
+  const both = await told(async () => ({ staleLeases: 10, unknownWaiting: 20 }))
+  for (const line of [
+    'store_up 1',
+    'claims_up 1',
+    'dedup_stale_leases 11',
+    'dedup_unknown_waiting 22',
+    'runs_stuck 3',
+  ]) {
+    assert.ok(both.split('\n').includes(line), line)
+  }
+  const half = await told(() => Promise.reject(new Error('away')))
+  for (const line of ['store_up 1', 'claims_up 0', 'runs_stuck 3']) assert.ok(half.split('\n').includes(line), line)
+  assert.doesNotMatch(half, /^dedup_(stale|unknown_waiting)/m)
 })

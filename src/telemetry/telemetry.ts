@@ -25,6 +25,8 @@ export interface TelemetryOptions {
   readonly tracer?: Tracer
   /** How things stand, asked when somebody looks at the gauges, and at most every few seconds. */
   readonly standing?: () => Promise<Standing>
+  /** The same of a second store, where leased operations have one of their own: its records are counted with the others. */
+  readonly claims?: () => Promise<Standing>
   /** Distinct names under the label `operation`; later ones are counted as `other`. */
   readonly operations?: number
   /** What stands under the label `operation` for the name of one: a pattern for its many paths, for example. */
@@ -56,7 +58,7 @@ const BUSIEST_NAMES = 4_096
 const STANDING_MS = 5 * SECOND
 
 export function createTelemetry(options: TelemetryOptions): Telemetry {
-  const { meter, standing } = options
+  const { meter, standing, claims = null } = options
   const instruments = createInstruments(meter)
   const { counters, histograms, gauges } = instruments
   const { label = (operation: string) => operation } = options
@@ -67,7 +69,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const pendingByOne = busiest()
   gauges.reuseByOne.addCallback((result) => result.observe(reuseByOne.most()))
   gauges.pendingByOne.addCallback((result) => result.observe(pendingByOne.most()))
-  if (standing !== undefined) observeStanding(gauges, standing, nameOf)
+  if (standing !== undefined) observeStanding(gauges, standing, claims, nameOf)
   const tracing = createTracing(options.tracer ?? null, histograms, nameOf)
   const count = countLedger(counters, nameOf)
 
@@ -134,26 +136,31 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
 function observeStanding(
   gauges: Instruments['gauges'],
   ask: () => Promise<Standing>,
+  askClaims: (() => Promise<Standing>) | null,
   nameOf: (name: string) => string,
 ): void {
-  let last: Promise<Standing | null> = Promise.resolve(null)
-  let askedAt = Number.NEGATIVE_INFINITY
-  function look(): Promise<Standing | null> {
-    const now = performance.now()
-    if (now - askedAt < STANDING_MS) return last
-    askedAt = now
-    last = ask().catch(() => null)
-    return last
-  }
+  const look = lookSeldom(ask)
+  const lookAtClaims = askClaims === null ? null : lookSeldom(askClaims)
   const observe = (gauge: keyof Instruments['gauges'], value: (standing: Standing) => number | undefined) =>
     gauges[gauge].addCallback(async (result) => {
       const standing = await look()
       const seen = standing === null ? undefined : value(standing)
       if (seen !== undefined) result.observe(seen)
     })
+  /** Over both stores; half of a number would look like all of it. */
+  const observeRecords = (gauge: keyof Instruments['gauges'], value: (standing: Standing) => number | undefined) =>
+    gauges[gauge].addCallback(async (result) => {
+      const [first, second] = await Promise.all([look(), lookAtClaims === null ? {} : lookAtClaims()])
+      if (first === null || second === null) return
+      const counted = [value(first), value(second)].filter((each) => each !== undefined)
+      if (counted.length > 0) result.observe(counted.reduce((sum, each) => sum + each, 0))
+    })
   gauges.storeUp.addCallback(async (result) => result.observe((await look()) === null ? 0 : 1))
-  observe('staleLeases', ({ staleLeases }) => staleLeases)
-  observe('unknownWaiting', ({ unknownWaiting }) => unknownWaiting)
+  if (lookAtClaims !== null) {
+    gauges.claimsUp.addCallback(async (result) => result.observe((await lookAtClaims()) === null ? 0 : 1))
+  }
+  observeRecords('staleLeases', ({ staleLeases }) => staleLeases)
+  observeRecords('unknownWaiting', ({ unknownWaiting }) => unknownWaiting)
   observe('outboxLag', ({ outbox }) => (outbox === undefined ? undefined : outbox.lagMs / SECOND))
   observe('outboxPending', ({ outbox }) => outbox?.pending)
   observe('outboxParked', ({ outbox }) => outbox?.parkedKeys)
@@ -164,4 +171,17 @@ function observeStanding(
     const letters = (await look())?.inboxDeadLetters ?? {}
     for (const [consumer, count] of Object.entries(letters)) result.observe(count, { operation: nameOf(consumer) })
   })
+}
+
+/** Null while it fails. */
+function lookSeldom(ask: () => Promise<Standing>): () => Promise<Standing | null> {
+  let last: Promise<Standing | null> = Promise.resolve(null)
+  let askedAt = Number.NEGATIVE_INFINITY
+  return () => {
+    const now = performance.now()
+    if (now - askedAt < STANDING_MS) return last
+    askedAt = now
+    last = ask().catch(() => null)
+    return last
+  }
 }
