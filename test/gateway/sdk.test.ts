@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import OpenAI from 'openai'
 import Stripe from 'stripe'
 import { createProxy } from '../../tools/proxy/index.ts'
 import type { Counting } from './world.ts'
@@ -49,47 +49,47 @@ test('the unchanged Stripe SDK: its impatient retry meets its own twin in flight
   assert.equal(shop.heads, 1)
 })
 
-/** As SDKs of model providers do: no key, the same body, and a count of retries in a header. */
-async function keyless(
-  port: number,
-  body: unknown,
-  timeoutMs = 5_000,
-): Promise<{ status: number; text: string; tries: number }> {
-  for (let tries = 0; ; tries++) {
-    try {
-      const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          authorization: 'Bearer sk-a',
-          'x-stainless-retry-count': String(tries),
-        },
-        body: JSON.stringify(body),
-        signal: AbortSignal.timeout(timeoutMs),
-      })
-      const retryable = [408, 409, 429].includes(response.status) || response.status >= 500
-      if (!retryable || tries === 2) return { status: response.status, text: await response.text(), tries }
-    } catch (error) {
-      if (tries === 2) throw error
-    }
-    await sleep(50)
-  }
+/** No key, the same body, and its own retries: nothing of it is changed, only its tries are counted. */
+function openaiAt(port: number, timeout: number, tried: (times: number) => void = () => {}): OpenAI {
+  let times = 0
+  return new OpenAI({
+    apiKey: 'sk-acme',
+    baseURL: `http://127.0.0.1:${port}/v1`,
+    timeout,
+    fetch: (...asked) => {
+      tried(++times)
+      return fetch(...asked)
+    },
+  })
 }
 
-test('a keyless SDK is guarded by its content: a lost response, and a twin in flight', async (context) => {
+const asking = (content: string) => ({ model: 'm', messages: [{ role: 'user' as const, content }] })
+
+test('the unchanged OpenAI SDK, which sends no key, is guarded by its content', async (context) => {
   let held: Promise<void> = Promise.resolve()
   const shop = await openShop(context, () => held)
   const world = await openGateway(context, shop.url, [{ ...customers, key: 'guarded', profile: 'standard' }])
+
+  // 1. The response is lost: its retry gets what the first attempt made.
   await using proxy = await createProxy({ targetPort: world.port })
   proxy.dropNextResponse({ when: (request) => request.includes('POST /v1/chat') })
-  const lost = await keyless(proxy.port, { model: 'm', messages: ['one'] })
-  assert.deepEqual([lost.status, lost.tries, JSON.parse(lost.text).id, shop.heads], [200, 1, 'cus_1', 1])
+  let tries = 0
+  const lost = openaiAt(proxy.port, 10_000, (times) => void (tries = times))
+  assert.equal((await lost.chat.completions.create(asking('one'))).id, 'cus_1')
+  assert.deepEqual([tries, shop.heads], [2, 1])
+  assert.equal(shop.seen[0]?.headers['idempotency-key'], undefined)
 
+  // 2. Its impatient retry meets its own twin in flight, and waits for it.
   const gate = Promise.withResolvers<void>()
   held = gate.promise
-  const impatient = keyless(world.port, { model: 'm', messages: ['two'] }, 300)
-  setTimeout(gate.resolve, 500)
-  const told = await impatient
-  assert.deepEqual([told.status, JSON.parse(told.text).id, shop.heads], [200, 'cus_2', 2])
-  assert.ok(told.tries >= 1)
+  const impatient = openaiAt(world.port, 800, (times) => {
+    tries = times
+    if (times === 2) setTimeout(gate.resolve, 200)
+  })
+  assert.equal((await impatient.chat.completions.create(asking('two'))).id, 'cus_2')
+  assert.equal(shop.heads, 2)
+  assert.ok(tries >= 2)
+
+  // 3. Another question is another request.
+  assert.equal((await impatient.chat.completions.create(asking('three'))).id, 'cus_3')
 })
