@@ -1,9 +1,10 @@
 import type { AppliedWord } from '../../core/errors.ts'
 import { SECOND } from '../../core/limits.ts'
 import type { Deadline } from '../../store/deadline.ts'
-import type { RedisClient, RedisLink } from './driver.ts'
+import type { RedisClient } from './driver.ts'
 import { connectionLike } from './driver.ts'
 import { awayError, isScriptMissing, storeError, timeoutError } from './errors.ts'
+import type { RedisLink } from './link.ts'
 import type { Script } from './script.ts'
 
 export interface Connection {

@@ -1,19 +1,8 @@
-import { SECOND } from '../../core/limits.ts'
-import { backoffMs } from '../../core/retry.ts'
-
-/**
- * The part of `ioredis` that the store borrows. `new Redis(…)` and `new Cluster(…)` fit it by shape, so that the package
- * neither imports nor pins a driver.
- */
-export interface RedisLink {
-  readonly status: string
-  call(command: string, ...args: (string | number)[]): Promise<unknown>
-  subscribe(channel: string): Promise<unknown>
-  disconnect(reconnect?: boolean): void
-  on(event: 'error', listener: (error: Error) => void): unknown
-  on(event: 'ready' | 'close', listener: () => void): unknown
-  on(event: 'message', listener: (channel: string, message: string) => void): unknown
-}
+import { OnceError } from '../../core/errors.ts'
+import type { RedisLink } from './link.ts'
+import { reconnectMs } from './link.ts'
+import type { NodeRedisClient } from './node-redis.ts'
+import { nodeRedisLink } from './node-redis.ts'
 
 export interface SingleClient extends RedisLink {
   duplicate(override: typeof single): RedisLink
@@ -23,10 +12,9 @@ export interface ClusterClient extends RedisLink {
   duplicate(nodes: [], override: typeof cluster): RedisLink
 }
 
-export type RedisClient = (SingleClient | ClusterClient) & { readonly isCluster: boolean }
+type IoRedisClient = (SingleClient | ClusterClient) & { readonly isCluster: boolean }
 
-const RECONNECT = { baseMs: 50, capMs: 1 * SECOND }
-const reconnectMs = (times: number): number => backoffMs(times, RECONNECT, Math.random())
+export type RedisClient = IoRedisClient | NodeRedisClient
 
 /** A command whose answer was lost may have taken effect; only its caller knows whether to send it again. */
 const nothingTwice = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 }
@@ -36,7 +24,10 @@ const nothingQueued = { lazyConnect: false, enableOfflineQueue: false }
 
 const single = { ...nothingQueued, ...nothingTwice, retryStrategy: reconnectMs }
 const cluster = {
-  ...nothingQueued,
+  lazyConnect: false,
+  // Its nodes are connected to one by one, when they are first needed: what is for a node that is just being connected to
+  // waits for that, and fails with the first try that does.
+  enableOfflineQueue: true,
   redisOptions: nothingTwice,
   clusterRetryStrategy: reconnectMs,
   retryDelayOnFailover: 0,
@@ -44,12 +35,33 @@ const cluster = {
 
 /** The store never sends through the client that it was given, but through connections like it, under these settings. */
 export function connectionLike(client: RedisClient): RedisLink {
+  if (!isIoRedis(client)) return nodeRedisLink(client)
   const own = isCluster(client) ? client.duplicate([], cluster) : client.duplicate(single)
   // An error also fails the commands under way, which is where it is told.
   own.on('error', () => undefined)
   return own
 }
 
-function isCluster(client: RedisClient): client is ClusterClient & RedisClient {
+/** Types cannot tell every client from one that only looks like it. */
+export function checkClient(client: object): void {
+  if ('isCluster' in client) return
+  const can = (name: string) => name in client && typeof client[name as keyof typeof client] === 'function'
+  if ('slots' in client) {
+    throw new OnceError(
+      'bad_option',
+      '`client` is a cluster of `redis`: a cluster is reached by `Cluster` of `ioredis`.',
+    )
+  }
+  if (!can('duplicate') || !can('sendCommand') || !can('destroy') || !('isReady' in client)) {
+    const which = '`new Redis()` or `new Cluster()` of `ioredis`, or `createClient()` of `redis`, version 5 or newer'
+    throw new OnceError('bad_option', `\`client\` is none that the store can use: give it ${which}.`)
+  }
+}
+
+function isIoRedis(client: RedisClient): client is IoRedisClient {
+  return 'isCluster' in client
+}
+
+function isCluster(client: IoRedisClient): client is ClusterClient & IoRedisClient {
   return client.isCluster
 }

@@ -3,7 +3,7 @@ import { isOnceError, OnceError } from '../../core/errors.ts'
 
 /** Refused before the script began, so that nothing of it happened: the words that begin such an answer. */
 const NOT_BEGUN =
-  /^(NOSCRIPT|LOADING|READONLY|OOM|BUSY|MASTERDOWN|NOAUTH|WRONGPASS|NOPERM|CLUSTERDOWN|MISCONF|NOREPLICAS)\b/
+  /^(NOSCRIPT|LOADING|READONLY|OOM|BUSY|MASTERDOWN|NOAUTH|WRONGPASS|NOPERM|CLUSTERDOWN|MISCONF|NOREPLICAS|MOVED|ASK|TRYAGAIN|CROSSSLOT)\b/
 
 export function isScriptMissing(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT')

@@ -3,6 +3,7 @@ import { createClaims } from './claims.ts'
 import { createClock } from './clock.ts'
 import { createCore } from './core.ts'
 import type { RedisClient } from './driver.ts'
+import { checkClient } from './driver.ts'
 import type { Durability } from './durability.ts'
 import { readDurability } from './durability.ts'
 import type { StoreReset } from './epochs.ts'
@@ -16,7 +17,10 @@ export type { Durability } from './durability.ts'
 export type { StoreReset } from './epochs.ts'
 
 export interface RedisStoreOptions {
-  /** Your own `ioredis` client, of a server or of a cluster. The store makes two connections of its own from it, and sends nothing through it. */
+  /**
+   * Your own client: of `ioredis`, for a server or a cluster, or of `redis`, for a server. The store makes two connections of
+   * its own from it, and sends nothing through it.
+   */
   readonly client: RedisClient
   /** Begins the name of every key, so that several stores can share a server. */
   readonly prefix?: string
@@ -42,6 +46,7 @@ const BUCKETS = 4
 /** Claims on Redis 6.2 or newer. There are no transactions: an effect in a database belongs into a store in it. */
 export function createRedisStore(options: RedisStoreOptions): RedisStore {
   const { client, prefix = 'onceonly', buckets = BUCKETS, on = () => undefined } = options
+  checkClient(client)
   const names = namesOf(prefix, buckets)
   const core = createCore(client, names, on)
   const watchers = createWatchers(client, names)

@@ -1,7 +1,8 @@
 import { SECOND } from '../../core/limits.ts'
 import type { Wake, Watch } from '../../store/port.ts'
-import type { RedisClient, RedisLink } from './driver.ts'
+import type { RedisClient } from './driver.ts'
 import { connectionLike } from './driver.ts'
+import type { RedisLink } from './link.ts'
 import type { Names } from './names.ts'
 
 export interface Watchers {
