@@ -21,8 +21,8 @@ export interface Client {
 
 export interface SendOptions extends RequestInit {
   /**
-   * Names what this request is meant to do, once: `order-17/capture`. With a place for keys, the same intent has the
-   * same key after a restart, too.
+   * Names what this request is meant to do, once: `order-17/capture`. The same intent has the same key, after a restart,
+   * too; the client needs a place for `keys` for it.
    */
   readonly intent?: string
   /** A key of your own; an `Idempotency-Key` among the headers does the same. */
@@ -61,6 +61,8 @@ export interface ClientEvent {
   readonly attempt: number
   /** The status of its answer; null when there was none. */
   readonly status: number | null
+  /** Why there was none. */
+  readonly error?: unknown
   readonly waitMs: number
 }
 
@@ -78,20 +80,23 @@ export function createClient(options: ClientOptions = {}): Client {
     const own = key ?? headers.get(header)
     if (own !== null) return own
     if (READING.has(method)) return null
+    if (intent === undefined) return newKey()
+    if (keys === undefined) throw new OnceError('bad_option', 'An `intent` needs a place for `keys`.')
     // Kept before anything is sent: a key that is lost with its request could not be repeated.
-    return intent === undefined || keys === undefined ? newKey() : keys.keep(intent, newKey())
+    return keys.keep(intent, newKey())
   }
 
-  async function attempt(url: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response | null> {
+  async function attempt(url: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response | Lost> {
     // Looked up here, because programs replace the global one.
     const send = options.fetch ?? fetch
     try {
       const response = await send(url, { ...init, signal: AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]) })
       return await whole(response)
-    } catch {
+    } catch (error) {
       // Whoever gave up is told so; everything else is a connection that was lost, at whichever byte.
       signal.throwIfAborted()
-      return null
+      if (options.fetch === undefined) refuseNoRequest(url, init)
+      return { lost: error }
     }
   }
 
@@ -106,16 +111,17 @@ export function createClient(options: ClientOptions = {}): Client {
     const most = mayRepeat ? attempts : 1
     const until = performance.now() + withinMs
     for (let count = 1; ; count++) {
-      const response = await attempt(url, { ...init, method, headers }, signal)
-      const verdict = response === null ? ({ again: true, afterMs: null } as const) : await retryOf(response)
+      const told = await attempt(url, { ...init, method, headers }, signal)
+      const verdict = 'lost' in told ? ({ again: true, afterMs: null } as const) : await retryOf(told)
       // Never sooner than the server asked for, and ever more slowly even if it asked for nothing.
       const waitMs = Math.max(backoffMs(count, BACKOFF, Math.random()), (verdict.again && verdict.afterMs) || 0)
       if (!verdict.again || count >= most || performance.now() + waitMs > until) {
-        if (response === null) throw noAnswer(key, count)
-        const replayed = response.headers.get('idempotent-replayed') === 'true'
-        return { response, key, attempts: count, replayed }
+        if ('lost' in told) throw noAnswer(key, count, told.lost)
+        const replayed = told.headers.get('idempotent-replayed') === 'true'
+        return { response: told, key, attempts: count, replayed }
       }
-      on({ kind: 'retry', key, attempt: count, status: response?.status ?? null, waitMs })
+      const why = 'lost' in told ? { status: null, error: told.lost } : { status: told.status }
+      on({ kind: 'retry', key, attempt: count, ...why, waitMs })
       await pause(waitMs, signal)
     }
   }
@@ -127,6 +133,16 @@ export function createClient(options: ClientOptions = {}): Client {
   }
 }
 
+/** There was no answer, and this is why. */
+interface Lost {
+  readonly lost: unknown
+}
+
+/** Throws what is wrong with a request that never was one, such as its URL: no repetition would change it. */
+function refuseNoRequest(url: string | URL, { body: _body, signal: _signal, ...init }: RequestInit): void {
+  void new Request(url, init)
+}
+
 /** An answer that breaks off in the middle is no answer. What was read can be read again. */
 async function whole(response: Response): Promise<Response> {
   const { status, statusText, headers } = response
@@ -135,9 +151,9 @@ async function whole(response: Response): Promise<Response> {
   return new Response(body, { status, statusText, headers })
 }
 
-function noAnswer(key: string | null, attempts: number): OnceError {
+function noAnswer(key: string | null, attempts: number, cause: unknown): OnceError {
   const message = `No answer came in ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}.`
-  return new OnceError('no_answer', message, { details: { key, attempts } })
+  return new OnceError('no_answer', message, { cause, details: { key, attempts } })
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -182,6 +182,27 @@ describe('the client', () => {
     await assert.rejects(abandoned, reason)
   })
 
+  test('what went wrong is told: with the last attempt, or at once where nothing was a request', async () => {
+    const unused = createServer()
+    await once(unused.listen(0, '127.0.0.1'), 'listening')
+    const { port } = unused.address() as AddressInfo
+    unused.close()
+    const away = clientWith([], { attempts: 2 })
+    await assert.rejects(away.client.send(`http://127.0.0.1:${port}`, post), (error) => {
+      const { cause } = (error as Error).cause as { cause?: { code?: string } }
+      return isOnceError(error, 'no_answer') && cause?.code === 'ECONNREFUSED'
+    })
+    assert.ok(away.events[0]?.error instanceof Error)
+    const none = clientWith([])
+    for (const options of [post, { ...post, method: 'NO SUCH' }]) {
+      await assert.rejects(none.client.send(options === post ? 'not a url' : url, options), TypeError)
+    }
+    assert.equal(none.events.length, 0)
+    const intent = none.client.send(`${url}/orders`, { ...post, intent: 'order-18' })
+    await assert.rejects(intent, (error) => isOnceError(error, 'bad_option'))
+    assert.equal(keysSeen.length, 0, 'nothing was sent')
+  })
+
   test('a process that is killed before its answer leaves the key, and the next one gets the answer', async () => {
     const counted = effects
     faults.length = 0
