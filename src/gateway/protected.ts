@@ -44,7 +44,7 @@ export async function protect(
       }
       case 'run':
         note.decision = 'first'
-        return await forward(rule, asked, response, begun, begun.guarded)
+        return await forward(rule, asked, response, begun.guarded ? unhindered(rule, begun) : begun, begun.guarded)
     }
   } catch (error) {
     const answer = refusal(rule, error)
@@ -85,6 +85,27 @@ async function begin(rule: Rule, asked: Asked, signal: AbortSignal, tell: GuardT
   tell('error', hash)
   // A guard never breaks the way of a request: without a store it steps aside, unless it was told otherwise.
   return rule.guard.failClosed ? guarded : { kind: 'unprotected', unguarded: true }
+}
+
+/** For its record a guarded answer waits no longer than for its claim; what takes longer is written behind it. */
+function unhindered({ guard }: Rule, running: Running<unknown>): Running<unknown> {
+  const { decideMs } = guard?.route.definition ?? {}
+  if (guard === null || guard.failClosed || decideMs === undefined) return running
+  return {
+    ...running,
+    finish: (captured, thrown) => atMost(running.finish(captured, thrown), decideMs, null),
+    fail: (error) => atMost(running.fail(error), decideMs, undefined),
+  }
+}
+
+async function atMost<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
+  const late = Promise.withResolvers<T>()
+  const timer = setTimeout(late.resolve, ms, otherwise)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 function watchGuard(rule: Rule, note: Note, tell: Watch | undefined): GuardTold {

@@ -148,20 +148,37 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   /** The lock is given back when the send fails before the original exists; once it exists, it stays for its window. */
   async function under<T>(message: M, lease: Lease, effect: (attempt: GuardedAttempt) => Promise<T>): Promise<T> {
     let hasFailed = false
+    /** The original, of which the lock could not be told in time. */
+    let untold: Pointer | null = null
     // The lease's getters must stay getters, so its properties are inherited, not copied.
     const attempt: GuardedAttempt = Object.assign(Object.create(lease) as Attempt, {
       failed: () => void (hasFailed = true),
+      async attach(pointer: Pointer) {
+        try {
+          await bounded.write(() => lease.attach(pointer))
+          untold = null
+        } catch (error) {
+          if (isOnceError(error, 'store_unavailable')) untold = pointer
+          throw error
+        }
+      },
     })
     try {
       return await effect(attempt)
     } finally {
-      await quietly(() => end(message, lease, hasFailed))
+      // The send is over, and the guard never breaks it: what cannot be written lapses by itself.
+      const ending = end(message, lease, untold, hasFailed).catch((error: unknown) => {
+        if (!isOnceError(error)) tell({ kind: 'error', message, hash: partsOf(message).key, error })
+      })
+      // Locks that could not be told of it in time are not waited for once more.
+      if (untold === null) await bounded.write(() => ending).catch(() => {})
     }
   }
 
-  async function end(message: M, lease: Lease, hasFailed: boolean): Promise<void> {
-    if (lease.pointer === null) return lease.release()
-    await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded())
+  async function end(message: M, lease: Lease, untold: Pointer | null, hasFailed: boolean): Promise<void> {
+    const exists = lease.pointer !== null || (untold !== null && !hasFailed)
+    if (!exists) return lease.release()
+    await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded(undefined, untold))
     if (!hasFailed || options.onFailed !== 'allow') return
     // Not given back but forgotten, so that the next send has an effect key of its own: this one's is used up. The fence
     // keeps a lock that is somebody else's by now.
@@ -181,15 +198,6 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
         throw error
       }
     },
-  }
-}
-
-/** The send is over, and the guard never breaks it: what cannot be written lapses by itself. */
-async function quietly(write: () => Promise<void>): Promise<void> {
-  try {
-    await write()
-  } catch (error) {
-    if (!isOnceError(error)) throw error
   }
 }
 

@@ -178,6 +178,25 @@ test('a store that hangs keeps a request without a key for the deadline of its g
   assert.equal(upstream.heads, 3)
 })
 
+test('a store that hangs once a request is under way does not keep its answer', async (context) => {
+  let stalled = Promise.resolve()
+  const gate = Promise.withResolvers<void>()
+  const upstream = await openCounting(context, (_request, response) => {
+    stalled = gate.promise
+    response.writeHead(201).end('one')
+  })
+  const world = await openGateway(context, upstream.url, [{ ...guarded, guard: { deadlineMs: 100 } }], {}, (store) =>
+    createFaultyStore(store, { script: () => 'none', delay: () => stalled }),
+  )
+  const begin = performance.now()
+  assert.equal((await world.ask({ key: null })).body, 'one')
+  assert.ok(performance.now() - begin < 3_000, 'long before a store call is given up')
+  stalled = Promise.resolve()
+  gate.resolve()
+  const again = await world.ask({ key: null })
+  assert.deepEqual([again.body, again.replayed, upstream.heads], ['one', true, 1], 'it was recorded behind it')
+})
+
 test('a twin at another gateway is waited for beyond the deadline of the guard', async (context) => {
   const gate = Promise.withResolvers<void>()
   const upstream = await openCounting(context, async (_request, response) => {

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import { createLedger, OnceError } from 'onceonly'
 import type { GuardEvent, GuardedAttempt } from 'onceonly/guard'
+import { createMemoryStore } from 'onceonly/memory'
+import { createFaultyStore } from 'onceonly/testing'
 import { onEveryStore } from '../ledger/worlds.ts'
 import { guardOver, hello, type Message, sender } from './messages.ts'
 
@@ -141,4 +144,36 @@ for (const failClosed of [false, true]) {
       await ledger.stop()
     },
   )
+}
+
+/** When the locks fall silent: before the original is told to them, or after. */
+for (const when of ['attach', 'settle']) {
+  test(`locks that fall silent before the ${when} keep a send no longer than their deadline`, async () => {
+    const store = createMemoryStore()
+    const gate = Promise.withResolvers<void>()
+    let stalled = Promise.resolve()
+    const slow = createFaultyStore(store, { script: () => 'none', delay: () => stalled })
+    const once = createLedger({ store: slow, background: false })
+    const guard = guardOver(once, { deadlineMs: 200, waitMs: 0 })
+    const begin = performance.now()
+    const verdict = await guard.send(hello, async (attempt) => {
+      if (when === 'attach') stalled = gate.promise
+      const attached = attempt?.attach({ type: 'message', id: 'm1' }) ?? Promise.resolve()
+      if (when === 'attach') await assert.rejects(attached, { code: 'store_unavailable' })
+      else await attached
+      stalled = gate.promise
+      return 'm1'
+    })
+    assert.deepEqual(verdict, { kind: 'sent', value: 'm1' })
+    assert.ok(performance.now() - begin < 3_000, 'long before a store call is given up')
+    stalled = Promise.resolve()
+    gate.resolve()
+    // What could not be told in time was told behind it: the original stands.
+    await once.stop()
+    const other = createLedger({ store, background: false })
+    const again = await guardOver(other).send(hello, async () => 'never')
+    assert.ok(again.kind === 'duplicate' && again.original.id === 'm1', again.kind)
+    await other.stop()
+    await store.stop()
+  })
 }

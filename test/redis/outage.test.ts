@@ -96,6 +96,26 @@ describe('Redis in trouble', () => {
     assert.deepEqual(resets, [], 'nothing was lost')
   })
 
+  test('a server that became a replica is not held on to: a new connection may lead to its successor', async () => {
+    const { store } = open()
+    const { pay } = ledgerOn(store)
+    assert.equal(await pay.run(who('a'), null, () => 'once'), 'once')
+    const connections = async () => new Set(String(await client.call('CLIENT', 'LIST')).match(/(?<=^id=)\d+/gm))
+    const before = await connections()
+    // Nobody is at that address: it is a replica without a link, and closes no connection for that.
+    await client.call('REPLICAOF', '127.0.0.1', '1')
+    try {
+      await assert.rejects(
+        pay.run(who('b'), null, () => 'never'),
+        (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no',
+      )
+      await until(async () => [...(await connections())].some((id) => !before.has(id)), PATIENCE_MS)
+    } finally {
+      await client.call('REPLICAOF', 'NO', 'ONE')
+    }
+    await until(async () => (await pay.run(who('b'), null, () => 'now').catch(() => '')) === 'now', PATIENCE_MS)
+  })
+
   test('a restart in the middle of the load runs no effect twice', async () => {
     const { store } = open()
     const { pay } = ledgerOn(store)

@@ -3,7 +3,7 @@ import { SECOND } from '../../core/limits.ts'
 import type { Deadline } from '../../store/deadline.ts'
 import type { RedisClient } from './driver.ts'
 import { connectionLike } from './driver.ts'
-import { awayError, isScriptMissing, storeError, timeoutError } from './errors.ts'
+import { awayError, isDemoted, isScriptMissing, storeError, timeoutError } from './errors.ts'
 import type { RedisLink } from './link.ts'
 import type { Script } from './script.ts'
 
@@ -73,9 +73,13 @@ export function createConnection(client: RedisClient): Connection {
       }
       const timer = setTimeout(late, ANSWER_MS)
       const off = deadline.onPassed(late)
+      const refused = (error: unknown) => {
+        reject(error as Error)
+        if (isDemoted(error)) link.disconnect(true)
+      }
       link
         .call(command, ...args)
-        .then(resolve, reject)
+        .then(resolve, refused)
         .finally(() => {
           clearTimeout(timer)
           off()

@@ -9,6 +9,11 @@ export function isScriptMissing(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT')
 }
 
+/** Another server has its place now, to which a new connection may lead; this one would refuse for ever. */
+export function isDemoted(error: unknown): boolean {
+  return error instanceof Error && /\b(READONLY|MASTERDOWN)\b/.test(error.message)
+}
+
 /** `whenLost` says what a lost answer means: `maybe` for a write that was under way, `no` for a read. */
 export function storeError(error: unknown, whenLost: AppliedWord): OnceError {
   if (isOnceError(error)) return error
