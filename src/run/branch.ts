@@ -12,6 +12,8 @@ export interface Branch {
   readonly recorded: readonly Entry[]
   /** The first entry of a branch below this one that the body has not come to again. */
   ahead(): Entry | undefined
+  /** Whether something is recorded above it that comes later: then the run has left this branch before. */
+  isLeft(): boolean
   /** How many of its own the body has come to again. */
   passed: number
   /** Values of the next recorded entry that the body has asked for again. */
@@ -42,32 +44,38 @@ export function createBranch(
   path: string,
   recorded: readonly Entry[],
   signal: AbortSignal,
-  ahead: Branch['ahead'],
+  { ahead, isLeft }: Pick<Branch, 'ahead' | 'isLeft'>,
 ): Branch {
-  return { path, signal, recorded, ahead, passed: 0, valuesRead: 0, fresh: [], pending: null }
+  return { path, signal, recorded, ahead, isLeft, passed: 0, valuesRead: 0, fresh: [], pending: null }
+}
+
+/** The run, and how often each of its paths was executed. */
+interface Course {
+  readonly runId: string
+  readonly ticks: Map<string, number>
 }
 
 /** Comes to the next step of a branch: its key, and what is known about it. */
-export function enter(
-  branch: Branch,
-  at: { readonly runId: string; readonly ticks: Map<string, number> },
-  id: string,
-  kind: EntryKind,
-): Place {
+export function enter(branch: Branch, at: Course, id: string, kind: EntryKind): Place {
   checkName('step', id)
   mustBeFree(branch, id)
+  const place = come(branch, at, id, kind)
+  branch.pending = id
+  return place
+}
+
+function come(branch: Branch, at: Course, id: string, kind: EntryKind): Place {
   const stepId = pathOf(branch.path, id)
   const tick = at.ticks.get(stepId) ?? 0
   const key = stepKey(at.runId, stepId, tick)
   const recorded = branch.recorded[branch.passed] ?? null
   if (recorded !== null) mustBe(recorded, { stepId, tick, kind }, branch.valuesRead)
-  else mustNotBeBefore(branch.ahead(), { stepId, tick, kind })
+  else if (kind !== 'end') mustNotBeBefore(branch.ahead(), { stepId, tick, kind })
   at.ticks.set(stepId, tick + 1)
   const values = recorded?.values ?? branch.fresh
   branch.fresh = []
   branch.valuesRead = 0
   branch.passed += 1
-  branch.pending = id
   return { branch, stepId, tick, key, kind, recorded, values }
 }
 
@@ -75,10 +83,23 @@ export function enter(
  * Branches side by side need no line in the journal, unless the body asked for values before them: those must be there
  * before somebody acts by them.
  */
-export function enterAll(branch: Branch, at: Parameters<typeof enter>[1], id: string): Place | null {
+export function enterAll(branch: Branch, at: Course, id: string): Place | null {
   const next = branch.recorded[branch.passed]
   const kept = next?.kind === 'all' && next.stepId === pathOf(branch.path, id)
   return kept || branch.fresh.length > 0 ? enter(branch, at, id, 'all') : null
+}
+
+/** No name that users give begins so. */
+const END = '$end'
+
+/**
+ * What a branch asked for last has no step behind it to go with: it gets a line of its own, before anybody outside of the
+ * branch sees it. Null where there is nothing to keep.
+ */
+export function enterEnd(branch: Branch, at: Course): Place | null {
+  const next = branch.recorded[branch.passed]
+  const kept = next === undefined ? branch.fresh.length > 0 : next.kind === 'end'
+  return kept ? come(branch, at, END, 'end') : null
 }
 
 /** A second step at the same time would have no order, and recovery none to compare with. */
@@ -117,6 +138,7 @@ export function valueOf<K extends keyof ValueTypes>(branch: Branch, kind: K, mak
     branch.fresh.push({ kind, value } as RecordedValue)
     return value
   }
+  while (next.values[branch.valuesRead]?.kind === 'version') branch.valuesRead += 1
   const recorded = next.values[branch.valuesRead]
   if (recorded?.kind !== kind) {
     throw diverged(`Before ${next.stepId} the run now asks for \`${kind}\`.`, recorded ?? null, { kind })
@@ -130,19 +152,17 @@ export function versionOf(branch: Branch, name: string): boolean {
   checkName('version', name)
   const next = branch.recorded[branch.passed]
   if (next === undefined) {
-    if (branch.ahead() !== undefined) return false
+    if (branch.ahead() !== undefined || branch.isLeft()) return false
     branch.fresh.push({ kind: 'version', value: name })
     return true
   }
-  const recorded = next.values[branch.valuesRead]
-  if (recorded?.kind !== 'version' || recorded.value !== name) return false
-  branch.valuesRead += 1
-  return true
+  // Others that were asked for here may be forgotten by now, or stand in another order.
+  return next.values.some(({ kind, value }) => kind === 'version' && value === name)
 }
 
 /** At the end of a body: everything that was recorded must have been passed. */
-export function mustBePassed(branch: Branch): void {
-  const left = branch.recorded[branch.passed]
+export function mustBePassed({ recorded, passed }: Pick<Branch, 'recorded' | 'passed'>): void {
+  const left = recorded[passed]
   if (left === undefined) return
   const { stepId: step, tick, kind } = left
   throw diverged(`The run ended without coming to ${step}, which was recorded.`, { step, tick, kind }, null)

@@ -25,8 +25,8 @@ export interface Entry {
   readonly at: number
 }
 
-/** `all` stands in a journal only to keep the values that the body asked for before its branches. */
-export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'race' | 'all'
+/** `all` and `end` stand in a journal only to keep the values that the body asked for before its branches, or at an end. */
+export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'race' | 'all' | 'end'
 
 /**
  * `intent`: about to act, and nobody may act again without asking. `retrying`: failed for now. `waiting`: a sleep or a

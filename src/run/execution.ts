@@ -125,6 +125,11 @@ export function createExecution(
     return undefined
   }
 
+  function isLeft(path: string): boolean {
+    const above = [...branches.values()].filter((each) => each.path !== path && isWithin(path, each.path))
+    return above.some(({ recorded, passed }) => recorded[passed] !== undefined)
+  }
+
   /** Once every line of the run waits, and nothing is under way, nobody needs it in memory. */
   function rest(): void {
     // Most runs never wait. Who does is looked at later: a branch may be about to end, or to act.
@@ -217,7 +222,10 @@ export function createExecution(
     branch(path, signal) {
       const branch =
         branches.get(path) ??
-        createBranch(path, (byBranch.get(path) ?? []).filter(isAhead), signal, () => aheadBelow(path))
+        createBranch(path, (byBranch.get(path) ?? []).filter(isAhead), signal, {
+          ahead: () => aheadBelow(path),
+          isLeft: () => isLeft(path),
+        })
       branch.signal = signal
       branches.set(path, branch)
       return branch
@@ -226,7 +234,7 @@ export function createExecution(
       const races = journal.entries.filter(({ kind }) => kind === 'race').map(({ stepId }) => stepId)
       for (const [path, recorded] of byBranch) {
         if (races.some((race) => isWithin(path, race))) continue
-        mustBePassed(branches.get(path) ?? createBranch(path, recorded, losing.signal, () => undefined))
+        mustBePassed(branches.get(path) ?? { recorded, passed: 0 })
       }
     },
     entry: (place, fields) => {

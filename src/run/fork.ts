@@ -2,7 +2,7 @@ import { decodeValue, encodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { Branch, Place } from './branch.ts'
-import { enterAll, mustBeFree } from './branch.ts'
+import { enterAll, enterEnd, mustBeFree } from './branch.ts'
 import type { RunContext } from './context.ts'
 import { checkName } from './definition.ts'
 import type { Execution } from './execution.ts'
@@ -33,7 +33,7 @@ export async function forkAll(
     const ends = await Promise.allSettled(
       names.map((name) => {
         const path = pathOf(pathOf(parent.path, id), name)
-        return runBranch(execution.branch(path, parent.signal), inside, branches[name]).finally(line.ended)
+        return runBranch(execution, execution.branch(path, parent.signal), inside, branches[name]).finally(line.ended)
       }),
     )
     line.join()
@@ -88,7 +88,7 @@ export async function forkRace(
   const { winner, value } = await Promise.any(
     names.map(async (name) => {
       const branch = execution.branch(pathOf(place.stepId, name), signal)
-      return { winner: name, value: await runBranch(branch, inside, branches[name]).finally(line.ended) }
+      return { winner: name, value: await runBranch(execution, branch, inside, branches[name]).finally(line.ended) }
     }),
   ).catch((error: unknown) => {
     line.join()
@@ -105,9 +105,24 @@ export async function forkRace(
   return { winner, value }
 }
 
-async function runBranch(branch: Branch, inside: Inside, body: Branches[string] | undefined): Promise<unknown> {
+async function runBranch(
+  execution: Execution,
+  branch: Branch,
+  inside: Inside,
+  body: Branches[string] | undefined,
+): Promise<unknown> {
   if (body === undefined) throw new OnceError('bad_option', `The branch ${branch.path} has no function.`)
-  return body(inside(branch))
+  const value = await body(inside(branch))
+  await keepLast(execution, branch)
+  return value
+}
+
+/** What a branch asked for last is recorded before anybody acts by it. A branch that lost its race has nobody who would. */
+export async function keepLast(execution: Execution, branch: Branch, mustBe = () => {}): Promise<void> {
+  if (branch.signal.aborted) return
+  const place = enterEnd(branch, { runId: execution.run.id, ticks: execution.ticks })
+  mustBe()
+  if (place?.recorded === null) await execution.put(execution.entry(place, { state: 'succeeded' }))
 }
 
 function namesOf(id: string, branches: Branches): string[] {

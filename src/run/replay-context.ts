@@ -38,19 +38,20 @@ export interface Stage {
   came(step: Omit<ReplayedStep, 'recorded' | 'moved' | 'pending'>, branch: string): ReplayedStep
   /** Whether this is what was recorded next in a branch. */
   isNext(branch: string, stepId: string, kind: EntryKind): boolean
-  /** The next value that was recorded in a branch, or nothing. */
-  value(branch: string, kind: RecordedValue['kind'], name?: string): RecordedValue | undefined
+  /** The next value that was recorded in a branch, if it is of this kind. */
+  value(branch: string, kind: keyof ValueTypes): RecordedValue | undefined
+  /** Whether the run knew a change when it came to this place of a branch. */
+  isKnown(branch: string, version: string): boolean
   hold(): Promise<never>
 }
 
 export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
-  const byKey = new Map(entries.map((entry) => [entry.key, entry]))
-  const byBranch = Map.groupBy(entries, ({ branch }) => branch)
+  const lines = entries.filter(({ kind }) => kind !== 'end')
+  const byKey = new Map(lines.map((entry) => [entry.key, entry]))
+  const byBranch = Map.groupBy(lines, ({ branch }) => branch)
   const places = new Map([...byBranch.values()].flatMap((list) => list.map((entry, place) => [entry.key, place])))
   const passed = new Map<string, number>()
-  const values = new Map(
-    [...byBranch].map(([branch, list]) => [branch, list.flatMap((entry) => [...entry.values])] as const),
-  )
+  const { values, versions } = askedFor(entries)
   const steps: ReplayedStep[] = []
   const stuck = Promise.withResolvers<void>()
   return {
@@ -72,18 +73,39 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
       const next = byBranch.get(branch)?.[passed.get(branch) ?? 0]
       return next?.stepId === stepId && next.kind === kind
     },
-    value(branch, kind, name) {
+    value(branch, kind) {
       const list = values.get(branch)
-      const next = list?.[0]
-      if (next?.kind !== kind || (name !== undefined && next.value !== name)) return undefined
-      return list?.shift()
+      return list?.[0]?.kind === kind ? list.shift() : undefined
     },
+    isKnown: (branch, version) => versions.has(versionAt(branch, passed.get(branch) ?? 0, version)),
     hold() {
       // After everything that is ready now: other branches may still come to their next step.
       setImmediate(() => stuck.resolve())
       return new Promise<never>(() => {})
     },
   }
+}
+
+/** What the run asked for: values in order, and versions by their place, because code may forget a version. */
+function askedFor(entries: readonly Entry[]) {
+  const values = new Map<string, RecordedValue[]>()
+  const versions = new Set<string>()
+  for (const [branch, list] of Map.groupBy(entries, (entry) => entry.branch)) {
+    let place = 0
+    for (const entry of list) {
+      for (const { kind, value } of entry.values) if (kind === 'version') versions.add(versionAt(branch, place, value))
+      if (entry.kind !== 'end') place += 1
+    }
+    values.set(
+      branch,
+      list.flatMap((entry) => entry.values).filter(({ kind }) => kind !== 'version'),
+    )
+  }
+  return { values, versions }
+}
+
+function versionAt(branch: string, place: number, version: string): string {
+  return `${place} ${branch} ${version}`
 }
 
 const NOTHING_DECLARED = { fingerprint: null, unstable: [] } as const
@@ -161,7 +183,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     now: () => value('now', () => run.startedAt),
     random: () => value('random', () => 0.5),
     uuid: () => value('uuid', () => '00000000-0000-4000-8000-000000000000'),
-    version: (name) => stage.value(branch, 'version', name) !== undefined,
+    version: (name) => stage.isKnown(branch, name),
   }
 
   function isLast({ state }: Entry): boolean {

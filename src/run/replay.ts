@@ -120,7 +120,8 @@ function stepsOf(
 ): ReplayStep[] {
   const came = new Set(replayed.map(({ key }) => key))
   const lost = losersOf(entries)
-  const removed = entries.filter(({ key, branch }) => !came.has(key) && !lost(branch)).map(removedStep)
+  const missing = entries.filter(({ key, kind, branch }) => kind !== 'end' && !came.has(key) && !lost(branch))
+  const removed = missing.map(removedStep)
   return [...replayed.map((step) => comparedStep(step, ignore)), ...removed]
 }
 

@@ -38,7 +38,7 @@ export function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
 }
 
 export function viewOf(run: RunRow, entries: readonly Entry[]): RunView {
-  return { ...summaryOf(run), steps: entries.map(stepViewOf) }
+  return { ...summaryOf(run), steps: entries.filter(({ kind }) => kind !== 'end').map(stepViewOf) }
 }
 
 function stepViewOf({ stepId: id, key, tick, kind, state, attempts, failures, dueAt, result, plan }: Entry): StepView {

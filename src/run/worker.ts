@@ -13,6 +13,7 @@ import type { RunRow } from './entry.ts'
 import type { RunEvent } from './events.ts'
 import type { Execution, Surroundings } from './execution.ts'
 import { createExecution } from './execution.ts'
+import { keepLast } from './fork.ts'
 import type { Holding } from './holding.ts'
 import { storableFailure } from './problems.ts'
 import type { Leaving } from './writes.ts'
@@ -262,7 +263,7 @@ async function bodyOf(execution: Execution, definition: RunDefinition, run: RunR
   try {
     const branch = execution.branch('', execution.lost)
     const value = await definition.body(createContext(execution, branch), decodeValue(run.input))
-    execution.mustBePassed()
+    await keepLast(execution, branch, execution.mustBePassed)
     return { kind: 'returned', value }
   } catch (error) {
     return { kind: 'threw', error }

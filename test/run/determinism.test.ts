@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { isOnceError } from 'onceonly'
 import type { RunContext } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
-import { onEveryRunStore } from './world.ts'
+import { eventually, onEveryRunStore } from './world.ts'
+
+const HOUR = 3_600_000
 
 const echo = (run: RunContext, id: string, input: unknown) => run.step(id, { input }, () => input)
 
@@ -66,3 +68,93 @@ onEveryRunStore('a definition that is deterministic passes, and no step acts twi
   await handle.result({ waitMs: 20_000 })
   assert.deepEqual(acts, ['left', 'quick'])
 })
+
+onEveryRunStore('what a branch or a body asks for last is recorded like everything before it', async (world) => {
+  const seen: unknown[] = []
+  const last = defineRun('last', async (run) => {
+    for (const turn of [1, 2]) {
+      const both = await run.all('both', {
+        asks: async (branch) => {
+          await branch.step('act', () => turn)
+          return [branch.uuid(), branch.now(), branch.version('newer')]
+        },
+        askedNothing: async () => turn,
+      })
+      const won = await run.race('first', { only: async (branch) => [branch.random(), branch.uuid()] })
+      await run.step('one', () => void seen.push({ both, won }))
+      await run.sleep('moment', HOUR)
+      await run.step('two', () => void seen.push({ both, won }))
+    }
+    return [run.now(), run.random(), run.uuid(), run.version('newest')]
+  })
+  const engine = await world.engine({ runs: [last] })
+  const handle = await engine.start(last, { runId: 'l', input: null })
+  for (const acts of [1, 3]) {
+    await eventually(handle.view, ({ state }) => state === 'sleeping' && seen.length === acts)
+    await world.advance(HOUR)
+  }
+  const result = await handle.result({ waitMs: 20_000 })
+  assert.deepEqual([seen[0], seen[2]], [seen[1], seen[3]])
+  assert.notDeepEqual(seen[0], seen[2])
+  const replay = await engine.replay('l')
+  assert.deepEqual([replay.verdict, replay.result.replayed], ['identical', result])
+  const { steps } = await handle.view()
+  assert.deepEqual([...new Set(steps.map(({ kind }) => kind))].sort(), ['race', 'sleep', 'step'])
+
+  const checked = await world.engine({ runs: [last], checkDeterminism: true })
+  await engine.stop()
+  const again = await checked.start(last, { runId: 'c', input: null })
+  for (const acts of [5, 7]) {
+    await eventually(again.view, ({ state }) => state === 'sleeping' && seen.length === acts)
+    await world.advance(HOUR)
+  }
+  await again.result({ waitMs: 20_000 })
+})
+
+onEveryRunStore(
+  'code may forget versions, and runs that passed a place before a change stay as they were',
+  async (world) => {
+    const body = (ask: (run: RunContext) => unknown, atLast: (run: RunContext) => unknown = () => null) =>
+      defineRun('asks', async (run) => {
+        const asked = ask(run)
+        const { fork } = await run.all('both', {
+          fork: async (branch) => {
+            await branch.step('act', () => 1)
+            return atLast(branch)
+          },
+        })
+        await run.sleep('moment', HOUR)
+        return [await run.step('tell', () => asked), fork]
+      })
+    const before = body((run) => [run.version('a'), run.now(), run.version('b'), run.random()])
+    const number = (value: unknown) => (typeof value === 'number' ? 'number' : value)
+    for (const [runId, after, expected] of [
+      ['forgotten', body((run) => [run.now(), run.random()]), [['number', 'number'], null]],
+      ['half', body((run) => [run.now(), run.version('b'), run.random()]), [['number', true, 'number'], null]],
+      [
+        'turned',
+        body((run) => [run.version('b'), run.version('c'), run.version('a'), run.now(), run.random()]),
+        [[true, false, true, 'number', 'number'], null],
+      ],
+      [
+        'late',
+        body(
+          (run) => [run.now(), run.random()],
+          (branch) => branch.version('late'),
+        ),
+        [['number', 'number'], false],
+      ],
+    ] as const) {
+      const first = await world.engine({ runs: [before] })
+      const handle = await first.start(before, { runId, input: null })
+      await eventually(handle.view, ({ state }) => state === 'sleeping')
+      await first.stop()
+      await world.advance(HOUR)
+      const second = await world.engine({ runs: [after] })
+      const [asked, fork] = await second.handle<[unknown[], unknown]>(runId).result({ waitMs: 20_000 })
+      assert.deepEqual([asked.map(number), fork], expected, runId)
+      assert.equal((await second.replay(runId)).verdict, 'identical', runId)
+      await second.stop()
+    }
+  },
+)
