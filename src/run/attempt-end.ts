@@ -1,3 +1,4 @@
+import { limits } from '../core/limits.ts'
 import type { Runtime } from '../ledger/runtime.ts'
 
 /** When an attempt is not wanted any more: its time is up, its branch lost a race, or its run is somebody else's. */
@@ -32,7 +33,19 @@ export function createAttemptEnd(runtime: Runtime, { timeoutMs, branch, lost }: 
     if (!lost.aborted) refuse?.(reason)
   }
 
-  const timer = runtime.setTimer(timeoutMs, end, true)
+  /** In pieces, because longer timers fire at once. */
+  function timerOf(leftMs: number): { cancel(): void } {
+    if (leftMs <= limits.runTimerMs) return runtime.setTimer(leftMs, end, true)
+    return runtime.setTimer(
+      limits.runTimerMs,
+      () => {
+        timer = timerOf(leftMs - limits.runTimerMs)
+      },
+      true,
+    )
+  }
+
+  let timer = timerOf(timeoutMs)
   const signals = branch === lost ? [lost] : [branch, lost]
   for (const each of signals) each.addEventListener('abort', end, { once: true })
   if (signals.some(({ aborted }) => aborted)) end()

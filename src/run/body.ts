@@ -1,5 +1,3 @@
-import { OnceError } from '../core/errors.ts'
-import { limits } from '../core/limits.ts'
 import type { Branch, Place } from './branch.ts'
 import { enter, valueOf, versionOf } from './branch.ts'
 import type { RunContext } from './context.ts'
@@ -11,7 +9,7 @@ import { forkAll, forkRace } from './fork.ts'
 import { perform } from './perform.ts'
 import { receive } from './signals.ts'
 import type { StepFunction, StepOptions } from './steps.ts'
-import { sleepPlan, workOf } from './steps.ts'
+import { checkMs, sleepPlan, workOf } from './steps.ts'
 
 /** What a body holds, for one branch of it. */
 export function createContext(execution: Execution, branch: Branch): RunContext {
@@ -44,17 +42,22 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
     signal: branch.signal,
     step: step as RunContext['step'],
     sleep: async (id, ms) => {
-      if (!(ms >= 0 && ms <= limits.longestMs)) throw new OnceError('bad_option', `${id} cannot sleep for ${ms} ms.`)
+      checkMs(`The sleep ${id}`, ms)
       await next(id, 'sleep', async (place) => {
         const recorded =
           place.recorded ??
-          execution.entry(place, { state: 'waiting', dueAt: (await execution.clock()) + ms, plan: sleepPlan(ms) })
+          execution.entry(place, {
+            state: 'waiting',
+            dueAt: (await execution.clock()) + Math.ceil(ms),
+            plan: sleepPlan(ms),
+          })
         if (place.recorded === null) await execution.put(recorded)
         await pass(execution, branch, recorded.dueAt ?? 0)
       })
     },
-    waitFor: <T>(name: string, options: { readonly timeoutMs?: number } = {}) => {
+    waitFor: async <T>(name: string, options: { readonly timeoutMs?: number } = {}) => {
       const { timeoutMs = null } = options
+      if (timeoutMs !== null) checkMs(`The timeoutMs of ${name}`, timeoutMs)
       return next(name, 'signal', (place) => receive<T>(execution, place, name, timeoutMs))
     },
     all: (id, branches) => forkAll(execution, inside, branch, id, branches) as never,

@@ -210,7 +210,8 @@ async function inTransaction(
   context: StepContext,
 ): Promise<Entry> {
   const { around, run } = execution
-  const call = { timeoutMs: work.timeoutMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+  const timeoutMs = Math.min(work.timeoutMs, limits.runTimerMs)
+  const call = { timeoutMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
   try {
     return await around.store.transactions.run(async ({ tx }) => {
       const entry = succeeded(execution, place, start, await work.act(context, start.plan, tx))
@@ -276,5 +277,5 @@ function delayMs({ around }: Execution, retry: RetryPolicy, attempts: number, th
   const asked = boundedRetryMs((thrown as { readonly retryAfterMs?: number | null } | null)?.retryAfterMs)
   if (asked !== null) return asked
   const { backoff = 'exponential', baseMs = limits.runRetryBaseMs, capMs = limits.runRetryCapMs } = retry
-  return backoff === 'fixed' ? baseMs : backoffMs(attempts, { baseMs, capMs }, around.runtime.random())
+  return backoff === 'fixed' ? Math.ceil(baseMs) : backoffMs(attempts, { baseMs, capMs }, around.runtime.random())
 }

@@ -16,7 +16,7 @@ export async function receive<T>(
 ): Promise<Received<T>> {
   const { taken } = execution
   if (place.recorded?.state === 'succeeded') return readKept<T>(place.recorded.result).received
-  const dueAt = place.recorded?.dueAt ?? (timeoutMs === null ? null : (await execution.clock()) + timeoutMs)
+  const dueAt = place.recorded?.dueAt ?? (timeoutMs === null ? null : (await execution.clock()) + Math.ceil(timeoutMs))
   const waiting = execution.entry(place, { state: 'waiting', dueAt })
   const keep = async (id: string | null, received: Received<T>) => {
     const encoded = encodeValue({ id, received } satisfies Kept<T>)

@@ -8,6 +8,7 @@ import type {
   ChannelOptions,
   PlainOptions,
   PlannedStep,
+  RetryPolicy,
   TransactionOptions,
   TransactionStepContext,
   VerifyOptions,
@@ -34,6 +35,7 @@ export function workOf(
   act: StepFunction | undefined,
 ): { readonly kind: EntryKind; readonly work: StepWork } {
   const { retry = {}, timeoutMs = limits.runStepMs, unstable = [] } = options
+  checkLimits(id, retry, timeoutMs)
   const common = { retry, timeoutMs, unstable }
   if ('channel' in options)
     return { kind: 'channel', work: { ...common, ...channelWork(id, options, needed(id, act)) } }
@@ -49,6 +51,20 @@ export function workOf(
     return run(given)
   }
   return { kind: 'step', work: { ...plain, semantics, verify, act: acted } }
+}
+
+/** What is no number would be compared with false for ever: a step without an end, or without a pause. */
+function checkLimits(id: string, { attempts = 1, baseMs = 0, capMs = 0 }: RetryPolicy, timeoutMs: number): void {
+  checkMs(`The timeoutMs of ${id}`, timeoutMs)
+  checkMs(`The baseMs of ${id}`, baseMs)
+  checkMs(`The capMs of ${id}`, capMs)
+  if (attempts >= 1 && (Number.isSafeInteger(attempts) || attempts === Number.POSITIVE_INFINITY)) return
+  throw new OnceError('bad_option', `${id} cannot have ${attempts} attempts: give a whole number from 1, or Infinity.`)
+}
+
+export function checkMs(what: string, ms: number): void {
+  if (ms >= 0 && ms <= limits.longestMs) return
+  throw new OnceError('bad_option', `${what} cannot be ${ms}: give milliseconds from 0 to ${limits.longestMs}.`)
 }
 
 type Planned = Omit<StepWork, 'retry' | 'timeoutMs' | 'unstable'>

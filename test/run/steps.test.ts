@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { final, isOnceError, notDone } from 'onceonly'
+import type { RunContext } from 'onceonly/run'
 import { defineRun, stepKey } from 'onceonly/run'
 import { eventually, onEveryRunStore } from './world.ts'
 
@@ -278,3 +279,36 @@ onEveryRunStore('a listener that throws changes nothing', async (world) => {
   })
   assert.equal(await (await engine.start(quiet, { runId: 'q', input: null })).result(), 'done')
 })
+
+onEveryRunStore(
+  'times and counts that are no numbers are refused with words, and parts of a millisecond are not',
+  async (world) => {
+    const act = () => 'done'
+    const wrong: Readonly<Record<string, (run: RunContext) => Promise<unknown>>> = {
+      timeoutMs: (run) => run.step('act', { timeoutMs: Number.POSITIVE_INFINITY }, act),
+      attempts: (run) => run.step('act', { retry: { attempts: Number.NaN } }, act),
+      'attempts, none': (run) => run.step('act', { retry: { attempts: 0 } }, act),
+      baseMs: (run) => run.step('act', { retry: { baseMs: Number.NaN } }, act),
+      capMs: (run) => run.step('act', { retry: { capMs: -1 } }, act),
+      'timeoutMs of a wait': (run) => run.waitFor('go', { timeoutMs: Number.NaN }),
+      sleep: (run) => run.sleep('moment', Number.NaN),
+    }
+    const runs = Object.entries(wrong).map(([name, body]) => ({ name, run: defineRun(name.replace(',', ''), body) }))
+    const fine = defineRun('fine', async (run) => {
+      await run.sleep('moment', 0.5)
+      const { kind } = await run.waitFor('go', { timeoutMs: 0.5 })
+      let acts = 0
+      return run.step('act', { retry: { attempts: Number.POSITIVE_INFINITY, backoff: 'fixed', baseMs: 0.5 } }, () => {
+        if (++acts < 3) throw notDone(new Error('not yet'))
+        return kind
+      })
+    })
+    const engine = await world.engine({ runs: [fine, ...runs.map(({ run }) => run)] })
+    for (const { name, run } of runs) {
+      const handle = await engine.start(run, { runId: name, input: null })
+      await assert.rejects(handle.result({ waitMs: 10_000 }), (error) => isOnceError(error, 'run_failed'))
+      assert.equal((await handle.view()).failure?.code, 'bad_option', name)
+    }
+    assert.equal(await (await engine.start(fine, { runId: 'f', input: null })).result({ waitMs: 10_000 }), 'timed_out')
+  },
+)
