@@ -2,12 +2,13 @@ import { parseArgs } from 'node:util'
 import { createRandom } from '../src/testing/random.ts'
 import { createPlace, placeKinds } from '../test/crash/place.ts'
 import { killWorkers } from '../test/run/kills.ts'
-import { replayMany } from '../test/run/many.ts'
+import { changed, replayMany } from '../test/run/many.ts'
 import { startServers } from '../tools/servers/index.ts'
+import { replayByCommand } from './runs/replay-command.ts'
 
 /**
  * `npm run lab -- runs`: the full counts of what `npm test` runs a small share of. Three processes drive runs of ten
- * steps and are killed at random; then a thousand runs are replayed.
+ * steps and are killed at random; then a thousand runs are replayed, by an engine and by `onceonly replay --all`.
  */
 const { values } = parseArgs({
   options: {
@@ -53,8 +54,14 @@ try {
     const fresh = await createPlace(kind)
     try {
       const total = Number(values.replays)
-      const replayed = await replayMany(fresh, total, (done) => say(`${done} of ${total} replayed`))
+      const replayed = await replayMany(fresh, total, changed, (done) => say(`${done} of ${total} replayed`))
       console.log(`${kind}: ${JSON.stringify(replayed)} in ${seconds()} s`)
+      const by = await replayByCommand(fresh, say)
+      console.log(`${kind}: onceonly replay --all ended with ${by.status} in ${by.seconds.toFixed(1)} s: ${by.summary}`)
+      const found = `${replayed.identical} identical`
+      if (by.status !== (replayed.diverged > 0 ? 1 : 0) || !by.summary.includes(found)) {
+        throw new Error('The command found something else than the engine.')
+      }
     } finally {
       await fresh.end()
     }

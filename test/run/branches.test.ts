@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { final } from 'onceonly'
 import type { RunContext } from 'onceonly/run'
 import { defineRun, stepKey } from 'onceonly/run'
@@ -117,6 +118,9 @@ onEveryRunStore('code between two steps is not taken for waiting, however long i
   const engine = await world.engine({ runs: [both] })
   const handle = await engine.start(both, { runId: 'b', input: null })
   await eventually(handle.view, ({ steps }) => steps.length === 2)
+  // Whoever took it for waiting would have put it down by now.
+  await sleep(100)
+  assert.equal((await handle.view()).state, 'running')
   released.resolve()
   await eventually(handle.view, ({ steps }) => steps.some(({ id }) => id === 'both/busy/two'))
   await engine.signal('b', 'later', null)

@@ -21,18 +21,25 @@ const letter = (greeting: string) =>
     return run.step('send', { channel: mail }, () => ({ url: 'http://mail.invalid/', body }))
   })
 
+/** The code of the next deploy. */
+export const changed = defineRun('letter', (run, input: { readonly name: string }) =>
+  letter(input.name === 'Zoe' ? 'Hello' : 'Dear').body(run, input),
+)
+
 /** Many runs, replayed by the code that made them and by code that changed for every hundredth of them. */
-export async function replayMany(place: Place, count: number, progress: (done: number) => void = () => {}) {
+export async function replayMany(
+  place: Place,
+  count: number,
+  today: typeof changed,
+  progress: (done: number) => void = () => {},
+) {
   const before = letter('Dear')
   await using first = await createEngine({ store: sqlStore(place.store), runs: [before] })
   const handles = await Promise.all(
     Array.from({ length: count }, (_, n) => first.start(before, { runId: `letter ${n}`, input: { name: nameOf(n) } })),
   )
   await Promise.all(handles.map((handle) => handle.result()))
-  const after = defineRun('letter', (run, input: { readonly name: string }) =>
-    letter(input.name === 'Zoe' ? 'Hello' : 'Dear').body(run, input),
-  )
-  await using second = await createEngine({ store: sqlStore(place.another()), runs: [after], work: false })
+  await using second = await createEngine({ store: sqlStore(place.another()), runs: [today], work: false })
   const verdicts: Record<Replay['verdict'], number> = {
     identical: 0,
     'identical-but-for-ignored-paths': 0,

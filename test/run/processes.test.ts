@@ -30,9 +30,10 @@ function successor(acts: [string, number][] = []): Stand {
   return { inside: at, between: at, acted: (step, attempt) => void acts.push([step, attempt]), failing: false }
 }
 
+/** Nobody pauses it: on a slow machine a short lease would only hand the run on, and steps would be done again. */
 // oxlint-disable-next-line typescript/no-explicit-any -- definitions of different inputs stand in one list.
 const take = (place: Place, run: RunDefinition<any, any>): Promise<Engine> =>
-  createEngine({ store: sqlStore(place.another()), runs: [run], pollMs: 20, leaseMs: 1_000 })
+  createEngine({ store: sqlStore(place.another()), runs: [run], pollMs: 20, leaseMs: 20 * LEASE_MS })
 
 for (const where of ['inside', 'between'] as const) {
   onEveryPlace(`a worker paused ${where} its steps past its lease records and starts nothing more`, async (place) => {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { final, isOnceError, notDone } from 'onceonly'
-import type { RunContext } from 'onceonly/run'
+import type { Channel, RunContext } from 'onceonly/run'
 import { defineRun, stepKey } from 'onceonly/run'
 import { eventually, onEveryRunStore } from './world.ts'
 
 const MINUTE = 60_000
-const DAY = 24 * 60 * MINUTE
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
 
 onEveryRunStore('steps run in order, each under the key of its place, and the result is kept', async (world) => {
   const seen: string[] = []
@@ -146,6 +147,36 @@ onEveryRunStore(
     assert.equal(acts, 1)
   },
 )
+
+onEveryRunStore('what may not be repeated blindly is on record before it is done', async (world) => {
+  const seen: unknown[] = []
+  const look = async (id: string) => {
+    const step = (await elsewhere.get('i')).steps.find((each) => each.id === id)
+    seen.push([id, step?.state, step?.plan])
+    return id
+  }
+  const channel: Channel<string, string> = {
+    name: 'mail',
+    offer: { kind: 'native', windowMs: HOUR, comparesBody: true, keepsFailures: false },
+    send: () => look('compared'),
+  }
+  const acting = defineRun('acting', async (run) => {
+    await run.step('keyed', () => look('keyed'))
+    await run.step('once', { semantics: 'once' }, () => look('once'))
+    const verify = async () => ({ kind: 'unknown' as const })
+    await run.step('verify', { semantics: 'verify', verify }, () => look('verify'))
+    await run.step('compared', { channel }, () => 'Dear Ann')
+  })
+  const elsewhere = await world.engine({ runs: [acting], work: false })
+  const engine = await world.engine({ runs: [acting] })
+  await (await engine.start(acting, { runId: 'i', input: null })).result()
+  assert.deepEqual(seen, [
+    ['keyed', undefined, undefined],
+    ['once', 'intent', undefined],
+    ['verify', 'intent', undefined],
+    ['compared', 'intent', 'Dear Ann'],
+  ])
+})
 
 onEveryRunStore('a transactional step and its writes commit together, or not at all', async (world) => {
   const store = world.store()
