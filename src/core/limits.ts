@@ -333,10 +333,17 @@ export const streamLimits = {
   /** A log goes back this far, or this many entries, whichever is less. */
   retainMs: 10 * MINUTE,
   retainEntries: 50_000,
+  /**
+   * Final places outlive their entries: a peer may bring an entry when that is almost past its time, and keeps it as long
+   * again; a store that had forgotten the place would give a second one.
+   */
+  orderRetainMs: 20 * MINUTE,
   /** What a client has sent is remembered for longer than the messages: a tab that slept for a night goes on. */
   retainClientsMs: 7 * DAY,
   /** Pause between two looks for entries past their retention. */
   trimEveryMs: 30 * SECOND,
+  /** Rooms that one process takes on at a time to look for such entries: others share in the work. */
+  sweepRooms: 100,
   /** A room in which nobody is, and of which nobody spoke for so long, is closed; its log stays. */
   roomIdleMs: 5 * MINUTE,
   /** A write or read that failed is tried again after this, doubling up to the cap. */

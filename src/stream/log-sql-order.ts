@@ -1,4 +1,4 @@
-import { streamLimits } from '../core/limits.ts'
+import { limits } from '../core/limits.ts'
 import type { SqlStore } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
 import { openStreamTables } from './log-sql-open.ts'
@@ -47,9 +47,6 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
     const head = Number(row.head)
     const statement = `update onceonly_stream_orders set holder = ?, fence = ?, expires_at = ${now} + ? where room = ?`
     await tx.query(statement, [holder, fence, leaseMs, room])
-    // As long as a log of the room, and longer: no client asks for older ones.
-    const gone = 'delete from onceonly_stream_order_rows where room = ? and g <= ?'
-    await tx.query(gone, [room, head - streamLimits.retainEntries])
     return { kind: 'held', fence, position: JSON.parse(row.position) as Position, head }
   }
 
@@ -78,6 +75,18 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
   return {
     claim: (room, holder, leaseMs) => inTransaction((tx) => claim(tx, room, holder, leaseMs)),
     append: (room, batch) => inTransaction((tx) => append(tx, room, batch)),
+    async trim(room, { olderThanMs, mostEntries }) {
+      await ready()
+      // Rows are added in the order of the time, so that the last of them that is past its end ends the row.
+      const gone = await sql.query(
+        `delete from onceonly_stream_order_rows where room = ? and g <= (select max(g) from (
+            select g, added_at from onceonly_stream_order_rows where room = ? order by g limit ${limits.sweepRows}) as oldest
+          where added_at < ${now} - ? or g <= (select head from onceonly_stream_orders where room = ?) - ?)
+          returning g`,
+        [room, room, olderThanMs, room, mostEntries],
+      )
+      return { removed: gone.length, more: gone.length >= limits.sweepRows }
+    },
     async read(room, after, most) {
       await ready()
       const rows = await sql.query<{ g: unknown; client: string; epoch: unknown; cseq: unknown }>(

@@ -1,4 +1,5 @@
 import { OnceError } from '../core/errors.ts'
+import { streamLimits } from '../core/limits.ts'
 import type { SqlSeam, SqlTx } from '../store/sql.ts'
 import { big, elementOf, elements, text } from './log-sql-rows.ts'
 import type { RoomBatch, StoredEntry } from './ports.ts'
@@ -76,7 +77,10 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
       (select ${now}) ${from} where true
     on conflict (region, room, client, epoch) do update set floor = excluded.floor, last_log = excluded.last_log,
       last_n = excluded.last_n, seen_at = excluded.seen_at`
-  const saveRoom = `update onceonly_stream_rooms set at = ? where region = ? and room = ? returning ${wake} as woken`
+  // Only a room that was empty is looked at earlier: what does not change costs nothing in the index.
+  const soon = `(${now} + ${streamLimits.trimEveryMs})`
+  const saveRoom = `update onceonly_stream_rooms set at = ?,
+      sweep_at = case when sweep_at > ${soon} then ${soon} else sweep_at end where region = ? and room = ? returning ${wake} as woken`
 
   async function lockRooms(tx: SqlTx, names: readonly string[]): Promise<Map<string, OpenRoom>> {
     const list = JSON.stringify(names.map((room) => ({ room })))

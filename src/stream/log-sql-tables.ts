@@ -104,6 +104,14 @@ function shelves(text: string): readonly string[] {
   ]
 }
 
+/** When there may be something to remove in a room: found without a look at every room that there ever was. */
+function sweeps(big: string): readonly string[] {
+  return [
+    `alter table onceonly_stream_rooms add column sweep_at ${big} not null default 0`,
+    'create index onceonly_stream_rooms_sweep on onceonly_stream_rooms (region, sweep_at)',
+  ]
+}
+
 /** Forward only: append, never change one that was released. */
 export const streamTables: readonly Migration[] = [
   {
@@ -123,5 +131,10 @@ export const streamTables: readonly Migration[] = [
     version: 2,
     oldestCode: 1,
     up: { sqlite: shelves('text'), postgres: shelves('text collate "C"') },
+  },
+  {
+    version: 3,
+    oldestCode: 1,
+    up: { sqlite: sweeps('integer'), postgres: sweeps('bigint') },
   },
 ]

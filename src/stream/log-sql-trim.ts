@@ -1,8 +1,18 @@
-import { limits } from '../core/limits.ts'
+import { limits, streamLimits } from '../core/limits.ts'
 import type { SqlStore } from '../store/port.ts'
-import type { Retention } from './ports.ts'
+import type { SqlSeam } from '../store/sql.ts'
+import type { Retention, Trimmed } from './ports.ts'
 
 const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+
+/** Rooms that somebody writes to are passed over: they are due again the next time, and nobody waits for anybody. */
+export function due({ dialect, now }: SqlSeam): string {
+  const hold = dialect === 'sqlite' ? '' : 'for update skip locked'
+  return `with due as materialized (select room from onceonly_stream_rooms
+      where region = ? and sweep_at <= ${now} order by sweep_at limit ? ${hold})
+    update onceonly_stream_rooms set sweep_at = ${now} + ? where region = ? and room in (select room from due)
+    returning room`
+}
 
 /**
  * Removes the oldest entries of a room, in the order in which they were merged: so of every log a beginning. A bounded
@@ -23,13 +33,19 @@ export function createTrim({ sql, transactions }: SqlStore, region: string) {
   // The index of a sender is its place in the table, so that this looks at the whole room; it is done once in a while.
   const forget = (table: string) => `delete from onceonly_stream_${table} ${where} and seen_at < ${now} - ?`
 
-  return (room: string, { olderThanMs, mostEntries, clientsMs }: Retention): Promise<{ readonly removed: number }> =>
+  // A room whose last entries have just gone is due once more, for its final order; then when its clients are.
+  const later = (from: string) => `update onceonly_stream_rooms set sweep_at = ${from} + ? ${where}
+    and not exists (select 1 from onceonly_stream_entries ${where})`
+  const heard = (table: string) => `select min(seen_at) as seen_at from onceonly_stream_${table} ${where}`
+  const oldest = `coalesce((select min(seen_at) from (${heard('senders')} union all ${heard('sessions')}) as heard), ${now})`
+
+  return (room: string, { olderThanMs, mostEntries, clientsMs }: Retention): Promise<Trimmed> =>
     transactions.run(async ({ tx }) => {
       const place = [region, room]
       // Locked as by a write, so that nobody finds a position whose entries go away under it.
       const statement = `select at from onceonly_stream_rooms ${where} ${hold}`
       const [head] = await tx.query<{ at: unknown }>(statement, place)
-      if (head === undefined) return { removed: 0 }
+      if (head === undefined) return { removed: 0, more: false }
       const [found] = await tx.query<{ at: unknown }>(last, [...place, olderThanMs, Number(head.at) - mostEntries])
       let removed = 0
       if (typeof found?.at === 'number' || typeof found?.at === 'string' || typeof found?.at === 'bigint') {
@@ -40,6 +56,8 @@ export function createTrim({ sql, transactions }: SqlStore, region: string) {
       }
       await tx.query(forget('senders'), [...place, clientsMs])
       await tx.query(forget('sessions'), [...place, clientsMs])
-      return { removed }
+      if (removed > 0) await tx.query(later(now), [streamLimits.orderRetainMs, ...place, ...place])
+      else await tx.query(later(oldest), [...place, ...place, clientsMs, ...place, ...place])
+      return { removed, more: removed >= limits.sweepRows }
     }, TRANSACTION)
 }

@@ -7,7 +7,7 @@ import { adopt, imageOf } from './log-sql-image.ts'
 import { openStreamTables } from './log-sql-open.ts'
 import { ENTRY_COLUMNS, type EntryRow, elements, entryOf, restOf, text } from './log-sql-rows.ts'
 import { createRoomStates, type RoomWrite, roomOf } from './log-sql-state.ts'
-import { createTrim } from './log-sql-trim.ts'
+import { createTrim, due } from './log-sql-trim.ts'
 import { decideBatch } from './log-sql-write.ts'
 import type { Entered, FoundPosition, RoomLog, RoomState, RoomWritten, SenderState, SessionClaim } from './ports.ts'
 import type { Position } from './protocol.ts'
@@ -69,6 +69,10 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
     async sender(room, client, senderEpoch) {
       const [row] = await query<SenderRow>(SENDER, [region, room, client, senderEpoch])
       return row === undefined ? null : senderOf(row)
+    },
+    async due(againMs, most) {
+      const rows = await query<{ room: string }>(due(sql), [region, most, againMs, region])
+      return rows.map(({ room }) => room)
     },
     async trim(room, keep) {
       await ready()

@@ -1,4 +1,5 @@
 import { OnceError } from '../core/errors.ts'
+import { streamLimits } from '../core/limits.ts'
 import { forkOf } from './fork.ts'
 import type {
   Entered,
@@ -16,6 +17,7 @@ import type {
   SendResult,
   SessionClaim,
   StoredEntry,
+  Trimmed,
 } from './ports.ts'
 import { covers, furthest } from './position.ts'
 import type { Position } from './protocol.ts'
@@ -44,6 +46,14 @@ export function createMemoryRoomLog(options: {
     find: async (room, position) => at(room).find(position),
     read: async (room, after, bound) => at(room).read(after, bound),
     sender: async (room, client, epoch) => at(room).sender(client, epoch),
+    async due(againMs, most) {
+      const now = options.nowMs()
+      const due = [...rooms].filter(([, room]) => room.dueAtMs <= now).slice(0, most)
+      return due.map(([name, room]) => {
+        room.dueAtMs = now + againMs
+        return name
+      })
+    },
     trim: async (room, keep) => at(room).trim(keep),
     image: async (room) => at(room).image(),
     adopt: async (room, image) => at(room).adopt(image),
@@ -59,6 +69,8 @@ interface Kept {
 class MemoryRoom {
   position: Position = {}
   head = 0
+  /** When there may be something to remove. */
+  dueAtMs = 0
   readonly #log: string
   readonly #nowMs: () => number
   /** In order of `at`, the oldest first. */
@@ -97,7 +109,10 @@ class MemoryRoom {
       stored.push(this.#store(entry))
     }
     const results = sends.map((send) => this.#send(send, stored))
-    if (stored.length > 0) for (const wake of this.#listeners) wake()
+    if (stored.length > 0) {
+      this.dueAtMs = Math.min(this.dueAtMs, this.#nowMs() + streamLimits.trimEveryMs)
+      for (const wake of this.#listeners) wake()
+    }
     return { results, stored, forks }
   }
 
@@ -165,8 +180,9 @@ class MemoryRoom {
     return known === undefined ? null : { floor: known.floor, last: known.last }
   }
 
-  trim({ olderThanMs, mostEntries, clientsMs }: Retention): { readonly removed: number } {
-    const before = this.#nowMs() - olderThanMs
+  trim({ olderThanMs, mostEntries, clientsMs }: Retention): Trimmed {
+    const now = this.#nowMs()
+    const before = now - olderThanMs
     const surplus = this.#entries.length - mostEntries
     let removed = 0
     for (const { entry, storedAtMs } of this.#entries) {
@@ -177,11 +193,15 @@ class MemoryRoom {
       this.#removed = furthest(this.#removed, { [entry.log]: entry.n })
     }
     this.#entries.splice(0, removed)
-    const forgetBefore = this.#nowMs() - clientsMs
+    const forgetBefore = now - clientsMs
     for (const known of [this.#senders, this.#sessions]) {
       for (const [client, { heardAtMs }] of known) if (heardAtMs < forgetBefore) known.delete(client)
     }
-    return { removed }
+    if (this.#entries.length === 0) {
+      const heard = [...this.#senders.values(), ...this.#sessions.values()].map(({ heardAtMs }) => heardAtMs)
+      this.dueAtMs = removed > 0 ? now + streamLimits.orderRetainMs : Math.min(now, ...heard) + clientsMs
+    }
+    return { removed, more: false }
   }
 
   image(): RoomImage {

@@ -1,10 +1,12 @@
-import type { OrderAppended, OrderBatch, OrderClaim, OrderLog, OrderRow } from './ports.ts'
+import type { OrderAppended, OrderBatch, OrderClaim, OrderLog, OrderRow, Retention, Trimmed } from './ports.ts'
 import { furthest } from './position.ts'
 import type { Position } from './protocol.ts'
 import { identityText } from './protocol.ts'
 
 interface OrderedRoom {
-  readonly rows: OrderRow[]
+  readonly rows: (OrderRow & { readonly addedAtMs: number })[]
+  /** So many were removed before the first of the rows. */
+  removed: number
   readonly known: Set<string>
   position: Position
   holder: string | null
@@ -19,7 +21,7 @@ export function createMemoryOrderLog({ nowMs }: { readonly nowMs: () => number }
   function at(name: string): OrderedRoom {
     let room = rooms.get(name)
     if (room === undefined) {
-      room = { rows: [], known: new Set(), position: {}, holder: null, fence: 0, untilMs: 0 }
+      room = { rows: [], removed: 0, known: new Set(), position: {}, holder: null, fence: 0, untilMs: 0 }
       rooms.set(name, room)
     }
     return room
@@ -32,7 +34,7 @@ export function createMemoryOrderLog({ nowMs }: { readonly nowMs: () => number }
     if (room.holder !== holder || free) room.fence += 1
     room.holder = holder
     room.untilMs = nowMs() + leaseMs
-    return { kind: 'held', fence: room.fence, position: room.position, head: room.rows.length }
+    return { kind: 'held', fence: room.fence, position: room.position, head: headOf(room) }
   }
 
   function append(room: OrderedRoom, { fence, identities, position }: OrderBatch): OrderAppended {
@@ -41,15 +43,35 @@ export function createMemoryOrderLog({ nowMs }: { readonly nowMs: () => number }
       const text = identityText({ client, epoch, cseq })
       if (room.known.has(text)) continue
       room.known.add(text)
-      room.rows.push({ g: room.rows.length + 1, client, epoch, cseq })
+      room.rows.push({ g: headOf(room) + 1, client, epoch, cseq, addedAtMs: nowMs() })
     }
     room.position = furthest(room.position, position)
-    return { kind: 'appended', head: room.rows.length }
+    return { kind: 'appended', head: headOf(room) }
+  }
+
+  function read(room: OrderedRoom, after: number, most: number): readonly OrderRow[] {
+    const from = Math.max(0, after - room.removed)
+    return room.rows.slice(from, from + most).map(({ addedAtMs: _addedAtMs, ...row }) => row)
+  }
+
+  function trim(room: OrderedRoom, { olderThanMs, mostEntries }: Omit<Retention, 'clientsMs'>): Trimmed {
+    const surplus = room.rows.length - mostEntries
+    const kept = room.rows.findIndex(({ addedAtMs }, index) => index >= surplus && addedAtMs >= nowMs() - olderThanMs)
+    const gone = room.rows.splice(0, kept === -1 ? room.rows.length : kept)
+    for (const row of gone) room.known.delete(identityText(row))
+    room.removed += gone.length
+    return { removed: gone.length, more: false }
   }
 
   return {
     claim: async (room, holder, leaseMs) => claim(at(room), holder, leaseMs),
     append: async (room, batch) => append(at(room), batch),
-    read: async (room, after, most) => at(room).rows.slice(after, after + most),
+    read: async (room, after, most) => read(at(room), after, most),
+    trim: async (room, keep) => trim(at(room), keep),
   }
+}
+
+/** The last number that was given. */
+function headOf({ rows, removed }: OrderedRoom): number {
+  return removed + rows.length
 }

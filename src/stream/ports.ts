@@ -25,8 +25,13 @@ export interface RoomLog {
   read(room: string, after: number, bound: ReadBound): Promise<readonly StoredEntry[]>
   /** What is known of a client's messages; null when nothing is. */
   sender(room: string, client: string, epoch: number): Promise<SenderState | null>
+  /**
+   * Rooms in which something may be past its time, open or not. Each is given to one who asks, and to nobody else before
+   * `againMs` have passed.
+   */
+  due(againMs: number, most: number): Promise<readonly string[]>
   /** Removes the oldest entries past the bounds, and clients that nobody heard of for long. */
-  trim(room: string, keep: Retention): Promise<{ readonly removed: number }>
+  trim(room: string, keep: Retention): Promise<Trimmed>
   /** How far the room is, and what everybody has sent, at one moment: what a region that fell too far behind begins with. */
   image(room: string): Promise<RoomImage>
   /** Takes a peer's image: whatever other logs had up to there counts as removed here. Own entries stay. */
@@ -143,6 +148,12 @@ export interface ReadBound {
   readonly bytes: number
 }
 
+export interface Trimmed {
+  readonly removed: number
+  /** As many as are removed at a time: there may be others. */
+  readonly more: boolean
+}
+
 export interface Retention {
   readonly olderThanMs: number
   readonly mostEntries: number
@@ -161,6 +172,8 @@ export interface OrderLog {
   append(room: string, batch: OrderBatch): Promise<OrderAppended>
   /** Rows in order, from the one after `after` on. What was trimmed is left out: the first row may come later. */
   read(room: string, after: number, most: number): Promise<readonly OrderRow[]>
+  /** Removes the oldest rows past the bounds. */
+  trim(room: string, keep: Omit<Retention, 'clientsMs'>): Promise<Trimmed>
 }
 
 export type OrderClaim =

@@ -7,6 +7,7 @@ import type { Room } from './room.ts'
 import { openRoom } from './room.ts'
 import type { RoomOrder } from './room-order.ts'
 import { createRoomOrder } from './room-order.ts'
+import { createRoomSweep } from './room-sweep.ts'
 
 /** A room with everything that keeps it going. */
 export interface HostedRoom {
@@ -41,6 +42,7 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
   const rooms = new Map<string, Promise<HostedRoom>>()
   const usedAtMs = new Map<string, number>()
   const holder = `${region}.${runtime.newId()}`
+  const sweep = createRoomSweep(options)
   let stopped = false
 
   async function start(name: string): Promise<HostedRoom> {
@@ -78,10 +80,9 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
     return hosted
   }
 
-  /** Looks now and then at what other processes wrote, removes what is past its time, and closes a room without people. */
+  /** Looks now and then at what other processes wrote, and closes a room without people. */
   function keep(name: string, room: Room, close: () => void): { stop(): void } {
     let timer: Timer
-    let trimAtMs = runtime.monotonicMs() + bounds.trimEveryMs
     const round = () => {
       timer = runtime.setTimer(bounds.pullEveryMs, round, true)
       room.look()
@@ -91,10 +92,6 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
         usedAtMs.delete(name)
         return close()
       }
-      if (runtime.monotonicMs() < trimAtMs) return
-      trimAtMs = runtime.monotonicMs() + bounds.trimEveryMs
-      const { retainMs: olderThanMs, retainEntries: mostEntries, retainClientsMs: clientsMs } = bounds
-      log.trim(name, { olderThanMs, mostEntries, clientsMs }).catch(problem)
     }
     timer = runtime.setTimer(bounds.pullEveryMs, round, true)
     return { stop: () => timer.cancel() }
@@ -124,6 +121,7 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
     },
     stop() {
       stopped = true
+      sweep.stop()
       for (const opening of rooms.values()) opening.then((hosted) => hosted.stop()).catch(() => {})
       rooms.clear()
       usedAtMs.clear()

@@ -1,6 +1,7 @@
 import type { Runtime, Timer } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
 import type { OrderLog, OrderRow, RoomLog, StoredEntry } from './ports.ts'
+import { furthest } from './position.ts'
 import type { MessageIdentity, Position } from './protocol.ts'
 import type { Room } from './room.ts'
 import { Tail } from './tail.ts'
@@ -60,10 +61,13 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
       return
     }
     if (lease?.fence === claimed.fence) return
-    const found = await log.find(room.name, claimed.position)
-    // Older entries are gone here: their places are somebody else's to give. We go on from our oldest.
-    const at = found.kind === 'found' ? found.at : Math.max(0, room.tail.head - bounds.tailEntries)
-    lease = { fence: claimed.fence, at, position: claimed.position }
+    let found = await log.find(room.name, claimed.position)
+    if (found.kind === 'expired') {
+      // Older entries are gone here: their places are somebody else's to give. We go on from our oldest.
+      found = await log.find(room.name, furthest(claimed.position, found.removed))
+    }
+    // Expired again: more was removed in between, and the next claim looks anew.
+    lease = found.kind === 'found' ? { fence: claimed.fence, at: found.at, position: claimed.position } : null
   }
 
   async function give(held: Lease): Promise<void> {

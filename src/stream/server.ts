@@ -43,6 +43,7 @@ export type {
   SessionClaim,
   SessionLink,
   StoredEntry,
+  Trimmed,
 } from './ports.ts'
 export type { ConnectOptions, Region, RegionOptions } from './region.ts'
 export { createRegion } from './region.ts'

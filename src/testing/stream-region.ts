@@ -58,6 +58,7 @@ export function createSimulatedRegion(options: {
       find: (room, position) => alive(() => log.find(room, position)),
       read: (room, after, bound) => alive(() => log.read(room, after, bound)),
       sender: (room, client, epoch) => alive(() => log.sender(room, client, epoch)),
+      due: (againMs, most) => alive(() => log.due(againMs, most)),
       trim: (room, keep) => alive(() => log.trim(room, keep)),
       image: (room) => alive(() => log.image(room)),
       adopt: (room, image) => alive(() => log.adopt(room, image)),

@@ -90,6 +90,7 @@ export function createStreamWorld(options: {
       claim: (room, holder, leaseMs) => over(() => orderLog.claim(room, holder, leaseMs)),
       append: (room, batch) => over(() => orderLog.append(room, batch)),
       read: (room, after, most) => over(() => orderLog.read(room, after, most)),
+      trim: (room, keep) => over(() => orderLog.trim(room, keep)),
     }
   }
 

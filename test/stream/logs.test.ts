@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createRegion, createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
 import { onEverySqlStore } from './stores.ts'
 
 const call = { timeoutMs: 10_000 }
@@ -82,3 +83,36 @@ onEverySqlStore('the final order has no gap and no second copy, and only one hol
     { g: 3, ...three },
   ])
 })
+
+onEverySqlStore(
+  'what is past its time goes, however much it is, from a room to which nobody comes',
+  async ({ store }) => {
+    const log = createSqlRoomLog({ store, region: 'eu' })
+    const order = createSqlOrderLog({ store })
+    const identities = Array.from({ length: 2_500 }, (_, index) => ({ client: 'ann', epoch: 1, cseq: index + 1 }))
+    await log.enter('room', { client: 'ann', epoch: 1, generation: 1, instance: 'tab' })
+    const message = { generation: 1, seen: {}, replyTo: null, body: 'hello', digest: 'hello' }
+    await log.write('room', { merged: [], sends: identities.map((identity) => ({ ...message, ...identity })) })
+    await order.claim('room', 'eu', MINUTE_MS)
+    await order.append('room', { fence: 1, identities, position: {} })
+    const left = async () => [
+      (await log.read('room', 0, { entries: 3_000, bytes: 1e9 })).length,
+      (await order.read('room', 0, 3_000)).length,
+      (await log.sender('room', 'ann', 1))?.floor ?? null,
+    ]
+    assert.deepEqual(await left(), [2_500, 2_500, 2_501])
+    const region = createRegion({ region: 'eu', log, order, bounds: { trimEveryMs: 10 } })
+    const MINUTES_OF_A_DAY = 24 * 60
+    for (const [minutes, then] of [
+      [11, [0, 2_500, 2_501]],
+      [21, [0, 0, 2_501]],
+      [8 * MINUTES_OF_A_DAY, [0, 0, null]],
+    ] as const) {
+      await store.clock.advance(minutes * MINUTE_MS, call)
+      const endMs = performance.now() + 20_000
+      while (String(await left()) !== String(then) && performance.now() < endMs) await pause(10)
+      assert.deepEqual(await left(), then)
+    }
+    await region.stop()
+  },
+)
