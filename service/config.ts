@@ -83,7 +83,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     variable: 'ONCEONLY_BROKER',
     fallback: '',
     about: 'amqp://… or nats://…, with ?namespace=… where systems share a broker; empty for the bus inside the store',
-    read: (text) => urlOf(text, ['amqp:', 'amqps:', 'nats:', 'tls:']),
+    read: (text) => brokerOf(text),
   },
   demoKey: {
     variable: 'ONCEONLY_DEMO_KEY',
@@ -205,6 +205,19 @@ function urlOf(text: string, protocols: readonly string[]): { value: string | nu
   return protocol !== undefined && protocols.includes(protocol)
     ? { value: text }
     : { wrong: `is not a URL that starts with ${protocols.join('// or ')}//` }
+}
+
+const NAMESPACE = /^[\w-]{1,64}$/
+
+/** A broker that is away is waited for; what no waiting mends stops the start. */
+function brokerOf(text: string): { value: string | null } | { wrong: string } {
+  const read = urlOf(text, ['amqp:', 'amqps:', 'nats:', 'tls:'])
+  if ('wrong' in read || read.value === null) return read
+  const { hostname, searchParams } = new URL(read.value)
+  if (hostname === '') return { wrong: 'names no host' }
+  return NAMESPACE.test(searchParams.get('namespace') ?? 'onceonly')
+    ? read
+    : { wrong: 'has a namespace that is not 1 to 64 letters, digits, dashes or underscores' }
 }
 
 function hostsOf(text: string): { value: readonly string[] } | { wrong: string } {

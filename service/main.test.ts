@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { BadSetting, readConfig } from './config.ts'
+import { startService } from './service.ts'
 import { ended, start, startedService } from './test-service.ts'
 
 /** Far above what it takes, and well below the time after which Node would close it. */
@@ -48,6 +53,52 @@ for (const [variable, value] of [
     assert.match(err, new RegExp(`^${variable}: .+\n$`))
   })
 }
+
+const NOBODY = '127.0.0.1:1'
+
+test('a database that is away stops the start with one line that names the setting, and not its secrets', async () => {
+  const { code, out, err } = await ended(start({ ONCEONLY_STORE: `postgres://ann:secret@${NOBODY}/x` }))
+  assert.deepEqual([code, out], [1, ''], err)
+  assert.match(err, /^ONCEONLY_STORE: the value cannot be used: .*ECONNREFUSED.*\n$/)
+  assert.doesNotMatch(err, /secret/)
+})
+
+test('so does whatever else keeps the server from starting', async () => {
+  const taken = createServer()
+  await once(taken.listen(0, '127.0.0.1'), 'listening')
+  const { port } = taken.address() as AddressInfo
+  const data = await mkdtemp(join(tmpdir(), 'onceonly-start-'))
+  const broken = join(data, 'broken')
+  await mkdir(broken)
+  await writeFile(join(broken, 'onceonly.db'), 'not a database, and long enough to be looked at. '.repeat(99))
+  try {
+    for (const [variable, value, told] of [
+      ['PORT', String(port), /cannot be used: .*EADDRINUSE/],
+      ['ONCEONLY_DATA', broken, /cannot be used: .*not a database/],
+      ['ONCEONLY_STORE', 'postgres://%zz:secret@:x/', /cannot be used: Invalid URL/],
+      ['ONCEONLY_STORE', `mysql://ann:secret@${NOBODY}/x`, /is not a postgres:\/\/ URL/],
+      ['ONCEONLY_BROKER', `kafka://ann:secret@${NOBODY}`, /amqp:\/\/ or .* or nats:\/\//],
+      ['ONCEONLY_BROKER', 'amqp://', /names no host/],
+      ['ONCEONLY_BROKER', `nats://${NOBODY}?namespace=a%20secret`, /has a namespace that is not/],
+      ['ONCEONLY_CLAIMS', `memcached://ann:secret@${NOBODY}`, /redis:\/\//],
+    ] as const) {
+      const env = { PORT: '0', ONCEONLY_DATA: data, ONCEONLY_LOG_LEVEL: 'silent', [variable]: value }
+      await assert.rejects(
+        async () => startService(readConfig(env)),
+        (error: Error) => {
+          assert.ok(error instanceof BadSetting, error.stack)
+          assert.match(error.message, new RegExp(`^${variable}: .+$`))
+          assert.match(error.message, told)
+          assert.doesNotMatch(error.message, /secret/)
+          return true
+        },
+      )
+    }
+  } finally {
+    taken.close()
+    await rm(data, { recursive: true, force: true })
+  }
+})
 
 test('an option that does not exist is refused', async () => {
   const { code, err } = await ended(start({}, ['--port=1']))

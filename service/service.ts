@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
-import { createLedger } from 'onceonly'
+import { createLedger, isOnceError } from 'onceonly'
+import type { Outbox } from 'onceonly/outbox'
 import { addAdmin } from './admin/routes.ts'
 import { addChat } from './chat/index.ts'
 import { leasesOn, openClaims } from './claims.ts'
@@ -14,7 +15,7 @@ import { createEvents } from './events/events.ts'
 import { protectRoutes } from './http/protect.ts'
 import { addImports } from './imports/index.ts'
 import { migrations as importTables } from './imports/schema.ts'
-import { createLog, type Log } from './logs.ts'
+import { createLog, type Log, scrubbed } from './logs.ts'
 import { addMessages } from './messages/index.ts'
 import { migrations as messageTables } from './messages/schema.ts'
 import { createMetrics } from './metrics/metrics.ts'
@@ -24,7 +25,7 @@ import { addOperations } from './operations/routes.ts'
 import { addOutreach } from './outreach/index.ts'
 import { migrations as outreachTables } from './outreach/schema.ts'
 import { createServer } from './server.ts'
-import { openBase } from './store.ts'
+import { type Base, openBase } from './store.ts'
 import { createWatch } from './watch.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
 import { migrations as workspaceTables } from './workspaces/schema.ts'
@@ -72,12 +73,7 @@ export async function startService(config: Config): Promise<Service> {
     await base.stop()
   }
   try {
-    await base.sql.migrate('workspaces', workspaceTables)
-    await base.sql.migrate('escalations', escalationTables)
-    await base.sql.migrate('messages', messageTables)
-    await base.sql.migrate('imports', importTables)
-    await base.sql.migrate('outreach', outreachTables)
-    await events.outbox.prepare()
+    await makeTables(config, base, events.outbox)
     const workspaces = createWorkspaces(base)
     const protect = protectRoutes(server, once)
     await makeDemoWorkspace(workspaces, secrets)
@@ -131,6 +127,24 @@ async function makeFolder({ dataFolder }: Config): Promise<void> {
   }
 }
 
+/** The first that is asked of the store: here it is known whether it is there, and lets us in. */
+async function makeTables(config: Config, { sql }: Base, outbox: Outbox): Promise<void> {
+  try {
+    await sql.migrate('workspaces', workspaceTables)
+    await sql.migrate('escalations', escalationTables)
+    await sql.migrate('messages', messageTables)
+    await sql.migrate('imports', importTables)
+    await sql.migrate('outreach', outreachTables)
+    await outbox.prepare()
+  } catch (error) {
+    // What has no code is a fault of ours, and is told with its trace.
+    if (!(error instanceof Error && 'code' in error)) throw error
+    const wrong = `cannot be used: ${scrubbed(reason(error))}`
+    const { storeUrl, dataFolder } = config
+    throw storeUrl === null ? new BadSetting('dataFolder', dataFolder, wrong) : new BadSetting('storeUrl', '', wrong)
+  }
+}
+
 /** What the system says about an address, not about a port. */
 const BAD_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EAI_AGAIN', 'EINVAL', 'ENOTFOUND']
 
@@ -150,6 +164,8 @@ async function listen(server: FastifyInstance, { host, port }: Config): Promise<
   }
 }
 
+/** What went wrong, without what the library advises to those whose process goes on. */
 function reason(error: unknown): string {
+  if (isOnceError(error)) return error.message.replace(error.next, '').trim()
   return error instanceof Error ? error.message : String(error)
 }

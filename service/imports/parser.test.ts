@@ -16,14 +16,16 @@ import { migrations } from './schema.ts'
 import { openStorage, type Storage } from './uploads/storage.ts'
 
 const CALL = { timeoutMs: 5_000 }
+/** Past the lease of whoever reads, and its grace. */
+const LEASE_MS = 36_000
 
 interface Stage {
   readonly base: Base
   readonly storage: Storage
   /** Files that are to be parsed, without content yet. */
   job(searchId: string, ...files: readonly string[]): Promise<void>
-  /** A parser as another process would have it. */
-  parser(storage?: Storage): ReturnType<typeof createParser>
+  /** A parser as another process would have it; one that dies says no more that it lives. */
+  parser(storage?: Storage): ReturnType<typeof createParser> & { die(): Promise<void> }
   /** What is waiting to be published, by topic. */
   said(): Promise<readonly string[]>
 }
@@ -58,7 +60,7 @@ function onEveryStage(title: string, body: (stage: Stage) => Promise<void>): voi
           const once = createLedger({ store, outbox, background: false })
           const parser = createParser({ once, base, outbox, storage: given, on: () => {} })
           opened.push(parser, once)
-          return parser
+          return { ...parser, die: () => once.stop() }
         },
         async said() {
           const rows = await store.sql.query<{ topic: string; body: string }>(
@@ -102,6 +104,41 @@ onEveryStage('copies of a command, also at once, give one result', async ({ stor
   ])
   const rows = await base.sql.query('select number from import_references')
   assert.equal(rows.length, 2)
+})
+
+onEveryStage('nine copies of a command at once, over five replicas: one of them reads the file', async (stage) => {
+  const { storage, job, parser, said, base } = stage
+  await job('s', 'a.ris')
+  await storage.put('s', 'a.ris', content(ris(1) + ris(2)))
+  const open = Promise.withResolvers<void>()
+  let reads = 0
+  const slow: Storage = {
+    ...storage,
+    async *read(...file) {
+      reads++
+      await open.promise
+      yield* storage.read(...file)
+    },
+  }
+  const replicas = Array.from({ length: 5 }, () => parser(slow))
+  // As a broker hands them over: what is put off comes again, and is counted.
+  const deliver = async (at: number) => {
+    for (let deliveries = 1 + (at % 3); ; deliveries++) {
+      const receipt = await replicas[at % replicas.length]?.take(command('s', 'a.ris', deliveries))
+      // Somebody reads until the first of the others was sent away.
+      open.resolve()
+      if (receipt?.kind !== 'later') return receipt?.kind
+      await new Promise((resolve) => void setTimeout(resolve, 50))
+    }
+  }
+  const kinds = await Promise.all(Array.from({ length: 9 }, (_, at) => deliver(at)))
+  assert.deepEqual([...new Set(kinds)].toSorted(), ['duplicate', 'handled'])
+  assert.deepEqual(await said(), [
+    'ReferenceFileParsingCompleted {"searchId":"s","file":"a.ris","references":2,"errors":0}',
+  ])
+  assert.equal(reads, 1)
+  const [row] = await base.sql.query<{ beginnings: number }>('select beginnings from import_job_files')
+  assert.equal(Number(row?.beginnings), 1)
 })
 
 onEveryStage('a large file is stored in pieces, and numbered', async ({ storage, job, parser, base }) => {
@@ -163,8 +200,12 @@ onEveryStage('a file under which every process ends is given up', async ({ stora
     },
   }
   for (let process = 0; process < 8; process++) {
-    void parser(hanging).take(command('s', 'a.ris'))
+    const victim = parser(hanging)
+    void victim.take(command('s', 'a.ris'))
     await begun(base, process + 1)
+    await victim.die()
+    assert.equal((await parser().take(command('s', 'a.ris', 2))).kind, 'later', 'its lease is not over')
+    await base.advance(LEASE_MS)
   }
   await parser().take(command('s', 'a.ris', 9))
   const [told] = await said()

@@ -1,4 +1,5 @@
-import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
+import type { Lease, Ledger, OutboxPort, SqlTx } from 'onceonly'
+import { isOnceError } from 'onceonly'
 import type { InboxListener, InboxTools, IncomingMessage, Receipt, Subscriber, Subscription } from 'onceonly/inbox'
 import { acknowledgementOf, createInbox } from 'onceonly/inbox'
 import { inTransaction } from '../messages/transaction.ts'
@@ -31,13 +32,19 @@ const BEGINNINGS_MOST = 8
 /** About a minute of tries: whoever waits for the import should hear of a fault before they go home. */
 const FAILURES_MOST = 6
 
+/** Most files are read within a second: so often a copy asks whether that is over. */
+const LOOK_AGAIN_MS = 1_000
+
 /** What reading a file came to, before anybody has agreed that it counts. */
 type Read =
   | { readonly kind: 'read'; readonly file: JobFile }
   | { readonly kind: 'not_read' }
   | { readonly kind: 'threw'; readonly error: unknown }
 
-/** Consumes `StartParsingReferenceFile`: a file is read once, and what it came to is told once. */
+/**
+ * Consumes `StartParsingReferenceFile`: a file is read once, and what it came to is told once. Whoever reads has a lease
+ * on the file, so that copies which come meanwhile wait for it: they neither read beside it, nor count as beginnings.
+ */
 export function createParser({ once, base, outbox, storage, on }: Parts): Parser {
   const inbox = createInbox({
     ledger: once,
@@ -47,6 +54,7 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
     parse: (text) => readFileCommand(JSON.parse(text)),
     on,
   })
+  const reading = once.operation({ name: 'imports.read', effect: 'repeatable' })
   const subscriptions: Subscription[] = []
 
   async function read({ searchId, file }: StartParsingReferenceFile): Promise<Read> {
@@ -65,7 +73,36 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
 
   async function take(message: IncomingMessage): Promise<Receipt> {
     const command = commandOf(message)
-    const result: Read = command === null ? { kind: 'not_read' } : await read(command)
+    if (command === null) return receive(message, null, { kind: 'not_read' })
+    const key = messageId('read', command.searchId, command.file)
+    const lease = await leaseOn(key)
+    if (!('release' in lease)) {
+      return { kind: 'later', id: message.id, delayMs: LOOK_AGAIN_MS, counted: false, error: lease.error }
+    }
+    try {
+      return await receive(message, command, await read(command))
+    } finally {
+      // One that cannot be given back, or was lost, is free when its time is over.
+      await lease.release().catch(() => {})
+    }
+  }
+
+  async function leaseOn(key: string): Promise<Pick<Lease, 'release'> | { readonly error: unknown }> {
+    try {
+      const claimed = await reading.claim({ tenant: 'imports', caller: CONSUMER, key }, null, { reserve: true })
+      return 'lease' in claimed ? claimed.lease : { error: null }
+    } catch (error) {
+      // A store that is away burns no attempt of the message.
+      if (isOnceError(error) && error.retryable) return { error }
+      throw error
+    }
+  }
+
+  async function receive(
+    message: IncomingMessage,
+    command: StartParsingReferenceFile | null,
+    result: Read,
+  ): Promise<Receipt> {
     const receipt = await inbox.receive<StartParsingReferenceFile>(message, (body, tools) =>
       settle(body, result, tools),
     )

@@ -227,6 +227,8 @@ export const limits = {
   inboxOutageCapMs: 1 * MINUTE,
   /** Deliveries whose end could not be written, remembered per process until it can. */
   inboxOwedMessages: 10_000,
+  /** Longer than a delivery waits for its copies and then runs: whoever has said nothing by then went with its process. */
+  inboxVanishedMs: 1 * MINUTE,
 } as const
 
 /** What the client does when it is not told otherwise. */

@@ -8,6 +8,8 @@ export interface Trouble {
   readonly unfinished: number
   /** By the store's clock; 0 when it may be tried at once. */
   readonly retryAt: number
+  /** When a repeated delivery last began, or failed. */
+  readonly touchedAt: number
   /** The last failure, encoded. */
   readonly failure: string | null
   readonly failedAt: number | null
@@ -34,9 +36,10 @@ interface Row {
   readonly failure: string | null
   readonly failed_at: number | string | null
   readonly retry_at: number | string
+  readonly expires_at: number | string
 }
 
-const NONE: Trouble = { failures: 0, unfinished: 0, retryAt: 0, failure: null, failedAt: null }
+const NONE: Trouble = { failures: 0, unfinished: 0, retryAt: 0, touchedAt: 0, failure: null, failedAt: null }
 
 export function createFailures(sql: SqlSeam, consumer: string, windowMs: number): Failures {
   const owed = new Map<string, number>()
@@ -49,7 +52,7 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
     async get(message, now) {
       // A row past its end is as good as swept: the message starts anew.
       const [row] = await sql.query<Row>(
-        `SELECT failures, unfinished, failure, failed_at, retry_at FROM onceonly_inbox_failures
+        `SELECT failures, unfinished, failure, failed_at, retry_at, expires_at FROM onceonly_inbox_failures
            WHERE consumer = ? AND message = ? AND expires_at > ?`,
         [consumer, message, now],
       )
@@ -58,6 +61,8 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
         failures: Number(row.failures),
         unfinished: Math.max(0, Number(row.unfinished) - (owed.get(message) ?? 0)),
         retryAt: Number(row.retry_at),
+        // Both begin its window anew.
+        touchedAt: Number(row.expires_at) - windowMs,
         failure: row.failure,
         failedAt: row.failed_at === null ? null : Number(row.failed_at),
       }

@@ -1,3 +1,4 @@
+import { limits } from '../core/limits.ts'
 import { refuseInsideTransaction } from '../ledger/context.ts'
 import { packFailure } from '../ledger/outcome.ts'
 import type { SqlTx } from '../store/sql.ts'
@@ -61,6 +62,12 @@ async function repeated(parts: Parts, delivery: Delivery, effect: InboxEffect<Sq
     return { kind: 'later', id: message.id, delayMs, counted: false, error: null }
   }
   if (trouble.unfinished >= settings.maxUnfinished) {
+    // Copies that came at once may still be alive, and all of them count: only silence shows that they have vanished.
+    const silentMs = now - trouble.touchedAt
+    if (silentMs >= 0 && silentMs < limits.inboxVanishedMs) {
+      const delayMs = Math.min(limits.inboxVanishedMs - silentMs, settings.backoff.capMs)
+      return { kind: 'later', id: message.id, delayMs, counted: false, error: null }
+    }
     const text = `${trouble.unfinished} deliveries of this message ended without a word.`
     const failure = packFailure(new Error(text)).data
     return await park(parts, delivery, turn, { reason: 'never_finished', failure, failures: trouble.failures, now })

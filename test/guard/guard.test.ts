@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Attempt } from 'onceonly'
 import { createLedger, isOnceError, MINUTE, OnceError, SECOND } from 'onceonly'
 import type { GuardEvent } from 'onceonly/guard'
-import { onEveryStore } from '../ledger/worlds.ts'
+import { onEveryStore, telling } from '../ledger/worlds.ts'
 import { guardOver, hello, type Message, pause, sender } from './messages.ts'
 
 onEveryStore(
@@ -55,7 +55,7 @@ onEveryStore(
 
 onEveryStore(
   'the loser waits for an original in flight, then refuses; a later retry gets it',
-  async ({ once, second }) => {
+  async ({ world, once, second }) => {
     const events: GuardEvent<Message>[] = []
     const patient = guardOver(once, { waitMs: 100, on: (event) => events.push(event) })
     const other = guardOver(await second())
@@ -67,9 +67,14 @@ onEveryStore(
     await slow
     const later = await patient.send(hello, sender(sent, 'never'))
     assert.ok(later.kind === 'duplicate' && later.original.id === 'm1')
-    const longer = guardOver(await second(), { waitMs: 10 * SECOND, on: (event) => events.push(event) })
+    const { store, claimed } = telling(await world.another())
+    const longer = guardOver(await second({ store }), { waitMs: 10 * SECOND, on: (event) => events.push(event) })
     const twice = Promise.withResolvers<void>()
-    const again = other.send({ ...hello, body: 'two' }, sender(sent, 'm2', 30, twice.resolve))
+    const again = other.send({ ...hello, body: 'two' }, async (attempt) => {
+      twice.resolve()
+      await claimed
+      return sender(sent, 'm2', 30)(attempt)
+    })
     await twice.promise
     const waited = await longer.send({ ...hello, body: 'two' }, sender(sent, 'never'))
     assert.ok(waited.kind === 'duplicate' && waited.waited)

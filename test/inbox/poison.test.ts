@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { DAY, final, HOUR, isOnceError, notDone } from 'onceonly'
+import type { SqlTx } from 'onceonly'
+import { DAY, final, HOUR, isOnceError, limits, notDone } from 'onceonly'
 import { acknowledgementOf } from 'onceonly/inbox'
 import type { Stage } from './stage.ts'
 import { messageOf, onInbox, told } from './stage.ts'
@@ -235,6 +236,35 @@ onInbox('suspects are tried one at a time, others go on beside them', {}, async 
     ['handled', 'handled', 'handled'],
   )
   assert.equal(most, 1)
+})
+
+onInbox('copies at once, in several processes, have not vanished: none of them is given up', {}, async (stage) => {
+  const inboxes = [stage.inbox, await stage.second(), await stage.second(), await stage.second(), await stage.second()]
+  const begun = Promise.withResolvers<void>()
+  let runs = 0
+  const effect = async (_body: unknown, { tx }: { tx: SqlTx }) => {
+    const run = ++runs
+    begun.resolve()
+    await stage.write(tx, 'once')
+    await new Promise((resolve) => void setTimeout(resolve, 300))
+    // Nobody has the message for a moment, and all the others have begun.
+    if (run === 1) throw new Error('the first one fails')
+  }
+  const copy = messageOf('m', { deliveries: 2 })
+  const first = stage.inbox.receive(copy, effect)
+  await begun.promise
+  const others = Array.from({ length: 9 }, (_, at) => inboxes[at % inboxes.length]?.receive(copy, effect))
+  const receipts = await Promise.all([first, ...others])
+  assert.deepEqual(
+    receipts.filter((receipt) => receipt?.kind === 'parked' || receipt?.kind === 'conflict'),
+    [],
+  )
+  await stage.advance(2 * limits.inboxVanishedMs)
+  const last = await stage.inbox.receive(messageOf('m', { deliveries: 3 }), effect)
+  assert.ok(last.kind === 'handled' || (last.kind === 'duplicate' && last.first.settled.kind === 'handled'), last.kind)
+  assert.deepEqual(await stage.written(), ['once'])
+  const { unfinished, deadLetter } = await stage.inbox.explain('m')
+  assert.deepEqual([unfinished, deadLetter], [0, null])
 })
 
 onInbox(

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import type { TransactionalStore } from 'onceonly'
 import { DAY, final, isOnceError, released, SECOND } from 'onceonly'
-import { createHeld, kinds, onEveryStore, who } from './worlds.ts'
+import { createHeld, kinds, onEveryStore, telling, who } from './worlds.ts'
 
 const never = () => assert.fail('the effect ran again')
 
@@ -184,17 +183,6 @@ onEveryStore('after expiry a key is new, or refused for a while, and effect keys
   await once.upkeep.sweep()
   assert.equal(await refuse.run(who('k'), 1, () => 'again'), 'again')
 })
-
-/** The same store, which tells when a claim was answered. */
-function telling(store: TransactionalStore<unknown>) {
-  const claimed = Promise.withResolvers<void>()
-  const apply: typeof store.claims.apply = async (requests, call) => {
-    const answers = await store.claims.apply(requests, call)
-    if (requests.some(({ kind }) => kind === 'claim')) claimed.resolve()
-    return answers
-  }
-  return { store: { ...store, claims: { ...store.claims, apply } }, claimed: claimed.promise }
-}
 
 onEveryStore(
   'the policies while a twin runs: conflict at once, wait and then be told, share a retryable failure',

@@ -169,3 +169,14 @@ export function createHeld<T>(): Held<T> {
     finish: ended.resolve,
   }
 }
+
+/** The same store, which tells when a claim was answered. */
+export function telling(store: TransactionalStore<unknown>) {
+  const claimed = Promise.withResolvers<void>()
+  const apply: typeof store.claims.apply = async (requests, call) => {
+    const answers = await store.claims.apply(requests, call)
+    if (requests.some(({ kind }) => kind === 'claim')) claimed.resolve()
+    return answers
+  }
+  return { store: { ...store, claims: { ...store.claims, apply } }, claimed: claimed.promise }
+}
