@@ -132,7 +132,7 @@ onEveryStage('nine copies of a command at once, over five replicas: one of them 
     }
   }
   const kinds = await Promise.all(Array.from({ length: 9 }, (_, at) => deliver(at)))
-  assert.deepEqual([...new Set(kinds)].toSorted(), ['duplicate', 'handled'])
+  assert.deepEqual(new Set(kinds), new Set(['handled', 'duplicate']))
   assert.deepEqual(await said(), [
     'ReferenceFileParsingCompleted {"searchId":"s","file":"a.ris","references":2,"errors":0}',
   ])

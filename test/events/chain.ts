@@ -61,7 +61,10 @@ export async function runChain(place: Place, chain: Chain): Promise<ChainFigures
   await Promise.all(Array.from({ length: chain.replicas }, start))
   const ids = Array.from({ length: chain.searches }, (_, n) => `search-${n}`)
   const files = Array.from({ length: chain.files }, (_, n) => `file-${n}`)
-  await announce(place, ids, files)
+  // The last of them wait until the harm is done, so that it is done in the middle however fast the others are.
+  const first = firstOf(chain)
+  await announce(place, ids.slice(0, first), files)
+  let late = ids.slice(first)
 
   let [killed, restarted] = [0, false]
   await untilDone(place, chain, async (completed) => {
@@ -74,6 +77,10 @@ export async function runChain(place: Place, chain: Chain): Promise<ChainFigures
       restarted = true
       await chain.restart()
     }
+    if (late.length > 0 && killed >= chain.kills && (restarted || chain.restart === null)) {
+      await announce(place, late, files)
+      late = []
+    }
   })
   over = true
   await check(place, ids, files)
@@ -83,6 +90,11 @@ export async function runChain(place: Place, chain: Chain): Promise<ChainFigures
   assert.deepEqual(complaints, [])
   const seconds = Math.round((performance.now() - startedMs) / 100) / 10
   return { completed: ids.length, killed, restarted, seconds }
+}
+
+/** Three quarters, or as many as must have completed before the last harm. */
+function firstOf({ searches, kills }: Chain): number {
+  return Math.min(searches, Math.max(Math.ceil(0.75 * searches), Math.floor((kills * searches) / (kills + 2)) + 1))
 }
 
 /** Twice each, as a storage does: under two ids, one behind the other. */

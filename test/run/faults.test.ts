@@ -23,7 +23,10 @@ function losing(fits: RegExp): (store: SqlStore) => SqlStore {
     })
 }
 
-const short = { leaseMs: 600, pollMs: 20 }
+/** Short, because tests wait for it, and longer than a busy machine pauses. */
+const short = { leaseMs: 1_200, pollMs: 20 }
+/** Its next heartbeat, which would tell it what it has lost, is minutes away. */
+const unknowing = { leaseMs: 20 * MINUTE }
 
 onEveryRunStore('a start whose answer was lost is driven all the same', async (world) => {
   const one = defineRun('one', (run) => run.step('act', () => 'done'))
@@ -91,7 +94,7 @@ onEveryRunStore('whoever lost its runs without knowing it writes nothing, neithe
       }),
     )
     // It has no room for what it lost.
-    const first = await world.engine({ runs: [slow], concurrency: count })
+    const first = await world.engine({ runs: [slow], concurrency: count, ...unknowing })
     await Promise.all(ids.map((runId) => first.start(slow, { runId, input: null })))
     await eventually(
       async () => begun,
@@ -124,7 +127,7 @@ onEveryRunStore('whoever lost a run without knowing it does not end it for its n
       return answer
     })
   const mine = waiting('first', late.promise)
-  const first = await world.engine({ runs: [mine], concurrency: 1 })
+  const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
   await first.start(mine, { runId: 'w', input: null })
   const untilBegun = (who: string) =>
     eventually(
@@ -166,7 +169,7 @@ onEveryRunStore('whoever lost a run without knowing it settles no doubt for its 
       (seen) => seen.length === times,
     )
   const mine = asking('first', [Promise.resolve({ kind: 'unknown' }), late.promise])
-  const first = await world.engine({ runs: [mine], concurrency: 1 })
+  const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
   const handle = await first.start(mine, { runId: 'a', input: null })
   await eventually(handle.view, ({ state }) => state === 'unknown')
   await world.advance(MINUTE)
