@@ -1,5 +1,6 @@
 import { isOnceError } from '../core/errors.ts'
 import type { Identity } from '../core/identity.ts'
+import { limits } from '../core/limits.ts'
 import { failed, succeeded } from '../ledger/claim.ts'
 import { rerun } from '../ledger/operator.ts'
 import type { Actor } from '../operate/audit.ts'
@@ -136,8 +137,8 @@ function textOf(body: ActionBody, field: string): string {
   return value
 }
 
-/** As many as one page shows. */
-const TEXTS_MOST = 1_000
+/** As many as one page shows, and as one action takes up: what is named beyond that would be left out in silence. */
+const TEXTS_MOST = limits.pageRows
 
 function textsOf(body: ActionBody, field: string): readonly string[] {
   const value = body[field]

@@ -8,7 +8,7 @@ import type { Ending } from '../ledger/claim.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { ActOptions, rerun } from '../ledger/operator.ts'
 import { OUTBOX_ROOM, outboxTables } from '../outbox/tables.ts'
-import { createRunOperator, type RunOperator } from '../run/operate.ts'
+import { createRunOperator, noRun, type RunOperator } from '../run/operate.ts'
 import { RUN_ROOM, runMigrations } from '../run/tables.ts'
 import { SAGA_ROOM, sagaMigrations } from '../saga/tables.ts'
 import type { BusyCaller, Page, RecordFilter, SqlStore, StateCounts, Store } from '../store/port.ts'
@@ -224,13 +224,16 @@ function isSql(store: Store): store is SqlStore {
 
 /** The tables are there as soon as an engine ran once; before that there are no runs, and asking must not make them. */
 function runsOf(store: SqlStore, now: () => Promise<number>, has: (room: string) => Promise<boolean>): RunOperator {
-  const { list, ...runs } = createRunOperator(store, now, { wake: () => {}, drop: () => {} })
+  const runs = createRunOperator(store, now, { wake: () => {}, drop: () => {} })
+  const known = async (runId: string) => {
+    if (!(await has(RUN_ROOM))) throw noRun(runId)
+  }
   return {
-    get: (runId) => runs.get(runId),
-    list: async (query) => ((await has(RUN_ROOM)) ? await list(query) : { runs: [], cursor: null }),
-    signal: (...args) => runs.signal(...args),
-    cancel: (runId) => runs.cancel(runId),
-    resume: (runId) => runs.resume(runId),
-    resolve: (...args) => runs.resolve(...args),
+    list: async (query) => ((await has(RUN_ROOM)) ? await runs.list(query) : { runs: [], cursor: null }),
+    get: (runId) => known(runId).then(() => runs.get(runId)),
+    signal: (runId, ...args) => known(runId).then(() => runs.signal(runId, ...args)),
+    cancel: (runId) => known(runId).then(() => runs.cancel(runId)),
+    resume: (runId) => known(runId).then(() => runs.resume(runId)),
+    resolve: (runId, ...args) => known(runId).then(() => runs.resolve(runId, ...args)),
   }
 }

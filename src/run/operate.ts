@@ -79,7 +79,7 @@ export function createRunOperator(
 
   async function rowBy(by: Query, runId: string): Promise<RunRow> {
     const [found] = await by(`select ${runColumns} from onceonly_runs where id = ?`, [runId])
-    if (found === undefined) throw new OnceError('not_found', `There is no run ${runId}.`, { details: { runId } })
+    if (found === undefined) throw noRun(runId)
     return runOf(found)
   }
 
@@ -261,4 +261,8 @@ function readCursor(cursor: string): [number, string] {
   const before = Number(cursor.slice(0, space))
   if (space < 1 || !Number.isSafeInteger(before)) throw new OnceError('bad_option', 'The cursor is not one of ours.')
   return [before, cursor.slice(space + 1)]
+}
+
+export function noRun(runId: string): OnceError {
+  return new OnceError('not_found', `There is no run ${runId}.`, { details: { runId } })
 }

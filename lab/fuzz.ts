@@ -1,0 +1,24 @@
+import { parseArgs } from 'node:util'
+import { fuzz } from '../test/fuzz/fuzz.ts'
+
+/** `npm run lab -- fuzz`: a hundred thousand inputs that are nearly right, or not at all. A failure tells its seed. */
+const { values } = parseArgs({
+  options: {
+    requests: { type: 'string', default: '30000' },
+    configurations: { type: 'string', default: '30000' },
+    commands: { type: 'string', default: '10000' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  },
+})
+
+const startedMs = performance.now()
+const say = (line: string) => console.log(`${((performance.now() - startedMs) / 1_000).toFixed(0)} s: ${line}`)
+say(`seed ${values.seed}`)
+const thrown = await fuzz({
+  seed: Number(values.seed),
+  requests: Number(values.requests),
+  configurations: Number(values.configurations),
+  commands: Number(values.commands),
+  progress: say,
+})
+say(`nothing failed, nobody waited. ${JSON.stringify(thrown)}`)
