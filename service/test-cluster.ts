@@ -60,6 +60,7 @@ export interface Asked {
 
 export interface TestServer {
   readonly url: string
+  readonly pid: number
   /** Of the demo workspace. */
   readonly apiKey: string
   readonly running: boolean
@@ -179,6 +180,7 @@ async function startServer(env: Env): Promise<TestServer> {
   }
   return {
     url,
+    pid: child.pid ?? 0,
     apiKey: demoKey,
     get running() {
       return running

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,6 +9,7 @@ import { createSqliteStore } from 'onceonly/sqlite'
 import { openCluster, type TestServer } from '../../service/test-cluster.ts'
 import { startCommands } from '../cli/test-commands.ts'
 import { startGateway } from '../gateway/process.ts'
+import { residentMib } from '../resident.ts'
 import { throwArguments, throwConfigurations } from './settings.ts'
 import { type Thrown, throwRequests } from './throw.ts'
 
@@ -105,7 +106,7 @@ async function fuzzGateway({ requests, seed, progress }: FuzzSize): Promise<Thro
       config: { upstream, routes: rules },
       store: join(folder, 'gateway.db'),
     })
-    const before = await residentMib(gateway.pid)
+    const before = residentMib(gateway.pid)
     const thrown = await throwRequests({
       port: gateway.port,
       authorization: 'Bearer somebody',
@@ -117,7 +118,7 @@ async function fuzzGateway({ requests, seed, progress }: FuzzSize): Promise<Thro
     })
     const { status } = await gateway.ask({ path: '/things', key: 'last', body: '{}' })
     assert.equal(status, 201, 'afterwards it forwards')
-    const grown = (await residentMib(gateway.pid)) - before
+    const grown = residentMib(gateway.pid) - before
     assert.ok(grown <= GROWTH_MOST_MIB, `it grew by ${grown} MiB`)
     return thrown
   } finally {
@@ -126,9 +127,4 @@ async function fuzzGateway({ requests, seed, progress }: FuzzSize): Promise<Thro
     service.closeAllConnections()
     await rm(folder, { recursive: true, force: true })
   }
-}
-
-async function residentMib(pid: number): Promise<number> {
-  const [, kib = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
-  return Number(kib) / 1_024
 }

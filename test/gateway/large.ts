@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { request as httpRequest } from 'node:http'
 import { Readable } from 'node:stream'
+import { residentMib } from '../resident.ts'
 
 const MIB = 1_024 * 1_024
 /** No two pieces are alike, so that a byte that is not where it belongs changes the digest. */
@@ -48,12 +48,11 @@ const LOOK_MS = 10
 
 /** By how much the memory of a process grew at the most while something was done, in MiB. */
 export async function growthMib<T>(pid: number, work: () => Promise<T>): Promise<{ value: T; mib: number }> {
-  const rssMib = () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024
-  const before = rssMib()
+  const before = residentMib(pid)
   let most = before
-  const watch = setInterval(() => void (most = Math.max(most, rssMib())), LOOK_MS)
+  const watch = setInterval(() => void (most = Math.max(most, residentMib(pid))), LOOK_MS)
   try {
-    return { value: await work(), mib: Math.max(most, rssMib()) - before }
+    return { value: await work(), mib: Math.max(most, residentMib(pid)) - before }
   } finally {
     clearInterval(watch)
   }
