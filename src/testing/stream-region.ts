@@ -53,11 +53,18 @@ export function createSimulatedRegion(options: {
   function reached(by: SimulatedProcess): RoomLog {
     const pause = () => sleep(by.runtime, sim.random.next() * WRITE_MS, true)
     const alive = <T>(work: () => Promise<T>): Promise<T> => (by.crashed ? new Promise(() => {}) : work())
+    // The answer is old when it comes: others have written, asked and left in the meantime.
+    const asked = <T>(work: () => Promise<T>): Promise<T> =>
+      alive(async () => {
+        const answer = await work()
+        await pause()
+        return answer
+      })
     return {
-      open: (room) => alive(() => log.open(room)),
-      find: (room, position) => alive(() => log.find(room, position)),
-      read: (room, after, bound) => alive(() => log.read(room, after, bound)),
-      sender: (room, client, epoch) => alive(() => log.sender(room, client, epoch)),
+      open: (room) => asked(() => log.open(room)),
+      find: (room, position) => asked(() => log.find(room, position)),
+      read: (room, after, bound) => asked(() => log.read(room, after, bound)),
+      sender: (room, client, epoch) => asked(() => log.sender(room, client, epoch)),
       due: (againMs, most) => alive(() => log.due(againMs, most)),
       trim: (room, keep) => alive(() => log.trim(room, keep)),
       image: (room) => alive(() => log.image(room)),

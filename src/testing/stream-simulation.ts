@@ -54,6 +54,8 @@ const quickBounds: Partial<StreamBounds> = {
   pullRetryBaseMs: 200,
   pullRetryCapMs: 1_000,
   detourMs: 1_000,
+  // Few, so that whoever was away a moment is fed from the log.
+  tailEntries: 4,
   orderLeaseMs: 2_000,
   orderEveryMs: 500,
 }
