@@ -91,7 +91,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     fallback === undefined
       ? null
       : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice: createVoice(voice) }
-  const status = createTellStatus(rules, { ledger: options.ledger, onError, ...voice })
+  const status = createTellStatus(rules, {
+    ledger: options.ledger,
+    onError,
+    ...voice,
+    ...(region === undefined ? {} : { region }),
+  })
   const links = [...upstreams.values(), ...(region === undefined ? [] : [region])]
   const on = options.on === undefined ? {} : { on: harmless(options.on, onError) }
   const { metricsToken = null } = config

@@ -101,7 +101,7 @@ export function createRule(parts: RuleParts): Rule {
 function withinTime(region: Region, { times, definition: { whileRunning } }: RuleParts): Region {
   const waitMs = typeof whileRunning === 'string' ? 0 : (whileRunning?.waitMs ?? defaults.waitMs)
   const answerMs = times.connectMs + times.answerMs + waitMs
-  return { ...region, forward: (request, identity) => region.forward({ ...request, answerMs }, identity) }
+  return { ...region, forward: (request, ...rest) => region.forward({ ...request, answerMs }, ...rest) }
 }
 
 /** The first rule that fits. A target that cannot be read fits none, and is not to slip past all of them. */

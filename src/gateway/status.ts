@@ -1,8 +1,11 @@
 import type { IncomingMessage } from 'node:http'
+import type { Identity } from '../core/identity.ts'
+import { incomingOf } from '../http/capture-node.ts'
+import { lookElsewhere, lookingHere } from '../http/elsewhere.ts'
 import type { Answer } from '../http/exchange.ts'
-import { jsonAnswer } from '../http/exchange.ts'
+import { jsonAnswer, noBody } from '../http/exchange.ts'
 import type { HttpOptions } from '../http/protect.ts'
-import { createStatus } from '../http/status.ts'
+import { createStatusBy, isOf } from '../http/status.ts'
 import { sameCredentials } from './caller.ts'
 import type { Asked, Rule } from './rule.ts'
 import { CREDENTIALS_HEADER, ruleFor } from './rule.ts'
@@ -11,33 +14,60 @@ import { createSpool } from './spool.ts'
 /** `GET /operations/{id}` at the gateway: what became of a request, for whoever made it. */
 export type TellStatus = (message: IncomingMessage) => Promise<Answer>
 
-/** Rules may know their callers in different ways; whoever is right by the rule of the record is told. */
+/** Every gateway knows callers by what they send: none has to take another one's word for it. */
+const NOBODY = { tenant: '', caller: '' }
+
+/** Rules may know their callers in different ways; whoever is right by a rule of the record is told. */
 export function createTellStatus(rules: readonly Rule[], common: Omit<HttpOptions<Asked, unknown>, 'who'>): TellStatus {
-  const statuses = rules.map(({ who }) =>
-    createStatus<Asked, unknown>({
+  const { region } = common
+  const status = createStatusBy<Asked, unknown>(
+    {
       ...common,
-      who,
       // Routes without a name are known by the resource that stands in the record.
       authorize: async (asked, { identity, pointer }) => {
-        const [, method, path] = /^([A-Z]+) (\/.*)$/.exec(identity.operation) ?? []
-        if (method === undefined || path === undefined) return !identity.operation.includes(' sha256:')
-        const rule = ruleFor(rules, method, path)
-        if (rule === null || rule === 'malformed') return true
-        const { authorize } = rule.route.definition
+        const rule = ruleOf(rules, identity)
+        if (rule === 'unreadable') return false
+        const { authorize } = rule?.route.definition ?? {}
         return authorize === undefined || (await authorize(asked, { identity, pointer }))
       },
-    }),
+    },
+    async ({ id, request, head, voice, record }) => {
+      if (region !== undefined && head !== undefined) {
+        const arrived = lookingHere(region, head, id)
+        const answer = arrived === null ? await lookElsewhere(region, head, id, NOBODY, voice) : null
+        if (answer !== null) return { answer }
+      }
+      const found = await record()
+      return found !== null && (await isMaker(rules, request, found.identity)) ? found : null
+    },
   )
 
   return async (message) => {
     const asked: Asked = { message, spool: createSpool(message, { maxBytes: 0, bodyMs: 1 }) }
-    let told: Answer | null = null
-    for (const status of statuses) {
-      told = await status.answer(message.url ?? '/', asked).catch(() => null)
-      if (told !== null && told.status !== NOT_FOUND) break
-    }
-    return told === null ? nothing() : visible(told, message)
+    const answer = await status.answer(message.url ?? '/', asked, incomingOf(message, noBody)).catch(() => null)
+    return answer === null ? nothing() : visible(answer, message)
   }
+}
+
+/** The rule of a record whose operation is its resource; null where a name, or no rule any more, stands for it. */
+function ruleOf(rules: readonly Rule[], { operation }: Identity): Rule | 'unreadable' | null {
+  const [, method, path] = /^([A-Z]+) (\/.*)$/.exec(operation) ?? []
+  if (method === undefined || path === undefined) return operation.includes(' sha256:') ? 'unreadable' : null
+  const rule = ruleFor(rules, method, path)
+  return rule === 'malformed' ? null : rule
+}
+
+async function isMaker(rules: readonly Rule[], asked: Asked, identity: Identity): Promise<boolean> {
+  const rule = ruleOf(rules, identity)
+  const candidates = rule === null ? rules : rule === 'unreadable' ? [] : [rule]
+  for (const { who } of candidates) {
+    try {
+      if (isOf(identity, await who(asked))) return true
+    } catch {
+      // This rule wants to know more of whoever asks; another one may not.
+    }
+  }
+  return false
 }
 
 const NOT_FOUND = 404

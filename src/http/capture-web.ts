@@ -1,12 +1,12 @@
 import { collected } from './collector.ts'
-import type { Answer, Captured, HeaderList, Incoming, IncomingBody } from './exchange.ts'
+import type { Answer, Captured, HeaderList, Incoming } from './exchange.ts'
 import { bodyCut, bodyTooLarge, hasNoBody } from './exchange.ts'
 import { createPassage } from './passage.ts'
 import type { Running } from './running.ts'
 
 /** Everything on web-standard `Request` and `Response` that the fetch and Hono adapters share. */
 
-export function incomingOf(request: Request, body: () => Promise<IncomingBody>): Incoming {
+export function incomingOf(request: Request, body: Incoming['body']): Incoming {
   const url = new URL(request.url)
   return {
     method: request.method,

@@ -49,6 +49,39 @@ export async function elsewhere(
   }
 }
 
+/** What the home of a record is asked for; no route can have this name, as it has a space. */
+const STATUS = 'operation status'
+
+/** What is needed of a request to send it on, where it has no body. */
+export type Head = Pick<Incoming, 'method' | 'target' | 'header' | 'headers'>
+
+/** Who looks at a record, by the word of the region that it was asked at; null for a request that came by itself. */
+export function lookingHere(region: Region, head: Head, id: string): Who | 'nobody' | null {
+  const [token, ...others] = head.header(REGION_HEADER)
+  if (token === undefined) return null
+  const { method, target } = head
+  return (others.length > 0 ? null : region.arrived(token, { method, target, operation: STATUS, key: id })) ?? 'nobody'
+}
+
+/** What the home of a record says of it; null where it is at home here. */
+export async function lookElsewhere(
+  region: Region,
+  { method, target, headers }: Head,
+  id: string,
+  { tenant, caller }: Who,
+  voice: Voice,
+): Promise<Answer | null> {
+  const home = region.homeOf(id)
+  if (home === region.self) return null
+  try {
+    const request = { method, target, headers: headers(), body: new Uint8Array() }
+    return await region.forward(request, { tenant, caller, operation: STATUS, key: id }, home)
+  } catch {
+    const detail = `The region ${home}, which is the home of this operation, cannot be reached.`
+    return voice.say('home-unreachable', { detail, retryAfterMs: AWAY_RETRY_MS })
+  }
+}
+
 /** The request as it came, as far as parsers have left it. */
 function raw(incoming: Incoming, given: IncomingBody): { readonly body: Uint8Array; readonly headers: HeaderList } {
   const headers = incoming.headers()

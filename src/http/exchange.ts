@@ -21,6 +21,8 @@ export type IncomingBody =
     }
   | { readonly parsed: unknown }
 
+export const noBody = (): IncomingBody => ({ bytes: new Uint8Array() })
+
 /** The request cannot be read; nothing was claimed for it. */
 export class UnreadableBody extends Error {
   readonly status: number

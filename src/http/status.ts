@@ -1,9 +1,12 @@
 import { decodeValue } from '../core/codec.ts'
 import { isOnceError, OnceError } from '../core/errors.ts'
+import type { Identity } from '../core/identity.ts'
 import { SECOND } from '../core/limits.ts'
 import type { LedgerRecord } from '../core/record.ts'
 import type { Failure } from '../core/verdict.ts'
 import { routesFor } from './declare.ts'
+import type { Head } from './elsewhere.ts'
+import { lookElsewhere, lookingHere } from './elsewhere.ts'
 import type { Answer, HeaderList } from './exchange.ts'
 import { headerOf, headersByName, joined } from './exchange.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
@@ -12,7 +15,7 @@ import type { HttpOptions } from './protect.ts'
 import { reportFault } from './protect.ts'
 import type { Asked, Told } from './replay.ts'
 import { tellFailure, tellSuccess } from './replay.ts'
-import type { RouteDefinition } from './route.ts'
+import type { RouteDefinition, Who } from './route.ts'
 import type { Voice } from './voice.ts'
 import { createVoice } from './voice.ts'
 
@@ -26,8 +29,11 @@ export interface StatusOptions<N, Tx> extends HttpOptions<N, Tx> {
 
 /** `GET /operations/{id}`: what became of a request, for whoever made it. */
 export interface OperationStatus<N> {
-  /** @param target the path of the request, which ends with the operation's id */
-  answer(target: string, request: N): Promise<Answer>
+  /**
+   * @param target the path of the request, which ends with the operation's id
+   * @param head the request once more, as it came; where there are regions, it is sent to the home of the record
+   */
+  answer(target: string, request: N, head?: Head): Promise<Answer>
   /** For adapters without a framework that would answer for an error. */
   fault(error: unknown): Answer
 }
@@ -46,29 +52,64 @@ interface Shown {
 type Json = string
 
 export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationStatus<N> {
+  const { region } = options
+  return createStatusBy(options, async ({ id, request, head, voice, record }) => {
+    const arrived = region === undefined || head === undefined ? null : lookingHere(region, head, id)
+    if (arrived === 'nobody') return null
+    const who = arrived ?? (await options.who(request))
+    if (region !== undefined && head !== undefined && arrived === null) {
+      const answer = await lookElsewhere(region, head, id, who, voice)
+      if (answer !== null) return { answer }
+    }
+    const found = await record()
+    return found !== null && isOf(found.identity, who) ? found : null
+  })
+}
+
+export function isOf(identity: Identity, { tenant, caller }: Who): boolean {
+  return identity.tenant === tenant && identity.caller === caller
+}
+
+/** Somebody wants to know what became of an operation. */
+export interface Look<N> {
+  readonly id: string
+  readonly request: N
+  readonly head: Head | undefined
+  readonly voice: Voice
+  /** Asks the store of this region. */
+  record(): Promise<LedgerRecord | null>
+}
+
+/** The record, for whoever may see it; or what another region says of it. Null for everybody else. */
+export type FindRecord<N> = (look: Look<N>) => Promise<LedgerRecord | { readonly answer: Answer } | null>
+
+export function createStatusBy<N, Tx>(
+  options: Omit<StatusOptions<N, Tx>, 'who' | 'region'>,
+  findRecord: FindRecord<N>,
+): OperationStatus<N> {
   const { ledger } = options
   const voice = createVoice(options)
 
   const nothing = () => voice.say('operation-not-found', { detail: 'There is no operation of that id for you.' })
 
-  async function answer(target: string, request: N): Promise<Answer> {
+  async function answer(target: string, request: N, head?: Head): Promise<Answer> {
     try {
-      return await look(target, request)
+      return await look(target, request, head)
     } catch (error) {
       if (!isOnceError(error)) throw error
       return voice.refuse(error, { name: 'operation-status', whileRunning: undefined })
     }
   }
 
-  async function look(target: string, request: N): Promise<Answer> {
+  async function look(target: string, request: N, head: Head | undefined): Promise<Answer> {
     const id = /([0-9a-f]{32})\/?(?:\?.*)?$/.exec(target)?.[1]
-    const { tenant, caller } = await options.who(request)
-    const view = id === undefined ? null : await ledger.find(id)
     // Whoever may not see it learns nothing, not even that it exists.
-    if (id === undefined || view === null) return nothing()
-    const { record } = view
+    if (id === undefined) return nothing()
+    const find = async () => (await ledger.find(id))?.record ?? null
+    const record = await findRecord({ id, request, head, voice, record: find })
+    if (record === null) return nothing()
+    if ('answer' in record) return record.answer
     const { identity } = record
-    if (identity.tenant !== tenant || identity.caller !== caller) return nothing()
     const route = routeOf(record)
     if (route === null || !(await allowed(route, record, request))) return nothing()
     const asked = { route, operation: identity.operation, method: 'GET', request }

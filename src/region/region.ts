@@ -1,5 +1,5 @@
 import { OnceError } from '../core/errors.ts'
-import type { Identity } from '../core/identity.ts'
+import type { Identity, RecordId } from '../core/identity.ts'
 import { recordIdOf } from '../core/identity.ts'
 import { rendezvous } from '../core/rendezvous.ts'
 import type { RegionAnswer, RegionLink, RegionRequest } from './send.ts'
@@ -23,10 +23,12 @@ export interface RegionOptions {
 export interface Region {
   readonly self: string
   home(identity: Identity): string
+  /** The same by the id of its record. */
+  homeOf(id: RecordId): string
   /** Who asks, of a request that another region sent here; `null` when its token proves nothing. */
   arrived(token: string, request: Omit<Arrived, 'self'>): { readonly tenant: string; readonly caller: string } | null
-  /** Sends a request to the home of its identity. Rejects when the home gave no whole answer. */
-  forward(request: RegionRequest, identity: Identity): Promise<RegionAnswer>
+  /** Sends a request to the home of its identity, or to the region `to`. Rejects when that gave no whole answer. */
+  forward(request: RegionRequest, identity: Identity, to?: string): Promise<RegionAnswer>
   stop(): void
   [Symbol.dispose](): void
 }
@@ -40,7 +42,8 @@ export function createRegion(options: RegionOptions): Region {
   const { self, regions, secret } = options
   const names = Object.keys(regions)
   const links = new Map<string, RegionLink>()
-  const home = (identity: Identity) => rendezvous(names, recordIdOf(identity))
+  const homeOf = (id: RecordId) => rendezvous(names, id)
+  const home = (identity: Identity) => homeOf(recordIdOf(identity))
 
   function linkTo(name: string): RegionLink {
     const known = links.get(name)
@@ -58,9 +61,9 @@ export function createRegion(options: RegionOptions): Region {
   return {
     self,
     home,
+    homeOf,
     arrived: (token, request) => readRegionToken(secret, Date.now(), token, { self, ...request }),
-    forward(request, identity) {
-      const to = home(identity)
+    forward(request, identity, to = home(identity)) {
       const { method, target } = request
       const token = regionToken(secret, Date.now(), { from: self, to, method, target, identity })
       const headers = request.headers.filter(([name]) => name !== REGION_HEADER)

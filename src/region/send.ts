@@ -137,6 +137,11 @@ function answerTo(request: ClientRequest, body: Uint8Array, until: number, pulse
   })
   // A request is closed with the last byte of its answer, before anybody has read that: it says nothing of its own.
   request.once('response', (answer) => void read(answer).then(resolve, reject))
+  // A change of protocol that nobody asked for ends the request without an error.
+  request.once('upgrade', (_answer, socket) => {
+    socket.on('error', () => {}).destroy()
+    giveUp(new Error('The home switched protocols.'))
+  })
   request.on('error', reject).once('close', () => {
     clearTimeout(timer)
     unwatch()

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Store } from 'onceonly'
 import { startGateway, temporaryFolder } from './process.ts'
 import { openCounting, openGateway, things } from './world.ts'
 
@@ -38,6 +39,26 @@ test('the status of an operation is told to whoever asked for it, and never more
   assert.equal(await look('/minimal', { ...ann, authorization: 'Bearer stolen' }), '404 false false')
   allowed = false
   assert.deepEqual([await look('/asked'), await look('/named')], ['404 false false', '404 false false'])
+})
+
+test('an operation is looked for once, however many rules there are', async (context) => {
+  const upstream = await openCounting(context)
+  let reads = 0
+  const counted = (store: Store): Store => ({
+    ...store,
+    queries: new Proxy(store.queries, {
+      get(queries, name, self) {
+        reads++
+        return Reflect.get(queries, name, self) as unknown
+      },
+    }),
+  })
+  const routes = Array.from({ length: 20 }, (_, at) => ({ ...things, path: `/things/${at}` }))
+  const world = await openGateway(context, upstream.url, routes, {}, counted)
+  reads = 0
+  const path = `/.onceonly/operations/${'0'.repeat(32)}`
+  assert.equal((await world.ask({ method: 'GET', path, key: null, body: null })).status, 404)
+  assert.equal(reads, 1)
 })
 
 test("readiness and life have paths of their own; what only looks like them is the upstream's", async (context) => {

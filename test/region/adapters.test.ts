@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type { Ledger } from 'onceonly'
 import { createLedger } from 'onceonly'
 import { createMemoryStore } from 'onceonly/memory'
-import { idempotent } from 'onceonly/node'
+import { idempotent, operationStatus } from 'onceonly/node'
 import type { RegionOptions } from 'onceonly/region'
 import { createRegion } from 'onceonly/region'
 import { ask } from '../gateway/ask.ts'
@@ -38,7 +38,10 @@ async function openRegions(
       response.setHeader('set-cookie', ['a=1', 'b=2'])
       response.writeHead(201).end(`made at ${region.self}`)
     })
-    const server = createServer((request, response) => void listener(request, response))
+    const status = operationStatus({ ledger, who, region })
+    const server = createServer((request, response) => {
+      void (request.method === 'GET' ? status : listener)(request, response)
+    })
     await new Promise<void>((resolve) => void server.listen(ports[at], '127.0.0.1', resolve))
     context.after(async () => {
       region.stop()
@@ -47,15 +50,15 @@ async function openRegions(
       await ledger.stop()
     })
   }
-  const callers = async () => {
+  const records = async () => {
     const pages = await Promise.all(ledgers.map((ledger) => ledger.list({})))
-    return new Set(pages.flatMap(({ rows }) => rows.map(({ record }) => record.identity.caller)))
+    return pages.flatMap(({ rows }) => rows.map(({ record }) => record))
   }
-  return { ran, callers, ports: ports as [number, number] }
+  return { ran, records, ports: ports as [number, number] }
 }
 
 test('an adapter sends a request on to the home of its key, with its own caller, and gives the answer back', async (context) => {
-  const { ran, callers, ports } = await openRegions(context, () => [])
+  const { ran, records, ports } = await openRegions(context, () => [])
   for (let at = 0; at < 10; at++) {
     const first = await ask(ports[0], { key: `k-${at}` })
     const retry = await ask(ports[0], { key: `k-${at}` })
@@ -65,7 +68,15 @@ test('an adapter sends a request on to the home of its key, with its own caller,
   assert.equal(ran.length, 10)
   assert.deepEqual(new Set(ran.map(({ at }) => at)), new Set(names), 'both regions are the home of some')
   assert.deepEqual(new Set(ran.map(({ body }) => body)), new Set(['{"amount":1}']))
-  assert.deepEqual(await callers(), new Set(['session-of-eu']))
+  const made = await records()
+  assert.deepEqual(new Set(made.map(({ identity }) => identity.caller)), new Set(['session-of-eu']))
+  // What became of them is told by their homes, too, and to their caller alone.
+  for (const { id } of made) {
+    const look = { method: 'GET', path: `/operations/${id}`, key: null, body: null }
+    const [own, other] = [await ask(ports[0], look), await ask(ports[1], look)]
+    assert.deepEqual([own.status, other.status], [200, 404])
+    assert.match(own.body, /"status":"succeeded"/)
+  }
 })
 
 test('regions that do not agree about a home refuse, instead of sending in circles', async (context) => {

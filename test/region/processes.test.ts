@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createRegion } from 'onceonly/region'
+import { recordIdOf } from '../../src/core/identity.ts'
 import { createProxy } from '../../tools/proxy/index.ts'
 import { freePort, startGateway, temporaryFolder } from '../gateway/process.ts'
 import { openCounting, things } from '../gateway/world.ts'
@@ -53,6 +54,15 @@ test('three regions, each with a store and a link of its own: a key is taken by 
     )
     assert.equal(told.filter(({ replayed }) => replayed).length, 2)
     assert.equal(upstream.heads, at + 1)
+  }
+  // Every region tells what became of it, to its caller alone, whoever is its home.
+  for (const key of ['three-0', 'three-1', 'three-2']) {
+    const id = recordIdOf({ tenant: 'gateway', caller: 'ann', operation: 'POST /things', key })
+    const look = { method: 'GET', path: `/.onceonly/operations/${id}`, key: null, body: null }
+    for (const gateway of gateways) {
+      assert.match((await gateway.ask({ ...look, headers })).body, /"status":"succeeded"/)
+      assert.equal((await gateway.ask({ ...look, headers: { 'x-user': 'bob' } })).status, 404)
+    }
   }
   // 2. Content is at home somewhere, too; and two callers of one key are two identities.
   const keyless = await Promise.all(gateways.map((gateway) => gateway.ask({ path: '/guarded', key: null })))

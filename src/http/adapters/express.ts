@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isVerdict } from '../../core/verdict.ts'
 import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../capture-node.ts'
 import type { IncomingBody } from '../exchange.ts'
-import { MAX_BODY_BYTES } from '../exchange.ts'
+import { MAX_BODY_BYTES, noBody } from '../exchange.ts'
 import type { HttpOptions } from '../protect.ts'
 import { createRoute } from '../protect.ts'
 import type { Defined, RouteDefinition } from '../route.ts'
@@ -123,7 +123,10 @@ export function operationStatus<Tx, R extends ExpressRequest>(options: StatusOpt
   const status = createStatus(options)
   async function answer(request: R, response: ServerResponse, next: Next): Promise<void> {
     try {
-      sendAnswer(response, await status.answer(request.originalUrl, request))
+      sendAnswer(
+        response,
+        await status.answer(request.originalUrl, request, incomingOf(request, noBody, request.originalUrl)),
+      )
     } catch (error) {
       next(error)
     }

@@ -6,7 +6,7 @@ import type { NodeRequest } from '../capture-node.ts'
 import { hangUpSignal, incomingOf } from '../capture-node.ts'
 import { collected } from '../collector.ts'
 import type { Answer, Captured, HeaderList, IncomingBody } from '../exchange.ts'
-import { hasNoBody, headerOf, headersByName } from '../exchange.ts'
+import { hasNoBody, headerOf, headersByName, noBody } from '../exchange.ts'
 import { createPassage } from '../passage.ts'
 import type { HttpOptions, Route } from '../protect.ts'
 import { createRoute } from '../protect.ts'
@@ -306,7 +306,7 @@ async function wholeOf(stream: AsyncIterator<Uint8Array>, running: Running<unkno
 export function operationStatus<Tx, R extends FastifyRequestLike>(options: StatusOptions<R, Tx>) {
   const status = createStatus(options)
   return async (request: R, reply: FastifyReplyLike): Promise<unknown> => {
-    const answer = await status.answer(request.raw.url ?? '/', request)
+    const answer = await status.answer(request.raw.url ?? '/', request, incomingOf(request.raw, noBody))
     return reply.send(put(reply, answer))
   }
 }

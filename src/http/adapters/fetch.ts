@@ -1,5 +1,5 @@
 import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../capture-web.ts'
-import { MAX_BODY_BYTES } from '../exchange.ts'
+import { MAX_BODY_BYTES, noBody } from '../exchange.ts'
 import type { HttpOptions, Route } from '../protect.ts'
 import { createRoute } from '../protect.ts'
 import type { RouteDefinition } from '../route.ts'
@@ -70,6 +70,6 @@ export function operationStatus<Tx>(options: StatusOptions<Request, Tx>) {
   const status = createStatus(options)
   return async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url)
-    return responseOf(await status.answer(pathname, request).catch(status.fault))
+    return responseOf(await status.answer(pathname, request, incomingOf(request, noBody)).catch(status.fault))
   }
 }

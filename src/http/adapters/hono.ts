@@ -1,6 +1,6 @@
 import { isVerdict } from '../../core/verdict.ts'
 import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../capture-web.ts'
-import { MAX_BODY_BYTES } from '../exchange.ts'
+import { MAX_BODY_BYTES, noBody } from '../exchange.ts'
 import type { HttpOptions } from '../protect.ts'
 import { createRoute } from '../protect.ts'
 import type { RouteDefinition } from '../route.ts'
@@ -84,6 +84,6 @@ export function operationStatus<Tx, C extends HonoContext>(options: StatusOption
   const status = createStatus(options)
   return async (context: C): Promise<Response> => {
     const { pathname } = new URL(context.req.raw.url)
-    return responseOf(await status.answer(pathname, context))
+    return responseOf(await status.answer(pathname, context, incomingOf(context.req.raw, noBody)))
   }
 }

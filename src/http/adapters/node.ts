@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../capture-node.ts'
-import { isClosing, MAX_BODY_BYTES } from '../exchange.ts'
+import { isClosing, MAX_BODY_BYTES, noBody } from '../exchange.ts'
 import type { HttpOptions, Route } from '../protect.ts'
 import { createRoute } from '../protect.ts'
 import type { Defined, RouteDefinition } from '../route.ts'
@@ -95,6 +95,9 @@ function answerFault<Tx>(
 export function operationStatus<Tx>(options: StatusOptions<IncomingMessage, Tx>): NodeListener {
   const status = createStatus(options)
   return async (request, response) => {
-    sendAnswer(response, await status.answer(request.url ?? '/', request).catch(status.fault))
+    sendAnswer(
+      response,
+      await status.answer(request.url ?? '/', request, incomingOf(request, noBody)).catch(status.fault),
+    )
   }
 }
