@@ -1,6 +1,7 @@
+import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
-import type { StreamRun, StreamSimulationOptions } from '../src/testing/stream-simulation.ts'
-import { simulateStreams } from '../src/testing/stream-simulation.ts'
+import { runSeeds } from './streams/crew.ts'
+import { runSeed, type Told } from './streams/form.ts'
 
 /**
  * The design question of streams: a hundred participants in five regions, two partitions, a quarter of them offline for
@@ -12,30 +13,22 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     from: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '1000' },
-    /** The form of the tests: 20 clients, 3 regions, 15 seconds. */
     short: { type: 'boolean', default: false },
     /** Goes on after a failure and counts the broken rules. */
     count: { type: 'boolean', default: false },
     lines: { type: 'string', default: '60' },
+    /** Processes at once; a run takes one core. */
+    workers: { type: 'string', default: String(availableParallelism()) },
   },
 })
 
-const full: Omit<StreamSimulationOptions, 'seed'> = {
-  clients: 100,
-  regions: 5,
-  durationMs: 60_000,
-  messages: 3,
-  storm: { absences: 25, absenceMs: 30_000, crashes: 3, restarts: 10, cuts: 20, moves: 10, partitions: 2 },
-}
-const form = values.short ? { messages: 2 } : full
+const form = { short: values.short, lines: Number(values.lines) }
 
-Error.stackTraceLimit = values.seed === undefined ? 0 : Error.stackTraceLimit
-
-if (values.seed !== undefined) tell(await simulateStreams({ ...form, seed: Number(values.seed) }))
+if (values.seed !== undefined) tell(await runSeed(Number(values.seed), form))
 else await runMany(Number(values.from), Number(values.seeds))
 
-function tell({ seed, failure, virtualMs, tally, tail }: StreamRun): void {
-  console.log(tail(Number(values.lines)).join('\n'))
+function tell({ seed, failure, virtualMs, tally, lines }: Told): void {
+  console.log(lines.join('\n'))
   console.log(`\nseed ${seed}: ${Math.round(virtualMs / 1_000)} virtual s`)
   console.log(JSON.stringify(tally))
   if (failure === null) return
@@ -44,22 +37,31 @@ function tell({ seed, failure, virtualMs, tally, tail }: StreamRun): void {
   process.exitCode = 1
 }
 
-async function runMany(from: number, count: number): Promise<void> {
+async function runMany(from: number, seeds: number): Promise<void> {
   const startedMs = performance.now()
   const every = values.short ? 100 : 10
   const broken = new Map<string, number[]>()
   const sum: Record<string, number> = {}
-  for (let done = 0; done < count; done++) {
-    const run = await simulateStreams({ ...form, seed: from + done })
-    for (const [name, value] of Object.entries(run.tally)) sum[name] = (sum[name] ?? 0) + value
-    if (run.failure !== null) {
-      if (!values.count) return tell(run)
-      broken.set(run.failure.rule, [...(broken.get(run.failure.rule) ?? []), run.seed])
+  let done = 0
+  await runSeeds({ from, seeds, workers: Number(values.workers), form }, (told) => {
+    done += 1
+    for (const [name, value] of Object.entries(told.tally)) sum[name] = (sum[name] ?? 0) + value
+    if (told.failure !== null) {
+      if (!values.count) tell(told)
+      broken.set(told.failure.rule, [...(broken.get(told.failure.rule) ?? []), told.seed])
     }
-    if ((done + 1) % every > 0 && done + 1 < count) continue
-    const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1)
-    console.log(`${done + 1} seeds up to ${from + done}, ${seconds} s, ${JSON.stringify(sum)}`)
-  }
-  for (const [rule, seeds] of broken) console.log(`${rule}: ${seeds.length} seeds, ${seeds.slice(0, 8).join(' ')}`)
+    if (done % every === 0 || done === seeds) {
+      const seconds = (performance.now() - startedMs) / 1_000
+      const leftMinutes = ((seconds / done) * (seeds - done)) / 60
+      const clean = broken.size === 0 ? 'clean' : 'BROKEN'
+      console.log(
+        `${done} of ${seeds} seeds from ${from} on, ${clean}, ${seconds.toFixed(1)} s, ` +
+          `about ${leftMinutes.toFixed(1)} min left, ${JSON.stringify(sum)}`,
+      )
+    }
+    return values.count || told.failure === null
+  })
+  if (values.count)
+    for (const [rule, which] of broken) console.log(`${rule}: ${which.length} seeds, ${which.join(' ')}`)
   if (broken.size > 0) process.exitCode = 1
 }
