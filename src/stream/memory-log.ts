@@ -19,7 +19,7 @@ import type {
   StoredEntry,
   Trimmed,
 } from './ports.ts'
-import { covers, furthest } from './position.ts'
+import { covers, furthest, missingFrom } from './position.ts'
 import type { Position } from './protocol.ts'
 import { identityText } from './protocol.ts'
 
@@ -214,8 +214,9 @@ class MemoryRoom {
 
   adopt({ position, senders }: RoomImage): void {
     const { [this.#log]: _, ...others } = position
-    this.position = furthest(this.position, others)
-    this.#removed = furthest(this.#removed, others)
+    const further = missingFrom(this.position, others)
+    this.position = furthest(this.position, further)
+    this.#removed = furthest(this.#removed, further)
     for (const { client, epoch, floor, last } of senders) {
       const known = this.#senders.get(`${client}/${epoch}`)
       if (known === undefined || known.floor < floor) {

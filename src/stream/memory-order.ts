@@ -38,7 +38,7 @@ export function createMemoryOrderLog({ nowMs }: { readonly nowMs: () => number }
   }
 
   function append(room: OrderedRoom, { fence, identities, position }: OrderBatch): OrderAppended {
-    if (room.fence !== fence) return { kind: 'lost' }
+    if (room.holder === null || room.fence !== fence) return { kind: 'lost' }
     for (const { client, epoch, cseq } of identities) {
       const text = identityText({ client, epoch, cseq })
       if (room.known.has(text)) continue

@@ -116,3 +116,50 @@ onEverySqlStore(
     await region.stop()
   },
 )
+
+onEverySqlStore(
+  'of many who ask for a lapsed lease at once one gets it, time after time',
+  async ({ store, another }) => {
+    const orders = [store, another()].map((each) => createSqlOrderLog({ store: each }))
+    for (let fence = 1; fence <= 5; fence++) {
+      const asked = Array.from({ length: 6 }, (_, n) => orders[n % 2]?.claim('room', `${fence}-${n}`, MINUTE_MS))
+      const held = (await Promise.all(asked)).filter((claim) => claim?.kind === 'held')
+      assert.deepEqual(held, [{ kind: 'held', fence, position: {}, head: 0 }])
+      await store.clock.advance(2 * MINUTE_MS, call)
+    }
+  },
+)
+
+onEverySqlStore(
+  'the tables themselves refuse a second entry at a place, and a second place for a message',
+  async ({ store }) => {
+    const log = createSqlRoomLog({ store, region: 'eu' })
+    const order = createSqlOrderLog({ store })
+    await log.enter('room', { client: 'ann', epoch: 1, generation: 1, instance: 'tab' })
+    const identity = { client: 'ann', epoch: 1, cseq: 1 }
+    const message = { ...identity, generation: 1, seen: {}, replyTo: null, body: 'hello', digest: 'hello' }
+    await log.write('room', { merged: [], sends: [message] })
+    await order.claim('room', 'eu', MINUTE_MS)
+    await order.append('room', { fence: 1, identities: [identity], position: {} })
+    const again = [
+      [
+        'entries',
+        'region, room, at',
+        'region, room, at + 1',
+        'log, n, client, epoch, cseq, copy, digest, accepted_at, stored_at, bytes, rest',
+      ],
+      [
+        'entries',
+        'n',
+        'n + 1',
+        'region, room, at, log, client, epoch, cseq, copy, digest, accepted_at, stored_at, bytes, rest',
+      ],
+      ['order_rows', 'g', 'g + 1', 'room, client, epoch, cseq, added_at'],
+      ['order_rows', 'cseq', 'cseq + 1', 'room, g, client, epoch, added_at'],
+    ]
+    for (const [table, other, changed, same] of again) {
+      const copy = `insert into onceonly_stream_${table} (${other}, ${same}) select ${changed}, ${same} from onceonly_stream_${table}`
+      await assert.rejects(store.sql.query(copy, []), /unique/i, copy)
+    }
+  },
+)

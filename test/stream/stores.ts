@@ -26,7 +26,19 @@ export function onEverySqlStore(title: string, body: (given: StreamStore) => Pro
   })
 }
 
-async function onSqlite(body: (given: StreamStore) => Promise<void>): Promise<void> {
+/** The clock of a store, and one beside it that is moved along with it. */
+export function clockOf(store: SqlStore): { nowMs(): number; advance(ms: number): Promise<void> } {
+  let movedMs = 0
+  return {
+    nowMs: () => Date.now() + movedMs,
+    async advance(ms) {
+      movedMs += ms
+      await store.clock.advance(ms, { timeoutMs: 10_000 })
+    },
+  }
+}
+
+export async function onSqlite(body: (given: StreamStore) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-stream-'))
   const stores: SqlStore[] = []
   const another = () => {
