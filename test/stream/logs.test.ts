@@ -120,10 +120,10 @@ onEverySqlStore(
 onEverySqlStore(
   'of many who ask for a lapsed lease at once one gets it, time after time',
   async ({ store, another }) => {
-    const orders = [store, another()].map((each) => createSqlOrderLog({ store: each }))
+    const [eu, us] = [createSqlOrderLog({ store }), createSqlOrderLog({ store: another() })]
     for (let fence = 1; fence <= 5; fence++) {
-      const asked = Array.from({ length: 6 }, (_, n) => orders[n % 2]?.claim('room', `${fence}-${n}`, MINUTE_MS))
-      const held = (await Promise.all(asked)).filter((claim) => claim?.kind === 'held')
+      const asked = Array.from({ length: 6 }, (_, n) => (n % 2 ? eu : us).claim('room', `${fence}-${n}`, MINUTE_MS))
+      const held = (await Promise.all(asked)).filter(({ kind }) => kind === 'held')
       assert.deepEqual(held, [{ kind: 'held', fence, position: {}, head: 0 }])
       await store.clock.advance(2 * MINUTE_MS, call)
     }
