@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnceError, OnceError, type SqlStore } from 'onceonly'
-import type { Channel, Verified } from 'onceonly/run'
+import type { Channel } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
 import { createRuntime } from '../../src/ledger/runtime.ts'
 import { eventually, onEveryRunStore, watched } from './world.ts'
@@ -25,8 +25,6 @@ function losing(fits: RegExp): (store: SqlStore) => SqlStore {
 
 /** Short, because tests wait for it, and longer than a busy machine pauses. */
 const short = { leaseMs: 1_200, pollMs: 20 }
-/** Its next heartbeat, which would tell it what it has lost, is minutes away. */
-const unknowing = { leaseMs: 20 * MINUTE }
 
 onEveryRunStore('a start whose answer was lost is driven all the same', async (world) => {
   const one = defineRun('one', (run) => run.step('act', () => 'done'))
@@ -80,112 +78,6 @@ onEveryRunStore('a heartbeat puts down no run whose taking is still being answer
   )
   assert.equal(await handle.result({ waitMs: 15_000 }), 1)
   assert.deepEqual([acts, world.events.filter(({ kind }) => kind === 'lost')], [1, []])
-})
-
-onEveryRunStore('whoever lost its runs without knowing it writes nothing, neither one step nor many', async (world) => {
-  for (const count of [1, 3]) {
-    const ids = Array.from({ length: count }, (_, index) => `${count} ${index}`)
-    const released = Promise.withResolvers<string>()
-    let begun = 0
-    const slow = defineRun('slow', (run) =>
-      run.step('act', () => {
-        begun += 1
-        return released.promise
-      }),
-    )
-    // It has no room for what it lost.
-    const first = await world.engine({ runs: [slow], concurrency: count, ...unknowing })
-    await Promise.all(ids.map((runId) => first.start(slow, { runId, input: null })))
-    await eventually(
-      async () => begun,
-      (acts) => acts === count,
-    )
-    // As if its lease were over by the clock of the store alone.
-    await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0
-      where ended_at is null`)
-    const second = await world.engine({ runs: [defineRun('slow', (run) => run.step('act', () => 'in time'))] })
-    for (const runId of ids) assert.equal(await second.handle(runId).result({ waitMs: 15_000 }), 'in time')
-    const before = await Promise.all(ids.map((runId) => second.get(runId)))
-    const lost = () => world.events.filter((event) => event.kind === 'lost' && ids.includes(event.runId)).length
-    released.resolve('late')
-    await eventually(
-      async () => lost(),
-      (seen) => seen === count,
-    )
-    assert.deepEqual(await Promise.all(ids.map((runId) => second.get(runId))), before)
-    await Promise.all([first.stop(), second.stop()])
-  }
-})
-
-onEveryRunStore('whoever lost a run without knowing it does not end it for its new worker', async (world) => {
-  const [late, inTime] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
-  const begun: string[] = []
-  // It writes nothing on its way, so that only its end can tell it.
-  const waiting = (who: string, answer: Promise<string>) =>
-    defineRun('waiting', () => {
-      begun.push(who)
-      return answer
-    })
-  const mine = waiting('first', late.promise)
-  const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
-  await first.start(mine, { runId: 'w', input: null })
-  const untilBegun = (who: string) =>
-    eventually(
-      async () => begun,
-      (seen) => seen.includes(who),
-    )
-  await untilBegun('first')
-  await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0`)
-  const second = await world.engine({ runs: [waiting('second', inTime.promise)] })
-  await untilBegun('second')
-  late.resolve('late')
-  await eventually(
-    async () => world.events.map(({ kind }) => kind),
-    (kinds) => kinds.includes('lost') || kinds.includes('left'),
-  )
-  assert.equal((await second.get('w'))?.state, 'running')
-  inTime.resolve('in time')
-  assert.equal(await second.handle('w').result({ waitMs: 15_000 }), 'in time')
-})
-
-onEveryRunStore('whoever lost a run without knowing it settles no doubt for its new worker', async (world) => {
-  const [late, inTime] = [Promise.withResolvers<Verified<string>>(), Promise.withResolvers<Verified<string>>()]
-  const probing: string[] = []
-  const asking = (who: string, answers: readonly Promise<Verified<string>>[]) => {
-    const left = [...answers]
-    const verify = async () => {
-      probing.push(who)
-      return (await left.shift()) ?? { kind: 'unknown' as const }
-    }
-    return defineRun('asking', (run) =>
-      run.step('post', { semantics: 'verify', verify }, (): string => {
-        throw new Error('the line went dead')
-      }),
-    )
-  }
-  const untilProbed = (times: number) =>
-    eventually(
-      async () => probing,
-      (seen) => seen.length === times,
-    )
-  const mine = asking('first', [Promise.resolve({ kind: 'unknown' }), late.promise])
-  const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
-  const handle = await first.start(mine, { runId: 'a', input: null })
-  await eventually(handle.view, ({ state }) => state === 'unknown')
-  await world.advance(MINUTE)
-  await untilProbed(2)
-  await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0`)
-  const second = await world.engine({ runs: [asking('second', [inTime.promise])] })
-  await untilProbed(3)
-  late.resolve({ kind: 'done', result: 'late' })
-  await eventually(
-    async () => world.events.map(({ kind }) => kind),
-    (kinds) => kinds.includes('lost'),
-  )
-  assert.deepEqual(probing, ['first', 'first', 'second'])
-  assert.equal((await second.get('a')).steps[0]?.state, 'unknown')
-  inTime.resolve({ kind: 'done', result: 'in time' })
-  assert.equal(await second.handle('a').result({ waitMs: 15_000 }), 'in time')
 })
 
 onEveryRunStore('a store that is away for a while fails no run', async (world) => {

@@ -145,6 +145,13 @@ onEveryRunStore(
     await engine.resolve('l', view.steps[0]?.key ?? '', { kind: 'succeeded', result: 'posted' })
     assert.equal(await handle.result(), 'posted')
     assert.equal(acts, 1)
+    // What is known is nobody's to decide any more.
+    for (const late of [{ kind: 'not_done' }, { kind: 'failed', error: 'no' }] as const) {
+      await assert.rejects(engine.resolve('l', view.steps[0]?.key ?? '', late), (error) =>
+        isOnceError(error, 'not_resolvable'),
+      )
+    }
+    assert.deepEqual((await handle.view()).steps[0]?.state, 'succeeded')
   },
 )
 
