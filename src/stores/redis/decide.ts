@@ -88,6 +88,7 @@ function fenceFor(next: Fence, stored: Fence): Fence {
 /** What the script did by itself, as `transition` tells it; null where it did nothing. */
 function usualAnswer(request: Request, found: unknown, now: number): AppliedDecision | null {
   if (typeof found === 'number') {
+    if (request.kind === 'settle') return settled(request, [String(found), ''], now)
     const { record, decision } = transition(null, request, { now, fence: found })
     return { record, decision, now }
   }
