@@ -72,10 +72,18 @@ inEveryWorld('imports', (open) => {
     assert.deepEqual([ofOne.references.map(({ title }) => title), ofOne.cursor], [['One', 'Two'], null])
   })
 
-  test('duplicate notifications, at once and late, on both servers: one job, one command per file', async () => {
+  for (const replicas of [2, 4]) {
+    test(`duplicate notifications, at once and late, on ${replicas} servers: one job, one command per file`, async () => {
+      const more = await Promise.all(Array.from({ length: replicas - 2 }, () => cluster.add()))
+      await duplicateNotifications([one, two, ...more])
+      await Promise.all(more.map((server) => server.stop()))
+    })
+  }
+
+  async function duplicateNotifications(servers: readonly TestServer[]): Promise<void> {
     const started = await startImport(two, ['a.ris', 'b.ris'])
     await Promise.all(['a.ris', 'b.ris'].map((name) => upload(one, started, name, ris(1))))
-    const storm = [one, two, one, two].flatMap((server, at) =>
+    const storm = [...servers, ...servers].flatMap((server, at) =>
       ['a.ris', 'b.ris'].map((name) => notify(server, notification(started.searchId, name, 'e', `00${at % 2}`))),
     )
     for (const answer of await Promise.all(storm)) assert.equal(answer.status, 200, answer.text)
@@ -86,7 +94,8 @@ inEveryWorld('imports', (open) => {
     // Another notification about the same file, which nobody has seen before.
     assert.equal((await notify(two, notification(started.searchId, 'a.ris', 'e', '00F'))).status, 200)
     assert.deepEqual(await see(two, started.searchId), seen)
-  })
+    assert.deepEqual(scandals(servers), [])
+  }
 
   test('an upload may be repeated; other content is refused, and the first stays', async () => {
     const started = await startImport(one, ['a.ris', 'b.ris'])
