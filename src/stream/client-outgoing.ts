@@ -22,6 +22,8 @@ export interface Outgoing {
   readonly acknowledged: LogPlace | null
   /** The first number that is not acknowledged. */
   readonly pendingFrom: number
+  /** The number that the next message gets. */
+  readonly next: number
   accept(message: PendingSend): Promise<Pending<PendingSend>>
   /** What may leave on this connection now. */
   frames(): readonly SendFrame[]
@@ -57,6 +59,9 @@ export function createOutgoing(options: {
     },
     get pendingFrom() {
       return sender.pending[0]?.number ?? next
+    },
+    get next() {
+      return next
     },
     get sentBelow() {
       return sentBelow

@@ -142,6 +142,32 @@ test('a cloned tab gets an identity of its own, and what it wrote arrives under 
   await Promise.all([original.client.stop(), clone.client.stop(), region.stop()])
 })
 
+test('an old copy of a place takes a new identity at once, and sends nothing again that may have arrived', async () => {
+  const { region, log } = openRegion()
+  await log.enter('room', { client: 'ada', epoch: 1, generation: 5_000, instance: 'the later one' })
+  const message = { client: 'numbers', epoch: 1, generation: 1, seen: {}, replyTo: null, body: 'x', digest: 'x' }
+  await log.enter('room', { ...message, instance: 'the later one' })
+  await log.write('room', { merged: [], sends: [1, 2, 3].map((cseq) => ({ ...message, cseq })) })
+  for (const client of ['ada', 'numbers']) {
+    const place = createMemoryPlace()
+    await place.identify({ client, epoch: 1, generation: 3 })
+    await place.save({ number: 1, message: { seen: {}, replyTo: null, body: 'old' } })
+    const told: unknown[] = []
+    const copy = await follow(region, {
+      place,
+      onIdentity: (_, why) => void told.push(why),
+      onDoubt: (messages) => void told.push(...messages.map(({ body }) => body)),
+    })
+    await until('a new identity', () => copy.client.identity.client !== client && told.length === 2)
+    assert.deepEqual(told, ['fenced', 'old'])
+    await (await copy.client.send(`after ${client}`)).accepted
+    await until('its own message', () => copy.seen.at(-1)?.body === `after ${client}`)
+    assert.ok(!bodies(copy.seen).includes('old'))
+    await copy.client.stop()
+  }
+  await region.stop()
+})
+
 test('what nobody remembers is told as a doubt, and never sent again by itself', async () => {
   const { region } = openRegion()
   const place = createMemoryPlace()

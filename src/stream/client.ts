@@ -61,7 +61,11 @@ export interface StreamClientOptions {
   readonly bounds?: Partial<StreamBounds>
 }
 
-export type RenewReason = 'cloned' | 'fork' | 'unknown'
+/**
+ * `cloned` and `fork`: somebody else has this identity, and was met at the same number. `fenced`: somebody else has gone on
+ * with it, and this is an older copy. `unknown`: nobody remembers it.
+ */
+export type RenewReason = 'cloned' | 'fork' | 'fenced' | 'unknown'
 
 /** Failed connections before the next region is tried. */
 const PATIENCE = 2
@@ -88,6 +92,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   let region = regions[0] ?? ''
   let previousRegion: string | null = null
   let connection: Connection | null = null
+  /** The region has let this connection in. */
+  let welcomed = false
   let failures = 0
   let timer: Timer | null = null
   /** Connecting takes a write of its own: only the last attempt goes on after it. */
@@ -175,11 +181,14 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       },
     })
     connection = opened
+    welcomed = false
   }
 
   function closed(code: number | null, reason: string): void {
     connection = null
     if (code === closeCodes.cloned) return renew('cloned')
+    // Each connection has a later generation than all before it: whoever entered with a still later one is somebody else.
+    if (code === closeCodes.fenced && !welcomed) return renew('fenced')
     problem(new OnceError('retry_later', `The connection to ${region} ended: ${reason}.`))
     failures += 1
     if (failures % PATIENCE === 0) region = regions[(regions.indexOf(region) + 1) % regions.length] ?? region
@@ -198,6 +207,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   function take(frame: ServerFrame, from: Connection): void {
     switch (frame.kind) {
       case 'welcome':
+        welcomed = true
         if (beginsAtHead()) {
           intake.begin({ logs: frame.position, ordered: 0 })
           resume(from)
@@ -205,6 +215,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         fresh = false
         return
       case 'resumed':
+        // Numbers that this client never gave were used: by whoever went on from a later copy of its place.
+        if (frame.floor > outgoing.next) return renew('fenced')
         failures = 0
         previousRegion = region
         intake.resumed()
@@ -272,7 +284,9 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
 
   async function takeIdentity(why: RenewReason): Promise<void> {
     const { pending, sentBelow, acknowledged } = outgoing
-    const doubtful = why === 'unknown' ? pending.filter(({ number }) => number < sentBelow) : []
+    // Whoever went on with the identity may have sent them as well.
+    const isDoubtful = why === 'unknown' || why === 'fenced'
+    const doubtful = isDoubtful ? pending.filter(({ number }) => number < sentBelow) : []
     const carried = pending.filter((each) => !doubtful.includes(each))
     const renewed = renumbered(carried, acknowledged)
     const next = why === 'unknown' ? { ...identity, epoch: identity.epoch + 1 } : newIdentity(runtime)
