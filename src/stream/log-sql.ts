@@ -4,6 +4,7 @@ import { createRuntime, type Runtime } from '../ledger/runtime.ts'
 import type { SqlStore } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
 import { adopt, imageOf } from './log-sql-image.ts'
+import { createRoomEar } from './log-sql-listen.ts'
 import { openStreamTables } from './log-sql-open.ts'
 import { ENTRY_COLUMNS, type EntryRow, elements, entryOf, restOf, text } from './log-sql-rows.ts'
 import { createRoomStates, type RoomWrite, roomOf } from './log-sql-state.ts'
@@ -39,6 +40,8 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
     return sql.query<Row>(statement, values)
   }
 
+  const ear = createRoomEar({ sql, region, topic, query })
+
   const group = createGroup<RoomWrite, RoomWritten>(runtime, {
     // Two at once would only wait for each other's rooms.
     lanes: 1,
@@ -55,7 +58,12 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
   return {
     open: (room) => openRoom(query, region, room, ownLog),
     enter: (room, claim) => inTransaction((tx) => enter(tx, sql.dialect, sql.now, { region, room, claim })),
-    write: (room, batch) => group.write({ room, batch }),
+    async write(room, batch) {
+      const written = await group.write({ room, batch })
+      const last = written.stored.at(-1)
+      if (last !== undefined) ear.wrote(room, last.at)
+      return written
+    },
     find: (room, position) => find(query, elements(sql.dialect), { region, room, position }),
     async read(room, after, { entries, bytes }) {
       // The bytes before a row, so that the first one always fits, however large it is.
@@ -80,7 +88,7 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
     },
     image: (room) => inTransaction((tx) => imageOf(tx, sql, { region, room })),
     adopt: (room, image) => inTransaction((tx) => adopt(tx, sql, { region, room, ownLog, image })),
-    listen: (_room, wake) => sql.listen(topic, wake),
+    listen: ear.listen,
   }
 }
 

@@ -84,6 +84,37 @@ onEverySqlStore('the final order has no gap and no second copy, and only one hol
   ])
 })
 
+onEverySqlStore('only the room that somebody wrote to is woken', async ({ store, another }) => {
+  const writing = createSqlRoomLog({ store, region: 'eu' })
+  const listening = createSqlRoomLog({ store: another(), region: 'eu' })
+  const woken = { busy: 0, quiet: 0 }
+  const names = ['busy', 'quiet'] as const
+  for (const room of names) {
+    await writing.enter(room, { client: 'ann', epoch: 1, generation: 1, instance: 'tab' })
+    await listening.open(room)
+  }
+  const watches = names.map((room) => listening.listen(room, () => void (woken[room] += 1)))
+  const message = { client: 'ann', epoch: 1, generation: 1, seen: {}, replyTo: null, body: 'hello', digest: 'hello' }
+  let cseq = 0
+  let quiet = 0
+  for (const round of [1, 2, 3]) {
+    const before = woken.busy
+    const endMs = performance.now() + 20_000
+    // A wake may be lost while the listener connects: then the next message brings one.
+    while (woken.busy === before && performance.now() < endMs) {
+      cseq += 1
+      await writing.write('busy', { merged: [], sends: [{ ...message, cseq }] })
+      const soonMs = performance.now() + 500
+      while (woken.busy === before && performance.now() < soonMs) await pause(5)
+    }
+    assert.ok(woken.busy > before, 'the busy room was not woken')
+    if (round === 1) quiet = woken.quiet
+  }
+  // Once at the most, with the first look.
+  assert.equal(woken.quiet, quiet)
+  for (const watch of watches) watch.stop()
+})
+
 onEverySqlStore(
   'what is past its time goes, however much it is, from a room to which nobody comes',
   async ({ store }) => {
