@@ -2,6 +2,7 @@ import { OnceError } from '../core/errors.ts'
 import type { Identity } from '../core/identity.ts'
 import { SECOND } from '../core/limits.ts'
 import type { Region } from '../region/region.ts'
+import { AnswerTooLarge } from '../region/send.ts'
 import { REGION_HEADER } from '../region/token.ts'
 import type { Answer, HeaderList, Incoming, IncomingBody } from './exchange.ts'
 import type { Who } from './route.ts'
@@ -44,7 +45,15 @@ export async function elsewhere(
   const { body, headers } = raw(incoming, await incoming.body())
   try {
     return await region.forward({ method, target, headers, body }, identity)
-  } catch {
+  } catch (error) {
+    if (error instanceof AnswerTooLarge) {
+      const detail = 'The home of this key has answered, but its answer is too large to be passed on from there.'
+      return voice.say('response-not-stored', {
+        operation: identity.operation,
+        detail,
+        extra: { original: { status: error.status } },
+      })
+    }
     return away(`The region ${home}, which is the home of this key, cannot be reached.`)
   }
 }

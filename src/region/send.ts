@@ -97,7 +97,13 @@ export function createRegionLink(address: string): RegionLink {
         return await answerTo(first, request.body, until, pulse)
       } catch (error) {
         // The other side closed an idle connection under us. The key makes a second try harmless, where time is left.
-        if (error instanceof LinkSilent || !first.reusedSocket || performance.now() >= until) throw error
+        if (
+          error instanceof LinkSilent ||
+          error instanceof AnswerTooLarge ||
+          !first.reusedSocket ||
+          performance.now() >= until
+        )
+          throw error
         return await answerTo(open(request), request.body, until, pulse)
       }
     },
@@ -150,12 +156,23 @@ function answerTo(request: ClientRequest, body: Uint8Array, until: number, pulse
   return promise
 }
 
+/** The home has answered: what was asked for is decided, and only its answer cannot be brought here. */
+export class AnswerTooLarge extends Error {
+  readonly status: number
+
+  constructor(status: number) {
+    super(`The answer is larger than ${MOST_ANSWER_BYTES} bytes.`)
+    this.name = 'AnswerTooLarge'
+    this.status = status
+  }
+}
+
 async function read(answer: IncomingMessage): Promise<RegionAnswer> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of answer) {
     bytes += (chunk as Buffer).length
-    if (bytes > MOST_ANSWER_BYTES) throw new Error(`The answer is larger than ${MOST_ANSWER_BYTES} bytes.`)
+    if (bytes > MOST_ANSWER_BYTES) throw new AnswerTooLarge(answer.statusCode ?? 0)
     chunks.push(chunk as Buffer)
   }
   const headers: [string, string][] = []

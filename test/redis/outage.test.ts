@@ -171,6 +171,31 @@ describe('Redis in trouble', () => {
     assert.equal(resets.length, 1, 'once')
   })
 
+  test('an older state is told to whoever knew more, also when another process has used it since', async () => {
+    const { store, prefix, resets } = open()
+    const { pay } = ledgerOn(store)
+    const older: Record<string, string>[] = []
+    const metas = [0, 1, 2, 3].map((bucket) => `{${prefix}:${bucket}}:meta`)
+    await pay.run(who('old'), null, () => 1)
+    for (const meta of metas) older.push(await client.hgetall(meta))
+    for (let n = 0; n < 40; n++) await pay.run(who(`k${n}`), null, () => n)
+    for (const [at, meta] of metas.entries()) {
+      await client.del(meta)
+      await client.hset(meta, older[at] ?? {})
+    }
+    const told: StoreReset[] = []
+    const other = createRedisStore({ client, prefix, testClock: true, on: (event) => told.push(event) })
+    ends.push(() => other.stop())
+    const { pay: payOther } = ledgerOn(other)
+    for (let n = 0; n < 12; n++) await payOther.run(who(`other${n}`), null, () => n)
+    await store.queries.count({}, CALL)
+    assert.deepEqual(
+      resets.map(({ what }) => what),
+      Array(4).fill('rolled_back'),
+    )
+    assert.deepEqual(told, [], 'it knew nothing of what was lost')
+  })
+
   test('processes that disagree about the buckets do not begin', async () => {
     const { store, prefix } = open()
     await store.clock.now(CALL)

@@ -35,8 +35,9 @@ async function openRegions(
     const who = () => ({ tenant: 'acme', caller: `session-of-${region.self}` })
     const listener = idempotent({ ledger, who, region })({ effect: 'external' }, (request, response) => {
       ran.push({ at: region.self, body: Buffer.from(request.rawBody ?? []).toString() })
+      if (request.url === '/large') return void response.writeHead(201).end(Buffer.alloc(33 * 1_024 * 1_024))
       response.setHeader('set-cookie', ['a=1', 'b=2'])
-      response.writeHead(201).end(`made at ${region.self}`)
+      return void response.writeHead(201).end(`made at ${region.self}`)
     })
     const status = operationStatus({ ledger, who, region })
     const server = createServer((request, response) => {
@@ -77,6 +78,24 @@ test('an adapter sends a request on to the home of its key, with its own caller,
     assert.deepEqual([own.status, other.status], [200, 404])
     assert.match(own.body, /"status":"succeeded"/)
   }
+})
+
+test('an answer that is too large for its way back was given all the same, and is not asked for again', async (context) => {
+  const { ran, ports } = await openRegions(context, () => [])
+  const regions = Object.fromEntries(names.map((name) => [name, 'http://127.0.0.1']))
+  using region = createRegion({ self: 'eu', secret, regions })
+  const identity = { tenant: 'acme', caller: 'session-of-eu', operation: 'POST /large' }
+  const keys = Array.from({ length: 100 }, (_, at) => `large-${at}`)
+  const key = keys.find((each) => region.home({ ...identity, key: each }) === 'us') ?? ''
+  for (const attempt of [1, 2]) {
+    const told = await ask(ports[0], { key, path: '/large' })
+    assert.deepEqual([told.status, told.problem], [409, 'response-not-stored'], `attempt ${attempt}`)
+    assert.match(told.body, /"retryable":false.*"original":{"status":201/)
+  }
+  assert.deepEqual(
+    ran.map(({ at }) => at),
+    ['us'],
+  )
 })
 
 test('regions that do not agree about a home refuse, instead of sending in circles', async (context) => {

@@ -37,6 +37,16 @@ export interface Asked {
   readonly args?: readonly (string | number)[]
 }
 
+type SharedAnswers = [
+  now: number,
+  epoch: string,
+  nextFence: Fence,
+  fence: Fence,
+  leftFence: Fence,
+  turns: number,
+  leftTurns: number,
+]
+
 /** Only the shared part: it gives an empty bucket its name, and tells the time. */
 const lookScript = scriptOf('no', '')
 
@@ -51,8 +61,8 @@ export function createCore(client: RedisClient, names: Names, report: (event: St
   async function run(script: Script, bucket: Bucket, { keys = [], args = [] }: Asked, deadline: Deadline) {
     const given = [epochs.candidate(), bucket.number, names.channel, ...args]
     const reply = (await connection.run(script, [...sharedKeys(bucket), ...keys], given, deadline)) as unknown[]
-    const [now, epoch, nextFence, found, left] = reply as [number, string, number, number, number]
-    epochs.check(bucket, epoch, found, left)
+    const [now, epoch, nextFence, fence, leftFence, turns, leftTurns] = reply as SharedAnswers
+    epochs.check(bucket, epoch, { fence, turns }, { fence: leftFence, turns: leftTurns })
     return { now, nextFence, answers: reply.slice(SHARED_ANSWERS) }
   }
 

@@ -20,8 +20,11 @@ export function sharedKeys(bucket: Bucket): string[] {
 
 const SHARED_KEYS = 6
 
-/** What every script answers first: the time, the epoch, the next fence, and the largest fence before and after it. */
-export const SHARED_ANSWERS = 5
+/**
+ * What every script answers first: the time, the epoch, the next fence, the largest fence before and after it, and how
+ * often fences were given before and after it.
+ */
+export const SHARED_ANSWERS = 7
 
 /**
  * Past its end a record is removed by the sweep, which also takes it out of the indexes. Should nobody sweep for this
@@ -39,19 +42,20 @@ local META, FENCES, OPEN, UNKNOWNS, ENDS, COUNTS = KEYS[1], KEYS[2], KEYS[3], KE
 local FIRST_KEY = ${SHARED_KEYS + 1}
 local FENCE_STEP = ${BUCKETS_MOST}
 local stamp = redis.call('TIME')
-local known = redis.call('HMGET', META, 'fence', 'offset', 'epoch')
+local known = redis.call('HMGET', META, 'fence', 'offset', 'epoch', 'turns')
 local micros = tonumber(stamp[1]) * 1000000 + tonumber(stamp[2])
 local offset = tonumber(known[2] or 0)
 local now = math.floor(micros / 1000) + offset
 local last = tonumber(known[1] or 0)
 local epoch = known[3]
+local turns = tonumber(known[4] or 0)
 if not epoch then
   epoch = ARGV[1]
   redis.call('HSET', META, 'epoch', epoch)
 end
 local nextFence = math.max(last, micros)
 nextFence = nextFence - nextFence % FENCE_STEP + FENCE_STEP + tonumber(ARGV[2])
-local answers = { now, epoch, nextFence, last, last }
+local answers = { now, epoch, nextFence, last, last, turns, turns }
 local at = 4
 
 -- Lua would write large numbers with an exponent.
@@ -60,8 +64,10 @@ local function whole(number) return string.format('%.0f', number) end
 -- Keeps the largest fence, for those who come next.
 local function took(fence)
   last = math.max(last, fence)
-  redis.call('HSET', META, 'fence', whole(last))
+  turns = turns + 1
+  redis.call('HSET', META, 'fence', whole(last), 'turns', whole(turns))
   answers[5] = last
+  answers[7] = turns
 end
 
 local function answer(value) answers[#answers + 1] = value end
