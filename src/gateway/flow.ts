@@ -17,12 +17,14 @@ export function flow(from: IncomingMessage, to: ClientRequest | ServerResponse):
   }
   const more = () => void from.resume()
   const end = () => void to.end()
-  from.on('data', pass).once('end', end)
-  to.on('drain', more)
-  return () => {
+  const stop = () => {
     from.off('data', pass).off('end', end).resume()
     to.off('drain', more)
   }
+  from.on('data', pass).once('end', end)
+  // Whoever is gone takes nothing more, and must not keep the other side from ending.
+  to.on('drain', more).once('close', stop)
+  return stop
 }
 
 /** The same for an answer of an upstream, whose connection hands its parser pieces that nobody keeps either. */
