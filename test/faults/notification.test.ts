@@ -3,10 +3,11 @@ import { suite } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LeasedOperation } from 'onceonly'
 import { createLedger, limits, SECOND, succeeded } from 'onceonly'
+import { until } from '../brokers/until.ts'
 import type { Child } from '../crash/crew.ts'
 import { machineMs } from '../crash/member.ts'
 import type { Place } from '../crash/place.ts'
-import { onEveryPlace, who } from '../crash/place.ts'
+import { onEveryPlace, sqlOf, who } from '../crash/place.ts'
 import type { JoinerTask, Knew, Looked } from './joiner.ts'
 import { joinable } from './joiner.ts'
 import { onLink } from './link.ts'
@@ -17,6 +18,7 @@ const names = ['a', 'b', 'c', 'd', 'e']
 const SOON_MS = 200
 /** Other programs may take the processor away from whoever was woken; what never comes soon is not notified. */
 const ROUNDS = 3
+const PATIENCE_MS = 20 * SECOND
 /** After this many looks the next one is a whole second away. */
 const LOOKS = 8
 
@@ -98,6 +100,9 @@ suite('joiners in other processes', { concurrency: true }, () => {
     assert.ok(claimed.kind === 'first_attempt')
     const joined = once.operation(joinable).execute(who('k'), 1, never)
     joined.catch(() => {})
+    // Its claim has been answered: what is cut from now on is its waiting.
+    const waiting = "select 1 from onceonly_records where key = 'k' and awaited = 1"
+    await until(async () => (await sqlOf(place.store).query(waiting)).length === 1, PATIENCE_MS)
     for (let cuts = 0; cuts < 5; cuts++) {
       await sleep(200)
       proxy.cut()
