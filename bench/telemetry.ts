@@ -12,7 +12,7 @@ await runBench('telemetry', async ({ options, side, compare, note }) => {
   )
   const time = options.quick
     ? { warmUpMs: 0, warmUpRequests: 3_000, measureMs: 700 }
-    : { warmUpMs: 1_000, warmUpRequests: 15_000, measureMs: 2_500 }
+    : { warmUpMs: 500, warmUpRequests: 8_000, measureMs: 1_500 }
   const measure = (requests: OverheadTask['requests'], telemetry: boolean) => {
     const task: OverheadTask = { ...time, callers: CALLERS, requests, protected: true, telemetry, place: null }
     return side({ program: import.meta.resolve('./http-overhead/side.ts'), task })

@@ -47,7 +47,7 @@ export async function runBench(name: string, body: (bench: Bench) => Promise<voi
       if (options.only !== null && !comparison.name.includes(options.only)) return
       const pairs = options.pairs ?? (options.quick ? QUICK_PAIRS : comparison.pairs)
       note(`${comparison.name}: ${comparison.ours}${comparison.other === null ? '' : ` ÷ ${comparison.other}`}`)
-      rows.push(...(await compare({ ...comparison, pairs }, progress)))
+      rows.push(...(await compare({ ...comparison, pairs }, progress, stop.signal)))
     },
   }
   console.log(`bench ${name}, ${new Date().toISOString()}${isResult(options) ? '' : `  ${NOT_A_RESULT}`}`)
@@ -55,6 +55,8 @@ export async function runBench(name: string, body: (bench: Bench) => Promise<voi
   try {
     await body(bench)
   } catch (error) {
+    // Whoever cut it short gets what there is so far.
+    if (stop.signal.aborted && rows.length > 0) return told(false)
     process.exitCode = 1
     console.error(error)
     console.log(JSON.stringify({ bench: name, ratios: {}, pass: false, error: String(error).split('\n', 1)[0] }))
@@ -62,10 +64,14 @@ export async function runBench(name: string, body: (bench: Bench) => Promise<voi
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
   }
-  note(`${loads()} at the end`)
-  console.log(`\n${table(rows)}\n`)
-  if (!isResult(options)) console.log(NOT_A_RESULT)
-  console.log(jsonLine(name, rows, { isResult: isResult(options) }))
+  told(isResult(options) && !stop.signal.aborted)
+
+  function told(whole: boolean): void {
+    note(`${loads()} at the end`)
+    console.log(`\n${table(rows)}\n`)
+    if (!whole) console.log(NOT_A_RESULT)
+    console.log(jsonLine(name, rows, { isResult: whole }))
+  }
 }
 
-const NOT_A_RESULT = '*** NOT A RESULT: the options cut the measurement short ***'
+const NOT_A_RESULT = '*** NOT A RESULT: the measurement was cut short ***'

@@ -47,12 +47,22 @@ export interface Row {
   readonly pass: boolean
 }
 
-export async function compare(comparison: Comparison, progress: (line: string) => void): Promise<Row[]> {
+/** @param cut what was measured until it fires is told all the same */
+export async function compare(
+  comparison: Comparison,
+  progress: (line: string) => void,
+  cut: AbortSignal | null = null,
+): Promise<Row[]> {
   const pairs: Pair[] = []
-  for (let index = 0; index < comparison.pairs; index++) {
-    pairs.push(await comparison.measure(index % 2 === 0))
-    progress(progressLine(comparison, pairs))
+  try {
+    for (let index = 0; index < comparison.pairs && cut?.aborted !== true; index++) {
+      pairs.push(await comparison.measure(index % 2 === 0))
+      progress(progressLine(comparison, pairs))
+    }
+  } catch (error) {
+    if (cut?.aborted !== true) throw error
   }
+  if (pairs.length === 0) return []
   return comparison.wanted.filter((wanted) => isThere(wanted, pairs)).map((wanted) => rowOf(comparison, wanted, pairs))
 }
 

@@ -100,6 +100,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       clock: time.clock,
       nearNow: time.nearNow,
       signals: holding.signals,
+      tell: emit,
       checkDeterminism: options.checkDeterminism ?? false,
     },
     holding,

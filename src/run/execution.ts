@@ -9,6 +9,7 @@ import type { Doubt } from './doubt.ts'
 import { createDoubt } from './doubt.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { isOpen } from './entry.ts'
+import type { RunEvent } from './events.ts'
 import { remembered } from './failures.ts'
 import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
@@ -31,6 +32,7 @@ export interface Surroundings {
   draining(): boolean
   /** False once others may have taken over: a process that was paused finds out by itself. */
   alive(): boolean
+  tell(event: RunEvent): void
   /** Leaves every run after every recorded step, so that the next execution has to come the same way. */
   readonly checkDeterminism: boolean
 }

@@ -8,7 +8,7 @@ import type { AttemptEnd } from './attempt-end.ts'
 import { createAttemptEnd } from './attempt-end.ts'
 import type { Place } from './branch.ts'
 import type { RetryPolicy } from './context.ts'
-import type { Entry } from './entry.ts'
+import type { Entry, EntryState } from './entry.ts'
 import type { Execution } from './execution.ts'
 import { never } from './execution.ts'
 import { allDefinite, ambiguousSince, keyAfter, withFailure, withUnseen } from './failures.ts'
@@ -41,6 +41,7 @@ export async function perform(execution: Execution, place: Place, work: StepWork
   mustMatch(place, work)
   const { around } = execution
   let entry = place.recorded
+  if (entry !== null && isFinal(entry)) tell(execution, place, 'replayed')
   let heard = 0
   for (;;) {
     // 1. What is final is known, and nothing is done.
@@ -66,11 +67,23 @@ export async function perform(execution: Execution, place: Place, work: StepWork
       execution.lose()
       return await never()
     }
+    const before = entry?.state ?? null
     // 4. Nobody saw the end of an attempt: ask, or wait for a person. Keyed steps may simply act again.
     if (await isInDoubt(execution, place, entry, work)) entry = await afterDoubt(execution, place, entry, work)
     // 5. The danger: from here to the record, a crash leaves nobody who knows. What needs an intent has one.
     else entry = await execution.acting(() => attempt(execution, place, entry, work))
+    // A probe that has found nothing out has changed nothing.
+    if (entry.state !== before || before === 'retrying') tell(execution, place, entry.state)
   }
+}
+
+function isFinal({ state }: Entry): boolean {
+  return state === 'succeeded' || state === 'failed'
+}
+
+function tell({ around, run }: Execution, { stepId }: Place, state: EntryState | 'replayed'): void {
+  if (state === 'waiting') return
+  around.tell({ kind: 'step', runId: run.id, definition: run.definition, step: stepId, state })
 }
 
 /** A branch that lost its race is never driven again: whatever its steps were doing, they end here. */

@@ -57,6 +57,10 @@ export const counters = {
   sagaIgnores: { name: 'saga_ignored_total', about: 'Events that a saga ignored, by the reason.' },
   runsStarted: { name: 'runs_started_total', about: 'Runs that began, by definition.' },
   runsLeft: { name: 'runs_left_total', about: 'Runs that a worker put down, by the state they are in.' },
+  steps: {
+    name: 'run_steps_total',
+    about: 'Steps of runs, by definition and by what they came to; `replayed` ones were handed what is recorded.',
+  },
   streamResumes: { name: 'stream_resumes_total', about: 'Connections that went on where they had stopped.' },
   streamResets: { name: 'stream_resets_total', about: 'Connections that had to begin anew.' },
 } as const satisfies Record<string, Row>

@@ -116,6 +116,8 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     },
     run({ kind, definition, state }) {
       if (kind === 'started') counters.runsStarted.add(1, { operation: nameOf(definition ?? 'run') })
+      else if (kind === 'step')
+        counters.steps.add(1, { operation: nameOf(definition ?? 'run'), outcome: state ?? 'none' })
       else if (kind === 'left') counters.runsLeft.add(1, { outcome: state ?? 'lost' })
       else if (kind === 'lost') counters.runsLeft.add(1, { outcome: 'lost' })
       else if (kind === 'background_failed') counters.background.add(1, { operation: 'run' })

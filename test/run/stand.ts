@@ -89,7 +89,11 @@ async function main(task: StandTask): Promise<void> {
     // Nobody is paused there: on a slow machine a short lease would only hand the run on.
     leaseMs: task.where === 'starting' ? 20 * LEASE_MS : LEASE_MS,
     pollMs: 50,
-    on: (event) => tell(event.kind === 'background_failed' ? { ...event, error: String(event.error) } : event),
+    on: (event) => {
+      // Steps tell of themselves, before they are recorded.
+      if (event.kind === 'step') return
+      tell(event.kind === 'background_failed' ? { ...event, error: String(event.error) } : event)
+    },
   })
   if (task.where === 'starting') {
     tell({ kind: 'ready' })

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { context, metrics, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
@@ -14,8 +17,9 @@ import type { GuardEvent } from 'onceonly/guard'
 import type { InboxEvent } from 'onceonly/inbox'
 import { createMemoryStore } from 'onceonly/memory'
 import type { RelayEvent } from 'onceonly/outbox'
-import type { RunEvent } from 'onceonly/run'
+import { createEngine, defineRun, type RunEvent } from 'onceonly/run'
 import type { SagaEvent } from 'onceonly/saga'
+import { createSqliteStore } from 'onceonly/sqlite'
 import {
   createPrometheusMeter,
   createTelemetry,
@@ -107,4 +111,47 @@ test("OpenTelemetry's own meter and tracer: the same numbers, a span per claim a
     assert.equal(attributes['onceonly.record'], effect?.attributes['onceonly.record'])
   }
   assert.doesNotMatch(JSON.stringify(finished.map(({ attributes }) => attributes)), /"one"/, 'keys stay out')
+})
+
+test('steps of runs are counted by what they came to, under the name of the definition alone', async (testing) => {
+  const folder = await mkdtemp(join(tmpdir(), 'onceonly-steps-'))
+  const store = createSqliteStore({ path: join(folder, 'runs.db') })
+  const meter = createPrometheusMeter()
+  const telemetry = createTelemetry({ meter })
+  const unknown = Promise.withResolvers<void>()
+  let tries = 0
+  const order = defineRun('order', async (run) => {
+    await run.step('reserve-4711', () => 'reserved')
+    await run.step('charge', { retry: { baseMs: 1 } }, () => {
+      tries += 1
+      if (tries < 3) throw new Error('not now')
+      return 'charged'
+    })
+    return run.step('post', { semantics: 'once' }, () => Promise.reject(new Error('the line went dead')))
+  })
+  const engine = await createEngine({
+    store,
+    runs: [order],
+    on(event) {
+      telemetry.run(event)
+      if (event.kind === 'left' && event.state === 'unknown') unknown.resolve()
+    },
+  })
+  testing.after(async () => {
+    await engine.stop()
+    await store.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+  const handle = await engine.start(order, { runId: 'o', input: null })
+  await unknown.promise
+  const { steps } = await handle.view()
+  await engine.resolve('o', steps.at(-1)?.key ?? '', { kind: 'succeeded', result: 'posted' })
+  assert.equal(await handle.result({ waitMs: 30_000 }), 'posted')
+  const lines = (await meter.text()).split('\n').filter((line) => line.startsWith('run_steps_total{'))
+  const counted = new Map(lines.map((line) => line.split('} ') as [string, string]))
+  const of = (outcome: string) => Number(counted.get(`run_steps_total{operation="order",outcome="${outcome}"`) ?? 0)
+  assert.deepEqual([of('succeeded'), of('retrying'), of('unknown'), of('failed')], [2, 2, 1, 0], lines.join('\n'))
+  // All three are handed out once the person has spoken; how often the run was put down before depends on the pauses.
+  assert.ok(of('replayed') >= 3, lines.join('\n'))
+  assert.doesNotMatch(lines.join('\n'), /4711/, 'names of steps are as many as bodies like')
 })
