@@ -75,6 +75,9 @@ async function onRecord(
   const what = plain(`${identity.operation} of ${identity.tenant}/${identity.caller} under the key ${identity.key}`)
   await asked.confirm(`${verb} ${what}, which is ${record.state}?`)
   await act(identity)
+  if (asked.operate.audit === null) {
+    process.stderr.write(`The ${asked.store.name} store keeps no audit: note yourself that it was you.\n`)
+  }
   return { data: { done: true, id: record.id }, text: done }
 }
 

@@ -56,7 +56,7 @@ const common: Options = {
 }
 
 const COMMON_HELP = `
-  --store URL    a file, postgres://… or redis://…; else ONCEONLY_STORE, else \`store\` of the configuration
+  --store URL    a file, postgres://… or redis://…[?prefix=NAME]; else ONCEONLY_STORE, else \`store\` of the configuration
   --config FILE  a module that exports \`store\`; onceonly.config.ts, when left out
   --limit N      how many rows at the most          --since 2h   only since then: a number and s, m, h or d
   --json         JSON for programs instead of text  --yes        do not ask before something is changed

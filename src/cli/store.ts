@@ -67,10 +67,16 @@ interface RedisModule {
   readonly Redis: new (url: string, options: { lazyConnect: boolean }) => RedisClient
 }
 
-async function openRedis(url: string): Promise<OpenedStore> {
+async function openRedis(given: string): Promise<OpenedStore> {
+  if (!URL.canParse(given)) throw new Usage('--store redis://… is not a URL.')
+  const url = new URL(given)
+  // Ours, and nothing that the driver knows: several stores may share one database.
+  const prefix = url.searchParams.get('prefix')
+  url.searchParams.delete('prefix')
   const { Redis } = await loadDriver<RedisModule>('ioredis', 'redis://')
   const store = createRedisStore({
-    client: new Redis(url, { lazyConnect: true }),
+    client: new Redis(url.href, { lazyConnect: true }),
+    ...(prefix === null ? {} : { prefix }),
     on: ({ what }) => console.error(`onceonly: Redis has lost records, it was ${what}.`),
   })
   return { store, stop: () => store.stop() }
