@@ -70,9 +70,9 @@ test('an unknown outcome is found from the overview and resolved; what was store
 }, async () => {
   await post('/case-escalations', 'stored-1', { caseId: 'CASE-100', targetQueue: 'LEGAL_REVIEW', reason: evil })
   const pay = ledger.operation({ name: 'pay', effect: 'external', onAbandoned: 'hold' })
-  await pay
-    .run({ tenant: 'demo', caller: 'shop', key: 'order-7' }, null, () => Promise.reject(new Error('vanished')))
-    .catch(() => undefined)
+  for (const key of ['order-8', 'order-7']) {
+    await pay.execute({ tenant: 'demo', caller: 'shop', key }, null, () => Promise.reject(new Error('vanished')))
+  }
 
   const viewer = await signIn(viewerToken)
   await viewer.page.goto(`${opened.service.url}/console/records?q=stored-1`)
@@ -85,9 +85,22 @@ test('an unknown outcome is found from the overview and resolved; what was store
   await page.getByRole('link', { name: /Unknown outcomes/ }).click()
   await page.getByRole('cell', { name: 'order-7' }).click()
   await page.getByRole('button', { name: 'Resolve' }).click()
-  await page.getByRole('textbox').fill('{"paid":true}')
+  await page.getByLabel('Its result').fill('{"paid":true}')
   await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
   await page.getByRole('heading', { name: /succeeded/ }).waitFor()
+
+  await page.goto(`${opened.service.url}/console/records?q=order-8`)
+  await page.getByRole('cell', { name: 'order-8' }).click()
+  await page.getByRole('button', { name: 'Resolve' }).click()
+  await page.getByText('It did not happen').click()
+  assert.equal(await page.getByRole('dialog').getByRole('textbox').count(), 0, 'there is nothing to say about it')
+  await page.getByText('It failed for good').click()
+  await page.getByLabel('Why it failed').fill('The bank said no')
+  await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
+  await page.getByRole('heading', { name: /failed/ }).waitFor()
+  await page.getByText('The bank said no').first().waitFor()
+  const told = await pay.execute({ tenant: 'demo', caller: 'shop', key: 'order-8' }, null, async () => 'never')
+  assert.match(JSON.stringify(told), /The bank said no/, 'and so is every retry')
 
   await go(page, 'Audit')
   await page.getByRole('cell', { name: /^Mira/ }).first().waitFor()
@@ -116,6 +129,31 @@ test('a dead letter is redriven after a preview', { skip }, async () => {
   assertClean()
 })
 
+test('more dead letters than a page has are loaded as far as somebody reads', { skip }, async () => {
+  await store.sql.query(
+    `INSERT INTO onceonly_outbox_dead (position, partition, number, added_at, bytes, line, id, topic, key, headers,
+      body, parked_at, attempts, reason)
+      WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 450)
+      SELECT n, 0, NULL, 1, 2, 'line-' || n, 'many-' || n, 'Many', NULL, '{}', '{}', 1, 3, 'refused' FROM n`,
+  )
+  const { page, assertClean } = await signIn(operatorToken, 'Mira')
+  await go(page, 'Events')
+  const letters = page.locator('.letter')
+  for (const count of [200, 400]) {
+    await page.getByText(`${count} are shown`).waitFor()
+    assert.equal(await letters.count(), count)
+    await page.getByRole('button', { name: 'More letters' }).click()
+  }
+  await page.getByRole('button', { name: 'More letters' }).waitFor({ state: 'detached' })
+  assert.equal(await letters.count(), 450)
+  await page.getByRole('button', { name: 'Choose all' }).click()
+  await page.getByRole('button', { name: 'Purge' }).click()
+  await page.getByRole('dialog').getByText('Preview: 450 letters').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Purge' }).click()
+  await page.getByText('No dead letters').waitFor()
+  assertClean()
+})
+
 test('a run: an unknown step is resolved, a replay shows what an edit changes, a sleeping one is cancelled', {
   skip,
 }, async () => {
@@ -124,7 +162,16 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
       throw new Error('the line went dead')
     }),
   )
-  const engine = await createEngine({ store, runs: [charge] })
+  let isMended = false
+  const deliver = defineRun('deliver', (run) =>
+    run.step('send', { retry: { attempts: 1 } }, () => {
+      if (!isMended) throw new Error('nobody opens')
+      return 'delivered'
+    }),
+  )
+  const engine = await createEngine({ store, runs: [charge, deliver] })
+  const delivered = await engine.start(deliver, { runId: 'shop/deliver-1', input: null })
+  await assert.rejects(delivered.result({ waitMs: 20_000 }), /nobody opens/)
   const paid = await engine.start(charge, { runId: 'shop/charge-1', input: { amount: 7 } })
   const sequence = (path: string) => [
     { id: 'reach', type: 'branch', when: { path, op: 'exists' }, else: null },
@@ -151,6 +198,15 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   assert.deepEqual(await paid.result({ waitMs: 20_000 }), { paid: 7 })
+
+  isMended = true
+  await page.goto(`${opened.service.url}/console/runs?state=failed`)
+  await page.getByRole('cell', { name: 'shop/deliver-1' }).click()
+  await page.getByText('nobody opens').first().waitFor()
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  assert.equal(await delivered.result({ waitMs: 20_000 }), 'delivered')
   await engine.stop()
 
   await page.goto(`${opened.service.url}/console/runs?scope=shop`)
@@ -167,7 +223,8 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   await page.getByRole('button', { name: 'Cancel the run' }).click()
   await page.getByRole('heading', { name: /cancelled/ }).waitFor()
   await go(page, 'Audit')
-  for (const what of ['run.resolve', 'run.cancel']) await page.getByRole('cell', { name: what }).first().waitFor()
+  for (const what of ['run.resolve', 'run.resume', 'run.cancel'])
+    await page.getByRole('cell', { name: what }).first().waitFor()
   assertClean()
 })
 

@@ -42,10 +42,20 @@ export function PersonPane({ person, regions, leave }: PersonPaneProps) {
             <option key={each}>{each}</option>
           ))}
         </select>
-        <button type="button" aria-pressed={link === 'dropped'} onClick={() => person.drop()}>
+        <button
+          type="button"
+          aria-pressed={link === 'dropped'}
+          title="Closes this person's WebSocket, and lets none be opened for half a minute"
+          onClick={() => person.drop()}
+        >
           Drop 30 s
         </button>
-        <button type="button" aria-pressed={isSlow} onClick={() => person.slow(!isSlow)}>
+        <button
+          type="button"
+          aria-pressed={isSlow}
+          title="Holds every frame of this person back in this page, half a second each way"
+          onClick={() => person.slow(!isSlow)}
+        >
           Slow 500 ms
         </button>
         {note === null ? null : <span class="faint">{note}</span>}

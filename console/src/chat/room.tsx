@@ -54,6 +54,10 @@ export function Room({ api, regions, room }: RoomProps) {
         </div>
         <Diagram events={events} />
       </div>
+      <p class="note faint">
+        Drop closes a person’s own WebSocket, and this page opens no other one for half a minute. Slow holds their
+        frames back in this page, half a second each way. Cut parts the server’s own regions from each other.
+      </p>
     </>
   )
 }

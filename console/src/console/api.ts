@@ -1,77 +1,15 @@
+import type { Card, Explanation, Standing, Status } from 'onceonly/operate'
 import { ask } from '../parts/ask.ts'
 
 /** Everything that the console asks is below this address. Times are milliseconds, by the clock of the store. */
 export const api = '/api/console'
 
-export type RecordState = 'in_progress' | 'succeeded' | 'failed_terminal' | 'failed_retryable' | 'unknown' | 'vacant'
+export type { Card, Standing, Status }
 
-export interface Card {
-  readonly id: string
-  readonly identity: {
-    readonly tenant: string
-    readonly caller: string
-    readonly operation: string
-    readonly key: string
-  }
-  readonly state: RecordState
-  readonly expired: boolean
-  readonly attempts: number
-  readonly fence: number
-  readonly fingerprint: string
-  readonly effectKey: string | null
-  readonly pointer: { readonly type: string; readonly id: string } | null
-  readonly claimedAt: number
-  readonly leaseUntil: number | null
-  readonly settledAt: number | null
-  readonly retryAt: number | null
-  readonly unknownSince: number | null
-  /** Null is never. */
-  readonly expiresAt: number | null
-  readonly replays: number
-  readonly conflicts: number
-  readonly failure: { readonly name: string; readonly message: string; readonly code?: string } | null
-  readonly kept: string | null
-}
-
-export interface RecordDetail {
-  readonly record: Card
-  readonly answers: readonly {
-    readonly topic: string
-    readonly question: string
-    readonly answer: string
-    readonly alarming: boolean
-  }[]
-  readonly timeline: readonly { readonly at: number; readonly what: string; readonly note: string | null }[]
+/** A record, and what retries are answered with: that is for operators. */
+export interface RecordDetail extends Explanation {
   readonly stored: string | null
   readonly storedHidden: boolean
-}
-
-export interface OutboxStatus {
-  readonly pending: number
-  readonly lagMs: number
-  readonly failing: number
-  readonly parkedKeys: number
-  readonly deadLetters: number
-  readonly relays: number
-  readonly unheldPartitions: number
-}
-
-export interface Standing {
-  readonly staleLeases: number
-  readonly unknownWaiting: number
-  readonly outbox?: Partial<OutboxStatus>
-  readonly inboxDeadLetters?: Readonly<Record<string, number>>
-  readonly runsStuck?: number
-  readonly runsUnknown?: number
-}
-
-export interface Status {
-  readonly store: string
-  readonly now: number
-  readonly states: Readonly<Record<Exclude<RecordState, 'vacant'>, number>>
-  readonly standing: Standing
-  readonly lastHour: { readonly claims: number; readonly replays: number; readonly conflicts: number }
-  readonly oldestLease: Card | null
 }
 
 export interface Rates {
@@ -84,15 +22,6 @@ export interface Rates {
   }
   /** Null while the store cannot be asked. */
   readonly standing: Standing | null
-}
-
-export interface EventMessage {
-  readonly id: string
-  readonly topic: string
-  readonly key: string | null
-  readonly sequence: number | null
-  readonly body: unknown
-  readonly headers: Readonly<Record<string, string>> | null
 }
 
 export interface Action {

@@ -1,8 +1,8 @@
 import type { Tone } from '../parts/badge.tsx'
-import type { RecordState } from './api.ts'
+import type { Card } from './api.ts'
 
 /** How a state of a record is told, and how it feels. */
-export const recordStates: Readonly<Record<RecordState, { readonly word: string; readonly tone: Tone }>> = {
+export const recordStates: Readonly<Record<Card['state'], { readonly word: string; readonly tone: Tone }>> = {
   in_progress: { word: 'in progress', tone: 'calm' },
   succeeded: { word: 'succeeded', tone: 'good' },
   failed_terminal: { word: 'failed', tone: 'bad' },

@@ -20,13 +20,13 @@ interface Listed<Row> {
 
 const nothing = { rows: [], cursor: null, isLoading: true, failure: null } as const
 
-interface List<Row> extends Listed<Row> {
+export interface List<Row> extends Listed<Row> {
   more(): void
   again(): void
 }
 
 /** A list that grows as far as somebody reads it. */
-function useList<Row>(path: string, member: string): List<Row> {
+export function useList<Row>(path: string, member = 'rows'): List<Row> {
   const [listed, setListed] = useState<Listed<Row>>(nothing)
   const asking = useRef<AbortController | null>(null)
   const load = useCallback(

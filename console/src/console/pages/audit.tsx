@@ -1,3 +1,4 @@
+import type { AuditEntry } from 'onceonly/operate'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { ListView } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'
@@ -6,18 +7,7 @@ import { question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Page } from '../page.tsx'
 
-interface AuditRow {
-  readonly action: string
-  readonly at: number
-  readonly by: string
-  readonly via: string
-  readonly what: string
-  readonly target: string
-  readonly result: 'asked' | 'done' | 'refused'
-  readonly note: string | null
-}
-
-const tones: Readonly<Record<AuditRow['result'], Tone>> = { asked: 'calm', done: 'good', refused: 'bad' }
+const tones: Readonly<Record<AuditEntry['result'], Tone>> = { asked: 'calm', done: 'good', refused: 'bad' }
 
 /** Who did what, and when. Nothing is ever removed from it here. */
 export function AuditPage() {
@@ -25,7 +15,7 @@ export function AuditPage() {
   return (
     <Page title="Audit" about="Every action of an operator, and every attempt at one.">
       <CardBox isFlush>
-        <ListView<AuditRow>
+        <ListView<AuditEntry>
           label="Actions"
           path={question('/audit', { limit: '200' })}
           keyOf={({ action, result }) => `${action} ${result}`}
@@ -46,7 +36,7 @@ export function AuditPage() {
 }
 
 /** Where the thing can be looked at that was acted on, if it is one that has a page. */
-function targetAddress({ target }: AuditRow): string {
+function targetAddress({ target }: AuditEntry): string {
   try {
     const { id, runId } = JSON.parse(target) as { readonly id?: unknown; readonly runId?: unknown }
     if (typeof runId === 'string') return addressOf(['runs', runId])

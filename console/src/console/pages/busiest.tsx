@@ -1,18 +1,10 @@
+import type { BusyCaller } from 'onceonly'
 import { useAsk } from '../../parts/ask.ts'
 import { countText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Empty } from '../../parts/states.tsx'
 import { question } from '../api.ts'
 import { CardBox, Loaded } from '../page.tsx'
-
-interface BusyCaller {
-  readonly tenant: string
-  readonly caller: string
-  readonly operation: string
-  readonly claims: number
-  readonly replays: number
-  readonly conflicts: number
-}
 
 /** Who asks the most: a storm of retries has a name here. */
 export function Busiest() {

@@ -1,3 +1,4 @@
+import type { DesignAnswer, OpenAnswer } from 'onceonly/http'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { question } from '../api.ts'
@@ -9,9 +10,9 @@ interface Checklist {
     readonly path: string
     readonly kind: string
     readonly operation: string | null
-    readonly answers: readonly { readonly topic: string; readonly question: string; readonly answer: string | null }[]
+    readonly answers: readonly DesignAnswer[]
   }[]
-  readonly open: readonly { readonly method: string; readonly path: string; readonly question: string }[]
+  readonly open: readonly OpenAnswer[]
 }
 
 /** Every declared operation, and its answers to the questions of the design. */

@@ -1,119 +1,120 @@
+import type { Letters } from 'onceonly/operate'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { useAsk } from '../../parts/ask.ts'
 import { storedText } from '../../parts/format.ts'
+import { type List, useList } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'
-import { Empty } from '../../parts/states.tsx'
+import { Empty, Failed, Loading } from '../../parts/states.tsx'
 import { Time } from '../../parts/timeline.tsx'
-import { type EventMessage, question } from '../api.ts'
+import { question } from '../api.ts'
 import { useNow } from '../live.ts'
-import { CardBox, Loaded } from '../page.tsx'
+import { CardBox } from '../page.tsx'
 import { useMayAct } from '../session.tsx'
 import { type LetterAction, LetterDialog } from './letter-dialog.tsx'
+
+/** The server acts on so many at a time. */
+const chosenMost = 1_000
 
 /** A letter as the page shows it, whichever side gave it up. */
 interface Letter {
   /** What the server wants to be told to mean this letter. */
   readonly handle: string
-  readonly message: EventMessage
+  /** Its body is null for a viewer. */
+  readonly message: Omit<Dead<'outboxDead'>['message'], 'body'> & { readonly body: unknown }
   readonly reason: string
   readonly attempts: number
   readonly parkedAt: number
 }
 
-interface OutboxLetter {
-  readonly message: EventMessage
-  readonly reason: string
-  readonly attempts: number
-  readonly parkedAt: number
-}
-
-interface InboxLetter {
-  readonly letter: string
-  readonly message: EventMessage
-  readonly reason: string
-  readonly failure: { readonly name: string; readonly message: string } | null
-  readonly failures: number
-  readonly parkedAt: number
-}
-
-interface Page<Row> {
-  readonly rows: readonly Row[]
-  readonly cursor: string | null
-}
+type Dead<Name extends 'outboxDead' | 'inboxDead'> = Awaited<ReturnType<Letters[Name]>>['rows'][number]
 
 interface DoneProps {
   readonly done: () => void
 }
 
 export function OutboxLetters({ done }: DoneProps) {
-  const [asked, again] = useAsk<Page<OutboxLetter>>(question('/events/outbox/dead'))
-  const letters = (page: Page<OutboxLetter>) => page.rows.map((row): Letter => ({ ...row, handle: row.message.id }))
+  const list = useList<Dead<'outboxDead'>>(question('/events/outbox/dead'))
   return (
     <CardBox title="Dead letters of the outbox" isFlush>
-      <Loaded asked={asked} again={again}>
-        {(page) => (
-          <Letters
-            letters={letters(page)}
-            hasMore={page.cursor !== null}
-            actionOf={(what, ids, preview) => ({ action: `outbox.${what}`, ids, preview })}
-            done={() => {
-              again()
-              done()
-            }}
-          />
-        )}
-      </Loaded>
+      <LetterList
+        list={list}
+        letterOf={(row) => ({ ...row, handle: row.message.id })}
+        actionOf={(what, ids, preview) => ({ action: `outbox.${what}`, ids, preview })}
+        done={done}
+      />
     </CardBox>
   )
 }
 
 export function InboxLetters({ consumer, done }: DoneProps & { readonly consumer: string }) {
-  const [asked, again] = useAsk<Page<InboxLetter>>(question(`/events/inbox/${encodeURIComponent(consumer)}/dead`))
-  const letters = (page: Page<InboxLetter>) =>
-    page.rows.map(({ letter, message, reason, failure, failures, parkedAt }): Letter => {
-      const told = failure === null ? reason : `${reason}: ${failure.name}: ${failure.message}`
-      return { handle: letter, message, reason: told, attempts: failures, parkedAt }
-    })
+  const list = useList<Dead<'inboxDead'>>(question(`/events/inbox/${encodeURIComponent(consumer)}/dead`))
   return (
     <CardBox
       title={`Dead letters of ${consumer}`}
       isFlush
       end={<a href={addressOf(['events'])}>Those of the outbox</a>}
     >
-      <Loaded asked={asked} again={again}>
-        {(page) => (
-          <Letters
-            letters={letters(page)}
-            hasMore={page.cursor !== null}
-            actionOf={(what, ids, preview) => ({ action: `inbox.${what}`, consumer, letters: ids, preview })}
-            done={() => {
-              again()
-              done()
-            }}
-          />
-        )}
-      </Loaded>
+      <LetterList
+        list={list}
+        letterOf={({ letter, message, reason, failure, failures, parkedAt }) => {
+          const told = failure === null ? reason : `${reason}: ${failure.name}: ${failure.message}`
+          return { handle: letter, message, reason: told, attempts: failures, parkedAt }
+        }}
+        actionOf={(what, ids, preview) => ({ action: `inbox.${what}`, consumer, letters: ids, preview })}
+        done={done}
+      />
     </CardBox>
   )
 }
 
-interface LettersProps {
-  readonly letters: readonly Letter[]
-  readonly hasMore: boolean
+interface LetterListProps<Row> {
+  readonly list: List<Row>
+  readonly letterOf: (row: Row) => Letter
   readonly actionOf: LetterAction
   readonly done: () => void
 }
 
-/** A page of them; an operator chooses some, sees what would become of them, and decides. */
-function Letters({ letters, hasMore, actionOf, done }: LettersProps) {
+function LetterList<Row>({ list, letterOf, actionOf, done }: LetterListProps<Row>) {
+  const { rows, cursor, isLoading, failure, more, again } = list
+  if (failure !== null) return <Failed message={failure} retry={rows.length === 0 ? again : more} />
+  if (rows.length === 0 && isLoading) return <Loading />
+  return (
+    <>
+      <LetterRows
+        letters={rows.map(letterOf)}
+        actionOf={actionOf}
+        done={() => {
+          again()
+          done()
+        }}
+      />
+      {cursor === null ? null : (
+        <div class="toolbar">
+          <button type="button" disabled={isLoading} onClick={more}>
+            More letters
+          </button>
+          <span class="faint">{`${rows.length} are shown, the oldest first.`}</span>
+        </div>
+      )}
+    </>
+  )
+}
+
+interface LetterRowsProps {
+  readonly letters: readonly Letter[]
+  readonly actionOf: LetterAction
+  readonly done: () => void
+}
+
+/** As many as are loaded; an operator chooses some, sees what would become of them, and decides. */
+function LetterRows({ letters, actionOf, done }: LetterRowsProps) {
   const mayAct = useMayAct()
   const now = useNow()
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const [open, setOpen] = useState<'redrive' | 'purge' | null>(null)
   if (letters.length === 0) return <Empty title="No dead letters" />
   const toggle = (handle: string) => setChosen((before) => new Set(before).symmetricDifference(new Set([handle])))
-  const all = letters.map(({ handle }) => handle)
+  const all = letters.slice(0, chosenMost).map(({ handle }) => handle)
   return (
     <>
       {mayAct ? (
@@ -127,7 +128,6 @@ function Letters({ letters, hasMore, actionOf, done }: LettersProps) {
           <button type="button" class="danger" disabled={chosen.size === 0} onClick={() => setOpen('purge')}>
             Purge …
           </button>
-          {hasMore ? <span class="faint">The oldest are shown; more follow when these are gone.</span> : null}
         </div>
       ) : null}
       {letters.map(({ handle, message, reason, attempts, parkedAt }) => (

@@ -1,14 +1,8 @@
+import type { Finding } from 'onceonly/operate'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { question } from '../api.ts'
 import { CardBox, Loaded } from '../page.tsx'
-
-interface Finding {
-  readonly name: string
-  readonly verdict: 'ok' | 'warning' | 'danger'
-  readonly found: string
-  readonly advice: string | null
-}
 
 const tones: Readonly<Record<Finding['verdict'], Tone>> = { ok: 'good', warning: 'wait', danger: 'bad' }
 

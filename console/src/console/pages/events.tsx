@@ -1,19 +1,16 @@
+import type { ConsumerCard } from 'onceonly/operate'
+import type { OutboxStatus } from 'onceonly/outbox'
 import { useAsk } from '../../parts/ask.ts'
 import { countText, durationText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Empty } from '../../parts/states.tsx'
-import { type OutboxStatus, question } from '../api.ts'
+import { question } from '../api.ts'
 import { CardBox, Loaded, Page } from '../page.tsx'
 import { InboxLetters, OutboxLetters } from './dead-letters.tsx'
 
 interface EventsStatus {
   readonly outbox: OutboxStatus | null
-  readonly consumers: readonly {
-    readonly consumer: string
-    readonly deadLetters: number
-    readonly failing: number
-    readonly waitingKeys: number
-  }[]
+  readonly consumers: readonly ConsumerCard[]
 }
 
 /** What goes out and what comes in; what was given up, and the way back for it. */

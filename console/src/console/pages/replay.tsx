@@ -1,32 +1,11 @@
+import type { Replay, ReplayStep } from 'onceonly/run'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { storedText } from '../../parts/format.ts'
 import { question } from '../api.ts'
 import { CardBox, Loaded } from '../page.tsx'
 
-interface Difference {
-  readonly path: string
-  readonly original?: unknown
-  readonly replayed?: unknown
-}
-
-type StepStatus = 'same' | 'changed' | 'added' | 'removed' | 'moved' | 'pending'
-
-interface Replay {
-  readonly verdict: 'identical' | 'identical-but-for-ignored-paths' | 'diverged'
-  readonly steps: readonly {
-    readonly id: string
-    readonly tick: number
-    readonly status: StepStatus
-    readonly evaluated: boolean
-    readonly diff: readonly Difference[]
-  }[]
-  readonly result: { readonly identical: boolean | null; readonly original?: unknown; readonly replayed?: unknown }
-  readonly blocked: readonly string[]
-  readonly unevaluated: number
-}
-
-const tones: Readonly<Record<StepStatus, Tone>> = {
+const tones: Readonly<Record<ReplayStep['status'], Tone>> = {
   same: 'good',
   changed: 'bad',
   added: 'calm',
@@ -82,7 +61,7 @@ export function ReplayView({ runId }: { readonly runId: string }) {
   )
 }
 
-function DiffRow({ difference: { path, original, replayed } }: { readonly difference: Difference }) {
+function DiffRow({ difference: { path, original, replayed } }: { readonly difference: ReplayStep['diff'][number] }) {
   return (
     <tr class="difference">
       <td>

@@ -1,3 +1,4 @@
+import type { RunView, StepView } from 'onceonly/run'
 import { useState } from 'preact/hooks'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
@@ -11,36 +12,11 @@ import { CardBox, Facts, Loaded, Page } from '../page.tsx'
 import { useMayAct } from '../session.tsx'
 import { runTone } from '../states.ts'
 import { ReplayView } from './replay.tsx'
-import { ResolveStep } from './resolve-step.tsx'
-import type { RunRow } from './runs.tsx'
-
-export interface Step {
-  readonly id: string
-  readonly key: string
-  readonly tick: number
-  readonly kind: string
-  readonly state: string
-  readonly attempts: number
-  readonly result: unknown
-  readonly plan: unknown
-  readonly failures: readonly {
-    readonly name: string
-    readonly message: string
-    readonly attempt: number
-    readonly at: number
-  }[]
-  readonly dueAt: number | null
-}
-
-interface Run extends RunRow {
-  readonly input: unknown
-  readonly result: unknown
-  readonly steps: readonly Step[]
-}
+import { ResolveDialog } from './resolve-dialog.tsx'
 
 /** One run: its steps with their attempts, what is in doubt, and what today's code would do otherwise. */
 export function RunPage({ runId }: { readonly runId: string }) {
-  const [asked, again] = useAsk<Run>(question(`/runs/${encodeURIComponent(runId)}`))
+  const [asked, again] = useAsk<RunView>(question(`/runs/${encodeURIComponent(runId)}`))
   return (
     <Loaded asked={asked} again={again}>
       {(run) => <Detail run={run} again={again} />}
@@ -50,7 +26,7 @@ export function RunPage({ runId }: { readonly runId: string }) {
 
 const ended = ['succeeded', 'failed', 'cancelled']
 
-function Detail({ run, again }: { readonly run: Run; readonly again: () => void }) {
+function Detail({ run, again }: { readonly run: RunView; readonly again: () => void }) {
   const mayAct = useMayAct()
   const now = useNow()
   const [open, setOpen] = useState<'cancel' | 'resume' | 'replay' | null>(null)
@@ -152,9 +128,20 @@ function Detail({ run, again }: { readonly run: Run; readonly again: () => void 
   )
 }
 
+const resolutions = [
+  { to: 'succeeded', text: 'It happened', about: 'The run goes on with this result.', asks: 'result' },
+  {
+    to: 'failed',
+    text: 'It failed for good',
+    about: 'The step throws, and the run decides what that means.',
+    asks: 'reason',
+  },
+  { to: 'not_done', text: 'It did not happen', about: 'It is tried again, under the same key.', asks: null },
+] as const
+
 interface StepRowProps {
   readonly runId: string
-  readonly step: Step
+  readonly step: StepView
   readonly now: number
   readonly again: () => void
 }
@@ -164,7 +151,7 @@ function StepRow({ runId, step, now, again }: StepRowProps) {
   const [resolving, setResolving] = useState(false)
   const { id, key, tick, kind, state, attempts, result, plan, failures, dueAt } = step
   return (
-    <details class="folded step" open={state === 'unknown'}>
+    <details class="folded step" open={state === 'unknown' || state === 'failed'}>
       <summary>
         <span class="tick">{tick}</span>
         <b>{id}</b>
@@ -189,7 +176,15 @@ function StepRow({ runId, step, now, again }: StepRowProps) {
           Resolve this step
         </button>
       ) : null}
-      {resolving ? <ResolveStep runId={runId} stepKey={key} done={again} close={() => setResolving(false)} /> : null}
+      {resolving ? (
+        <ResolveDialog
+          title="What did the step do?"
+          resolutions={resolutions}
+          action={{ action: 'run.resolve', runId, key }}
+          done={again}
+          close={() => setResolving(false)}
+        />
+      ) : null}
     </details>
   )
 }

@@ -1,3 +1,4 @@
+import type { RunView } from 'onceonly/run'
 import { Badge } from '../../parts/badge.tsx'
 import { ListView } from '../../parts/list.tsx'
 import { addressOf, navigate } from '../../parts/router.ts'
@@ -7,17 +8,8 @@ import { useNow } from '../live.ts'
 import { CardBox, Filters, Page } from '../page.tsx'
 import { runTone } from '../states.ts'
 
-export interface RunRow {
-  readonly runId: string
-  readonly definition: string
-  readonly version: number
-  readonly state: string
-  readonly failure: { readonly name: string; readonly message: string } | null
-  readonly dueAt: number | null
-  readonly startedAt: number
-  readonly endedAt: number | null
-  readonly restarts: string | null
-}
+/** A list leaves out what went in and what came out. */
+type RunRow = Omit<RunView, 'steps' | 'input' | 'result'>
 
 const states = ['running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
 

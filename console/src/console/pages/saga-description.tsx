@@ -1,20 +1,9 @@
+import type { Decided, Description } from 'onceonly/saga'
 import { useState } from 'preact/hooks'
 import { type DiagramEdge, layered } from './layered.ts'
 
-export type Decided =
-  | { readonly kind: 'handled'; readonly to: readonly string[] }
-  | { readonly kind: 'ignored' | 'deferred' | 'fault'; readonly because: string | null }
-
-export interface Described {
-  readonly name: string
-  readonly states: readonly string[]
-  readonly terminal: readonly string[]
-  readonly events: readonly string[]
-  readonly matrix: Readonly<Record<string, Readonly<Record<string, Decided>>>>
-}
-
 /** Every state with every event: a table without holes. */
-export function SagaMatrix({ described: { matrix, events } }: { readonly described: Described }) {
+export function SagaMatrix({ described: { matrix, events } }: { readonly described: Description }) {
   return (
     <div class="scroll">
       <table class="plain matrix">
@@ -61,7 +50,7 @@ const rowPx = 96
 const namedEdgesMost = 6
 
 /** States from top to bottom, in the order in which an instance can come to them; pointing at one shows its ways out. */
-export function SagaDiagram({ described }: { readonly described: Described }) {
+export function SagaDiagram({ described }: { readonly described: Description }) {
   const [chosen, setChosen] = useState<string | null>(null)
   const edges = edgesOf(described)
   const shown = edges.filter(({ from }) => (chosen === null ? edges.length <= namedEdgesMost : from === chosen))
@@ -132,7 +121,7 @@ export function SagaDiagram({ described }: { readonly described: Described }) {
   )
 }
 
-function edgesOf({ matrix, events }: Described): readonly DiagramEdge[] {
+function edgesOf({ matrix, events }: Description): readonly DiagramEdge[] {
   const edges = new Map<string, DiagramEdge>()
   for (const [from, row] of Object.entries(matrix)) {
     for (const event of events) {

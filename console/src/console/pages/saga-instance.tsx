@@ -1,3 +1,4 @@
+import type { InstanceView } from 'onceonly/operate'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { agoText, storedText, timeText } from '../../parts/format.ts'
@@ -6,25 +7,10 @@ import { Timeline } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Facts, Loaded, Page } from '../page.tsx'
-import type { InstanceRow } from './sagas.tsx'
 
-interface Instance extends InstanceRow {
-  readonly data: unknown
-  readonly history: readonly {
-    readonly at: number
-    readonly event: string
-    readonly messageId: string
-    readonly state: string
-    readonly did: 'handled' | 'ignored' | 'deferred'
-    readonly path?: readonly string[]
-    readonly why?: string
-    readonly because?: string | null
-    readonly emitted?: readonly { readonly how: string; readonly topic: string; readonly count: number }[]
-  }[]
-  readonly pending: readonly { readonly name: string | null; readonly event: string; readonly dueAt: number }[]
-}
+type HistoryEntry = InstanceView['history'][number]
 
-const tones: Readonly<Record<Instance['history'][number]['did'], Tone>> = {
+const tones: Readonly<Record<HistoryEntry['did'], Tone>> = {
   handled: 'good',
   ignored: 'plain',
   deferred: 'wait',
@@ -32,7 +18,7 @@ const tones: Readonly<Record<Instance['history'][number]['did'], Tone>> = {
 
 /** One instance: what came, what it did about it, and what it waits for. */
 export function InstancePage({ saga, id }: { readonly saga: string; readonly id: string }) {
-  const [asked, again] = useAsk<Instance>(
+  const [asked, again] = useAsk<InstanceView>(
     question(`/sagas/${encodeURIComponent(saga)}/instances/${encodeURIComponent(id)}`),
   )
   return (
@@ -42,7 +28,7 @@ export function InstancePage({ saga, id }: { readonly saga: string; readonly id:
   )
 }
 
-function Detail({ instance }: { readonly instance: Instance }) {
+function Detail({ instance }: { readonly instance: InstanceView }) {
   const now = useNow()
   const { saga, id, state, version, createdAt, updatedAt, completedAt, data, history, pending } = instance
   return (
@@ -87,8 +73,20 @@ function Detail({ instance }: { readonly instance: Instance }) {
   )
 }
 
-function momentOf({ at, event, state, did, path = [], why, because, emitted = [] }: Instance['history'][number]) {
-  const sent = emitted.map(({ how, topic, count }) => `${how} ${topic}${count === 1 ? '' : ` × ${count}`}`)
-  const about = did === 'handled' ? [[state, ...path].join(' → '), ...sent] : [did, because ?? why ?? `in ${state}`]
-  return { atMs: at, tone: tones[did], title: event, about: about.join(' · ') }
+function momentOf(entry: HistoryEntry) {
+  const { at, event, did } = entry
+  return { atMs: at, tone: tones[did], title: event, about: aboutOf(entry).join(' · ') }
+}
+
+function aboutOf(entry: HistoryEntry): readonly string[] {
+  switch (entry.did) {
+    case 'handled': {
+      const sent = entry.emitted.map(({ how, topic, count }) => `${how} ${topic}${count === 1 ? '' : ` × ${count}`}`)
+      return [[entry.state, ...entry.path].join(' → '), ...sent]
+    }
+    case 'ignored':
+      return ['ignored', entry.because ?? entry.why]
+    case 'deferred':
+      return ['deferred', `in ${entry.state}`]
+  }
 }

@@ -1,3 +1,5 @@
+import type { InstanceCard, SagaCard } from 'onceonly/operate'
+import type { Description } from 'onceonly/saga'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { countText } from '../../parts/format.ts'
@@ -8,25 +10,11 @@ import { Time } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Filters, Loaded, Page } from '../page.tsx'
-import { type Described, SagaDiagram, SagaMatrix } from './saga-description.tsx'
+import { SagaDiagram, SagaMatrix } from './saga-description.tsx'
 
 interface Sagas {
-  readonly sagas: readonly {
-    readonly saga: string
-    readonly states: Readonly<Record<string, number>>
-    readonly pending: number
-  }[]
-  readonly described: readonly Described[]
-}
-
-export interface InstanceRow {
-  readonly saga: string
-  readonly id: string
-  readonly state: string
-  readonly version: number
-  readonly createdAt: number
-  readonly updatedAt: number
-  readonly completedAt: number | null
+  readonly sagas: readonly SagaCard[]
+  readonly described: readonly Description[]
 }
 
 interface SagasPageProps {
@@ -132,7 +120,7 @@ function One({ saga, sagas, query }: OneProps) {
         change={(name, value) => navigate(addressOf(['sagas', saga], { [name]: value }), 'replace')}
       />
       <CardBox title="Instances" isFlush>
-        <ListView<InstanceRow>
+        <ListView<InstanceCard>
           label="Instances"
           path={question(`/sagas/${encodeURIComponent(saga)}/instances`, { state })}
           keyOf={({ id }) => id}

@@ -1,3 +1,4 @@
+import type { RoomCard } from 'onceonly/operate'
 import type { HistoryEvent } from 'onceonly/stream'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
@@ -8,10 +9,9 @@ import { Time } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Facts, Filters, Loaded, Page } from '../page.tsx'
-import type { RoomRow } from './streams.tsx'
 
 interface Stream {
-  readonly room: RoomRow
+  readonly room: RoomCard
   /** As whose log the history is shown. */
   readonly region: string
   readonly history: readonly HistoryEvent[]
@@ -94,7 +94,7 @@ function Detail({ stream, again }: { readonly stream: Stream; readonly again: ()
   )
 }
 
-function RegionTable({ regions }: Pick<RoomRow, 'regions'>) {
+function RegionTable({ regions }: Pick<RoomCard, 'regions'>) {
   const now = useNow()
   return (
     <div class="scrolled">

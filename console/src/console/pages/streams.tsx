@@ -1,3 +1,4 @@
+import type { RoomCard } from 'onceonly/operate'
 import { countText } from '../../parts/format.ts'
 import { ListView } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'
@@ -5,20 +6,6 @@ import { Time } from '../../parts/timeline.tsx'
 import { question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Page } from '../page.tsx'
-
-export interface RoomRow {
-  readonly room: string
-  readonly head: number
-  readonly regions: readonly {
-    readonly region: string
-    readonly log: string
-    readonly position: Readonly<Record<string, number>>
-    readonly behind: number
-    readonly clients: number
-    readonly lastAt: number | null
-  }[]
-  readonly final: { readonly head: number; readonly behind: number; readonly holder: string | null } | null
-}
 
 /** Rooms of all workspaces: how much was said, and whether every region and the final order have caught up. */
 export function StreamsPage() {
@@ -33,7 +20,7 @@ export function StreamsPage() {
       }
     >
       <CardBox isFlush>
-        <ListView<RoomRow>
+        <ListView<RoomCard>
           label="Rooms"
           path={question('/streams')}
           member="rooms"
@@ -63,12 +50,12 @@ export function StreamsPage() {
   )
 }
 
-function behindText({ regions }: RoomRow): string {
+function behindText({ regions }: RoomCard): string {
   const late = regions.filter(({ behind }) => behind > 0)
   return late.length === 0 ? 'none' : late.map(({ region, behind }) => `${region} ${behind}`).join(', ')
 }
 
-function Last({ regions, now }: Pick<RoomRow, 'regions'> & { readonly now: number }) {
+function Last({ regions, now }: Pick<RoomCard, 'regions'> & { readonly now: number }) {
   const atMs = Math.max(0, ...regions.map(({ lastAt }) => lastAt ?? 0))
   return atMs === 0 ? null : <Time atMs={atMs} nowMs={now} />
 }

@@ -1,0 +1,62 @@
+import { useState } from 'preact/hooks'
+import { ActionDialog } from '../../parts/dialog.tsx'
+import { type Action, act } from '../api.ts'
+
+/** One thing that may have become of it, and what that means. */
+export interface Resolution {
+  readonly to: string
+  readonly text: string
+  readonly about: string
+  /** What a person may say about it besides; null where there is nothing to say. */
+  readonly asks: 'result' | 'reason' | null
+}
+
+interface ResolveDialogProps {
+  readonly title: string
+  /** The first one is chosen until somebody chooses. */
+  readonly resolutions: readonly [Resolution, ...Resolution[]]
+  /** What is resolved; what the person chose is added. */
+  readonly action: Action
+  readonly done: () => void
+  readonly close: () => void
+}
+
+const labels = { result: 'Its result, as JSON; may stay empty', reason: 'Why it failed' } as const
+
+/** A person says what became of something that nobody else knows about. */
+export function ResolveDialog({ title, resolutions, action, done, close }: ResolveDialogProps) {
+  const [chosen, choose] = useState(resolutions[0])
+  const [said, say] = useState('')
+  const { to, asks } = chosen
+  const resolve = async () => {
+    await act({ ...action, to, ...detailOf(asks, said.trim()) })
+    done()
+  }
+  return (
+    <ActionDialog title={title} confirm="Resolve" act={resolve} close={close}>
+      <div class="choices" role="radiogroup" aria-label={title}>
+        {resolutions.map((each) => (
+          <label key={each.to}>
+            <input type="radio" name="to" checked={each === chosen} onChange={() => choose(each)} />
+            <span>
+              <b>{each.text}</b>
+              <small>{each.about}</small>
+            </span>
+          </label>
+        ))}
+      </div>
+      {asks === null ? null : (
+        <div class="field">
+          <label for="resolved">{labels[asks]}</label>
+          <textarea id="resolved" rows={3} value={said} onInput={({ currentTarget }) => say(currentTarget.value)} />
+        </div>
+      )}
+    </ActionDialog>
+  )
+}
+
+/** @throws SyntaxError when the result is no JSON; the dialog shows it */
+function detailOf(asks: Resolution['asks'], said: string): Readonly<Record<string, unknown>> {
+  if (said === '' || asks === null) return {}
+  return asks === 'result' ? { value: JSON.parse(said) as unknown } : { error: said }
+}
