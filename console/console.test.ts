@@ -9,7 +9,7 @@ import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import type { Page } from 'playwright-core'
 import { demoKey, type Opened, openedService, operatorToken, viewerToken } from '../service/openapi/test-opened.ts'
 import { buildPages } from './build.ts'
-import { openBrowser, skip, type TestBrowser, type WatchedPage } from './test-browser.ts'
+import { loaded, openBrowser, skip, type TestBrowser, type WatchedPage } from './test-browser.ts'
 
 /** As many as an operator may have to look through. */
 const recordsMany = 10_000
@@ -315,7 +315,7 @@ test('every page works on a phone, in the dark and by keyboard; a list that fail
   await page.setViewportSize({ width: 360, height: 640 })
   for (const title of ['Overview', 'Records', 'Guard', 'Events', 'Sagas', 'Runs', 'Streams', 'Checklist', 'Audit']) {
     await go(page, title)
-    await page.locator('[aria-busy]').waitFor({ state: 'detached' })
+    await loaded(page)
     assert.equal(await page.getByRole('alert').count(), 0, title)
     const overflow = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
     assert.equal(overflow, 0, title)

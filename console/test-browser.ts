@@ -30,6 +30,14 @@ export async function openBrowser(): Promise<TestBrowser> {
   }
 }
 
+const LOADED_MS_MOST = 30_000
+
+/** Waits until nothing of a page is being loaded; several parts of it may be, at once. */
+export async function loaded(page: Page, timeout = LOADED_MS_MOST): Promise<void> {
+  const busy = page.locator('[aria-busy]')
+  while ((await busy.count()) > 0) await busy.first().waitFor({ state: 'detached', timeout })
+}
+
 async function open(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
   const page = await context.newPage()

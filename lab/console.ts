@@ -39,7 +39,7 @@ const details = [
 const servers = await startServers(['browser'])
 Object.assign(process.env, servers.env)
 // Loaded only now: they look for the browser as soon as they are.
-const [{ startedService }, { buildPages }, { openBrowser }] = await Promise.all([
+const [{ startedService }, { buildPages }, { loaded, openBrowser }] = await Promise.all([
   import('../service/test-service.ts'),
   import('../console/build.ts'),
   import('../console/test-browser.ts'),
@@ -47,15 +47,13 @@ const [{ startedService }, { buildPages }, { openBrowser }] = await Promise.all(
 await buildPages()
 await mkdir(values.into, { recursive: true })
 
-const stopping = new AbortController()
 try {
   await using service = await startedService()
   await using browser = await openBrowser()
-  const done = { requests: 0, refused: 0 }
-  const driving = drive(service.url, done, stopping.signal)
+  await using driven = drive(service.url)
   for (let second = 0; second < Number(values.seconds); second += 5) {
     await sleep(5_000)
-    console.log(`${second + 5} s: ${done.requests} requests, ${done.refused} refused`)
+    console.log(`${second + 5} s: ${driven.told()}`)
   }
   let odd = 0
   const looks = [
@@ -70,17 +68,31 @@ try {
     for (const [title, kind] of details) odd += (await lookInto(page, title, kind, name)) ? 0 : 1
     assertClean()
   }
-  stopping.abort()
-  await driving
-  console.log(`${done.requests} requests; ${odd === 0 ? 'every page is right' : `${odd} pages are not right`}`)
+  console.log(`${driven.told()}; ${odd === 0 ? 'every page is right' : `${odd} pages are not right`}`)
   process.exitCode = odd === 0 ? 0 : 1
 } finally {
-  stopping.abort()
   await servers.stop()
 }
 
+/** Drives the systems until it is disposed of; what goes wrong then is only that they end. */
+function drive(url: string): AsyncDisposable & { told(): string } {
+  const stopping = new AbortController()
+  const done = { requests: 0, failed: 0 }
+  const driving = allSystems(url, done, stopping.signal)
+  driving.catch((error: unknown) => {
+    if (!stopping.signal.aborted) console.error(error)
+  })
+  return {
+    told: () => `${done.requests} requests, ${done.failed} failed`,
+    async [Symbol.asyncDispose]() {
+      stopping.abort()
+      await driving.catch(() => undefined)
+    },
+  }
+}
+
 /** All five systems at once, each in a loop of its own, with retries of what was asked before. */
-async function drive(url: string, done: { requests: number; refused: number }, signal: AbortSignal): Promise<void> {
+async function allSystems(url: string, done: { requests: number; failed: number }, signal: AbortSignal): Promise<void> {
   const ask = async (method: string, path: string, key: string | null, body: unknown) => {
     const headers = {
       authorization: `Bearer ${demoKey}`,
@@ -90,7 +102,7 @@ async function drive(url: string, done: { requests: number; refused: number }, s
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     const response = await fetch(url + path, { method, headers, body: text })
     done.requests += 1
-    if (response.status >= 500) done.refused += 1
+    if (response.status >= 500) done.failed += 1
     return (await response.json().catch(() => ({}))) as Readonly<Record<string, string>>
   }
   const repeat = async (work: (turn: number) => Promise<void>) => {
@@ -193,11 +205,11 @@ async function lookInto(page: Page, title: (typeof titles)[number], kind: string
 }
 
 async function judged(page: Page, name: string, how: string, begin: number): Promise<boolean> {
-  await page.locator('[aria-busy]').waitFor({ state: 'detached', timeout: LOADED_MS_MOST })
+  await loaded(page, LOADED_MS_MOST)
   const shownMs = Math.round(performance.now() - begin)
   const failed = await page.getByRole('alert').count()
-  // Nobody acts in the lab, and nothing dies there: there is no audit, and there are no dead letters.
-  const mayBeEmpty = name === 'audit' || name === 'events'
+  // Nobody acts in the lab, and nothing dies there: nobody is needed, nothing is in the audit or among the dead letters.
+  const mayBeEmpty = ['overview', 'audit', 'events'].includes(name)
   const states = page.getByRole('main').locator('.state:not(.failed)')
   const empty = mayBeEmpty ? 0 : await states.count()
   const wide = Number(

@@ -81,9 +81,9 @@ export const inboxCommand = operatorCommand({
     if (consumer === undefined) {
       if (actionOf(asked) !== null || asked.values['dead'] === true) throw new Usage('Of which consumer?')
       const rows = await events.consumers()
-      const lines = rows.map((row) => [row.consumer, row.deadLetters, row.failing, row.waitingKeys])
-      const heads = ['consumer', 'dead letters', 'failing', 'waiting keys']
-      return { data: rows, text: table(heads, lines, 'No consumer has trouble.') }
+      const lines = rows.map((row) => [row.consumer, row.lastHour, row.deadLetters, row.failing, row.waitingKeys])
+      const heads = ['consumer', 'last hour', 'dead letters', 'failing', 'waiting keys']
+      return { data: rows, text: table(heads, lines, 'No consumer has seen a message lately, and none has trouble.') }
     }
     const action = actionOf(asked)
     if (action === null) return inboxDead(events, consumer, asked.limit)

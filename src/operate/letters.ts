@@ -1,7 +1,7 @@
 import { decodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
 import { recordIdOf } from '../core/identity.ts'
-import { limits } from '../core/limits.ts'
+import { HOUR, limits } from '../core/limits.ts'
 import type { DeadLetter as InboxLetter } from '../inbox/dead-letters.ts'
 import { createDeadLetterBox } from '../inbox/dead-letters.ts'
 import { keyOf } from '../inbox/key.ts'
@@ -27,6 +27,8 @@ export interface ConsumerCard {
   readonly failing: number
   /** Keys that wait for a number that has not come. */
   readonly waitingKeys: number
+  /** Messages that it took on in the last hour, as far as they were counted. */
+  readonly lastHour: number
 }
 
 export interface RedrivenLetter {
@@ -54,6 +56,28 @@ export interface Letters {
 
 const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 const CONSUMERS = 1_000
+/** What the operations of inboxes are called. */
+const INBOX_PREFIX = 'inbox.'
+
+const idle = (consumer: string): ConsumerCard => ({
+  consumer,
+  deadLetters: 0,
+  failing: 0,
+  waitingKeys: 0,
+  lastHour: 0,
+})
+
+/** Where all goes well the tables of the inbox are empty: whoever took something on lately is found among the callers. */
+async function busyConsumers({ queries, clock }: SqlStore): Promise<Map<string, number>> {
+  const since = (await clock.now(TRANSACTION)) - HOUR
+  const found = new Map<string, number>()
+  for (const { operation, claims } of await queries.busiest(since, limits.pageRows, TRANSACTION)) {
+    if (!operation.startsWith(INBOX_PREFIX)) continue
+    const consumer = operation.slice(INBOX_PREFIX.length)
+    found.set(consumer, (found.get(consumer) ?? 0) + claims)
+  }
+  return found
+}
 
 export function createLetters(store: SqlStore, has: (room: string) => Promise<boolean>): Letters {
   const { sql } = store
@@ -69,7 +93,7 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
   ): Promise<RedrivenLetter['result']> {
     const { message } = letter
     const key = keyOf(message.id)
-    const identity = { tenant: ANY_TENANT, caller: consumer, operation: `inbox.${consumer}`, key }
+    const identity = { tenant: ANY_TENANT, caller: consumer, operation: INBOX_PREFIX + consumer, key }
     const id = recordIdOf(identity)
     const { records } = await store.claims.read([id], TRANSACTION)
     const record = records[0] ?? null
@@ -125,7 +149,8 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
     outboxRedrive: async (ids, preview) => ((await has(OUTBOX_ROOM)) ? await outbox.redrive({ ids }, { preview }) : []),
     outboxPurge: async (ids, preview) => ((await has(OUTBOX_ROOM)) ? await outbox.purge({ ids }, { preview }) : []),
     async consumers() {
-      if (!(await has(INBOX_ROOM))) return []
+      const busy = await busyConsumers(store)
+      if (!(await has(INBOX_ROOM))) return [...busy].map(([consumer, lastHour]) => ({ ...idle(consumer), lastHour }))
       const rows = await sql.query<{ consumer: string; dead: unknown; failing: unknown; waiting: unknown }>(
         `SELECT consumer, sum(dead) AS dead, sum(failing) AS failing, sum(waiting) AS waiting FROM (
            SELECT consumer, 1 AS dead, 0 AS failing, 0 AS waiting FROM onceonly_inbox_dead_letters
@@ -133,12 +158,13 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
            UNION ALL SELECT consumer, 0, 0, CASE WHEN waiting_since IS NULL THEN 0 ELSE 1 END FROM onceonly_inbox_order
          ) AS all_of_them GROUP BY consumer ORDER BY consumer LIMIT ${CONSUMERS}`,
       )
-      return rows.map(({ consumer, dead, failing, waiting }) => ({
-        consumer,
-        deadLetters: Number(dead),
-        failing: Number(failing),
-        waitingKeys: Number(waiting),
-      }))
+      const cards = new Map([...busy.keys()].map((consumer) => [consumer, idle(consumer)]))
+      for (const { consumer, dead, failing, waiting } of rows) {
+        const counts = { deadLetters: Number(dead), failing: Number(failing), waitingKeys: Number(waiting) }
+        cards.set(consumer, { ...idle(consumer), ...counts })
+      }
+      const named = [...cards.values()].toSorted((a, b) => (a.consumer < b.consumer ? -1 : 1)).slice(0, CONSUMERS)
+      return named.map((card) => ({ ...card, lastHour: busy.get(card.consumer) ?? 0 }))
     },
     async inboxDead(consumer, { limit = limits.pageRows, cursor = null } = {}) {
       if (!(await has(INBOX_ROOM))) return nothing

@@ -6,6 +6,8 @@ const columnPx = 78
 const rowPx = 26
 const headPx = 34
 const dotPx = 5
+/** As many letters as fit over a column. */
+const headChars = 11
 
 interface SpaceTimeProps {
   /** In an order in which causes come first. */
@@ -37,7 +39,8 @@ export function SpaceTime({ history, colour }: SpaceTimeProps) {
         <g key={host}>
           <line class="host" x1={x(host)} x2={x(host)} y1={headPx - 4} y2={height} />
           <text class="head" x={x(host)} y={18} text-anchor="middle">
-            {host}
+            <title>{host}</title>
+            {host.length > headChars ? `${host.slice(0, headChars - 1)}…` : host}
           </text>
         </g>
       ))}

@@ -16,7 +16,7 @@ export function Busiest() {
           rows.length === 0 ? (
             <Empty title="Nobody has asked for anything" />
           ) : (
-            <table class="plain">
+            <table class="plain busiest">
               <thead>
                 <tr>
                   <th>Operation</th>

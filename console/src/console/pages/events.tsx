@@ -24,12 +24,13 @@ export function EventsPage({ consumer }: { readonly consumer: string | null }) {
             {outbox === null ? null : <Outbox status={outbox} />}
             <CardBox title="Consumers" isFlush>
               {consumers.length === 0 ? (
-                <Empty title="No consumer has seen a message" />
+                <Empty title="No consumer has seen a message lately" />
               ) : (
                 <table class="plain">
                   <thead>
                     <tr>
                       <th>Consumer</th>
+                      <th class="number">Last hour</th>
                       <th class="number">Failing</th>
                       <th class="number">Keys that wait</th>
                       <th class="number">Dead letters</th>
@@ -41,6 +42,7 @@ export function EventsPage({ consumer }: { readonly consumer: string | null }) {
                         <td>
                           <a href={addressOf(['events', 'inbox', each.consumer])}>{each.consumer}</a>
                         </td>
+                        <td class="number">{countText(each.lastHour)}</td>
                         <td class="number">{countText(each.failing)}</td>
                         <td class="number">{countText(each.waitingKeys)}</td>
                         <td class="number">{countText(each.deadLetters)}</td>

@@ -35,7 +35,7 @@ export function StreamsPage() {
             { name: 'Room', width: 'minmax(0, 2fr)', show: ({ room }) => <code>{room}</code> },
             { name: 'Entries', width: '90px', show: ({ head }) => countText(head) },
             { name: 'Regions', width: '90px', isMinor: true, show: ({ regions }) => String(regions.length) },
-            { name: 'Behind', width: 'minmax(0, 1fr)', show: behindText },
+            { name: 'Behind', width: 'minmax(0, 1fr)', isMinor: true, show: behindText },
             {
               name: 'Final order',
               width: '130px',
