@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
-import type { Page } from 'playwright-core'
+import type { WatchedPage } from '../console/test-browser.ts'
 import { startServers } from '../tools/servers/index.ts'
 
 /**
@@ -19,6 +19,8 @@ const { values } = parseArgs({
     into: { type: 'string', default: 'data/console' },
   },
 })
+
+type Page = WatchedPage['page']
 
 const demoKey = 'demo-key-of-tests'
 const operatorToken = 'operator-token-of-tests'
