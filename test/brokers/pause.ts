@@ -9,6 +9,12 @@ export async function pause(group: number): Promise<void> {
   await until(() => statesOf(group).every((state) => state === 'T'), PATIENCE_MS)
 }
 
+/** The same for one process. */
+export async function pauseOne(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP')
+  await until(() => threadsOf(pid).every((state) => state === 'T'), PATIENCE_MS)
+}
+
 export function resume(group: number): void {
   process.kill(-group, 'SIGCONT')
 }
@@ -20,12 +26,16 @@ function statesOf(group: number): string[] {
     .flatMap((pid) => {
       try {
         if (fieldsOf(`/proc/${pid}/stat`)[2] !== String(group)) return []
-        return readdirSync(`/proc/${pid}/task`).map((task) => fieldsOf(`/proc/${pid}/task/${task}/stat`)[0] ?? '')
+        return threadsOf(Number(pid))
       } catch {
         // It ended while we looked.
         return []
       }
     })
+}
+
+function threadsOf(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/task`).map((task) => fieldsOf(`/proc/${pid}/task/${task}/stat`)[0] ?? '')
 }
 
 /** What follows the name, which stands in parentheses and may hold anything: state, parent, group, … */

@@ -24,7 +24,7 @@ async function stopped(place: Place, effect: PausedTask['effect'], key: string):
   const task: PausedTask = { address: place.address, effect, key, effects: join(place.folder, 'effects') }
   const child = place.crew.start({ file: import.meta.resolve('./paused.ts'), task })
   await child.heard('inside')
-  child.signal('SIGSTOP')
+  await place.pause(child)
   // Its order waits in the pipe, so that it goes on as soon as it is continued.
   child.order('go on')
   await sleep(LEASE_MS + 100)

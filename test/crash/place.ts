@@ -7,7 +7,8 @@ import { createPostgresStore } from 'onceonly/postgres'
 import { createSqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import { createDatabase } from '../../tools/servers/database.ts'
-import type { Crew } from './crew.ts'
+import { pauseOne } from '../brokers/pause.ts'
+import type { Child, Crew } from './crew.ts'
 import { createCrew } from './crew.ts'
 
 /** Where records live, in words that a child process understands. */
@@ -52,6 +53,11 @@ export interface Place {
   /** What committed effects wrote, one entry per write, so that doubles are seen. */
   business(): Promise<readonly { readonly key: string; readonly value: string }[]>
   advance(ms: number): Promise<void>
+  /**
+   * Pauses a process between its writes: one that is stopped in the middle of one would keep the only writer of a SQLite
+   * file from everybody, for as long as it stands.
+   */
+  pause(child: Child): Promise<void>
   /** Until the server has noticed that these connections are gone: what they had begun is decided then. */
   forgotten(name: string): Promise<void>
   end(): Promise<void>
@@ -71,6 +77,7 @@ export const skipOf = (kind: PlaceKind) =>
   kind === 'postgres' && postgresUrl() === undefined ? 'no PostgreSQL server' : false
 
 const CALL = { timeoutMs: 10_000 }
+const PAUSE = { ...CALL, lockMs: 10_000, refuseTwinOf: null }
 const FORGET_MS = 20_000
 
 export async function createPlace(kind: PlaceKind): Promise<Place> {
@@ -95,6 +102,8 @@ export async function createPlace(kind: PlaceKind): Promise<Place> {
     crew,
     another,
     business: () => sql.query<{ key: string; value: string }>('select key, value from business order by key'),
+    // Whoever has the writer itself knows that nobody else has it.
+    pause: ({ pid }) => store.transactions.run(() => pauseOne(pid), PAUSE),
     advance: (ms) => store.clock.advance(ms, CALL),
     forgotten: (name) => (database === null ? Promise.resolve() : untilForgotten(store, name)),
     async end() {

@@ -39,7 +39,7 @@ for (const where of ['inside', 'between'] as const) {
   onEveryPlace(`a worker paused ${where} its steps past its lease records and starts nothing more`, async (place) => {
     const child = start(place, { where })
     await child.heard(where)
-    child.signal('SIGSTOP')
+    await place.pause(child)
     // Its order waits in the pipe, so that it goes on as soon as it is continued.
     child.order('go on')
     await sleep(LEASE_MS + 100)
