@@ -15,15 +15,31 @@ const ORDER_ROWS = 5_000
 
 /** What a region shows of a room, in its causal order. */
 export async function readHistory(log: RoomLog, order: OrderLog, room: string): Promise<readonly HistoryMessage[]> {
-  const { at } = await log.open(room)
-  const bound = { entries: HISTORY_MESSAGES, bytes: HISTORY_BYTES }
-  const entries = await log.read(room, Math.max(0, at - HISTORY_MESSAGES), bound)
+  const entries = await newest(log, room)
   const places = await finalPlaces(order, room)
   const clocks = clocksOf(entries)
   return entries.flatMap(({ copy, at: _at, digest: _digest, ...entry }) => {
     const key = identityText(entry)
     return copy ? [] : [{ ...entry, final: places.get(key) ?? null, clock: clocks.get(key) ?? {} }]
   })
+}
+
+/** As many of the last as fit: what is older goes when it is too much. */
+async function newest(log: RoomLog, room: string): Promise<readonly StoredEntry[]> {
+  const { at: head } = await log.open(room)
+  const kept: { readonly entry: StoredEntry; readonly bytes: number }[] = []
+  let bytes = 0
+  for (let after = Math.max(0, head - HISTORY_MESSAGES); after < head; ) {
+    const read = await log.read(room, after, { entries: HISTORY_MESSAGES, bytes: HISTORY_BYTES })
+    if (read.length === 0) break
+    for (const entry of read) {
+      after = entry.at
+      const size = JSON.stringify(entry.body).length
+      kept.push({ entry, bytes: size })
+      for (bytes += size; bytes > HISTORY_BYTES && kept.length > 1; ) bytes -= kept.shift()?.bytes ?? 0
+    }
+  }
+  return kept.map(({ entry }) => entry)
 }
 
 async function finalPlaces(order: OrderLog, room: string): Promise<ReadonlyMap<string, number>> {

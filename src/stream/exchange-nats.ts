@@ -57,8 +57,9 @@ interface CarriedRequest extends PullRequest {
 
 /**
  * Regions over core NATS: a pull is a request, a hint is a publication. Nothing is kept in between, on purpose: every
- * entry is durable in the log of its own region until all others have pulled it by position, so that a stream of the
- * broker would only be a second log, with acknowledgements and a retention of its own that could disagree with the first.
+ * entry is durable in the log of its own region, where the others pull it by position, and whoever comes after it was
+ * removed takes an image; a stream of the broker would only be a second log, with acknowledgements and a retention of its
+ * own that could disagree with the first.
  * Whoever may publish on these subjects is a region.
  */
 export function createNatsExchange(options: NatsExchangeOptions): Exchange {

@@ -297,3 +297,36 @@ test('whoever resumes again while the log is being read for the first time gets 
   assert.equal((await bob.next('deliver')).entries.length, 1)
   await region.stop()
 })
+
+test('what a client must have sent before may arrive while the log is asked for it', async () => {
+  const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
+  const first = { client: 'ada', epoch: 1, cseq: 1, seen: {}, replyTo: null, body: 'first', digest: 'first' }
+  await memory.enter('room', { client: 'ada', epoch: 1, generation: 1, instance: 'i' })
+  await memory.write('room', { merged: [], sends: [{ ...first, generation: 1 }] })
+  const { promise: opened, resolve: open } = Promise.withResolvers<void>()
+  let asked = false
+  const log: RoomLog = {
+    ...memory,
+    async sender(...of) {
+      const known = await memory.sender(...of)
+      asked = true
+      await opened
+      return known
+    },
+  }
+  // It looks by itself only long after this test.
+  const { region } = openRegion({ log, bounds: { pullEveryMs: 1e8 } })
+  const ada = connectRaw(region)
+  ada.say(hello('ada', 2))
+  ada.say({ ...fromStart, pendingFrom: 3, acknowledged: { log: 'eu.1', n: 1 } } as ClientFrame)
+  await until('the log is asked', () => asked)
+  const second = { ...first, log: 'us.1', n: 1, cseq: 2, after: { log: 'eu.1', n: 1 }, acceptedAtMs: 0 }
+  await memory.write('room', { merged: [second], sends: [] })
+  await until('the second is here', () =>
+    ada.frames.some((frame) => frame.kind === 'deliver' && frame.entries.some(({ log: name }) => name === 'us.1')),
+  )
+  open()
+  ada.say(send(3, 'third'))
+  assert.equal((await ada.next('ack')).floor, 4)
+  await region.stop()
+})

@@ -210,6 +210,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       const { log: name, n } = proof.acknowledged ?? { log: room.ownLog, n: 0 }
       return lag({ [name]: n })
     }
+    const { position } = room
     proving = true
     try {
       const sender = await log.sender(room.name, claim.client, claim.epoch)
@@ -220,6 +221,8 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       proving = false
     }
     if (proven) drain()
+    // What came while the log was asked may have been what was missing.
+    else if (room.position !== position) await prove()
   }
 
   async function reset(why: ResetReason): Promise<void> {

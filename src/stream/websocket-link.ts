@@ -26,7 +26,7 @@ export function openLink(socket: ServerSocket, runtime: Runtime, begin: (link: S
     send(text) {
       if (over) return
       socket.send(text, taken)
-      if (socket.bufferedAmount > streamLimits.linkBytes) full = true
+      if (socket.bufferedAmount >= streamLimits.linkBytes) full = true
     },
     close(code, reason) {
       if (over) return
@@ -37,9 +37,10 @@ export function openLink(socket: ServerSocket, runtime: Runtime, begin: (link: S
   }
   const session = begin(link)
 
-  /** Half of the bound, so that a peer which is just fast enough is not asked about each frame. */
+  /** At half of the bound, so that a large buffer never runs dry; and when all is taken, whatever bound the region has. */
   function taken(): void {
-    if (over || !full || socket.bufferedAmount > streamLimits.linkBytes / 2) return
+    const mostBytes = full ? streamLimits.linkBytes / 2 : 0
+    if (over || socket.bufferedAmount > mostBytes) return
     full = false
     session.drained()
   }
