@@ -42,3 +42,28 @@ test('an upstream that is not there: nothing was sent, and the retry is forwarde
   assert.equal((await world.ask({ path: '/away' })).status, 503)
   assert.equal((await world.ask()).status, 201)
 })
+
+test('what a rule says of headers, tenants and sizes is what happens', async (context) => {
+  const upstream = await openCounting(context, (_request, response, { url }) => {
+    response.writeHead(201, { 'x-receipt': 'r-1', 'x-other': 'o-1' }).end(url === '/long' ? 'more than ten' : 'short')
+  })
+  const rule = { ...things, keepHeaders: ['X-Receipt'], tenant: { header: 'x-tenant' }, maxAnswerBytes: 10 }
+  const world = await openGateway(context, upstream.url, [rule, { ...rule, path: '/long' }], { trustForwarded: true })
+  const headers = { 'x-tenant': 'acme', 'x-forwarded-for': '6.6.6.6', 'x-forwarded-proto': 'https' }
+  await world.ask({ headers })
+  const retry = await world.ask({ headers })
+  assert.deepEqual([retry.replayed, retry.body, retry.headers.get('x-receipt')], [true, 'short', 'r-1'])
+  assert.equal(retry.headers.get('x-other'), null)
+  assert.equal(
+    (await world.ask({ headers: { ...headers, 'x-tenant': 'other' } })).replayed,
+    false,
+    'a tenant of its own',
+  )
+  assert.equal((await world.ask({ headers: {} })).problem, 'invalid-request', 'nobody knows whose it is')
+  assert.equal((await world.ask({ path: '/long', headers })).body, 'more than ten')
+  assert.equal((await world.ask({ path: '/long', headers })).problem, 'response-not-stored')
+  assert.deepEqual(
+    [upstream.heads, upstream.seen[0]?.headers['x-forwarded-for'], upstream.seen[0]?.headers['x-forwarded-proto']],
+    [3, '6.6.6.6, 127.0.0.1', 'https'],
+  )
+})
