@@ -2,7 +2,7 @@ import { OnceError } from '../core/errors.ts'
 import { SECOND } from '../core/limits.ts'
 import { final, notDone } from '../core/verdict.ts'
 import type { Channel } from './channel.ts'
-import type { ProviderProfile } from './providers.ts'
+import type { KeyPlace, ProviderProfile } from './providers.ts'
 
 /** A request as data: it can be recorded, compared by a replay, and sent again byte for byte. */
 export interface HttpPlan {
@@ -40,7 +40,7 @@ export function httpChannel(options: HttpChannelOptions): Channel<HttpPlan, Http
     name,
     offer,
     async send(plan, { key, signal }) {
-      const tagged = withKey(plan, carries, key.slice(0, provider.keyChars))
+      const tagged = withKey(plan, carries, fitting(provider, key))
       // Whoever cannot tell its credentials has sent nothing.
       const own = await headers().catch((error: unknown) => {
         throw notDone(error)
@@ -102,21 +102,43 @@ function parsed(text: string): unknown {
   }
 }
 
+/** A part of a hash is a key as good as any that short; one of other characters would not come back as it was sent. */
+function fitting({ name, keyChars, keyCharset }: ProviderProfile, key: string): string {
+  if (keyCharset.test(key)) return key.slice(0, keyChars)
+  throw refused(`${name} takes no key like ${JSON.stringify(key)}.`)
+}
+
+/** Before anything was sent, and the same with every attempt. */
+function refused(text: string): Error {
+  return final(new OnceError('bad_input', text))
+}
+
 function withKey(
   plan: HttpPlan,
-  carries: ProviderProfile['carries'],
+  carries: KeyPlace | null,
   key: string,
 ): { readonly headers: Readonly<Record<string, string>>; readonly body: unknown } {
   if (carries === null) return { headers: {}, body: plan.body }
   if ('header' in carries) return { headers: { [carries.header]: key }, body: plan.body }
-  return { headers: {}, body: withField(plan.body ?? {}, carries.field.split('.'), key) }
+  if ('field' in carries) return { headers: {}, body: withField(plan.body, carries.field.split('.'), key) }
+  return { headers: {}, body: withTag(plan.body, carries, key) }
 }
 
 function withField(body: unknown, [name, ...rest]: readonly string[], key: string): unknown {
   if (name === undefined) return key
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new OnceError('bad_input', 'The body of this provider must be an object, so that it can carry the key.')
-  }
-  const members = body as Readonly<Record<string, unknown>>
-  return { ...members, [name]: withField(members[name] ?? {}, rest, key) }
+  const members = membersOf(body)
+  return { ...members, [name]: withField(members[name], rest, key) }
+}
+
+function withTag(body: unknown, { list, tag }: { readonly list: string; readonly tag: string }, key: string): unknown {
+  const members = membersOf(body)
+  const others = members[list] ?? []
+  if (!Array.isArray(others)) throw refused(`\`${list}\` must be a list, so that it can carry the key.`)
+  return { ...members, [list]: [...(others as readonly unknown[]), { Name: tag, Value: key }] }
+}
+
+function membersOf(given: unknown): Readonly<Record<string, unknown>> {
+  const body = given ?? {}
+  if (typeof body === 'object' && !Array.isArray(body)) return body as Readonly<Record<string, unknown>>
+  throw refused('The body of this provider must be an object, so that it can carry the key.')
 }

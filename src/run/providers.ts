@@ -1,14 +1,21 @@
 import { DAY, HOUR } from '../core/limits.ts'
 import type { Offer } from './channel.ts'
 
+export type KeyPlace =
+  | { readonly header: string }
+  | { readonly field: string }
+  | { readonly list: string; readonly tag: string }
+
 /** What a provider does with keys, by its public documentation. Facts may change: give your own profile if they did. */
 export interface ProviderProfile {
   readonly name: string
   readonly offer: Offer
-  /** The header, or the field of the body, that takes the key or the tag. */
-  readonly carries: { readonly header: string } | { readonly field: string } | null
+  /** Where the key or the tag goes: a header, a field of the body, or a list in the body of `{ Name, Value }` pairs. */
+  readonly carries: KeyPlace | null
   /** The longest key that it takes, in characters. */
   readonly keyChars: number
+  /** What a key may be made of. */
+  readonly keyCharset: RegExp
   /** Where this holds. */
   readonly endpoints: string
 }
@@ -22,6 +29,7 @@ const native = (
   ...facts,
 })
 const key = { header: 'Idempotency-Key' }
+const printable = /^[\x21-\x7e]*$/
 const correlate = { kind: 'correlate' } as const
 
 /**
@@ -34,6 +42,7 @@ export const providers = {
     offer: native(DAY, { comparesBody: true, keepsFailures: false }),
     carries: key,
     keyChars: 256,
+    keyCharset: printable,
     endpoints: 'POST /emails, POST /emails/batch',
   },
   stripe: {
@@ -41,6 +50,7 @@ export const providers = {
     offer: native(DAY, { comparesBody: true, keepsFailures: true }),
     carries: key,
     keyChars: 255,
+    keyCharset: printable,
     endpoints: 'every POST of API v1',
   },
   telnyx: {
@@ -48,6 +58,7 @@ export const providers = {
     offer: native(DAY, { comparesBody: true, keepsFailures: false }),
     carries: key,
     keyChars: 255,
+    keyCharset: printable,
     endpoints: 'endpoints whose reference declares the header',
   },
   knock: {
@@ -55,6 +66,7 @@ export const providers = {
     offer: native(DAY, { comparesBody: false, keepsFailures: false }),
     carries: key,
     keyChars: 255,
+    keyCharset: printable,
     endpoints: 'endpoints that are marked as idempotent, triggers of workflows among them',
   },
   nylas: {
@@ -62,6 +74,7 @@ export const providers = {
     offer: native(HOUR, { comparesBody: true, keepsFailures: true }),
     carries: key,
     keyChars: 256,
+    keyCharset: printable,
     endpoints: 'POST …/messages/send',
   },
   sendgrid: {
@@ -69,6 +82,7 @@ export const providers = {
     offer: correlate,
     carries: { field: 'custom_args.onceonly_key' },
     keyChars: 255,
+    keyCharset: printable,
     endpoints: 'POST /v3/mail/send',
   },
   postmark: {
@@ -76,13 +90,15 @@ export const providers = {
     offer: correlate,
     carries: { field: 'Metadata.onceonly_key' },
     keyChars: 80,
+    keyCharset: printable,
     endpoints: 'POST /email',
   },
   ses: {
     name: 'Amazon SES',
     offer: correlate,
-    carries: { field: 'EmailTags.onceonly_key' },
+    carries: { list: 'EmailTags', tag: 'onceonly_key' },
     keyChars: 256,
+    keyCharset: /^[\w-]*$/,
     endpoints: 'SendEmail of API v2',
   },
   twilio: {
@@ -90,6 +106,7 @@ export const providers = {
     offer: { kind: 'none' },
     carries: null,
     keyChars: 0,
+    keyCharset: printable,
     endpoints: 'POST …/Messages.json',
   },
   smtp: {
@@ -97,6 +114,7 @@ export const providers = {
     offer: correlate,
     carries: { header: 'Message-ID' },
     keyChars: 200,
+    keyCharset: printable,
     endpoints: 'any server; some drop a second message of one id, none promises it',
   },
   http: {
@@ -104,6 +122,7 @@ export const providers = {
     offer: native(DAY, { comparesBody: true, keepsFailures: false }),
     carries: key,
     keyChars: 255,
+    keyCharset: printable,
     endpoints: 'services that keep the IETF draft, such as those behind this package',
   },
 } as const satisfies Readonly<Record<string, ProviderProfile>>

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { isOnceError } from 'onceonly'
 import type { HttpPlan } from 'onceonly/run'
 import { defineRun, httpChannel, providers, stepKey } from 'onceonly/run'
+import { isVerdict } from '../../src/core/verdict.ts'
 import { eventually, onEveryRunStore } from './world.ts'
 
 interface Seen {
@@ -114,6 +115,30 @@ onEveryRunStore('a tag goes where the provider takes it; what it refuses is fina
   assert.deepEqual(http.seen, [{ key: undefined, body: { to: 'ann@example.com', custom_args: { onceonly_key: key } } }])
 })
 
+test('Amazon SES takes its tag among the others; a body that has no place for it is refused before it is sent', async () => {
+  const bodies: unknown[] = []
+  const channel = httpChannel({
+    name: 'ses',
+    provider: providers.ses,
+    fetch: async (_url, init) => {
+      bodies.push(JSON.parse(String(init?.body)))
+      return new Response('{}')
+    },
+  })
+  const context = { key: 'k-1', attempt: 1, signal: AbortSignal.timeout(10_000), derive: () => 'd' }
+  const send = (body: unknown, key = 'k-1') => channel.send({ url: 'http://ses.invalid/', body }, { ...context, key })
+  const own = { Name: 'campaign', Value: 'spring' }
+  const tag = { Name: 'onceonly_key', Value: 'k-1' }
+  await send({ a: 1 })
+  await send({ EmailTags: [own] })
+  assert.deepEqual(bodies, [{ a: 1, EmailTags: [tag] }, { EmailTags: [own, tag] }])
+  const refusals = [send({ EmailTags: { campaign: 'spring' } }), send('text'), send([]), send({}, 'a key')]
+  for (const refusal of refusals) {
+    await assert.rejects(refusal, (error) => isVerdict(error) && error.verdict === 'final')
+  }
+  assert.equal(bodies.length, 2)
+})
+
 onEveryRunStore(
   'a provider that keeps failures gets a new key for a definite one, the same for a lost one',
   async (world) => {
@@ -148,6 +173,7 @@ test('every profile says what it takes, and our keys fit', () => {
       assert.ok(profile.keyChars >= stepKey('r', 's', 0).length, profile.name)
       assert.ok(profile.offer.windowMs >= HOUR, profile.name)
     }
+    assert.match(stepKey('r', 's', 0), profile.keyCharset)
     assert.equal(profile.carries === null, profile.offer.kind === 'none', profile.name)
   }
 })
