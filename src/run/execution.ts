@@ -70,6 +70,8 @@ export interface Execution {
   insist<T>(ask: () => Promise<T>): Promise<T>
   /** Branches that run side by side, in place of the one that waits for them. */
   fork(count: number, signal: AbortSignal): Line
+  /** How often each step below a path was executed, by this execution or by those before it. */
+  reached(path: string): ReadonlyMap<string, number>
   /** A race is decided: what is open in its other branches stays so for nobody, and its next turn begins anew. */
   decided(race: string, winner: string): Promise<void>
   /**
@@ -254,6 +256,13 @@ export function createExecution(
     newSignals: () => acting(() => insist(() => around.signals(run.id))),
     insist,
     fork: lines.fork,
+    reached(path) {
+      const found = new Map([...ticks].filter(([stepId]) => stepId.startsWith(`${path}/`)))
+      for (const { stepId, tick } of journal.entries) {
+        if (stepId.startsWith(`${path}/`)) found.set(stepId, Math.max(found.get(stepId) ?? 0, tick + 1))
+      }
+      return found
+    },
     async decided(race, winner) {
       for (const path of branches.keys()) if (path !== race && isWithin(path, race)) branches.delete(path)
       const left = [...open.values()].filter(

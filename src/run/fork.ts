@@ -96,7 +96,9 @@ export async function forkRace(
   })
   losers.abort(new Error(`Another branch of ${place.stepId} was first.`))
   line.join()
-  const below = [...ticks].filter(([path]) => path.startsWith(`${place.stepId}/`))
+  // A loser may have been further before a crash than it is now: that is behind us, too.
+  const below = execution.reached(place.stepId)
+  for (const [path, tick] of below) ticks.set(path, tick)
   const encoded = encodeValue({ winner, value, ticks: Object.fromEntries(below) } satisfies Won)
   if ('problem' in encoded)
     throw new OnceError('bad_input', `What ${place.stepId} won cannot be recorded: ${encoded.problem}.`)

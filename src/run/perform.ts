@@ -63,10 +63,7 @@ export async function perform(execution: Execution, place: Place, work: StepWork
     }
     if (around.draining()) return await execution.handOver()
     // 3. Whoever was paused may not know yet that others have its runs: it begins nothing.
-    if (!around.alive()) {
-      execution.lose()
-      return await never()
-    }
+    if (!around.alive()) return await loseRun(execution)
     const before = entry?.state ?? null
     // 4. Nobody saw the end of an attempt: ask, or wait for a person. Keyed steps may simply act again.
     if (await isInDoubt(execution, place, entry, work)) entry = await afterDoubt(execution, place, entry, work)
@@ -84,6 +81,11 @@ function isFinal({ state }: Entry): boolean {
 function tell({ around, run }: Execution, { stepId }: Place, state: EntryState | 'replayed'): void {
   if (state === 'waiting') return
   around.tell({ kind: 'step', runId: run.id, definition: run.definition, step: stepId, state })
+}
+
+function loseRun(execution: Execution): Promise<never> {
+  execution.lose()
+  return never()
 }
 
 /** A branch that lost its race is never driven again: whatever its steps were doing, they end here. */
@@ -182,6 +184,8 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
   const known = { fingerprint: work.fingerprint, plan: before?.plan ?? work.plan, failures }
   const start = execution.entry(place, { state: 'intent', ...known, attempts, dueAt: null })
   if (needsIntent(work) && !(before?.state === 'intent' && work.semantics === 'keyed')) await execution.put(start)
+  // The pause may have come since: somebody else may have found the intent, and gone on from it.
+  if (!execution.around.alive()) return await loseRun(execution)
   const end = endOf(execution, place, work)
   const context = contextOf(place, start, work, end)
   const begunAt = execution.around.nearNow()

@@ -1,5 +1,6 @@
 import { decodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
+import { isWithin } from './branch.ts'
 import type { RunContext } from './context.ts'
 import { checkName } from './definition.ts'
 import type { Entry, EntryKind, RecordedValue, RunRow, ValueTypes } from './entry.ts'
@@ -42,6 +43,8 @@ export interface Stage {
   value(branch: string, kind: keyof ValueTypes): RecordedValue | undefined
   /** Whether the run knew a change when it came to this place of a branch. */
   isKnown(branch: string, version: string): boolean
+  /** Whether something is recorded in branches below a path that has no line itself. */
+  isOpen(path: string): boolean
   hold(): Promise<never>
 }
 
@@ -78,6 +81,9 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
       return list?.[0]?.kind === kind ? list.shift() : undefined
     },
     isKnown: (branch, version) => versions.has(versionAt(branch, passed.get(branch) ?? 0, version)),
+    isOpen: (path) =>
+      !lines.some(({ stepId }) => stepId === path) &&
+      lines.some((entry) => entry.branch !== '' && isWithin(entry.branch, path)),
     hold() {
       // After everything that is ready now: other branches may still come to their next step.
       setImmediate(() => stuck.resolve())
@@ -171,9 +177,14 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       ) as never
     },
     async race(id, branches) {
-      const race = came(id, 'race')
-      await fed(race)
-      const won = readWon(race.recorded?.result ?? '')
+      // As long as nobody has won, a race may have no line of its own: then what its branches did tells of it.
+      const undecided = stage.isOpen(pathOf(branch, id))
+      const race = undecided ? null : came(id, 'race')
+      if (race?.recorded?.result === undefined || race.recorded.result === null) {
+        if (race !== null && race.recorded === null) await stage.hold()
+        return firstOf(branches, (name) => below(id, name)) as never
+      }
+      const won = readWon(race.recorded.result)
       const body = branches[won.winner]
       // Only the winner is followed: what the others did was abandoned, and is behind the next turn.
       const replayed = body === undefined ? undefined : await body(below(id, won.winner))
@@ -189,6 +200,19 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
   function isLast({ state }: Entry): boolean {
     return state === 'waiting' && run.state === 'sleeping'
   }
+}
+
+/** As the run itself does it: the first branch that succeeds, else the error of the first one by name. */
+async function firstOf(
+  branches: Readonly<Record<string, (run: RunContext) => Promise<unknown>>>,
+  inside: (name: string) => RunContext,
+): Promise<unknown> {
+  const names = Object.keys(branches).sort()
+  return Promise.any(
+    names.map(async (winner) => ({ winner, value: await required(branches[winner], winner)(inside(winner)) })),
+  ).catch((error: unknown) => {
+    throw error instanceof AggregateError ? error.errors[0] : error
+  })
 }
 
 function required<T>(body: T | undefined, name: string): T {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { final } from 'onceonly'
+import { final, isOnceError } from 'onceonly'
 import type { RunContext } from 'onceonly/run'
 import { defineRun, stepKey } from 'onceonly/run'
 import { eventually, onEveryRunStore } from './world.ts'
@@ -233,4 +233,64 @@ onEveryRunStore('a step that appears before branches which the run has begun is 
   const view = await eventually(second.handle('d').view, ({ state }) => state === 'failed')
   assert.equal(view.failure?.code, 'run_diverged')
   assert.equal(acts, 0)
+})
+
+onEveryRunStore(
+  'a race that is won before its losers are as far again as they were leaves them behind',
+  async (world) => {
+    const keys: string[] = []
+    let slow = false
+    const race = defineRun('race', async (run) => {
+      const winners: string[] = []
+      for (const turn of [1, 2]) {
+        const { winner } = await run.race('first', {
+          left: async (branch) => {
+            // Whoever comes here again is never as far as it was.
+            if (slow) await new Promise<never>(() => {})
+            await branch.step('act', ({ key }) => void keys.push(key))
+            return branch.waitFor('never')
+          },
+          right: (branch) => branch.waitFor(`go ${turn}`),
+        })
+        winners.push(await run.step('tell', () => winner))
+        slow = false
+      }
+      return winners
+    })
+    const first = await world.engine({ runs: [race] })
+    const handle = await first.start(race, { runId: 'r', input: null })
+    await eventually(handle.view, ({ state }) => state === 'sleeping' && keys.length === 1)
+    await first.stop()
+    slow = true
+    const second = await world.engine({ runs: [race] })
+    await second.signal('r', 'go 1', null)
+    await eventually(handle.view, ({ state }) => state !== 'running' && keys.length === 2)
+    await second.signal('r', 'go 2', null)
+    assert.deepEqual(await second.handle('r').result({ waitMs: 10_000 }), ['right', 'right'])
+    assert.deepEqual(keys, [stepKey('r', 'first/left/act', 0), stepKey('r', 'first/left/act', 1)])
+    assert.equal((await second.replay('r')).verdict, 'identical')
+  },
+)
+
+onEveryRunStore('a run that failed in the middle of a race is replayed as it went', async (world) => {
+  for (const asks of [true, false]) {
+    const lost = defineRun(`lost ${asks}`, async (run) => {
+      if (asks) run.now()
+      const fail = () => {
+        throw final(new Error('refused'))
+      }
+      return run.race('first', {
+        left: async (branch) => {
+          await branch.step('before', () => 1)
+          return branch.step('act', fail)
+        },
+        right: (branch) => branch.step('act', fail),
+      })
+    })
+    const engine = await world.engine({ runs: [lost] })
+    const handle = await engine.start(lost, { runId: `l ${asks}`, input: null })
+    await assert.rejects(handle.result(), (error) => isOnceError(error, 'run_failed'))
+    assert.equal((await engine.replay(`l ${asks}`)).verdict, 'identical')
+    await engine.stop()
+  }
 })

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { simulateRuns } from './simulation/world.ts'
+
+/** The lab (`npm run lab -- run-simulation`) tries thousands. */
+const SEEDS = 40
+
+test('made-up runs through crashes, pauses, lost answers, refusals and jumps of the clock keep every rule', async () => {
+  let sent = 0
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const { broken, ...result } = await simulateRuns(seed)
+    assert.equal(broken, null, `seed ${seed}`)
+    assert.ok(result.crashes > 0)
+    sent += result.sent
+  }
+  assert.ok(sent > SEEDS, `${sent} sends`)
+})
+
+/** Each of these broke a rule once. */
+const found = [126, 205, 219]
+
+test('what once broke a rule does so no more', async () => {
+  for (const seed of found) assert.equal((await simulateRuns(seed)).broken, null, `seed ${seed}`)
+})
