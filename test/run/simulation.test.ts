@@ -15,10 +15,3 @@ test('made-up runs through crashes, pauses, lost answers, refusals and jumps of 
   }
   assert.ok(sent > SEEDS, `${sent} sends`)
 })
-
-/** Each of these broke a rule once. */
-const found = [126, 205, 219]
-
-test('what once broke a rule does so no more', async () => {
-  for (const seed of found) assert.equal((await simulateRuns(seed)).broken, null, `seed ${seed}`)
-})

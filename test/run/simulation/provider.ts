@@ -68,6 +68,8 @@ export function createOutside(simulation: Simulation, isCalm: () => boolean): Ou
   function send(process: SimulatedProcess, letter: Letter, offer: Offer, { key }: StepContext): Promise<string> {
     return new Promise((resolve, reject) => {
       asks.set(letter.step, (asks.get(letter.step) ?? 0) + 1)
+      // The worst moment to die in: it is sent, and nobody is left who knows.
+      if (trouble(0.1)) simulation.timer(random.below(100), process.crash)
       simulation.timer(latencyMs(), () => {
         const outcome = serve(letter, offer, key)
         if (outcome === 'silent') return
