@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { differences, isIgnored } from './diff.ts'
+import { differences, isIgnored, longestRising } from './diff.ts'
 
 test('equal values have no differences, whatever the order of their members', () => {
   fc.assert(
@@ -45,4 +45,14 @@ test('declared places, and what is below them, may differ', () => {
   assert.ok(!isIgnored('$.to[3].name.id', ['$.to[*].id']))
   assert.ok(isIgnored('$.a.b[1].id', ['$.**.id']))
   assert.ok(!isIgnored('$xheaders', ['$.headers']))
+})
+
+test('the longest rising part leaves out as few as it can', () => {
+  const rising = (list: readonly number[]) => longestRising(list, (value) => value)
+  assert.deepEqual(rising([]), [])
+  assert.deepEqual(rising([1, 2, 3]), [1, 2, 3])
+  assert.deepEqual(rising([3, 0, 1, 2]), [0, 1, 2])
+  assert.deepEqual(rising([1, 2, 0, 3]), [1, 2, 3])
+  assert.equal(rising([5, 4, 3]).length, 1)
+  assert.deepEqual(rising([0, 4, 1, 5, 2, 6, 3]), [0, 1, 2, 3])
 })

@@ -100,3 +100,25 @@ function matches(pattern: string): RegExp {
   patterns.set(pattern, made)
   return made
 }
+
+/** The longest part of a list, in its order, whose values only rise. */
+export function longestRising<T>(list: readonly T[], valueOf: (item: T) => number): readonly T[] {
+  /** Of every length the row that ends lowest, by its last item; a row knows the one that it continues. */
+  interface Row {
+    readonly item: T
+    readonly before: Row | undefined
+  }
+  const rows: Row[] = []
+  for (const item of list) {
+    let [from, to] = [0, rows.length]
+    while (from < to) {
+      const middle = (from + to) >> 1
+      if (valueOf((rows[middle] as Row).item) < valueOf(item)) from = middle + 1
+      else to = middle
+    }
+    rows[from] = { item, before: rows[from - 1] }
+  }
+  const longest: T[] = []
+  for (let row = rows.at(-1); row !== undefined; row = row.before) longest.push(row.item)
+  return longest.reverse()
+}

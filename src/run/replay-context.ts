@@ -23,8 +23,6 @@ export interface ReplayedStep {
   readonly fingerprint: string | null
   /** Places of the plan that its author declared. */
   readonly unstable: readonly string[]
-  /** It came at another place of its branch than it did. */
-  readonly moved: boolean
   /** The run itself has not come here yet. */
   readonly pending: boolean
 }
@@ -36,7 +34,7 @@ export interface Stage {
   /** Settles when the code waits for something that was never recorded. */
   readonly stuck: Promise<void>
   steps(): readonly ReplayedStep[]
-  came(step: Omit<ReplayedStep, 'recorded' | 'moved' | 'pending'>, branch: string): ReplayedStep
+  came(step: Omit<ReplayedStep, 'recorded' | 'pending'>, branch: string): ReplayedStep
   /** Whether this is what was recorded next in a branch. */
   isNext(branch: string, stepId: string, kind: EntryKind): boolean
   /** The next value that was recorded in a branch, if it is of this kind. */
@@ -52,7 +50,6 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   const lines = entries.filter(({ kind }) => kind !== 'end')
   const byKey = new Map(lines.map((entry) => [entry.key, entry]))
   const byBranch = Map.groupBy(lines, ({ branch }) => branch)
-  const places = new Map([...byBranch.values()].flatMap((list) => list.map((entry, place) => [entry.key, place])))
   const passed = new Map<string, number>()
   const { values, versions } = askedFor(entries)
   const steps: ReplayedStep[] = []
@@ -66,9 +63,8 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
       const recorded = byKey.get(step.key) ?? null
       const place = passed.get(branch) ?? 0
       if (recorded !== null) passed.set(branch, place + 1)
-      const moved = recorded !== null && places.get(step.key) !== place
       const pending = recorded === null && run.endedAt === null && place >= (byBranch.get(branch)?.length ?? 0)
-      const known = { ...step, recorded, moved, pending }
+      const known = { ...step, recorded, pending }
       steps.push(known)
       return known
     },

@@ -5,7 +5,7 @@ import type { Failure } from '../core/verdict.ts'
 import { failureOf } from '../core/verdict.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Difference } from './diff.ts'
-import { differences, isIgnored } from './diff.ts'
+import { differences, isIgnored, longestRising } from './diff.ts'
 import type { Entry, RunRow } from './entry.ts'
 import { readWon } from './fork.ts'
 import { withoutNetwork } from './no-network.ts'
@@ -122,7 +122,16 @@ function stepsOf(
   const lost = losersOf(entries)
   const missing = entries.filter(({ key, kind, branch }) => kind !== 'end' && !came.has(key) && !lost(branch))
   const removed = missing.map(removedStep)
-  return [...replayed.map((step) => comparedStep(step, ignore)), ...removed]
+  const moved = movedOf(replayed)
+  return [...replayed.map((step) => comparedStep(step, ignore, moved.has(step.key))), ...removed]
+}
+
+/** The fewest steps that must have been put elsewhere for the others of their branch to stand as they did. */
+function movedOf(replayed: readonly ReplayedStep[]): ReadonlySet<string> {
+  const known = replayed.flatMap(({ recorded }) => recorded ?? [])
+  const branches = [...Map.groupBy(known, ({ branch }) => branch).values()]
+  const inOrder = new Set(branches.flatMap((list) => longestRising(list, ({ position }) => position)))
+  return new Set(known.filter((entry) => !inOrder.has(entry)).map(({ key }) => key))
 }
 
 /** Branches that lost a race: nobody follows them again, so that their steps are not missed. */
@@ -135,7 +144,7 @@ function losersOf(entries: readonly Entry[]): (branch: string) => boolean {
   return (branch) => won.some(({ race, winner }) => `${branch}/`.startsWith(race) && !`${branch}/`.startsWith(winner))
 }
 
-function comparedStep(step: ReplayedStep, ignore: readonly string[]): ReplayStep {
+function comparedStep(step: ReplayedStep, ignore: readonly string[], moved: boolean): ReplayStep {
   const { stepId: id, key, tick, recorded, plan } = step
   const evaluated = plan !== undefined
   const known = { id, key, tick, evaluated }
@@ -145,10 +154,10 @@ function comparedStep(step: ReplayedStep, ignore: readonly string[]): ReplayStep
   }
   const original = viewOf(recorded)
   if (plan === undefined)
-    return unplannedStep(step, recorded, { ...known, originalResult: original, replayedResult: original })
+    return unplannedStep({ ...step, moved }, recorded, { ...known, originalResult: original, replayedResult: original })
   const diff = differences(recorded.plan === null ? undefined : decodeValue(recorded.plan), plan.value)
   const counted = diff.filter(({ path }) => !isIgnored(path, [...step.unstable, ...pathsFor(id, ignore)]))
-  const status = step.moved ? 'moved' : counted.length > 0 ? 'changed' : 'same'
+  const status = moved ? 'moved' : counted.length > 0 ? 'changed' : 'same'
   const before = { plan: recorded.plan === null ? undefined : decodeValue(recorded.plan), result: original }
   const after = { plan: plan.value, result: original }
   return { ...known, status, originalResult: before, replayedResult: after, identical: diff.length === 0, diff }
@@ -156,7 +165,7 @@ function comparedStep(step: ReplayedStep, ignore: readonly string[]): ReplayStep
 
 /** Signals and races are followed by their record; of a plain step only the declared input can be compared. */
 function unplannedStep(
-  { kind, moved, fingerprint }: ReplayedStep,
+  { kind, moved, fingerprint }: ReplayedStep & { readonly moved: boolean },
   recorded: Entry,
   known: Omit<ReplayStep, 'status' | 'identical' | 'diff'>,
 ): ReplayStep {

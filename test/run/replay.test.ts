@@ -91,10 +91,17 @@ onEveryRunStore('steps added, removed and moved are told apart', async (world) =
     async (run, channel) => {
       for (const to of names) await run.step(to, { channel }, () => ({ to, text: '', at: 0 }))
     }
-  const replay = await replayed(world, steps('a', 'b', 'c'), steps('b', 'a', 'd'))
-  assert.equal(replay.verdict, 'diverged')
-  const status = Object.fromEntries(replay.steps.map((step) => [step.id, step.status]))
-  assert.deepEqual(status, { b: 'moved', a: 'moved', d: 'added', c: 'removed' })
+  // Only what must have been put elsewhere counts as moved; what a removed step left behind stands where it stood.
+  for (const [after, expected] of [
+    ['bad', { b: 'moved', a: 'same', d: 'added', c: 'removed' }],
+    ['bc', { b: 'same', c: 'same', a: 'removed' }],
+    ['cab', { c: 'moved', a: 'same', b: 'same' }],
+    ['abcd', { a: 'same', b: 'same', c: 'same', d: 'added' }],
+  ] as const) {
+    const replay = await replayed(world, steps('a', 'b', 'c'), steps(...after.split('')))
+    assert.equal(replay.verdict, 'diverged', after)
+    assert.deepEqual(Object.fromEntries(replay.steps.map((step) => [step.id, step.status])), expected)
+  }
 })
 
 onEveryRunStore('another branch and another result diverge; losers of a race are not missed', async (world) => {
