@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { simulateRuns } from './simulation/world.ts'
 
 /** The lab (`npm run lab -- run-simulation`) tries thousands. */
-const SEEDS = 40
+const SEEDS = 30
 
 test('made-up runs through crashes, pauses, lost answers, refusals and jumps of the clock keep every rule', async () => {
   let sent = 0
