@@ -1,11 +1,11 @@
+import type { World } from './parts.ts'
 import { everyPart } from './program.ts'
-import type { World } from './world.ts'
 
 export type Rule = 'performed_twice' | 'not_performed' | 'not_ended' | 'diverged' | 'values_differ' | 'replay_differs'
 
 export type Breaks = (rule: Rule, text: string) => void
 
-export interface Rows {
+interface Rows {
   readonly runs: readonly { readonly id: string; readonly state: string; readonly failure: string | null }[]
   readonly steps: readonly StepRow[]
 }

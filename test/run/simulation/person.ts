@@ -2,8 +2,8 @@ import { isOnceError } from 'onceonly'
 import type { Engine } from 'onceonly/run'
 import { MINUTE, SECOND } from '../../../src/core/limits.ts'
 import { partOf, stateOf } from './judge.ts'
+import type { World } from './parts.ts'
 import { everyPart } from './program.ts'
-import type { World } from './world.ts'
 
 const MOST_RESUMES = 2
 const ROUND_MS = 4 * MINUTE

@@ -13,7 +13,7 @@ export type Part =
   | { readonly kind: 'wait'; readonly id: string }
   | { readonly kind: 'all' | 'race'; readonly id: string; readonly branches: Readonly<Record<string, readonly Part[]>> }
 
-export const ATTEMPTS = 4
+const ATTEMPTS = 4
 const retry = { attempts: ATTEMPTS, baseMs: 20 * SECOND, capMs: 3 * MINUTE }
 const timeoutMs = 30 * SECOND
 

@@ -23,7 +23,7 @@ export const channelKinds = ['keyed', 'compared', 'kept', 'verified', 'blind'] a
 export type ChannelKind = (typeof channelKinds)[number]
 
 /** How long a key is known. Shorter than in life, so that less has to happen until it is forgotten. */
-export const WINDOW_MS = 10 * MINUTE
+const WINDOW_MS = 10 * MINUTE
 
 const offers: Readonly<Record<ChannelKind, Offer>> = {
   keyed: { kind: 'native', windowMs: WINDOW_MS, comparesBody: false, keepsFailures: false },

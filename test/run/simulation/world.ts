@@ -1,32 +1,14 @@
-import type { Engine } from 'onceonly/run'
 import { createEngine, defineRun } from 'onceonly/run'
 import { HOUR, MINUTE } from '../../../src/core/limits.ts'
-import type { SimulatedProcess, Simulation } from '../../../src/testing/simulation.ts'
+import type { SimulatedProcess } from '../../../src/testing/simulation.ts'
 import { createSimulation } from '../../../src/testing/simulation.ts'
-import type { SimulatedDatabase } from './database.ts'
 import { createSimulatedDatabase } from './database.ts'
 import type { Breaks, Rule } from './judge.ts'
 import { judge, judgeReplays, stateOf } from './judge.ts'
+import type { Member, World } from './parts.ts'
 import { attend, startAll } from './person.ts'
-import type { Part } from './program.ts'
 import { everyPart, follow, makeProgram } from './program.ts'
-import type { Outside } from './provider.ts'
 import { createOutside } from './provider.ts'
-
-/** A process that has joined in: it drives runs, or only looks at them. */
-export interface Member {
-  readonly engine: Engine
-  start(runId: string): Promise<void>
-}
-
-export interface World {
-  readonly simulation: Simulation
-  readonly database: SimulatedDatabase
-  readonly outside: Outside
-  readonly programs: ReadonlyMap<string, readonly Part[]>
-  isCalm(): boolean
-  join(process: SimulatedProcess, work: boolean): Promise<Member>
-}
 
 export interface SimulatedRuns {
   readonly seed: number
