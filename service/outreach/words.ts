@@ -27,6 +27,7 @@ export const stepStatuses = [
   'removed',
   'moved',
   'pending',
+  'unreached',
 ] as const satisfies readonly ReplayStep['status'][]
 
 export const verdicts = [

@@ -29,8 +29,10 @@ function stepLines(step: ReplayStep): string[] {
   if (step.status === 'same' && step.identical !== false) {
     return [`  ${paint('gray', `= ${name}${step.evaluated ? '' : ' (not evaluated)'}`)}`]
   }
-  const mark = { added: '+', removed: '-', changed: '~', moved: '⇅', pending: '…', same: '~' }[step.status]
-  const head = `  ${paint(step.status === 'pending' ? 'gray' : 'red', `${mark} ${name} ${step.status}`)}`
+  const mark = { added: '+', removed: '-', changed: '~', moved: '⇅', pending: '…', unreached: '?', same: '~' }[
+    step.status
+  ]
+  const head = `  ${paint(step.status === 'pending' || step.status === 'unreached' ? 'gray' : 'red', `${mark} ${name} ${step.status}`)}`
   const diff = step.diff.flatMap(({ path, original, replayed }) => [`      ${path}`, ...sides(original, replayed)])
   return [head, ...diff]
 }

@@ -43,8 +43,18 @@ export interface Stage {
   isKnown(branch: string, version: string): boolean
   /** Whether something is recorded in branches below a path that has no line itself. */
   isOpen(path: string): boolean
-  hold(): Promise<never>
+  /** Of a step that was never recorded: nothing is known, and the code goes on as if it had answered nothing. */
+  guess(): Promise<undefined>
+  /** Whether anything was guessed: what the code throws after that may be owed to it. */
+  readonly hasGuessed: boolean
+  /** Waits for something that the run has not come to yet, or that nobody can guess. */
+  hold(step: Pick<ReplayedStep, 'recorded' | 'pending'>): Promise<never>
+  /** Whether the code waits for something new, so that nothing can be said about what was recorded behind it. */
+  readonly isCut: boolean
 }
+
+/** Code that repeats a new step until it answers something would never end. */
+const MOST_GUESSES = 100
 
 export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   const lines = entries.filter(({ kind }) => kind !== 'end')
@@ -54,6 +64,14 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   const { values, versions } = askedFor(entries)
   const steps: ReplayedStep[] = []
   const stuck = Promise.withResolvers<void>()
+  let guesses = 0
+  let isCut = false
+  function hold({ recorded, pending }: Pick<ReplayedStep, 'recorded' | 'pending'>): Promise<never> {
+    if (recorded === null && !pending) isCut = true
+    // After everything that is ready now: other branches may still come to their next step.
+    setImmediate(() => stuck.resolve())
+    return new Promise<never>(() => {})
+  }
   return {
     run,
     ticks: new Map(),
@@ -80,10 +98,13 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
     isOpen: (path) =>
       !lines.some(({ stepId }) => stepId === path) &&
       lines.some((entry) => entry.branch !== '' && isWithin(entry.branch, path)),
-    hold() {
-      // After everything that is ready now: other branches may still come to their next step.
-      setImmediate(() => stuck.resolve())
-      return new Promise<never>(() => {})
+    hold,
+    guess: () => (++guesses > MOST_GUESSES ? hold({ recorded: null, pending: false }) : Promise.resolve(undefined)),
+    get hasGuessed() {
+      return guesses > 0
+    },
+    get isCut() {
+      return isCut
     },
   }
 }
@@ -134,7 +155,8 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     const { recorded } = step
     if (recorded?.state === 'succeeded') return decodeValue(recorded.result ?? '')
     if (recorded?.state === 'failed') throw stepFailed(recorded)
-    return stage.hold()
+    const isNew = recorded === null && !step.pending
+    return isNew && step.kind !== 'signal' ? stage.guess() : stage.hold(step)
   }
 
   async function step(id: string, given: StepOptions | StepFunction, act?: StepFunction): Promise<unknown> {
@@ -155,8 +177,10 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     signal: never.signal,
     step: step as RunContext['step'],
     async sleep(id, ms) {
-      const { recorded } = came(id, 'sleep', { value: { ms } })
-      if (recorded === null || (run.endedAt === null && isLast(recorded))) await stage.hold()
+      const slept = came(id, 'sleep', { value: { ms } })
+      const { recorded, pending } = slept
+      if (recorded === null && !pending) await stage.guess()
+      else if (recorded === null || (run.endedAt === null && isLast(recorded))) await stage.hold(slept)
     },
     async waitFor(name) {
       const received = (await fed(came(name, 'signal'))) as { received: never }
@@ -177,7 +201,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       const undecided = stage.isOpen(pathOf(branch, id))
       const race = undecided ? null : came(id, 'race')
       if (race?.recorded?.result === undefined || race.recorded.result === null) {
-        if (race !== null && race.recorded === null) await stage.hold()
+        if (race !== null && race.recorded === null) await stage.hold(race)
         return firstOf(branches, (name) => below(id, name)) as never
       }
       const won = readWon(race.recorded.result)

@@ -46,8 +46,11 @@ export interface ReplayStep {
   readonly id: string
   readonly key: string
   readonly tick: number
-  /** `pending`: the run has not come here yet. `moved`: it comes here at another time than it did. */
-  readonly status: 'same' | 'changed' | 'added' | 'removed' | 'moved' | 'pending'
+  /**
+   * `pending`: the run has not come here yet. `moved`: it comes here at another time than it did. `unreached`: the replay
+   * did not come so far, because the code wants something before it that was never recorded.
+   */
+  readonly status: 'same' | 'changed' | 'added' | 'removed' | 'moved' | 'pending' | 'unreached'
   readonly evaluated: boolean
   readonly originalResult: unknown
   readonly replayedResult: unknown
@@ -79,8 +82,10 @@ export async function replayRun(
       stage.stuck.then(() => ({ kind: 'stuck' as const })),
     ])
   })
-  const steps = stepsOf(stage.steps(), entries, ignore)
-  const result = resultOf(run, end)
+  // Code that was told nothing where it wanted something may throw for that alone: this says nothing about the run.
+  const owedToGuess = end.kind === 'threw' && stage.hasGuessed && resultOf(run, end).identical !== true
+  const steps = stepsOf(stage.steps(), entries, ignore, stage.isCut || owedToGuess)
+  const result = resultOf(run, owedToGuess ? { kind: 'stuck' } : end)
   const verdict = verdictOf(steps, result, ignore)
   const unevaluated = steps.filter(({ evaluated, status }) => !evaluated && status === 'same').length
   return { runId: run.id, verdict, performed: 0, blocked: refused, unevaluated, steps, result }
@@ -117,11 +122,12 @@ function stepsOf(
   replayed: readonly ReplayedStep[],
   entries: readonly Entry[],
   ignore: readonly string[],
+  isCut: boolean,
 ): ReplayStep[] {
   const came = new Set(replayed.map(({ key }) => key))
   const lost = losersOf(entries)
   const missing = entries.filter(({ key, kind, branch }) => kind !== 'end' && !came.has(key) && !lost(branch))
-  const removed = missing.map(removedStep)
+  const removed = missing.map((entry) => missingStep(entry, isCut))
   const moved = movedOf(replayed)
   return [...replayed.map((step) => comparedStep(step, ignore, moved.has(step.key))), ...removed]
 }
@@ -180,10 +186,11 @@ function viewOf({ result, state, failures }: Entry): unknown {
   return state === 'failed' ? { error: failures.at(-1)?.message } : result === null ? undefined : decodeValue(result)
 }
 
-function removedStep(entry: Entry): ReplayStep {
+function missingStep(entry: Entry, isCut: boolean): ReplayStep {
   const { stepId: id, key, tick } = entry
-  const missing = { evaluated: false, replayedResult: undefined, identical: false, diff: [] }
-  return { id, key, tick, status: 'removed', originalResult: viewOf(entry), ...missing }
+  const missing = { evaluated: false, replayedResult: undefined, diff: [], originalResult: viewOf(entry) }
+  if (isCut) return { id, key, tick, status: 'unreached', identical: null, ...missing }
+  return { id, key, tick, status: 'removed', identical: false, ...missing }
 }
 
 /** The declared paths of one step, without its name. */

@@ -97,10 +97,41 @@ onEveryRunStore('steps added, removed and moved are told apart', async (world) =
     ['bc', { b: 'same', c: 'same', a: 'removed' }],
     ['cab', { c: 'moved', a: 'same', b: 'same' }],
     ['abcd', { a: 'same', b: 'same', c: 'same', d: 'added' }],
+    ['zabc', { z: 'added', a: 'same', b: 'same', c: 'same' }],
+    ['azbc', { a: 'same', z: 'added', b: 'same', c: 'same' }],
+    ['dbc', { d: 'added', b: 'same', c: 'same', a: 'removed' }],
   ] as const) {
     const replay = await replayed(world, steps('a', 'b', 'c'), steps(...after.split('')))
     assert.equal(replay.verdict, 'diverged', after)
     assert.deepEqual(Object.fromEntries(replay.steps.map((step) => [step.id, step.status])), expected)
+  }
+})
+
+onEveryRunStore('what stands behind something that nobody knows is not called removed', async (world) => {
+  const after: Body = async (run, channel) => {
+    await run.step('b', { channel }, () => ({ to: 'b', text: '', at: 0 }))
+  }
+  const wanting: readonly Body[] = [
+    // It wants what was never recorded: a field of a new answer, a signal, an answer of a kind that never comes.
+    async (run, channel) => {
+      const { name } = (await run.step('new', async () => ({ name: 'x' }))) as { name: string }
+      await after(run, channel)
+      return name
+    },
+    async (run, channel) => {
+      await run.waitFor('new')
+      await after(run, channel)
+    },
+    async (run, channel) => {
+      while ((await run.step('new', async () => 'done')) !== 'done');
+      await after(run, channel)
+    },
+  ]
+  for (const body of wanting) {
+    const replay = await replayed(world, after, body)
+    assert.equal(replay.verdict, 'diverged')
+    const told = Object.fromEntries(replay.steps.map((step) => [step.id, step.status]))
+    assert.deepEqual(told, { new: 'added', b: 'unreached' })
   }
 })
 

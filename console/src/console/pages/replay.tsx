@@ -12,6 +12,7 @@ const tones: Readonly<Record<ReplayStep['status'], Tone>> = {
   removed: 'bad',
   moved: 'wait',
   pending: 'plain',
+  unreached: 'plain',
 }
 
 /** What today's code makes of this run, beside what it did. Nothing is performed. */
