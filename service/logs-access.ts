@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { keyHashOf } from 'onceonly/operate'
 import type { Telemetry } from 'onceonly/telemetry'
 import { refusalOf } from './http/connection.ts'
-import { keyHashOf } from './logs.ts'
 import type { Declaration } from './openapi/declaration.ts'
 
 declare module 'fastify' {

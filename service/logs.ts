@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import pino from 'pino'
 import type { Config } from './config.ts'
@@ -26,13 +25,6 @@ export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Log {
 /** For the library's `onError`: what went wrong where no answer tells of it. */
 export function reportTo(log: Log): (error: unknown) => void {
   return (err) => log.error({ event: 'http.fault', err }, 'Something went wrong beside an answer')
-}
-
-const HASH_CHARS = 16
-
-/** Names an idempotency key in a log: enough to find its other attempts, too little to use it. */
-export function keyHashOf(key: string): string {
-  return createHash('sha256').update(key).digest('hex').slice(0, HASH_CHARS)
 }
 
 /** What an error may tell: drivers hang whole rows, statements and addresses on theirs. */

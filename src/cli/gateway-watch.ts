@@ -1,9 +1,19 @@
 import type { GatewayEvent } from '../gateway/watch.ts'
+import type { LedgerEvent } from '../ledger/events.ts'
+import { ledgerLine } from '../operate/ledger-line.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /** One line of JSON for every event, in the words of the server's log. */
 export function lineOf(event: GatewayEvent): string {
   return `${JSON.stringify({ time: new Date().toISOString(), ...fieldsOf(event) })}\n`
+}
+
+/** What happens in the ledger and the access log does not tell: null for everything else. */
+export function ledgerText(event: LedgerEvent): string | null {
+  const { level, error, ...line } = ledgerLine(event)
+  if (level === 'debug') return null
+  const told = error === undefined ? {} : { error: error instanceof Error ? error.message : String(error) }
+  return `${JSON.stringify({ time: new Date().toISOString(), level, ...line, ...told })}\n`
 }
 
 const guardEvents = {

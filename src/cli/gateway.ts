@@ -14,7 +14,7 @@ import { createOperate } from '../operate/operate.ts'
 import { createStanding } from '../operate/standing.ts'
 import { createPrometheusMeter } from '../telemetry/prometheus.ts'
 import { createTelemetry } from '../telemetry/telemetry.ts'
-import { countTo, createLines, lineOf } from './gateway-watch.ts'
+import { countTo, createLines, ledgerText, lineOf } from './gateway-watch.ts'
 import { openStore } from './store.ts'
 import { Usage } from './usage.ts'
 
@@ -30,7 +30,7 @@ Idempotency-Key is forwarded once, and its retries are answered from the record.
   --store …        a file for SQLite (onceonly.db, when left out), postgres://…, redis://…, or memory
   --console …      shows the console on that port; its tokens stand in the configuration. Without them one is made and
                    told at the start, and the console is for this machine only
-  --quiet          no line for each request; what guards find is still told
+  --quiet          no line for each request; what guards find, and what goes wrong, is still told
 
 Without rules every POST, PUT, PATCH and DELETE with a key is protected; retries are told status and Location.
 Ends on SIGTERM or SIGINT as soon as the requests under way are answered. Ready: GET /.onceonly/ready
@@ -69,9 +69,17 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
   const { store } = opened
   const meter = createPrometheusMeter()
   const telemetry = createTelemetry({ meter, standing: createStanding(store), label })
-  const ledger = createLedger({ store, on: telemetry.ledger, around: telemetry.around })
-  const operate = createOperate({ store, ledger })
   const lines = createLines((text) => process.stdout.write(text))
+  const ledger = createLedger({
+    store,
+    on: (event) => {
+      telemetry.ledger(event)
+      const line = ledgerText(event)
+      if (line !== null) lines.add(line)
+    },
+    around: telemetry.around,
+  })
+  const operate = createOperate({ store, ledger })
   const count = countTo(telemetry)
   const on = (event: GatewayEvent) => {
     count(event)

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { sha256Hex } from '../core/digest.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Answer } from '../http/exchange.ts'
 import { headerOf, REPLAYED_HEADER } from '../http/exchange.ts'
 import { parseKey } from '../http/key.ts'
 import type { Who } from '../http/route.ts'
+import { keyHashOf } from '../operate/ledger-line.ts'
 import type { Asked, Rule } from './rule.ts'
 
 /** What a gateway tells whoever watches it. Keys are named by their hash; bodies, queries and credentials stay out. */
@@ -107,7 +107,7 @@ export function watchRequest(tell: Watch | undefined, message: IncomingMessage, 
       route: note.rule?.label ?? null,
       tenant: who?.tenant ?? null,
       caller: who?.caller ?? null,
-      keyHash: keyHashOf(note.rule, message),
+      keyHash: hashOf(note.rule, message),
       status: response.writableFinished ? response.statusCode : null,
       decision: note.decision,
       durationMs: Math.round((performance.now() - begin) * TENTHS) / TENTHS,
@@ -136,11 +136,8 @@ export function whoOf({ rule, asked }: Note): Who | null {
   }
 }
 
-const HASH_CHARS = 16
-
-/** Enough to find its other attempts, too little to use it. */
-function keyHashOf(rule: Rule | null, { headersDistinct }: IncomingMessage): string | null {
+function hashOf(rule: Rule | null, { headersDistinct }: IncomingMessage): string | null {
   if (rule === null) return null
   const found = parseKey(headersDistinct[rule.keyHeader.toLowerCase()] ?? [])
-  return 'key' in found ? sha256Hex(found.key).slice(0, HASH_CHARS) : null
+  return 'key' in found ? keyHashOf(found.key) : null
 }

@@ -14,7 +14,8 @@ const folder = mkdtempSync(join(tmpdir(), 'onceonly-terminal-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const database = join(folder, 'store.db')
 const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
-const { NO_COLOR: _off, FORCE_COLOR: _on, ...inherited } = process.env
+// Node shows no colours where it takes the terminal for a build's.
+const { NO_COLOR: _off, FORCE_COLOR: _on, CI: _build, ...inherited } = process.env
 const env = { ...inherited, ONCEONLY_STORE: database, ONCEONLY_TEST_CLOCK: '1', TERM: 'xterm-256color' }
 
 /** The command as a person runs it: on a terminal, where an answer is typed once the question stands there. */

@@ -112,6 +112,11 @@ test('one line and one number for every attempt; nothing in them can be used by 
   assert.deepEqual(hashes, [hashes[0], hashes[0], hashes[0], null, null, null, null])
   assert.match(String(lines[0]?.['caller']), /^sha256:/)
   assert.equal(gateway.lines.filter((line) => line.includes('"gateway.duplicate_blocked"')).length, 1)
+  const reused = gateway.lines.filter((line) => line.includes('"ledger.key_reused"')).map((line) => JSON.parse(line))
+  assert.deepEqual(
+    reused.map(({ level, keyHash }) => [level, keyHash]),
+    [['warn', hashes[0]]],
+  )
   assert.doesNotMatch(gateway.lines.join('\n'), /secret|amount/)
 
   const scrape = (authorization: string) =>
