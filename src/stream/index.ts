@@ -1,8 +1,8 @@
 export type { CausalArrival, Caused } from './causal.ts'
 export { CausalBuffer } from './causal.ts'
-export type { ClientStatus, RenewReason, StreamClient, StreamClientOptions } from './client.ts'
 export { createStreamClient } from './client.ts'
 export type { StreamReceiver } from './client-intake.ts'
+export type { ClientStatus, RenewReason, StreamClient, StreamClientOptions } from './client-options.ts'
 export type { Sent } from './client-outgoing.ts'
 export type {
   ClientIdentity,

@@ -9,8 +9,8 @@ import type { HelloFrame } from './protocol.ts'
 import { answerPull } from './pull.ts'
 import type { HostedRoom } from './region-rooms.ts'
 import { createRegionRooms } from './region-rooms.ts'
-import type { OpenSession, SessionHost } from './session.ts'
 import { createSession } from './session.ts'
+import type { OpenSession, SessionHost } from './session-host.ts'
 
 /** One region: its rooms, its clients' sessions, and its part in the exchange with the others. */
 export interface Region {

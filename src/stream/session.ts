@@ -1,13 +1,9 @@
-import { canonicalValue } from '../core/canonical.ts'
-import { sha256Base64Url } from '../core/digest.ts'
-import type { Runtime } from '../ledger/runtime.ts'
-import type { StreamBounds } from './bounds.ts'
 import { decodeClientFrame } from './decode.ts'
 import type { Feed } from './feed.ts'
 import { createFeed } from './feed.ts'
 import type { OrderFeed } from './order-feed.ts'
 import { createOrderFeed } from './order-feed.ts'
-import type { RoomLog, SendRequest, SendResult, Session, SessionClaim, SessionLink } from './ports.ts'
+import type { SendResult, SessionClaim, SessionLink } from './ports.ts'
 import { covers, coversPlace, missingFrom } from './position.ts'
 import type {
   AckResult,
@@ -24,36 +20,8 @@ import type {
 } from './protocol.ts'
 import { closeCodes, PROTOCOL_VERSION } from './protocol.ts'
 import type { Room } from './room.ts'
-import type { RoomOrder } from './room-order.ts'
-
-/** What a session needs of its region. */
-export interface SessionHost {
-  readonly region: string
-  readonly log: RoomLog
-  readonly runtime: Runtime
-  readonly bounds: StreamBounds
-  room(name: string): Promise<{ readonly room: Room; readonly order: RoomOrder | null }>
-  /** The session is durably the client's only one: ends older ones in this process, and tells the peers. */
-  entered(session: OpenSession, claim: SessionClaim): void
-  /** What the application makes of the room up to here, for those whose position has expired. */
-  snapshot(room: string): Promise<unknown>
-  /** Null when the client may enter, else why not. */
-  refuses(hello: HelloFrame): Promise<string | null>
-  ended(session: OpenSession): void
-  problem(error: unknown): void
-  told(kind: 'resumed' | 'reset'): void
-}
-
-/** A session as its region sees it. */
-export interface OpenSession extends Session {
-  readonly claim: SessionClaim | null
-  readonly room: Room | null
-  end(why: CloseReason, reason: string): void
-  /** There are new rows of the final order. */
-  ordered(): void
-  /** Elsewhere the number was accepted with another body. */
-  forked(cseq: number): void
-}
+import { requestOf } from './send-request.ts'
+import type { OpenSession, SessionHost } from './session-host.ts'
 
 export function createSession(host: SessionHost, link: SessionLink): OpenSession {
   const { bounds, runtime, log } = host
@@ -336,15 +304,4 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
   }
   let silence = watch()
   return self
-}
-
-/** Null for a body whose fingerprint would not tell it from others. */
-function requestOf(frame: SendFrame, { client, epoch, generation }: SessionClaim): SendRequest | null {
-  const { cseq, seen, replyTo, body } = frame
-  try {
-    const digest = sha256Base64Url(canonicalValue([body, replyTo]))
-    return { client, epoch, generation, cseq, seen, replyTo, body, digest }
-  } catch {
-    return null
-  }
 }

@@ -1,0 +1,35 @@
+import type { Runtime } from '../ledger/runtime.ts'
+import type { StreamBounds } from './bounds.ts'
+import type { RoomLog, Session, SessionClaim } from './ports.ts'
+import type { CloseReason, HelloFrame } from './protocol.ts'
+import type { Room } from './room.ts'
+import type { RoomOrder } from './room-order.ts'
+
+/** What a session needs of its region. */
+export interface SessionHost {
+  readonly region: string
+  readonly log: RoomLog
+  readonly runtime: Runtime
+  readonly bounds: StreamBounds
+  room(name: string): Promise<{ readonly room: Room; readonly order: RoomOrder | null }>
+  /** The session is durably the client's only one: ends older ones in this process, and tells the peers. */
+  entered(session: OpenSession, claim: SessionClaim): void
+  /** What the application makes of the room up to here, for those whose position has expired. */
+  snapshot(room: string): Promise<unknown>
+  /** Null when the client may enter, else why not. */
+  refuses(hello: HelloFrame): Promise<string | null>
+  ended(session: OpenSession): void
+  problem(error: unknown): void
+  told(kind: 'resumed' | 'reset'): void
+}
+
+/** A session as its region sees it. */
+export interface OpenSession extends Session {
+  readonly claim: SessionClaim | null
+  readonly room: Room | null
+  end(why: CloseReason, reason: string): void
+  /** There are new rows of the final order. */
+  ordered(): void
+  /** Elsewhere the number was accepted with another body. */
+  forked(cseq: number): void
+}
