@@ -287,7 +287,9 @@ async function afterFailure(
   if (isExhausted(failed, work)) return failed
   const since = ambiguousSince(failures)
   const outside = work.windowMs !== null && since !== null && dueAt - since >= work.windowMs
-  return outside ? after({ state: 'unknown' }) : after({ state: 'retrying', dueAt })
+  if (!outside) return after({ state: 'retrying', dueAt })
+  // Whoever can ask what became of it does so at once; else it waits for a person.
+  return after({ state: 'unknown', dueAt: work.verify === null ? null : now })
 }
 
 function delayMs({ around }: Execution, retry: RetryPolicy, attempts: number, thrown: unknown): number {

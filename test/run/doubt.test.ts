@@ -78,6 +78,25 @@ for (const comparesBody of [true, false]) {
   )
 }
 
+onEveryRunStore('past the window of a provider that can be asked nobody waits for a person', async (world) => {
+  const asked: string[] = []
+  const { keys, channel } = provider({}, async () => {
+    throw Object.assign(new Error('the answer was lost'), { retryAfterMs: 2 * HOUR })
+  })
+  const askable: typeof channel = {
+    ...channel,
+    verify: async (_plan, { key }) => {
+      asked.push(key)
+      return { kind: 'done', result: 'charged' }
+    },
+  }
+  const charge = defineRun('charge', (run) => run.step('charge', { channel: askable, retry }, () => 'all of it'))
+  const engine = await world.engine({ runs: [charge] })
+  const handle = await engine.start(charge, { runId: 'v', input: null })
+  assert.equal(await handle.result({ waitMs: 20_000 }), 'charged')
+  assert.deepEqual([keys, asked], [[stepKey('v', 'charge', 0)], [stepKey('v', 'charge', 0)]])
+})
+
 onEveryRunStore('a step that asks before it acts again has its attempts and its pauses all the same', async (world) => {
   const acts: number[] = []
   const answers: Verified<string>[] = []
