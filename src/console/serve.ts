@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { isOnceError } from '../core/errors.ts'
 import { SECOND } from '../core/limits.ts'
 import { readBody, sendAnswer } from '../http/capture-node.ts'
 import { type Answer, jsonAnswer, UnreadableBody } from '../http/exchange.ts'
+import { listen } from '../http/listen.ts'
 import { type Pages, readPages } from '../pages/pages.ts'
 import type { Console } from './console.ts'
 import type { ConsoleRequest } from './exchange.ts'
@@ -63,16 +63,7 @@ export function createConsoleServer({ console: answering, onError }: ConsoleServ
   }
 
   return {
-    listen(port, host = '127.0.0.1') {
-      const { promise, resolve, reject } = Promise.withResolvers<{ port: number; host: string }>()
-      server.once('error', reject)
-      server.listen(port, host, () => {
-        server.off('error', reject)
-        const { port: given, address } = server.address() as AddressInfo
-        resolve({ port: given, host: address })
-      })
-      return promise
-    },
+    listen: (port, host) => listen(server, port, host),
     async stop() {
       answering.stop()
       if (!server.listening) return

@@ -1,12 +1,12 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { OnceError } from '../core/errors.ts'
 import { sendAnswer } from '../http/capture-node.ts'
 import type { Answer } from '../http/exchange.ts'
 import { jsonAnswer } from '../http/exchange.ts'
+import { listen } from '../http/listen.ts'
 import { createVoice } from '../http/voice.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createRegion } from '../region/region.ts'
@@ -251,17 +251,6 @@ function closeListener(server: Server): Promise<void> {
   if (!server.listening) return Promise.resolve()
   const { promise, resolve } = Promise.withResolvers<void>()
   NetServer.prototype.close.call(server, () => resolve())
-  return promise
-}
-
-function listen(server: Server, port: number, host = '127.0.0.1'): Promise<{ port: number; host: string }> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ port: number; host: string }>()
-  server.once('error', reject)
-  server.listen(port, host, () => {
-    server.off('error', reject)
-    const { port: given, address } = server.address() as AddressInfo
-    resolve({ port: given, host: address })
-  })
   return promise
 }
 
