@@ -220,6 +220,8 @@ export const limits = {
   /** A message that waits for an earlier one of its key is asked again this soon, and at least this often. */
   inboxWaitBaseMs: 100,
   inboxWaitCapMs: 5 * SECOND,
+  /** At least so often it is asked in truth, on every broker: whoever was silent for longer consumed nothing. */
+  inboxLookMs: 20 * SECOND,
   /** A consumer that begins with what comes now waits this long for lower numbers: copies overtake each other by less. */
   inboxBeginMs: 3 * SECOND,
   /** A message that an outage put off comes again after this; nobody is helped by asking more often than the cap. */

@@ -28,7 +28,7 @@ export async function failedReceipt(parts: Parts, delivery: Delivery, turn: Turn
 }
 
 async function countFailure(parts: Parts, delivery: Delivery, turn: Turn, thrown: unknown): Promise<Receipt> {
-  const { failures, settings, runtime, order } = parts
+  const { failures, settings, runtime } = parts
   const { message, key } = delivery
   const told = thrown instanceof EffectFailure ? thrown : null
   const error = told === null ? thrown : told.error
@@ -42,8 +42,6 @@ async function countFailure(parts: Parts, delivery: Delivery, turn: Turn, thrown
   }
   const delayMs = told?.retryAfterMs ?? backoffMs(count, settings.backoff, runtime.random())
   await failures.delay(key, now + delayMs)
-  const place = settings.ordered === null ? null : order.placeOf(message)
-  if (place !== null) await order.seen(place)
   parts.emit({ kind: 'failed', ...about(parts, message), failures: count, error, retryAfterMs: delayMs })
   return { kind: 'later', id: message.id, delayMs, counted: true, error }
 }

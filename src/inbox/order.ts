@@ -25,10 +25,27 @@ export interface Order {
   /** The message was settled: the next one may come. */
   advance(tx: SqlTx, place: Place): Promise<void>
   /** An earlier message has not come yet. Answers how long the line has been waiting for it; null when it moved on. */
-  wait(place: Place, expected: number, now: number): Promise<Line['waiting']>
-  /** The awaited message has come, but not yet passed: it is no hole. */
-  seen(place: Place): Promise<void>
+  wait(place: Place, look: Look): Promise<Line['waiting']>
+  /** The message that may be handled has come, and comes again after this time: until then nobody waits in vain. */
+  putOff(place: Place, until: PutOff): Promise<void>
 }
+
+/** Somebody found that it is not their turn. */
+export interface Look {
+  readonly expected: number
+  readonly now: number
+  /** As much as counts of the time since the last look: while nobody consumed, nobody waited either. */
+  readonly mostMs: number
+}
+
+export interface PutOff {
+  readonly delayMs: number
+  /** What it passed over, and how long it had waited for that, as it will have then; null when it was its turn. */
+  readonly passed: { readonly expected: number; readonly waitedMs: number } | null
+}
+
+/** The number of a key's first message. */
+export const FIRST = 1
 
 interface Row {
   readonly expected: number | string
@@ -60,26 +77,38 @@ export function createOrder(sql: SqlSeam, consumer: string): Order {
         [consumer, line, sequence + 1],
       )
     },
-    async wait({ line, sequence }, expected, now) {
+    async wait({ line, sequence }, { expected, now, mostMs }) {
       // Unless the line has moved on meanwhile: then it is not the same wait any more.
       const [row] = await sql.query<Row>(
-        `INSERT INTO onceonly_inbox_order AS o (consumer, line, expected, waiting_since, waiting_lowest)
-           VALUES (?, ?, ?, ?, ?)
+        `INSERT INTO onceonly_inbox_order AS o (consumer, line, expected, waiting_since, waiting_lowest, looked_at)
+           VALUES (?, ?, ?, ?, ?, ?)
          ON CONFLICT (consumer, line) DO UPDATE SET
-           waiting_since = coalesce(o.waiting_since, excluded.waiting_since),
+           waiting_since = CASE WHEN o.waiting_since IS NULL THEN excluded.waiting_since
+             WHEN excluded.looked_at - o.looked_at > CAST(? AS bigint)
+             THEN o.waiting_since + excluded.looked_at - o.looked_at - CAST(? AS bigint)
+             ELSE o.waiting_since END,
            waiting_lowest = CASE WHEN o.waiting_lowest < excluded.waiting_lowest
-             THEN o.waiting_lowest ELSE excluded.waiting_lowest END
+             THEN o.waiting_lowest ELSE excluded.waiting_lowest END,
+           looked_at = excluded.looked_at
            WHERE o.expected = excluded.expected
          RETURNING expected, waiting_since, waiting_lowest`,
-        [consumer, line, expected, now, sequence],
+        [consumer, line, expected, now, sequence, now, mostMs, mostMs],
       )
       return row === undefined ? null : lineOf(row).waiting
     },
-    async seen({ line }) {
+    async putOff({ line, sequence }, { delayMs, passed }) {
+      const expected = passed?.expected ?? sequence
+      const values = [delayMs - (passed?.waitedMs ?? 0), passed === null ? null : sequence, consumer, line, expected]
+      // A line that nobody has written down yet begins with its first message.
+      if (sequence === FIRST) {
+        const text =
+          'INSERT INTO onceonly_inbox_order (consumer, line, expected) VALUES (?, ?, ?) ON CONFLICT DO NOTHING'
+        await sql.query(text, [consumer, line, FIRST])
+      }
       await sql.query(
-        `UPDATE onceonly_inbox_order SET waiting_since = NULL, waiting_lowest = NULL
-           WHERE consumer = ? AND line = ? AND waiting_since IS NOT NULL`,
-        [consumer, line],
+        `UPDATE onceonly_inbox_order SET waiting_since = ${sql.now} + ?, waiting_lowest = ?, looked_at = ${sql.now}
+           WHERE consumer = ? AND line = ? AND expected = ?`,
+        values,
       )
     },
   }

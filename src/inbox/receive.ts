@@ -12,7 +12,7 @@ import type { Receipt } from './receipt.ts'
 import type { InboxEffect, Turn } from './settle.ts'
 import { settleMessage } from './settle.ts'
 import { receiptOf } from './tell.ts'
-import { untimelyIn, untimelyReceipt } from './untimely.ts'
+import { keepPlace, untimelyIn, untimelyReceipt } from './untimely.ts'
 
 /** One delivery of a message: one transaction when all goes well. */
 export async function receive(
@@ -28,13 +28,19 @@ export async function receive(
   try {
     await parts.ready()
     turn = await turnOf(parts, delivery, redriven)
-    return again ? await repeated(parts, delivery, effect, turn) : await attempt(parts, delivery, effect, turn)
+    const receipt = again ? await repeated(parts, delivery, effect, turn) : await attempt(parts, delivery, effect, turn)
+    return await kept(parts, delivery, turn, receipt)
   } catch (error) {
     // Rolled back. Whose fault it was decides whether it counts.
-    return await failedReceipt(parts, delivery, turn, error)
+    return await kept(parts, delivery, turn, await failedReceipt(parts, delivery, turn, error))
   } finally {
     if (turn.begun) await parts.failures.end(delivery.key)
   }
+}
+
+async function kept(parts: Parts, delivery: Delivery, turn: Turn, receipt: Receipt): Promise<Receipt> {
+  if (receipt.kind === 'later') await keepPlace(parts, delivery, turn, receipt.delayMs)
+  return receipt
 }
 
 function newTurn(redriven: string | null): Turn {

@@ -57,4 +57,13 @@ export const inboxMigrations: readonly Migration[] = [
       postgres: statements('text COLLATE "C"', 'bigint'),
     },
   },
+  {
+    // When somebody last looked whether the awaited number has come.
+    version: 2,
+    oldestCode: 1,
+    up: {
+      sqlite: ['ALTER TABLE onceonly_inbox_order ADD COLUMN looked_at INTEGER'],
+      postgres: ['ALTER TABLE onceonly_inbox_order ADD COLUMN looked_at bigint'],
+    },
+  },
 ]

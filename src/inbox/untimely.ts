@@ -3,6 +3,7 @@ import { backoffMs } from '../core/retry.ts'
 import type { Execution } from '../ledger/present.ts'
 import type { InboxWarning } from './events.ts'
 import { park } from './failed.ts'
+import { FIRST } from './order.ts'
 import type { Parts, Recorded } from './parts.ts'
 import type { Delivery } from './read.ts'
 import type { Receipt } from './receipt.ts'
@@ -13,8 +14,8 @@ import { about } from './tell.ts'
 /** Those close behind come soon; a line that has long been waiting is asked ever less often. */
 const WAITED_SHARE = 1 / 4
 
-/** The number of a key's first message. */
-const FIRST = 1
+/** A hole is seen after several looks at the line, however long it took to come to them. */
+const LOOKED_SHARE = 1 / 4
 
 function delayOf(distance: number, waitedMs: number, chance: number): number {
   const { inboxWaitBaseMs: baseMs, inboxWaitCapMs: capMs } = limits
@@ -27,6 +28,28 @@ interface Pass {
   readonly expected: number
   /** Null where a line only begins. */
   readonly warning: Extract<InboxWarning, { what: 'hole' }> | null
+}
+
+/** Whoever has handled a message of the line expects at least its second one. */
+function isBeginning({ settings }: Parts, expected: number): boolean {
+  return expected === FIRST && settings.ordered?.from === 'now'
+}
+
+/** How long the first of those that wait does so. */
+function holeMsOf(parts: Parts, expected: number): number {
+  return isBeginning(parts, expected) ? limits.inboxBeginMs : (parts.settings.ordered?.holeMs ?? limits.longestMs)
+}
+
+/**
+ * It comes again later, by its own wish or because it failed, and those behind it are told: they wait for a message that
+ * is known, not for a hole. Should it not work, they wait as long as for a hole.
+ */
+export async function keepPlace(parts: Parts, { message }: Delivery, turn: Turn, delayMs: number): Promise<void> {
+  const place = parts.settings.ordered === null || turn.redriven !== null ? null : parts.order.placeOf(message)
+  if (place === null) return
+  const expected = turn.passes
+  const passed = expected === null ? null : { expected, waitedMs: holeMsOf(parts, expected) }
+  await parts.order.putOff(place, { delayMs: Math.ceil(delayMs), passed }).catch(() => {})
 }
 
 /** The claim was given back because it was not the message's turn. */
@@ -49,11 +72,11 @@ export async function untimelyReceipt(
   const giveUp = (reason: 'out_of_order' | 'hole') =>
     park(parts, delivery, turn, { reason, failure: null, failures: 0, now })
   if (sequence < expected) return await giveUp('out_of_order')
-  const waiting = await order.wait(place, expected, now)
+  const holeMs = holeMsOf(parts, expected)
+  const begins = isBeginning(parts, expected)
+  const mostMs = Math.max(limits.inboxLookMs, Math.floor(holeMs * LOOKED_SHARE))
+  const waiting = await order.wait(place, { expected, now, mostMs })
   const waitedMs = waiting === null ? 0 : now - waiting.since
-  // Whoever has handled a message of the line expects at least its second one.
-  const begins = expected === FIRST && settings.ordered?.from === 'now'
-  const holeMs = begins ? limits.inboxBeginMs : (settings.ordered?.holeMs ?? Number.POSITIVE_INFINITY)
   // The first of those that wait goes first; should it have vanished too, any of them does.
   if (waiting !== null && waitedMs >= (sequence === waiting.lowest ? holeMs : 2 * holeMs)) {
     if (begins) return { kind: 'pass', expected, warning: null }

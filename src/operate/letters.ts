@@ -155,7 +155,7 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
         `SELECT consumer, sum(dead) AS dead, sum(failing) AS failing, sum(waiting) AS waiting FROM (
            SELECT consumer, 1 AS dead, 0 AS failing, 0 AS waiting FROM onceonly_inbox_dead_letters
            UNION ALL SELECT consumer, 0, 1, 0 FROM onceonly_inbox_failures
-           UNION ALL SELECT consumer, 0, 0, CASE WHEN waiting_since IS NULL THEN 0 ELSE 1 END FROM onceonly_inbox_order
+           UNION ALL SELECT consumer, 0, 0, CASE WHEN waiting_lowest IS NULL THEN 0 ELSE 1 END FROM onceonly_inbox_order
          ) AS all_of_them GROUP BY consumer ORDER BY consumer LIMIT ${CONSUMERS}`,
       )
       const cards = new Map([...busy.keys()].map((consumer) => [consumer, idle(consumer)]))
