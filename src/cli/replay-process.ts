@@ -1,4 +1,4 @@
-import { replayRun } from '../run/replay.ts'
+import { isKnownBy, replayRun } from '../run/replay.ts'
 import { loadConfig, runsOf } from './config.ts'
 import type { ReplayAnswer, ReplayTask } from './replayer.ts'
 
@@ -8,13 +8,22 @@ const definitions = loadConfig(file).then((config) => runsOf(config, file))
 
 async function answer({ run, entries, ignore }: ReplayTask): Promise<ReplayAnswer> {
   const definition = (await definitions).get(run.definition)
-  if (definition === undefined)
-    return { error: `The run ${run.id} is a ${run.definition}, which ${file} does not export.` }
-  return { replay: await replayRun(run, entries, definition, { ignore }) }
+  if (!isKnownBy(definition, run)) {
+    return {
+      kind: 'refused',
+      error: `It is a ${run.definition}, version ${run.version}, which ${file} does not export.`,
+    }
+  }
+  return { kind: 'replayed', replay: await replayRun(run, entries, definition, { ignore }) }
 }
 
 process.on('message', (task) => {
   void answer(task as ReplayTask)
-    .catch((error: unknown): ReplayAnswer => ({ error: error instanceof Error ? error.message : String(error) }))
+    .catch(
+      (error: unknown): ReplayAnswer => ({
+        kind: 'refused',
+        error: error instanceof Error ? error.message : String(error),
+      }),
+    )
     .then((told) => process.send?.(told))
 })

@@ -46,13 +46,48 @@ function sides(original: unknown, replayed: unknown): string[] {
   ]
 }
 
-export function summary(replays: readonly Replay[], isolated: boolean): string {
-  const count = (verdict: Replay['verdict']) => replays.filter((replay) => replay.verdict === verdict).length
-  const unevaluated = replays.reduce((sum, replay) => sum + replay.unevaluated, 0)
-  const blocked = replays.reduce((sum, replay) => sum + replay.blocked.length, 0)
+/** What many replays came to. Only numbers are kept: there may be a hundred thousand of them. */
+export interface ReplayTally {
+  readonly verdicts: Record<Replay['verdict'], number>
+  /** Runs that could not be replayed, each told where it came. */
+  failed: number
+  /** Runs whose results are not kept any more. */
+  gone: number
+  blocked: number
+  unevaluated: number
+}
+
+export function createTally(): ReplayTally {
+  const verdicts = { identical: 0, 'identical-but-for-ignored-paths': 0, diverged: 0 }
+  return { verdicts, failed: 0, gone: 0, blocked: 0, unevaluated: 0 }
+}
+
+export function count(tally: ReplayTally, { verdict, blocked, unevaluated }: Replay): void {
+  tally.verdicts[verdict] += 1
+  tally.blocked += blocked.length
+  tally.unevaluated += unevaluated
+}
+
+function replayedOf({ verdicts }: ReplayTally): number {
+  return Object.values(verdicts).reduce((sum, number) => sum + number, 0)
+}
+
+/** 0 when all are identical, 1 when one is not or could not be replayed, 2 when none could be. */
+export function statusOf(tally: ReplayTally): number {
+  if (tally.verdicts.diverged > 0) return 1
+  return tally.failed === 0 ? 0 : replayedOf(tally) === 0 ? 2 : 1
+}
+
+export function summary(tally: ReplayTally, isolated: boolean): string {
+  const { verdicts, failed, gone, blocked, unevaluated } = tally
   const network = isolated ? 'in a process without a network' : 'in a process of its own, network calls refused'
+  const left = [
+    ...(failed === 0 ? [] : [`${failed} could not be replayed`]),
+    ...(gone === 0 ? [] : [`${gone} not kept any more`]),
+  ]
   return [
-    `${replays.length} replayed: ${count('identical')} identical, ${count('identical-but-for-ignored-paths')} but for ignored paths, ${count('diverged')} diverged`,
+    `${replayedOf(tally)} replayed: ${verdicts.identical} identical, ${verdicts['identical-but-for-ignored-paths']} but for ignored paths, ${verdicts.diverged} diverged`,
+    ...(left.length === 0 ? [] : [paint('yellow', left.join(', '))]),
     `performed 0 actions (${network}; ${blocked} refused); ${unevaluated} steps could not be evaluated`,
   ].join('\n')
 }

@@ -1,13 +1,13 @@
 import { parseArgs } from 'node:util'
+import { isOnceError, OnceError } from '../core/errors.ts'
 import { DAY, HOUR, limits, MINUTE, SECOND } from '../core/limits.ts'
-import type { RunRow } from '../run/entry.ts'
 import { createHolding } from '../run/holding.ts'
 import { createRunOperator } from '../run/operate.ts'
 import type { Replay } from '../run/replay.ts'
 import { isKept } from '../run/replay.ts'
 import { configFile, loadConfig, runsOf } from './config.ts'
 import { createProgress } from './progress.ts'
-import { shown, summary } from './replay-text.ts'
+import { count, createTally, shown, statusOf, summary } from './replay-text.ts'
 import { startReplayer } from './replayer.ts'
 import { Usage } from './usage.ts'
 
@@ -22,7 +22,10 @@ in a process of its own, without your environment, and without a network where t
   --ignore …     a place that may differ: \`welcome: $.sentAt\`, \`*: $.headers.**\`; may be repeated
   --json         one line of JSON for each run, instead of a text
 
-Exit status: 0 when all are identical, 1 when one diverged, 2 when nothing could be replayed.
+A run that cannot be replayed is told and counted, and the others go on. With --all, runs that ended too long ago or were
+swept meanwhile are only counted.
+
+Exit status: 0 when all are identical, 1 when one diverged or could not be replayed, 2 when none could be.
 `
 
 /** Runs that one command replays: more is a job for several commands. */
@@ -50,28 +53,60 @@ export async function replayCommand(args: readonly string[]): Promise<number> {
     const { journal } = createHolding(store)
     await using replayer = startReplayer(file)
     const progress = createProgress('replayed', ids.length)
-    const replays: Replay[] = []
+    const tally = createTally()
     const now = await store.clock.now({ timeoutMs: limits.storeCallMs })
     for (const id of ids) {
-      const run: RunRow = await operator.row(id)
-      if (!isKept(run, now)) {
-        if (values.all !== true) throw new Usage(`${id} ended too long ago: its results are not kept any more.`)
-        progress.step()
-        continue
-      }
-      const { entries } = await journal(id)
-      const replay = await replayer.replay({ run, entries, ignore: values.ignore ?? [] })
-      replays.push(replay)
+      const replay = await oneReplay(id, async () => {
+        const run = await operator.row(id)
+        if (!isKept(run, now)) throw new OnceError('not_found', `${id} ended too long ago.`)
+        const { entries } = await journal(id)
+        return replayer.replay({ run, entries, ignore: values.ignore ?? [] })
+      })
       if (ids.length > 1) progress.step()
-      if (values.json === true) console.log(JSON.stringify(replay, jsonValue))
-      else if (ids.length === 1 || replay.verdict === 'diverged') console.log(shown(replay))
+      if ('verdict' in replay) count(tally, replay)
+      else if (replay.isGone && values.all === true) tally.gone += 1
+      else tally.failed += 1
+      tell(replay, values, ids.length === 1)
     }
     progress.end()
-    if (values.json !== true) console.log(summary(replays, replayer.isolated))
-    return replays.some(({ verdict }) => verdict === 'diverged') ? 1 : 0
+    if (values.json !== true) console.log(summary(tally, replayer.isolated))
+    return statusOf(tally)
   } finally {
     await store.stop()
   }
+}
+
+interface NotReplayed {
+  readonly runId: string
+  readonly error: string
+  /** Nothing is kept of it: it ended long ago, or was swept meanwhile. */
+  readonly isGone: boolean
+}
+
+/** What is wrong with one run says nothing about the others; what is wrong with the store does. */
+async function oneReplay(runId: string, replay: () => Promise<Replay>): Promise<Replay | NotReplayed> {
+  try {
+    return await replay()
+  } catch (error) {
+    if (isOnceError(error) && error.retryable) throw error
+    return {
+      runId,
+      error: error instanceof Error ? error.message : String(error),
+      isGone: isOnceError(error, 'not_found'),
+    }
+  }
+}
+
+function tell(told: Replay | NotReplayed, { all, json }: { all?: boolean; json?: boolean }, isOnly: boolean): void {
+  if ('verdict' in told) {
+    if (json === true) console.log(JSON.stringify(told, jsonValue))
+    else if (isOnly || told.verdict === 'diverged') console.log(shown(told))
+    return
+  }
+  const { runId, error, isGone } = told
+  if (isGone && all === true) return
+  if (json === true) console.log(JSON.stringify({ runId, error }))
+  console.error(`onceonly: ${runId} could not be replayed: ${error}`)
 }
 
 function parse(args: readonly string[]) {

@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { extname, join } from 'node:path'
+import { limits } from '../core/limits.ts'
 import type { Entry, RunRow } from '../run/entry.ts'
 import type { Replay } from '../run/replay.ts'
 import { Usage } from './usage.ts'
@@ -12,20 +13,28 @@ export interface ReplayTask {
   readonly ignore: readonly string[]
 }
 
-export type ReplayAnswer = { readonly replay: Replay } | { readonly error: string }
+export type ReplayAnswer =
+  | { readonly kind: 'replayed'; readonly replay: Replay }
+  /** This run cannot be replayed. */
+  | { readonly kind: 'refused'; readonly error: string }
+
+type Answer = ReplayAnswer | { readonly kind: 'late' | 'ended'; readonly error: string }
 
 /** A process that evaluates: it has no environment of yours, so no credentials, and no network where that can be had. */
 export interface Replayer {
   /** Whether the system gave it a network of its own, with nobody in it. */
   readonly isolated: boolean
+  /** Rejects with `Usage` when this run cannot be replayed; the next one may be. */
   replay(task: ReplayTask): Promise<Replay>
   [Symbol.asyncDispose](): Promise<void>
 }
 
 /** What a process needs to start at all. */
 const KEPT = ['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR', 'NODE_OPTIONS', 'NO_COLOR']
-/** A run that evaluates for longer waits for something that will never come. */
-const LONGEST_REPLAY_MS = 60_000
+/** The process ends by itself what awaits for too long; only one that never comes to rest has to be ended. */
+const LONGEST_REPLAY_MS = 2 * limits.runEvaluateMs
+/** What an earlier run left behind may have ended the process; what ends a second one is this run. */
+const TRIES = 2
 
 export function startReplayer(configFile: string): Replayer {
   // Beside this file: a source while it is developed, built when it is published.
@@ -36,22 +45,32 @@ export function startReplayer(configFile: string): Replayer {
   const env = Object.fromEntries(
     KEPT.flatMap((key) => (process.env[key] === undefined ? [] : [[key, process.env[key]]])),
   )
-  const child = spawn(name, args, { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' })
+  // Whatever the code prints stands beside the answers: those may be read by a program.
+  const start = () =>
+    spawn(name, args, { env, stdio: ['ignore', 2, 2, 'ipc'], serialization: 'advanced' }).on('error', () => {})
+  let child: ChildProcess | null = null
+  async function end(): Promise<void> {
+    const ending = child
+    child = null
+    if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return
+    const ended = once(ending, 'exit')
+    // It only computes, and may be in a loop that hears nothing.
+    ending.kill('SIGKILL')
+    await ended
+  }
   return {
     isolated,
     async replay(task) {
-      const answered = answerOf(child)
-      child.send(task)
-      const answer = await answered
-      if ('error' in answer) throw new Usage(answer.error)
-      return answer.replay
+      for (let tries = 1; ; tries++) {
+        child ??= start()
+        const answer = await answerOf(child, task)
+        if (answer.kind === 'replayed') return answer.replay
+        if (answer.kind === 'refused') throw new Usage(answer.error)
+        await end()
+        if (answer.kind === 'late' || tries === TRIES) throw new Usage(answer.error)
+      }
     },
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode !== null || child.signalCode !== null) return
-      const ended = once(child, 'exit')
-      child.kill()
-      await ended
-    },
+    [Symbol.asyncDispose]: end,
   }
 }
 
@@ -61,24 +80,23 @@ function canIsolate(): boolean {
   return spawnSync('unshare', ['--net', '--map-root-user', 'true'], { stdio: 'ignore', timeout: 5_000 }).status === 0
 }
 
-async function answerOf(child: ChildProcess): Promise<ReplayAnswer> {
-  const listening = new AbortController()
-  const { signal } = listening
+async function answerOf(child: ChildProcess, task: ReplayTask): Promise<Answer> {
+  const answer = Promise.withResolvers<Answer>()
+  const told = (message: unknown) => answer.resolve(message as ReplayAnswer)
+  const ended = (code: number | null) =>
+    answer.resolve({ kind: 'ended', error: `The replaying process ended (${String(code)}).` })
+  const timer = setTimeout(
+    () => answer.resolve({ kind: 'late', error: `No replay within ${LONGEST_REPLAY_MS} ms.` }),
+    LONGEST_REPLAY_MS,
+  )
+  const broken = () => ended(child.exitCode)
+  child.on('message', told).on('exit', ended).on('error', broken)
   try {
-    return await Promise.race([
-      once(child, 'message', { signal }).then(([answer]) => answer as ReplayAnswer),
-      once(child, 'exit', { signal }).then(
-        ([code]): ReplayAnswer => ({ error: `The replaying process ended (${String(code)}).` }),
-      ),
-      new Promise<ReplayAnswer>((resolve) => {
-        const timer = setTimeout(
-          () => resolve({ error: `No replay within ${LONGEST_REPLAY_MS} ms.` }),
-          LONGEST_REPLAY_MS,
-        )
-        signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
-      }),
-    ])
+    // One that has ended meanwhile cannot be told anything.
+    child.send(task, (error) => (error === null ? undefined : broken()))
+    return await answer.promise
   } finally {
-    listening.abort()
+    clearTimeout(timer)
+    child.off('message', told).off('exit', ended).off('error', broken)
   }
 }

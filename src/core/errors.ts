@@ -170,6 +170,11 @@ export const errorTable = {
     applied: 'no',
     next: 'Compare both sides in `details`; keep old runs on the old way with `run.version`, then `resume` this one.',
   },
+  replay_timed_out: {
+    retryable: false,
+    applied: 'no',
+    next: 'Let the body await nothing but its context, or allow more `timeoutMs`; nothing was performed.',
+  },
   run_failed: {
     retryable: false,
     applied: 'maybe',

@@ -209,6 +209,8 @@ export const limits = {
   runVersions: 1_000_000,
   /** How long a replay that goes on with a run waits for it to end, or to wait. */
   runReplayMs: 30 * SECOND,
+  /** How long a replay may evaluate one run: everything is recorded, so that whoever needs longer waits in vain. */
+  runEvaluateMs: 30 * SECOND,
   /** Journals of ended runs are kept this long: long enough to replay a quarter's runs before a deploy. */
   runKeepMs: 90 * DAY,
   /** Ended runs removed by one round of the sweep. */

@@ -16,7 +16,7 @@ import { createHolding } from './holding.ts'
 import type { RunPage, RunQuery } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
 import type { Replay, ReplayOptions } from './replay.ts'
-import { isKept, replayRun } from './replay.ts'
+import { isKept, isKnownBy, replayRun } from './replay.ts'
 import { readFailure } from './stored.ts'
 import { RUN_ROOM, RUN_TOPIC, runMigrations } from './tables.ts'
 import type { RunView } from './view.ts'
@@ -180,7 +180,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   async function replay(runId: string, given: ReplayOptions = {}): Promise<Replay> {
     const row = await operator.row(runId)
     const definition = definitions.get(row.definition)
-    if (definition === undefined || definition.version < row.version) {
+    if (!isKnownBy(definition, row)) {
       const what = `${row.definition}, version ${row.version}`
       throw new OnceError('bad_option', `The run ${runId} is a ${what}, which this engine was not given.`)
     }
@@ -198,7 +198,9 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     if (row.endedAt === null) await operator.wake(runId)
     const settled = await settledView(runId)
     const before = new Set(entries.filter(({ state }) => state === 'succeeded').map(({ key }) => key))
-    const performed = settled.steps.filter(({ key, state }) => state === 'succeeded' && !before.has(key)).length
+    const performed = settled.steps.filter(
+      ({ key, kind, state }) => (kind === 'step' || kind === 'channel') && state === 'succeeded' && !before.has(key),
+    ).length
     return { ...dry, performed }
   }
 

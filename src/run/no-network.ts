@@ -6,6 +6,9 @@ import net from 'node:net'
  * A replay must perform nothing. Its context has nothing to act with; and whatever the code between its steps tries to
  * reach over the network is refused here and counted: new connections, writes on pooled ones, `fetch`, datagrams.
  *
+ * Whatever a replay leaves behind, because it was stuck, took too long or awaited nothing, is refused for as long as it
+ * lives: what is patched stays so, from the first replay on. For everybody else that is one look at their context.
+ *
  * This is a net under careful code, not a prison: it sees what is called in the asynchronous context of the replay. A
  * library that hands work to a thread, a child process or a queue of its own escapes it.
  */
@@ -21,9 +24,8 @@ interface Watched {
 const MOST_REFUSALS = 1_000
 
 const inside = new AsyncLocalStorage<Watched>()
-/** Replays under way: what is patched is restored when the last of them has ended. */
-let guests = 0
-let restore: (() => void) | null = null
+/** Our own checks, so that none is put before another; whoever mocks `fetch` may take one away again. */
+const checks = new WeakSet<object>()
 
 class NetworkRefused extends Error {
   constructor(what: string) {
@@ -34,36 +36,28 @@ class NetworkRefused extends Error {
 
 export async function withoutNetwork<T>(work: () => Promise<T>): Promise<{ readonly value: T } & Refusals> {
   const watched: Watched = { refused: [] }
-  guests += 1
-  restore ??= patchAll()
-  try {
-    return { value: await inside.run(watched, work), refused: watched.refused }
-  } finally {
-    guests -= 1
-    if (guests === 0) {
-      restore?.()
-      restore = null
-    }
-  }
+  patchAll()
+  const value = await inside.run(watched, work)
+  return { value, refused: [...watched.refused] }
 }
 
-function patchAll(): () => void {
-  const undo = [
-    patch(net.Socket.prototype, 'connect', 'a connection', cut),
-    patch(net.Socket.prototype, 'write', 'a write on an open connection', cut),
-    patch(net.Socket.prototype, 'end', 'a write on an open connection', cut),
-    patch(dgram.Socket.prototype, 'send', 'a datagram', fail),
-    patch(dgram.Socket.prototype, 'connect', 'a datagram', fail),
-    patch(globalThis, 'fetch', 'fetch', (_self, error) => Promise.reject(error)),
-  ]
-  return () => {
-    for (const each of undo) each()
-  }
+function patchAll(): void {
+  patch(net.Socket.prototype, 'connect', 'a connection', cut)
+  patch(net.Socket.prototype, 'write', 'a write on an open connection', cut)
+  patch(net.Socket.prototype, 'end', 'a write on an open connection', cut)
+  patch(dgram.Socket.prototype, 'send', 'a datagram', fail)
+  patch(dgram.Socket.prototype, 'connect', 'a datagram', fail)
+  patch(globalThis, 'fetch', 'fetch', (_self, error) => Promise.reject(error))
 }
 
 /** A stream tells its owner by an event: who writes may be a timer or a tick that nobody could catch. */
 function cut(socket: unknown, error: Error): unknown {
   return (socket as net.Socket).destroy(error)
+}
+
+/** Where a pipe stands behind them, they are sockets like any other; but who prints acts on nobody. */
+function isOwnOutput(self: unknown): boolean {
+  return self === process.stdout || self === process.stderr
 }
 
 function fail(_self: unknown, error: Error): never {
@@ -76,18 +70,15 @@ function patch<T extends object, K extends keyof T & string>(
   name: K,
   what: string,
   refuse: (self: unknown, error: Error) => unknown,
-): () => void {
-  const own = Object.getOwnPropertyDescriptor(target, name)
+): void {
+  if (checks.has(target[name] as object)) return
   const original = target[name] as unknown as (...args: unknown[]) => unknown
   function checked(this: unknown, ...args: unknown[]): unknown {
     const watched = inside.getStore()
-    if (watched === undefined) return original.apply(this, args)
+    if (watched === undefined || isOwnOutput(this)) return original.apply(this, args)
     if (watched.refused.length < MOST_REFUSALS) watched.refused.push(what)
     return refuse(this, new NetworkRefused(what))
   }
+  checks.add(checked)
   Object.defineProperty(target, name, { value: checked, configurable: true, writable: true })
-  return () => {
-    if (own === undefined) Reflect.deleteProperty(target, name)
-    else Object.defineProperty(target, name, own)
-  }
 }

@@ -1,5 +1,5 @@
 import { decodeValue } from '../core/codec.ts'
-import { isOnceError } from '../core/errors.ts'
+import { OnceError } from '../core/errors.ts'
 import { limits } from '../core/limits.ts'
 import type { Failure } from '../core/verdict.ts'
 import { failureOf } from '../core/verdict.ts'
@@ -9,7 +9,7 @@ import { differences, isIgnored, longestRising } from './diff.ts'
 import type { Entry, RunRow } from './entry.ts'
 import { readWon } from './fork.ts'
 import { withoutNetwork } from './no-network.ts'
-import type { ReplayedStep } from './replay-context.ts'
+import type { ReplayedStep, Stage } from './replay-context.ts'
 import { createReplayContext, createStage } from './replay-context.ts'
 
 export interface ReplayOptions {
@@ -17,6 +17,8 @@ export interface ReplayOptions {
   readonly dryRun?: boolean
   /** Places that may differ, `step: path`, as `welcome: $.headers.date`; `*` stands for any step or any name. */
   readonly ignore?: readonly string[]
+  /** How long the evaluation may take, in real time, before it is refused with `replay_timed_out`. */
+  readonly timeoutMs?: number
 }
 
 export type Verdict = 'identical' | 'identical-but-for-ignored-paths' | 'diverged'
@@ -64,24 +66,23 @@ export function isKept({ endedAt }: RunRow, now: number): boolean {
   return endedAt === null || now - endedAt <= limits.runKeepMs
 }
 
+/** A run that was started by newer code cannot be compared with code that does not know of it. */
+export function isKnownBy(definition: RunDefinition | undefined, { version }: RunRow): definition is RunDefinition {
+  return definition !== undefined && definition.version >= version
+}
+
 /** Evaluates a run again, with its recorded results as inputs, and compares. */
 export async function replayRun(
   run: RunRow,
   entries: readonly Entry[],
   definition: RunDefinition,
-  { ignore = [] }: ReplayOptions,
+  { ignore = [], timeoutMs = limits.runEvaluateMs }: ReplayOptions,
 ): Promise<Replay> {
+  if (!(timeoutMs >= 1 && timeoutMs <= limits.runTimerMs)) {
+    throw new OnceError('bad_option', `The timeoutMs of a replay is from 1 to ${limits.runTimerMs}, not ${timeoutMs}.`)
+  }
   const stage = createStage(run, entries)
-  const { value: end, refused } = await withoutNetwork(async () => {
-    const body = definition.body(createReplayContext(stage, ''), decodeValue(run.input))
-    return Promise.race([
-      body.then(
-        (value) => ({ kind: 'returned' as const, value }),
-        (error: unknown) => ({ kind: 'threw' as const, failure: failureOf(error), stage: isOnceError(error) }),
-      ),
-      stage.stuck.then(() => ({ kind: 'stuck' as const })),
-    ])
-  })
+  const { value: end, refused } = await withoutNetwork(() => evaluate(stage, definition, timeoutMs))
   // Code that was told nothing where it wanted something may throw for that alone: this says nothing about the run.
   const owedToGuess = end.kind === 'threw' && stage.hasGuessed && resultOf(run, end).identical !== true
   const steps = stepsOf(stage.steps(), entries, ignore, stage.isCut || owedToGuess)
@@ -89,6 +90,37 @@ export async function replayRun(
   const verdict = verdictOf(steps, result, ignore)
   const unevaluated = steps.filter(({ evaluated, status }) => !evaluated && status === 'same').length
   return { runId: run.id, verdict, performed: 0, blocked: refused, unevaluated, steps, result }
+}
+
+/** Calls the body. It may await something for ever that no record can tell: so the time is bounded. */
+async function evaluate(stage: Stage, definition: RunDefinition, timeoutMs: number): Promise<End> {
+  const body = (async () => definition.body(createReplayContext(stage, ''), decodeValue(stage.run.input)))()
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(timedOut(stage, timeoutMs)), timeoutMs)
+  try {
+    return await Promise.race([
+      body.then(
+        (value): End => ({ kind: 'returned', value }),
+        (error: unknown): End => ({ kind: 'threw', failure: failureOf(error) }),
+      ),
+      stage.stuck.then((): End => ({ kind: 'stuck' })),
+      late.promise,
+    ])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function timedOut(stage: Stage, timeoutMs: number): OnceError {
+  const last = stage.steps().at(-1)?.stepId ?? null
+  const where = last === null ? 'before its first step' : `behind ${last}`
+  return new OnceError(
+    'replay_timed_out',
+    `The replay of ${stage.run.id} still waited ${where} after ${timeoutMs} ms.`,
+    {
+      details: { runId: stage.run.id, behind: last },
+    },
+  )
 }
 
 type End =

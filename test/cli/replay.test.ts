@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { createEngine, defineRun } from 'onceonly/run'
 import { createSqliteStore } from 'onceonly/sqlite'
@@ -21,6 +22,8 @@ function deploy(text: string): string {
     export const runs = [
       defineRun('welcome', async (run, input: { name: string }) => {
         await run.step('mail', { channel }, () => ({ to: input.name, text: ${JSON.stringify(text)} + (process.env.SECRET ?? '') }))
+        console.log('the code talks')
+        if (${JSON.stringify(text)} === 'dying' && input.name === 'n3') process.exit(3)
         await fetch('http://127.0.0.1:9/').catch(() => {})
         return 'done'
       }),
@@ -59,7 +62,7 @@ test('runs are replayed by one command: identical, diverged, many at once', asyn
 
   deploy('hello')
   const same = onceonly('replay', 'r-7')
-  assert.equal(same.stderr, '')
+  assert.equal(same.stderr, 'the code talks\n', 'what the code prints stands beside the answers')
   assert.equal(same.status, 0)
   assert.match(same.stdout, /r-7: identical/)
   assert.match(same.stdout, /performed 0 actions .*1 refused/)
@@ -76,6 +79,32 @@ test('runs are replayed by one command: identical, diverged, many at once', asyn
   assert.equal(onceonly('replay', 'r-7', '--ignore', 'mail: $.text').status, 0)
   const json = JSON.parse(onceonly('replay', 'r-7', '--json').stdout) as { verdict: string }
   assert.equal(json.verdict, 'diverged')
+})
+
+test('a run that cannot be replayed is counted, and the others go on', () => {
+  deploy('dying')
+  const kept = new DatabaseSync(database)
+  kept.exec("update onceonly_runs set version = 2 where id = 'r-4'")
+  kept.exec("update onceonly_runs set ended_at = 1 where id = 'r-5'")
+  kept.close()
+  const some = onceonly('replay', '--all', '--ignore', 'mail: $.text')
+  assert.equal(some.status, 1, some.stderr)
+  assert.match(
+    some.stdout,
+    /27 replayed: 0 identical, 27 but for ignored paths, 0 diverged\n2 could not be replayed, 1 not kept/,
+  )
+  assert.match(some.stderr, /r-3 could not be replayed: The replaying process ended \(3\)/)
+  assert.match(some.stderr, /r-4 could not be replayed: It is a welcome, version 2/)
+
+  const named = onceonly('replay', 'r-4', 'r-5', '--json')
+  assert.equal(named.status, 2)
+  const lines = named.stdout.trim().split('\n')
+  const told = lines.map((line) => JSON.parse(line) as { runId: string; error: string })
+  assert.deepEqual(
+    told.map(({ runId }) => runId),
+    ['r-4', 'r-5'],
+  )
+  assert.match(told[1]?.error ?? '', /ended too long ago/)
 })
 
 test('what cannot be done is told in a sentence', () => {

@@ -218,3 +218,37 @@ onEveryRunStore('a replay that is not dry goes on under the same keys, and refus
   assert.equal(sent.length, 1)
   assert.equal(keys.length, 1)
 })
+
+onEveryRunStore('a replay that waits in vain is ended, and what it left behind reaches nobody', async (world) => {
+  const reached: string[] = []
+  const waiting = Promise.withResolvers<void>()
+  const done = Promise.withResolvers<unknown>()
+  await using server = createServer((_, answer) => {
+    reached.push('the network')
+    answer.end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const patient: Body = async (run) => {
+    await run.step('one', () => 1)
+    await waiting.promise
+    done.resolve(await fetch(`http://127.0.0.1:${port}/`).catch((error: unknown) => error))
+  }
+  const short = defineRun('patient', async (run: RunContext) => run.step('one', () => 1))
+  const engine = await world.engine({ runs: [short] })
+  await (await engine.start(short, { runId: 'r', input: null })).result()
+  await engine.stop()
+  const changed = await world.engine({
+    runs: [defineRun('patient', (run) => patient(run, mailbox().channel))],
+    work: false,
+  })
+  await assert.rejects(
+    changed.replay('r', { timeoutMs: 50 }),
+    (error) => isOnceError(error, 'replay_timed_out') && error.details['behind'] === 'one',
+  )
+  await assert.rejects(changed.replay('r', { timeoutMs: 0 }), (error) => isOnceError(error, 'bad_option'))
+  waiting.resolve()
+  assert.match(String(await done.promise), /NetworkRefused/)
+  assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 200, 'others are not touched')
+  assert.deepEqual(reached, ['the network'])
+})
