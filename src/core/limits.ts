@@ -327,6 +327,11 @@ export const streamLimits = {
   pullEveryMs: 1 * SECOND,
   /** A peer that does not answer within this is away. */
   pullMs: 5 * SECOND,
+  /**
+   * A client that comes from another region waits so long for that one to end its old session: a way around the world and
+   * a commit several times over. A region that is away must lock nobody out.
+   */
+  fenceMs: 2 * SECOND,
   /** A peer that is away is asked again after this, doubling up to the cap. */
   pullRetryBaseMs: 250,
   pullRetryCapMs: 5 * SECOND,

@@ -40,8 +40,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   let region = regions[0] ?? ''
   let previousRegion: string | null = null
   let connection: Connection | null = null
-  /** The region has let this connection in. */
-  let welcomed = false
+  /** The region has let this connection in, and so has the one before it. */
+  let admitted = false
   let failures = 0
   let timer: Timer | null = null
   /** Connecting takes a write of its own: only the last attempt goes on after it. */
@@ -129,14 +129,14 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       },
     })
     connection = opened
-    welcomed = false
+    admitted = false
   }
 
   function closed(code: number | null, reason: string): void {
     connection = null
     if (code === closeCodes.cloned) return renew('cloned')
     // Each connection has a later generation than all before it: whoever entered with a still later one is somebody else.
-    if (code === closeCodes.fenced && !welcomed) return renew('fenced')
+    if (code === closeCodes.fenced && !admitted) return renew('fenced')
     problem(new OnceError('retry_later', `The connection to ${region} ended: ${reason}.`))
     failures += 1
     if (failures % PATIENCE === 0) region = regions[(regions.indexOf(region) + 1) % regions.length] ?? region
@@ -155,7 +155,6 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   function take(frame: ServerFrame, from: Connection): void {
     switch (frame.kind) {
       case 'welcome':
-        welcomed = true
         if (beginsAtHead()) {
           intake.begin({ logs: frame.position, ordered: 0 })
           resume(from)
@@ -166,6 +165,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         // Numbers that this client never gave were used: by whoever went on from a later copy of its place.
         if (frame.floor > outgoing.next) return renew('fenced')
         failures = 0
+        admitted = true
         previousRegion = region
         intake.resumed()
         from.resumed()

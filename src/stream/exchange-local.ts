@@ -48,13 +48,21 @@ export function createLocalExchange(options: LocalExchangeOptions = {}): LocalEx
     return peer
   }
 
+  /** There and back. */
+  async function ask<Q extends { readonly room: string }, A>(
+    from: string,
+    to: string,
+    request: Q,
+    answer: (peer: RegionPeer, request: Q) => Promise<A>,
+  ): Promise<A> {
+    const arrived = await carry(from, to, request.room, request)
+    return carry(to, from, request.room, await answer(peerOf(to), arrived))
+  }
+
   return {
     of: (region) => ({
-      async pull(peer, request) {
-        const arrived = await carry(region, peer, request.room, request)
-        const answer = await peerOf(peer).pull(arrived)
-        return carry(peer, region, request.room, answer)
-      },
+      pull: (peer, request) => ask(region, peer, request, (to, arrived) => to.pull(arrived)),
+      fence: (peer, request) => ask(region, peer, request, (to, arrived) => to.fence(arrived)),
       hint(hint) {
         for (const [name, peer] of peers) {
           if (name === region || way(region, name, hint.room).cut) continue

@@ -2,7 +2,7 @@ import { OnceError } from '../core/errors.ts'
 import { streamLimits } from '../core/limits.ts'
 import { createRuntime, type Runtime } from '../ledger/runtime.ts'
 import { isStreamName } from './decode.ts'
-import type { Exchange, PullAnswer, PullRequest, RegionHint } from './ports.ts'
+import type { Exchange, FenceAnswer, FenceRequest, PullAnswer, PullRequest, RegionHint } from './ports.ts'
 
 /** What is used of a connection of `@nats-io/transport-node`, or of another client of `@nats-io/nats-core`. */
 export interface NatsLine {
@@ -68,6 +68,7 @@ export function createNatsExchange(options: NatsExchangeOptions): Exchange {
     throw new OnceError('bad_option', `\`${namespace}\` cannot stand before a subject.`)
   }
   const pullSubject = (peer: string) => `${namespace}.pull.${peer}`
+  const fenceSubject = (peer: string) => `${namespace}.fence.${peer}`
   const hintSubject = `${namespace}.hint`
   const partsSubject = `${namespace}.parts.`
   const mostBytes = () => (connection.info?.max_payload ?? PAYLOAD_BYTES) - PAYLOAD_SPARE_BYTES
@@ -84,6 +85,16 @@ export function createNatsExchange(options: NatsExchangeOptions): Exchange {
   async function ask(peer: string, request: CarriedRequest): Promise<CarriedAnswer> {
     const answer = await connection.request(pullSubject(peer), encode(request), { timeout: streamLimits.pullMs })
     return decode<CarriedAnswer>(answer.data, ['entries', 'expired', 'large', 'parts'])
+  }
+
+  async function fence(peer: string, request: FenceRequest): Promise<FenceAnswer> {
+    try {
+      const timeout = streamLimits.fenceMs
+      const { data } = await connection.request(fenceSubject(peer), encode(request), { timeout })
+      return decode<FenceAnswer>(data, ['entered', 'fenced', 'cloned'])
+    } catch (cause) {
+      throw new OnceError('broker_unavailable', `${peer} does not answer.`, { cause })
+    }
   }
 
   async function pullParts(peer: string, request: PullRequest): Promise<PullAnswer> {
@@ -139,19 +150,24 @@ export function createNatsExchange(options: NatsExchangeOptions): Exchange {
 
   return {
     pull,
+    fence,
     hint,
     serve(peer) {
-      const answer = async (message: NatsAsked) => {
-        const request = decodeRequest(message.data)
-        message.respond(answerWith(await peer.pull(request), request.parts))
-      }
       // One process of the region answers each request.
-      const requests = connection.subscribe(pullSubject(region), {
-        queue: region,
-        callback: (error, message) => {
-          if (error === null) answer(message).catch(onError)
-        },
+      const answering = (subject: string, answer: (data: Uint8Array) => Promise<Uint8Array>) =>
+        connection.subscribe(subject, {
+          queue: region,
+          callback: (error, message) => {
+            if (error !== null) return
+            const respond = async () => void message.respond(await answer(message.data))
+            respond().catch(onError)
+          },
+        })
+      const pulls = answering(pullSubject(region), async (data) => {
+        const request = decodeRequest(data)
+        return answerWith(await peer.pull(request), request.parts)
       })
+      const fences = answering(fenceSubject(region), async (data) => encode(await peer.fence(decodeFence(data))))
       const hints = connection.subscribe(hintSubject, {
         callback: (error, message) => {
           if (error !== null) return
@@ -165,7 +181,8 @@ export function createNatsExchange(options: NatsExchangeOptions): Exchange {
       })
       return {
         async stop() {
-          requests.unsubscribe()
+          pulls.unsubscribe()
+          fences.unsubscribe()
           hints.unsubscribe()
         },
       }
@@ -193,6 +210,16 @@ function decode<T extends { readonly kind: string }>(data: Uint8Array, kinds: re
   const value = JSON.parse(new TextDecoder().decode(data)) as T
   if (!kinds.includes(value.kind)) throw new OnceError('unreadable_message', 'A peer sent something unknown.')
   return value
+}
+
+function decodeFence(data: Uint8Array): FenceRequest {
+  const { room, claim } = JSON.parse(new TextDecoder().decode(data)) as FenceRequest
+  const { client, epoch, generation, instance } = claim
+  const counts = [epoch, generation].every((count) => Number.isSafeInteger(count) && count >= 1)
+  if (![room, client, instance].every(isStreamName) || !counts) {
+    throw new OnceError('unreadable_message', 'A peer asked for no session.')
+  }
+  return { room, claim: { client, epoch, generation, instance } }
 }
 
 function decodeRequest(data: Uint8Array): CarriedRequest {

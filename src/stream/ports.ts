@@ -208,6 +208,8 @@ export interface OrderRow extends MessageIdentity {
 export interface Exchange {
   /** Rejects when the peer cannot be reached, or does not answer in time. */
   pull(peer: string, request: PullRequest): Promise<PullAnswer>
+  /** Has older sessions of a client ended by one peer, and waits for it. Rejects as `pull` does. */
+  fence(peer: string, request: FenceRequest): Promise<FenceAnswer>
   hint(hint: RegionHint): void
   /** Begins to answer the peers for this region. */
   serve(region: RegionPeer): { stop(): Promise<void> }
@@ -216,6 +218,8 @@ export interface Exchange {
 /** What a region answers to its peers. */
 export interface RegionPeer {
   pull(request: PullRequest): Promise<PullAnswer>
+  /** Answers once nothing of an older session is accepted here any more. */
+  fence(request: FenceRequest): Promise<FenceAnswer>
   hinted(hint: RegionHint): void
 }
 
@@ -237,6 +241,15 @@ export type PullAnswer =
     }
   /** The answering region does not go back so far: start from its image. */
   | { readonly kind: 'expired'; readonly image: RoomImage }
+
+/** A client has a session in the asking region. */
+export interface FenceRequest {
+  readonly room: string
+  readonly claim: SessionClaim
+}
+
+/** `entered`: it is the client's newest session here, too. Else it is the asking session that is old, or a clone. */
+export type FenceAnswer = { readonly kind: 'entered' } | Exclude<Entered, { readonly kind: 'entered' }>
 
 export type RegionHint =
   | {

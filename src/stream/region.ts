@@ -4,7 +4,18 @@ import { createRuntime } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
 import { streamBounds } from './bounds.ts'
 import { isStreamName } from './decode.ts'
-import type { Exchange, Fork, OrderLog, RegionHint, RoomLog, Session, SessionClaim, SessionLink } from './ports.ts'
+import type {
+  Exchange,
+  FenceAnswer,
+  FenceRequest,
+  Fork,
+  OrderLog,
+  RegionHint,
+  RoomLog,
+  Session,
+  SessionClaim,
+  SessionLink,
+} from './ports.ts'
 import type { HelloFrame } from './protocol.ts'
 import { answerPull } from './pull.ts'
 import type { HostedRoom } from './region-rooms.ts'
@@ -76,7 +87,7 @@ export function createRegion(options: RegionOptions): Region {
     }
   }
 
-  /** Of all sessions of a client the newest stays: here at once, elsewhere when the hint arrives. */
+  /** Of all sessions of a client the newest stays: here at once, elsewhere when it was asked, or the hint arrives. */
   function fenceOlder(room: string, claim: SessionClaim, newest: OpenSession | null): void {
     for (const session of sessions) {
       if (session === newest || session.room?.name !== room || session.claim?.client !== claim.client) continue
@@ -86,19 +97,38 @@ export function createRegion(options: RegionOptions): Region {
     }
   }
 
+  /** Durable here too, so that what an old session still has under way is not accepted after this. */
+  async function fence({ room, claim }: FenceRequest): Promise<FenceAnswer> {
+    const entered = await log.enter(room, claim)
+    if (entered.kind !== 'entered') return entered
+    fenceOlder(room, claim, null)
+    return { kind: 'entered' }
+  }
+
+  /** Only peers are asked: the name comes from a client. */
+  async function fenceIn(previous: string | null, request: FenceRequest): Promise<FenceAnswer | null> {
+    if (exchange === undefined || previous === null || previous === region) return null
+    if (options.peers?.includes(previous) !== true) return null
+    const late = Promise.withResolvers<null>()
+    const timer = runtime.setTimer(bounds.fenceMs, () => late.resolve(null), true)
+    try {
+      return await Promise.race([exchange.fence(previous, request), late.promise])
+    } catch (error) {
+      // The hint will tell it, when it is back.
+      problem(error)
+      return null
+    } finally {
+      timer.cancel()
+    }
+  }
+
   function hinted(hint: RegionHint): void {
     if (stopped) return
     switch (hint.kind) {
       case 'position':
         return rooms.hinted(hint)
       case 'entered':
-        // Durable here too, so that what an old session still has under way is not accepted after this.
-        log
-          .enter(hint.room, hint.claim)
-          .then((entered) => {
-            if (entered.kind === 'entered') fenceOlder(hint.room, hint.claim, null)
-          })
-          .catch(problem)
+        fence(hint).catch(problem)
     }
   }
 
@@ -114,6 +144,7 @@ export function createRegion(options: RegionOptions): Region {
         fenceOlder(session.room.name, claim, session)
         exchange?.hint({ kind: 'entered', region, room: session.room.name, claim })
       },
+      fence: fenceIn,
       snapshot: async (room) => (await options.snapshot?.(room)) ?? null,
       refuses: async (hello) => (await connection.authorize?.(hello)) ?? null,
       ended: (session) => void sessions.delete(session),
@@ -124,6 +155,7 @@ export function createRegion(options: RegionOptions): Region {
 
   const serving = exchange?.serve({
     pull: (request) => answerPull(log, bounds, request),
+    fence,
     hinted,
   })
 

@@ -18,6 +18,8 @@ export type {
   Entered,
   Exchange,
   ExchangedEntry,
+  FenceAnswer,
+  FenceRequest,
   Fork,
   FoundPosition,
   OrderAppended,

@@ -1,6 +1,6 @@
 import type { Runtime } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
-import type { RoomLog, Session, SessionClaim } from './ports.ts'
+import type { FenceAnswer, FenceRequest, RoomLog, Session, SessionClaim } from './ports.ts'
 import type { CloseReason, HelloFrame } from './protocol.ts'
 import type { Room } from './room.ts'
 import type { RoomOrder } from './room-order.ts'
@@ -14,6 +14,11 @@ export interface SessionHost {
   room(name: string): Promise<{ readonly room: Room; readonly order: RoomOrder | null }>
   /** The session is durably the client's only one: ends older ones in this process, and tells the peers. */
   entered(session: OpenSession, claim: SessionClaim): void
+  /**
+   * Ends older sessions where the client was before, and waits for it: null when that is nobody who could be asked, or
+   * when no answer came in time.
+   */
+  fence(previousRegion: string | null, request: FenceRequest): Promise<FenceAnswer | null>
   /** What the application makes of the room up to here, for those whose position has expired. */
   snapshot(room: string): Promise<unknown>
   /** Null when the client may enter, else why not. */

@@ -34,6 +34,8 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
   let feed: Feed | null = null
   let orderFeed: OrderFeed | null = null
   let leave = () => {}
+  /** The region before this one was asked to end what it has of this client. */
+  let fenced = false
   /** Everything of this client and epoch below it is here. */
   let floor = 1
   let last: LogPlace | null = null
@@ -153,6 +155,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
 
   async function resume(frame: ResumeFrame): Promise<void> {
     if (room === null || claim === null) return
+    if (!fenced && !(await fence(frame.previousRegion))) return
     const own = { [room.ownLog]: frame.position[room.ownLog] ?? 0 }
     // Another process of this region may have come further, so that the log is read before anybody is called a liar.
     if (!covers(room.position, own)) await room.catchUp()
@@ -169,6 +172,19 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       proof = frame
       await prove()
     }
+  }
+
+  /**
+   * Nothing is replayed while the client's last session may still be at work elsewhere. Once in a session; false when it
+   * is this one that is old.
+   */
+  async function fence(previousRegion: string | null): Promise<boolean> {
+    if (room === null || claim === null) return false
+    fenced = true
+    const answer = await host.fence(previousRegion, { room: room.name, claim })
+    if (answer?.kind === 'fenced') end('fenced', `generation ${answer.generation} has entered in ${previousRegion}`)
+    if (answer?.kind === 'cloned') end('cloned', `another process has this identity in ${previousRegion}`)
+    return !over
   }
 
   /** A client's earlier messages must be here before its next one: a region that lacks them is behind, and waits. */

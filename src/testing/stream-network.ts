@@ -1,5 +1,5 @@
 import type { ClientTransport, LinkEvents } from '../stream/client-ports.ts'
-import type { Exchange, PullAnswer, RegionHint, RegionPeer, Session, SessionLink } from '../stream/ports.ts'
+import type { Exchange, RegionHint, RegionPeer, Session, SessionLink } from '../stream/ports.ts'
 import type { SimulatedProcess, Simulation } from './simulation.ts'
 
 /** How a link treats what it carries; times in virtual milliseconds. */
@@ -193,22 +193,24 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
           if (target !== undefined && awake(target.process) && reach(region, to)) target.peer.hinted(hint)
         })
       }
+      const ask = <A>(to: string, answer: (peer: RegionPeer) => Promise<A>): Promise<A> =>
+        new Promise<A>((resolve, reject) => {
+          const timeout = process.runtime.setTimer(pullMs, () => reject(new Error(`${to} is away`)), true)
+          sim.timer(lateMs(), () => {
+            const target = peers.get(to)
+            if (target === undefined || !awake(target.process) || !reach(region, to)) return
+            answer(target.peer).then((answered) => {
+              sim.timer(lateMs(), () => {
+                if (!awake(process) || target.process.crashed || !reach(region, to)) return
+                timeout.cancel()
+                resolve(answered)
+              })
+            }, reject)
+          })
+        })
       return {
-        pull: (to, request) =>
-          new Promise<PullAnswer>((resolve, reject) => {
-            const timeout = process.runtime.setTimer(pullMs, () => reject(new Error(`${to} is away`)), true)
-            sim.timer(lateMs(), () => {
-              const target = peers.get(to)
-              if (target === undefined || !awake(target.process) || !reach(region, to)) return
-              target.peer.pull(request).then((answer) => {
-                sim.timer(lateMs(), () => {
-                  if (!awake(process) || target.process.crashed || !reach(region, to)) return
-                  timeout.cancel()
-                  resolve(answer)
-                })
-              }, reject)
-            })
-          }),
+        pull: (to, request) => ask(to, (peer) => peer.pull(request)),
+        fence: (to, request) => ask(to, (peer) => peer.fence(request)),
         hint(hint) {
           if (process.crashed) return
           for (const to of peers.keys()) {

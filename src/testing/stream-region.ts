@@ -5,6 +5,7 @@ import type { OrderLog, RoomBatch, RoomLog, RoomWritten } from '../stream/ports.
 import type { Region } from '../stream/region.ts'
 import { createRegion } from '../stream/region.ts'
 import type { SimulatedProcess, Simulation } from './simulation.ts'
+import type { FenceWatch } from './stream-fence.ts'
 import type { StreamJudge } from './stream-judge.ts'
 import type { StreamNetwork } from './stream-network.ts'
 
@@ -28,12 +29,12 @@ export function createSimulatedRegion(options: {
   readonly network: StreamNetwork
   readonly order: (process: SimulatedProcess) => OrderLog
   readonly judge: StreamJudge
+  readonly fences: FenceWatch
   readonly bounds: Partial<StreamBounds>
   problem(error: unknown): void
 }): SimulatedRegion {
-  const { sim, name, peers, network, judge, bounds } = options
+  const { sim, name, peers, network, judge, fences, bounds } = options
   const log = createMemoryRoomLog({ region: name, nowMs: sim.now })
-  const generations = new Map<string, number>()
   let process: SimulatedProcess | null = null
   let region: Region | null = null
   let failing: 'before' | 'after' | null = null
@@ -42,7 +43,7 @@ export function createSimulatedRegion(options: {
     for (const [index, { client, generation }] of sends.entries()) {
       const result = results[index]
       if (result?.kind !== 'accepted' || result.duplicate) continue
-      if (generation < (generations.get(client) ?? 0)) judge.fail('fence', `${client} wrote to ${name} after its fence`)
+      fences.wrote(name, client, generation)
     }
     for (const entry of stored) {
       if (entry.log.startsWith(`${name}.`)) judge.tookIn((entry.body as { uid: number }).uid, entry)
@@ -74,7 +75,7 @@ export function createSimulatedRegion(options: {
         alive(async () => {
           await pause()
           const entered = await log.enter(room, claim)
-          if (entered.kind === 'entered') generations.set(claim.client, claim.generation)
+          if (entered.kind === 'entered') fences.entered(name, claim)
           await pause()
           return entered
         }),
@@ -112,7 +113,7 @@ export function createSimulatedRegion(options: {
       onProblem: options.problem,
     })
     const { connect } = region
-    network.house(name, { process: life, connect: (link) => connect(link) })
+    network.house(name, { process: life, connect: fences.connect(name, (link) => connect(link)) })
   }
 
   return {

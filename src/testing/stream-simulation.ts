@@ -46,6 +46,7 @@ const MOST_EVENTS = 5_000_000
 /** Short, so that a storm of seconds holds what takes minutes outside. */
 const quickBounds: Partial<StreamBounds> = {
   silenceMs: 3_000,
+  fenceMs: 500,
   helloMs: 3_000,
   reconnectBaseMs: 100,
   reconnectCapMs: 1_000,

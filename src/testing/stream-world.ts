@@ -1,9 +1,11 @@
+import { streamLimits } from '../core/limits.ts'
 import type { StreamBounds } from '../stream/bounds.ts'
 import type { StreamReceiver } from '../stream/client-intake.ts'
 import { createMemoryOrderLog } from '../stream/memory-order.ts'
 import type { OrderLog } from '../stream/ports.ts'
 import { identityText } from '../stream/protocol.ts'
 import type { SimulatedProcess, Simulation } from './simulation.ts'
+import { createFenceWatch } from './stream-fence.ts'
 import type { StreamFailure } from './stream-judge.ts'
 import { createStreamJudge } from './stream-judge.ts'
 import type { StreamNetwork, StreamWeather } from './stream-network.ts'
@@ -18,6 +20,8 @@ export interface StreamTally {
   regionCrashes: number
   clientCrashes: number
   moves: number
+  /** Clients that were resumed after the region they came from had fenced them. */
+  fences: number
   absences: number
 }
 
@@ -66,7 +70,21 @@ export function createStreamWorld(options: {
   const network = createStreamNetwork(sim, options.weather)
   const orderLog = createMemoryOrderLog({ nowMs: sim.now })
   const lines: string[] = []
-  const tally: StreamTally = { accepted: 0, copies: 0, regionCrashes: 0, clientCrashes: 0, moves: 0, absences: 0 }
+  const tally: StreamTally = {
+    accepted: 0,
+    copies: 0,
+    regionCrashes: 0,
+    clientCrashes: 0,
+    moves: 0,
+    fences: 0,
+    absences: 0,
+  }
+  const fences = createFenceWatch({
+    judge,
+    nowMs: sim.now,
+    fenceMs: bounds.fenceMs ?? streamLimits.fenceMs,
+    fenced: () => void (tally.fences += 1),
+  })
   let orderAway = false
   let uids = 0
 
@@ -98,7 +116,10 @@ export function createStreamWorld(options: {
     regions.map((name) => {
       const peers = regions.filter((each) => each !== name)
       const problem = (error: unknown) => note(`${name}: ${String(error)}`)
-      return [name, createSimulatedRegion({ sim, name, peers, network, order, judge, bounds, problem })] as const
+      return [
+        name,
+        createSimulatedRegion({ sim, name, peers, network, order, judge, fences, bounds, problem }),
+      ] as const
     }),
   )
   const clientOf = new Map(

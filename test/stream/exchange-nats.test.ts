@@ -25,7 +25,11 @@ test('an image that is larger than a message of the server arrives whole', { ski
     }))
   let image: RoomImage = { position: { 'us.1': 30_000 }, senders: senders(30_000) }
   const answer = (): PullAnswer => ({ kind: 'expired', image })
-  const serving = there.serve({ pull: async () => answer(), hinted: () => {} })
+  const serving = there.serve({
+    pull: async () => answer(),
+    fence: async () => assert.fail('nobody asked'),
+    hinted: () => {},
+  })
   await connections[1]?.flush()
   const request = { room: 'room', position: {}, all: false }
   assert.deepEqual(await Promise.all([here.pull('us', request), here.pull('us', request)]), [answer(), answer()])

@@ -44,6 +44,12 @@ const mutants: readonly Mutant[] = [
     replace: '',
   },
   {
+    name: 'a replay does not wait for the fence',
+    file: 'src/stream/session.ts',
+    find: 'if (!fenced && !(await fence(frame.previousRegion))) return',
+    replace: 'if (!fenced) void fence(frame.previousRegion)',
+  },
+  {
     name: 'a client skips over a jump',
     file: 'src/stream/client-intake.ts',
     find: 'if (entry.n !== have + 1 || !covers(arrived, entry.seen) || !coversPlace(arrived, after)) return',

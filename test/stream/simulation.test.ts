@@ -18,7 +18,7 @@ function story({ seed, failure, tail }: StreamRun): string {
 
 for (const from of SHARES) {
   test(`in ${SEEDS} storms from ${from} on everybody gets every message once, after its causes, in one final order`, async () => {
-    const sum = { accepted: 0, copies: 0, regionCrashes: 0, clientCrashes: 0, moves: 0, absences: 0 }
+    const sum = { accepted: 0, copies: 0, regionCrashes: 0, clientCrashes: 0, moves: 0, fences: 0, absences: 0 }
     for (let seed = from; seed < from + SEEDS; seed++) {
       const run = await simulateStreams({ ...form, seed })
       if (run.failure !== null) assert.fail(story(run))
@@ -26,7 +26,10 @@ for (const from of SHARES) {
     }
     // A simulation in which nothing happens proves nothing.
     assert.ok(sum.accepted > 40 * SEEDS && sum.copies > SEEDS / 4, JSON.stringify(sum))
-    assert.ok(sum.regionCrashes > SEEDS && sum.clientCrashes > 2 * SEEDS && sum.moves > SEEDS, JSON.stringify(sum))
+    assert.ok(
+      sum.regionCrashes > SEEDS && sum.clientCrashes > 2 * SEEDS && sum.moves > SEEDS && sum.fences > SEEDS,
+      JSON.stringify(sum),
+    )
   })
 }
 
