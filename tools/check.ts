@@ -1,29 +1,49 @@
 import { capture, seconds } from './command.ts'
 
-/** In the order of what a person wants to hear first: the cheap and the easily mended before the slow. */
-const checks: readonly { name: string; command: string; args: readonly string[] }[] = [
+interface Check {
+  readonly name: string
+  readonly command: string
+  readonly args: readonly string[]
+}
+
+/** They begin in this order: first the cheap and the easily mended, then the slow, and what is quick fills the gaps. */
+const checks: readonly Check[] = [
   { name: 'format', command: 'biome', args: ['check', '.'] },
   { name: 'lint', command: 'oxlint', args: ['--type-aware', '--deny-warnings'] },
   { name: 'types', command: 'tsc', args: [] },
+  { name: 'package', command: 'node', args: ['tools/package.ts'] },
   { name: 'pages', command: 'tsc', args: ['-p', 'console'] },
   { name: 'doors', command: 'node', args: ['tools/doors/main.ts'] },
   { name: 'words', command: 'node', args: ['tools/words.ts'] },
   { name: 'knip', command: 'knip', args: ['--no-progress', '--no-config-hints'] },
-  { name: 'package', command: 'node', args: ['tools/package.ts'] },
 ]
 
-/** One line per check; the first that fails prints all it has to say and ends the row. */
+/** The slow ones keep one core busy each, so that two of them take the time of one. */
+const lanes = 2
+
+/** One line per check; the first that fails prints all it has to say and ends the others. */
 export async function runChecks(interrupted?: AbortSignal): Promise<boolean> {
-  for (const { name, command, args } of checks) {
-    const startedMs = performance.now()
-    const { ok, output } = await capture(command, args, interrupted)
-    console.log(`${ok ? 'ok    ' : 'FAILED'} ${name.padEnd(8)} ${seconds(startedMs)}`)
-    if (!ok) {
-      console.log(output)
-      return false
-    }
-  }
-  return true
+  const failed = new AbortController()
+  const signal = AbortSignal.any(interrupted === undefined ? [failed.signal] : [failed.signal, interrupted])
+  const waiting = checks.values()
+  await Promise.all(
+    Array.from({ length: lanes }, async () => {
+      for (const check of waiting) {
+        if (signal.aborted || !(await runCheck(check, signal))) return failed.abort()
+      }
+    }),
+  )
+  return !failed.signal.aborted
+}
+
+async function runCheck({ name, command, args }: Check, signal: AbortSignal): Promise<boolean> {
+  const startedMs = performance.now()
+  const { ok, output } = await capture(command, args, signal)
+  // One that was ended because another one failed has nothing to say.
+  if (signal.aborted) return false
+  console.log(`${ok ? 'ok    ' : 'FAILED'} ${name.padEnd(8)} ${seconds(startedMs)}`)
+  if (!ok) console.log(output)
+  return ok
 }
 
 if (import.meta.main && !(await runChecks())) process.exitCode = 1

@@ -3,6 +3,13 @@ import { delimiter, join } from 'node:path'
 
 export const root = join(import.meta.dirname, '..')
 
+/**
+ * Where Node keeps what it has stripped of types and compiled, by version and content. A test process, and every server
+ * that it starts, is up in half the time when an earlier one has compiled the same modules. It is a cache like any other
+ * tool's, and goes with `node_modules`.
+ */
+export const compiledFolder = join(root, 'node_modules', '.cache', 'onceonly-tests')
+
 /** Children find the repository's own tools and its own Node first, also when this was not started by npm. */
 export const env = {
   ...process.env,

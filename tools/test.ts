@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { runChecks } from './check.ts'
-import { seconds } from './command.ts'
+import { compiledFolder, seconds } from './command.ts'
 import { discover } from './tests/discover.ts'
 import { neededServers } from './tests/needs.ts'
 import { runTests } from './tests/run.ts'
@@ -24,6 +24,7 @@ async function main(): Promise<number> {
     console.error(`No test file matches ${positionals.join(' ')}`)
     return 1
   }
+  process.env['NODE_COMPILE_CACHE'] ??= compiledFolder
   const startedMs = performance.now()
   const { passed, failed, skipped } = await withServers(neededServers(files), () => runTests(files, stopping.signal))
   console.log(`\n${files.length} files in ${seconds(startedMs)}${stopping.signal.aborted ? ', interrupted' : ''}`)

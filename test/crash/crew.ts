@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { root } from '../../tools/command.ts'
+import { compiledFolder, root } from '../../tools/command.ts'
 
 /** Child processes of one test. None of them outlives it. */
 export interface Crew {
@@ -70,12 +69,6 @@ export function createCrew(): Crew {
   }
 }
 
-/**
- * Children start three times as fast when they need not compile what an earlier one compiled. Node keys it by version and
- * content; it is a cache like any other tool's, and goes with `node_modules`.
- */
-const COMPILED = join(root, 'node_modules', '.cache', 'onceonly-tests')
-
 function tryKill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
@@ -89,7 +82,7 @@ function launch({ file, task, before = [], env = {} }: Program): Child {
   const flags = ['--conditions=onceonly-source', '--disable-warning=ExperimentalWarning', ...imports]
   const child = spawn(process.execPath, [...flags, fileURLToPath(file), JSON.stringify(task)], {
     cwd: root,
-    env: { ...process.env, ...env, NODE_COMPILE_CACHE: COMPILED },
+    env: { ...process.env, ...env, NODE_COMPILE_CACHE: compiledFolder },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   const { pid } = child
