@@ -21,9 +21,10 @@ export async function runEffect(
   grant: Grant,
   sentAt: number,
   effect: Effect,
+  over: () => void,
 ): Promise<Landing> {
   // 1. The lease is kept alive while the effect runs.
-  const lease = context.heart.hold(op, grant, sentAt)
+  const lease = context.heart.hold(op, grant, sentAt, over)
   const attempt = createAttempt(lease, (pointer) => attach(context, lease, pointer))
   // 2. A claim that took longer than its lease, or a pause right after it: nothing was begun, and nothing shall be.
   try {

@@ -31,6 +31,8 @@ export type Lead = (command: Command, flight: Flight) => Promise<Landing>
 export interface Flights {
   get(id: RecordId): Flight | undefined
   start(command: Command, lead: Lead): Flight
+  /** Its lease is over, but its effect still runs, perhaps for ever: whoever comes now asks the store, not this flight. */
+  leave(flight: Flight): void
   /** Resolves when none is under way. */
   drain(): Promise<void>
 }
@@ -51,6 +53,14 @@ const NOT_YET = new Promise<never>(() => {})
 
 export function createFlights(): Flights {
   const flights = new Map<RecordId, Flight>()
+  /** Those that were left; what they say late still counts. */
+  const left = new Set<Flight>()
+
+  /** Nobody joins it any more. By then its id may already be that of a later one. */
+  function take(flight: Flight): void {
+    if (flights.get(flight.command.id) === flight) flights.delete(flight.command.id)
+  }
+
   return {
     get: (id) => flights.get(id),
     start(command, lead) {
@@ -63,7 +73,8 @@ export function createFlights(): Flights {
       }
       flights.set(command.id, flight)
       const land = () => {
-        flights.delete(command.id)
+        take(flight)
+        left.delete(flight)
         decideRuns(flight, false)
       }
       flight.landed = lead(command, flight)
@@ -72,8 +83,14 @@ export function createFlights(): Flights {
       flight.landed.then(land, land)
       return flight
     },
+    leave(flight) {
+      take(flight)
+      left.add(flight)
+    },
     async drain() {
-      while (flights.size > 0) await Promise.allSettled([...flights.values()].map((flight) => flight.landed))
+      while (flights.size + left.size > 0) {
+        await Promise.allSettled([...flights.values(), ...left].map((flight) => flight.landed))
+      }
     },
   }
 }

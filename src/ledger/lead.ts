@@ -45,7 +45,7 @@ export async function leadLeased(
       case 'reclaimed': {
         if (flight.callers === 0) return givenBack(context, decision.lease)
         decideRuns(flight, true)
-        return await runEffect(context, op, decision.lease, sentAt, effect)
+        return await runEffect(context, op, decision.lease, sentAt, effect, () => context.flights.leave(flight))
       }
       case 'in_progress': {
         decideRuns(flight, false)

@@ -15,8 +15,11 @@ export interface HeldLease extends Ground {
 }
 
 export interface Heart {
-  /** `sentAt` is the monotonic time before the claim was sent: the lease cannot have begun earlier at the store. */
-  hold(op: Declared, grant: Grant, sentAt: number): HeldLease
+  /**
+   * `sentAt` is the monotonic time before the claim was sent: the lease cannot have begun earlier at the store. `over` is
+   * called when it ends before it is let go.
+   */
+  hold(op: Declared, grant: Grant, sentAt: number, over?: () => void): HeldLease
   stop(): void
 }
 
@@ -25,6 +28,7 @@ interface Held {
   readonly grant: Grant
   /** Made when the effect first asks for its signal: most never do. */
   abort: AbortController | null
+  readonly over: (() => void) | null
   readonly lastBeatAt: number
   deadline: number
   beatAt: number
@@ -88,15 +92,17 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
     if (why.code === 'lease_over') {
       events.emit({ kind: 'lease_over', identity: each.grant.identity, fence: each.grant.fence })
     }
+    each.over?.()
     each.abort?.abort(why)
   }
 
   return {
-    hold(op, grant, sentAt) {
+    hold(op, grant, sentAt, over) {
       const each: Held = {
         op,
         grant,
         abort: null,
+        over: over ?? null,
         lastBeatAt: sentAt + op.maxRunMs,
         deadline: sentAt + op.leaseMs,
         beatAt: sentAt + op.leaseMs * limits.heartbeatShare,

@@ -207,3 +207,29 @@ onEveryStore(
     await over
   },
 )
+
+onEveryStore('an effect that never ends blocks its key no longer than its lease', async ({ world, second, events }) => {
+  const { runtime, pause } = pausable()
+  const once = await second({ runtime })
+  const op = once.operation({ name: 'stuck', effect: 'repeatable', whileRunning: 'conflict' })
+  const begun = Promise.withResolvers<void>()
+  const stuck = Promise.withResolvers<string>()
+  const first = op.execute(who('k'), 1, () => {
+    begun.resolve()
+    return stuck.promise
+  })
+  await begun.promise
+  const twin = await op.execute(who('k'), 1, never)
+  assert.ok(twin.kind === 'refused' && twin.error.code === 'in_progress')
+  const over = new Promise<void>((resolve) => once.on(({ kind }) => kind === 'lease_over' && resolve()))
+  pause(LAPSE_MS)
+  await world.advance(LAPSE_MS)
+  await over
+  assert.deepEqual(await op.execute(who('k'), 1, () => 'second'), { kind: 'executed', value: 'second' })
+  // The first one ends after all: it changes nothing, and takes nothing from those who came after it.
+  stuck.resolve('first')
+  const late = await first
+  assert.ok(late.kind === 'refused' && late.error.code === 'lease_lost')
+  assert.deepEqual(await op.execute(who('k'), 1, never), { kind: 'replayed', value: 'second' })
+  assert.equal(kinds(events).includes('late_outcome_conflict'), true)
+})
