@@ -8,7 +8,7 @@ export type { HistoryEntry, LedgerRecord, OnAbandoned, Outcome, Pointer, State, 
 export type { Failure } from './core/verdict.ts'
 export { classify, final, notDone, released } from './core/verdict.ts'
 export type { Attempt } from './ledger/attempt.ts'
-export type { Claimed, ClaimOptions, Ending, Lease, SettleWord } from './ledger/claim.ts'
+export type { Claimed, ClaimOptions, Ending, HowToWrite, Lease, SettleWord } from './ledger/claim.ts'
 export { failed, succeeded } from './ledger/claim.ts'
 export type {
   EffectKind,

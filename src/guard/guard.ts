@@ -74,6 +74,8 @@ const WAIT_MS = 3 * SECOND
 /** Locks belong to the content, whoever sends it. */
 const ANY_CALLER = '*'
 const PREFIX = 'guard.'
+/** A lock whose end is lost would keep its content from being sent, or from being found, for as long as it beats. */
+const INSIST = { insist: true }
 
 export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   const { ledger, name, windowMs = WINDOW_MS, waitMs = WAIT_MS } = options
@@ -166,7 +168,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     try {
       return await effect(attempt)
     } finally {
-      // The send is over, and the guard never breaks it: what cannot be written lapses by itself.
+      // The send is over, and the guard never breaks it: what cannot be written now is written later.
       const ending = end(message, lease, untold, hasFailed).catch((error: unknown) => {
         if (!isOnceError(error)) tell({ kind: 'error', message, hash: partsOf(message).key, error })
       })
@@ -177,8 +179,8 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
 
   async function end(message: M, lease: Lease, untold: Pointer | null, hasFailed: boolean): Promise<void> {
     const exists = lease.pointer !== null || (untold !== null && !hasFailed)
-    if (!exists) return lease.release()
-    await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded(undefined, untold))
+    if (!exists) return lease.release(INSIST)
+    await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded(undefined, untold), INSIST)
     if (!hasFailed || options.onFailed !== 'allow') return
     // Not given back but forgotten, so that the next send has an effect key of its own: this one's is used up. The fence
     // keeps a lock that is somebody else's by now.
@@ -203,5 +205,5 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
 
 /** A lock that was granted after we had stopped waiting for it must not block the next sender. */
 function giveBackLate(claimed: Claimed): void {
-  if (claimed.kind === 'first_attempt' || claimed.kind === 'reclaimed') void claimed.lease.release().catch(() => {})
+  if (claimed.kind === 'first_attempt' || claimed.kind === 'reclaimed') void claimed.lease.release(INSIST)
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { OnceError } from '../core/errors.ts'
 import { final, notDone, released } from '../core/verdict.ts'
 import type { Attempt } from '../ledger/attempt.ts'
 import { createLedger } from '../ledger/ledger.ts'
@@ -203,6 +204,95 @@ test('what an item is told is put into words anew for every retry', async () => 
   assert.deepEqual(await shown.run(batch, items('a'), send), [{ itemKey: 'a', status: 'UNKNOWN' }])
   state = 'SENT'
   assert.deepEqual(await shown.run(batch, items('a'), send), [{ itemKey: 'a', status: 'SUCCEEDED', resourceId: 'm-1' }])
+})
+
+test('an item that cannot be shown holds up no other, and is shown to the next who asks', async () => {
+  await using world = opened()
+  const { ledger, errors, ran } = world
+  let away = true
+  const show = (resourceId: string) => {
+    if (away) throw new Error('the database is away')
+    return { status: 'SUCCEEDED', resourceId } as const
+  }
+  const shown = { show, onError: (error: unknown) => errors.push(error) }
+  const leased = createBulk<string, string>(ledger, { name: 'leased', effect: 'external', ...shown })
+  const inside = createBulk<string, string, MemoryTx>(ledger, { name: 'inside', effect: 'transaction', ...shown })
+  const pay = async ({ itemKey }: BulkItem<string>) => {
+    ran.push(itemKey)
+    return `r-${itemKey}`
+  }
+  for (const bulk of [leased, inside]) {
+    away = true
+    const first = await bulk.run(batch, items('a', 'b'), pay)
+    assert.deepEqual(
+      first.map(({ status }) => status),
+      ['IN_PROGRESS', 'IN_PROGRESS'],
+      'it is done, so that it did not fail',
+    )
+    const replayed = await bulk.run(batch, items('a'), pay)
+    assert.equal(replayed[0]?.status, 'IN_PROGRESS')
+    away = false
+    assert.deepEqual(await bulk.run(batch, items('a', 'b'), pay), [
+      { itemKey: 'a', status: 'SUCCEEDED', resourceId: 'r-a' },
+      { itemKey: 'b', status: 'SUCCEEDED', resourceId: 'r-b' },
+    ])
+  }
+  assert.deepEqual(ran, ['a', 'b', 'a', 'b'])
+  assert.equal(errors.length, 6)
+})
+
+test('an outcome that the store did not take is written as soon as it is back', async () => {
+  const store = createMemoryStore()
+  let away = false
+  const refused = new OnceError('store_unavailable', 'The store is away.', { applied: 'no' })
+  const apply: typeof store.claims.apply = (requests, given) =>
+    away ? Promise.reject(refused) : store.claims.apply(requests, given)
+  const settled = Promise.withResolvers<void>()
+  const ledger = createLedger({
+    store: { ...store, claims: { ...store.claims, apply } },
+    background: false,
+    on: ({ kind }) => kind === 'settled' && settled.resolve(),
+  })
+  const bulk = createBulk<string, string>(ledger, { name: 'pay', effect: 'external' })
+  const pay = async () => {
+    away = true
+    return 'r-1'
+  }
+  const done = [{ itemKey: 'a', status: 'SUCCEEDED', resourceId: 'r-1' }]
+  assert.deepEqual(await bulk.run(batch, items('a'), pay), done)
+  away = false
+  await settled.promise
+  assert.deepEqual(await bulk.run(batch, items('a'), () => assert.fail('it ran again')), done)
+  await ledger.stop()
+  await store.stop()
+})
+
+test('an item is put off for as long as its effect asks, and what proves that nothing happened is the batch’s own', async () => {
+  await using world = opened()
+  const { ledger, errors } = world
+  const bulk = createBulk<string, string>(ledger, {
+    name: 'judged',
+    effect: 'external',
+    classify: (error) => ((error as Error).message === 'closed' ? 'not_done' : 'ambiguous'),
+    onError: (error) => errors.push(error),
+  })
+  const run = () =>
+    bulk.run(batch, items('later', 'closed', 'lost'), async ({ itemKey }) => {
+      throw itemKey === 'later' ? notDone(coded('BUSY'), { retryAfterMs: 60_000 }) : new Error(itemKey)
+    })
+  const first = await run()
+  assert.deepEqual(
+    first.map(({ status, ...rest }) => [status, rest['retryable'], rest['retryAfterMs']]),
+    [
+      ['FAILED', true, 60_000],
+      ['FAILED', true, undefined],
+      ['UNKNOWN', undefined, undefined],
+    ],
+  )
+  const [later, closed] = await run()
+  assert.equal(later?.['errorCode'], 'RETRY_LATER')
+  assert.ok(Number(later?.['retryAfterMs']) > 50_000)
+  assert.equal(closed?.['errorCode'], 'FAILED', 'it was tried again')
 })
 
 test('what nobody meant for the caller stays inside', async () => {

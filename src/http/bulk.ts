@@ -1,31 +1,20 @@
-import { decodeValue } from '../core/codec.ts'
 import { isOnceError, OnceError } from '../core/errors.ts'
-import type { Failure } from '../core/verdict.ts'
-import { classify, failureOf, isVerdict } from '../core/verdict.ts'
+import { failureOf, isVerdict } from '../core/verdict.ts'
 import type { Attempt } from '../ledger/attempt.ts'
-import type { Claimed, Lease, SettleWord } from '../ledger/claim.ts'
+import type { Lease } from '../ledger/claim.ts'
 import { failed, succeeded } from '../ledger/claim.ts'
 import type { EffectKind, LeasedDefinition, TransactionDefinition } from '../ledger/definition.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { LeasedOperation, TransactionalOperation } from '../ledger/operation.ts'
-import { unpackFailure } from '../ledger/outcome.ts'
+import type { Execution } from '../ledger/present.ts'
 import type { TransactionWork } from '../ledger/transact.ts'
 import type { BulkItem } from './batch.ts'
+import type { ItemWords, Words } from './bulk-words.ts'
+import { FAULT, failure, plainWords, proofFor, refused, shown, standing, undecided } from './bulk-words.ts'
 import type { RouteNotes } from './route.ts'
 
 /** What is answered for one item. Every item has an outcome of its own, whatever became of its neighbours. */
 export type ItemResult = { readonly itemKey: string } & ItemWords
-
-export type ItemWords =
-  | { readonly status: 'SUCCEEDED'; readonly resourceId: string; readonly [more: string]: unknown }
-  | {
-      readonly status: 'FAILED'
-      readonly errorCode: string
-      readonly retryable: boolean
-      readonly [more: string]: unknown
-    }
-  | { readonly status: 'IN_PROGRESS'; readonly [more: string]: unknown }
-  | { readonly status: 'UNKNOWN'; readonly [more: string]: unknown }
 
 /** Who sends the batch, and how it is called: with the item's key, the identity of every item. */
 export interface BatchIdentity {
@@ -86,7 +75,7 @@ export function createBulk<I, T>(
   definition: LeasedBulk<I, T> | TransactionalBulk<I, T>,
 ): Bulk<I, T, never> {
   const { lanes = 1, show, onError = (error) => console.error(error), about: _, ...declared } = definition
-  const words = { show: show ?? plainWords, onError, repeatable: declared.effect === 'repeatable' }
+  const words = { show: show ?? plainWords, onError, provesNotDone: proofFor(declared) }
   const operation = ledger.operation(declared as never) as unknown
   const bulk =
     declared.effect === 'transaction'
@@ -104,23 +93,12 @@ export function createBulk<I, T>(
   }
 }
 
-interface Words<T> {
-  show(value: T): ItemWords | Promise<ItemWords>
-  onError(error: unknown): void
-  readonly repeatable: boolean
-}
-
 type Run<I, T> = (
   batch: BatchIdentity,
   items: readonly BulkItem<I>[],
   effect: Effect<I, T, unknown>,
   lanes: number,
 ) => Promise<ItemWords[]>
-
-function plainWords(value: unknown): ItemWords {
-  const given = typeof value === 'object' && value !== null ? value : { resourceId: String(value) }
-  return { resourceId: '', ...given, status: 'SUCCEEDED' }
-}
 
 function partsOf({ tenant, caller, batch }: BatchIdentity, { itemKey }: BulkItem<unknown>) {
   return { tenant, caller, batch, key: itemKey }
@@ -140,16 +118,17 @@ function transactional<I, T>(operation: TransactionalOperation<I, never>, words:
           throw thrown
         }
       }
+      let execution: Execution<T>
       try {
-        const execution = await operation.execute(partsOf(batch, item), item.input, run)
-        if (execution.kind === 'failed') return failure(execution.failure)
-        return execution.kind === 'refused' ? refused(execution.error) : await words.show(execution.value)
+        execution = await operation.execute(partsOf(batch, item), item.input, run)
       } catch (error) {
         // It was rolled back, whatever it was.
         if (isOnceError(error)) return refused(error)
         words.onError(error)
         return failure(meant ? failureOf(error) : FAULT, true)
       }
+      if (execution.kind === 'failed') return failure(execution.failure)
+      return execution.kind === 'refused' ? refused(execution.error) : shown(words, execution.value)
     })
 }
 
@@ -179,7 +158,7 @@ async function started<T>(lease: Lease, effect: () => Promise<T>, words: Words<T
     await lease.start()
   } catch (error) {
     // Nothing has begun; what cannot be given back lapses by itself.
-    await quietly(() => lease.release(), words)
+    await lease.release(INSIST)
     return undecided(error, words)
   }
   let value: T
@@ -188,8 +167,8 @@ async function started<T>(lease: Lease, effect: () => Promise<T>, words: Words<T
   } catch (thrown) {
     return settledAs(lease, thrown, words)
   }
-  await quietly(() => lease.settle(succeeded(value)), words)
-  return words.show(value)
+  await quietly(() => lease.settle(succeeded(value), INSIST), words)
+  return shown(words, value)
 }
 
 /** What was thrown, by the table of effects. */
@@ -197,90 +176,33 @@ async function settledAs<T>(lease: Lease, thrown: unknown, words: Words<T>): Pro
   const error = isVerdict(thrown) ? thrown.error : thrown
   const told = failureOf(error)
   if (isVerdict(thrown) && thrown.verdict === 'final') {
-    await quietly(() => lease.settle(failed(error)), words)
+    await quietly(() => lease.settle(failed(error), INSIST), words)
     return failure(told)
   }
   if (isVerdict(thrown) && thrown.verdict === 'released') {
-    await quietly(() => lease.release(), words)
+    await lease.release(INSIST)
     return failure(told, (error as { retryable?: unknown } | null)?.retryable === true)
   }
   words.onError(error)
-  const undone = isVerdict(thrown) || words.repeatable || classify(thrown) === 'not_done'
-  const word: SettleWord = undone ? { kind: 'not_done', error } : { kind: 'unknown', error }
-  await quietly(() => lease.settle(word), words)
-  return undone ? failure(isVerdict(thrown) ? told : FAULT, true) : { status: 'UNKNOWN' }
+  if (!isVerdict(thrown) && !words.provesNotDone(thrown)) {
+    await quietly(() => lease.settle({ kind: 'unknown', error }, INSIST), words)
+    return { status: 'UNKNOWN' }
+  }
+  const later = isVerdict(thrown) && thrown.retryAfterMs !== null ? { retryAfterMs: thrown.retryAfterMs } : {}
+  await quietly(() => lease.settle({ kind: 'not_done', error, ...later }, INSIST), words)
+  return { ...failure(isVerdict(thrown) ? told : FAULT, true), ...later }
 }
 
-/** The effect is over, and its caller hears of it; what cannot be recorded lapses, and is found by a probe or a person. */
+/** Whoever ran an item does not come back to record it once more. */
+const INSIST = { insist: true }
+
+/** The effect is over, and its caller hears of it, also where its lease was lost before it could be recorded. */
 async function quietly<T>(write: () => Promise<void>, words: Words<T>): Promise<void> {
   try {
     await write()
   } catch (error) {
     words.onError(error)
   }
-}
-
-type Standing = Exclude<Claimed, { readonly lease: Lease }>
-
-/** What an item is told that was not granted: what stands there already. */
-async function standing<T>(claimed: Standing, words: Words<T>): Promise<ItemWords> {
-  switch (claimed.kind) {
-    case 'replay_success':
-      if (claimed.outcome.kept === 'not_stored') return failure({ name: 'Error', message: '', code: 'NOT_STORED' })
-      return words.show((claimed.outcome.data === null ? undefined : decodeValue(claimed.outcome.data)) as T)
-    case 'replay_failure':
-      return failure(unpackFailure(claimed.outcome.data).failure)
-    case 'in_progress':
-      return { status: 'IN_PROGRESS', retryAfterMs: claimed.retryAfterMs }
-    case 'outcome_unknown':
-      return { status: 'UNKNOWN' }
-    case 'retry_later':
-      return { ...failure({ name: '', message: '', code: 'RETRY_LATER' }, true), retryAfterMs: claimed.retryAfterMs }
-    case 'key_reused':
-      return failure({ name: '', message: 'The item key was used for another item.', code: 'IDEMPOTENCY_KEY_REUSED' })
-    case 'key_expired':
-      return failure({ name: '', message: 'The item key is past its lifetime.', code: 'KEY_EXPIRED' })
-    case 'identity_collision':
-      return failure({ name: '', message: 'Choose another item key.', code: 'IDENTITY_COLLISION' })
-  }
-}
-
-/** The store could not be asked, or took the claim away: nothing was begun for this item. */
-function undecided<T>(error: unknown, words: Words<T>): ItemWords {
-  if (isOnceError(error)) return refused(error)
-  words.onError(error)
-  return failure(FAULT, true)
-}
-
-function refused(error: OnceError): ItemWords {
-  switch (error.code) {
-    case 'key_reused':
-      return failure({ name: '', message: 'The item key was used for another item.', code: 'IDEMPOTENCY_KEY_REUSED' })
-    case 'in_progress':
-    case 'lease_lost':
-    case 'lease_over':
-      return { status: 'IN_PROGRESS', ...(error.retryAfterMs === null ? {} : { retryAfterMs: error.retryAfterMs }) }
-    case 'outcome_unknown':
-      return { status: 'UNKNOWN' }
-    case 'not_done': {
-      const given = failureOf(error.cause)
-      return failure(given, (error.cause as { retryable?: unknown } | null)?.retryable === true)
-    }
-    default:
-      return failure({ name: '', message: '', code: error.code.toUpperCase() }, error.retryable)
-  }
-}
-
-const IN_PROGRESS = 'IN_PROGRESS'
-/** Nobody meant it for the caller: what a driver or a provider says about itself stays inside. */
-const FAULT: Failure = { name: '', message: '' }
-
-function failure({ message, code, data }: Failure, retryable = false): ItemWords {
-  // Some other command stands in the way: an effect says so by the code of what it throws.
-  if (code === IN_PROGRESS) return { status: IN_PROGRESS, ...(message === '' ? {} : { detail: message }) }
-  const errorCode = code ?? 'FAILED'
-  const more = typeof data === 'object' && data !== null && !Array.isArray(data) ? data : {}
-  return { ...more, status: 'FAILED', errorCode, retryable, ...(message === '' ? {} : { detail: message }) }
 }
 
 async function inLanes<I, R>(

@@ -7,11 +7,11 @@ export type {
   Bulk,
   BulkDefinition,
   ItemResult,
-  ItemWords,
   LeasedBulk,
   TransactionalBulk,
 } from './bulk.ts'
 export { createBulk } from './bulk.ts'
+export type { ItemWords } from './bulk-words.ts'
 export type {
   BatchRoute,
   CommandRoute,

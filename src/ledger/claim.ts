@@ -33,9 +33,17 @@ export interface Lease extends Attempt {
   /** Turns a reservation into a running attempt: durable before the effect begins. Harmless on one that runs. */
   start(): Promise<void>
   /** Twice is harmless. Rejects with `lease_lost` when somebody else owns the record by now. */
-  settle(word: SettleWord): Promise<void>
-  /** Gives it back before the effect began. */
-  release(): Promise<void>
+  settle(word: SettleWord, how?: HowToWrite): Promise<void>
+  /** Gives it back before the effect began. It beats no more, whatever the store says. */
+  release(how?: HowToWrite): Promise<void>
+}
+
+export interface HowToWrite {
+  /**
+   * A store that does not answer is asked again for minutes, in the background, and the caller hears nothing of it: for
+   * whoever will not come back to repeat it. The lease is kept until its outcome is written.
+   */
+  readonly insist?: boolean
 }
 
 type Granted = 'first_attempt' | 'reclaimed'
@@ -106,16 +114,19 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
       // The answer may have come too late: then somebody else may have the lease already, and nothing must begin.
       held.check()
     },
-    async settle(word: SettleWord) {
+    async settle(word: SettleWord, { insist = false }: HowToWrite = {}) {
       const { to, pointer } = settlementOf(context, op, grant, word)
-      const decision = await context.settler.write(grant, to, pointer)
-      held.letGo()
-      if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
+      const decision = insist
+        ? await context.settler.settle(grant, to, pointer, held.letGo)
+        : await context.settler.write(grant, to, pointer)
+      if (!insist) held.letGo()
+      if (decision?.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
     },
-    async release() {
+    async release({ insist = false }: HowToWrite = {}) {
+      held.letGo()
+      if (insist) return context.settler.release(grant)
       const { fingerprint, policy } = grant
       const { decision } = await context.batcher.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
-      held.letGo()
       if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
     },
   }

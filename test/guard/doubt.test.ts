@@ -5,7 +5,7 @@ import type { GuardEvent, GuardedAttempt } from 'onceonly/guard'
 import { createMemoryStore } from 'onceonly/memory'
 import { createFaultyStore } from 'onceonly/testing'
 import { onEveryStore } from '../ledger/worlds.ts'
-import { guardOver, hello, type Message, sender } from './messages.ts'
+import { guardOver, hello, type Message, pause, sender } from './messages.ts'
 
 /** An original that exists, and came to nothing. */
 function failing(id: string, keys: string[] = [], thrown?: Error) {
@@ -177,3 +177,29 @@ for (const when of ['attach', 'settle']) {
     await store.stop()
   })
 }
+
+test('a lock that could not be given back is free as soon as its store is back', async () => {
+  const store = createMemoryStore()
+  let away = false
+  const faulty = createFaultyStore(store, { script: () => (away ? 'refused' : undefined) })
+  const ledger = createLedger({ store: faulty, background: false })
+  const guard = guardOver(ledger, { waitMs: 0 })
+  const sent: string[] = []
+  const failed = guard.send(hello, async () => {
+    away = true
+    throw new Error('no message could be stored')
+  })
+  await assert.rejects(failed, /no message/)
+  away = false
+  const until = performance.now() + 10_000
+  for (;;) {
+    const { kind } = await guard.send(hello, sender(sent, 'm2'))
+    if (kind === 'sent') break
+    assert.equal(kind, 'pending')
+    assert.ok(performance.now() < until, 'the lock is still held')
+    await pause(50)
+  }
+  assert.deepEqual(sent, ['m2'])
+  await ledger.stop()
+  await store.stop()
+})
