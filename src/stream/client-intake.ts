@@ -4,7 +4,7 @@ import type { ClientRuntime } from './client-runtime.ts'
 import type { DeliveryMode } from './delivery.ts'
 import { Delivery } from './delivery.ts'
 import { covers, coversPlace, furthest } from './position.ts'
-import type { Delivered, Entry, MessageIdentity, Position, ResetFrame } from './protocol.ts'
+import type { Delivered, Entry, MessageIdentity, OrderFrame, Position, ResetFrame } from './protocol.ts'
 import { identityText } from './protocol.ts'
 import { SequenceDedup } from './sequence-dedup.ts'
 
@@ -31,9 +31,7 @@ export interface Intake {
   readonly shown: Position
   /** `taken` is called once for each entry, when it is done with. */
   deliver(entries: readonly Delivered[], taken: () => void): 'taken' | 'jump'
-  order(from: number, identities: readonly MessageIdentity[]): 'taken' | 'jump'
-  /** Places of the final order begin here: what was trimmed is not known any more. */
-  resumed(): void
+  order(frame: OrderFrame): 'taken' | 'jump'
   reset(frame: ResetFrame): void
   /** Begins at a head without having seen what was before it. */
   begin(position: ClientPosition): void
@@ -61,7 +59,6 @@ export function createIntake(options: IntakeOptions): Intake {
   let shown: Position = arrived
   /** Of what is done with: this is what survives a restart. */
   let done: ClientPosition = options.restored
-  let orderMayJump = true
   let stopped = false
   let queue: Promise<void> = Promise.resolve()
 
@@ -137,9 +134,8 @@ export function createIntake(options: IntakeOptions): Intake {
       }
       return 'taken'
     },
-    order(from, identities) {
-      if (from > ordered + 1 && !orderMayJump) return 'jump'
-      orderMayJump = false
+    order({ after, from, identities }) {
+      if (after > ordered) return 'jump'
       for (const [index, identity] of identities.entries()) {
         const g = from + index
         if (g <= ordered) continue
@@ -150,9 +146,6 @@ export function createIntake(options: IntakeOptions): Intake {
         })
       }
       return 'taken'
-    },
-    resumed() {
-      orderMayJump = true
     },
     reset({ why, position, ordered: from, snapshot }) {
       // A snapshot replaces what was shown. Without one that stays, and only what is gone is passed over.

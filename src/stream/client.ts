@@ -167,7 +167,6 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         failures = 0
         admitted = true
         previousRegion = region
-        intake.resumed()
         from.resumed()
         outgoing.reconnected()
         become('live')
@@ -178,7 +177,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         return
       case 'order':
         if (frame.generation !== identity.generation) return
-        if (intake.order(frame.from, frame.identities) === 'jump') resume(from)
+        if (intake.order(frame) === 'jump') resume(from)
         return
       case 'ack':
         return acknowledge({ ...frame, last: frame.results.at(-1)?.place ?? null })

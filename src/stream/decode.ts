@@ -118,6 +118,7 @@ function readServerFrame(from: Fields): ServerFrame {
       return {
         kind,
         generation: count(from, 'generation', 1),
+        after: count(from, 'after', 0),
         from: count(from, 'from', 1),
         identities: list(from, 'identities', streamLimits.orderRows).map((each) =>
           readIdentity(fields(each, 'identities')),

@@ -18,31 +18,33 @@ export function createOrderFeed(options: {
 }): OrderFeed {
   const { order, link, bounds, generation, failed } = options
   let started = false
+  /** Every place up to it was told, or is known by nobody any more. */
   let after = 0
+  /** The last place that the client was told. */
+  let told = 0
   let life = 0
   let reading = false
 
   function send(rows: readonly OrderRow[]): void {
     const [first] = rows
     if (first === undefined) return
-    after += rows.length
     const identities = rows.map(({ client, epoch, cseq }) => ({ client, epoch, cseq }))
-    link.send(JSON.stringify({ kind: 'order', generation, from: first.g, identities }))
-  }
-
-  function sendRead(rows: readonly OrderRow[]): void {
-    const [first] = rows
-    // What was trimmed has its places too, but nobody knows whose they were.
-    if (first !== undefined) after = first.g - 1
-    send(rows)
+    link.send(JSON.stringify({ kind: 'order', generation, after: told, from: first.g, identities }))
+    after = first.g + rows.length - 1
+    told = after
   }
 
   async function readOn(): Promise<void> {
     const mine = life
+    const { head } = order.tail
     reading = true
     try {
       const rows = await order.read(after)
-      if (mine === life) sendRead(rows)
+      if (mine === life) {
+        // What was trimmed has its places too, but nobody knows whose they were: it goes on behind them.
+        if (rows.length === 0) after = Math.max(after, head)
+        send(rows)
+      }
     } catch (error) {
       if (mine === life) failed(error)
     } finally {
@@ -65,6 +67,7 @@ export function createOrderFeed(options: {
       life += 1
       started = true
       after = from
+      told = from
       pump()
     },
     pump,

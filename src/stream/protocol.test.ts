@@ -30,7 +30,7 @@ const serverFrames: readonly ServerFrame[] = [
       { kind: 'copy', ...place, ...identity, seen: { 'us.1': 1 } },
     ],
   },
-  { kind: 'order', generation: 1, from: 1, identities: [identity] },
+  { kind: 'order', generation: 1, after: 0, from: 1, identities: [identity] },
   { kind: 'resumed', ...head },
   { kind: 'reset', why: 'expired', ...head, snapshot: null },
   { kind: 'lag', missing: { 'us.1': 9 } },

@@ -96,18 +96,24 @@ export type ServerFrame =
   | AckFrame
   | { readonly kind: 'nack'; readonly cseq: number; readonly why: NackReason }
   | { readonly kind: 'deliver'; readonly generation: number; readonly entries: readonly Delivered[] }
-  /** Places of the final order, consecutive from `from` on. */
-  | {
-      readonly kind: 'order'
-      readonly generation: number
-      readonly from: number
-      readonly identities: readonly MessageIdentity[]
-    }
+  | OrderFrame
   | ResumedFrame
   | ResetFrame
   /** What the region lacks before it can accept what this client sent; empty when it has caught up. */
   | { readonly kind: 'lag'; readonly missing: Position }
   | { readonly kind: 'pong' }
+
+/**
+ * Places of the final order, consecutive from `from` on, for whoever has all up to `after`. Whose the places between the
+ * two were is not remembered any more.
+ */
+export interface OrderFrame {
+  readonly kind: 'order'
+  readonly generation: number
+  readonly after: number
+  readonly from: number
+  readonly identities: readonly MessageIdentity[]
+}
 
 /** Always carries a position, so that a quiet or brand-new connection can resume, too. */
 export interface WelcomeFrame {

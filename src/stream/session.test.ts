@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { OnceError } from '../core/errors.ts'
 import { createMemoryRoomLog } from './memory-log.ts'
-import type { RoomLog } from './ports.ts'
+import { createMemoryOrderLog } from './memory-order.ts'
+import type { OrderLog, RoomLog } from './ports.ts'
 import type { ClientFrame, CloseReason } from './protocol.ts'
 import { closeCodes } from './protocol.ts'
 import { connectRaw, enter, fromStart, hello, openRegion, send, until } from './test-peer.ts'
@@ -328,5 +329,34 @@ test('what a client must have sent before may arrive while the log is asked for 
   open()
   ada.say(send(3, 'third'))
   assert.equal((await ada.next('ack')).floor, 4)
+  await region.stop()
+})
+
+test('places that were removed are asked for once, and those that come later follow all the same', async () => {
+  const order = createMemoryOrderLog({ nowMs: () => performance.now() })
+  let reads = 0
+  const counted: OrderLog = {
+    ...order,
+    read(...asked) {
+      reads += 1
+      return order.read(...asked)
+    },
+  }
+  // A tail of one, so that whoever comes late is told from the store.
+  const { region } = openRegion({ order: counted, bounds: { tailEntries: 1, orderEveryMs: 60_000 } })
+  const ada = await enter(region, 'ada')
+  for (const cseq of [1, 2, 3]) {
+    ada.say(send(cseq, cseq))
+    await ada.next('order')
+  }
+  await order.trim('room', { olderThanMs: 0, mostEntries: 0 })
+  const before = reads
+  const bob = await enter(region, 'bob')
+  // Long enough for hundreds of rounds, were it asked again and again.
+  for (let rounds = 0; rounds < 100; rounds++) await new Promise(setImmediate)
+  assert.ok(reads - before <= 1, `${reads - before} reads`)
+  ada.say(send(4, 4))
+  const { after, from, identities } = await bob.next('order')
+  assert.deepEqual([after, from, identities.length], [0, 4, 1])
   await region.stop()
 })

@@ -13,9 +13,13 @@ export interface StreamWeather {
   /** The share of hints that are lost, and of those that come twice. */
   readonly hintLost: number
   readonly hintTwice: number
-  /** The share of deliveries that a broken proxy repeats, or lets overtake each other. */
+  /** The share of deliveries that a broken proxy repeats, some of them later, or lets overtake each other. */
   readonly frameTwice: number
   readonly frameSwapped: number
+  /** The share of resumes that are asked again while the first is being answered, as by a client that is impatient. */
+  readonly resumeTwice: number
+  /** As much later as a second copy may come. */
+  readonly frameLateMs: number
 }
 
 export const mildWeather: StreamWeather = {
@@ -25,8 +29,10 @@ export const mildWeather: StreamWeather = {
   regionJitterMs: 60,
   hintLost: 0.1,
   hintTwice: 0.1,
-  frameTwice: 0.01,
-  frameSwapped: 0.01,
+  frameTwice: 0.02,
+  frameSwapped: 0.02,
+  resumeTwice: 0.3,
+  frameLateMs: 100,
 }
 
 /** Where a region lives now; a restart puts another one in its place. */
@@ -57,6 +63,14 @@ const PAUSED_MS = 50
 
 function awake({ crashed, paused }: SimulatedProcess): boolean {
   return !crashed && !paused
+}
+
+function isResume(text: string): boolean {
+  return text.startsWith('{"kind":"resume"')
+}
+
+function isDelivery(text: string): boolean {
+  return text.startsWith('{"kind":"deliver"') || text.startsWith('{"kind":"order"')
 }
 
 interface Wire {
@@ -101,6 +115,13 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
       }
       schedule()
     }
+    /** At once, or when whoever hears it has gone on. */
+    function repeat(text: string, atMs: number): void {
+      if (random.chance(0.5)) return void queue.push({ atMs, text })
+      sim.timer(atMs + random.next() * weather.frameLateMs - sim.now(), () => {
+        if (!wire.dead && !offline.has(wire.client) && awake(to)) deliver(text)
+      })
+    }
     function schedule(): void {
       const [head] = queue
       if (scheduled || head === undefined) return
@@ -111,10 +132,15 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
       const delayMs = weather.clientMs + random.next() * weather.clientJitterMs + (slowness.get(wire.client) ?? 0)
       lastMs = Math.max(lastMs, sim.now() + delayMs)
       queue.push({ atMs: lastMs, text })
-      const isDelivery = text.startsWith('{"kind":"deliver"') || text.startsWith('{"kind":"order"')
       const before = queue.at(-2)
-      if (isDelivery && random.chance(weather.frameTwice)) queue.push({ atMs: lastMs, text })
-      else if (isDelivery && before?.text.startsWith('{"kind":"deliver"') && random.chance(weather.frameSwapped)) {
+      if (isResume(text) && random.chance(weather.resumeTwice)) repeat(text, lastMs)
+      else if (isDelivery(text) && random.chance(weather.frameTwice)) repeat(text, lastMs)
+      else if (
+        before !== undefined &&
+        isDelivery(text) &&
+        isDelivery(before.text) &&
+        random.chance(weather.frameSwapped)
+      ) {
         queue.splice(-2, 2, { ...before, text }, { atMs: lastMs, text: before.text })
       }
       schedule()

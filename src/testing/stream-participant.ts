@@ -30,6 +30,7 @@ interface Utterance {
 const ASK_CHANCE = 0.25
 const SLOW_EFFECT_CHANCE = 0.05
 const SLOW_EFFECT_MS = 50
+const MOVE_IN_EFFECT_CHANCE = 0.01
 const SLOW_PLACE_CHANCE = 0.1
 const SLOW_PLACE_MS = 5
 /** Answers are to one of the last few messages. */
@@ -115,6 +116,11 @@ export function createParticipant(options: {
     })
   }
 
+  function move(to: string): void {
+    region = to
+    client?.moveTo(to)
+  }
+
   function receiverOf(by: SimulatedProcess, mine: number, staged: number[]): StreamReceiver {
     const theirs = options.receiver?.(name)
     return {
@@ -125,6 +131,7 @@ export function createParticipant(options: {
         recent = [...recent.slice(1 - RECENT), { client: entry.client, epoch: entry.epoch, cseq: entry.cseq }]
         if (random.chance(SLOW_EFFECT_CHANCE)) await sleep(by.runtime, random.next() * SLOW_EFFECT_MS, true)
         await theirs?.message(entry)
+        if (random.chance(MOVE_IN_EFFECT_CHANCE)) move(random.pick(options.regions))
         // Several answer at once, from inside of their effects.
         if (asks && random.chance(options.replyChance)) await say(entry)
         staged.push(uid)
@@ -181,9 +188,6 @@ export function createParticipant(options: {
       network.cut(name, random.chance(0.5))
     },
     say: () => void say().catch((error: unknown) => judge.fail('sound', String(error))),
-    move(to) {
-      region = to
-      client?.moveTo(to)
-    },
+    move,
   }
 }

@@ -21,6 +21,9 @@ export interface SimulatedRegion {
 }
 
 const WRITE_MS = 3
+/** Now and then a log is slow to read: long enough for its reader to ask anew in the meantime. */
+const SLOW_READ_CHANCE = 0.1
+const SLOW_READ_MS = 150
 
 export function createSimulatedRegion(options: {
   readonly sim: Simulation
@@ -52,13 +55,13 @@ export function createSimulatedRegion(options: {
 
   /** The log as a process reaches it: with delays in which it may crash, and not at all once it has. */
   function reached(by: SimulatedProcess): RoomLog {
-    const pause = () => sleep(by.runtime, sim.random.next() * WRITE_MS, true)
+    const pause = (mostMs = WRITE_MS) => sleep(by.runtime, sim.random.next() * mostMs, true)
     const alive = <T>(work: () => Promise<T>): Promise<T> => (by.crashed ? new Promise(() => {}) : work())
     // The answer is old when it comes: others have written, asked and left in the meantime.
     const asked = <T>(work: () => Promise<T>): Promise<T> =>
       alive(async () => {
         const answer = await work()
-        await pause()
+        await pause(sim.random.chance(SLOW_READ_CHANCE) ? SLOW_READ_MS : WRITE_MS)
         return answer
       })
     return {

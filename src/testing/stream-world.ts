@@ -10,6 +10,7 @@ import type { StreamFailure } from './stream-judge.ts'
 import { createStreamJudge } from './stream-judge.ts'
 import type { StreamNetwork, StreamWeather } from './stream-network.ts'
 import { createStreamNetwork } from './stream-network.ts'
+import type { Participant } from './stream-participant.ts'
 import { createParticipant } from './stream-participant.ts'
 import { createSimulatedRegion } from './stream-region.ts'
 
@@ -126,27 +127,27 @@ export function createStreamWorld(options: {
     clients.map((name, index) => {
       const mode = sim.random.chance(AT_LEAST_ONCE_SHARE) ? 'at-least-once' : 'effectively-once'
       const home = regions[index % regions.length] ?? ''
-      const nextUid = () => ++uids
       const replyChance = Math.min(0.5, REPLIES / clients.length)
       const { receiver } = options
       const given = receiver === undefined ? {} : { receiver }
-      const shared = {
-        sim,
-        room: ROOM,
-        home,
-        regions,
-        mode,
-        network,
-        judge,
-        bounds,
-        replyChance,
-        nextUid,
-        note,
-        ...given,
-      } as const
-      return [name, createParticipant({ name, ...shared })] as const
+      return [name, participant({ name, home, mode, replyChance, ...given })] as const
     }),
   )
+
+  type Own = 'name' | 'home' | 'mode' | 'replyChance' | 'receiver'
+  function participant(own: Pick<Parameters<typeof createParticipant>[0], Own>): Participant {
+    const nextUid = () => ++uids
+    return createParticipant({ sim, room: ROOM, regions, network, judge, bounds, nextUid, note, ...own })
+  }
+
+  /** Nobody writes any more: whoever enters now is helped by nothing that happens later. */
+  function enterLate(): void {
+    const home = sim.random.pick(regions)
+    const late = participant({ name: 'late', home, mode: 'effectively-once', replyChance: 0 })
+    clientOf.set('late', late)
+    late.start()
+    note(`somebody new enters a quiet room in ${home}`)
+  }
 
   function heal(): void {
     note('everything is healed')
@@ -164,7 +165,7 @@ export function createStreamWorld(options: {
       if (!client.up) return `${name} is down`
       if (client.pending > 0) return `${name} has ${client.pending} pending`
     }
-    return judge.complete(clients)
+    return judge.complete([...clientOf.keys()])
   }
 
   /** Every region shows every identity once, in its order. */
@@ -240,20 +241,26 @@ export function createStreamWorld(options: {
     },
     async run({ stormMs, untilMs, events }) {
       let healed = false
+      let quiet = false
       let atRest = false
       const look = () => {
         if (!healed && sim.now() >= stormMs) {
           healed = true
           heal()
         }
-        if (healed && unfinished() === null) atRest = true
+        const complete = healed && unfinished() === null
+        if (complete && quiet) atRest = true
         else sim.timer(LOOK_MS, look)
+        if (complete && !quiet) {
+          quiet = true
+          enterLate()
+        }
       }
       sim.timer(LOOK_MS, look)
       const end = await sim.run({ untilMs, events, enough: () => atRest || judge.failure !== null })
       await inspectLogs()
       if (!atRest) judge.fail('progress', `${end}: ${unfinished() ?? 'nothing is missing'}`)
-      judge.end(clients)
+      judge.end([...clientOf.keys()])
     },
     tail: (count) => lines.slice(-count),
   }
