@@ -304,6 +304,10 @@ export const streamLimits = {
   logs: 64,
   /** Sends of one session that are not answered yet: what a client's window allows, and as much on its way. */
   sendWindow: 128,
+  /** Bytes of a client's messages on their way to the region: enough to fill a fast line with short ones. At least one is. */
+  sendWindowBytes: 128 * 1_024,
+  /** Bytes of one session's frames that are not answered: again the window and as much, whatever the session waits for. */
+  sendBytes: 256 * 1_024,
   /** Entries sent to one client and not yet taken by it; past it, it is a cursor in the log and costs no memory. */
   aheadEntries: 256,
   aheadBytes: 1_024 * 1_024,
@@ -316,10 +320,14 @@ export const streamLimits = {
   orderRows: 256,
   /** Entries of a room that stay in memory for those who keep up; whoever is further back reads the log. */
   tailEntries: 1_024,
+  /** Of these entries, too, as texts: a thousand of a usual size. Entries are dropped by halves, at twice of either bound. */
+  tailBytes: 1_024 * 1_024,
   /** One write of a room: large enough to share a commit, small enough to stay short. */
   writeEntries: 256,
   /** Sends of a room that wait for a commit. */
   writeQueue: 16_384,
+  /** And their bytes: a store that is away for a while must not fill the memory. */
+  writeQueueBytes: 16 * 1_024 * 1_024,
   /** Entries of one answer to a peer, and the bytes of their bodies. */
   pullEntries: 256,
   pullBytes: 1_024 * 1_024,
@@ -355,6 +363,13 @@ export const streamLimits = {
   trimEveryMs: 30 * SECOND,
   /** Rooms that one process takes on at a time to look for such entries: others share in the work. */
   sweepRooms: 100,
+  /**
+   * Rooms that one process of a region has open: each keeps its newest entries and looks after itself. For one more a room
+   * is closed in which nobody is; where there is none, whoever comes is sent elsewhere.
+   */
+  openRooms: 1_000,
+  /** Nobody is in such a room, and nobody has come to it for so long: somebody may be on the way in. */
+  enterMs: 10 * SECOND,
   /** A room in which nobody is, and of which nobody spoke for so long, is closed; its log stays. */
   roomIdleMs: 5 * MINUTE,
   /** A write or read that failed is tried again after this, doubling up to the cap. */

@@ -35,6 +35,7 @@ export interface Outgoing {
 
 export function createOutgoing(options: {
   readonly place: ClientPlace
+  readonly windowBytes: number
   readonly restored: {
     readonly next: number
     readonly pending: readonly Pending<PendingSend>[]
@@ -44,8 +45,9 @@ export function createOutgoing(options: {
   readonly mayHaveLeft: boolean
   done(number: number, place: LogPlace | null): void
 }): Outgoing {
-  const { place, restored, done } = options
-  const sender = new IdempotentSender<PendingSend>({ place, restored })
+  const { place, windowBytes, restored, done } = options
+  const sizeOf = (message: PendingSend) => JSON.stringify(message).length
+  const sender = new IdempotentSender<PendingSend>({ place, windowBytes, sizeOf, restored })
   let next = restored.next
   let sentBelow = options.mayHaveLeft ? restored.next : 1
   let acknowledged = restored.acknowledged

@@ -5,8 +5,10 @@ import { createStreamClient } from './client.ts'
 import type { StreamClient, StreamClientOptions } from './client-options.ts'
 import type { ClientPlace, ClientTransport, LinkEvents } from './client-ports.ts'
 import { createClientRuntime } from './client-runtime.ts'
+import { createMemoryRoomLog } from './memory-log.ts'
 import { createMemoryPlace } from './memory-place.ts'
-import type { Entry } from './protocol.ts'
+import type { RoomLog } from './ports.ts'
+import type { ClientFrame, Entry, ServerFrame } from './protocol.ts'
 import type { Region } from './region.ts'
 import { openRegion, until, wired } from './test-peer.ts'
 
@@ -50,6 +52,30 @@ test('messages go round, replies name what they answer, and a cut connection los
   assert.deepEqual(bodies(bob.seen), ['how are you?', 'fine'])
   await Promise.all([ada.client.stop(), bob.client.stop(), region.stop()])
   await assert.rejects(ada.client.send('too late'), (error) => isOnceError(error, 'stopped'))
+})
+
+test('large messages are sent as fast as a region takes them; what none would take is refused at once', async () => {
+  const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
+  const log: RoomLog = {
+    ...memory,
+    async write(room, batch) {
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      return memory.write(room, batch)
+    },
+  }
+  const { region } = openRegion({ log })
+  const problems: unknown[] = []
+  const ada = await follow(region, { onProblem: (error) => problems.push(error) })
+  const sent = Array.from({ length: 40 }, async (_, index) => ada.client.send(`${index}${'x'.repeat(60_000)}`))
+  await Promise.all((await Promise.all(sent)).map(({ accepted }) => accepted))
+  assert.deepEqual(problems, [])
+  for (const body of ['x'.repeat(70_000), '€'.repeat(25_000), undefined, 1n, '\ud800']) {
+    await assert.rejects(ada.client.send(body), (error) => isOnceError(error, 'bad_input'))
+  }
+  const { identity, accepted } = await ada.client.send('still here')
+  await accepted
+  assert.equal(identity.cseq, 41)
+  await Promise.all([ada.client.stop(), region.stop()])
 })
 
 test('a receiver may reconnect from inside, and sees nothing twice', async () => {
@@ -286,5 +312,40 @@ test('whoever was cut is back after one short wait, and asks for the rest along 
     links.at(-1)?.closed(null, 'cut')
     assert.equal(waits.at(-1), wait)
   }
+  await client.stop()
+})
+
+test('whoever resumes again on its connection sends nothing twice over it', async () => {
+  const said: ClientFrame[] = []
+  const links: LinkEvents[] = []
+  const transport: ClientTransport = {
+    connect(_region, events) {
+      links.push(events)
+      queueMicrotask(() => events.opened())
+      return { send: (text) => void said.push(JSON.parse(text) as ClientFrame), close() {} }
+    },
+  }
+  const receiver = { message() {} }
+  const client = await createStreamClient({ room: 'room', regions: ['eu'], transport, mode: 'at-least-once', receiver })
+  const hear = (frame: ServerFrame) => links.at(-1)?.received(JSON.stringify(frame))
+  const kinds = () => said.map(({ kind }) => kind)
+  await until('hello and resume', () => said.length === 2)
+  const resumed: ServerFrame = { kind: 'resumed', generation: 1, position: {}, ordered: 0, floor: 1, last: null }
+  hear(resumed)
+  await client.send('one')
+  const [place, identity] = [
+    { log: 'eu.1', n: 2 },
+    { client: 'bob', epoch: 1, cseq: 2 },
+  ]
+  const entry = { kind: 'copy', ...place, ...identity, seen: {} } as const
+  hear({ kind: 'deliver', generation: 1, entries: [entry] })
+  hear(resumed)
+  await client.send('two')
+  assert.deepEqual(kinds(), ['hello', 'resume', 'send', 'resume', 'send'])
+  links.at(-1)?.closed(null, 'cut')
+  await until('another connection', () => said.length === 7)
+  hear({ ...resumed, generation: 2 })
+  await until('all of it again', () => said.length === 9)
+  assert.deepEqual(kinds().slice(5), ['hello', 'resume', 'send', 'send'])
   await client.stop()
 })

@@ -14,6 +14,7 @@ import { isStreamName } from './decode.ts'
 import { createMemoryPlace } from './memory-place.ts'
 import type { LogPlace, ServerFrame } from './protocol.ts'
 import { closeCodes } from './protocol.ts'
+import { checkSendable } from './sendable.ts'
 
 /** Failed connections before the next region is tried. */
 const PATIENCE = 2
@@ -65,6 +66,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   function out(restored: Parameters<typeof createOutgoing>[0]['restored'], mayHaveLeft: boolean): Outgoing {
     return createOutgoing({
       place,
+      windowBytes: bounds.sendWindowBytes,
       restored,
       mayHaveLeft,
       done(number, at) {
@@ -167,8 +169,9 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         failures = 0
         admitted = true
         previousRegion = region
+        // Whoever resumes again on the same connection has sent everything on it already.
+        if (!from.live) outgoing.reconnected()
         from.resumed()
-        outgoing.reconnected()
         become('live')
         return acknowledge({ floor: frame.floor, ranges: [], results: [], last: frame.last })
       case 'deliver':
@@ -268,6 +271,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     async send(body, { replyTo = null } = {}) {
       if (status === 'stopped') throw new OnceError('stopped', 'The client was stopped.')
       const { shown: seen } = intake
+      checkSendable({ seen, replyTo, body })
       const accepted = Promise.withResolvers<LogPlace | null>()
       // Whoever does not wait for it does not want to hear of it.
       accepted.promise.catch(() => {})

@@ -87,6 +87,19 @@ test('a sender resends what is pending, with the same numbers, within its window
   await assert.rejects(sender.acknowledge({ floor: 9 }), (error) => isOnceError(error, 'bad_input'))
 })
 
+test('large messages leave one by one, small ones together', async () => {
+  const sender = new IdempotentSender<string>({ windowBytes: 10, sizeOf: (message) => message.length })
+  for (const length of [20, 4, 4, 4, 1]) await sender.accept('x'.repeat(length))
+  const numbers = () => sender.toSend().map(({ number }) => number)
+  assert.deepEqual([numbers(), numbers()], [[1], []])
+  await sender.acknowledge({ floor: 2 })
+  assert.deepEqual(numbers(), [2, 3])
+  await sender.acknowledge({ floor: 2, ranges: [[3, 3]] })
+  assert.deepEqual(numbers(), [4, 5])
+  sender.reconnected()
+  assert.deepEqual(numbers(), [2, 4, 5])
+})
+
 test('a number whose write failed is the next one’s, and a restart goes on with what is pending', async () => {
   const saved = new Map<number, Pending<string>>()
   let fails = false

@@ -1,4 +1,5 @@
 import type { StreamBounds } from './bounds.ts'
+import { deliveredText } from './delivered-text.ts'
 import type { RoomLog, SessionLink, StoredEntry } from './ports.ts'
 import type { Position } from './protocol.ts'
 import type { Room } from './room.ts'
@@ -124,19 +125,4 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
       started = false
     },
   }
-}
-
-/** The same text for every client of a region, made once. */
-const texts = new WeakMap<StoredEntry, string>()
-
-function deliveredText(entry: StoredEntry): string {
-  let text = texts.get(entry)
-  if (text === undefined) texts.set(entry, (text = JSON.stringify(delivered(entry))))
-  return text
-}
-
-function delivered({ at: _at, copy, digest: _digest, ...entry }: StoredEntry): object {
-  if (!copy) return { kind: 'message', ...entry }
-  const { log, n, client, epoch, cseq, seen } = entry
-  return { kind: 'copy', log, n, client, epoch, cseq, seen }
 }

@@ -25,7 +25,7 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
   let busy = false
   let again = false
   let stopped = false
-  /** All that came waits for something else. */
+  /** All that came waits for something else, or more than enough waits to be written. */
   let stalled = false
   let failures = 0
   let timer: Timer | null = null
@@ -43,7 +43,8 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
   async function pullOn(): Promise<void> {
     do {
       again = false
-      stalled = false
+      stalled = room.crowded
+      if (stalled) return
       const { reached } = room
       const answer = await exchange.pull(peer, { room: room.name, position: reached, all: detour() })
       if (stopped) return
@@ -82,7 +83,7 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
   }
 
   room.watch(() => {
-    if (stalled && Object.keys(room.missing).length === 0) wake()
+    if (stalled && !room.crowded && Object.keys(room.missing).length === 0) wake()
   })
   wake()
   return {

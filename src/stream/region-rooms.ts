@@ -19,7 +19,8 @@ export interface HostedRoom {
 
 /** The rooms that a region has open: from the first client, or the first word of a peer, until they were empty for a while. */
 export interface RegionRooms {
-  open(name: string): Promise<HostedRoom>
+  /** For somebody who comes to stay; null when as many are open as may be, and somebody is in each of them. */
+  open(name: string): Promise<HostedRoom> | null
   hinted(hint: Extract<RegionHint, { kind: 'position' }>): void
   stop(): void
 }
@@ -37,10 +38,19 @@ export interface RegionRoomsOptions {
   forked(room: string, fork: Fork): void
 }
 
+interface Kept {
+  readonly opening: Promise<HostedRoom>
+  /** Null until it is open. */
+  hosted: HostedRoom | null
+  /** When somebody was in it, or spoke of it. */
+  usedAtMs: number
+  /** When somebody came to it. */
+  cameAtMs: number
+}
+
 export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
   const { region, log, order, exchange, runtime, bounds, problem } = options
-  const rooms = new Map<string, Promise<HostedRoom>>()
-  const usedAtMs = new Map<string, number>()
+  const rooms = new Map<string, Kept>()
   const holder = `${region}.${runtime.newId()}`
   const sweep = createRoomSweep(options)
   let stopped = false
@@ -64,7 +74,7 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
         ? null
         : createRoomOrder({ room, log, order, runtime, bounds, holder, ordered, failed: problem })
     if (roomOrder !== null) room.watch(() => roomOrder.advanced())
-    const keeping = keep(name, room, () => hosted.stop())
+    const keeping = keep(name, room)
     const hosted: HostedRoom = {
       room,
       order: roomOrder,
@@ -81,40 +91,77 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
   }
 
   /** Looks now and then at what other processes wrote, and closes a room without people. */
-  function keep(name: string, room: Room, close: () => void): { stop(): void } {
+  function keep(name: string, room: Room): { stop(): void } {
     let timer: Timer
     const round = () => {
       timer = runtime.setTimer(bounds.pullEveryMs, round, true)
       room.look()
-      if (room.members > 0) usedAtMs.set(name, runtime.monotonicMs())
-      if (runtime.monotonicMs() - (usedAtMs.get(name) ?? 0) > bounds.roomIdleMs) {
-        rooms.delete(name)
-        usedAtMs.delete(name)
-        return close()
-      }
+      const kept = rooms.get(name)
+      if (kept === undefined) return
+      if (room.members > 0) kept.usedAtMs = runtime.monotonicMs()
+      if (runtime.monotonicMs() - kept.usedAtMs > bounds.roomIdleMs) close(name)
     }
     timer = runtime.setTimer(bounds.pullEveryMs, round, true)
     return { stop: () => timer.cancel() }
   }
 
-  function open(name: string): Promise<HostedRoom> {
-    usedAtMs.set(name, runtime.monotonicMs())
-    let opening = rooms.get(name)
-    if (opening === undefined) {
-      opening = start(name)
-      rooms.set(name, opening)
+  function close(name: string): void {
+    rooms.get(name)?.hosted?.stop()
+    rooms.delete(name)
+  }
+
+  function openNew(name: string): Kept {
+    const nowMs = runtime.monotonicMs()
+    const opening = start(name)
+    const kept: Kept = { opening, hosted: null, usedAtMs: nowMs, cameAtMs: Number.NEGATIVE_INFINITY }
+    rooms.set(name, kept)
+    opening.then(
+      (hosted) => {
+        kept.hosted = hosted
+      },
       // Whoever comes next tries again.
-      opening.catch(() => void rooms.delete(name))
+      () => void rooms.delete(name),
+    )
+    return kept
+  }
+
+  /** Of the rooms in which nobody is, and to which nobody is on the way, the one that was used longest ago. */
+  function emptiest(): string | null {
+    const cameBeforeMs = runtime.monotonicMs() - bounds.enterMs
+    let found: { readonly name: string; readonly usedAtMs: number } | null = null
+    for (const [name, { hosted, usedAtMs, cameAtMs }] of rooms) {
+      if (hosted === null || hosted.room.members > 0 || cameAtMs > cameBeforeMs) continue
+      if (found === null || usedAtMs < found.usedAtMs) found = { name, usedAtMs }
     }
-    return opening
+    return found?.name ?? null
+  }
+
+  /** Whoever comes may have a room closed for it; who only speaks of one finds a place or none. */
+  function find(name: string, comes: boolean): Kept | null {
+    const known = rooms.get(name)
+    if (known !== undefined) return known
+    if (rooms.size < bounds.openRooms) return openNew(name)
+    const empty = comes ? emptiest() : null
+    if (empty === null) return null
+    close(empty)
+    return openNew(name)
   }
 
   return {
-    open,
+    open(name) {
+      const kept = find(name, true)
+      if (kept === null) return null
+      kept.usedAtMs = kept.cameAtMs = runtime.monotonicMs()
+      return kept.opening
+    },
     hinted({ region: peer, room: name, position, entries }) {
-      open(name)
+      const kept = find(name, false)
+      // It is pulled when somebody comes.
+      if (kept === null) return
+      kept.usedAtMs = runtime.monotonicMs()
+      kept.opening
         .then(({ room, pullers }) => {
-          room.offer(entries)
+          if (!room.crowded) room.offer(entries)
           pullers.get(peer)?.hinted(position)
         })
         .catch(problem)
@@ -122,9 +169,8 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
     stop() {
       stopped = true
       sweep.stop()
-      for (const opening of rooms.values()) opening.then((hosted) => hosted.stop()).catch(() => {})
+      for (const { opening } of rooms.values()) opening.then((hosted) => hosted.stop()).catch(() => {})
       rooms.clear()
-      usedAtMs.clear()
     },
   }
 }

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { createMemoryRoomLog } from './memory-log.ts'
 import { createMemoryOrderLog } from './memory-order.ts'
 import type { OrderRow, RoomLog } from './ports.ts'
+import { type ClientFrame, closeCodes } from './protocol.ts'
 import { connectRaw, enter, hello, openRegion, send, until } from './test-peer.ts'
 
 const WHOLE = { entries: 10_000, bytes: 1e9 }
@@ -29,6 +30,30 @@ test('a room that was closed loses its last messages in time, too', async () => 
     look()
     return kept === 0
   })
+  await region.stop()
+})
+
+test('a region keeps so many rooms: for one more it closes an empty one, or sends whoever comes elsewhere', async () => {
+  const { region } = openRegion({ bounds: { openRooms: 2, enterMs: 20 } })
+  const come = (room: string, client: string) => {
+    const peer = connectRaw(region)
+    peer.say({ ...hello(client), room } as ClientFrame)
+    return peer
+  }
+  const [ada, bob] = [come('first', 'ada'), come('second', 'bob')]
+  await Promise.all([ada.next('welcome'), bob.next('welcome')])
+  const refused = come('third', 'carol')
+  assert.equal((await until('no room for her', () => refused.closed)).code, closeCodes.unavailable)
+  await come('first', 'dan').next('welcome')
+  bob.session.closed()
+  let carol = refused
+  await until('the empty one was closed for her', () => {
+    if (carol.closed !== null) carol = come('third', 'carol')
+    return carol.frames.some(({ kind }) => kind === 'welcome')
+  })
+  assert.equal(ada.closed, null)
+  const back = come('second', 'bob')
+  assert.equal((await until('his place is taken', () => back.closed)).code, closeCodes.unavailable)
   await region.stop()
 })
 

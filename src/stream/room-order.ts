@@ -44,7 +44,7 @@ interface Lease {
  */
 export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
   const { room, log, order, runtime, bounds, holder, ordered, failed } = options
-  const tail = new Tail<OrderRow>(bounds.tailEntries, 0)
+  const tail = new Tail<OrderRow>({ most: bounds.tailEntries }, 0)
   let lease: Lease | null = null
   let busy = false
   let again = false

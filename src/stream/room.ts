@@ -3,6 +3,7 @@ import type { Runtime } from '../ledger/runtime.ts'
 import { sleep } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
 import { CausalBuffer } from './causal.ts'
+import { deliveredText } from './delivered-text.ts'
 import type { ExchangedEntry, Fork, RoomImage, RoomLog, SendRequest, SendResult, StoredEntry } from './ports.ts'
 import type { Position } from './protocol.ts'
 import { Tail } from './tail.ts'
@@ -24,12 +25,14 @@ export interface Room {
   readonly members: number
   /** More sends wait than the log can keep up with. */
   readonly full: boolean
+  /** As much of other logs waits as one write takes: more would only lie in memory, and can be pulled when it is wanted. */
+  readonly crowded: boolean
   /** Throws when the room was stopped: whoever comes then opens it anew. */
   join(member: RoomMember): () => void
   /** Calls whenever the position has grown; whoever only watches is no member. */
   watch(advanced: () => void): void
   /** Accepts a message whose causes are covered by `position`: whoever asks has looked. The answer is durable. */
-  send(request: SendRequest, answer: (result: SendResult) => void): void
+  send(send: WaitingSend): void
   /** Entries of other logs, in any order, any number of times. */
   offer(entries: readonly ExchangedEntry[]): void
   /** Falls in with a peer that does not go back as far as this room would need. */
@@ -62,8 +65,11 @@ export interface RoomOptions {
   failed(error: unknown): void
 }
 
-interface WaitingSend {
+/** A message that is not durable yet. */
+export interface WaitingSend {
   readonly request: SendRequest
+  /** What it takes in memory, about. */
+  readonly bytes: number
   answer(result: SendResult): void
 }
 
@@ -71,14 +77,16 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   const { name, log, runtime, bounds } = options
   const opened = await log.open(name)
   const ownLog = opened.log
-  const tail = new Tail<StoredEntry>(bounds.tailEntries, opened.at)
+  const sizeOf = (entry: StoredEntry) => deliveredText(entry).length
+  const tail = new Tail<StoredEntry>({ most: bounds.tailEntries, mostBytes: bounds.tailBytes, sizeOf }, opened.at)
   const members = new Set<RoomMember>()
   const watchers = new Set<() => void>()
   let position = opened.position
   /** Puts entries of other logs behind their causes. It runs ahead of the log by what is still to be written. */
   let buffer = new CausalBuffer<ExchangedEntry>({ delivered: position })
   let ready: ExchangedEntry[] = []
-  let sends: WaitingSend[] = []
+  const sends: WaitingSend[] = []
+  let sendsBytes = 0
   let image: RoomImage | null = null
   let look = false
   /** Whoever waits for the next look. */
@@ -181,6 +189,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     if (stopped) return
     ready.splice(0, merged.length)
     sends.splice(0, accepted.length)
+    for (const { bytes } of accepted) sendsBytes -= bytes
     // Shown before it is acknowledged: whoever hears of its own message finds the room at least as far.
     await take(written.stored)
     for (const [index, result] of written.results.entries()) accepted[index]?.answer(result)
@@ -243,7 +252,10 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
       return members.size
     },
     get full() {
-      return sends.length >= bounds.writeQueue
+      return sends.length >= bounds.writeQueue || sendsBytes >= bounds.writeQueueBytes
+    },
+    get crowded() {
+      return ready.length >= bounds.writeEntries
     },
     watch: (advanced) => void watchers.add(advanced),
     join(member) {
@@ -251,8 +263,9 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
       members.add(member)
       return () => void members.delete(member)
     },
-    send(request, answer) {
-      sends.push({ request, answer })
+    send(send) {
+      sends.push(send)
+      sendsBytes += send.bytes
       wake()
     },
     offer(entries) {

@@ -28,16 +28,24 @@ const MOST_PENDING = 10_000
 export class IdempotentSender<T> {
   readonly #pending = new Map<number, Pending<T>>()
   readonly #window: number
+  readonly #windowBytes: number
+  readonly #sizeOf: (message: T) => number
   readonly #mostPending: number
   readonly #place: PendingPlace<T> | null
   #turn: Promise<unknown> = Promise.resolve()
   #next: number
   /** Everything below it has been sent on this connection. */
   #sentBelow: number
+  /** Bytes of each message that was sent on this connection and is not acknowledged. */
+  readonly #sent = new Map<number, number>()
+  #sentBytes = 0
 
   constructor(
     options: {
       readonly window?: number
+      /** Past it only one message at a time is on its way. By `sizeOf`; left out, only their number counts. */
+      readonly windowBytes?: number
+      sizeOf?(message: T): number
       readonly mostPending?: number
       readonly place?: PendingPlace<T>
       /** What a restart found: the next number, and what was never acknowledged. */
@@ -45,6 +53,8 @@ export class IdempotentSender<T> {
     } = {},
   ) {
     this.#window = options.window ?? WINDOW
+    this.#windowBytes = options.windowBytes ?? Number.POSITIVE_INFINITY
+    this.#sizeOf = options.sizeOf ?? (() => 0)
     this.#mostPending = options.mostPending ?? MOST_PENDING
     this.#place = options.place ?? null
     this.#next = safeCount('number', options.restored?.next ?? 1)
@@ -82,17 +92,25 @@ export class IdempotentSender<T> {
     const first = this.#firstPending()
     const below = Math.min(this.#next, first + this.#window)
     const out: Pending<T>[] = []
-    for (let number = Math.max(first, this.#sentBelow); number < below; number++) {
+    let number = Math.max(first, this.#sentBelow)
+    for (; number < below; number++) {
       const pending = this.#pending.get(number)
-      if (pending !== undefined) out.push(pending)
+      if (pending === undefined) continue
+      const bytes = this.#sizeOf(pending.message)
+      if (this.#sent.size > 0 && this.#sentBytes + bytes > this.#windowBytes) break
+      this.#sent.set(number, bytes)
+      this.#sentBytes += bytes
+      out.push(pending)
     }
-    this.#sentBelow = Math.max(this.#sentBelow, below)
+    this.#sentBelow = number
     return out
   }
 
   /** A new connection: whatever is pending is to be sent again, with the same numbers. */
   reconnected(): void {
     this.#sentBelow = this.#firstPending()
+    this.#sent.clear()
+    this.#sentBytes = 0
   }
 
   /** True for who is acknowledged by it for the first time. */
@@ -104,7 +122,11 @@ export class IdempotentSender<T> {
     for (const number of this.#pending.keys()) {
       if (number < floor || ranges.some(([from, to]) => from <= number && number <= to)) done.push(number)
     }
-    for (const number of done) this.#pending.delete(number)
+    for (const number of done) {
+      this.#pending.delete(number)
+      this.#sentBytes -= this.#sent.get(number) ?? 0
+      this.#sent.delete(number)
+    }
     if (done.length > 0) await this.#place?.remove(floor, ranges)
     return done
   }

@@ -11,7 +11,8 @@ export interface SessionHost {
   readonly log: RoomLog
   readonly runtime: Runtime
   readonly bounds: StreamBounds
-  room(name: string): Promise<{ readonly room: Room; readonly order: RoomOrder | null }>
+  /** Null when the region cannot open one more. */
+  room(name: string): Promise<{ readonly room: Room; readonly order: RoomOrder | null }> | null
   /** The session is durably the client's only one: ends older ones in this process, and tells the peers. */
   entered(session: OpenSession, claim: SessionClaim): void
   /**

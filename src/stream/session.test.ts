@@ -250,6 +250,52 @@ test('who is silent for too long is let go', async () => {
   await region.stop()
 })
 
+test('what a session sends and cannot be accepted yet is bounded in bytes; what was answered makes room', async () => {
+  const { region } = openRegion({ bounds: { sendBytes: 100_000 } })
+  const long = 'x'.repeat(40_000)
+  const early = (cseq: number): ClientFrame => ({ kind: 'send', cseq, seen: { 'us.1': 3 }, replyTo: null, body: long })
+  const [ahead, ada] = [await enter(region, 'ahead'), await enter(region, 'ada')]
+  for (const cseq of [1, 2]) ahead.say(early(cseq))
+  await ahead.next('lag')
+  for (let cseq = 1; cseq <= 8; cseq++) {
+    ada.say(send(cseq, long))
+    assert.equal((await ada.next('ack')).floor, cseq + 1)
+  }
+  assert.equal(ahead.closed, null)
+  ahead.say(early(3))
+  assert.equal((await until('too much', () => ahead.closed)).code, closeCodes.flooded)
+  // Also while the session is busy with something else, and has looked at none of it.
+  const hasty = connectRaw(region)
+  for (const frame of [hello('hasty'), fromStart, send(1, long), send(2, long), send(3, long)]) hasty.say(frame)
+  assert.equal((await until('too much at once', () => hasty.closed)).code, closeCodes.flooded)
+  assert.equal(ada.closed, null)
+  await region.stop()
+})
+
+test('what waits for a commit is bounded in bytes: who comes on top is sent away, and its resend is taken later', async () => {
+  const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
+  const { promise: healed, resolve: heal } = Promise.withResolvers<void>()
+  const log: RoomLog = {
+    ...memory,
+    async write(room, batch) {
+      await healed
+      return memory.write(room, batch)
+    },
+  }
+  const { region } = openRegion({ log, bounds: { writeQueueBytes: 50_000 } })
+  const [ada, bob] = [await enter(region, 'ada'), await enter(region, 'bob')]
+  const long = 'x'.repeat(60_000)
+  ada.say(send(1, long))
+  bob.say(send(1, 'on top'))
+  assert.equal((await until('it is full', () => bob.closed)).code, closeCodes.unavailable)
+  heal()
+  await ada.next('ack')
+  const again = await enter(region, 'bob', 2)
+  again.say(send(1, 'on top'))
+  assert.equal((await again.next('ack')).floor, 2)
+  await region.stop()
+})
+
 test('sends that arrive in one piece share one write, and one acknowledgement', async () => {
   const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
   const writes: number[] = []

@@ -20,17 +20,27 @@ import type {
 } from './protocol.ts'
 import { closeCodes, PROTOCOL_VERSION } from './protocol.ts'
 import type { Room } from './room.ts'
+import type { RoomOrder } from './room-order.ts'
 import { requestOf } from './send-request.ts'
 import type { OpenSession, SessionHost } from './session-host.ts'
+import { watchSilence } from './session-silence.ts'
+
+/** A frame, and how much of it came over the network. */
+interface Arrived<F extends ClientFrame> {
+  readonly frame: F
+  readonly bytes: number
+}
 
 export function createSession(host: SessionHost, link: SessionLink): OpenSession {
   const { bounds, runtime, log } = host
-  const frames: ClientFrame[] = []
+  const frames: Arrived<ClientFrame>[] = []
+  /** Of everything that has come and is neither answered nor done with. */
+  let heldBytes = 0
   let working = false
   let over = false
-  let heardAtMs = runtime.monotonicMs()
   let claim: SessionClaim | null = null
   let room: Room | null = null
+  let order: RoomOrder | null = null
   let feed: Feed | null = null
   let orderFeed: OrderFeed | null = null
   let leave = () => {}
@@ -39,7 +49,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
   /** Everything of this client and epoch below it is here. */
   let floor = 1
   let last: LogPlace | null = null
-  const sends: SendFrame[] = []
+  const sends: Arrived<SendFrame>[] = []
   /** Handed to the room, and not answered. */
   let underWay = 0
   let lastCseq: number | null = null
@@ -66,7 +76,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     leave()
     feed?.stop()
     orderFeed?.stop()
-    silence.cancel()
+    silence.stop()
     host.ended(self)
   }
 
@@ -75,23 +85,15 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     end('unavailable', 'the region cannot answer now')
   }
 
-  /** Looks again when the silence would have lasted too long, if nothing were heard until then. */
-  function watch() {
-    const mostMs = claim === null ? bounds.helloMs : bounds.silenceMs
-    const leftMs = heardAtMs + mostMs - runtime.monotonicMs()
-    return runtime.setTimer(Math.max(1, leftMs), listen, true)
-  }
-
-  function listen(): void {
-    const mostMs = claim === null ? bounds.helloMs : bounds.silenceMs
-    if (runtime.monotonicMs() - heardAtMs >= mostMs) end('silent', `nothing was heard for ${mostMs} ms`)
-    else silence = watch()
-  }
-
   async function work(): Promise<void> {
-    for (let frame = frames.shift(); frame !== undefined && !over; frame = frames.shift()) {
+    for (let next = frames.shift(); next !== undefined && !over; next = frames.shift()) {
+      const { frame, bytes } = next
       try {
-        await take(frame)
+        if (frame.kind === 'send') accept({ frame, bytes })
+        else {
+          await take(frame)
+          heldBytes -= bytes
+        }
       } catch (error) {
         failed(error)
       }
@@ -99,14 +101,12 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     working = false
   }
 
-  function take(frame: ClientFrame): Promise<void> | void {
+  function take(frame: Exclude<ClientFrame, SendFrame>): Promise<void> | void {
     if (frame.kind === 'hello') return hello(frame)
     if (claim === null) return end('badFrame', 'the first frame is a hello')
     switch (frame.kind) {
       case 'resume':
         return resume(frame)
-      case 'send':
-        return accept(frame)
       case 'credit':
         if (feed?.credit(frame.taken) !== true) end('badFrame', 'more was taken than was sent')
         return
@@ -122,12 +122,14 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (refusal !== null) return end('notAllowed', refusal)
     const { client, epoch, generation, instance } = frame
     const found = await host.room(frame.room)
+    if (found === null) return end('unavailable', 'the region has as many rooms open as it can keep')
     const entered = await log.enter(frame.room, { client, epoch, generation, instance })
     if (over) return
     if (entered.kind === 'fenced') return end('fenced', `generation ${entered.generation} has entered`)
     if (entered.kind === 'cloned') return end('cloned', 'another process has this identity')
     claim = { client, epoch, generation, instance }
     room = found.room
+    order = found.order
     know(entered.sender)
     feed = createFeed({
       room,
@@ -138,8 +140,8 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       failed,
       expired: () => void reset('expired').catch(failed),
     })
-    if (found.order !== null) {
-      orderFeed = createOrderFeed({ order: found.order, link, bounds, generation, failed })
+    if (order !== null) {
+      orderFeed = createOrderFeed({ order, link, bounds, generation, failed })
     }
     leave = room.join({ advanced, answered })
     host.entered(self, claim)
@@ -214,7 +216,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     feed?.stop()
     orderFeed?.stop()
     // The head is read before the snapshot is taken, so that nothing falls between.
-    const head = { position: room.position, ordered: (await host.room(room.name)).order?.tail.head ?? 0 }
+    const head = { position: room.position, ordered: order?.tail.head ?? 0 }
     const snapshot = await host.snapshot(room.name)
     const from = snapshot === null ? await oldest(room.name) : head
     say({ kind: 'reset', generation: claim.generation, why, floor, last, ...from, snapshot })
@@ -227,27 +229,30 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     return { position: found.kind === 'expired' ? found.removed : {}, ordered: 0 }
   }
 
-  function accept(frame: SendFrame): void {
+  function accept(send: Arrived<SendFrame>): void {
+    const { frame } = send
+    if (claim === null) return end('badFrame', 'the first frame is a hello')
     if (proof === null) return end('badFrame', 'a resume comes before the first send')
     if (lastCseq !== null && frame.cseq !== lastCseq + 1) return end('badFrame', `the next number is ${lastCseq + 1}`)
     if (sends.length + underWay >= bounds.sendWindow) return end('flooded', `${bounds.sendWindow} sends wait already`)
     lastCseq = frame.cseq
-    sends.push(frame)
+    sends.push(send)
     drain()
   }
 
   /** Hands to the room what it may accept: in order, and only once everything that the client had seen is here. */
   function drain(): void {
     while (proven && !over && room !== null && claim !== null) {
-      const [frame] = sends
-      if (frame === undefined) break
+      const [next] = sends
+      if (next === undefined) break
+      const { frame, bytes } = next
       if (!covers(room.position, frame.seen)) return lag(missingFrom(room.position, frame.seen))
       if (room.full) return end('unavailable', 'too much waits to be written')
       const request = requestOf(frame, claim)
       if (request === null) return end('badFrame', 'the body cannot be fingerprinted')
       sends.shift()
       underWay += 1
-      room.send(request, (result) => settle(frame.cseq, result))
+      room.send({ request, bytes, answer: (result) => settle(next, result) })
     }
     if (lagging && proven) {
       lagging = false
@@ -261,8 +266,9 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     say({ kind: 'lag', missing })
   }
 
-  function settle(cseq: number, result: SendResult): void {
+  function settle({ frame: { cseq }, bytes }: Arrived<SendFrame>, result: SendResult): void {
     underWay -= 1
+    heldBytes -= bytes
     switch (result.kind) {
       case 'accepted':
         results.push({ cseq, place: result.place })
@@ -291,11 +297,14 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
 
   function received(text: string): void {
     if (over) return
-    heardAtMs = runtime.monotonicMs()
+    silence.heard()
     const decoded = decodeClientFrame(text)
     if (decoded.kind === 'bad') return end(decoded.tooLarge ? 'tooLarge' : 'badFrame', decoded.reason)
     if (frames.length >= bounds.sendWindow) return end('flooded', 'frames come faster than they are taken')
-    frames.push(decoded.frame)
+    const bytes = text.length
+    if (heldBytes > 0 && heldBytes + bytes > bounds.sendBytes) return end('flooded', `${heldBytes} bytes wait already`)
+    heldBytes += bytes
+    frames.push({ frame: decoded.frame, bytes })
     if (working) return
     working = true
     void work()
@@ -318,6 +327,10 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     closed,
     end,
   }
-  let silence = watch()
+  const silence = watchSilence(
+    runtime,
+    () => (claim === null ? bounds.helloMs : bounds.silenceMs),
+    (ms) => end('silent', `nothing was heard for ${ms} ms`),
+  )
   return self
 }

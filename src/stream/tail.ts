@@ -1,12 +1,25 @@
+export interface TailBounds<T> {
+  readonly most: number
+  readonly mostBytes?: number
+  sizeOf?(item: T): number
+}
+
 /** The newest of something that is numbered without gaps, for those who keep up; whoever is further back reads the store. */
 export class Tail<T> {
   readonly #most: number
+  readonly #mostBytes: number
+  readonly #sizeOf: (item: T) => number
   #items: T[] = []
+  /** Of each item. */
+  #sizes: number[] = []
+  #bytes = 0
   /** The number of the newest. */
   #head: number
 
-  constructor(most: number, head: number) {
+  constructor({ most, mostBytes = Number.POSITIVE_INFINITY, sizeOf = () => 0 }: TailBounds<T>, head: number) {
     this.#most = most
+    this.#mostBytes = mostBytes
+    this.#sizeOf = sizeOf
     this.#head = head
   }
 
@@ -15,15 +28,30 @@ export class Tail<T> {
   }
 
   push(item: T): void {
+    const size = this.#sizeOf(item)
     this.#items.push(item)
+    this.#sizes.push(size)
+    this.#bytes += size
     this.#head += 1
     // Dropped by halves, so that pushing stays cheap.
-    if (this.#items.length >= 2 * this.#most) this.#items = this.#items.slice(-this.#most)
+    if (this.#items.length >= 2 * this.#most || this.#bytes >= 2 * this.#mostBytes) this.#drop()
+  }
+
+  #drop(): void {
+    let gone = Math.max(0, this.#items.length - this.#most)
+    let bytes = this.#bytes
+    for (const size of this.#sizes.slice(0, gone)) bytes -= size
+    for (; bytes > this.#mostBytes; gone++) bytes -= this.#sizes[gone] ?? 0
+    this.#items = this.#items.slice(gone)
+    this.#sizes = this.#sizes.slice(gone)
+    this.#bytes = bytes
   }
 
   /** Numbers may be passed over only when something was removed before anybody could read it. */
   restart(head: number): void {
     this.#items = []
+    this.#sizes = []
+    this.#bytes = 0
     this.#head = head
   }
 
