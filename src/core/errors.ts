@@ -170,6 +170,11 @@ export const errorTable = {
     applied: 'no',
     next: 'Compare both sides in `details`; keep old runs on the old way with `run.version`, then `resume` this one.',
   },
+  run_too_long: {
+    retryable: false,
+    applied: 'no',
+    next: 'Let the run end, and another one go on from there: what is recorded of a run is read whole.',
+  },
   replay_timed_out: {
     retryable: false,
     applied: 'no',

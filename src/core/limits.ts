@@ -188,6 +188,12 @@ export const limits = {
   runBranches: 1_000,
   /** Encoded inputs, plans and results of steps: a journal is read whole. */
   runResultChars: 1_024 * 1_024,
+  /** Lines of one journal: it is read whole, and followed from its beginning, whenever a worker takes the run. */
+  runEntries: 50_000,
+  /** Plans and results of one journal together, and payloads of one run's signals: they stand in the memory of a worker. */
+  runJournalChars: 64 * 1_024 * 1_024,
+  /** Signals of one run, those included that it has taken: they are read with its journal. */
+  runSignals: 10_000,
   /** Failures that a step remembers; older ones make room. */
   runFailures: 20,
   /** Attempts of a step that does not say otherwise. */

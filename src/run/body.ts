@@ -23,6 +23,7 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
     if (branch.signal.aborted) return never()
     const place = enter(branch, at, id, kind)
     try {
+      execution.mustHaveRoom(place)
       const value = await work(place)
       if (around.checkDeterminism && kind !== 'sleep' && !isFinal(place.recorded)) await execution.handOver()
       return value

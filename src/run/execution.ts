@@ -1,4 +1,5 @@
 import { isOnceError } from '../core/errors.ts'
+import { limits } from '../core/limits.ts'
 import { backoffMs } from '../core/retry.ts'
 import type { Runtime } from '../ledger/runtime.ts'
 import { sleep } from '../ledger/runtime.ts'
@@ -14,6 +15,7 @@ import { remembered } from './failures.ts'
 import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
+import { tooLong } from './problems.ts'
 import type { Suspension, Wait, Woken } from './waits.ts'
 import { createWaits } from './waits.ts'
 import type { Writes } from './writes.ts'
@@ -58,6 +60,10 @@ export interface Execution {
    * that was unknown it may be what a person said meanwhile.
    */
   put(entry: Entry): Promise<Entry>
+  /** Remembers what was written elsewhere, in a transaction of the step. */
+  kept(entry: Entry): Entry
+  /** Throws `run_too_long` where the journal has no room for another line. Nothing was done for it yet. */
+  mustHaveRoom(place: Place): void
   /** What is recorded of a step now: a person may have changed what was unknown. */
   look(entry: Entry): Promise<Entry>
   /** Counts as doing something while it lasts, so that the run is not suspended under it. */
@@ -95,6 +101,10 @@ const STORE_RETRY = { baseMs: 50, capMs: 5_000 }
 /** A promise for whoever must not go on: its callers are forgotten with it. */
 export const never = () => new Promise<never>(() => {})
 
+function charsOf({ plan, result }: Entry): number {
+  return (plan?.length ?? 0) + (result?.length ?? 0)
+}
+
 export function createExecution(
   run: RunRow,
   journal: { readonly entries: readonly Entry[]; readonly signals: readonly SignalRow[] },
@@ -111,6 +121,8 @@ export function createExecution(
   const waits = createWaits(runtime, around.nearNow)
   const suspended = Promise.withResolvers<Suspension>()
   const losing = new AbortController()
+  let lineCount = journal.entries.length
+  let charCount = journal.entries.reduce((sum, entry) => sum + charsOf(entry), 0)
   let positions = journal.entries.reduce((most, { position }) => Math.max(most, position + 1), 0)
   let active = 0
   let over = false
@@ -185,8 +197,20 @@ export function createExecution(
       lose()
       return never()
     }
+    return kept(written)
+  }
+
+  function kept(entry: Entry): Entry {
     doubt.wrote(entry.branch)
-    return keep(written)
+    if (!isOpen(entry.state)) charCount += charsOf(entry)
+    return keep(entry)
+  }
+
+  function mustHaveRoom({ recorded, stepId }: Place): void {
+    if (recorded !== null) return
+    if (lineCount >= limits.runEntries) throw tooLong(run.id, stepId, `${limits.runEntries} lines`)
+    if (charCount >= limits.runJournalChars) throw tooLong(run.id, stepId, `${limits.runJournalChars} characters`)
+    lineCount += 1
   }
 
   async function look({ key }: Entry): Promise<Entry> {
@@ -250,6 +274,8 @@ export function createExecution(
       return { ...entry, failures: remembered(entry.failures) }
     },
     put: (entry) => acting(() => put(entry)),
+    kept,
+    mustHaveRoom,
     look: (entry) => acting(() => look(entry)),
     acting,
     clock: () => acting(() => insist(around.clock)),

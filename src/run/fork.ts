@@ -28,6 +28,7 @@ export async function forkAll(
   const place = enterAll(parent, { runId: execution.run.id, ticks: execution.ticks }, id)
   parent.pending = id
   try {
+    if (place !== null) execution.mustHaveRoom(place)
     if (place?.recorded === null) await execution.put(execution.entry(place, { state: 'succeeded' }))
     const line = execution.fork(names.length, parent.signal)
     const ends = await Promise.allSettled(
@@ -102,6 +103,10 @@ export async function forkRace(
   const encoded = encodeValue({ winner, value, ticks: Object.fromEntries(below) } satisfies Won)
   if ('problem' in encoded)
     throw new OnceError('bad_input', `What ${place.stepId} won cannot be recorded: ${encoded.problem}.`)
+  if (encoded.text.length > limits.runResultChars) {
+    const text = `What ${place.stepId} won is longer than ${limits.runResultChars} characters: let the branch return less.`
+    throw new OnceError('bad_input', text)
+  }
   await execution.put(execution.entry(place, { state: 'succeeded', result: encoded.text }))
   await execution.decided(place.stepId, winner)
   return { winner, value }

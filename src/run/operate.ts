@@ -142,21 +142,22 @@ export function createRunOperator(
       return change(async (by) => {
         // Its number decides which wait gets it.
         const live = await makeDue(by, runId)
-        const known = live
-          ? []
-          : await by('select id from onceonly_run_signals where run_id = ? and id = ?', [runId, id])
-        if (known.length > 0) return false
         if (!live) {
+          if (await isThere(by, runId, id)) return false
           const { state } = await rowBy(by, runId)
           throw new OnceError('not_found', `The run ${runId} has ended as ${state}.`)
         }
         const added = await by(
           `insert into onceonly_run_signals (run_id, id, name, number, payload)
             select ?, ?, ?, coalesce(max(number), 0) + 1, ? from onceonly_run_signals where run_id = ?
+            having count(*) < ? and coalesce(sum(octet_length(payload)), 0) < ?
             on conflict (run_id, id) do nothing returning id`,
-          [runId, id, name, encoded.text, runId],
+          [runId, id, name, encoded.text, runId, limits.runSignals, limits.runJournalChars],
         )
-        return added.length > 0
+        if (added.length > 0) return true
+        if (await isThere(by, runId, id)) return false
+        const most = `${limits.runSignals} signals or ${limits.runJournalChars} bytes of them`
+        throw new OnceError('run_too_long', `The run ${runId} has ${most}.`, { details: { runId, signal: name } })
       })
     },
     async cancel(runId) {
@@ -208,6 +209,10 @@ export function createRunOperator(
   }
 }
 
+async function isThere(by: Query, runId: string, id: string): Promise<boolean> {
+  return (await by('select id from onceonly_run_signals where run_id = ? and id = ?', [runId, id])).length > 0
+}
+
 function notResumable({ id, state }: RunRow): OnceError {
   return state === 'failed'
     ? new OnceError('not_found', `The run ${id} ended too long ago: its results are not kept any more.`)
@@ -229,6 +234,10 @@ function changeOf(resolution: Resolution, now: number, before: readonly AttemptF
     case 'succeeded': {
       const encoded = encodeValue(resolution.result)
       if ('problem' in encoded) throw new OnceError('bad_input', `The result cannot be recorded: ${encoded.problem}.`)
+      if (encoded.text.length > limits.runResultChars) {
+        const text = `The result is longer than ${limits.runResultChars} characters: give what the run needs of it.`
+        throw new OnceError('bad_input', text)
+      }
       return { ...blank, state: 'succeeded', result: encoded.text }
     }
     case 'failed': {

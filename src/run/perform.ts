@@ -190,7 +190,8 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
   const context = contextOf(place, start, work, end)
   const begunAt = execution.around.nearNow()
   try {
-    if (work.semantics === 'transactional') return await inTransaction(execution, place, start, work, context)
+    if (work.semantics === 'transactional')
+      return execution.kept(await inTransaction(execution, place, start, work, context))
     const result = await end.race(work.act(context, start.plan, null))
     return await execution.put(succeeded(execution, place, start, result))
   } catch (error) {

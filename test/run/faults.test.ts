@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnceError, OnceError, type SqlStore } from 'onceonly'
 import type { Channel } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
+import { limits } from '../../src/core/limits.ts'
 import { createRuntime } from '../../src/ledger/runtime.ts'
 import { eventually, onEveryRunStore, watched } from './world.ts'
 
@@ -304,4 +305,71 @@ onEveryRunStore('whoever dies while it tells a run something has told it whole, 
   assert.equal(await engine.signal('t', 'go', 1, { id: 'once' }), false)
   await assert.rejects(engine.signal('t', 'go', 1, { id: 'another' }), (error) => isOnceError(error, 'not_found'))
   await assert.rejects(engine.signal('nobody', 'go', 1), (error) => isOnceError(error, 'not_found'))
+})
+
+/** As many rows as one statement can make: what takes a run years to gather. */
+const numbers = (most: number) => `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${most})`
+
+onEveryRunStore('what a run gathers is bounded, and the bound says what to do', async (world) => {
+  const large = 'x'.repeat(limits.runResultChars)
+  let acted = 0
+  const long = defineRun('long', async (run) => {
+    await run.race('r', { lost: (other) => other.waitFor('never'), won: async () => 1 })
+    await run.waitFor('go')
+    return run.step('act', () => ++acted)
+  })
+  const heavy = defineRun('heavy', (run) => run.race('r', { only: async () => large }))
+  const unsure = defineRun('unsure', (run) =>
+    run.step('ask', { semantics: 'once' }, () => {
+      throw new Error('nobody knows')
+    }),
+  )
+  const engine = await world.engine({ runs: [long, heavy, unsure], ...short })
+  const failing = (runId: string) =>
+    eventually(
+      () => engine.get(runId),
+      ({ state }) => state === 'failed',
+    )
+
+  await engine.start(heavy, { runId: 'heavy', input: null })
+  const { failure } = await failing('heavy')
+  assert.equal(failure?.code, 'bad_input')
+  assert.match(failure?.message ?? '', /let the branch return less/)
+
+  await engine.start(unsure, { runId: 'unsure', input: null })
+  const view = await eventually(
+    () => engine.get('unsure'),
+    ({ state }) => state === 'unknown',
+  )
+  const given = { kind: 'succeeded', result: large } as const
+  await assert.rejects(engine.resolve('unsure', view.steps[0]?.key ?? '', given), (error) =>
+    isOnceError(error, 'bad_input'),
+  )
+
+  await engine.start(long, { runId: 'long', input: null })
+  await eventually(
+    () => engine.get('long'),
+    ({ state }) => state === 'sleeping',
+  )
+  await engine.stop()
+  const looker = await world.engine({ runs: [long], work: false })
+  const { query } = world.store().sql
+  await query(
+    `${numbers(limits.runSignals)} insert into onceonly_run_signals (run_id, id, name, number, payload)
+      select 'long', 'known ' || i, 'go', i, '0' from n`,
+  )
+  await assert.rejects(looker.signal('long', 'go', 1), (error) => isOnceError(error, 'run_too_long'))
+  assert.equal(await looker.signal('long', 'go', 0, { id: 'known 1' }), false, 'what is there is known')
+  // Lines of a branch that lost its race are not followed, but read.
+  await query(
+    `${numbers(limits.runEntries)} insert into onceonly_run_steps
+        (run_id, key, position, branch, step_id, tick, kind, state, attempts, failures, recorded, at)
+      select 'long', 'old ' || i, 100 + i, 'r/lost', 'r/lost/never', 0, 'step', 'abandoned', 0, '[]', '[]', 0 from n`,
+  )
+  const handle = (await world.engine({ runs: [long], ...short })).handle('long')
+  await assert.rejects(
+    handle.result({ waitMs: 20_000 }),
+    (error) => isOnceError(error, 'run_failed') && /no room for act/.test(error.message),
+  )
+  assert.equal(acted, 0)
 })
