@@ -56,6 +56,8 @@ export type Receipt =
     }
   /** An earlier message of its key has not come yet. */
   | { readonly kind: 'waiting'; readonly id: string; readonly delayMs: number; readonly expected: number }
+  /** It was redriven for another consumer of its topic, and is none of our business. */
+  | { readonly kind: 'not_ours'; readonly id: string; readonly consumer: string }
 
 /** What the broker is told. Only what was settled for good is taken from it. */
 export function acknowledgementOf(receipt: Receipt): Acknowledgement {
@@ -64,6 +66,7 @@ export function acknowledgementOf(receipt: Receipt): Acknowledgement {
     case 'duplicate':
     case 'conflict':
     case 'parked':
+    case 'not_ours':
       return { kind: 'done' }
     case 'later':
     case 'waiting':

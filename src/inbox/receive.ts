@@ -1,4 +1,5 @@
 import { limits } from '../core/limits.ts'
+import { redrivenHeaders } from '../core/redriven.ts'
 import { refuseInsideTransaction } from '../ledger/context.ts'
 import { packFailure } from '../ledger/outcome.ts'
 import type { SqlTx } from '../store/sql.ts'
@@ -22,6 +23,8 @@ export async function receive(
   redriven: string | null,
 ): Promise<Receipt> {
   refuseInsideTransaction(parts.messages.name)
+  const consumer = message.headers?.[redrivenHeaders.for] ?? parts.consumer
+  if (consumer !== parts.consumer) return { kind: 'not_ours', id: message.id, consumer }
   const delivery = readDelivery(message, parts.options)
   const again = redriven === null && message.deliveries !== null && message.deliveries > 1
   let turn = newTurn(redriven)

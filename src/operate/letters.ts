@@ -2,16 +2,20 @@ import { decodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
 import { recordIdOf } from '../core/identity.ts'
 import { HOUR, limits } from '../core/limits.ts'
+import { redrivenHeaders } from '../core/redriven.ts'
 import type { DeadLetter as InboxLetter } from '../inbox/dead-letters.ts'
 import { createDeadLetterBox } from '../inbox/dead-letters.ts'
 import { keyOf } from '../inbox/key.ts'
 import { ANY_TENANT, type Recorded } from '../inbox/parts.ts'
 import { INBOX_ROOM } from '../inbox/tables.ts'
 import { createAdd } from '../outbox/add.ts'
+import { newMessageId } from '../outbox/id.ts'
 import { draftOf } from '../outbox/message.ts'
 import { createDeadLetters, type DeadLetter as OutboxLetter, type OutboxStatus, statusOf } from '../outbox/operate.ts'
 import { createTables } from '../outbox/prepare.ts'
 import { OUTBOX_ROOM } from '../outbox/tables.ts'
+import { createPending } from '../saga/pending.ts'
+import { tokenOf } from '../saga/route.ts'
 import type { Page, SqlStore } from '../store/port.ts'
 
 export interface Paging {
@@ -36,8 +40,11 @@ export interface RedrivenLetter {
   readonly id: string
   readonly topic: string
   readonly reason: string
-  /** What would become of it, or became: published again, handled before, not to be redriven. */
-  readonly result: 'publish' | 'published' | 'handled_before' | 'conflict' | 'ordered'
+  /**
+   * What would become of it, or became: published again; a saga's own timeout or deferred event, due again; handled
+   * before, and only removed; not to be redriven.
+   */
+  readonly result: 'publish' | 'published' | 'due' | 'handled_before' | 'conflict' | 'ordered'
 }
 
 /** Events: what waits, what was given up, and how it is tried again. */
@@ -92,6 +99,8 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
     preview: boolean,
   ): Promise<RedrivenLetter['result']> {
     const { message } = letter
+    const token = tokenOf(message)
+    if (token !== null) return preview ? 'due' : await freeOne(consumer, letter, token)
     const key = keyOf(message.id)
     const identity = { tenant: ANY_TENANT, caller: consumer, operation: INBOX_PREFIX + consumer, key }
     const id = recordIdOf(identity)
@@ -101,8 +110,11 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
       record?.state === 'succeeded' && record.outcome.data !== null
         ? (decodeValue(record.outcome.data) as Recorded).settled
         : null
-    if (settled !== null && settled.kind !== 'parked')
-      return letter.reason === 'conflict' ? 'conflict' : 'handled_before'
+    if (settled !== null && settled.kind !== 'parked') {
+      if (letter.reason === 'conflict') return 'conflict'
+      if (!preview) await createDeadLetterBox(sql, consumer).remove(sql, letter.letter)
+      return 'handled_before'
+    }
     if (preview) return 'publish'
     await store.transactions.run(async (session) => {
       // 1. Under its fence, and only the record that we saw: a copy that was handled meanwhile is never run again.
@@ -124,12 +136,27 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
         letter.letter,
       ])
       await tx.query('DELETE FROM onceonly_inbox_failures WHERE consumer = ? AND message = ?', [consumer, key])
-      const { topic, body, headers } = message
+      const { topic, body } = message
+      const own = Object.fromEntries(Object.entries(message.headers ?? {}).filter(([name]) => !isOurs(name)))
       // Without its key: a second number for it would look like a hole to those who keep the order.
-      const draft = { ...draftOf({ topic, body: null, headers: headers ?? {} }), body, bytes: body.length }
-      await add(tx, { id: message.id, given: false, draft })
+      const draft = draftOf({ topic, body: null, headers: own })
+      const headers = JSON.stringify({
+        ...own,
+        [redrivenHeaders.for]: consumer,
+        [redrivenHeaders.as]: newMessageId(),
+      })
+      const bytes = Buffer.byteLength(body) + headers.length
+      await add(tx, { id: message.id, given: false, draft: { ...draft, headers, body, bytes } })
     }, TRANSACTION)
     return 'published'
+  }
+
+  /** What a saga sends to itself goes over no broker: its row is delivered again, by any process of the saga. */
+  async function freeOne(consumer: string, { letter }: InboxLetter, token: string): Promise<'due' | 'handled_before'> {
+    return await store.transactions.run(async ({ tx }) => {
+      await createDeadLetterBox(sql, consumer).remove(tx, letter)
+      return (await createPending(sql, consumer).free(tx, token, newMessageId())) ? 'due' : 'handled_before'
+    }, TRANSACTION)
   }
 
   /** Who keeps the order of a key must get the very number back that is missing: only its own process can do that. */
@@ -196,9 +223,14 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
   }
 }
 
+/** Of an earlier redrive: brokers and their adapters give these a meaning. */
+function isOurs(header: string): boolean {
+  return header.toLowerCase().startsWith('onceonly-')
+}
+
 /** Every letter is a transaction of its own: whoever is told that one failed is told about those before it, too. */
 function halfDone(error: unknown, done: readonly RedrivenLetter[]): unknown {
-  const published = done.filter(({ result }) => result === 'published').length
+  const published = done.filter(({ result }) => result === 'published' || result === 'due').length
   if (published === 0 || !(error instanceof OnceError)) return error
   const letters = published === 1 ? 'letter was' : 'letters were'
   const said = error.message.slice(0, -error.next.length).trimEnd()

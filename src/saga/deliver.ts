@@ -23,6 +23,7 @@ export function createDeliverer({ machine, pending, handle, failed }: DeliverPar
     const receipt = await handle(messageOf(machine, row))
     switch (receipt.kind) {
       case 'handled':
+      case 'not_ours':
         // Its row went with the transaction, or was given another meaning in it.
         return
       case 'duplicate':

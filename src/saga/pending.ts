@@ -50,6 +50,8 @@ export interface Pending {
   take(): Promise<readonly Taken[]>
   postpone(token: string, delayMs: number): Promise<void>
   park(token: string): Promise<void>
+  /** What was parked is due again, as if it had never been delivered. False when it means nothing any more. */
+  free(tx: SqlTx, token: string, newToken: string): Promise<boolean>
   read(id: string): Promise<readonly PendingView[]>
 }
 
@@ -121,6 +123,10 @@ export function createPending(sql: SqlSeam, saga: string): Pending {
     async park(token) {
       await sql.query('UPDATE onceonly_saga_pending SET next_at = ? WHERE token = ?', [PARKED, token])
     },
+    async free(tx, token, newToken) {
+      // Under another token, because whoever parked it may still be about to write that down.
+      return (await tx.query(due.free, [newToken, token])).length > 0
+    },
     async read(id) {
       const rows = await sql.query<{ name: string | null; event: string; due_at: unknown; next_at: unknown }>(
         `SELECT name, event, due_at, next_at FROM onceonly_saga_pending WHERE ${mine} ORDER BY seq`,
@@ -144,5 +150,6 @@ function dueIn({ dialect, now }: SqlSeam) {
         SELECT seq FROM onceonly_saga_pending WHERE ${isDue} ORDER BY next_at, seq LIMIT ?${lock}
       ) RETURNING seq, token, id, event, body, deliveries`,
     postpone: `UPDATE onceonly_saga_pending SET next_at = (SELECT ${now}) + ? WHERE token = ?`,
+    free: `UPDATE onceonly_saga_pending SET token = ?, next_at = ${now}, deliveries = 0 WHERE token = ? RETURNING token`,
   }
 }

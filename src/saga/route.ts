@@ -35,6 +35,11 @@ export function messageOf(machine: Machine, { token, id, event, body, deliveries
   }
 }
 
+/** Of a message that a saga has sent to itself; null for those of others. */
+export function tokenOf({ headers }: Pick<IncomingMessage, 'headers'>): string | null {
+  return headers?.[TOKEN] ?? null
+}
+
 /** Never throws: what cannot be understood is a message that can be parked. */
 export type Router = (message: IncomingMessage, readBody?: () => unknown) => Route
 
@@ -42,8 +47,9 @@ export function createRouter(machine: Machine): Router {
   const events = new Map<string, string>()
   for (const [event, spec] of machine.events) for (const topic of topicsOf(event, spec)) events.set(topic, event)
 
-  function arrivalOf({ topic, headers }: IncomingMessage, readBody: () => unknown): Arrival {
-    const token = headers[TOKEN] ?? null
+  function arrivalOf(message: IncomingMessage, readBody: () => unknown): Arrival {
+    const { topic, headers } = message
+    const token = tokenOf(message)
     const event = token === null ? events.get(topic) : headers[EVENT]
     const spec = event === undefined ? undefined : machine.events.get(event)
     if (event === undefined || spec === undefined) {

@@ -50,6 +50,14 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
       copies.map(({ id }) => id),
       ['m-1', 'm-2'],
     )
+    // What a person sends again is no copy, although it is the same message.
+    const redriven = {
+      ...message('m-1'),
+      headers: { 'onceonly-redriven-as': 'r-1', 'onceonly-redriven-for': 'billing' },
+    }
+    assert.deepEqual(await client.publisher.publish([redriven], CALL), [confirmed])
+    await until(() => copies.length === 3, PATIENCE_MS)
+    assert.deepEqual(copies[2], { ...redriven, deliveries: 1 })
   })
 
   proof('what is larger than the server takes is refused, and stops only its own key', async (client) => {

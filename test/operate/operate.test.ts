@@ -86,9 +86,24 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   assert.equal((await events.inboxRedrive('billing', letters, true))[0]?.result, 'publish')
   assert.equal((await events.inboxRedrive('billing', letters, false))[0]?.result, 'published')
   assert.equal((await events.outboxStatus())?.pending, 1)
-  const [row] = await store.sql.query<{ id: string; body: string }>('SELECT id, body FROM onceonly_outbox_rows')
-  assert.deepEqual([row?.id, row?.body], ['m-1', received.body], 'under its own id, with its own bytes')
-  assert.equal((await inbox.receive(received, async () => {})).kind, 'handled', 'and it is handled when it comes')
+  const redriven = async () => {
+    const text = 'SELECT id, body, headers FROM onceonly_outbox_rows ORDER BY position DESC LIMIT 1'
+    const [row] = await store.sql.query<{ id: string; body: string; headers: string }>(text)
+    assert.deepEqual([row?.id, row?.body], ['m-1', received.body], 'under its own id, with its own bytes')
+    return { ...received, headers: JSON.parse(row?.headers ?? '{}') as Record<string, string> }
+  }
+  // Another consumer of the topic had handled it long ago, and remembers nothing.
+  const shipping = createInbox({ ledger: ledger as Ledger<SqlTx>, store, consumer: 'shipping', background: false })
+  const first = await redriven()
+  assert.equal((await shipping.receive(first, () => assert.fail('it is not theirs'))).kind, 'not_ours')
+  await shipping.stop()
+  // Given up once more, it can be redriven once more, and is another message to brokers that remember ids.
+  const refused = await inbox.receive(first, () => Promise.reject(final(new Error('still nobody'))))
+  assert.equal(refused.kind, 'parked')
+  assert.equal((await events.inboxRedrive('billing', letters, false))[0]?.result, 'published')
+  const again = await redriven()
+  assert.notDeepEqual(again.headers, first.headers)
+  assert.equal((await inbox.receive(again, async () => {})).kind, 'handled', 'and it is handled when it comes')
   await inbox.stop()
 
   const welcome = defineRun('welcome', async (run) => await run.step('one', async () => 1))

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { MINUTE } from 'onceonly'
-import type { CrashStore } from '../crash/place.ts'
+import { createOperate } from 'onceonly/operate'
+import { type CrashStore, sqlStore } from '../crash/place.ts'
 import { cancelled, createReplica, handled, onEveryStage, saved, started, stateOf } from './stage.ts'
 
 onEveryStage('a timeout fires when its time has come, once, on one of several replicas', async ({ place, another }) => {
@@ -127,18 +128,19 @@ onEveryStage('a timeout whose handler runs while it is taken back meets a confli
   )
 })
 
-onEveryStage('a timeout that fails is tried again, then parked, and can be redriven', async ({ place, replica }) => {
+onEveryStage('a timeout that fails is tried again, then parked, and can be redriven', async (stage) => {
+  const { place, replica, store } = stage
   let broken = true
   const inside = (event: string) => {
     if (event === 'UploadTimeout' && broken) throw new Error('the archive is closed')
   }
   const one = replica({ inside }, { inbox: { maxFailures: 2 } })
-  await handled(one, started('s1'))
+  await handled(one, started('s1'), started('s2'))
   await place.advance(61 * MINUTE)
-  assert.equal(await one.saga.upkeep.deliver(), 1)
+  assert.equal(await one.saga.upkeep.deliver(), 2)
   assert.equal(await one.saga.upkeep.deliver(), 0, 'not before its back-off is over')
   await place.advance(10 * MINUTE)
-  assert.equal(await one.saga.upkeep.deliver(), 1)
+  assert.equal(await one.saga.upkeep.deliver(), 2)
   assert.deepEqual(
     (await one.saga.get('s1'))?.pending.map(({ name, parked }) => [name, parked]),
     [['UploadTimeout', true]],
@@ -148,10 +150,18 @@ onEveryStage('a timeout that fails is tried again, then parked, and can be redri
   const { rows } = await one.saga.deadLetters.list()
   assert.match(rows[0]?.failure?.message ?? '', /the archive is closed/)
   broken = false
-  const [redriven] = await one.saga.deadLetters.redrive({})
+  const [mine, theirs] = ['s1', 's2'].map((id) => rows.find(({ message }) => message.key === id))
+  const [redriven] = await one.saga.deadLetters.redrive({ letters: [mine?.letter ?? ''] })
   assert.ok(redriven?.result.kind === 'ran' && redriven.result.receipt.kind === 'handled')
-  assert.deepEqual([await stateOf(one, 's1'), await one.saga.deadLetters.count()], ['Error', 0])
+  assert.equal(await stateOf(one, 's1'), 'Error')
   assert.deepEqual((await one.saga.get('s1'))?.pending, [])
+  // An operator has no code of the saga: it is due again, for whoever has.
+  const { events } = createOperate({ store: sqlStore(store), ledger: one.ledger })
+  const again = await events?.inboxRedrive('saga.imports', [theirs?.letter ?? ''], false)
+  assert.equal(again?.[0]?.result, 'due')
+  assert.equal(await one.saga.deadLetters.count(), 0)
+  assert.equal(await one.saga.upkeep.deliver(), 1)
+  assert.equal(await stateOf(one, 's2'), 'Error')
 })
 
 onEveryStage(

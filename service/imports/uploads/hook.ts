@@ -45,6 +45,9 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
         case 'duplicate':
           counts.duplicates++
           break
+        case 'not_ours':
+          counts.ignored++
+          break
         case 'conflict':
           return sendConflict(reply)
         case 'later':

@@ -1,3 +1,4 @@
+import { redrivenHeaders } from '../../core/redriven.ts'
 import type { IncomingMessage } from '../../inbox/port.ts'
 import type { OutgoingMessage } from '../../outbox/port.ts'
 import { count, fromAscii, joinHeaders, splitHeaders, toAscii } from '../headers.ts'
@@ -5,6 +6,8 @@ import type { NatsHeaders, NatsMessage } from './driver.ts'
 
 /** Headers of ours. A message with a topic of ours was written by us, and its texts are in visible ASCII. */
 const ours = {
+  /** Only where the server is given another one to compare. */
+  id: 'Onceonly-Id',
   topic: 'Onceonly-Topic',
   key: 'Onceonly-Key',
   sequence: 'Onceonly-Sequence',
@@ -25,14 +28,15 @@ export function subjectOf(namespace: string, topic: string): string {
   return `${namespace}.${encoded}`
 }
 
-/** The id as JetStream compares it, within its window. */
-export function messageIdOf(message: OutgoingMessage): string {
-  return toAscii(message.id)
+/** The id as JetStream compares it, within its window: a message that a person sends again is no copy. */
+export function messageIdOf({ id, headers }: OutgoingMessage): string {
+  return toAscii(headers[redrivenHeaders.as] ?? id)
 }
 
 export function fillHeaders(headers: NatsHeaders, message: OutgoingMessage): NatsHeaders {
   const { plain, packed } = splitHeaders(message.headers, isPlain)
   for (const [name, value] of plain) headers.set(name, value)
+  if (message.headers[redrivenHeaders.as] !== undefined) headers.set(ours.id, toAscii(message.id))
   headers.set(ours.topic, toAscii(message.topic))
   if (message.key !== null) headers.set(ours.key, toAscii(message.key))
   if (message.sequence !== null) headers.set(ours.sequence, String(message.sequence))
@@ -46,7 +50,7 @@ export function incomingOf(message: NatsMessage, namespace: string): IncomingMes
   const text = (name: string) => (names.includes(name) ? headers?.get(name) : undefined)
   const topic = text(ours.topic)
   const decode = topic === undefined ? (value: string) => value : fromAscii
-  const id = text(messageId)
+  const id = text(ours.id) ?? text(messageId)
   const key = text(ours.key)
   return {
     // A message that somebody published without an id has one all the same: its place in the stream.
