@@ -13,10 +13,19 @@ type Report = (error: unknown) => void
 
 /** By the address: a server of its own, or, without one, the bus inside the store. Only the driver in use is loaded. */
 export async function openBroker(base: Base, url: string | null, report: Report): Promise<Broker> {
-  const on = (event: LocalBusEvent) => (event.kind === 'failed' ? report(event.error) : undefined)
-  if (url === null) return createLocalBus({ store: base.store, on })
+  if (url === null) return createLocalBus({ store: base.store, on: (event) => report(troubleOf(event)) })
   const { address, namespace } = partsOf(url)
   return address.startsWith('amqp') ? openRabbitmq(address, namespace, report) : openNats(address, namespace, report)
+}
+
+/** Messages are dropped by nobody without a word. */
+function troubleOf(event: LocalBusEvent): unknown {
+  switch (event.kind) {
+    case 'failed':
+      return event.error
+    case 'expired':
+      return new Error(`${event.count} messages were dropped: nobody acknowledged them for as long as they are kept`)
+  }
 }
 
 /** The namespace stands in the address, because two systems on one server must not take each other's messages. */
