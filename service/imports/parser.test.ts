@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createLedger } from 'onceonly'
+import { createLedger, OnceError, type SqlStore } from 'onceonly'
 import type { IncomingMessage } from 'onceonly/inbox'
 import { createOutbox } from 'onceonly/outbox'
 import { onEveryPlace, sqlStore } from '../../test/crash/place.ts'
@@ -25,7 +25,7 @@ interface Stage {
   /** Files that are to be parsed, without content yet. */
   job(searchId: string, ...files: readonly string[]): Promise<void>
   /** A parser as another process would have it; one that dies says no more that it lives. */
-  parser(storage?: Storage): ReturnType<typeof createParser> & { die(): Promise<void> }
+  parser(storage?: Storage, store?: SqlStore): ReturnType<typeof createParser> & { die(): Promise<void> }
   /** What is waiting to be published, by topic. */
   said(): Promise<readonly string[]>
 }
@@ -56,8 +56,8 @@ function onEveryStage(title: string, body: (stage: Stage) => Promise<void>): voi
           await markFilesReceived(store.sql, searchId, 1)
           await startParsing(store.sql, searchId, 1)
         },
-        parser(given = storage) {
-          const once = createLedger({ store, outbox, background: false })
+        parser(given = storage, over = store) {
+          const once = createLedger({ store: over, outbox, background: false })
           const parser = createParser({ once, base, outbox, storage: given, on: () => {} })
           opened.push(parser, once)
           return { ...parser, die: () => once.stop() }
@@ -139,6 +139,24 @@ onEveryStage('nine copies of a command at once, over five replicas: one of them 
   assert.equal(reads, 1)
   const [row] = await base.sql.query<{ beginnings: number }>('select beginnings from import_job_files')
   assert.equal(Number(row?.beginnings), 1)
+})
+
+onEveryStage('a store that is away when the file was read counts against nothing', async (stage) => {
+  const { storage, job, parser, said, base } = stage
+  await job('s', 'a.ris')
+  await storage.put('s', 'a.ris', content(ris(1)))
+  let away = true
+  const run: SqlStore['transactions']['run'] = (work, call) =>
+    away ? Promise.reject(new OnceError('store_unavailable', 'It is away.')) : base.store.transactions.run(work, call)
+  const one = parser(storage, { ...base.store, transactions: { ...base.store.transactions, run } })
+  for (let deliveries = 1; deliveries <= 9; deliveries++) {
+    assert.equal((await one.take(command('s', 'a.ris', deliveries))).kind, 'later')
+  }
+  away = false
+  assert.equal((await one.take(command('s', 'a.ris', 10))).kind, 'handled')
+  assert.deepEqual(await said(), [
+    'ReferenceFileParsingCompleted {"searchId":"s","file":"a.ris","references":1,"errors":0}',
+  ])
 })
 
 onEveryStage('a large file is stored in pieces, and numbered', async ({ storage, job, parser, base }) => {

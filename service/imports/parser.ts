@@ -80,7 +80,13 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
       return { kind: 'later', id: message.id, delayMs: LOOK_AGAIN_MS, counted: false, error: lease.error }
     }
     try {
-      return await receive(message, command, await read(command))
+      const result = await read(command)
+      const receipt = await receive(message, command, result)
+      // It was read to its end: a store that could not take that down says nothing about the file.
+      if (result.kind === 'read' && receipt.kind === 'later') {
+        await endFile(base.sql, command.searchId, command.file).catch(() => {})
+      }
+      return receipt
     } finally {
       // One that cannot be given back, or was lost, is free when its time is over.
       await lease.release().catch(() => {})
