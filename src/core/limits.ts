@@ -153,7 +153,7 @@ export const limits = {
   outboxPartitions: 64,
   /** Batches of one relay that are under way at once: one is read or marked while others are being confirmed. */
   relayLanes: 4,
-  /** Rows that one lane publishes at once, and their bytes. */
+  /** Rows that one lane publishes at once, and their bytes, which the last row of each partition may exceed. */
   relayBatchRows: 512,
   relayBatchBytes: 4 * 1_024 * 1_024,
   /** Rows that one look brings of a partition, unless that was full at the last look. */

@@ -96,7 +96,7 @@ test('after it was busy it looks often for a while, because whoever was adding t
         forget: unused,
       },
       rows: {
-        next: async () => ({ now: 0, rows: asked++ < busyLooks ? [rowOf('a', asked)] : [] }),
+        next: async () => ({ now: 0, rows: asked++ < busyLooks ? [rowOf('a', asked)] : [], full: new Set() }),
         mark: async (_tenures, rows) => rows.length,
         fail: async () => [],
         hold: async () => [],

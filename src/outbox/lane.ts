@@ -4,7 +4,7 @@ import type { Bell } from './bell.ts'
 import type { Tenure } from './leases.ts'
 import type { RelayParts } from './parts.ts'
 import type { Published } from './port.ts'
-import type { OutboxRow, Refusal, Wanted } from './rows.ts'
+import type { OutboxRow, Refusal } from './rows.ts'
 import { BEHIND } from './rows.ts'
 
 /** One batch at a time: read, publish, wait for the confirmations, mark. Several lanes of a relay overlap. */
@@ -45,14 +45,6 @@ export function sortAnswers(rows: readonly OutboxRow[], answers: readonly Publis
     else away ??= answer.reason
   }
   return { confirmed, refused, away }
-}
-
-function fullOf(wanted: readonly Wanted[], found: readonly OutboxRow[]): ReadonlySet<number> {
-  const counts = new Map<number, number>()
-  for (const { partition } of found) counts.set(partition, (counts.get(partition) ?? 0) + 1)
-  return new Set(
-    wanted.filter(({ partition, rows }) => counts.get(partition) === rows).map(({ partition }) => partition),
-  )
 }
 
 export function startLane(parts: RelayParts, mine: (partition: number) => boolean, bell: Bell): Lane {
@@ -125,8 +117,8 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     // 1. Only what is ours for long enough to be published and marked.
     const tenures = leases.current(settings.publishMs).filter(({ partition }) => mine(partition))
     const wanted = tenures.map(({ partition }) => ({ partition, rows: shareOf(partition) }))
-    const { now, rows: found } = await rows.next(wanted)
-    full = fullOf(wanted, found)
+    const { now, rows: found, full: again } = await rows.next(wanted)
+    full = again
     if (found.length === 0) return await sleepy()
     // 2. What stands behind a parked message of its key joins it.
     const held = found.filter(({ attempts }) => attempts === null)

@@ -17,10 +17,17 @@ export interface OutboxRow {
   readonly attempts: number | null
 }
 
-/** A partition to look into, and how many rows of it to bring. */
+/** A partition to look into, and how many rows of it to bring. Its part of the bytes of a batch is as large. */
 export interface Wanted {
   readonly partition: number
   readonly rows: number
+}
+
+export interface Next {
+  readonly now: number
+  readonly rows: readonly OutboxRow[]
+  /** Partitions that gave all that was asked of them, and may have more. */
+  readonly full: ReadonlySet<number>
 }
 
 export interface Refusal {
@@ -37,7 +44,7 @@ export interface Rows {
    * The next rows of each partition, in order, and the store's time. Always from the beginning: what is published is
    * gone, and a row that committed late is never behind us.
    */
-  next(wanted: readonly Wanted[]): Promise<{ readonly now: number; readonly rows: readonly OutboxRow[] }>
+  next(wanted: readonly Wanted[]): Promise<Next>
   /** Removes what the broker has confirmed; answers how many of them were still ours to remove. */
   mark(tenures: readonly Tenure[], rows: readonly OutboxRow[]): Promise<number>
   /** Counts refusals and parks those that were given up; answers those that counted. */
@@ -51,6 +58,7 @@ interface Row {
   readonly position: unknown
   readonly partition: unknown
   readonly added_at: unknown
+  readonly bytes: unknown
   readonly line: string
   readonly number: unknown
   readonly id: string
@@ -79,7 +87,7 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
   const ofOne = `SELECT * FROM (SELECT due.*, sum(bytes) OVER (ORDER BY position) - bytes AS before_bytes FROM (
       SELECT r.*, ${standing} AS standing FROM onceonly_outbox_rows AS r
       WHERE r.partition = ? AND ${standing} > ${WAITING} ORDER BY r.position LIMIT ?) AS due) AS fit
-    WHERE before_bytes < ${limits.relayBatchBytes}`
+    WHERE before_bytes < ?`
   const ours = `partition IN (SELECT partition FROM onceonly_outbox_partitions WHERE ${heldBy(dialect)})`
   const positions = isOneOf(dialect, 'position')
   const listed = (numbers: readonly number[]) => numbersValue(dialect, numbers)
@@ -120,12 +128,13 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
 
   return {
     async next(wanted) {
-      if (wanted.length === 0) return { now: 0, rows: [] }
+      if (wanted.length === 0) return { now: 0, rows: [], full: new Set() }
+      const shares = sharesOf(wanted)
       const text = wanted.map(() => ofOne).join(' UNION ALL ')
-      const values = wanted.flatMap((each) => [each.partition, each.rows])
+      const values = shares.flatMap(({ partition, rows, bytes }) => [partition, rows, bytes])
       const rows = await sql.query<Row>(`SELECT ${now} AS now, found.* FROM (${text}) AS found`, values)
       const found = rows.map(rowOf).toSorted((a, b) => a.position - b.position)
-      return { now: Number(rows[0]?.now ?? 0), rows: found }
+      return { now: Number(rows[0]?.now ?? 0), rows: found, full: fullOf(shares, rows) }
     },
     async mark(tenures, rows) {
       if (rows.length === 0) return 0
@@ -170,6 +179,25 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
       }, TRANSACTION)
     },
   }
+}
+
+interface Share extends Wanted {
+  readonly bytes: number
+}
+
+/** One row more than its bytes comes of each, because a row may be larger than any share. */
+function sharesOf(wanted: readonly Wanted[]): readonly Share[] {
+  const all = wanted.reduce((sum, { rows }) => sum + rows, 0)
+  return wanted.map((each) => ({ ...each, bytes: Math.ceil((limits.relayBatchBytes * each.rows) / all) }))
+}
+
+function fullOf(shares: readonly Share[], found: readonly Row[]): ReadonlySet<number> {
+  const of = Map.groupBy(found, ({ partition }) => Number(partition))
+  const full = shares.filter(({ partition, rows, bytes }) => {
+    const own = of.get(partition) ?? []
+    return own.length === rows || own.reduce((sum, row) => sum + Number(row.bytes), 0) >= bytes
+  })
+  return new Set(full.map(({ partition }) => partition))
 }
 
 function rowOf(row: Row): OutboxRow {

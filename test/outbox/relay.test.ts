@@ -300,3 +300,24 @@ onOutbox('a long backlog of one key goes out in its order, however many batches 
     many(1_200, (n) => n + 1),
   )
 })
+
+onOutbox('a batch is bounded in bytes as a whole, whatever number of partitions it is made of', async (ground) => {
+  const { desk } = ground
+  // Each is larger than the share of a partition.
+  const large = 'x'.repeat(100_000)
+  await ground.inTx(async (tx) => {
+    for (let n = 0; n < 32; n++) {
+      await ground.outbox.add(tx, { topic: 'orders.paid', key: `k-${n % 16}`, body: large })
+    }
+  })
+  const rows = createRows(ground.store)
+  const every = many(64, (partition) => ({ partition, rows: 32 }))
+  const { rows: found, full } = await rows.next(every)
+  const partitions = new Set(found.map(({ partition }) => partition))
+  assert.equal(found.length, partitions.size, 'one of each partition, because none may be left out')
+  assert.deepEqual(full, partitions, 'and each of them has more')
+  ground.relay()
+  await ground.drained()
+  assert.equal(desk.taken.length, 32)
+  for (const numbers of sequences(desk.taken).values()) assert.deepEqual(numbers, [1, 2])
+})
