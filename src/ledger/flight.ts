@@ -56,9 +56,9 @@ export function createFlights(): Flights {
   /** Those that were left; what they say late still counts. */
   const left = new Set<Flight>()
 
-  /** Nobody joins it any more. By then its id may already be that of a later one. */
-  function take(flight: Flight): void {
-    if (flights.get(flight.command.id) === flight) flights.delete(flight.command.id)
+  /** Nobody joins it any more. False where its id is already that of a later one, or of none. */
+  function take(flight: Flight): boolean {
+    return flights.get(flight.command.id) === flight && flights.delete(flight.command.id)
   }
 
   return {
@@ -84,8 +84,8 @@ export function createFlights(): Flights {
       return flight
     },
     leave(flight) {
-      take(flight)
-      left.add(flight)
+      // A lease may end after its flight has landed, while the outcome is still being written.
+      if (take(flight)) left.add(flight)
     },
     async drain() {
       while (flights.size + left.size > 0) {
