@@ -77,6 +77,9 @@ test('two windows: a region is cut, both sides reply, it heals, and everything f
   assert.deepEqual(await standing(grace.page), order)
   await assertSameArrows(ada.page)
   await assertSameArrows(grace.page)
+  await grace.page.setViewportSize({ width: 360, height: 640 })
+  const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+  assert.equal(await grace.page.evaluate(wider), 0, 'a phone shows it all without scrolling sideways')
   ada.assertClean()
   grace.assertClean()
 })
@@ -118,5 +121,22 @@ test('what is said without a line survives a reload, and what a stranger says is
   await radia.page.reload()
   await inState(radia.page, 'kept', 'final').waitFor()
   assert.equal(await message(radia.page, 'kept').count(), 1)
+  await assertTwins(radia.page)
   radia.assertClean()
 })
+
+/** A duplicate of a window, where nothing but the server can tell: one of the two is told, and both go on. */
+async function assertTwins(page: Page): Promise<void> {
+  const name = await page.evaluate(`sessionStorage.getItem('onceonly-chat-tab')`)
+  const twin = await page.context().newPage()
+  await twin.addInitScript(`delete Navigator.prototype.locks
+    sessionStorage.setItem('onceonly-chat-tab', ${JSON.stringify(name)})`)
+  await twin.goto(page.url())
+  await Promise.any([page, twin].map((each) => each.getByText('Another window had the same identity').waitFor()))
+  const words = ['of the one', 'of the other']
+  for (const [at, each] of [page, twin].entries()) await say(each, 'Radia', words[at] ?? '')
+  for (const each of [page, twin]) {
+    for (const text of words) await inState(each, text, 'final').waitFor()
+    for (const text of words) assert.equal(await message(each, text).count(), 1)
+  }
+}

@@ -46,8 +46,9 @@ export interface IndexedDbPlaceOptions {
 const STORE = 'kept'
 
 /**
- * One database for each client. Tabs of a site share it, so the name of the client must be the tab's own: keep it in
- * `sessionStorage`, which a duplicated tab copies, and which the server then notices.
+ * One database for each client. Tabs of a site share it, so the name must be the tab's own: keep it in `sessionStorage`,
+ * and hold a lock of `navigator.locks` on it, because a duplicated tab copies it. Two tabs that share a name all the same
+ * are told apart by the server, and one of them takes a new identity; what is pending then survives only one of them.
  */
 export function createIndexedDbPlace(options: IndexedDbPlaceOptions): KeptPlace {
   return createShelfPlace(createIndexedDbShelf(options))

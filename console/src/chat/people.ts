@@ -13,6 +13,8 @@ import { bodyOf, saidOf } from './said.ts'
 /** `dropped`: cut off on purpose, for a while. `ended`: this person has left. */
 export type LinkState = 'online' | 'connecting' | 'dropped' | 'ended'
 
+const twin = 'Another window had the same identity; this one goes on under a new one.'
+
 /** Somebody who talks: a client of the session protocol, and what it has before it. */
 export interface Person {
   readonly name: string
@@ -51,6 +53,8 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
   const conversation = createConversation()
   const line = createLine(options.transport, changed)
   let problem: string | null = null
+  /** What became of the identity, for as long as the window is open. */
+  let renewed: string | null = null
   const kept = await place.load()
   for (const { number, message } of kept?.pending ?? []) {
     const { client = '', epoch = 1 } = kept?.identity ?? {}
@@ -77,9 +81,14 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       },
     },
     onStatus: changed,
-    onIdentity(identity) {
+    onIdentity(identity, why) {
       conversation.renamed(author, identity)
       author = identity
+      renewed = why === 'unknown' ? 'The region had forgotten this window; it goes on under a new identity.' : twin
+      changed()
+    },
+    onDoubt(messages) {
+      renewed = `Nobody remembers whether ${messages.length} of these messages arrived. Look before you say them again.`
       changed()
     },
     onProblem(error) {
@@ -110,7 +119,7 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       return `back in ${Math.max(0, Math.ceil((line.droppedUntilMs - performance.now()) / 1000))} s`
     }
     if (client.status === 'lagging') return 'the region has not seen yet what you have seen'
-    return client.status === 'connecting' ? problem : null
+    return client.status === 'connecting' ? problem : renewed
   }
 
   return {

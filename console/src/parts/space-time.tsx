@@ -6,6 +6,8 @@ const columnPx = 78
 const rowPx = 26
 const headPx = 34
 const dotPx = 5
+/** Of which a curve comes half as near: past a dot, with room to spare. */
+const bendPx = 26
 /** As many letters as fit over a column. */
 const headChars = 11
 
@@ -86,16 +88,22 @@ interface ArrowProps {
   readonly isRelated: boolean
 }
 
-/** A line and its head, drawn apart, because a marker cannot take the colour of its line in every browser. */
+/**
+ * A line and its head, drawn apart, because a marker cannot take the colour of its line in every browser. One that crosses
+ * the line of another host is bent, so that it never runs through a dot that it has nothing to do with.
+ */
 function Arrow({ id, x1, y1, x2, y2, isRelated }: ArrowProps) {
-  const angle = Math.atan2(y2 - y1, x2 - x1)
+  const straight = Math.atan2(y2 - y1, x2 - x1)
+  const bend = Math.abs(x2 - x1) > columnPx ? bendPx : 0
+  const [overX, overY] = [(x1 + x2) / 2 + Math.sin(straight) * bend, (y1 + y2) / 2 - Math.cos(straight) * bend]
+  const angle = Math.atan2(y2 - overY, x2 - overX)
   // The head ends where the dot begins.
   const [tipX, tipY] = [x2 - Math.cos(angle) * (dotPx + 1), y2 - Math.sin(angle) * (dotPx + 1)]
   const wing = (turn: number) => `${tipX - 7 * Math.cos(angle + turn)} ${tipY - 7 * Math.sin(angle + turn)}`
   return (
     <g class={isRelated ? 'arrow related' : 'arrow'} data-arrow={id}>
-      <line x1={x1} y1={y1} x2={tipX} y2={tipY} />
-      <path d={`M${tipX} ${tipY}L${wing(0.42)}L${wing(-0.42)}Z`} />
+      <path class="way" d={`M${x1} ${y1}Q${overX} ${overY} ${tipX} ${tipY}`} />
+      <path class="tip" d={`M${tipX} ${tipY}L${wing(0.42)}L${wing(-0.42)}Z`} />
     </g>
   )
 }
