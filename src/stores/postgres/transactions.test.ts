@@ -102,6 +102,49 @@ testPostgres('a savepoint undoes its own writes, and the transaction goes on', a
   assert.deepEqual(await ordersIn(store), ['after', 'kept'])
 })
 
+testPostgres('savepoints that overlap wait for each other, and nothing beside them is undone with them', async (t) => {
+  const store = await shop(t)
+  await store.transactions.run(async (session) => {
+    const one = async (name: string, fails: boolean) => {
+      await order(session, name)
+      await sleep(5)
+      await order(session, `${name}!`)
+      if (fails) throw new Error(name)
+    }
+    const ends = await Promise.allSettled([
+      session.tx.inSavepoint(() => one('bad', true)),
+      session.savepoint(() => one('good', false)),
+      sleep(2).then(() => order(session, 'beside')),
+      session.tx.inSavepoint(() => one('worse', true)),
+    ])
+    assert.deepEqual(
+      ends.map(({ status }) => status),
+      ['rejected', 'fulfilled', 'fulfilled', 'rejected'],
+    )
+  }, TRANSACTION)
+  assert.deepEqual(await ordersIn(store), ['beside', 'good', 'good!'])
+})
+
+testPostgres('what a part of the work forgot to await cannot write after it', async (t) => {
+  const store = await shop(t)
+  let dangling: Promise<unknown> = Promise.resolve()
+  await store.transactions.run(async (session) => {
+    const failing = session.savepoint(async () => {
+      dangling = sleep(5).then(() => order(session, 'dangling'))
+      dangling.catch(() => undefined)
+      throw new Error('it failed')
+    })
+    await assert.rejects(failing, /it failed/)
+    await sleep(20)
+    await order(session, 'after')
+  }, TRANSACTION)
+  await rejectsWith(
+    dangling.then(() => undefined),
+    'transaction_aborted',
+  )
+  assert.deepEqual(await ordersIn(store), ['after'])
+})
+
 testPostgres('an SQL error that the effect swallowed is never a success', async (t) => {
   const store = await shop(t)
   await transact(store, 'first', (session) => order(session, 'taken'))

@@ -65,7 +65,11 @@ async function runOn<T>(parts: TransactionParts, ground: Ground, call: Transacti
   let result: T
   try {
     // The work may go on after its time is up: nobody waits for it then, and its handle refuses everything.
-    result = await inTime(work(session), deadline, () => ground.late ?? expire(ground))
+    result = await inTime(
+      tx.outermost(() => work(session)),
+      deadline,
+      () => ground.late ?? expire(ground),
+    )
     // A statement that the work did not wait for still belongs to it.
     await tx.idle()
   } catch (error) {
@@ -105,7 +109,7 @@ function createSession(
         throw core.fault(error, 'no')
       }
     },
-    savepoint: (work) => tx.handle.inSavepoint(work),
+    savepoint: tx.handle.inSavepoint,
   }
 }
 

@@ -1,4 +1,7 @@
 import type { OnceError } from '../../core/errors.ts'
+import { createLife } from '../../store/life.ts'
+import type { SavepointSteps } from '../../store/savepoints.ts'
+import { createSavepoints } from '../../store/savepoints.ts'
 import type { SqlRow, SqlTx, SqlValue } from '../../store/sql.ts'
 import { numberPlaceholders } from '../../store/sql.ts'
 import type { Connection } from './connection.ts'
@@ -13,8 +16,10 @@ export interface PostgresTx extends SqlTx {
 /** An open transaction, as the store sees it. */
 export interface OpenTx {
   readonly handle: PostgresTx
-  /** One statement after the other, in the order of the calls, whoever calls. */
+  /** One statement after the other, in the order of the calls, except that none gets into a savepoint of others. */
   query(query: PgQuery): Promise<PgResult>
+  /** Runs the effect, and ends when the savepoints that it opened have ended. */
+  outermost<T>(work: () => Promise<T>): Promise<T>
   /** Settles when no statement is under way. */
   idle(): Promise<void>
   /** From here on everything is refused, also what still waits for its turn. */
@@ -42,57 +47,54 @@ export function rowsOf<Row>(result: PgResult | readonly PgResult[]): readonly Ro
 
 export function createTx(connection: Connection): OpenTx {
   let turn: Promise<unknown> = Promise.resolve()
-  let over: OnceError | null = null
-  let savepoints = 0
+  const life = createLife()
 
   /** In turn, because the driver would only queue them too, and warn about it. */
-  function query(given: PgQuery): Promise<PgResult> {
-    if (over !== null) return Promise.reject(over)
+  async function send(given: PgQuery): Promise<PgResult> {
+    life.check()
     const mine = turn.then(() => {
-      if (over !== null) throw over
+      life.check()
       return connection.query(given)
     })
     turn = mine.catch(() => undefined)
     return mine
   }
 
-  async function inSavepoint<T>(work: () => Promise<T>): Promise<T> {
-    savepoints += 1
-    const name = `onceonly_${savepoints}`
-    const undo = `ROLLBACK TO SAVEPOINT ${name}; RELEASE SAVEPOINT ${name}`
-    await query({ text: `SAVEPOINT ${name}` })
-    let result: T
-    try {
-      result = await work()
-    } catch (error) {
-      // A connection that was lost has undone it already, and the first error says more than the second.
-      await query({ text: undo }).catch(() => undefined)
-      throw error
-    }
-    try {
-      await query({ text: `RELEASE SAVEPOINT ${name}` })
-    } catch (error) {
-      if (!isAborted(error)) throw error
-      // The work returned, but one of its statements had failed, and with it everything that it wrote.
-      await query({ text: undo })
-      throw abortedError(error)
-    }
-    return result
-  }
+  const savepoints = createSavepoints(stepsBy(send), life)
+  const query = (given: PgQuery) => savepoints.inTurn(() => send(given))
 
   return {
     handle: {
       client: connection.client,
       query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) =>
         rowsOf<Row>(await query({ text: numbered(text), values: [...values] })),
-      inSavepoint,
+      inSavepoint: savepoints.savepoint,
     },
     query,
+    outermost: savepoints.outermost,
     idle: async () => {
       await turn
     },
-    close: (why) => {
-      over ??= why
+    close: (why) => life.end(why),
+  }
+}
+
+/** One name for all, because the innermost of a name hides the others. */
+function stepsBy(send: (query: PgQuery) => Promise<PgResult>): SavepointSteps {
+  const undo = 'ROLLBACK TO SAVEPOINT onceonly_part; RELEASE SAVEPOINT onceonly_part'
+  return {
+    open: async () => void (await send({ text: 'SAVEPOINT onceonly_part' })),
+    keep: async () => {
+      try {
+        await send({ text: 'RELEASE SAVEPOINT onceonly_part' })
+      } catch (error) {
+        if (!isAborted(error)) throw error
+        // The work returned, but one of its statements had failed, and with it everything that it wrote.
+        await send({ text: undo })
+        throw abortedError(error)
+      }
     },
+    // A connection that was lost has undone it already, and the first error says more than the second.
+    undo: async () => void (await send({ text: undo }).catch(() => undefined)),
   }
 }

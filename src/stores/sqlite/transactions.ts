@@ -1,13 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { OnceError } from '../../core/errors.ts'
 import type { RecordId } from '../../core/identity.ts'
+import { createLife } from '../../store/life.ts'
 import type { Session, Transactions } from '../../store/port.ts'
+import type { SavepointSteps } from '../../store/savepoints.ts'
+import { createSavepoints } from '../../store/savepoints.ts'
 import type { SqlTx } from '../../store/sql.ts'
 import type { FenceMark } from './claims.ts'
 import type { Connection } from './connection.ts'
 import type { Engine } from './engine.ts'
-import { createLife, heldTooLong, usedAfterEnd } from './life.ts'
-import { createSavepoints } from './savepoints.ts'
+import { heldTooLong, usedAfterEnd } from './life.ts'
 import type { Doings } from './session.ts'
 import { createGuard, createSession } from './session.ts'
 import type { Watchers } from './watch.ts'
@@ -54,6 +56,18 @@ export function createTransactions(parts: TransactionParts): Transactions<SqlTx>
   }
 }
 
+/** `run` ends the life when the statement fails. */
+function stepsBy(run: (statement: string) => void): SavepointSteps {
+  return {
+    open: () => run('SAVEPOINT inner_work'),
+    keep: () => run('RELEASE inner_work'),
+    undo: () => {
+      run('ROLLBACK TO inner_work')
+      run('RELEASE inner_work')
+    },
+  }
+}
+
 /** The caller has begun the transaction, and rolls it back unless it was committed here. */
 async function inTransaction<T>(
   { engine, watchers, fences, holdMs }: TransactionParts,
@@ -64,7 +78,7 @@ async function inTransaction<T>(
   const life = createLife()
   const guard = createGuard(engine.path, connection, life)
   const run = (statement: string) => void guard(() => connection.statements.prepared(statement).run())
-  const savepoints = createSavepoints(run, life)
+  const savepoints = createSavepoints(stepsBy(run), life)
   const session = createSession({ connection, time: engine.time, fences, savepoints, guard, doings })
   const { promise: tooLong, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {

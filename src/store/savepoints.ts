@@ -1,0 +1,109 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { OnceError } from '../core/errors.ts'
+import type { Life } from './life.ts'
+
+/**
+ * Savepoints on one connection are a stack, but an effect may start several promises at once. Whoever is not inside the
+ * innermost savepoint waits until it has ended: else its statement would be undone together with somebody else's.
+ */
+export interface Savepoints {
+  /** Runs the effect outside of every savepoint, and ends when those that it opened have ended. */
+  outermost<T>(work: () => Promise<T>): Promise<T>
+  /** A statement, once the savepoint that it was called in is the innermost. */
+  inTurn<T>(work: () => T | Promise<T>): Promise<T>
+  /** Undoes what the work wrote when it throws, and rethrows. */
+  savepoint<T>(work: () => Promise<T>): Promise<T>
+}
+
+/** How a store does it. Each takes effect before whatever is sent after it was called. */
+export interface SavepointSteps {
+  open(): void | Promise<void>
+  keep(): void | Promise<void>
+  undo(): void | Promise<void>
+}
+
+interface Scope {
+  readonly of: Life
+  open: boolean
+  /** Settles when the savepoint that was opened directly inside this one has ended. */
+  inner: Promise<void> | null
+}
+
+/** Tells a statement inside a savepoint from one that merely runs at the same time. */
+const scopes = new AsyncLocalStorage<Scope>()
+
+export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints {
+  const root: Scope = { of: life, open: true, inner: null }
+  let innermost = root
+
+  /** Code that has lost its asynchronous context cannot be told apart; it acts on the innermost savepoint. */
+  function here(): Scope {
+    const scope = scopes.getStore()
+    return scope?.of === life ? scope : innermost
+  }
+
+  /** Throws when waiting is of no use any more. */
+  function mustWait(scope: Scope): boolean {
+    life.check()
+    if (!scope.open)
+      throw new OnceError('transaction_aborted', 'This part of the transaction is over; await every statement.')
+    return scope.inner !== null
+  }
+
+  async function quiet(scope: Scope): Promise<void> {
+    while (scope.inner !== null && !life.isOver()) await Promise.race([scope.inner, life.ended])
+  }
+
+  /** The step is taken before anybody else can run: nothing may slip in between the last look and the statement. */
+  function close(scope: Scope, parent: Scope, keep: boolean): void | Promise<void> {
+    scope.open = false
+    innermost = parent
+    if (keep) life.check()
+    if (life.isOver()) return undefined
+    return keep ? steps.keep() : steps.undo()
+  }
+
+  async function inside<T>(scope: Scope, parent: Scope, work: () => Promise<T>): Promise<T> {
+    let result: T
+    try {
+      result = await scopes.run(scope, work)
+      await quiet(scope)
+    } catch (error) {
+      await quiet(scope)
+      await close(scope, parent, false)
+      throw error
+    }
+    await close(scope, parent, true)
+    return result
+  }
+
+  return {
+    outermost: async (work) => {
+      const result = await scopes.run(root, work)
+      await quiet(root)
+      root.open = false
+      return result
+    },
+    inTurn: async (work) => {
+      const scope = here()
+      while (mustWait(scope)) await Promise.race([scope.inner, life.ended])
+      return work()
+    },
+    savepoint: async (work) => {
+      const parent = here()
+      while (mustWait(parent)) await Promise.race([parent.inner, life.ended])
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const scope: Scope = { of: life, open: true, inner: null }
+      // Before the step itself, which may take a while: whoever comes meanwhile waits.
+      parent.inner = promise
+      try {
+        await steps.open()
+        innermost = scope
+        return await inside(scope, parent, work)
+      } finally {
+        parent.inner = null
+        resolve()
+      }
+    },
+  }
+}
