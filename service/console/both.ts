@@ -1,5 +1,5 @@
 import { type BusyCaller, type Identity, isOnceError } from 'onceonly'
-import type { Card, Finding, Operate, Paging, Status } from 'onceonly/operate'
+import type { Finding, Operate, Paging, Status } from 'onceonly/operate'
 
 type CardPage = Awaited<ReturnType<Operate['records']>>
 
@@ -32,7 +32,7 @@ export function bothStores(main: Operate, claims: Operate): Operate {
     answer: async (id) => (await main.answer(id)) ?? (await claims.answer(id)),
     stale: async (page) => [...(await main.stale(page)), ...(await unlessAway(claims.stale(page), []))],
     busiest: (options) => both((of) => of.busiest(options), busiestFirst, options),
-    conflicts: (options) => both((of) => of.conflicts(options), newestFirst, options),
+    conflicts: (options) => inTurn(options, (of, page) => of.conflicts({ ...options, ...page })),
     release: async (actor, identity, options) => (await holding(identity)).release(actor, identity, options),
     forget: async (actor, identity, options) => (await holding(identity)).forget(actor, identity, options),
     resolve: async (actor, identity, ending, options) =>
@@ -86,7 +86,6 @@ async function unlessAway<T, E>(asked: Promise<T>, otherwise: E): Promise<T | E>
 
 const busiestFirst = (a: BusyCaller, b: BusyCaller) => attemptsOf(b) - attemptsOf(a)
 const attemptsOf = ({ claims, replays, conflicts }: BusyCaller) => claims + replays + conflicts
-const newestFirst = (a: Card, b: Card) => b.claimedAt - a.claimedAt
 
 function added(first: Status, second: Status): Status {
   const sum = <T extends Readonly<Record<string, number>>>(a: T, b: T) =>

@@ -57,20 +57,20 @@ export const inspectCommand = operatorCommand({
   },
 })
 
-/** Pages of the newest records that are looked through for a key. */
-const PAGES_MOST = 1_000
+/** Pages of the newest records that are looked through for a key, and calls that look for conflicts. */
+const LOOKED_MOST = 1_000
 
 export const explainCommand = operatorCommand({
   usage: 'explain KEY',
   about:
-    'Everything that has this key, whoever sent it, each with the ten answers. Also by record id, the id of a message, or\nthe hash of a guard. Looks through the records, newest first.',
+    'Everything that has this key, whoever sent it, each with the ten answers. Also by record id, the id of a message, or\nthe hash of a guard. Looks through the records, newest first, also those that have\nexpired, or were released or forgotten, until they are swept.',
   limit: 10,
   async run({ operate, positionals, limit }) {
     const [key] = positionals
     if (key === undefined) throw new Usage('Which key?')
     const found: Explanation[] = []
     let cursor: string | null = null
-    for (let page = 0; page < PAGES_MOST && found.length < limit; page++) {
+    for (let page = 0; page < LOOKED_MOST && found.length < limit; page++) {
       const next = await operate.search(key, { cursor, limit })
       for (const { id } of next.rows) {
         const each = await operate.inspect({ id })
@@ -82,8 +82,10 @@ export const explainCommand = operatorCommand({
     if (found.length === 0) {
       return {
         data: [],
-        text: `No record has this key. It never came, or its record has expired, or was released or forgotten;
-\`onceonly inspect TENANT CALLER OPERATION KEY\` tells of one that has ended lately, too.`,
+        text:
+          cursor === null
+            ? 'No record has this key. It never came, or its record has ended and was swept.'
+            : `None of the newest ${LOOKED_MOST} pages of records has this key; \`onceonly inspect TENANT CALLER OPERATION KEY\` finds any.`,
         status: 1,
       }
     }
@@ -127,8 +129,15 @@ export const conflictsCommand = operatorCommand({
   usage: 'conflicts',
   about: 'Records whose key was used again with another payload, or while they ran, newest first.',
   async run({ operate, limit, since }) {
-    const rows = await operate.conflicts({ limit, ...(since === undefined ? {} : { since }) })
-    return cards(rows, 'Nobody was refused.', ['refused', ({ conflicts }) => conflicts])
+    const found: Card[] = []
+    let cursor: string | null = null
+    for (let looked = 0; looked < LOOKED_MOST && found.length < limit; looked++) {
+      const page = await operate.conflicts({ limit, cursor, ...(since === undefined ? {} : { since }) })
+      found.push(...page.rows)
+      cursor = page.cursor
+      if (cursor === null) break
+    }
+    return cards(found.slice(0, limit), 'Nobody was refused.', ['refused', ({ conflicts }) => conflicts])
   },
 })
 

@@ -108,7 +108,7 @@ function addRecords(get: Get, { operate, guards }: ReadParts): void {
   })
   get('/stale', async () => ({ rows: await operate.stale() }))
   get('/unknowns', (request) => operate.unknowns(pageOf(request)))
-  get('/conflicts', async () => ({ rows: await operate.conflicts() }))
+  get('/conflicts', (question) => operate.conflicts(pageOf(question)))
   get('/busiest', async () => ({ rows: await operate.busiest() }))
   get('/guard', async (question) => {
     const now = await operate.now()

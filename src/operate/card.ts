@@ -111,7 +111,8 @@ export function timelineOf(record: LedgerRecord, { replays, conflicts }: Counts)
 }
 
 function countsNote(replays: number, conflicts: number): string | null {
-  const parts = [replays > 0 && `replayed ${replays} times`, conflicts > 0 && `refused ${conflicts} times`]
+  const times = (count: number) => (count === 1 ? 'once' : `${count} times`)
+  const parts = [replays > 0 && `replayed ${times(replays)}`, conflicts > 0 && `refused ${times(conflicts)}`]
   return parts.filter(Boolean).join(', ') || null
 }
 

@@ -43,24 +43,32 @@ const STORM_REPEATS = 10
 /** Messages of one command that are looked for by their derived ids. */
 const MESSAGES_LOOKED_FOR = 100
 
+interface Known {
+  readonly has: (room: string) => Promise<boolean>
+  /** How often a person has forgotten it. */
+  readonly forgotten: number
+  /** False once it has ended: how often it was asked for is not told any more. */
+  readonly isCounted: boolean
+}
+
 export async function answersOf(
   store: Store,
   record: LedgerRecord,
   card: Card,
-  { has, forgotten }: { readonly has: (room: string) => Promise<boolean>; readonly forgotten: number },
+  { has, forgotten, isCounted }: Known,
 ): Promise<readonly Answer[]> {
   const { identity } = card
   const said: Said = {
     operation: identity.operation,
     caller: `tenant ${identity.tenant}, caller ${identity.caller}`,
     key: identity.batch === undefined ? identity.key : `item ${identity.key} of the batch ${identity.batch}`,
-    payload: payloadAnswer(card),
+    payload: payloadAnswer(card, isCounted),
     existed: existedAnswer(record, card),
     state: stateAnswer(record, card),
     uniqueness: uniquenessAnswer(record, card),
     outbox: await outboxAnswer(store.sql, record, has),
     provider: providerAnswer(record, card, forgotten),
-    storm: stormAnswer(card, await busyOf(store, card)),
+    storm: stormAnswer(card, isCounted, await busyOf(store, card)),
   }
   return (Object.keys(questions) as Topic[]).map((topic) => {
     const answer = said[topic]
@@ -69,13 +77,15 @@ export async function answersOf(
   })
 }
 
-function payloadAnswer({ conflicts, fingerprint }: Card): Said['payload'] {
+function payloadAnswer({ conflicts, fingerprint }: Card, isCounted: boolean): Said['payload'] {
   const recorded = `recorded with the fingerprint ${fingerprint}`
+  if (!isCounted) return `${recorded}; it has ended, and who was refused is counted no more`
   if (conflicts === 0) return `${recorded}; nobody has come with another payload, or while it ran`
+  const attempts = conflicts === 1 ? '1 attempt was' : `${conflicts} attempts were`
   return {
     alarming:
-      `${recorded}; ${conflicts} attempts were refused: they brought another payload, or came while it ran. Both are ` +
-      'counted together here; the access log tells them apart, as conflict and in_progress',
+      `${recorded}; ${attempts} refused, for bringing another payload or coming while it ran. Both are counted ` +
+      'together here; the access log tells them apart, as conflict and in_progress',
   }
 }
 
@@ -152,14 +162,16 @@ function providerAnswer(
   return state === 'unknown' ? `${once}; nobody knows whether it arrived` : once
 }
 
-function stormAnswer({ replays, conflicts }: Card, busy: BusyCaller | null): Said['storm'] {
+function stormAnswer({ replays, conflicts }: Card, isCounted: boolean, busy: BusyCaller | null): Said['storm'] {
   const repeats = replays + conflicts
   const hour =
     busy === null
       ? ''
       : `; within the hour this caller made ${busy.claims + busy.replays + busy.conflicts} attempts on the operation`
+  if (!isCounted) return `it has ended, and its repeats are counted no more${hour}`
   if (repeats === 0) return `neither: no repeat was answered from this record${hour}`
-  if (repeats < STORM_REPEATS) return `a few retries, as clients and gateways make them: ${repeats} repeats${hour}`
+  if (repeats < STORM_REPEATS)
+    return `a few retries, as clients and gateways make them: ${repeats === 1 ? '1 repeat' : `${repeats} repeats`}${hour}`
   return { alarming: `a storm: ${repeats} repeats of this one key${hour}` }
 }
 

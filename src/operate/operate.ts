@@ -42,15 +42,21 @@ export interface Operate {
   records(filter: RecordFilter, page?: Paging): Promise<Page<Card>>
   /** By identity, or by the id of the record. Also what has expired, or was released, as long as its trace is there. */
   inspect(of: Identity | { readonly id: string }): Promise<Explanation | null>
-  /** Whatever has this key (or record id, or message id, or guard hash), newest first. Looks at a bounded share per call. */
+  /**
+   * Whatever has this key (or record id, or message id, or guard hash), newest first, also what has expired or was released.
+   * Looks at a bounded share per call.
+   */
   search(key: string, page?: Paging): Promise<Page<Card>>
   /** What retries are answered with, as text. */
   answer(id: string): Promise<string | null>
   stale(page?: { readonly limit?: number }): Promise<readonly Card[]>
   unknowns(page?: Paging): Promise<Page<Card>>
   busiest(options?: { readonly since?: number; readonly limit?: number }): Promise<readonly BusyCaller[]>
-  /** Records whose key was reused or refused, newest first. */
-  conflicts(options?: { readonly since?: number; readonly limit?: number }): Promise<readonly Card[]>
+  /**
+   * Records whose key was reused or refused, newest first. Looks at a bounded share per call, and no further once it has as
+   * many as `limit`; of what it looked at, it gives all.
+   */
+  conflicts(options?: Paging & { readonly since?: number }): Promise<Page<Card>>
   release(actor: Actor, identity: Identity, options?: Fenced): Promise<void>
   forget(actor: Actor, identity: Identity, options?: Fenced): Promise<void>
   resolve(actor: Actor, identity: Identity, ending: Ending | typeof rerun, options?: Fenced): Promise<void>
@@ -83,7 +89,7 @@ export interface OperateOptions {
 const call = { timeoutMs: limits.storeCallMs }
 const STALE_ROWS = 100
 const CONFLICT_ROWS = 100
-/** Pages of the newest records that are looked through for conflicts. */
+/** Pages of records that one call looks through for conflicts. */
 const CONFLICT_PAGES = 20
 
 const migrations = {
@@ -116,7 +122,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
     // To look must not make the table of the audit; where it is not there, nobody did anything.
     const asks = audit !== null && (elsewhere !== null || (await has(OPERATE_ROOM)))
     const forgotten = asks ? await audit.times('forget', targetOf(record.identity)) : 0
-    const answers = await answersOf(store, record, card, { has, forgotten })
+    const answers = await answersOf(store, record, card, { has, forgotten, isCounted: view !== null })
     return { record: card, answers, timeline: timelineOf(record, counts) }
   }
 
@@ -161,7 +167,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
     async search(key, page = {}) {
       const direct = page.cursor === undefined || page.cursor === null ? await stored(key) : null
       if (direct !== null) return { rows: [cardOf(direct, uncounted, await now())], cursor: null }
-      return await cards({ key }, page)
+      return await cards({ key, ended: true }, page)
     },
     async answer(id) {
       const record = await stored(id)
@@ -177,16 +183,16 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
       return { rows: page.rows.map((record) => cardOf(record, uncounted, at)), cursor: page.cursor }
     },
     busiest: (options = {}) => ledger.busiest(options),
-    async conflicts({ since, limit = CONFLICT_ROWS } = {}) {
-      const found: Card[] = []
-      let cursor: string | null = null
-      for (let page = 0; page < CONFLICT_PAGES && found.length < limit; page++) {
+    async conflicts({ since, limit = CONFLICT_ROWS, cursor: from = null } = {}) {
+      const rows: Card[] = []
+      let cursor = from
+      for (let page = 0; page < CONFLICT_PAGES && rows.length < limit; page++) {
         const next: Page<Card> = await cards(since === undefined ? {} : { since }, { cursor })
-        found.push(...next.rows.filter(({ conflicts }) => conflicts > 0))
+        rows.push(...next.rows.filter(({ conflicts }) => conflicts > 0))
         cursor = next.cursor
         if (cursor === null) break
       }
-      return found.slice(0, limit)
+      return { rows, cursor }
     },
     release: (actor, identity, options = {}) =>
       act(actor, 'release', targetOf(identity), () => ledger.release(identity, { by: actor.by, ...options })),

@@ -116,6 +116,8 @@ export interface RecordFilter {
   readonly state?: VisibleState
   /** Only records claimed from here on, by the store's clock. */
   readonly since?: number
+  /** Lists also what has expired, or was released or forgotten, as long as its trace is there. Nobody counts those. */
+  readonly ended?: boolean
 }
 
 export interface Page<T> {
@@ -135,7 +137,7 @@ export interface BusyCaller {
   readonly conflicts: number
 }
 
-/** The questions of operators and of the reconciler. Expired and vacant records are invisible to all of them. */
+/** The questions of operators and of the reconciler. Expired and vacant records are invisible to all of them, unless a list asks for `ended`. */
 export interface Queries {
   get(id: RecordId, call: Call): Promise<{ readonly now: number; readonly view: RecordView | null }>
   /** Newest first by fence, looking at a bounded number of rows per call. */

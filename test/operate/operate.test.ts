@@ -46,6 +46,17 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
   await operate.resolve(actor, identity, { kind: 'rerun' })
   await operate.release(actor, { ...identity, key: 'held' })
   assert.equal((await operate.inspect({ ...identity, key: 'held' }))?.record.state, 'vacant', 'its trace is still told')
+  assert.equal((await operate.search('held')).rows[0]?.state, 'vacant', 'also by its key alone')
+  await operate.busiest()
+  const { rows: refused } = await operate.conflicts({ limit: 1 })
+  assert.deepEqual(
+    refused.map(({ identity: { key }, conflicts }) => [key, conflicts]),
+    [['done', 1]],
+  )
+  const payload = (await operate.inspect({ ...identity, key: 'done' }))?.answers.find(
+    ({ topic }) => topic === 'payload',
+  )
+  assert.match(payload?.answer ?? '', /1 attempt was refused/)
   await operate.forget(actor, { ...identity, key: 'done' })
   assert.equal(await pay.run({ ...who, key: 'done' }, 2, async () => 'again'), 'again')
   if (operate.audit === null) return

@@ -2,7 +2,6 @@ import type { RecordId } from '../../core/identity.ts'
 import type { InProgress, LedgerRecord, Unknown } from '../../core/record.ts'
 import { hasLapsed } from '../../core/transition-parts.ts'
 import type { Page, Queries, RecordFilter, RecordView } from '../../store/port.ts'
-import type { VisibleRecord } from '../../store/visible.ts'
 import { countStates, fits, isVisible } from '../../store/visible.ts'
 import type { CallerStatistics } from './callers.ts'
 import type { Core } from './core.ts'
@@ -16,11 +15,11 @@ export function createQueries(core: Core, callers: CallerStatistics): Queries {
   }
 
   /** A look at everything: this store is as large as the memory of one process, and operators ask rarely. */
-  function matching(filter: RecordFilter): VisibleRecord[] {
+  function matching(filter: RecordFilter): LedgerRecord[] {
     const now = time.nowMs()
-    const found: VisibleRecord[] = []
+    const found: LedgerRecord[] = []
     for (const record of tables.records.values()) {
-      if (isVisible(record, now) && fits(record, filter)) found.push(record)
+      if ((filter.ended === true || isVisible(record, now)) && fits(record, filter)) found.push(record)
     }
     return found
   }
@@ -39,7 +38,8 @@ export function createQueries(core: Core, callers: CallerStatistics): Queries {
     },
     count: async (filter) => {
       core.checkOpen()
-      return countStates(matching(filter))
+      const now = time.nowMs()
+      return countStates(matching(filter).filter((record) => isVisible(record, now)))
     },
     lapsed: async (from, limit) => {
       core.checkOpen()

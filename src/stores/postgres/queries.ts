@@ -96,7 +96,7 @@ async function listRecords(
     `SELECT r.replays, r.conflicts, ${columnsOf('r')}
      FROM (SELECT ${nowSql(names)} AS now) AS m,
        (SELECT * FROM ${names.records} WHERE fence < $1::bigint ORDER BY fence DESC LIMIT $2::int) AS r
-     WHERE ${visible('m.now')} AND ${conditions(filter, values)}
+     WHERE ${filter.ended === true ? 'true' : visible('m.now')} AND ${conditions(filter, values)}
      ORDER BY r.fence DESC LIMIT $3::int`,
     values,
   )

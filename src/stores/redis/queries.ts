@@ -54,7 +54,8 @@ async function listRecords(
     const walk = { index: 'fences', below, rows: LOOK_ROWS } as const
     const { now, found, floor } = await readNewest(core, walk, deadline)
     for (const { fence, view } of found) {
-      if (view === null || !isVisible(view.record, now) || !fits(view.record, filter)) continue
+      if (view === null || !fits(view.record, filter)) continue
+      if (filter.ended !== true && !isVisible(view.record, now)) continue
       rows.push(view)
       if (rows.length === limit) return { rows, cursor: String(fence) }
     }

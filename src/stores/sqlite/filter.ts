@@ -23,13 +23,16 @@ export interface Where {
   readonly values: readonly (string | number)[]
 }
 
-/** Expired and vacant records are invisible, whether or not the sweep has been there. */
+const VISIBLE = [
+  `state NOT IN (${stateCode.released}, ${stateCode.forgotten})`,
+  '(expires_at IS NULL OR expires_at > ?)',
+] as const
+
+/** Expired and vacant records are invisible, whether or not the sweep has been there, unless they are asked for. */
 export function whereOf(filter: RecordFilter, now: number): Where {
-  const texts = [
-    `state NOT IN (${stateCode.released}, ${stateCode.forgotten})`,
-    '(expires_at IS NULL OR expires_at > ?)',
-  ]
-  const values: (string | number)[] = [now]
+  const ended = filter.ended === true
+  const texts: string[] = ended ? ['true'] : [...VISIBLE]
+  const values: (string | number)[] = ended ? [] : [now]
   for (const column of ['tenant', 'caller', 'operation', 'key'] as const) {
     const wanted = filter[column]
     if (wanted === undefined) continue

@@ -54,7 +54,7 @@ function startCount(filter: RecordFilter, time: TimeSource): (reader: Connection
   return ({ statements, meta }) => {
     const first = statements.prepared('SELECT min(seq) AS seq FROM onceonly_records WHERE seq > ?').get(after)?.['seq']
     if (typeof first !== 'number') return counts
-    const where = whereOf(filter, nowOf(meta.read(), time))
+    const where = whereOf({ ...filter, ended: false }, nowOf(meta.read(), time))
     const text = `SELECT state, count(*) AS rows FROM onceonly_records
       WHERE seq >= ? AND seq < ? AND ${where.text} GROUP BY state`
     for (const row of statements.prepared(text).all(first, first + STEP_ROWS, ...where.values)) {

@@ -15,6 +15,7 @@ import {
   LAPSE_MS,
   newClaimId,
   policies,
+  RETAIN_MS,
   refusal,
   resolve,
   settle,
@@ -183,6 +184,22 @@ export const operatorCases: readonly Case[] = [
         'the mark hides nothing new',
       )
       same((await store.queries.unknowns({ limit: 9, cursor: null }, CALL)).rows.length, 2, 'both unknown now')
+      await advance(store, RETAIN_MS)
+      const page = { limit: 9, cursor: null }
+      const lists = async (key: string) => {
+        const visible = await store.queries.list({ key }, page, CALL)
+        const all = await store.queries.list({ key, ended: true }, page, CALL)
+        return [visible.rows.length, all.rows.length]
+      }
+      same(
+        [await lists('done3'), await lists('lost')],
+        [
+          [0, 1],
+          [1, 1],
+        ],
+        'what has expired is listed where it is asked for',
+      )
+      same(await store.queries.count({ ended: true }, CALL), await store.queries.count({}, CALL), 'and counted nowhere')
     },
   },
 ]
