@@ -52,7 +52,7 @@ export function exceedsBytes(text: string, bytes: number): boolean {
   return new TextEncoder().encode(text).byteLength > bytes
 }
 
-const ID_HEX_DIGITS = 32
+export const ID_HEX_DIGITS = 32
 
 /** Length-prefixed parts are hashed, so no separator can be injected; the full identity is compared on a hit. */
 export function recordIdOf(i: Identity): RecordId {

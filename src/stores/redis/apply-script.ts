@@ -1,8 +1,11 @@
+import type { ClaimId, Fence } from '../../core/identity.ts'
+import { ID_HEX_DIGITS } from '../../core/identity.ts'
 import type {
   AttachRequest,
   ClaimRequest,
   RenewRequest,
   Request,
+  Settlement,
   SettleRequest,
   StartRequest,
 } from '../../core/request.ts'
@@ -11,7 +14,8 @@ import { scriptOf } from './script.ts'
 import { outcomeText, whoText } from './value.ts'
 
 /**
- * Decides the commonest requests by itself, and reads the records of all others. Per request it answers
+ * Decides the commonest requests by itself, and reads the records of all others. It is asked in groups, each with what
+ * its requests share, and answers per request
  *
  * - a number: for a claim, the fence of a first attempt that was granted; for a settle, that it was done, and 1 if
  *   somebody waited for it;
@@ -19,117 +23,132 @@ import { outcomeText, whoText } from './value.ts'
  * - a text, or nothing: the record as it is stored. Nothing was changed; `transition` has to decide.
  *
  * The fast paths are those of the SQL stores. Each leaves to `transition` whatever is not as usual: any record in the way
- * of a claim, any record with a history, another owner. Most of its cost is Lua that makes texts, so a record is compared
- * and written in as few of them as it takes.
+ * of a claim, any record with a history, another owner. Most of its cost are the texts that Lua makes and the commands
+ * that it calls, so all records are read by one command, and new ones written by one.
  */
 export const applyScript = scriptOf(
   'maybe',
   `
-local fencesAdded, opened, closed, ended = {}, {}, {}, {}
+local fencesAdded, opened, closed, ended, written = {}, {}, {}, {}, {}
 local granted = nil
 local nowText = whole(now)
+local found = redis.call('MGET', unpack(KEYS, FIRST_KEY))
+local row = 0
 
--- A running attempt without a history, or nothing: state, fence, claim, awaited, life, whose, pointer, rest.
-local RUNNING = '^1 ([01]) (%d+) (%S+) ([01]) (%S+) (%d+ %d+ %d+) [^\\n]*\\n([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)\\n'
-
-local function push(list, score, id)
-  list[#list + 1] = score
-  list[#list + 1] = id
+local function push(list, first, second)
+  local size = #list
+  list[size + 1] = first
+  list[size + 2] = second
 end
 
-local lastLeaseMs, lastDueAt
+local function idOf(key) return string.sub(key, -${ID_HEX_DIGITS}) end
 
--- Tried at once, because most claims are the first of their key.
-local function claim(key, id)
-  local state, claimId, leaseMs, who = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  at = at + 4
-  if leaseMs ~= lastLeaseMs then lastLeaseMs, lastDueAt = leaseMs, whole(now + tonumber(leaseMs)) end
-  local fence = whole(nextFence)
-  local value = '1 ' .. state .. ' ' .. fence .. ' ' .. claimId .. ' 0 ' .. lastDueAt .. ' ' .. fence .. ' 1 ' .. nowText
-    .. ' - - - -\\n' .. who .. '\\n\\n\\n'
-  if not redis.call('SET', key, value, 'NX') then return answer(redis.call('GET', key)) end
-  push(fencesAdded, fence, id)
-  push(opened, lastDueAt, id)
-  answer(nextFence)
-  granted = nextFence
-  nextFence = nextFence + FENCE_STEP
-end
+local groups = {}
 
-local lastTerms, dueAt, kepts, goneAt, endAt
-
--- When a record ends is the same for all that are settled now under the same policy.
-local function reckon(terms, to)
-  local retryMs, retainMs, notBefore, refuseMs, kept = string.match(terms, '^%d (%S+) (%S+) (%S+) (%S+) (%S+)$')
-  local expires = math.max(now + tonumber(retainMs), tonumber(notBefore))
-  local expiresAt = whole(expires)
-  goneAt = whole(expires + tonumber(refuseMs))
-  dueAt = retryMs == '-' and '-' or whole(now + tonumber(retryMs))
-  kepts = ' ' .. nowText .. ' ' .. expiresAt .. ' ' .. goneAt .. ' ' .. kept .. '\\n'
-  endAt = nextEnd(tonumber(to), expiresAt, goneAt)
-  lastTerms = terms
+function groups.claim(count, state, leaseMs)
+  local dueAt = whole(now + tonumber(leaseMs))
+  local begins, due, ends = '1 ' .. state .. ' ', ' 0 ' .. dueAt .. ' ', ' 1 ' .. nowText .. ' - - - -\\n'
+  for _ = 1, count do
+    row = row + 1
+    if found[row] then
+      answer(found[row])
+    else
+      local key, fence = KEYS[SHARED_KEYS + row], whole(nextFence)
+      local id = idOf(key)
+      push(written, key, begins .. fence .. ' ' .. ARGV[at] .. due .. fence .. ends .. ARGV[at + 1] .. '\\n\\n\\n')
+      push(fencesAdded, fence, id)
+      push(opened, dueAt, id)
+      answer(nextFence)
+      granted = nextFence
+      nextFence = nextFence + FENCE_STEP
+    end
+    at = at + 2
+  end
 end
 
 -- What is left of the head of a running attempt, after fence and claim, and where the next part begins.
 local RUNNING_ON = '^ ([01]) %S+ (%d+ %d+ %d+) %- %- %- %-\\n()'
 
-local function settle(key, id)
-  local own, terms, ownPointer, outcome = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+function groups.settle(count, terms, ownPointer)
+  local to, retryMs, retainMs, notBefore, refuseMs, kept = string.match(terms, '^(%d) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+  local expires = math.max(now + tonumber(retainMs), tonumber(notBefore))
+  local expiresAt, goneAt = whole(expires), whole(expires + tonumber(refuseMs))
+  local dueAt = retryMs == '-' and '-' or whole(now + tonumber(retryMs))
+  local begins, due = '1 ' .. to .. ' ', ' 0 ' .. dueAt .. ' '
+  local ends = ' ' .. nowText .. ' ' .. expiresAt .. ' ' .. goneAt .. ' ' .. kept .. '\\n'
+  local endAt = nextEnd(tonumber(to), expiresAt, goneAt)
+
+  local function settle(key, stored, own, outcome)
+    if not stored then return false end
+    -- The claim is of one attempt only, so that whoever names it knows whose record it is.
+    local head = string.sub(stored, 1, 4 + #own)
+    if head ~= '1 ${stateCode.running} ' .. own and head ~= '1 ${stateCode.reserved} ' .. own then return stored end
+    local awaited, life, from = string.match(stored, RUNNING_ON, 5 + #own)
+    if not awaited then return stored end
+    -- Whose it is, and neither pointer nor history: three line ends, and nothing behind them.
+    local rest, pointer = string.sub(stored, from), ''
+    if ownPointer ~= '' or string.sub(rest, -3) ~= '\\n\\n\\n' then
+      local whose, history
+      whose, pointer, history = string.match(rest, '^([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)\\n')
+      if not whose or history ~= '' then return stored end
+      rest = whose .. '\\n' .. (ownPointer == '' and pointer or ownPointer) .. '\\n\\n'
+    end
+    write(key, begins .. own .. due .. life .. ends .. rest .. outcome, goneAt)
+    local id = idOf(key)
+    closed[#closed + 1] = id
+    push(ended, endAt, id)
+    if awaited == '1' then redis.call('PUBLISH', ARGV[3], id) end
+    return pointer == '' and tonumber(awaited) or { awaited, pointer }
+  end
+
+  for _ = 1, count do
+    row = row + 1
+    answer(settle(KEYS[SHARED_KEYS + row], found[row], ARGV[at], ARGV[at + 1]))
+    at = at + 2
+  end
+end
+
+-- A running attempt without an end: state, fence and claim, awaited, due, life, whose, pointer, rest.
+local RUNNING = '^1 ([01]) (%d+ %S+) ([01]) (%S+) (%d+ %d+ %d+) [^\\n]*\\n([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)\\n'
+
+function groups.hold(count, starts, leaseMs)
+  local newDueAt = leaseMs ~= '-' and whole(now + tonumber(leaseMs))
+
+  local function hold(key, stored, own, ownPointer)
+    if not stored then return false end
+    local state, owner, awaited, dueAt, life, whose, pointer, rest = string.match(stored, RUNNING)
+    if not state or owner ~= own then return stored end
+    local id = idOf(key)
+    if starts == '1' then state = '${stateCode.running}' end
+    if newDueAt then push(opened, newDueAt, id) end
+    if ownPointer ~= '' then pointer = ownPointer end
+    local head = '1 ' .. state .. ' ' .. own .. ' ' .. awaited .. ' ' .. (newDueAt or dueAt) .. ' ' .. life
+    local value = head .. ' - - - -\\n' .. whose .. '\\n' .. pointer .. '\\n' .. rest .. '\\n'
+    push(written, key, value)
+    if ownPointer ~= '' and awaited == '1' then redis.call('PUBLISH', ARGV[3], id) end
+    return { value }
+  end
+
+  for _ = 1, count do
+    row = row + 1
+    answer(hold(KEYS[SHARED_KEYS + row], found[row], ARGV[at], ARGV[at + 1]))
+    at = at + 2
+  end
+end
+
+function groups.read(count)
+  for _ = 1, count do
+    row = row + 1
+    answer(found[row])
+  end
+end
+
+while SHARED_KEYS + row < #KEYS do
+  local kind, count, first, second = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3]
   at = at + 4
-  local stored = redis.call('GET', key)
-  if not stored then return answer(false) end
-  -- The claim is of one attempt only, so that whoever names it knows whose record it is.
-  local begins = string.sub(stored, 1, 4 + #own)
-  if begins ~= '1 ${stateCode.running} ' .. own and begins ~= '1 ${stateCode.reserved} ' .. own then return answer(stored) end
-  local awaited, life, from = string.match(stored, RUNNING_ON, 5 + #own)
-  if not awaited then return answer(stored) end
-  local to = string.sub(terms, 1, 1)
-  if terms ~= lastTerms then reckon(terms, to) end
-  local head = '1 ' .. to .. ' ' .. own .. ' 0 ' .. dueAt .. ' ' .. life .. kepts
-  -- Whose it is, and neither pointer nor history: three line ends, and nothing behind them.
-  local rest = string.sub(stored, from)
-  local pointer = ''
-  if string.sub(rest, -3) == '\\n\\n\\n' and ownPointer == '' then
-    write(key, head .. rest .. outcome, goneAt)
-  else
-    local whose, history
-    whose, pointer, history = string.match(rest, '^([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)\\n')
-    if not whose or history ~= '' then return answer(stored) end
-    write(key, head .. whose .. '\\n' .. (ownPointer == '' and pointer or ownPointer) .. '\\n\\n' .. outcome, goneAt)
-  end
-  closed[#closed + 1] = id
-  push(ended, endAt, id)
-  if awaited == '1' then redis.call('PUBLISH', ARGV[3], id) end
-  if pointer == '' then answer(tonumber(awaited)) else answer({ awaited, pointer }) end
+  groups[kind](count, first, second)
 end
-
-local function hold(key, id)
-  local ownFence, ownClaim, starts, leaseMs, ownPointer = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  at = at + 5
-  local stored = redis.call('GET', key)
-  if not stored then return answer(false) end
-  local state, fence, claimId, awaited, dueAt, life, whose, pointer, rest = string.match(stored, RUNNING)
-  if not state or fence ~= ownFence or claimId ~= ownClaim then return answer(stored) end
-  if starts == '1' then state = '${stateCode.running}' end
-  if leaseMs ~= '-' then
-    dueAt = whole(now + tonumber(leaseMs))
-    push(opened, dueAt, id)
-  end
-  if ownPointer ~= '' then pointer = ownPointer end
-  local head = '1 ' .. state .. ' ' .. fence .. ' ' .. claimId .. ' ' .. awaited .. ' ' .. dueAt .. ' ' .. life
-  local value = head .. ' - - - -\\n' .. whose .. '\\n' .. pointer .. '\\n' .. rest .. '\\n'
-  redis.call('SET', key, value)
-  if ownPointer ~= '' and awaited == '1' then redis.call('PUBLISH', ARGV[3], id) end
-  answer({ value })
-end
-
-for index = FIRST_KEY, #KEYS do
-  local key, kind, id = KEYS[index], ARGV[at], ARGV[at + 1]
-  at = at + 2
-  if kind == 'claim' then claim(key, id)
-  elseif kind == 'settle' then settle(key, id)
-  elseif kind == 'hold' then hold(key, id)
-  else answer(redis.call('GET', key)) end
-end
+if #written > 0 then redis.call('MSET', unpack(written)) end
 if granted then took(granted) end
 if #fencesAdded > 0 then redis.call('ZADD', FENCES, unpack(fencesAdded)) end
 if #opened > 0 then redis.call('ZADD', OPEN, unpack(opened)) end
@@ -139,41 +158,75 @@ answers[3] = nextFence
 `,
 )
 
-/** How the script is asked. Requests without a fast path are only read. */
-export function applyArguments(request: Request): (string | number)[] {
+type Argument = string | number
+
+/** What the requests of a group share, and what each of them says for itself. */
+interface Asked {
+  readonly kind: 'claim' | 'settle' | 'hold' | 'read'
+  readonly shared: readonly [Argument, Argument]
+  readonly own: readonly Argument[]
+}
+
+interface Group {
+  readonly asked: Asked
+  readonly requests: Request[]
+  readonly own: Argument[]
+}
+
+/** How the script is asked, and in which order it answers. */
+export function applyArguments(requests: readonly Request[]): {
+  readonly ordered: readonly Request[]
+  readonly args: readonly Argument[]
+} {
+  const groups = new Map<string, Group>()
+  for (const request of requests) {
+    const asked = askedOf(request)
+    const name = `${asked.kind} ${asked.shared[0]} ${asked.shared[1]}`
+    let group = groups.get(name)
+    if (group === undefined) {
+      group = { asked, requests: [], own: [] }
+      groups.set(name, group)
+    }
+    group.requests.push(request)
+    group.own.push(...asked.own)
+  }
+  const all = [...groups.values()]
+  return {
+    ordered: all.flatMap((group) => group.requests),
+    args: all.flatMap(({ asked, requests: { length }, own }) => [asked.kind, length, ...asked.shared, ...own]),
+  }
+}
+
+/** Requests without a fast path are only read. */
+function askedOf(request: Request): Asked {
   switch (request.kind) {
     case 'claim':
-      return ['claim', request.id, ...claimArguments(request)]
+      return claimAsked(request)
     case 'settle':
-      return request.to.state === 'unknown' ? ['read', request.id] : ['settle', request.id, ...settleArguments(request)]
+      return request.to.state === 'unknown' ? READ : settleAsked(request, request.to)
     case 'start':
     case 'renew':
     case 'attach':
-      return ['hold', request.id, ...holdArguments(request)]
+      return holdAsked(request)
     case 'release':
     case 'reconcile':
     case 'probe':
     case 'resolve':
     case 'forget':
     case 'unique':
-      return ['read', request.id]
+      return READ
   }
 }
 
-function claimArguments({
-  identity,
-  fingerprints,
-  policy,
-  claimId,
-  leaseMs,
-  start,
-}: ClaimRequest): (string | number)[] {
+const READ: Asked = { kind: 'read', shared: ['', ''], own: [] }
+
+function claimAsked({ identity, fingerprints, policy, claimId, leaseMs, start }: ClaimRequest): Asked {
   const who = whoText({ identity, fingerprint: fingerprints[0], policy })
-  return [start ? stateCode.running : stateCode.reserved, claimId, Math.ceil(leaseMs), who]
+  const state = start ? stateCode.running : stateCode.reserved
+  return { kind: 'claim', shared: [state, Math.ceil(leaseMs)], own: [claimId, who] }
 }
 
-function settleArguments({ grant, to, pointer }: SettleRequest): (string | number)[] {
-  if (to.state === 'unknown') throw new TypeError('An unknown outcome has no fast path.')
+function settleAsked({ grant, pointer }: SettleRequest, to: Exclude<Settlement, { state: 'unknown' }>): Asked {
   const { policy } = grant
   const retryable = to.state === 'failed_retryable'
   // A window counts from settling, or from the claim; either way it does not end before it was settled.
@@ -183,11 +236,17 @@ function settleArguments({ grant, to, pointer }: SettleRequest): (string | numbe
   const notBefore = fromClaim ? grant.claimedAt + policy.retainMs : 0
   const refuseMs = retryable ? 0 : policy.refuseMs
   const terms = `${stateCode[to.state]} ${retryMs} ${retainMs} ${notBefore} ${refuseMs} ${keptCode(to.outcome.kept)}`
-  return [`${grant.fence} ${grant.claimId}`, terms, pointerText(pointer) ?? '', outcomeText(to.outcome.data)]
+  return {
+    kind: 'settle',
+    shared: [terms, pointerText(pointer) ?? ''],
+    own: [ownerOf(grant), outcomeText(to.outcome.data)],
+  }
 }
 
-function holdArguments(request: StartRequest | RenewRequest | AttachRequest): (string | number)[] {
+function holdAsked(request: StartRequest | RenewRequest | AttachRequest): Asked {
   const leaseMs = request.kind === 'attach' ? '-' : Math.ceil(request.leaseMs)
   const pointer = request.kind === 'attach' ? (pointerText(request.pointer) ?? '') : ''
-  return [request.fence, request.claimId, request.kind === 'start' ? 1 : 0, leaseMs, pointer]
+  return { kind: 'hold', shared: [request.kind === 'start' ? 1 : 0, leaseMs], own: [ownerOf(request), pointer] }
 }
+
+const ownerOf = ({ fence, claimId }: { readonly fence: Fence; readonly claimId: ClaimId }) => `${fence} ${claimId}`

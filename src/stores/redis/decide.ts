@@ -40,9 +40,10 @@ export async function decidePack(tools: PackTools, requests: readonly Request[])
   let left = requests
   for (let round = 0; round < ROUNDS && left.length > 0; round++) {
     // 1. The usual is done, the rest is read.
-    const keys = left.map(({ id }) => bucket.record + id)
-    const reply = await core.run(applyScript, bucket, { keys, args: left.flatMap(applyArguments) }, deadline)
-    const changes = takeAnswers(left, reply, answers)
+    const { ordered, args: asked } = applyArguments(left)
+    const keys = ordered.map(({ id }) => bucket.record + id)
+    const reply = await core.run(applyScript, bucket, { keys, args: asked }, deadline)
+    const changes = takeAnswers(ordered, reply, answers)
     if (changes.length === 0) return
     // 2. What `transition` changed is written, where nobody was faster.
     const swapKeys = changes.map(({ request }) => bucket.record + request.id)

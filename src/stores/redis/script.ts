@@ -39,7 +39,8 @@ const EXPIRY_SLACK_MS = 5 * MINUTE
  */
 const PRELUDE = `
 local META, FENCES, OPEN, UNKNOWNS, ENDS, COUNTS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local FIRST_KEY = ${SHARED_KEYS + 1}
+local SHARED_KEYS = ${SHARED_KEYS}
+local FIRST_KEY = SHARED_KEYS + 1
 local FENCE_STEP = ${BUCKETS_MOST}
 local stamp = redis.call('TIME')
 local known = redis.call('HMGET', META, 'fence', 'offset', 'epoch', 'turns')
@@ -59,7 +60,7 @@ local answers = { now, epoch, nextFence, last, last, turns, turns }
 local at = 4
 
 -- Lua would write large numbers with an exponent.
-local function whole(number) return string.format('%.0f', number) end
+local function whole(number) return string.format('%d', number) end
 
 -- Keeps the largest fence, for those who come next.
 local function took(fence)
