@@ -28,6 +28,9 @@ function placesOf(record: LedgerRecord | null): (number | null)[] {
   ]
 }
 
+/** A place in the index of ends holds the ids of all that end at the same time, one after the other. */
+const idsIn = (place: string): string[] => place.match(/.{32}/g) ?? []
+
 describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => {
   let client: Redis
   let prefixes = 0
@@ -38,10 +41,13 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
 
   const newPrefix = () => `equivalence:${process.pid}:${++prefixes}`
 
-  async function indexed(prefix: string, id: string): Promise<(number | null)[]> {
+  async function indexed(prefix: string, id: string, end: number | null): Promise<(number | null)[]> {
     const tag = `{${prefix}:0}`
-    const scores = ['fences', 'open', 'unknowns', 'ends'].map((index) => client.zscore(`${tag}:${index}`, id))
-    return (await Promise.all(scores)).map((score) => (score === null ? null : Number(score)))
+    const scores = ['fences', 'open', 'unknowns'].map((index) => client.zscore(`${tag}:${index}`, id))
+    const places = (await Promise.all(scores)).map((score) => (score === null ? null : Number(score)))
+    // Ends are shared, and those of an earlier life stay until the sweep comes by.
+    const sharing = end === null ? [] : await client.zrangebyscore(`${tag}:ends`, end, end)
+    return [...places, sharing.some((ids) => idsIn(ids).includes(id)) ? end : null]
   }
 
   /** After every step, what is stored is what was answered, and every index leads to it. */
@@ -54,7 +60,8 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
       for (const [index, answer] of answers.entries()) {
         assert.ok('decision' in answer)
         assert.deepEqual(records[index], answer.record, `after ${requests[index]?.kind}`)
-        assert.deepEqual(await indexed(prefix, ids[index] ?? ''), placesOf(answer.record), 'the indexes')
+        const places = placesOf(answer.record)
+        assert.deepEqual(await indexed(prefix, ids[index] ?? '', places[3] ?? null), places, 'the indexes')
       }
       return answers
     }
@@ -70,6 +77,30 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
         const store = createRedisStore({ client, prefix, buckets: 1, testClock: true })
         return { store: readingBack(store, prefix), close: () => store.stop() }
       })
+    }
+  })
+
+  test('sweep an end that several records share, but none of them that has a new life', async () => {
+    const prefix = newPrefix()
+    const store = createRedisStore({ client, prefix, buckets: 1, testClock: true })
+    const once = createLedger({ store, background: false })
+    const pay = once.operation({ name: 'pay', effect: 'repeatable', retainMs: 60_000 })
+    const run = (key: string, value: number) => pay.run({ tenant: 'acme', caller: 'ann', key }, null, () => value)
+    const sizes = () => Promise.all(['fences', 'ends'].map((index) => client.zcard(`{${prefix}:0}:${index}`)))
+    try {
+      await Promise.all(['a', 'b', 'c'].map((key) => run(key, 1)))
+      assert.deepEqual(await sizes(), [3, 1], 'three records, and one place for their end')
+      await store.clock.advance(60_000, CALL)
+      assert.equal(await run('b', 2), 2)
+      assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, removed: 2 })
+      assert.deepEqual(await sizes(), [1, 1])
+      assert.equal(await run('b', 3), 2, 'the new life is whole')
+      await store.clock.advance(60_000, CALL)
+      assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, removed: 1 })
+      assert.deepEqual(await sizes(), [0, 0])
+    } finally {
+      await once.stop()
+      await store.stop()
     }
   })
 

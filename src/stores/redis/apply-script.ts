@@ -29,7 +29,7 @@ import { outcomeText, whoText } from './value.ts'
 export const applyScript = scriptOf(
   'maybe',
   `
-local fencesAdded, opened, closed, ended, written = {}, {}, {}, {}, {}
+local fencesAdded, opened, closed, written = {}, {}, {}, {}
 local granted = nil
 local nowText = whole(now)
 local found = redis.call('MGET', unpack(KEYS, FIRST_KEY))
@@ -76,7 +76,7 @@ function groups.settle(count, terms, ownPointer)
   local dueAt = retryMs == '-' and '-' or whole(now + tonumber(retryMs))
   local begins, due = '1 ' .. to .. ' ', ' 0 ' .. dueAt .. ' '
   local ends = ' ' .. nowText .. ' ' .. expiresAt .. ' ' .. goneAt .. ' ' .. kept .. '\\n'
-  local endAt = nextEnd(tonumber(to), expiresAt, goneAt)
+  local ended = {}
 
   local function settle(key, stored, own, outcome)
     if not stored then return false end
@@ -96,7 +96,7 @@ function groups.settle(count, terms, ownPointer)
     write(key, begins .. own .. due .. life .. ends .. rest .. outcome, goneAt)
     local id = idOf(key)
     closed[#closed + 1] = id
-    push(ended, endAt, id)
+    ended[#ended + 1] = id
     if awaited == '1' then redis.call('PUBLISH', ARGV[3], id) end
     return pointer == '' and tonumber(awaited) or { awaited, pointer }
   end
@@ -106,6 +106,8 @@ function groups.settle(count, terms, ownPointer)
     answer(settle(KEYS[SHARED_KEYS + row], found[row], ARGV[at], ARGV[at + 1]))
     at = at + 2
   end
+  -- All of them end at the same time, so that they share one place in the index.
+  if #ended > 0 then redis.call('ZADD', ENDS, nextEnd(tonumber(to), expiresAt, goneAt), table.concat(ended)) end
 end
 
 -- A running attempt without an end: state, fence and claim, awaited, due, life, whose, pointer, rest.
@@ -153,7 +155,6 @@ if granted then took(granted) end
 if #fencesAdded > 0 then redis.call('ZADD', FENCES, unpack(fencesAdded)) end
 if #opened > 0 then redis.call('ZADD', OPEN, unpack(opened)) end
 if #closed > 0 then redis.call('ZREM', OPEN, unpack(closed)) end
-if #ended > 0 then redis.call('ZADD', ENDS, unpack(ended)) end
 answers[3] = nextFence
 `,
 )

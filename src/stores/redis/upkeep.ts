@@ -1,37 +1,53 @@
+import { ID_HEX_DIGITS } from '../../core/identity.ts'
 import type { Deadline } from '../../store/deadline.ts'
 import type { Tally, Upkeep } from '../../store/port.ts'
 import { addCallers } from './callers.ts'
 import type { Core } from './core.ts'
 import { scriptOf } from './script.ts'
 
+/** Places of the index that are taken out of it at once: each may hold a whole pack of ids. */
+const PLACES = 16
+
 /**
  * One step of the sweep in one bucket, along the index of ends. Past its end nothing of a record is kept; past replay
- * only the fact that the key was used.
+ * only the fact that the key was used. A place holds the ids of one end, written one after the other. It is not cleared
+ * when one of them begins a new life, so that each record tells for itself whether it ends now.
  */
 const sweepScript = scriptOf(
   'maybe',
   `
-local due = redis.call('ZRANGEBYSCORE', ENDS, '-inf', whole(now), 'LIMIT', 0, ARGV[4])
-local removed = 0
-for _, id in ipairs(due) do
+local left, removed = tonumber(ARGV[4]), 0
+
+local function sweep(id)
   local key = ARGV[5] .. id
   local value = redis.call('GET', key)
-  local goneAt = nil
-  if value then _, _, _, _, _, goneAt = headOf(value) end
+  local state, _, _, _, expiresAt, goneAt
+  if value then state, _, _, _, expiresAt, goneAt = headOf(value) end
   if not value or (goneAt ~= '-' and tonumber(goneAt) <= now) then
-    redis.call('DEL', key)
+    removed = removed + redis.call('DEL', key)
     for _, index in ipairs({ FENCES, OPEN, UNKNOWNS, ENDS }) do redis.call('ZREM', index, id) end
     redis.call('HDEL', COUNTS, id)
-    removed = removed + 1
-  elseif goneAt == '-' then
-    -- Redis removed the old life by itself, and this is a new one.
-    redis.call('ZREM', ENDS, id)
-  else
+  elseif goneAt ~= '-' and tonumber(nextEnd(state, expiresAt, goneAt)) <= now then
     write(key, string.match(value, '^[^\\n]*\\n[^\\n]*\\n') .. '\\n\\n', goneAt)
     redis.call('ZADD', ENDS, goneAt, id)
   end
 end
-answer(#due)
+
+repeat
+  local due = redis.call('ZRANGEBYSCORE', ENDS, '-inf', whole(now), 'WITHSCORES', 'LIMIT', 0, ${PLACES})
+  for place = 1, #due, 2 do
+    local ids, most = due[place], left * ${ID_HEX_DIGITS}
+    -- Before its records, one of which may get the same place again, for later.
+    redis.call('ZREM', ENDS, ids)
+    -- The rest is for the next step. Where it has a later place, that one counts.
+    if #ids > most then redis.call('ZADD', ENDS, 'NX', due[place + 1], string.sub(ids, most + 1)) end
+    for from = 1, math.min(#ids, most), ${ID_HEX_DIGITS} do
+      sweep(string.sub(ids, from, from + ${ID_HEX_DIGITS - 1}))
+      left = left - 1
+    end
+  end
+until #due == 0 or left == 0
+answer(tonumber(ARGV[4]) - left)
 answer(removed)
 `,
 )
