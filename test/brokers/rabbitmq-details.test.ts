@@ -49,6 +49,13 @@ describe('rabbitmq in detail', { skip: rabbitmqUrl === undefined && 'there is no
     assert.deepEqual([...counts, copies[0]?.deliveries], [1, 2, 3, 4])
   })
 
+  proof('a server that says no is not taken for one that is away: its reason is told', async (client, namespace) => {
+    await client.connection.exchangeDeclare({ exchange: namespace, type: 'fanout', durable: true })
+    const [answer] = await client.publisher.publish([message('m-1')], CALL)
+    assert.ok(answer?.kind === 'unavailable')
+    assert.match(answer.reason, /inequivalent arg 'type' for exchange/)
+  })
+
   proof('a long wait does not hold up a short one', async (client) => {
     const order: string[] = []
     await subscribe(client, 'billing', async ({ id, deliveries }) => {

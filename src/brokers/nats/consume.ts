@@ -27,45 +27,43 @@ export async function consume(
   let stopped: Promise<void> | null = null
 
   async function consumeTopic(topic: string): Promise<void> {
+    // What a lost connection leaves under way goes on, and is still held when the next one fetches.
+    const held = new Set<Promise<void>>()
     let failures = 0
     while (!stopping.signal.aborted) {
       try {
-        await fetchUntilStopped(topic, () => (failures = 0))
+        await fetchUntilStopped(topic, held, () => (failures = 0))
       } catch (error) {
-        if (stopping.signal.aborted) return
+        if (stopping.signal.aborted) break
         onError(error)
         const delayMs = Math.min(brokerLimits.reconnectBaseMs * 2 ** failures, brokerLimits.reconnectCapMs)
         failures += 1
         await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => {})
       }
     }
+    await Promise.all(held)
   }
 
   /** Asks for as many as can be held, and looks after each from the moment that it arrives. */
-  async function fetchUntilStopped(topic: string, onProgress: () => void): Promise<void> {
+  async function fetchUntilStopped(topic: string, held: Set<Promise<void>>, onProgress: () => void): Promise<void> {
     // Also after a failure: the stream, or the durable, may be gone with a server that lost its disk.
     const { stream, name, ackWaitMs } = await topology.ensureConsumer(consumer, topic)
     const durable = await jetstream.consumers.get(stream, name)
-    const held = new Set<Promise<void>>()
-    try {
-      while (!stopping.signal.aborted) {
-        // Only what can begin soon is fetched: what waits here cannot be given to another process.
-        while (held.size >= concurrency) await Promise.race(held)
-        const messages = await durable.fetch({ max_messages: concurrency - held.size, expires: brokerLimits.fetchMs })
-        fetches.add(messages)
-        if (stopping.signal.aborted) void messages.close()
-        try {
-          for await (const message of messages) {
-            onProgress()
-            const handled = lookAfter(message, ackWaitMs).finally(() => held.delete(handled))
-            held.add(handled)
-          }
-        } finally {
-          fetches.delete(messages)
+    while (!stopping.signal.aborted) {
+      // Only what can begin soon is fetched: what waits here cannot be given to another process.
+      while (held.size >= concurrency) await Promise.race(held)
+      const messages = await durable.fetch({ max_messages: concurrency - held.size, expires: brokerLimits.fetchMs })
+      fetches.add(messages)
+      if (stopping.signal.aborted) void messages.close()
+      try {
+        for await (const message of messages) {
+          onProgress()
+          const handled = lookAfter(message, ackWaitMs).finally(() => held.delete(handled))
+          held.add(handled)
         }
+      } finally {
+        fetches.delete(messages)
       }
-    } finally {
-      await Promise.all(held)
     }
   }
 

@@ -7,8 +7,8 @@ import type { RabbitChannel, RabbitConnection, RabbitEnvelope } from './driver.t
 
 /** A channel on which every message is confirmed, opened when it is needed and again when it was lost. */
 export interface Confirms {
-  /** Opens the channel, so that messages that are then sent at once go out in their order. False if that takes too long. */
-  open(late: Promise<void>): Promise<boolean>
+  /** Opens the channel, so that messages that are then sent at once go out in their order. Else answers why not. */
+  open(late: Promise<void>): Promise<string | null>
   send(envelope: RabbitEnvelope, body: string, late: Promise<void>): Promise<Published>
   stop(): Promise<void>
 }
@@ -106,11 +106,8 @@ export function createConfirms(
 
   return {
     async open(late) {
-      const opened = ensure().then(
-        () => true,
-        () => false,
-      )
-      return await Promise.race([opened, late.then(() => false)])
+      const opened = ensure().then(() => null, reasonOf)
+      return await Promise.race([opened, late.then(() => 'There is no connection to the broker.')])
     },
     async send(envelope, body, late) {
       if (current?.channel.active === true && !connection.ready) return blocked

@@ -79,9 +79,8 @@ export function createRabbitmqBroker(options: RabbitmqBrokerOptions): RabbitmqBr
     async publish(messages, { timeoutMs }) {
       const { late, cancel } = startDeadline(timeoutMs)
       try {
-        if (!(await confirms.open(late))) {
-          return messages.map(() => ({ kind: 'unavailable', reason: 'There is no connection to the broker.' }))
-        }
+        const closed = await confirms.open(late)
+        if (closed !== null) return messages.map(() => ({ kind: 'unavailable', reason: closed }))
         return await publishByKey(messages, async (message) => {
           const reason = tooLarge(message)
           if (reason !== null) return { kind: 'refused', reason }
