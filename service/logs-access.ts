@@ -101,6 +101,7 @@ const decisions: Readonly<Record<string, string>> = {
   'key-expired': 'expired',
   'too-many-attempts': 'too_many',
   'store-unavailable': 'unavailable',
+  overloaded: 'overloaded',
 }
 
 /** Null for a request that decides nothing, such as a read. */

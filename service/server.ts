@@ -11,6 +11,7 @@ import Fastify, {
 import { isOnceError } from 'onceonly'
 import type { Config } from './config.ts'
 import { addDocs } from './docs/routes.ts'
+import { type Admission, admitCommands } from './http/admission.ts'
 import { connectionLimits, refuseRepeatedHeaders, watchConnections } from './http/connection.ts'
 import { health, readiness } from './http/document.ts'
 import { sendProblem } from './http/problem.ts'
@@ -45,6 +46,7 @@ export async function createServer(
   log: Log,
   { requestTimeoutMs }: Config,
   { telemetry }: Metrics,
+  admission: Admission,
 ): Promise<Server> {
   const page = await readFile(join(import.meta.dirname, 'page.html'), 'utf8')
   const server = Fastify({
@@ -64,6 +66,7 @@ export async function createServer(
   decorate(server)
   logAccess(server, telemetry.request)
   server.addHook('onRequest', refuseRepeatedHeaders)
+  admitCommands(server, admission)
 
   server.get('/', { config: { declaration: 'page' } }, (_request, reply) =>
     reply.type('text/html; charset=utf-8').send(page),

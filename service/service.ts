@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { createLedger, isOnceError } from 'onceonly'
 import type { Outbox } from 'onceonly/outbox'
+import type { Around } from 'onceonly/telemetry'
 import { addAdmin } from './admin/routes.ts'
 import { addChat } from './chat/index.ts'
 import { leasesOn, openClaims } from './claims.ts'
@@ -12,6 +13,7 @@ import { createNotices } from './escalations/notices.ts'
 import { addEscalations } from './escalations/routes.ts'
 import { migrations as escalationTables } from './escalations/schema.ts'
 import { createEvents } from './events/events.ts'
+import { createAdmission } from './http/admission.ts'
 import { protectRoutes } from './http/protect.ts'
 import { addImports } from './imports/index.ts'
 import { migrations as importTables } from './imports/schema.ts'
@@ -52,10 +54,12 @@ export async function startService(config: Config): Promise<Service> {
   const { telemetry } = metrics
   const watch = createWatch(log, telemetry)
   const events = createEvents(config, base, log, watch)
-  const { around } = telemetry
+  const admission = createAdmission()
+  const around: Around = (part, command, work) =>
+    telemetry.around(part, command, () => admission.around(part, command, work))
   const once = createLedger({ store: base.store, outbox: events.outbox, on: watch.ledger, around })
   const leases = leasesOn(claims, once, { on: watch.ledger, around })
-  const { server, routes } = await createServer(base, log, config, metrics)
+  const { server, routes } = await createServer(base, log, config, metrics, admission)
   // In the order in which they began.
   const systems: { stop(): Promise<void> }[] = []
   let live: { stop(): void } | null = null

@@ -4,6 +4,8 @@ import type { TimeSource } from './clock.ts'
 import type { Connection, Connections } from './connection.ts'
 import { openConnections } from './connection.ts'
 import { busy, isBroken, isBusy, stopped, unavailable } from './errors.ts'
+import type { GroupMember } from './group.ts'
+import { createGroupCommit } from './group.ts'
 import type { Lane } from './writer.ts'
 import { createWriterQueue, pause } from './writer.ts'
 
@@ -68,6 +70,8 @@ export function createEngine(path: string, time: TimeSource): Engine {
   const lateWrite = (waitedMs: number) =>
     unavailable(path, new Error(`its only writer was taken for ${Math.round(waitedMs)} ms`), 'no')
 
+  const group = createGroupCommit(queue, { begin: beginWriter, late: lateWrite, run: commitGroup })
+
   function commitOrUndo<T>(writer: Connection, work: (writer: Connection) => T): T {
     let committing = false
     try {
@@ -81,6 +85,25 @@ export function createEngine(path: string, time: TimeSource): Engine {
       if (!undo(writer)) suspect = true
       throw fault
     }
+  }
+
+  /** Each member's work is whole or undone by itself; whatever stays is on the disk before anybody is told. */
+  function commitGroup(members: readonly GroupMember[]): void {
+    const kept: { readonly member: GroupMember; readonly value: unknown }[] = []
+    try {
+      commitOrUndo(current().writer, (writer) => {
+        for (const member of members) {
+          const ended = members.length === 1 ? { value: member.work(writer) } : attempt(writer, member)
+          if ('value' in ended) kept.push({ member, value: ended.value })
+          else member.reject(translate(ended.error, 'no'))
+        }
+      })
+    } catch (error) {
+      // Also to those who were told already: a promise is settled once.
+      for (const { reject } of members) reject(error)
+      return
+    }
+    for (const { member, value } of kept) member.resolve(value)
   }
 
   async function stop(): Promise<void> {
@@ -107,6 +130,7 @@ export function createEngine(path: string, time: TimeSource): Engine {
     },
     write: (lane, call, work) => {
       if (stopping !== null) return Promise.reject(stopped(path))
+      if (lane === 'batch') return group.write(call.timeoutMs, work)
       const turn = { lane, waitMs: call.timeoutMs, late: lateWrite, begin: beginWriter }
       return queue.run(turn, () => commitOrUndo(current().writer, work))
     },
@@ -133,6 +157,22 @@ export function createEngine(path: string, time: TimeSource): Engine {
       stopping ??= stop()
       return stopping
     },
+  }
+}
+
+/** Throws when not only the member's work is lost, but the transaction of all. */
+function attempt(writer: Connection, { work }: GroupMember): { readonly value: unknown } | { readonly error: unknown } {
+  const { db, statements } = writer
+  statements.prepared('SAVEPOINT member').run()
+  try {
+    const value = work(writer)
+    statements.prepared('RELEASE member').run()
+    return { value }
+  } catch (error) {
+    if (!db.isTransaction) throw error
+    statements.prepared('ROLLBACK TO member').run()
+    statements.prepared('RELEASE member').run()
+    return { error }
   }
 }
 
