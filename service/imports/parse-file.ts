@@ -29,6 +29,7 @@ export async function parseFile(
   { base, storage }: { readonly base: Base; readonly storage: Storage },
   searchId: string,
   name: string,
+  signal: AbortSignal | null = null,
 ): Promise<JobFile> {
   const broken: BrokenRecord[] = []
   let brokenCount = 0
@@ -42,6 +43,7 @@ export async function parseFile(
   }
   try {
     for await (const entries of parseReferences(storage.read(searchId, name))) {
+      signal?.throwIfAborted()
       for (const entry of entries) {
         if (entry.kind === 'reference') {
           const { line, reference } = entry

@@ -159,6 +159,34 @@ onEveryStage('a store that is away when the file was read counts against nothing
   ])
 })
 
+onEveryStage('whoever stops leaves a long file to another process, and nothing is counted', async (stage) => {
+  const { storage, job, parser, said, base } = stage
+  await job('s', 'a.ris')
+  await storage.put('s', 'a.ris', content(ris(1)))
+  const begun = Promise.withResolvers<void>()
+  const endless: Storage = {
+    ...storage,
+    async *read() {
+      for (let number = 1; ; number++) {
+        begun.resolve()
+        yield Buffer.from(ris(1))
+        await new Promise((resolve) => void setTimeout(resolve, 1))
+      }
+    },
+  }
+  const one = parser(endless)
+  const taken = one.take(command('s', 'a.ris'))
+  await begun.promise
+  await one.stop()
+  assert.equal((await taken).kind, 'later')
+  const [file] = await base.sql.query<{ beginnings: number }>('select beginnings from import_job_files')
+  assert.equal(Number(file?.beginnings), 0)
+  assert.equal((await parser().take(command('s', 'a.ris', 2))).kind, 'handled')
+  assert.deepEqual(await said(), [
+    'ReferenceFileParsingCompleted {"searchId":"s","file":"a.ris","references":1,"errors":0}',
+  ])
+})
+
 onEveryStage('a large file is stored in pieces, and numbered', async ({ storage, job, parser, base }) => {
   await job('s', 'a.ris')
   const text = Array.from({ length: 1_001 }, (_, number) => ris(number)).join('')

@@ -1,7 +1,7 @@
 import type { Lease, Ledger, OutboxPort, SqlTx } from 'onceonly'
 import { isOnceError } from 'onceonly'
 import type { InboxListener, InboxTools, IncomingMessage, Receipt, Subscriber, Subscription } from 'onceonly/inbox'
-import { acknowledgementOf, createInbox } from 'onceonly/inbox'
+import { acknowledgementOf, createInbox, postpone } from 'onceonly/inbox'
 import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
 import { messageId, readFileCommand, type StartParsingReferenceFile, topics } from './events.ts'
@@ -56,13 +56,14 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
   })
   const reading = once.operation({ name: 'imports.read', effect: 'repeatable' })
   const subscriptions: Subscription[] = []
+  const stopping = new AbortController()
 
   async function read({ searchId, file }: StartParsingReferenceFile): Promise<Read> {
     try {
       const beginnings = await beginFile(base.sql, searchId, file)
       if (beginnings === null) return { kind: 'not_read' }
       if (beginnings > BEGINNINGS_MOST) return { kind: 'read', file: neverFinished(file) }
-      const parsed = await parseFile({ base, storage }, searchId, file)
+      const parsed = await parseFile({ base, storage }, searchId, file, stopping.signal)
       return { kind: 'read', file: parsed }
     } catch (error) {
       // Whoever can still say so has not ended; an answer that is lost here costs one beginning.
@@ -132,6 +133,8 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
       subscriptions.push(await subscriber.subscribe(asked, async (message) => acknowledgementOf(await take(message))))
     },
     async stop() {
+      // A large file takes minutes, and another process begins it anew just as well.
+      stopping.abort(postpone('The server stops', { delayMs: LOOK_AGAIN_MS }))
       await Promise.all(subscriptions.map((subscription) => subscription.stop()))
       await inbox.stop()
     },
