@@ -1,7 +1,7 @@
 import { decodeValue } from '../core/codec.ts'
 import { OnceError } from '../core/errors.ts'
 import { recordIdOf } from '../core/identity.ts'
-import { HOUR, limits } from '../core/limits.ts'
+import { HOUR, limits, MINUTE } from '../core/limits.ts'
 import { redrivenHeaders } from '../core/redriven.ts'
 import type { DeadLetter as InboxLetter } from '../inbox/dead-letters.ts'
 import { createDeadLetterBox } from '../inbox/dead-letters.ts'
@@ -27,7 +27,7 @@ export interface Paging {
 export interface ConsumerCard {
   readonly consumer: string
   readonly deadLetters: number
-  /** Messages that failed and are tried again. */
+  /** Messages that failed and wait for their next try, or were due for it a moment ago. */
   readonly failing: number
   /** Keys that wait for a number that has not come. */
   readonly waitingKeys: number
@@ -179,9 +179,10 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
       const busy = await busyConsumers(store)
       if (!(await has(INBOX_ROOM))) return [...busy].map(([consumer, lastHour]) => ({ ...idle(consumer), lastHour }))
       const rows = await sql.query<{ consumer: string; dead: unknown; failing: unknown; waiting: unknown }>(
+        // What is known of a message's failures is kept also when it was handled: only its next try tells that it was not.
         `SELECT consumer, sum(dead) AS dead, sum(failing) AS failing, sum(waiting) AS waiting FROM (
            SELECT consumer, 1 AS dead, 0 AS failing, 0 AS waiting FROM onceonly_inbox_dead_letters
-           UNION ALL SELECT consumer, 0, 1, 0 FROM onceonly_inbox_failures
+           UNION ALL SELECT consumer, 0, 1, 0 FROM onceonly_inbox_failures WHERE retry_at > (SELECT ${sql.now}) - ${MINUTE}
            UNION ALL SELECT consumer, 0, 0, CASE WHEN waiting_lowest IS NULL THEN 0 ELSE 1 END FROM onceonly_inbox_order
          ) AS all_of_them GROUP BY consumer ORDER BY consumer LIMIT ${CONSUMERS}`,
       )

@@ -92,6 +92,10 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   const parked = await inbox.receive(received, () => Promise.reject(final(new Error('nobody can'))))
   assert.equal(parked.kind, 'parked')
   assert.deepEqual((await operate.standing()).inboxDeadLetters, { billing: 1 })
+  const failed = await inbox.receive({ ...received, id: 'm-2' }, () => Promise.reject(new Error('not now')))
+  assert.equal(failed.kind, 'later')
+  const [card] = await events.consumers()
+  assert.deepEqual([card?.deadLetters, card?.failing], [1, 1], 'what was given up is not tried again')
   const [letter] = (await events.inboxDead('billing')).rows
   const letters = [letter?.letter ?? '']
   assert.equal((await events.inboxRedrive('billing', letters, true))[0]?.result, 'publish')
