@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Passing } from './headers.ts'
-import { requestHeaders } from './headers.ts'
+import { clientBehind, requestHeaders } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
 import type { Upstream } from './upstream.ts'
 import { send } from './upstream.ts'
@@ -21,9 +21,11 @@ export async function allowedBy(
   upstream: Upstream,
   path: string,
   message: IncomingMessage,
-  { trustForwarded, host }: Passing,
+  passing: Passing,
 ): Promise<boolean> {
-  const raw = requestHeaders({ message, trustForwarded, host: host === 'upstream' ? upstream.host : null })
+  const { trustForwarded, host } = passing
+  const client = clientBehind(message, passing)
+  const raw = requestHeaders({ message, trustForwarded, client, host: host === 'upstream' ? upstream.host : null })
   const headers: string[] = []
   for (let at = 0; at < raw.length; at += 2) {
     if (!left.test((raw[at] as string).toLowerCase())) headers.push(raw[at] as string, raw[at + 1] as string)

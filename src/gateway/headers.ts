@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { HeaderList } from '../http/exchange.ts'
+import { CLIENT_HEADER, REGION_HEADER } from '../region/token.ts'
 
 /** Names and values in turn, as Node gives and takes them: order, spelling and repeated lines are kept. */
 export type RawHeaders = readonly string[]
@@ -18,7 +19,8 @@ const hopByHop = new Set([
   // Answered by the gateway itself.
   'expect',
   // Between regions only.
-  'onceonly-region',
+  REGION_HEADER,
+  CLIENT_HEADER,
 ])
 
 /** A client must not be able to take these away from the upstream by calling them headers of its connection. */
@@ -71,11 +73,44 @@ function nominated(raw: RawHeaders): ReadonlySet<string> | null {
 export interface Passing {
   readonly trustForwarded: boolean
   readonly host: 'client' | 'upstream'
+  /** Whether there are other regions, which may have sent a request on to here. */
+  readonly regional: boolean
+}
+
+/** Who is behind a request: its scheme, and the addresses that it came by, as far as they are believed. */
+export interface Client {
+  readonly proto: string
+  readonly addresses: string
+}
+
+/** As this gateway sees it. */
+export function clientOf({ socket, headers }: IncomingMessage, trustForwarded: boolean): Client {
+  const { 'x-forwarded-for': before, 'x-forwarded-proto': told } = trustForwarded ? headers : {}
+  const address = socket.remoteAddress ?? 'unknown'
+  const proto = String(told ?? ('encrypted' in socket ? 'https' : 'http'))
+  return { proto, addresses: before === undefined ? address : `${String(before)}, ${address}` }
+}
+
+export function writtenClient({ proto, addresses }: Client): string {
+  return `${proto} ${addresses}`
+}
+
+/**
+ * By the word of the region that a request first came to. Only for requests whose token was looked at: whoever else names a
+ * client is not believed.
+ */
+export function clientBehind({ headers }: IncomingMessage, { regional }: Passing): Client | null {
+  const told = headers[CLIENT_HEADER]
+  if (!regional || headers[REGION_HEADER] === undefined || typeof told !== 'string') return null
+  const [proto = '', ...addresses] = told.split(' ')
+  return { proto, addresses: addresses.join(' ') }
 }
 
 export interface RequestHeadersOptions {
   readonly message: IncomingMessage
   readonly trustForwarded: boolean
+  /** Who is behind it, where that is not who is connected here. */
+  readonly client?: Client | null
   /** The `Host` that the upstream sees; the client's own, when null. */
   readonly host: string | null
   /** Of a body that was read whole. Left out, the client's own framing stays. */
@@ -88,11 +123,10 @@ export interface RequestHeadersOptions {
 /** What the upstream is told. */
 export function requestHeaders(options: RequestHeadersOptions): string[] {
   const { message, trustForwarded, host, length, identityEncoding = false } = options
+  const { proto, addresses } = options.client ?? clientOf(message, trustForwarded)
   const raw = message.rawHeaders
   const dropped = nominated(raw)
   const headers: string[] = []
-  let forwardedFor = ''
-  let sawProto = false
   let sawHost = false
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at] as string
@@ -102,19 +136,13 @@ export function requestHeaders(options: RequestHeadersOptions): string[] {
     if (kind === 'content-length' && length !== undefined) continue
     if (kind === 'host' && host !== null) continue
     if (kind === 'forwarded') {
-      if (!trustForwarded) continue
-      if (lower === 'x-forwarded-for') {
-        forwardedFor += `${raw[at + 1]}, `
-        continue
-      }
-      sawProto ||= lower === 'x-forwarded-proto'
+      if (!trustForwarded || lower === 'x-forwarded-for' || lower === 'x-forwarded-proto') continue
       sawHost ||= lower === 'x-forwarded-host'
     }
     headers.push(name, raw[at + 1] as string)
   }
   if (host !== null) headers.push('Host', host)
-  headers.push('X-Forwarded-For', forwardedFor + (message.socket.remoteAddress ?? 'unknown'))
-  if (!sawProto) headers.push('X-Forwarded-Proto', 'encrypted' in message.socket ? 'https' : 'http')
+  headers.push('X-Forwarded-For', addresses, 'X-Forwarded-Proto', proto)
   if (!sawHost && message.headers.host !== undefined) headers.push('X-Forwarded-Host', message.headers.host)
   if (identityEncoding) headers.push('Accept-Encoding', 'identity')
   if (length !== undefined && (length > 0 || hasBodyHeaders(message))) headers.push('Content-Length', String(length))

@@ -28,6 +28,8 @@ export const gatewayLimits = {
   memoryBodyBytes: 1 * MIB,
   /** The largest body that a configuration may ask for: its fingerprint is computed from all of it, in memory. */
   maxBodyBytes: 256 * MIB,
+  /** All bodies in temporary files together: where those lie is often memory, and rarely large. */
+  spooledBytes: 1_024 * MIB,
   /** Answers whose declared length is within this are recorded whole and then sent in one piece. */
   wholeAnswerBytes: 64 * 1_024,
   /** Connections to one upstream; who comes later waits, and has sent nothing. */

@@ -11,11 +11,12 @@ import { NoAuthorizer } from './authorize.ts'
 import { credentialsOf, MissingCaller, sameCredentials } from './caller.ts'
 import { deliver } from './deliver.ts'
 import { CONTENT_KEY_HEADER, keyedByContent } from './guard.ts'
+import { clientOf, writtenClient } from './headers.ts'
 import { passOn } from './pass.ts'
 import type { Asked, Rule } from './rule.ts'
 import { CREDENTIALS_HEADER } from './rule.ts'
 import { ofThisTry, sendOnce, stillInDoubt } from './send-once.ts'
-import { createSpool, SlowBody } from './spool.ts'
+import { createSpool, SlowBody, SpoolFull } from './spool.ts'
 import type { Sent } from './upstream.ts'
 import type { Guarded, Note, Watch } from './watch.ts'
 import { decisionOf, whoOf } from './watch.ts'
@@ -67,7 +68,11 @@ type GuardTold = (what: Guarded['what'], hash: string) => void
 
 /** Under the caller's key; without one, under its content where the rule says so. */
 async function begin(rule: Rule, asked: Asked, signal: AbortSignal, tell: GuardTold): Promise<BegunAsked> {
-  const incoming = incomingOf(asked.message, () => asked.spool.body())
+  const incoming = withClient(
+    rule,
+    asked,
+    incomingOf(asked.message, () => asked.spool.body()),
+  )
   const begun = await rule.route.begin(incoming, asked, signal)
   if (begun.kind === 'run') return { ...begun, guarded: false }
   if (begun.kind === 'answer') return begun
@@ -85,6 +90,12 @@ async function begin(rule: Rule, asked: Asked, signal: AbortSignal, tell: GuardT
   tell('error', hash)
   // A guard never breaks the way of a request: without a store it steps aside, unless it was told otherwise.
   return rule.guard.failClosed ? guarded : { kind: 'unprotected', unguarded: true }
+}
+
+/** Another region may be the home of its key, and its service is told of the same client. */
+function withClient({ passing }: Rule, { message }: Asked, incoming: Incoming): Incoming {
+  if (!passing.regional) return incoming
+  return { ...incoming, client: writtenClient(clientOf(message, passing.trustForwarded)) }
 }
 
 /** For its record a guarded answer waits no longer than for its claim; what takes longer is written behind it. */
@@ -193,6 +204,7 @@ function visible({ minimal, voice }: Rule, message: IncomingMessage, answer: Ans
 
 function refusal({ voice, route }: Rule, error: unknown): Answer {
   if (error instanceof SlowBody) return voice.say('request-too-slow', { detail: error.message })
+  if (error instanceof SpoolFull) return voice.say('too-busy', { detail: error.message, retryAfterMs: RETRY_MS })
   if (error instanceof MissingCaller) {
     const errors = [{ field: error.field, detail: error.message }]
     return voice.say('invalid-request', { detail: error.message, extra: { errors } })

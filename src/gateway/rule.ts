@@ -186,8 +186,8 @@ function guardOf({ guard = {} }: RouteRule, definition: RouteDefinition<Asked>):
   }
 }
 
-export function passingOf({ trustForwarded = false, host = 'client' }: GatewayConfig): Passing {
-  return { trustForwarded, host }
+export function passingOf({ trustForwarded = false, host = 'client', region }: GatewayConfig): Passing {
+  return { trustForwarded, host, regional: region !== undefined }
 }
 
 export function timesOf(timeouts: Timeouts = {}): Required<Timeouts> {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Running } from '../http/running.ts'
-import { originForm, requestHeaders } from './headers.ts'
+import { clientBehind, originForm, requestHeaders } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
 import type { Asked, Rule } from './rule.ts'
 import type { Sent } from './upstream.ts'
@@ -26,6 +26,7 @@ export async function sendOnce(
     const headers = requestHeaders({
       message,
       trustForwarded: passing.trustForwarded,
+      client: clientBehind(message, passing),
       host: passing.host === 'upstream' ? upstream.host : null,
       length: spool.length,
       identityEncoding: true,

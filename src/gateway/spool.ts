@@ -33,19 +33,36 @@ export class SlowBody extends Error {
   }
 }
 
+/** All bodies in temporary files together are as large as they may be. */
+export class SpoolFull extends Error {
+  constructor() {
+    super('Too many large bodies are on their way at once; nothing of this one was sent on.')
+    this.name = 'SpoolFull'
+  }
+}
+
+/** The room that the files of all bodies share. */
+export interface SpoolRoom {
+  leftBytes: number
+}
+
+/** Of this process. */
+const wholeRoom: SpoolRoom = { leftBytes: gatewayLimits.spooledBytes }
+
 export interface SpoolOptions {
   readonly maxBytes: number
   readonly bodyMs: number
+  readonly room?: SpoolRoom
 }
 
 const NOTHING = Buffer.alloc(0)
 
-export function createSpool(message: IncomingMessage, { maxBytes, bodyMs }: SpoolOptions): Spool {
+export function createSpool(message: IncomingMessage, options: SpoolOptions): Spool {
   let reading: Promise<Kept> | null = null
   let kept: Kept = { kind: 'memory', bytes: NOTHING }
 
   async function read(): Promise<IncomingBody> {
-    reading ??= readWhole(message, maxBytes, bodyMs)
+    reading ??= readWhole(message, options)
     kept = await reading
     return { bytes: kept.kind === 'memory' ? kept.bytes : await oneAtATime(kept) }
   }
@@ -67,7 +84,7 @@ export function createSpool(message: IncomingMessage, { maxBytes, bodyMs }: Spoo
     discard() {
       void reading
         ?.then(
-          (each) => (each.kind === 'file' ? each.file.close() : undefined),
+          (each) => (each.kind === 'file' ? each.close() : undefined),
           () => undefined,
         )
         .catch(() => {})
@@ -77,7 +94,13 @@ export function createSpool(message: IncomingMessage, { maxBytes, bodyMs }: Spoo
 
 type Kept =
   | { readonly kind: 'memory'; readonly bytes: Uint8Array }
-  | { readonly kind: 'file'; readonly file: FileHandle; readonly length: number }
+  | {
+      readonly kind: 'file'
+      readonly file: FileHandle
+      readonly length: number
+      /** Gives its room back; as often as anybody likes. */
+      close(): Promise<void>
+    }
 
 let turn: Promise<void> = Promise.resolve()
 
@@ -102,7 +125,8 @@ async function oneAtATime({ file, length }: Extract<Kept, { readonly kind: 'file
 }
 
 /** By events, because a loop that ends early destroys the request, and the client would never hear why. */
-function readWhole(message: IncomingMessage, maxBytes: number, bodyMs: number): Promise<Kept> {
+function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kept> {
+  const { maxBytes, bodyMs, room = wholeRoom } = options
   const declared = Number(message.headers['content-length'] ?? 0)
   if (declared === 0 && message.headers['transfer-encoding'] === undefined) {
     return Promise.resolve({ kind: 'memory', bytes: NOTHING })
@@ -112,6 +136,14 @@ function readWhole(message: IncomingMessage, maxBytes: number, bodyMs: number): 
   let bytes = 0
   let file: Promise<FileHandle> | null = null
   let writing: Promise<void> = Promise.resolve()
+  let roomTaken = 0
+
+  /** Its room is free again when the file is gone. */
+  async function close(): Promise<void> {
+    await (await file)?.close()
+    room.leftBytes += roomTaken
+    roomTaken = 0
+  }
 
   const timer = setTimeout(() => give(new SlowBody(bodyMs)), bodyMs)
   function stop(): void {
@@ -123,7 +155,10 @@ function readWhole(message: IncomingMessage, maxBytes: number, bodyMs: number): 
     stop()
     // The rest is read and dropped while the answer is on its way: a reset would overtake it.
     message.resume()
-    void writing.then(async () => (await file)?.close()).catch(() => {})
+    void writing
+      .catch(() => {})
+      .then(close)
+      .catch(() => {})
     reject(error)
   }
   function take(chunk: Buffer): void {
@@ -132,6 +167,10 @@ function readWhole(message: IncomingMessage, maxBytes: number, bodyMs: number): 
     chunks.push(chunk)
     if (bytes <= gatewayLimits.memoryBodyBytes) return
     const due = chunks.splice(0)
+    const dueBytes = bytes - roomTaken
+    if (dueBytes > room.leftBytes) return give(new SpoolFull())
+    room.leftBytes -= dueBytes
+    roomTaken += dueBytes
     const handle = (file ??= openUnnamed())
     message.pause()
     writing = writing.then(async () => {
@@ -144,7 +183,7 @@ function readWhole(message: IncomingMessage, maxBytes: number, bodyMs: number): 
     stop()
     if (file === null) return resolve({ kind: 'memory', bytes: oneOf(chunks, bytes) })
     const handle = file
-    writing.then(async () => resolve({ kind: 'file', file: await handle, length: bytes })).catch(reject)
+    writing.then(async () => resolve({ kind: 'file', file: await handle, length: bytes, close })).catch(reject)
   }
   const cut = (error?: unknown) => give(bodyCut(error))
 

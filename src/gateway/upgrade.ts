@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { connectWithin } from './connecting.ts'
+import { connectWithin } from '../region/connecting.ts'
 import { answerHeaders, originForm, requestHeaders } from './headers.ts'
 import type { Pass } from './pass.ts'
 import { cutWhenIdle } from './upstream.ts'

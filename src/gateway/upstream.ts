@@ -1,9 +1,8 @@
 import type { AgentOptions, ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
-import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { connectWithin } from './connecting.ts'
+import { connectWithin, placeOf } from '../region/connecting.ts'
 import { gatewayLimits } from './limits.ts'
 
 /** One service behind the gateway, with its pool of connections. */
@@ -54,15 +53,7 @@ export function createUpstream(address: string, ca?: string): Upstream {
       return keep(socket)
     },
   })
-  const hostname = url.hostname.replace(/^\[|\]$/g, '')
-  const common: RequestOptions = {
-    hostname,
-    port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
-    agent,
-    setHost: false,
-    // Left out, it would be taken from the client's `Host`; and an address is no name.
-    ...(secure ? { servername: isIP(hostname) === 0 ? hostname : '' } : {}),
-  }
+  const common: RequestOptions = { ...placeOf(url), agent, setHost: false }
   const request = secure ? httpsRequest : httpRequest
 
   return {

@@ -44,7 +44,8 @@ export async function elsewhere(
   const { method, target } = incoming
   const { body, headers } = raw(incoming, await incoming.body())
   try {
-    return await region.forward({ method, target, headers, body }, identity)
+    const client = incoming.client === undefined ? {} : { client: incoming.client }
+    return await region.forward({ method, target, headers, body, ...client }, identity)
   } catch (error) {
     if (error instanceof AnswerTooLarge) {
       const detail = 'The home of this key has answered, but its answer is too large to be passed on from there.'

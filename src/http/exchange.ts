@@ -8,6 +8,8 @@ export interface Incoming {
   header(name: string): readonly string[]
   /** All of them, for a request that is sent on. */
   headers(): HeaderList
+  /** Who is behind it, where the server in front tells: the home of its key is told so, too. */
+  readonly client?: string
   /** Asked only when it is needed, so that a request without a key keeps its unread body for the handler. */
   body(): IncomingBody | Promise<IncomingBody>
 }

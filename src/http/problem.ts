@@ -23,6 +23,7 @@ export type Situation =
   | 'internal-error'
   | 'operation-not-found'
   | 'request-too-slow'
+  | 'too-busy'
   | 'upstream-unreachable'
   | 'upstream-broken'
   | 'upstream-late'
@@ -55,6 +56,7 @@ export const situations = {
   'internal-error': { status: 500, title: 'The server failed', retryable: false },
   'operation-not-found': { status: 404, title: 'There is no such operation', retryable: false },
   'request-too-slow': { status: 408, title: 'The request did not arrive in time', retryable: true },
+  'too-busy': { status: 503, title: 'Too much is under way', retryable: true },
   'upstream-unreachable': { status: 503, title: 'The service cannot be reached', retryable: true },
   'upstream-broken': { status: 502, title: 'Nobody knows whether the request took effect', retryable: false },
   'upstream-late': { status: 504, title: 'Nobody knows whether the request took effect', retryable: false },

@@ -5,7 +5,7 @@ import { rendezvous } from '../core/rendezvous.ts'
 import type { RegionAnswer, RegionLink, RegionRequest } from './send.ts'
 import { createRegionLink } from './send.ts'
 import type { Arrived } from './token.ts'
-import { REGION_HEADER, readRegionToken, regionToken } from './token.ts'
+import { CLIENT_HEADER, REGION_HEADER, readRegionToken, regionToken } from './token.ts'
 
 /** Which regions there are, and which one this is. */
 export interface RegionOptions {
@@ -66,8 +66,9 @@ export function createRegion(options: RegionOptions): Region {
     forward(request, identity, to = home(identity)) {
       const { method, target } = request
       const token = regionToken(secret, Date.now(), { from: self, to, method, target, identity })
-      const headers = request.headers.filter(([name]) => name !== REGION_HEADER)
-      return linkTo(to).send({ ...request, headers: [...headers, [REGION_HEADER, token]] })
+      const headers = request.headers.filter(([name]) => name !== REGION_HEADER && name !== CLIENT_HEADER)
+      const client = request.client === undefined ? [] : [[CLIENT_HEADER, request.client] as const]
+      return linkTo(to).send({ ...request, headers: [...headers, [REGION_HEADER, token], ...client] })
     },
     stop,
     [Symbol.dispose]: stop,

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
-import { isIP } from 'node:net'
 import { SECOND } from '../core/limits.ts'
+import { connectWithin, placeOf } from './connecting.ts'
 import type { Pulse } from './pulse.ts'
 import { createPulse } from './pulse.ts'
 
@@ -15,6 +15,8 @@ export interface RegionRequest {
   readonly target: string
   readonly headers: RegionHeaders
   readonly body: Uint8Array
+  /** Who is behind it: what the home tells its service in place of the region that sent it on. */
+  readonly client?: string
   /** How long the home may take to answer; 30 s, when left out. */
   readonly answerMs?: number
 }
@@ -61,13 +63,7 @@ export function createRegionLink(address: string): RegionLink {
   const agent = secure ? new HttpsAgent(pool) : new HttpAgent(pool)
   const prefix = url.pathname.replace(/\/$/, '')
   const begin = secure ? httpsRequest : httpRequest
-  const hostname = url.hostname.replace(/^\[|\]$/g, '')
-  const place = {
-    hostname,
-    ...(url.port === '' ? {} : { port: url.port }),
-    // Left out, it would be taken from the client's `Host`; and an address is no name.
-    ...(secure ? { servername: isIP(hostname) === 0 ? hostname : '' } : {}),
-  }
+  const place = placeOf(url)
   const pulse = createPulse(async (signal) => {
     const request = begin({ ...place, agent: false, path: prefix + SIGN_PATH, signal })
     request.on('error', () => undefined).end()
@@ -131,16 +127,11 @@ function answerTo(request: ClientRequest, body: Uint8Array, until: number, pulse
     request.destroy(error)
   }
   const leftMs = () => Math.max(0, until - performance.now())
-  let timer = setTimeout(giveUp, Math.min(CONNECT_MS, leftMs()), new Error('The home cannot be connected to.'))
-  const connected = () => {
-    clearTimeout(timer)
+  let timer: NodeJS.Timeout | undefined
+  connectWithin(request, Math.min(CONNECT_MS, leftMs()), () => {
     timer = setTimeout(giveUp, leftMs(), new Error('The home does not answer.'))
-  }
-  const unwatch = pulse.watch(() => giveUp(new LinkSilent()))
-  request.once('socket', (socket) => {
-    if (!socket.connecting) connected()
-    else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
   })
+  const unwatch = pulse.watch(() => giveUp(new LinkSilent()))
   // A request is closed with the last byte of its answer, before anybody has read that: it says nothing of its own.
   request.once('response', (answer) => void read(answer).then(resolve, reject))
   // A change of protocol that nobody asked for ends the request without an error.

@@ -6,6 +6,9 @@ import { MINUTE } from '../core/limits.ts'
 /** The header of a request that one region sends on to another. A request that has it is never sent on again. */
 export const REGION_HEADER = 'onceonly-region'
 
+/** Who is behind such a request, as the region that it came to was told. Believed only of one that a region sent on. */
+export const CLIENT_HEADER = 'onceonly-client'
+
 /** What a region vouches for. */
 export interface Passage {
   readonly from: string

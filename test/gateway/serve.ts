@@ -62,7 +62,11 @@ export async function serveGateway(site: Site): Promise<Served> {
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const upstream = createUpstream(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   const { ledger, who, onError = () => {}, ...voice } = site.options
-  const common = { upstream, passing: { trustForwarded: false, host: 'client' as const }, times: timesOf() }
+  const common = {
+    upstream,
+    passing: { trustForwarded: false, host: 'client' as const, regional: false },
+    times: timesOf(),
+  }
   const rules = site.routes.map((route) =>
     createRule({
       ...common,

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createRegion } from 'onceonly/region'
@@ -13,6 +15,22 @@ const QUICK_MS = 1_000
 /** Of a minute and a quarter that the rules allow. */
 const SILENT_MOST_MS = 20_000
 const secret = 'a secret of three regions, long enough'
+
+async function statusFrom(localAddress: string, port: number, headers: Record<string, string>): Promise<number> {
+  const sent = request({
+    host: '127.0.0.1',
+    port,
+    localAddress,
+    method: 'POST',
+    path: '/things',
+    headers,
+    agent: false,
+  })
+  sent.end()
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  answer.resume()
+  return answer.statusCode ?? 0
+}
 
 test('three regions, each with a store and a link of its own: a key is taken by its home alone', async (context) => {
   const folder = await temporaryFolder(context)
@@ -55,6 +73,13 @@ test('three regions, each with a store and a link of its own: a key is taken by 
     assert.equal(told.filter(({ replayed }) => replayed).length, 2)
     assert.equal(upstream.heads, at + 1)
   }
+  // The service is told of the client, wherever the home of a key is, and not of what a client says about itself.
+  for (let at = 0; at < 6; at++) {
+    const said = { ...headers, 'x-forwarded-for': '6.6.6.6', 'onceonly-client': 'https 6.6.6.6' }
+    assert.equal(await statusFrom('127.0.0.2', ports[0] ?? 0, { ...said, 'idempotency-key': `client-${at}` }), 201)
+    const { 'x-forwarded-for': told, 'x-forwarded-proto': proto, ...rest } = upstream.seen.at(-1)?.headers ?? {}
+    assert.deepEqual([told, proto, rest['onceonly-client']], ['127.0.0.2', 'http', undefined])
+  }
   // Every region tells what became of it, to its caller alone, whoever is its home.
   for (const key of ['three-0', 'three-1', 'three-2']) {
     const id = recordIdOf({ tenant: 'gateway', caller: 'ann', operation: 'POST /things', key })
@@ -70,9 +95,9 @@ test('three regions, each with a store and a link of its own: a key is taken by 
     keyless.map(({ status }) => status),
     [201, 201, 201],
   )
-  assert.equal(upstream.heads, 13)
+  assert.equal(upstream.heads, 19)
   for (const user of ['bob', 'eve']) await gateways[0]?.ask({ key: 'three-1', headers: { 'x-user': user } })
-  assert.equal(upstream.heads, 15)
+  assert.equal(upstream.heads, 21)
   assert.equal(
     upstream.seen.some(({ headers: seen }) => 'onceonly-region' in seen),
     false,
@@ -92,7 +117,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
     assert.deepEqual([refused?.status, refused?.problem], [503, 'home-unreachable'])
     assert.match(refused?.headers.get('retry-after') ?? '', /^\d+$/)
   }
-  assert.equal(upstream.heads, 15)
+  assert.equal(upstream.heads, 21)
   assert.equal((await gateways[1]?.ask({ key: lost, headers }))?.status, 201, 'the home itself still takes it')
   assert.equal((await gateways[2]?.ask({ key: kept, headers }))?.status, 201, 'other homes are not touched')
   await links[1]?.accept()
@@ -101,7 +126,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
     true,
     'and it is found when the link is back',
   )
-  assert.equal(upstream.heads, 17)
+  assert.equal(upstream.heads, 23)
 
   // 4. A link that hangs, on a connection that was good a moment ago, is away as soon as the rule's time is over.
   const quickHome = (key: string) =>
@@ -120,7 +145,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
   assert.deepEqual([given?.status, given?.problem], [503, 'home-unreachable'])
   assert.match(given?.headers.get('retry-after') ?? '', /^\d+$/)
   assert.ok(performance.now() - begin < SILENT_MOST_MS, 'long before the time of the rule')
-  assert.equal(upstream.heads, 18, 'nothing is executed elsewhere')
+  assert.equal(upstream.heads, 24, 'nothing is executed elsewhere')
   links[1]?.resume()
   // The first ones may be on their way, now that the link is back: they come once, whoever brings them.
   for (const one of [
@@ -132,7 +157,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
       assert.ok(performance.now() < until, `still ${found?.problem}`)
     }
   }
-  assert.equal(upstream.heads, 20)
+  assert.equal(upstream.heads, 26)
 
   // 5. Nobody but a region may speak for one.
   const forged = await gateways[0]?.ask({
@@ -140,5 +165,5 @@ test('three regions, each with a store and a link of its own: a key is taken by 
     headers: { ...headers, 'onceonly-region': 'v1.0.us.eu.YQ.YQ.x' },
   })
   assert.deepEqual([forged?.status, forged?.problem], [403, 'not-authorized'])
-  assert.equal(upstream.heads, 20)
+  assert.equal(upstream.heads, 26)
 })

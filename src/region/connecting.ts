@@ -1,4 +1,20 @@
 import type { ClientRequest } from 'node:http'
+import { isIP } from 'node:net'
+
+/** Where a URL leads to, for a request of Node. */
+export interface ConnectPlace {
+  readonly hostname: string
+  readonly port: number
+  /** Left out, it would be taken from the client's `Host`; and an address is no name. */
+  readonly servername?: string
+}
+
+export function placeOf(url: URL): ConnectPlace {
+  const secure = url.protocol === 'https:'
+  const hostname = url.hostname.replace(/^\[|\]$/g, '')
+  const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
+  return { hostname, port, ...(secure ? { servername: isIP(hostname) === 0 ? hostname : '' } : {}) }
+}
 
 const nothing = () => {}
 

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, request as send } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { gatewayLimits } from './limits.ts'
+import { createSpool, type Spool, SpoolFull } from './spool.ts'
+
+const large = Buffer.alloc(gatewayLimits.memoryBodyBytes + 1)
+
+test('the files of all bodies share one room, and give it back', { timeout: 30_000 }, async () => {
+  const room = { leftBytes: large.length }
+  const kept: Spool[] = []
+  await using server = createServer((message, response) => {
+    const spool = createSpool(message, { maxBytes: 2 * large.length, bodyMs: 20_000, room })
+    kept.push(spool)
+    spool.body().then(
+      () => response.end('taken'),
+      (error: unknown) => response.end(error instanceof SpoolFull ? 'full' : String(error)),
+    )
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const post = async () => {
+    const request = send({ port, host: '127.0.0.1', method: 'POST', agent: false })
+    request.end(large)
+    const [answer] = await once(request, 'response')
+    return Buffer.concat(await Array.fromAsync(answer as AsyncIterable<Buffer>)).toString()
+  }
+
+  assert.equal(await post(), 'taken')
+  assert.equal(room.leftBytes, 0)
+  assert.equal(await post(), 'full', 'nothing is kept of what has no room')
+  for (const spool of kept) spool.discard()
+  while (room.leftBytes < large.length) await new Promise(setImmediate)
+  assert.equal(await post(), 'taken')
+  for (const spool of kept) spool.discard()
+  while (room.leftBytes < large.length) await new Promise(setImmediate)
+  assert.equal(room.leftBytes, large.length, 'given back once, however often it is discarded')
+})
