@@ -66,12 +66,13 @@ test('`authorize` asks the upstream with the headers of the retry: a revoked cal
   assert.equal(things1.length, 1)
 })
 
+function token(sub: string, more = ''): string {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  return `Bearer ${part({ alg: 'none' })}.${part({ sub, more })}.x`
+}
+
 test('callers come from a header, a claim, or are one; credentials are stored as digests', async (context) => {
   const upstream = await openCounting(context)
-  const token = (sub: string, more = '') => {
-    const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
-    return `Bearer ${part({ alg: 'none' })}.${part({ sub, more })}.x`
-  }
   const world = await openGateway(context, upstream.url, [
     { ...things, path: '/claim', caller: { claim: 'sub' } },
     { ...things, path: '/key', caller: { header: 'Authorization' } },
@@ -90,4 +91,42 @@ test('callers come from a header, a claim, or are one; credentials are stored as
   const callers = rows.map(({ record }) => record.identity.caller).toSorted()
   assert.deepEqual([callers[0], callers[1], callers[2]], ['ann', 'anonymous', 'bob'])
   assert.match(callers[3] ?? '', /^sha256:[0-9a-f]{32}$/)
+})
+
+test('what a configuration says of tenants, kept headers, sizes and proxies is what happens', async (context) => {
+  const upstream = await openCounting(context, (_request, response, { headers }) => {
+    const body = 'x'.repeat(Number(headers['x-size'] ?? 1))
+    response.writeHead(201, { 'x-made-by': 'robot', 'x-trace': 'this one' }).end(body)
+  })
+  const rule = { ...things, keepHeaders: ['X-Made-By'], maxAnswerBytes: 100 }
+  const world = await openGateway(
+    context,
+    upstream.url,
+    [
+      { ...rule, tenant: { header: 'x-tenant' } },
+      { ...rule, path: '/claim', tenant: { claim: 'sub' } },
+    ],
+    { trustForwarded: true },
+  )
+  const forwarded = { 'x-forwarded-for': '9.9.9.9', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'shop' }
+  const one = { headers: { 'x-tenant': 'one', ...forwarded } }
+  await world.ask(one)
+  const told = upstream.seen[0]?.headers ?? {}
+  assert.deepEqual(
+    ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'].map((name) => told[name]),
+    ['9.9.9.9, 127.0.0.1', 'https', 'shop'],
+  )
+  const retry = await world.ask(one)
+  assert.deepEqual([retry.headers.get('x-made-by'), retry.headers.get('x-trace')], ['robot', null])
+
+  assert.equal((await world.ask({ headers: { 'x-tenant': 'two' } })).replayed, false, 'another tenant, another key')
+  assert.equal((await world.ask()).problem, 'invalid-request', 'nobody is no tenant')
+  await world.ask({ path: '/claim', headers: { authorization: token('three') } })
+  const tenants = (await world.ledger.list({})).rows.map(({ record }) => record.identity.tenant)
+  assert.deepEqual(tenants.toSorted(), ['one', 'three', 'two'])
+
+  const large = { key: 'large', headers: { 'x-tenant': 'one', 'x-size': '101' } }
+  assert.equal((await world.ask(large)).body.length, 101, 'the first is answered whole')
+  const again = await world.ask(large)
+  assert.deepEqual([again.status, again.problem], [409, 'response-not-stored'])
 })
