@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, request as send } from 'node:http'
+import { createServer, type IncomingMessage, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { gatewayLimits } from './limits.ts'
 import { createSpool, type Spool, SpoolFull } from './spool.ts'
@@ -25,7 +26,7 @@ test('the files of all bodies share one room, and give it back', { timeout: 30_0
     const request = send({ port, host: '127.0.0.1', method: 'POST', agent: false })
     request.end(large)
     const [answer] = await once(request, 'response')
-    return Buffer.concat(await Array.fromAsync(answer as AsyncIterable<Buffer>)).toString()
+    return await text(answer as IncomingMessage)
   }
 
   assert.equal(await post(), 'taken')
