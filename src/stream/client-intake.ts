@@ -156,7 +156,8 @@ export function createIntake(options: IntakeOptions): Intake {
       arrived = after.logs
       ordered = after.ordered
       enqueue(async () => {
-        shown = after.logs
+        // What was seen before still is a cause, also where the region does not know of it yet.
+        shown = furthest(shown, after.logs)
         await insist(async () => receiver.reset?.({ why, snapshot }))
         done = after
         await insist(() => place.advance(done))

@@ -6,6 +6,8 @@ import type { Room } from './room.ts'
 
 /** A client as a cursor in the room's log: nothing is queued for it, it is only remembered how far it is. */
 export interface Feed {
+  /** What the client has, once it took all that was sent. */
+  readonly position: Position
   /** From here on; whatever was under way for an earlier start is forgotten. */
   start(at: number, position: Position): void
   /** The client has taken so many entries in all. False when that is more than were sent. */
@@ -106,6 +108,9 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
   }
 
   return {
+    get position() {
+      return { ...position }
+    },
     start(from, have) {
       life += 1
       started = true

@@ -50,6 +50,8 @@ export interface RoomMember {
   advanced(): void
   /** Answers to sends have been given. */
   answered(): void
+  /** The room fell in with a peer: some of what its position covers was never here, and nobody will bring it. */
+  adopted(): void
 }
 
 export interface RoomOptions {
@@ -176,7 +178,9 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
       const adopted = image
       image = null
       await log.adopt(name, adopted)
-      return reopen()
+      await reopen()
+      for (const member of members) member.adopted()
+      return
     }
     if (look) {
       look = false

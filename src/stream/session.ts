@@ -46,6 +46,8 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
   let leave = () => {}
   /** The region before this one was asked to end what it has of this client. */
   let fenced = false
+  /** How often the room fell in with a peer. */
+  let adoptions = 0
   /** Everything of this client and epoch below it is here. */
   let floor = 1
   let last: LogPlace | null = null
@@ -143,7 +145,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (order !== null) {
       orderFeed = createOrderFeed({ order, link, bounds, generation, failed })
     }
-    leave = room.join({ advanced, answered })
+    leave = room.join({ advanced, answered, adopted })
     host.entered(self, claim)
     const { position } = room
     say({ kind: 'welcome', version: PROTOCOL_VERSION, region: host.region, generation, position, floor, last })
@@ -158,6 +160,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
   async function resume(frame: ResumeFrame): Promise<void> {
     if (room === null || claim === null) return
     if (!fenced && !(await fence(frame.previousRegion))) return
+    const before = adoptions
     const own = { [room.ownLog]: frame.position[room.ownLog] ?? 0 }
     // Another process of this region may have come further, so that the log is read before anybody is called a liar.
     if (!covers(room.position, own)) await room.catchUp()
@@ -174,6 +177,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       proof = frame
       await prove()
     }
+    if (adoptions !== before) await startOver()
   }
 
   /**
@@ -287,6 +291,19 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (results.length === 0) return
     say({ kind: 'ack', floor, ranges: [], results })
     results = []
+  }
+
+  function adopted(): void {
+    adoptions += 1
+    // Whoever has not resumed yet will be told then.
+    if (proof !== null) startOver().catch(failed)
+  }
+
+  /** Whoever lacks what a peer had removed would wait for it in vain. */
+  async function startOver(): Promise<void> {
+    if (room === null || feed === null) return
+    const found = await log.find(room.name, feed.position)
+    if (found.kind === 'expired') await reset('expired')
   }
 
   function advanced(): void {

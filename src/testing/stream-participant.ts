@@ -48,6 +48,9 @@ export function createParticipant(options: {
   readonly bounds: Partial<StreamBounds>
   /** Of answering a question as soon as it is shown. */
   readonly replyChance: number
+  /** Messages are removed so soon that somebody who was away may have to start over. */
+  readonly expires: boolean
+  startedOver(): void
   nextUid(): number
   receiver?(client: string): StreamReceiver
   note(text: string): void
@@ -66,6 +69,8 @@ export function createParticipant(options: {
   let known: number[] = []
   let told = 0
   let recent: MessageIdentity[] = []
+  /** What this device has from a snapshot. */
+  const startedOver = new Set<number>()
 
   /** The place as one life reaches it. What an effect did becomes durable together with the position, or not at all. */
   function reached(by: SimulatedProcess, staged: number[]): ClientPlace {
@@ -126,6 +131,8 @@ export function createParticipant(options: {
     return {
       async message(entry: Entry) {
         const { uid, asks } = entry.body as Utterance
+        // The snapshot was taken after the head was read, so that it may hold some of what follows.
+        if (startedOver.has(uid)) return
         judge.shown(name, mine, uid)
         known.push(uid)
         recent = [...recent.slice(1 - RECENT), { client: entry.client, epoch: entry.epoch, cseq: entry.cseq }]
@@ -141,7 +148,14 @@ export function createParticipant(options: {
         judge.ordered(name, identity, at)
         theirs?.ordered?.(identity, at)
       },
-      reset: () => judge.fail('identity', `${name} was reset, although nothing expires here`),
+      reset({ snapshot }) {
+        if (!options.expires) return judge.fail('identity', `${name} was reset, although nothing expires here`)
+        options.startedOver()
+        const uids = snapshot as readonly number[]
+        // It may hold more than the position says, so that none of it counts as a cause of what this device writes.
+        for (const uid of uids) startedOver.add(uid)
+        judge.startedOver(name, uids)
+      },
     }
   }
 

@@ -113,6 +113,8 @@ export function createSimulatedRegion(options: {
       peers,
       runtime,
       bounds,
+      // What the application makes of the room, in a store that all regions share.
+      snapshot: async () => [...judge.accepted],
       onProblem: options.problem,
     })
     const { connect } = region

@@ -21,6 +21,7 @@ export interface StreamSimulationOptions {
   readonly messages?: number
   readonly storm?: Partial<StreamStorm>
   readonly weather?: Partial<StreamWeather>
+  /** With a `retainMs` here, messages expire, and whoever was away too long starts over from a snapshot. */
   readonly bounds?: Partial<StreamBounds>
   /**
    * Your own receiver, one for each life of a client. It is called inside the transaction in which the message is
@@ -70,6 +71,7 @@ export async function simulateStreams(options: StreamSimulationOptions): Promise
     clients: Array.from({ length: clients }, (_, index) => `c${index + 1}`),
     weather: { ...mildWeather, ...options.weather },
     bounds: { ...quickBounds, ...options.bounds },
+    expires: options.bounds?.retainMs !== undefined,
     ...(options.receiver === undefined ? {} : { receiver: options.receiver }),
   })
   // The plan has a source of chance of its own: a change of the code under test does not change the storm.

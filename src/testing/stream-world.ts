@@ -24,6 +24,7 @@ export interface StreamTally {
   /** Clients that were resumed after the region they came from had fenced them. */
   fences: number
   absences: number
+  resets: number
 }
 
 /** One room in several regions, with people in them. */
@@ -64,10 +65,12 @@ export function createStreamWorld(options: {
   readonly clients: readonly string[]
   readonly weather: StreamWeather
   readonly bounds: Partial<StreamBounds>
+  readonly expires: boolean
   receiver?(client: string): StreamReceiver
 }): StreamWorld {
   const { sim, regions, clients, bounds } = options
-  const judge = createStreamJudge(sim.now)
+  const { expires } = options
+  const judge = createStreamJudge(sim.now, expires)
   const network = createStreamNetwork(sim, options.weather)
   const orderLog = createMemoryOrderLog({ nowMs: sim.now })
   const lines: string[] = []
@@ -79,6 +82,7 @@ export function createStreamWorld(options: {
     moves: 0,
     fences: 0,
     absences: 0,
+    resets: 0,
   }
   const fences = createFenceWatch({
     judge,
@@ -137,7 +141,20 @@ export function createStreamWorld(options: {
   type Own = 'name' | 'home' | 'mode' | 'replyChance' | 'receiver'
   function participant(own: Pick<Parameters<typeof createParticipant>[0], Own>): Participant {
     const nextUid = () => ++uids
-    return createParticipant({ sim, room: ROOM, regions, network, judge, bounds, nextUid, note, ...own })
+    const startedOver = () => void (tally.resets += 1)
+    return createParticipant({
+      sim,
+      room: ROOM,
+      regions,
+      network,
+      judge,
+      bounds,
+      expires,
+      startedOver,
+      nextUid,
+      note,
+      ...own,
+    })
   }
 
   /** Nobody writes any more: whoever enters now is helped by nothing that happens later. */

@@ -12,7 +12,7 @@ const form = { clients: 10, regions: 3, messages: 2, durationMs: 10_000 }
 Error.stackTraceLimit = 0
 
 /** Where a rule protects from a rare coincidence, the weather makes it less rare. */
-type StreamMutant = Mutant & { readonly weather?: Streams.StreamSimulationOptions['weather'] }
+type StreamMutant = Mutant & Pick<Streams.StreamSimulationOptions, 'weather' | 'bounds'>
 
 /** Every protective rule of the session protocol, removed one at a time. */
 const mutants: readonly StreamMutant[] = [
@@ -87,6 +87,20 @@ const mutants: readonly StreamMutant[] = [
     weather: { resumeTwice: 1 },
   },
   {
+    name: 'nobody starts over when a region fell in with a peer',
+    file: 'src/stream/room.ts',
+    find: 'for (const member of members) member.adopted()',
+    replace: '',
+    bounds: { retainMs: 1_000, trimEveryMs: 200 },
+  },
+  {
+    name: 'a client that starts over forgets what it has seen',
+    file: 'src/stream/client-intake.ts',
+    find: 'shown = furthest(shown, after.logs)',
+    replace: 'shown = after.logs',
+    bounds: { retainMs: 2_000, trimEveryMs: 500 },
+  },
+  {
     name: 'a second copy is shown by regions',
     file: 'src/stream/memory-log.ts',
     find: 'copy: from.cseq < floor }',
@@ -119,12 +133,12 @@ const mutants: readonly StreamMutant[] = [
   },
 ]
 
-for (const { weather = {}, ...mutant } of mutants) {
+for (const { weather = {}, bounds = {}, ...mutant } of mutants) {
   test(`the simulation notices when ${mutant.name}`, async (context) => {
     const path = 'src/testing/stream-simulation.ts'
     const { simulateStreams } = await importMutated<typeof Streams>(path, mutant)
     for (let seed = 1; seed <= SEEDS; seed++) {
-      const { failure } = await simulateStreams({ ...form, seed, storm: { hurries: 6 }, weather })
+      const { failure } = await simulateStreams({ ...form, seed, storm: { hurries: 6 }, weather, bounds })
       if (failure === null) continue
       context.diagnostic(`seed ${seed}: ${failure.rule}: ${failure.text}`)
       // A mutant that merely throws would be noticed by anybody.

@@ -33,6 +33,16 @@ for (const from of SHARES) {
   })
 }
 
+test('where messages are removed early, everybody starts over who must, and has everything in the end', async () => {
+  let resets = 0
+  for (let seed = 1; seed <= 12; seed++) {
+    const run = await simulateStreams({ ...form, seed, bounds: { retainMs: 2_000, trimEveryMs: 500 } })
+    if (run.failure !== null) assert.fail(story(run))
+    resets += run.tally.resets
+  }
+  assert.ok(resets > 12, `${resets} resets`)
+})
+
 test('a seed gives the same run again', async () => {
   const [first, second] = [await simulateStreams({ seed: 7 }), await simulateStreams({ seed: 7 })]
   assert.deepEqual(first.tail(10_000), second.tail(10_000))
