@@ -87,13 +87,6 @@ const mutants: readonly StreamMutant[] = [
     weather: { resumeTwice: 1 },
   },
   {
-    name: 'nobody starts over when a region fell in with a peer',
-    file: 'src/stream/room.ts',
-    find: 'for (const member of members) member.adopted()',
-    replace: '',
-    bounds: { retainMs: 1_000, trimEveryMs: 200 },
-  },
-  {
     name: 'a client that starts over forgets what it has seen',
     file: 'src/stream/client-intake.ts',
     find: 'shown = furthest(shown, after.logs)',

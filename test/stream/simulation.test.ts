@@ -35,7 +35,8 @@ for (const from of SHARES) {
 
 test('where messages are removed early, everybody starts over who must, and has everything in the end', async () => {
   let resets = 0
-  for (let seed = 1; seed <= 12; seed++) {
+  // In 19 and 27 a region wakes when its peers have removed what it missed, and nobody writes any more.
+  for (let seed = 17; seed <= 28; seed++) {
     const run = await simulateStreams({ ...form, seed, bounds: { retainMs: 2_000, trimEveryMs: 500 } })
     if (run.failure !== null) assert.fail(story(run))
     resets += run.tally.resets
