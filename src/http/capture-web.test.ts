@@ -5,7 +5,7 @@ import { captureResponse } from './capture-web.ts'
 import type { Captured } from './exchange.ts'
 import type { Running } from './running.ts'
 
-function onStage(source: AsyncIterable<string>, options: { maxBytes?: number; gone?: boolean } = {}) {
+function stage() {
   const finished = Promise.withResolvers<Captured>()
   const failed = Promise.withResolvers<unknown>()
   const lease = new AbortController()
@@ -21,13 +21,18 @@ function onStage(source: AsyncIterable<string>, options: { maxBytes?: number; go
       failed.resolve(error)
     },
   }
+  return { running, finished: finished.promise, failed: failed.promise, lease }
+}
+
+function onStage(source: AsyncIterable<string>, options: { maxBytes?: number; gone?: boolean } = {}) {
+  const { running, finished, failed } = stage()
   const bytes = ReadableStream.from(source).pipeThrough(new TextEncoderStream())
   const leaving = new AbortController()
   const { maxBytes = 1_000, gone = false } = options
   if (gone) leaving.abort()
   const capture = { method: 'POST', signal: leaving.signal, maxBytes, buffered: false, running }
   const response = captureResponse(new Response(bytes as ReadableStream, { status: 201 }), capture)
-  return { response, finished: finished.promise, failed: failed.promise, leaving }
+  return { response, finished, failed, leaving }
 }
 
 async function* words(...texts: readonly string[]): AsyncGenerator<string, undefined> {
@@ -102,3 +107,26 @@ test('a source that was closed because its client left did answer; one that fail
   await assert.rejects((await listening.response).text(), { name: 'AbortError' })
   assert.equal(((await listening.failed) as Error).name, 'AbortError')
 })
+
+for (const end of ['nothing more came of it', 'its lease ended'] as const) {
+  test(`an answer that its client gave up is over when ${end}, although its source never ends`, async () => {
+    const given = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<unknown>()
+    const source = new ReadableStream({
+      start: (controller) => controller.enqueue(new TextEncoder().encode('a')),
+      pull: () => given.resolve(),
+      cancel: closed.resolve,
+    })
+    const idles = end === 'nothing more came of it'
+    const { running, finished, lease } = stage()
+    const leaving = new AbortController()
+    const capture = { method: 'POST', signal: leaving.signal, maxBytes: 1_000, buffered: false, running }
+    const response = await captureResponse(new Response(source), { ...capture, ...(idles ? { idleMs: 20 } : {}) })
+    assert.equal(new TextDecoder().decode((await response.body?.getReader().read())?.value), 'a')
+    await given.promise
+    leaving.abort()
+    if (!idles) lease.abort()
+    assert.deepEqual((await finished).body, { bytes: null, sha256: null })
+    await closed.promise
+  })
+}

@@ -1,3 +1,4 @@
+import { webChunks } from './chunks.ts'
 import { collected } from './collector.ts'
 import type { Answer, Captured, HeaderList, Incoming } from './exchange.ts'
 import { bodyCut, bodyTooLarge, hasNoBody } from './exchange.ts'
@@ -61,6 +62,7 @@ export interface Capture {
   readonly buffered: boolean
   readonly running: Running<unknown>
   readonly thrown?: unknown
+  readonly idleMs?: number
 }
 
 /** Passes an answer on while it is collected; its end is held back until the outcome is recorded. */
@@ -76,7 +78,7 @@ export async function captureResponse(response: Response, capture: Capture): Pro
     return body === null ? response : new Response(null, response)
   }
   if (capture.buffered) return wholeResponse(response, capture, finish)
-  const passage = createPassage(chunksOf(body), { status, headers, maxBytes, running, thrown })
+  const passage = createPassage(webChunks(body), { status, headers, maxBytes, running, thrown, idleMs: capture.idleMs })
   if (capture.signal.aborted) passage.leave()
   else capture.signal.addEventListener('abort', () => passage.leave(), { once: true })
   const stream = new ReadableStream<Uint8Array<ArrayBuffer>>(
@@ -108,10 +110,6 @@ async function wholeResponse(
   }
   const instead = await finish(collected(bytes, maxBytes))
   return instead === null ? new Response(bytes, response) : responseOf(instead)
-}
-
-async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
-  for await (const chunk of body) yield chunk
 }
 
 function headersOf(response: Response): HeaderList {

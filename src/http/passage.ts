@@ -1,3 +1,4 @@
+import { SECOND } from '../core/limits.ts'
 import { createCollector } from './collector.ts'
 import type { Captured, HeaderList } from './exchange.ts'
 import { isClosing } from './exchange.ts'
@@ -9,7 +10,12 @@ export interface PassageOptions {
   readonly maxBytes: number
   readonly running: Running<unknown>
   readonly thrown?: unknown
+  /** How long a handler whose client left may pause in the middle of its answer; half a minute, when left out. */
+  readonly idleMs?: number | undefined
 }
+
+/** A handler that stops writing did notice, by some other way, that its client is gone; or it waits for nobody. */
+export const IDLE_MS = 30 * SECOND
 
 /** Nobody saw the end of it. */
 const UNSEEN = { bytes: null, sha256: null }
@@ -27,11 +33,15 @@ export interface Passage {
  * a slow client must not keep a command from being settled. Past the cap the client sets the pace.
  */
 export function createPassage(source: AsyncIterator<Uint8Array>, options: PassageOptions): Passage {
-  const { running, status, headers } = options
+  const { running, status, headers, idleMs = IDLE_MS } = options
   const collector = createCollector(options.maxBytes)
   const waiting: Uint8Array[] = []
   let over: { readonly error: unknown } | 'ended' | null = null
   let left = false
+  /** Its client left, and nothing more came of it. */
+  let givenUp = false
+  let idle: NodeJS.Timeout | null = null
+  let interrupt = () => {}
   let news = Promise.withResolvers<void>()
 
   function tell(): void {
@@ -39,18 +49,32 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
     news = Promise.withResolvers()
   }
 
+  function giveUp(): void {
+    givenUp = true
+    interrupt()
+  }
+
+  /** The next chunk of the handler; null where it was given up before it came, if it ever does. */
+  function next(): Promise<IteratorResult<Uint8Array> | null> {
+    return new Promise((resolve, reject) => {
+      interrupt = () => resolve(null)
+      source.next().then(resolve, reject)
+    })
+  }
+
   async function pump(): Promise<void> {
     for (;;) {
       while (collector.full && waiting.length > 0 && !left) await news.promise
       // Nobody reads it and nothing of it will be kept: what it would have become is not worth waiting for.
-      if (left && (collector.full || running.protection.attempt.signal.aborted)) {
+      const given = givenUp || (left && collector.full) ? null : await next()
+      if (given === null) {
         await settle(UNSEEN)
         return void source.return?.()?.catch(() => {})
       }
-      const { done, value } = await source.next()
-      if (done === true) return settle(collector.body())
+      if (given.done === true) return settle(collector.body())
+      idle?.refresh()
       // A copy, because the handler may use its buffer again.
-      const chunk = Uint8Array.prototype.slice.call(value)
+      const chunk = Uint8Array.prototype.slice.call(given.value)
       collector.add(chunk)
       if (!left) waiting.push(chunk)
       tell()
@@ -71,7 +95,10 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
         over = { error }
       },
     )
-    .then(tell)
+    .then(() => {
+      if (idle !== null) clearTimeout(idle)
+      tell()
+    })
 
   return {
     async read() {
@@ -87,8 +114,16 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
       }
     },
     leave() {
+      if (left) return
       left = true
       waiting.length = 0
+      if (over === null) {
+        idle = setTimeout(giveUp, idleMs).unref()
+        // Past its lease nothing can be recorded, so that nobody has to write for nobody any more.
+        const { signal } = running.protection.attempt
+        if (signal.aborted) giveUp()
+        else signal.addEventListener('abort', giveUp, { once: true })
+      }
       tell()
     },
   }

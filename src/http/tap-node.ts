@@ -1,9 +1,9 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { SECOND } from '../core/limits.ts'
 import { sendAnswer } from './capture-node.ts'
 import type { Collector } from './collector.ts'
 import { createCollector } from './collector.ts'
 import type { Answer, Captured, HeaderList } from './exchange.ts'
+import { IDLE_MS } from './passage.ts'
 import type { Running } from './running.ts'
 
 /** What an adapter may say to an answer that is being listened to. */
@@ -21,9 +21,6 @@ export interface TapOptions {
   /** How long a handler whose client left may pause in the middle of its answer; half a minute, when left out. */
   readonly idleMs?: number
 }
-
-/** A handler that stops writing did notice, by some other way, that its client is gone. */
-const IDLE_MS = 30 * SECOND
 
 type Chunk = string | Uint8Array
 type Callback = (error?: Error | null) => void

@@ -1,7 +1,10 @@
+import assert from 'node:assert/strict'
 import type { Server } from 'node:http'
 import { test } from 'node:test'
 import { createAdaptorServer } from '@hono/node-server'
+import { createLedger } from 'onceonly'
 import { idempotent, operationStatus } from 'onceonly/fetch'
+import { createMemoryStore } from 'onceonly/memory'
 import type { Asker, Site } from 'onceonly/testing'
 import { definitionFor, httpConformance, optionsFor, routeAt, statusOptionsFor } from 'onceonly/testing'
 import { listen } from './listen.ts'
@@ -29,3 +32,23 @@ async function serve(site: Site) {
 }
 
 httpConformance({ test, serve })
+
+test('fetch: a handler that returns no answer has failed, and its key is not held for it', async () => {
+  const store = createMemoryStore()
+  const ledger = createLedger({ store, background: false })
+  const errors: unknown[] = []
+  const who = () => ({ tenant: 'acme', caller: 'ann' })
+  const protect = idempotent({ ledger, who, onError: (error) => errors.push(error) })
+  let answer: Response | undefined
+  const handler = protect({ effect: 'repeatable' }, () => answer as Response)
+  const ask = () => handler(new Request('http://host/a', { method: 'POST', headers: { 'idempotency-key': 'k' } }))
+  const failed = await ask()
+  // The outcome is recorded when the answer is at its end.
+  assert.match(await failed.text(), /internal-error/)
+  assert.equal(failed.status, 500)
+  assert.match(String(errors[0]), /no Response/)
+  answer = new Response('done', { status: 201 })
+  assert.equal((await ask()).status, 201)
+  await ledger.stop()
+  await store.stop()
+})

@@ -4,6 +4,7 @@ import type { Http2ServerResponse } from 'node:http2'
 import { Readable } from 'node:stream'
 import type { NodeRequest } from '../capture-node.ts'
 import { hangUpSignal, incomingOf } from '../capture-node.ts'
+import { nodeChunks, webChunks } from '../chunks.ts'
 import { collected } from '../collector.ts'
 import type { Answer, Captured, HeaderList, IncomingBody } from '../exchange.ts'
 import { hasNoBody, headerOf, headersByName, noBody } from '../exchange.ts'
@@ -268,15 +269,9 @@ function headOf(reply: FastifyReplyLike, payload: unknown): { readonly status: n
 
 function streamOf(payload: unknown): AsyncIterator<Uint8Array> | null {
   const body = payload instanceof Response ? payload.body : payload
-  if (body instanceof ReadableStream) return body[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
+  if (body instanceof ReadableStream) return webChunks(body)
   const { pipe } = (body ?? {}) as { pipe?: unknown }
-  return typeof pipe === 'function' ? bytesOf(body as Readable) : null
-}
-
-async function* bytesOf(stream: Readable): AsyncGenerator<Uint8Array, undefined> {
-  for await (const chunk of stream as AsyncIterable<string | Uint8Array>) {
-    yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-  }
+  return typeof pipe === 'function' ? nodeChunks(body as Readable) : null
 }
 
 function withBody(payload: unknown, body: Uint8Array | Readable): unknown {

@@ -57,12 +57,18 @@ async function answered<Tx>(
   const capture = { method, signal, maxBytes: route.maxAnswerBytes, buffered: route.buffered, running }
   let response: Response
   try {
-    response = await running.inside(() => handler(request, running.protection))
+    response = checked(await running.inside(() => handler(request, running.protection)))
   } catch (thrown) {
     // Whatever serves us would answer in its own words, which no retry could be given again.
     return captureResponse(responseOf(route.fault(thrown)), { ...capture, thrown })
   }
   return captureResponse(response, capture)
+}
+
+/** By shape: there are more classes of that name than the global one. A handler that forgot its answer has failed. */
+function checked(given: Response | undefined): Response {
+  if (typeof given?.status === 'number' && given.headers !== undefined) return given
+  throw new TypeError('The handler returned no Response.')
 }
 
 /** `GET /operations/{id}` as `(Request) => Response`. */
