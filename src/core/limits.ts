@@ -389,3 +389,31 @@ export const streamLimits = {
   reconnectBaseMs: 250,
   reconnectCapMs: 10 * SECOND,
 } as const
+
+/** What regions tell each other over NATS JetStream, beside the bounds of streams. */
+export const natsExchangeLimits = {
+  /** A hint that the server has not confirmed within this counts as lost. */
+  confirmMs: 2 * SECOND,
+  /** Positions are sent without asking for a confirmation, except for one after so many, or so many bytes. */
+  askEvery: 16,
+  askBytes: 256 * 1_024,
+  /** Hints on their way at a time, and their bytes. Past either no more entries are sent along: peers pull them. */
+  underWay: 1_024,
+  underWayBytes: 8 * 1_024 * 1_024,
+  /** Entrances that wait for a server which is away, the last of each client; past it the oldest are given up. */
+  owedEntrances: 10_000,
+  /** All that the stream keeps, of all regions: ten minutes of a thousand short messages a second. */
+  streamBytes: 512 * 1_024 * 1_024,
+  /** Several processes of a region send their hints beside each other: an entry may come this much after later ones. */
+  skewEntries: 256,
+  /** Messages that are unreadable and follow each other, in a search: past it the search takes them for old. */
+  unreadableInRow: 16,
+  /** Messages that one pull reads out of the stream. */
+  copyMessages: 2_048,
+  /** Messages that the server sends ahead to a region that follows. */
+  followAhead: 512,
+  /** A server sends a sign of life this often to whoever follows and hears nothing. */
+  heartbeatMs: 5 * SECOND,
+  /** How long one request for messages stands. */
+  requestMs: 30 * SECOND,
+} as const

@@ -1,14 +1,7 @@
 import { streamLimits } from '../core/limits.ts'
-import type {
-  AckResult,
-  ClientFrame,
-  Delivered,
-  Entry,
-  LogPlace,
-  MessageIdentity,
-  Position,
-  ServerFrame,
-} from './protocol.ts'
+import type { Fields } from './fields.ts'
+import { count, FrameProblem, fields, json, list, name, orNull, position, readIdentity, readPlace } from './fields.ts'
+import type { AckResult, ClientFrame, Delivered, Entry, ServerFrame } from './protocol.ts'
 
 /** A frame, or why it is none: the reason goes into the close frame, so it is short and repeats nothing. */
 export type Decoded<F> =
@@ -23,9 +16,6 @@ export function decodeClientFrame(text: string): Decoded<ClientFrame> {
 export function decodeServerFrame(text: string): Decoded<ServerFrame> {
   return decode(text, streamLimits.serverFrameBytes, readServerFrame)
 }
-
-/** Thrown by the readers below, and nowhere else. */
-class FrameProblem extends Error {}
 
 function decode<F>(text: string, mostBytes: number, read: (from: Fields) => F): Decoded<F> {
   // A character is a byte at least: what is too long in characters is too long in bytes, and is not even parsed.
@@ -189,75 +179,4 @@ function readRange(value: unknown): readonly [number, number] {
   if (!Array.isArray(value) || value.length !== 2) throw new FrameProblem('`ranges` has something that is no range')
   const from = { first: value[0], last: value[1] }
   return [count(from, 'first', 1), count(from, 'last', 1)]
-}
-
-function readPlace(from: Fields): LogPlace {
-  return { log: name(from, 'log'), n: count(from, 'n', 1) }
-}
-
-function readIdentity(from: Fields): MessageIdentity {
-  return { client: name(from, 'client'), epoch: count(from, 'epoch', 1), cseq: count(from, 'cseq', 1) }
-}
-
-type Fields = Readonly<Record<string, unknown>>
-
-function fields(value: unknown, what: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new FrameProblem(`\`${what}\` is not an object`)
-  }
-  return value as Fields
-}
-
-function orNull<T>(from: Fields, member: string, read: (from: Fields) => T): T | null {
-  const value = from[member]
-  return value === null ? null : read(fields(value, member))
-}
-
-function list(from: Fields, member: string, most: number): readonly unknown[] {
-  const value = from[member]
-  if (!Array.isArray(value)) throw new FrameProblem(`\`${member}\` is not a list`)
-  if (value.length > most) throw new FrameProblem(`\`${member}\` has more than ${most} elements`)
-  return value
-}
-
-function count(from: Fields, member: string, least: number): number {
-  return whole(from[member], member, least)
-}
-
-function whole(value: unknown, member: string, least: number): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return value
-  throw new FrameProblem(`\`${member}\` is not a whole number from ${least} on`)
-}
-
-/** Names become keys of objects, parts of keys and columns: no character in them means anything anywhere. */
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._~-]*$/
-
-function name(from: Fields, member: string): string {
-  const value = from[member]
-  if (isStreamName(value)) return value
-  throw new FrameProblem(`\`${member}\` is not a name`)
-}
-
-export function isStreamName(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= streamLimits.nameChars && NAME.test(value)
-}
-
-function position(from: Fields, member: string): Position {
-  const given = fields(from[member], member)
-  const counts: Record<string, number> = {}
-  let logs = 0
-  // Without lists and pairs in between: every entry of every frame has a position.
-  for (const log in given) {
-    if (++logs > streamLimits.logs) throw new FrameProblem(`\`${member}\` names more than ${streamLimits.logs} logs`)
-    if (!isStreamName(log)) throw new FrameProblem(`\`${member}\` has something that names no log`)
-    const checked = whole(given[log], member, 0)
-    if (checked > 0) counts[log] = checked
-  }
-  return counts
-}
-
-/** Any JSON value, but it must be there: a frame that was cut off must not pass for one that says null. */
-function json(from: Fields, member: string): unknown {
-  if (!(member in from)) throw new FrameProblem(`\`${member}\` is missing`)
-  return from[member]
 }

@@ -1,37 +1,48 @@
 import { OnceError } from '../core/errors.ts'
 import { streamLimits } from '../core/limits.ts'
 import { createRuntime, type Runtime } from '../ledger/runtime.ts'
-import { isStreamName } from './decode.ts'
-import type { Exchange, FenceAnswer, FenceRequest, PullAnswer, PullRequest, RegionHint } from './ports.ts'
-
-/** What is used of a connection of `@nats-io/transport-node`, or of another client of `@nats-io/nats-core`. */
-export interface NatsLine {
-  readonly info?: { readonly max_payload?: number } | undefined
-  publish(subject: string, payload: Uint8Array): void
-  request(
-    subject: string,
-    payload: Uint8Array,
-    options: { readonly timeout: number },
-  ): Promise<{ readonly data: Uint8Array }>
-  subscribe(subject: string, options: NatsEar): { unsubscribe(): void }
-}
-
-export interface NatsEar {
-  readonly queue?: string
-  readonly callback: (error: Error | null, message: NatsAsked) => void
-}
-
-export interface NatsAsked {
-  readonly data: Uint8Array
-  respond(payload: Uint8Array): boolean
-}
+import {
+  decodeWord,
+  encodeWord,
+  readEntries,
+  readFence,
+  readFenceAnswer,
+  readHint,
+  readPull,
+} from './exchange-decode.ts'
+import { readCopy } from './exchange-nats-copy.ts'
+import type { JetStreamLine, JetStreamMessage, NatsLine } from './exchange-nats-driver.ts'
+import { followHints } from './exchange-nats-follow.ts'
+import { createHintPublisher } from './exchange-nats-publish.ts'
+import { openHintStream, subjectOf } from './exchange-nats-stream.ts'
+import type { Fields } from './fields.ts'
+import { count, fields, position } from './fields.ts'
+import type {
+  Exchange,
+  ExchangedEntry,
+  FenceAnswer,
+  FenceRequest,
+  PullAnswer,
+  PullRequest,
+  RegionHint,
+  RegionPeer,
+  RoomImage,
+} from './ports.ts'
+import { furthest } from './position.ts'
+import type { Position } from './protocol.ts'
 
 export interface NatsExchangeOptions {
   /** Yours; close it after the region. */
   readonly connection: NatsLine
+  /** `jetstream(connection)` of `@nats-io/jetstream`. */
+  readonly jetstream: JetStreamLine
   readonly region: string
   /** Before all subjects, where systems share a server: letters, digits, dashes and dots. */
   readonly namespace?: string
+  /** A peer that does not answer within this is away. */
+  readonly pullMs?: number
+  /** Copies of the stream in a cluster. */
+  readonly replicas?: number
   onError?(error: unknown): void
   readonly runtime?: Runtime
 }
@@ -56,42 +67,59 @@ interface CarriedRequest extends PullRequest {
 }
 
 /**
- * Regions over core NATS: a pull is a request, a hint is a publication. Nothing is kept in between, on purpose: every
- * entry is durable in the log of its own region, where the others pull it by position, and whoever comes after it was
- * removed takes an image; a stream of the broker would only be a second log, with acknowledgements and a retention of its
- * own that could disagree with the first.
- * Whoever may publish on these subjects is a region.
+ * Regions over NATS. Pulls and fences are requests, because the log of a region is the truth about it. Hints are messages
+ * of a JetStream stream, which keeps them as long as a log goes back. Entrances are heard from the stream: a region that
+ * was away from NATS hears them late rather than never. Positions, with the entries that were just accepted, are heard on
+ * their way to it, because they are many and in a hurry; whoever misses one pulls, and when the region that wrote them is
+ * down, pulls from the stream. Whatever the stream has lost is pulled, too, so that it is never a second truth.
+ * Whoever may publish on these subjects is a region; the last part but one of a hint's subject says which.
  */
-export function createNatsExchange(options: NatsExchangeOptions): Exchange {
-  const { connection, region, namespace = 'onceonly.stream', onError = () => {}, runtime = createRuntime() } = options
+export async function createNatsExchange(options: NatsExchangeOptions): Promise<Exchange> {
+  const { connection, jetstream, region, namespace = 'onceonly.stream', replicas = 1 } = options
+  const { pullMs = streamLimits.pullMs, onError = () => {}, runtime = createRuntime() } = options
   if (!/^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/.test(namespace)) {
     throw new OnceError('bad_option', `\`${namespace}\` cannot stand before a subject.`)
   }
   const pullSubject = (peer: string) => `${namespace}.pull.${peer}`
   const fenceSubject = (peer: string) => `${namespace}.fence.${peer}`
-  const hintSubject = `${namespace}.hint`
   const partsSubject = `${namespace}.parts.`
   const mostBytes = () => (connection.info?.max_payload ?? PAYLOAD_BYTES) - PAYLOAD_SPARE_BYTES
+  const subject = (hint: Pick<RegionHint, 'kind' | 'region' | 'room'>) => subjectOf(namespace, hint)
+  const stream = await openHintStream({ jetstream, namespace, replicas })
+  const from = await stream.ensure()
+  const publisher = createHintPublisher({ connection, jetstream, runtime, subjectOf: subject, mostBytes, onError })
 
   async function pull(peer: string, request: PullRequest): Promise<PullAnswer> {
     try {
       const answer = await ask(peer, { ...request, parts: null })
       return answer.kind === 'large' ? await pullParts(peer, request) : wholeAnswer(answer)
     } catch (cause) {
+      const entries = await copied(peer, request)
+      if (entries.length > 0) return { kind: 'entries', entries, position: reached(request.position, entries) }
       throw new OnceError('broker_unavailable', `${peer} does not answer.`, { cause })
     }
   }
 
+  async function copied(peer: string, request: PullRequest): Promise<readonly ExchangedEntry[]> {
+    try {
+      const of = subject({ kind: 'position', region: peer, room: request.room })
+      return await readCopy({ jetstream, stream }, of, request)
+    } catch (error) {
+      onError(error)
+      return []
+    }
+  }
+
   async function ask(peer: string, request: CarriedRequest): Promise<CarriedAnswer> {
-    const answer = await connection.request(pullSubject(peer), encode(request), { timeout: streamLimits.pullMs })
-    return decode<CarriedAnswer>(answer.data, ['entries', 'expired', 'large', 'parts'])
+    const answer = await connection.request(pullSubject(peer), encodeWord(request), { timeout: pullMs })
+    return decodeWord(answer.data, readAnswer)
   }
 
   async function fence(peer: string, request: FenceRequest): Promise<FenceAnswer> {
     try {
       const timeout = streamLimits.fenceMs
-      const { data } = await connection.request(fenceSubject(peer), encode(request), { timeout })
-      return decode<FenceAnswer>(data, ['entered', 'fenced', 'cloned'])
+      const { data } = await connection.request(fenceSubject(peer), encodeWord(request), { timeout })
+      return decodeWord(data, readFenceAnswer)
     } catch (cause) {
       throw new OnceError('broker_unavailable', `${peer} does not answer.`, { cause })
     }
@@ -112,14 +140,14 @@ export function createNatsExchange(options: NatsExchangeOptions): Exchange {
       },
     })
     // A part that is lost is not sent again: then all of it is asked for once more, when the peer has its next turn.
-    const late = runtime.setTimer(streamLimits.pullMs, resolve, true)
+    const late = runtime.setTimer(pullMs, resolve, true)
     try {
       const answer = await ask(peer, { ...request, parts: subject })
       if (answer.kind !== 'parts') return wholeAnswer(answer)
       expected = answer.bytes
       if (bytes < expected) await arrived
       if (bytes !== expected) throw new OnceError('broker_unavailable', `Parts of an answer of ${peer} are missing.`)
-      return wholeAnswer(decode<CarriedAnswer>(Buffer.concat(parts), ['entries', 'expired']))
+      return wholeAnswer(decodeWord(Buffer.concat(parts), readAnswer))
     } finally {
       late.cancel()
       listening.unsubscribe()
@@ -129,21 +157,19 @@ export function createNatsExchange(options: NatsExchangeOptions): Exchange {
   function answerWith(answer: PullAnswer, parts: string | null): Uint8Array {
     const whole = fitting(answer, mostBytes())
     if (whole.length <= mostBytes()) return whole
-    if (parts?.startsWith(partsSubject) !== true) return encode({ kind: 'large' } satisfies CarriedAnswer)
+    if (parts?.startsWith(partsSubject) !== true) return encodeWord({ kind: 'large' } satisfies CarriedAnswer)
     for (let at = 0; at < whole.length; at += mostBytes()) {
       connection.publish(parts, whole.subarray(at, at + mostBytes()))
     }
-    return encode({ kind: 'parts', bytes: whole.length } satisfies CarriedAnswer)
+    return encodeWord({ kind: 'parts', bytes: whole.length } satisfies CarriedAnswer)
   }
 
-  function hint(given: RegionHint): void {
+  function hear({ subject: on, data }: Pick<JetStreamMessage, 'subject' | 'data'>, peer: RegionPeer): void {
     try {
-      const whole = encode(given)
-      // Too large to save the pull: then it is pulled.
-      const fits = whole.length <= mostBytes() || given.kind !== 'position'
-      connection.publish(hintSubject, fits ? whole : encode({ ...given, entries: [] }))
+      const hint = decodeWord(data, readHint)
+      if (subject(hint) !== on) throw new OnceError('unreadable_message', `A hint of ${hint.region} came on ${on}.`)
+      if (hint.region !== region) peer.hinted(hint)
     } catch (error) {
-      // A connection that is away loses hints, and nothing else.
       onError(error)
     }
   }
@@ -151,7 +177,7 @@ export function createNatsExchange(options: NatsExchangeOptions): Exchange {
   return {
     pull,
     fence,
-    hint,
+    hint: (hint) => publisher.hint(hint),
     serve(peer) {
       // One process of the region answers each request.
       const answering = (subject: string, answer: (data: Uint8Array) => Promise<Uint8Array>) =>
@@ -164,26 +190,34 @@ export function createNatsExchange(options: NatsExchangeOptions): Exchange {
           },
         })
       const pulls = answering(pullSubject(region), async (data) => {
-        const request = decodeRequest(data)
+        const request = decodeWord(data, readPull)
         return answerWith(await peer.pull(request), request.parts)
       })
-      const fences = answering(fenceSubject(region), async (data) => encode(await peer.fence(decodeFence(data))))
-      const hints = connection.subscribe(hintSubject, {
+      const fences = answering(fenceSubject(region), async (data) =>
+        encodeWord(await peer.fence(decodeWord(data, readFence))),
+      )
+      const positions = connection.subscribe(`${namespace}.position.>`, {
         callback: (error, message) => {
-          if (error !== null) return
-          try {
-            const arrived = decode<RegionHint>(message.data, ['position', 'entered'])
-            if (arrived.region !== region && isStreamName(arrived.room)) peer.hinted(arrived)
-          } catch (problem) {
-            onError(problem)
-          }
+          if (error === null) hear(message, peer)
         },
+      })
+      const entrances = followHints({
+        connection,
+        jetstream,
+        stream,
+        subjects: `${namespace}.entered.>`,
+        from,
+        runtime,
+        heard: (message) => hear(message, peer),
+        onError,
       })
       return {
         async stop() {
           pulls.unsubscribe()
           fences.unsubscribe()
-          hints.unsubscribe()
+          positions.unsubscribe()
+          publisher.stop()
+          await entrances.stop()
         },
       }
     },
@@ -197,35 +231,29 @@ function wholeAnswer(answer: CarriedAnswer): PullAnswer {
 
 /** Entries may be cut anywhere: whoever asked goes on from where they end. */
 function fitting(answer: PullAnswer, mostBytes: number): Uint8Array {
-  const whole = encode(answer)
+  const whole = encodeWord(answer)
   if (whole.length <= mostBytes || answer.kind === 'expired' || answer.entries.length < 2) return whole
   return fitting({ ...answer, entries: answer.entries.slice(0, answer.entries.length >> 1) }, mostBytes)
 }
 
-function encode(value: unknown): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify(value))
+/** How far somebody is who has these, too. */
+function reached(position: Position, entries: readonly ExchangedEntry[]): Position {
+  return entries.reduce((far, { log, n }) => furthest(far, { [log]: n }), position)
 }
 
-function decode<T extends { readonly kind: string }>(data: Uint8Array, kinds: readonly T['kind'][]): T {
-  const value = JSON.parse(new TextDecoder().decode(data)) as T
-  if (!kinds.includes(value.kind)) throw new OnceError('unreadable_message', 'A peer sent something unknown.')
-  return value
-}
-
-function decodeFence(data: Uint8Array): FenceRequest {
-  const { room, claim } = JSON.parse(new TextDecoder().decode(data)) as FenceRequest
-  const { client, epoch, generation, instance } = claim
-  const counts = [epoch, generation].every((count) => Number.isSafeInteger(count) && count >= 1)
-  if (![room, client, instance].every(isStreamName) || !counts) {
-    throw new OnceError('unreadable_message', 'A peer asked for no session.')
+/** An image is believed: it is of hundreds of thousands of clients, and from a region that answers for itself. */
+function readAnswer(from: Fields): CarriedAnswer {
+  const { kind } = from
+  switch (kind) {
+    case 'entries':
+      return { kind, entries: readEntries(from, Number.MAX_SAFE_INTEGER), position: position(from, 'position') }
+    case 'expired':
+      return { kind, image: fields(from['image'], 'image') as unknown as RoomImage }
+    case 'large':
+      return { kind }
+    case 'parts':
+      return { kind, bytes: count(from, 'bytes', 1) }
+    default:
+      throw new OnceError('unreadable_message', 'A peer answered something unknown.')
   }
-  return { room, claim: { client, epoch, generation, instance } }
-}
-
-function decodeRequest(data: Uint8Array): CarriedRequest {
-  const { room, position, all, parts } = JSON.parse(new TextDecoder().decode(data)) as CarriedRequest
-  if (!isStreamName(room) || typeof position !== 'object' || position === null) {
-    throw new OnceError('unreadable_message', 'A peer asked for no room.')
-  }
-  return { room, position, all: all === true, parts: typeof parts === 'string' ? parts : null }
 }

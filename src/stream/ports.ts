@@ -203,7 +203,7 @@ export interface OrderRow extends MessageIdentity {
 
 /**
  * How regions reach each other. Entries are pulled by position, so that lost, repeated, late and reordered answers do no
- * harm; hints only say when to pull, and may be lost, too.
+ * harm; hints only say when to pull, and may be late, repeated or lost, too.
  */
 export interface Exchange {
   /** Rejects when the peer cannot be reached, or does not answer in time. */

@@ -3,7 +3,7 @@ import type { Runtime } from '../ledger/runtime.ts'
 import { createRuntime } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
 import { streamBounds } from './bounds.ts'
-import { isStreamName } from './decode.ts'
+import { isStreamName } from './fields.ts'
 import type {
   Exchange,
   FenceAnswer,

@@ -3,8 +3,25 @@
 export type { StreamBounds } from './bounds.ts'
 export type { ExchangeWay, LocalExchange, LocalExchangeOptions } from './exchange-local.ts'
 export { createLocalExchange } from './exchange-local.ts'
-export type { NatsAsked, NatsEar, NatsExchangeOptions, NatsLine } from './exchange-nats.ts'
+export type { NatsExchangeOptions } from './exchange-nats.ts'
 export { createNatsExchange } from './exchange-nats.ts'
+export type {
+  JetStreamConfig,
+  JetStreamConsume,
+  JetStreamFrom,
+  JetStreamInfo,
+  JetStreamKept,
+  JetStreamLine,
+  JetStreamManager,
+  JetStreamMessage,
+  JetStreamMessages,
+  JetStreamQuery,
+  JetStreamReader,
+  JetStreamReading,
+  NatsAsked,
+  NatsEar,
+  NatsLine,
+} from './exchange-nats-driver.ts'
 export type { SqlRoomLogOptions } from './log-sql.ts'
 export { createSqlRoomLog } from './log-sql.ts'
 export { createSqlOrderLog } from './log-sql-order.ts'

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { createPostgresStore } from 'onceonly/postgres'
 import {
@@ -28,7 +29,12 @@ const pool = new Pool({ connectionString: task.databaseUrl, max: 6 })
 pool.on('error', () => {})
 const store = createPostgresStore({ pool })
 const connection = await connect({ servers: task.natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 100 })
-const exchange = createNatsExchange({ connection, region: task.region, namespace: task.namespace })
+const exchange = await createNatsExchange({
+  connection,
+  jetstream: jetstream(connection),
+  region: task.region,
+  namespace: task.namespace,
+})
 const region = createRegion({
   region: task.region,
   log: createSqlRoomLog({ store, region: task.region }),
