@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { get } from 'node:http'
 import { after, test } from 'node:test'
 import type { Entry, StreamClient } from 'onceonly/stream'
-import { createStreamClient, createWebSocketTransport, fromShiViz, identityText } from 'onceonly/stream'
+import {
+  createMemoryPlace,
+  createStreamClient,
+  createWebSocketTransport,
+  fromShiViz,
+  identityText,
+} from 'onceonly/stream'
 import { WebSocket } from 'ws'
 import type { HistoryMessage } from './chat/history.ts'
 import { demoKey, openedService, operatorToken } from './openapi/test-opened.ts'
@@ -27,7 +33,7 @@ interface Guest {
   readonly final: Map<string, number>
 }
 
-async function enter(room: string, region: string, key = demoKey): Promise<Guest> {
+async function enter(room: string, region: string, key = demoKey, place = createMemoryPlace()): Promise<Guest> {
   const seen: Entry[] = []
   const final = new Map<string, number>()
   const client = await createStreamClient({
@@ -35,6 +41,7 @@ async function enter(room: string, region: string, key = demoKey): Promise<Guest
     regions: [region],
     transport: createWebSocketTransport({ url: socketUrl, token: () => key }),
     mode: 'at-least-once',
+    place,
     from: 'start',
     receiver: {
       message: (entry) => void seen.push(entry),
@@ -52,6 +59,19 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
     assert.ok(performance.now() < deadlineMs, `never: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
+}
+
+async function keyOf(workspace: string, caller: string): Promise<string> {
+  const made = await fetch(`${service.url}/api/admin/workspaces/${workspace}/keys`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${operatorToken}`,
+      'content-type': 'application/json',
+      'idempotency-key': `chat-${workspace}-${caller}`,
+    },
+    body: JSON.stringify({ caller }),
+  })
+  return ((await made.json()) as { key: string }).key
 }
 
 const textsOf = ({ seen }: Guest) => seen.map(({ body }) => (body as { text: string }).text)
@@ -125,16 +145,7 @@ test('a client that is taken off the network comes back with nothing lost; a slo
 
 test('rooms belong to workspaces, and only who may use the chat gets in', limit, async () => {
   await ask('PUT', '/api/admin/workspaces/other', { name: 'Other' }, operatorToken)
-  const made = await fetch(`${service.url}/api/admin/workspaces/other/keys`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${operatorToken}`,
-      'content-type': 'application/json',
-      'idempotency-key': 'chat-1',
-    },
-    body: JSON.stringify({ caller: 'eve' }),
-  })
-  const { key } = (await made.json()) as { key: string }
+  const key = await keyOf('other', 'eve')
   const [ann, eve] = [await enter('secret', 'frankfurt'), await enter('secret', 'frankfurt', key)]
   await (await ann.client.send({ text: 'ours' })).accepted
   await (await eve.client.send({ text: 'theirs' })).accepted
@@ -146,6 +157,31 @@ test('rooms belong to workspaces, and only who may use the chat gets in', limit,
   await ask('PUT', '/api/admin/workspaces/other/callers/eve/rights', rights, operatorToken)
   assert.equal(await refusalOf(socketUrl('frankfurt'), key), 403)
   await ask('PUT', '/api/admin/workspaces/other/callers/eve/rights', { rights: ['chat'] }, operatorToken)
+})
+
+test('nobody enters under the name of somebody else’s client, whatever its generation', limit, async () => {
+  await ask('PUT', '/api/admin/workspaces/shared', { name: 'Shared' }, operatorToken)
+  const [annKey, malKey] = [await keyOf('shared', 'ann'), await keyOf('shared', 'mallory')]
+  const ann = await enter('open', 'frankfurt', annKey)
+  await (await ann.client.send({ text: 'mine' })).accepted
+  const { client } = ann.client.identity
+  for (const region of ['frankfurt', 'tokyo']) {
+    const place = createMemoryPlace()
+    await place.identify({ client, epoch: 1, generation: 2 ** 40 })
+    const mallory = await enter('open', region, malKey, place)
+    await (await mallory.client.send({ text: `also mine, says ${region}` })).accepted
+    assert.notEqual(mallory.client.identity.client, client)
+  }
+  assert.deepEqual([ann.client.status, ann.client.identity.client], ['live', client])
+  // She goes on under her name wherever she moves, and in another window under another one.
+  ann.client.moveTo('tokyo')
+  await (await ann.client.send({ text: 'from tokyo' })).accepted
+  const window = await enter('open', 'frankfurt', annKey)
+  await until('all is told', () => window.seen.length === 4)
+  assert.deepEqual(
+    window.seen.filter((each) => each.client === client).map(({ cseq }) => cseq),
+    [1, 2],
+  )
 })
 
 async function refusalOf(url: string, key: string): Promise<number | undefined> {

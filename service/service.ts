@@ -5,6 +5,7 @@ import type { Outbox } from 'onceonly/outbox'
 import type { Around } from 'onceonly/telemetry'
 import { addAdmin } from './admin/routes.ts'
 import { addChat } from './chat/index.ts'
+import { migrations as chatTables } from './chat/schema.ts'
 import { leasesOn, openClaims } from './claims.ts'
 import { BadSetting, type Config } from './config.ts'
 import { addConsole } from './console/routes.ts'
@@ -139,6 +140,7 @@ async function makeTables(config: Config, { sql }: Base, outbox: Outbox): Promis
     await sql.migrate('messages', messageTables)
     await sql.migrate('imports', importTables)
     await sql.migrate('outreach', outreachTables)
+    await sql.migrate('chat', chatTables)
     await outbox.prepare()
   } catch (error) {
     // What has no code is a fault of ours, and is told with its trace.

@@ -7,6 +7,7 @@ import type { Watch } from '../watch.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { eventsOf, readHistory } from './history.ts'
 import { createNetwork } from './network.ts'
+import { createOwners } from './owners.ts'
 import { createRegions } from './regions.ts'
 import { addDemo, addReads, addSwitches } from './routes.ts'
 import { openSockets } from './socket.ts'
@@ -36,7 +37,7 @@ export function addChat(server: FastifyInstance, parts: Parts): { readonly rooms
   const { base, workspaces, config, demoKey, log, watch } = parts
   const network = createNetwork()
   const regions = createRegions(base, network, log, watch)
-  const sockets = openSockets(server, { workspaces, regions, network })
+  const sockets = openSockets(server, { workspaces, regions, network, owners: createOwners(base) })
   // Before the server waits for its connections to end: these do not end by themselves.
   server.addHook('preClose', () => sockets.stop())
   addReads(server, { base, workspaces, regions, network })

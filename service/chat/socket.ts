@@ -10,6 +10,7 @@ import {
 import { WebSocketServer } from 'ws'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import type { Network } from './network.ts'
+import type { Owners } from './owners.ts'
 import type { Regions } from './regions.ts'
 import { createSlowLink } from './slow-link.ts'
 import { isRegion, isRoom, type RegionName, ROOM_CHARS_MOST, roomOf } from './words.ts'
@@ -18,6 +19,7 @@ export const SOCKET_PATH = '/chat/socket'
 
 interface Guest {
   readonly workspaceId: string
+  readonly caller: string
   readonly region: RegionName
 }
 
@@ -25,24 +27,32 @@ interface Parts {
   readonly workspaces: Workspaces
   readonly regions: Regions
   readonly network: Network
+  readonly owners: Owners
 }
 
-/** Connections of the chat: whoever has a key of a workspace may be in all of its rooms, in the region that it names. */
-export function openSockets({ server }: FastifyInstance, { workspaces, regions, network }: Parts): SocketServer {
+/**
+ * Connections of the chat: whoever has a key of a workspace may be in all of its rooms, in the region that it names; but
+ * nobody under the name of somebody else's client.
+ */
+export function openSockets({ server }: FastifyInstance, parts: Parts): SocketServer {
+  const { workspaces, regions, network, owners } = parts
+
   async function admit(url: string | undefined, key: string | null): Promise<Admission<Guest>> {
     const region = URL.parse(url ?? '', 'http://server')?.searchParams.get('region')
     if (!isRegion(region)) return refused(404, 'Name a region of this server: ?region=…')
     const caller = key === null ? null : await workspaces.authenticate(key)
     if (caller === null) return refused(401, 'Send an API key, as a bearer token or as a subprotocol.')
     if (!(await workspaces.mayUse(caller, 'chat'))) return refused(403, 'This caller has no right to use chat.')
-    return { kind: 'admitted', who: { workspaceId: caller.workspaceId, region } }
+    return { kind: 'admitted', who: { workspaceId: caller.workspaceId, caller: caller.caller, region } }
   }
 
-  function begin(real: SocketLink, { workspaceId, region }: Guest): Session {
+  function begin(real: SocketLink, { workspaceId, caller, region }: Guest): Session {
     let client: string | null = null
     let unwatch = () => {}
     const slow = createSlowLink(real, () => (client === null ? CLEAR : network.clientOf(workspaceId, client)))
-    const inside = slow.through(regions.regionOf(region).connect(slow.link))
+    const authorize = async (hello: HelloFrame) =>
+      (await owners.own(workspaceId, hello.client, caller)) ? null : { taken: 'this client is somebody else’s' }
+    const inside = slow.through(regions.regionOf(region).connect(slow.link, { authorize }))
     return {
       received(text) {
         const hello = client === null ? helloOf(text) : null

@@ -35,8 +35,11 @@ export interface Region {
 
 export interface ConnectOptions {
   /** Whether this client may be in this room on this connection: null, or why not. Without it everybody may. */
-  authorize?(hello: HelloFrame): string | null | Promise<string | null>
+  authorize?(hello: HelloFrame): Refusal | null | Promise<Refusal | null>
 }
+
+/** A reason, when the room is not for whoever asks; when only the client's name is somebody else's, it takes another. */
+export type Refusal = string | { readonly taken: string }
 
 export interface RegionOptions {
   readonly region: string

@@ -64,7 +64,7 @@ export type {
   StoredEntry,
   Trimmed,
 } from './ports.ts'
-export type { ConnectOptions, Region, RegionOptions } from './region.ts'
+export type { ConnectOptions, Refusal, Region, RegionOptions } from './region.ts'
 export { createRegion } from './region.ts'
 export type {
   HttpServer,

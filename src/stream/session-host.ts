@@ -23,7 +23,7 @@ export interface SessionHost {
   /** What the application makes of the room up to here, for those whose position has expired. */
   snapshot(room: string): Promise<unknown>
   /** Null when the client may enter, else why not. */
-  refuses(hello: HelloFrame): Promise<string | null>
+  refuses(hello: HelloFrame): Promise<string | { readonly taken: string } | null>
   ended(session: OpenSession): void
   problem(error: unknown): void
   told(kind: 'resumed' | 'reset'): void

@@ -121,7 +121,8 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (claim !== null) return end('badFrame', 'there is one hello in a session')
     if (frame.version !== PROTOCOL_VERSION) return end('badFrame', `version ${PROTOCOL_VERSION} is spoken here`)
     const refusal = await host.refuses(frame)
-    if (refusal !== null) return end('notAllowed', refusal)
+    if (typeof refusal === 'string') return end('notAllowed', refusal)
+    if (refusal !== null) return end('cloned', refusal.taken)
     const { client, epoch, generation, instance } = frame
     const found = await host.room(frame.room)
     if (found === null) return end('unavailable', 'the region has as many rooms open as it can keep')

@@ -1,0 +1,28 @@
+import type { Base } from '../store.ts'
+
+/** Whose the names of clients are. */
+export interface Owners {
+  /** True when the name is the caller's from now on, or was before; false when it is somebody else's. */
+  own(workspaceId: string, client: string, caller: string): Promise<boolean>
+}
+
+/** As long as streams remember what a client has sent: after that its name means nothing to anybody. */
+const KEPT_MS = 7 * 24 * 60 * 60 * 1000
+/** Forgotten along with an entrance: more than it adds, so that the table does not grow for ever. */
+const FORGOTTEN_ROWS = 10
+
+/** In the store, so that whoever comes to another server, or after a restart, meets the same answer. */
+export function createOwners({ sql }: Base): Owners {
+  const claim = `insert into chat_clients (workspace_id, client, caller, seen_at) values (?, ?, ?, ${sql.now})
+    on conflict (workspace_id, client) do update set seen_at = excluded.seen_at
+      where chat_clients.caller = excluded.caller
+    returning caller`
+  const forget = `delete from chat_clients where (workspace_id, client) in (
+    select workspace_id, client from chat_clients where seen_at < ${sql.now} - ? order by seen_at limit ?)`
+  return {
+    async own(workspaceId, client, caller) {
+      await sql.query(forget, [KEPT_MS, FORGOTTEN_ROWS])
+      return (await sql.query(claim, [workspaceId, client, caller])).length > 0
+    },
+  }
+}
