@@ -337,8 +337,13 @@ export const streamLimits = {
   /** Entries of one answer to a peer, and the bytes of their bodies. */
   pullEntries: 256,
   pullBytes: 1_024 * 1_024,
-  /** A region that heard nothing asks its peers this often: hints may be lost. */
+  /** A region that heard nothing asks its peers after this: hints may be lost. */
   pullEveryMs: 1 * SECOND,
+  /**
+   * A room in which nothing happens looks ever less often, down to this: at its peers, at what other processes of its region
+   * wrote, and at the final order. Hints wake it, so that only what a lost hint had told is late, by this at the most.
+   */
+  dozeMs: 10 * SECOND,
   /** A peer that does not answer within this is away. */
   pullMs: 5 * SECOND,
   /**
@@ -353,7 +358,7 @@ export const streamLimits = {
   detourMs: 2 * SECOND,
   /** The right to number a room's messages; renewed at every third of it. */
   orderLeaseMs: 10 * SECOND,
-  /** How often a region looks for new numbers that others gave. */
+  /** How often a region looks for new numbers that others gave, until all that it knows of has one. */
   orderEveryMs: 250,
   /** A log goes back this far, or this many entries, whichever is less. */
   retainMs: 10 * MINUTE,

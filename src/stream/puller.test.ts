@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { Doze } from './doze.ts'
 import { createLocalExchange } from './exchange-local.ts'
 import { createMemoryRoomLog } from './memory-log.ts'
+import { createMemoryOrderLog } from './memory-order.ts'
+import type { Exchange, OrderLog, RoomLog } from './ports.ts'
 import { createRegion } from './region.ts'
 import { enter, send, until } from './test-peer.ts'
 
@@ -48,5 +51,55 @@ test('what waits for a cause is asked for calmly, and is there as soon as the ca
     shown().map(({ log }) => log),
     ['c.1', 'b.1'],
   )
+  await Promise.all(regions.map((region) => region.stop()))
+})
+
+test('waits double up to the most, and are short again after something happened', () => {
+  const doze = new Doze(100, 350)
+  const waits = Array.from({ length: 4 }, () => {
+    const { waitMs } = doze
+    doze.nothing()
+    return waitMs
+  })
+  assert.deepEqual(waits, [100, 200, 350, 350])
+  assert.deepEqual([doze.stir(), doze.waitMs, doze.stir()], [true, 100, false])
+  assert.equal(new Doze(500, 350).waitMs, 500)
+})
+
+test('a quiet room looks ever less often, and is awake as soon as somebody speaks', async () => {
+  const exchange = createLocalExchange()
+  const memory = createMemoryOrderLog({ nowMs: () => performance.now() })
+  let looks = 0
+  const order: OrderLog = {
+    ...memory,
+    read(...asked) {
+      looks += 1
+      return memory.read(...asked)
+    },
+  }
+  const regions = ['a', 'b'].map((region) => {
+    const own = exchange.of(region)
+    const log = createMemoryRoomLog({ region, nowMs: () => performance.now() })
+    const peers = ['a', 'b'].filter((peer) => peer !== region)
+    const pull: Exchange['pull'] = (peer, request) => {
+      looks += 1
+      return own.pull(peer, request)
+    }
+    const read: RoomLog['read'] = (...asked) => {
+      looks += 1
+      return log.read(...asked)
+    }
+    const bounds = { pullEveryMs: 1, orderEveryMs: 1, dozeMs: 1e9 }
+    return createRegion({ region, log: { ...log, read }, order, exchange: { ...own, pull }, peers, bounds })
+  })
+  const [ann, bob] = await Promise.all(regions.map((region, index) => enter(region, `client${index}`)))
+  assert.ok(ann !== undefined && bob !== undefined)
+  await pause(300)
+  // Three kinds of looks in two regions, each after one millisecond, two, four and so on.
+  assert.ok(looks < 100, `${looks} looks`)
+  for (const cseq of [1, 2]) {
+    ann.say(send(cseq, 'awake?'))
+    await Promise.all([ann.next('order'), bob.next('order')])
+  }
   await Promise.all(regions.map((region) => region.stop()))
 })

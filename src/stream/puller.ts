@@ -1,5 +1,6 @@
 import type { Runtime, Timer } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
+import { Doze } from './doze.ts'
 import type { Exchange } from './ports.ts'
 import { covers } from './position.ts'
 import type { Position } from './protocol.ts'
@@ -29,6 +30,7 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
   let stalled = false
   let failures = 0
   let timer: Timer | null = null
+  const doze = new Doze(bounds.pullEveryMs, bounds.dozeMs)
   /** Since when entries wait for causes that did not come. */
   let stuckSinceMs: number | null = null
 
@@ -50,7 +52,11 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
       if (stopped) return
       failures = 0
       if (answer.kind === 'expired') return room.adopt(answer.image)
-      if (answer.entries.length === 0) continue
+      if (answer.entries.length === 0) {
+        if (Object.keys(room.missing).length === 0) doze.nothing()
+        continue
+      }
+      doze.stir()
       room.offer(answer.entries)
       // Where none of them could go on, asking at once would only bring the same ones again.
       if (covers(reached, room.reached)) stalled = true
@@ -73,17 +79,24 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
       })
       .finally(() => {
         busy = false
-        if (!stopped) timer = runtime.setTimer(waitMs(), wake, true)
+        rest()
       })
   }
 
+  function rest(): void {
+    timer?.cancel()
+    if (!stopped) timer = runtime.setTimer(waitMs(), wake, true)
+  }
+
   function waitMs(): number {
-    if (failures === 0) return bounds.pullEveryMs
+    if (failures === 0) return doze.waitMs
     return Math.min(bounds.pullRetryCapMs, bounds.pullRetryBaseMs * 2 ** (failures - 1))
   }
 
   room.watch(() => {
+    const dozed = doze.stir()
     if (stalled && !room.crowded && Object.keys(room.missing).length === 0) wake()
+    else if (dozed && !busy) rest()
   })
   wake()
   return {

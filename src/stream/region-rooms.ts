@@ -1,5 +1,6 @@
 import type { Runtime, Timer } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
+import { Doze } from './doze.ts'
 import type { Exchange, Fork, OrderLog, RegionHint, RoomLog, StoredEntry } from './ports.ts'
 import type { Puller } from './puller.ts'
 import { createPuller } from './puller.ts'
@@ -93,9 +94,18 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
   /** Looks now and then at what other processes wrote, and closes a room without people. */
   function keep(name: string, room: Room): { stop(): void } {
     let timer: Timer
+    const doze = new Doze(bounds.pullEveryMs, bounds.dozeMs)
+    let lookAtMs = 0
+    room.watch(() => {
+      if (doze.stir()) lookAtMs = 0
+    })
     const round = () => {
       timer = runtime.setTimer(bounds.pullEveryMs, round, true)
-      room.look()
+      if (runtime.monotonicMs() >= lookAtMs) {
+        room.look()
+        doze.nothing()
+        lookAtMs = runtime.monotonicMs() + doze.waitMs
+      }
       const kept = rooms.get(name)
       if (kept === undefined) return
       if (room.members > 0) kept.usedAtMs = runtime.monotonicMs()

@@ -1,5 +1,6 @@
 import type { Runtime, Timer } from '../ledger/runtime.ts'
 import type { StreamBounds } from './bounds.ts'
+import { Doze } from './doze.ts'
 import type { OrderLog, OrderRow, RoomLog, StoredEntry } from './ports.ts'
 import { furthest } from './position.ts'
 import type { MessageIdentity, Position } from './protocol.ts'
@@ -51,6 +52,11 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
   let stopped = false
   let timer: Timer | null = null
   let claimAtMs = 0
+  const doze = new Doze(bounds.orderEveryMs, bounds.dozeMs)
+  /** In this round places were given, or found. */
+  let moved = false
+  /** The last entry that was read from the log, and at which head. */
+  let lastRead: { readonly at: number; readonly entry: StoredEntry | undefined } | null = null
 
   async function claim(): Promise<void> {
     if (runtime.monotonicMs() < claimAtMs) return
@@ -90,6 +96,7 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
       }
       held.at = last.at
       held.position = position
+      moved = true
     }
   }
 
@@ -105,11 +112,33 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
       if (first === undefined || stopped) return
       if (first.g !== tail.head + 1) tail.restart(first.g - 1)
       for (const row of rows) tail.push(row)
+      moved = true
       ordered()
     }
   }
 
+  async function lastEntry(): Promise<StoredEntry | undefined> {
+    const { head } = room.tail
+    const near = room.tail.after(head - 1, 1)
+    if (near !== null) return near[0]
+    if (lastRead?.at !== head) {
+      const [entry] = await log.read(room.name, head - 1, { entries: 1, bytes: 1 })
+      lastRead = { at: head, entry }
+    }
+    return lastRead?.entry
+  }
+
+  /** Whether the room's last entry has its place: who knows of one that has none does not doze. */
+  async function settled(): Promise<boolean> {
+    const last = await lastEntry()
+    if (last === undefined) return true
+    const same = ({ client, epoch, cseq }: OrderRow) =>
+      client === last.client && epoch === last.epoch && cseq === last.cseq
+    return tail.newest(bounds.tailEntries).some(same)
+  }
+
   async function round(): Promise<void> {
+    moved = false
     try {
       do {
         again = false
@@ -117,6 +146,8 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
         if (lease !== null) await give(lease)
         await follow()
       } while (again && !stopped)
+      if (!moved && (await settled())) doze.nothing()
+      else doze.stir()
     } catch (error) {
       // Whether it was written is not known: what has a place is passed over when it is given again.
       lease = null
@@ -131,8 +162,13 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
     timer?.cancel()
     void round().finally(() => {
       busy = false
-      if (!stopped) timer = runtime.setTimer(bounds.orderEveryMs, wake, true)
+      rest()
     })
+  }
+
+  function rest(): void {
+    timer?.cancel()
+    if (!stopped) timer = runtime.setTimer(doze.waitMs, wake, true)
   }
 
   wake()
@@ -142,7 +178,9 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
       return tail.after(after, bounds.orderRows) ?? order.read(room.name, after, bounds.orderRows)
     },
     advanced() {
+      const dozed = doze.stir()
       if (lease !== null) wake()
+      else if (dozed && !busy) rest()
     },
     stop() {
       stopped = true

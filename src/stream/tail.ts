@@ -55,6 +55,11 @@ export class Tail<T> {
     this.#head = head
   }
 
+  /** As many of the last as are here. */
+  newest(most: number): readonly T[] {
+    return this.#items.slice(-most)
+  }
+
   /** What follows the number, oldest first; null when that reaches further back than this goes. */
   after(number: number, most: number): readonly T[] | null {
     const back = this.#head - number
