@@ -11,12 +11,12 @@ export interface HistoryMessage extends Entry {
 
 /** A few megabytes at the most, whatever people write. */
 const HISTORY_BYTES = 2 * 1024 * 1024
-const ORDER_ROWS = 5_000
 
 /** What a region shows of a room, in its causal order. */
 export async function readHistory(log: RoomLog, order: OrderLog, room: string): Promise<readonly HistoryMessage[]> {
   const entries = await newest(log, room)
-  const places = await finalPlaces(order, room)
+  const rows = await order.places(room, entries)
+  const places = new Map(rows.map((row) => [identityText(row), row.g]))
   const clocks = clocksOf(entries)
   return entries.flatMap(({ copy, at: _at, digest: _digest, ...entry }) => {
     const key = identityText(entry)
@@ -40,16 +40,6 @@ async function newest(log: RoomLog, room: string): Promise<readonly StoredEntry[
     }
   }
   return kept.map(({ entry }) => entry)
-}
-
-async function finalPlaces(order: OrderLog, room: string): Promise<ReadonlyMap<string, number>> {
-  const places = new Map<string, number>()
-  for (let after = 0; ; ) {
-    const rows = await order.read(room, after, ORDER_ROWS)
-    for (const row of rows) places.set(identityText(row), row.g)
-    after = rows.at(-1)?.g ?? after
-    if (rows.length < ORDER_ROWS) return places
-  }
 }
 
 /** As ShiViz reads it: people are the hosts, and what they said are the events. */

@@ -1,3 +1,4 @@
+import { closeCodes } from 'onceonly/stream'
 import type { Session, SocketLink } from 'onceonly/stream/server'
 import type { ClientWeather } from './network.ts'
 
@@ -16,8 +17,13 @@ interface Late {
   pass(): void
 }
 
+/** What a client may have on its way to a region, and as much again: on a real line it would be held back. */
+const LATE_BYTES_MOST = 512 * 1024
+
 export function createSlowLink(real: SocketLink, weather: () => ClientWeather): SlowLink {
   let lateBytes = 0
+  /** The other way: from the client. */
+  let upBytes = 0
   let session: Session | null = null
   const [up, down] = [createLane(), createLane()]
 
@@ -60,7 +66,15 @@ export function createSlowLink(real: SocketLink, weather: () => ClientWeather): 
           if (offline()) return real.cut()
           const { delayMs } = weather()
           if (delayMs === 0 && up.empty) inner.received(text)
-          else up.add(delayMs, () => inner.received(text))
+          else if (upBytes + text.length > LATE_BYTES_MOST)
+            real.close(closeCodes.flooded, 'more is on its way than fits')
+          else {
+            upBytes += text.length
+            up.add(delayMs, () => {
+              upBytes -= text.length
+              inner.received(text)
+            })
+          }
         },
         drained: () => inner.drained(),
         closed() {

@@ -304,6 +304,8 @@ export const streamLimits = {
   clientFrameBytes: 64 * 1_024,
   /** One frame of a server: a batch of entries, or a snapshot. */
   serverFrameBytes: 4 * 1_024 * 1_024,
+  /** A snapshot, as JSON: leaves room in its frame for everything else. One that is larger counts as none, and is a problem. */
+  snapshotBytes: 3 * 1_024 * 1_024,
   /** Names of rooms, regions, clients and logs: they stand in every entry. */
   nameChars: 64,
   /** Regions of one room, those included that lost their log and began another: the length of every vector. */

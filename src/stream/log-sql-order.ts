@@ -3,7 +3,7 @@ import type { SqlStore } from '../store/port.ts'
 import type { SqlTx } from '../store/sql.ts'
 import { openStreamTables } from './log-sql-open.ts'
 import { big, elements, text } from './log-sql-rows.ts'
-import type { OrderAppended, OrderBatch, OrderClaim, OrderLog } from './ports.ts'
+import type { OrderAppended, OrderBatch, OrderClaim, OrderLog, OrderRow } from './ports.ts'
 import { furthest } from './position.ts'
 import type { Position } from './protocol.ts'
 import { identityText } from './protocol.ts'
@@ -15,6 +15,20 @@ interface OrderHead {
   readonly head: unknown
   readonly position: string
   readonly now: unknown
+}
+
+interface OrderRowRead {
+  readonly g: unknown
+  readonly client: string
+  readonly epoch: unknown
+  readonly cseq: unknown
+}
+
+/** The row of an element's identity, found by its index. */
+const SAME = `o.client = ${text('client')} and o.epoch = ${big('epoch')} and o.cseq = ${big('cseq')}`
+
+function rowOf({ g, client, epoch, cseq }: OrderRowRead): OrderRow {
+  return { g: Number(g), client, epoch: Number(epoch), cseq: Number(cseq) }
 }
 
 /** The final order of rooms, in the store that all regions share: SQLite for one process, PostgreSQL for many. */
@@ -55,13 +69,12 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
     if (row === undefined || Number(row.fence) !== batch.fence) return { kind: 'lost' }
     const once = new Map(batch.identities.map((each) => [identityText(each), each]))
     const list = JSON.stringify([...once.values()])
-    const same = `o.client = ${text('client')} and o.epoch = ${big('epoch')} and o.cseq = ${big('cseq')}`
     // Numbered by their place among those that have none yet, so that there is no gap.
     const added = await tx.query(
       `insert into onceonly_stream_order_rows (room, g, client, epoch, cseq, added_at)
         select ?, cast(? as bigint) + row_number() over (order by e.key), ${text('client')}, ${big('epoch')},
           ${big('cseq')}, (select ${now}) from ${elements(dialect)}
-        where not exists (select 1 from onceonly_stream_order_rows as o where o.room = ? and ${same})
+        where not exists (select 1 from onceonly_stream_order_rows as o where o.room = ? and ${SAME})
         returning g`,
       [room, Number(row.head), list, room],
     )
@@ -89,17 +102,22 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
     },
     async read(room, after, most) {
       await ready()
-      const rows = await sql.query<{ g: unknown; client: string; epoch: unknown; cseq: unknown }>(
+      const rows = await sql.query<OrderRowRead>(
         `select g, client, epoch, cseq from onceonly_stream_order_rows
           where room = ? and g > ? order by g limit ?`,
         [room, after, most],
       )
-      return rows.map(({ g, client, epoch, cseq }) => ({
-        g: Number(g),
-        client,
-        epoch: Number(epoch),
-        cseq: Number(cseq),
-      }))
+      return rows.map(rowOf)
+    },
+    async places(room, identities) {
+      await ready()
+      const list = JSON.stringify(identities.map(({ client, epoch, cseq }) => ({ client, epoch, cseq })))
+      const rows = await sql.query<OrderRowRead>(
+        `select o.g, o.client, o.epoch, o.cseq from ${elements(dialect)}
+          join onceonly_stream_order_rows as o on o.room = ? and ${SAME}`,
+        [list, room],
+      )
+      return rows.map(rowOf)
     },
   }
 }

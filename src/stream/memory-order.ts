@@ -1,6 +1,6 @@
 import type { OrderAppended, OrderBatch, OrderClaim, OrderLog, OrderRow, Retention, Trimmed } from './ports.ts'
 import { furthest } from './position.ts'
-import type { Position } from './protocol.ts'
+import type { MessageIdentity, Position } from './protocol.ts'
 import { identityText } from './protocol.ts'
 
 interface OrderedRoom {
@@ -54,6 +54,11 @@ export function createMemoryOrderLog({ nowMs }: { readonly nowMs: () => number }
     return room.rows.slice(from, from + most).map(({ addedAtMs: _addedAtMs, ...row }) => row)
   }
 
+  function places(room: OrderedRoom, identities: readonly MessageIdentity[]): readonly OrderRow[] {
+    const wanted = new Set(identities.map(identityText))
+    return read(room, 0, room.rows.length).filter((row) => wanted.has(identityText(row)))
+  }
+
   function trim(room: OrderedRoom, { olderThanMs, mostEntries }: Omit<Retention, 'clientsMs'>): Trimmed {
     const surplus = room.rows.length - mostEntries
     const kept = room.rows.findIndex(({ addedAtMs }, index) => index >= surplus && addedAtMs >= nowMs() - olderThanMs)
@@ -67,6 +72,7 @@ export function createMemoryOrderLog({ nowMs }: { readonly nowMs: () => number }
     claim: async (room, holder, leaseMs) => claim(at(room), holder, leaseMs),
     append: async (room, batch) => append(at(room), batch),
     read: async (room, after, most) => read(at(room), after, most),
+    places: async (room, identities) => places(at(room), identities),
     trim: async (room, keep) => trim(at(room), keep),
   }
 }

@@ -172,6 +172,8 @@ export interface OrderLog {
   append(room: string, batch: OrderBatch): Promise<OrderAppended>
   /** Rows in order, from the one after `after` on. What was trimmed is left out: the first row may come later. */
   read(room: string, after: number, most: number): Promise<readonly OrderRow[]>
+  /** The rows of those among them that have a place, in any order. */
+  places(room: string, identities: readonly MessageIdentity[]): Promise<readonly OrderRow[]>
   /** Removes the oldest rows past the bounds. */
   trim(room: string, keep: Omit<Retention, 'clientsMs'>): Promise<Trimmed>
 }

@@ -198,6 +198,26 @@ test('a position that the log does not reach any more is reset to the head, with
   await region.stop()
 })
 
+test('a snapshot that no frame can carry is told as a problem, and the client gets what the log still has', async () => {
+  const problems: unknown[] = []
+  const { region, log } = openRegion({
+    snapshot: async () => 'x'.repeat(200),
+    onProblem: (error) => void problems.push(error),
+    bounds: { snapshotBytes: 100 },
+  })
+  const ada = await enter(region, 'ada')
+  for (let cseq = 1; cseq <= 10; cseq++) ada.say(send(cseq, cseq))
+  await until('all accepted', () => ada.frames.some((frame) => frame.kind === 'ack' && frame.floor === 11))
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 3, clientsMs: 1e9 })
+  const late = connectRaw(region)
+  late.say(hello('late'))
+  late.say(fromStart)
+  const { position, snapshot } = await late.next('reset')
+  assert.deepEqual([position, snapshot], [{ 'eu.1': 7 }, null])
+  assert.match(String(problems), /snapshot of room takes 202 bytes; 100 are the most/)
+  await region.stop()
+})
+
 test('in another process of its region a client resumes although that one has not read so far; it reads first', async () => {
   const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
   const here = openRegion({ log: memory }).region

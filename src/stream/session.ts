@@ -1,3 +1,4 @@
+import { OnceError } from '../core/errors.ts'
 import { decodeClientFrame } from './decode.ts'
 import type { Feed } from './feed.ts'
 import { createFeed } from './feed.ts'
@@ -222,10 +223,21 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     orderFeed?.stop()
     // The head is read before the snapshot is taken, so that nothing falls between.
     const head = { position: room.position, ordered: order?.tail.head ?? 0 }
-    const snapshot = await host.snapshot(room.name)
+    const snapshot = fitting(await host.snapshot(room.name))
     const from = snapshot === null ? await oldest(room.name) : head
     say({ kind: 'reset', generation: claim.generation, why, floor, last, ...from, snapshot })
     host.told('reset')
+  }
+
+  /** A client would refuse a frame that is too large, and come back for it for ever: it gets what the log has instead. */
+  function fitting(snapshot: unknown): unknown {
+    const bytes = JSON.stringify(snapshot).length
+    if (bytes <= bounds.snapshotBytes) return snapshot
+    const most = bounds.snapshotBytes
+    host.problem(
+      new OnceError('bad_input', `The snapshot of ${room?.name} takes ${bytes} bytes; ${most} are the most.`),
+    )
+    return null
   }
 
   /** Where everything begins that the log still has. */

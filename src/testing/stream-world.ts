@@ -113,6 +113,7 @@ export function createStreamWorld(options: {
       claim: (room, holder, leaseMs) => over(() => orderLog.claim(room, holder, leaseMs)),
       append: (room, batch) => over(() => orderLog.append(room, batch)),
       read: (room, after, most) => over(() => orderLog.read(room, after, most)),
+      places: (room, identities) => over(() => orderLog.places(room, identities)),
       trim: (room, keep) => over(() => orderLog.trim(room, keep)),
     }
   }

@@ -82,6 +82,16 @@ onEverySqlStore('the final order has no gap and no second copy, and only one hol
     { g: 2, ...two },
     { g: 3, ...three },
   ])
+  const none = { client: 'cid', epoch: 1, cseq: 1 }
+  const places = await us.places('room', [three, none, one])
+  assert.deepEqual(
+    places.toSorted((a, b) => a.g - b.g),
+    [
+      { g: 1, ...one },
+      { g: 3, ...three },
+    ],
+  )
+  assert.deepEqual(await us.places('another', [one]), [])
 })
 
 onEverySqlStore('only the room that somebody wrote to is woken', async ({ store, another }) => {
