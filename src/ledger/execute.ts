@@ -56,9 +56,12 @@ export async function execute(
       if (answer !== null) return present(context, op, command, answer, false)
       continue
     }
-    const landing = await decidedInTime(context, flight, options, startedAt, (signal) =>
-      landingFor(context, op, flight, leader, signal),
-    )
+    const until = (signal: AbortSignal | undefined) => landingFor(context, op, flight, leader, signal)
+    // Most callers wait for the store as long as it takes: for them nothing is put around the landing.
+    const { decideMs, signal } = options
+    const landing = await (decideMs === undefined
+      ? until(signal)
+      : decidedInTime(context, flight, { decideMs, signal }, startedAt, until))
     if (!leader && landing.kind === 'released') continue
     return present(context, op, command, landing, leader)
   }
@@ -92,11 +95,10 @@ async function otherPayload(context: Context, command: Command, flight: Flight):
 async function decidedInTime(
   { runtime }: Context,
   flight: Flight,
-  { decideMs, signal }: CallOptions,
+  { decideMs, signal }: { readonly decideMs: number; readonly signal: AbortSignal | undefined },
   startedAt: number,
   landing: (signal: AbortSignal | undefined) => Promise<Landing>,
 ): Promise<Landing> {
-  if (decideMs === undefined) return landing(signal)
   const late = new AbortController()
   const giveUp = () =>
     late.abort(new OnceError('store_unavailable', `No decision within ${decideMs} ms.`, { applied: 'maybe' }))
