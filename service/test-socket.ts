@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -28,8 +27,9 @@ export async function speak(url: string, { pieces, pauseMs = 0, halfClose = fals
   const { hostname, port } = new URL(url)
   const startedMs = performance.now()
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+  // A server that has answered and closed may reset what we still say: that is no news, and what it said was heard.
   socket.on('error', () => {})
-  const closed = once(socket, 'close')
+  const closed = new Promise((resolve) => socket.once('close', resolve))
   let text = ''
   socket.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk
@@ -37,7 +37,7 @@ export async function speak(url: string, { pieces, pauseMs = 0, halfClose = fals
   socket.on('end', () => socket.end())
   const tooLong = setTimeout(() => socket.destroy(), LONGEST_MS)
   for (const piece of pieces) {
-    if (socket.destroyed) break
+    if (!socket.writable) break
     socket.write(piece)
     if (pauseMs > 0) await sleep(pauseMs)
   }

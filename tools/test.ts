@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { runChecks } from './check.ts'
 import { compiledFolder, seconds } from './command.ts'
@@ -24,6 +25,8 @@ async function main(): Promise<number> {
     console.error(`No test file matches ${positionals.join(' ')}`)
     return 1
   }
+  // Modules of folders that are gone stay in the cache, so that a whole run begins it anew.
+  if (positionals.length === 0) rmSync(compiledFolder, { recursive: true, force: true })
   process.env['NODE_COMPILE_CACHE'] ??= compiledFolder
   const startedMs = performance.now()
   const { passed, failed, skipped } = await withServers(neededServers(files), () => runTests(files, stopping.signal))

@@ -1,7 +1,7 @@
 import type { Next } from './actions.ts'
 import { nextWorlds } from './actions.ts'
 import { Violation } from './deliver.ts'
-import { keyOf } from './key.ts'
+import { createKeys } from './key.ts'
 import { checkStanding } from './standing.ts'
 import type { Scene } from './world.ts'
 import { firstWorld } from './world.ts'
@@ -27,6 +27,7 @@ interface Node extends Next {
 /** Breadth first, so that what goes wrong is found by the shortest way to it. */
 export function explore(scene: Scene): Explored {
   const first: Node = { world: firstWorld(scene), label: 'nothing', parent: null }
+  const keyOf = createKeys()
   const known = new Set([keyOf(first.world)])
   const seen = new Set<string>()
   let steps = 0

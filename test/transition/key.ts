@@ -3,14 +3,48 @@ import { isGone, present } from './deliver.ts'
 import type { Process, World } from './world.ts'
 import { claimIdOf, TICK } from './world.ts'
 
+/** How many different records with their ghosts, and how many different processes, one exploration may come across. */
+const HEADS = 2 ** 17
+const SEATS = 2 ** 12
+
 /**
  * Two worlds with one key behave alike for ever, so that one of them is explored: processes are interchangeable, times
  * matter by their distance from now, fences and claim ids by whom they belong to. This is what makes an unbounded
- * history finite.
+ * history finite. Keys are numbers, because tens of millions of them are made, and most of the time goes into them:
+ * whatever differs is numbered as it comes, and four such numbers fit into one.
  */
-export function keyOf(world: World): string {
-  const processes = world.processes.map((process) => processKey(world, process)).toSorted()
-  return [recordKey(world), ghostKey(world), ...processes].join(' ')
+export function createKeys(): (world: World) => number {
+  const heads = createNumbering<string>(HEADS)
+  const seats = createNumbering<number>(SEATS)
+  let latest: { world: World; head: number } | null = null
+  return (world) => {
+    const stored = present(world)
+    // Many steps leave the record alone, and come one after the other.
+    if (latest === null || !sameHead(latest.world, world)) {
+      latest = { world, head: heads(`${recordKey(world)} ${ghostKey(world)}`) }
+    }
+    let key = latest.head
+    const processes = world.processes.map((process) => seats(processCode(world, stored, process)))
+    for (const seat of processes.sort(ascending)) key = key * SEATS + seat
+    return key
+  }
+}
+
+function sameHead(a: World, b: World): boolean {
+  return a.stored === b.stored && a.ghost === b.ghost && a.now === b.now
+}
+
+const ascending = (a: number, b: number) => a - b
+
+function createNumbering<T>(most: number): (value: T) => number {
+  const numbers = new Map<T, number>()
+  return (value) => {
+    const known = numbers.get(value)
+    if (known !== undefined) return known
+    if (numbers.size === most) throw new Error(`A key has no room for more than ${most} of these`)
+    numbers.set(value, numbers.size)
+    return numbers.size - 1
+  }
 }
 
 /** Ticks from now: what is further in the past than `least` cannot be told apart by any rule. */
@@ -60,33 +94,43 @@ function ghostKey(world: World): string {
   return `${success}${life}${actions}${probes}${probing}`
 }
 
-function processKey(world: World, process: Process): string {
-  const { now, ghost } = world
-  const stored = present(world)
+const PHASES = { idle: 0, claiming: 1, holding: 2, settling: 3, releasing: 4 } as const
+const SETTLEMENTS = { succeeded: 0, failed_terminal: 1, failed_retryable: 2, unknown: 3 } as const
+const bit = (is: boolean) => (is ? 1 : 0)
+
+/** One digit for everything that matters of a process, each to a base of its own. */
+function processCode({ now, ghost }: World, stored: LedgerRecord | null, process: Process): number {
   const { attempt, phase, sentAt, deadline, grant, started, ran, to, revoked, late } = process
-  const lateText = late === null ? '' : lateKey(stored, ghost, late)
+  const head = (attempt * 5 + PHASES[phase]) * 25 + (late === null ? 0 : lateCode(stored, ghost, late))
   // Nobody sends anything for a claim that is over, but for the copy that is still on its way.
-  if (phase === 'idle') return `${attempt}idle${lateText}`
-  const mine = attempt > 0 && stored?.claimId === claimIdOf(process) ? 'm' : ''
-  const ended = attempt > 0 && ghost.lastEnded === claimIdOf(process) ? 'e' : ''
-  const head = `${attempt}${phase}${mine}${ended}`
-  const times = phase === 'claiming' ? ticks(sentAt, now, -2) : phase === 'holding' ? ticks(deadline, now) : ''
-  const grantKey = grant === null ? '' : ownership(stored, ghost.incarnation, grant)
-  const flags = `${started ? 's' : ''}${ran ? 'r' : ''}${revoked ? 'x' : ''}${to ?? ''}`
-  return `${head}${times}${grantKey}${flags}${lateText}`
+  if (phase === 'idle') return head * ACTIVE
+  const claimId = attempt > 0 ? claimIdOf(process) : null
+  const mine = claimId !== null && stored?.claimId === claimId
+  const ended = claimId !== null && ghost.lastEnded === claimId
+  const time = phase === 'claiming' ? ticks(sentAt, now, -2) + 2 : phase === 'holding' ? ticks(deadline, now) : 0
+  const owned = grant === null ? 4 : ownership(stored, ghost.incarnation, grant)
+  const flags = bit(mine) + 2 * bit(ended) + 4 * bit(started) + 8 * bit(ran) + 16 * bit(revoked)
+  const active = ((flags * 7 + time) * 5 + owned) * 5 + (to === null ? 4 : SETTLEMENTS[to])
+  return head * ACTIVE + active
 }
+
+/** The room that the digits of an active process take. */
+const ACTIVE = 32 * 7 * 5 * 5
 
 function ownership(
   stored: LedgerRecord | null,
   life: number | null,
   grant: { fence: number; incarnation: number; claimId: string },
-): string {
+): number {
   const current = stored !== null && stored.fence === grant.fence && stored.claimId === grant.claimId
-  return `${current ? 'c' : 'o'}${grant.incarnation === life ? 'L' : ''}`
+  return bit(current) + 2 * bit(grant.incarnation === life)
 }
 
-function lateKey(stored: LedgerRecord | null, ghost: World['ghost'], late: NonNullable<Process['late']>): string {
-  if (late.kind === 'settle') return `/settle${late.to.state}${ownership(stored, ghost.incarnation, late.grant)}`
-  const { claimId } = late
-  return `/claim${late.start ? 's' : ''}${stored?.claimId === claimId ? 'm' : ''}${ghost.lastEnded === claimId ? 'e' : ''}`
+/** Nothing is on its way: zero; one to eight: a claim; then the settles. */
+function lateCode(stored: LedgerRecord | null, ghost: World['ghost'], late: NonNullable<Process['late']>): number {
+  if (late.kind === 'settle') {
+    return 9 + SETTLEMENTS[late.to.state] * 4 + ownership(stored, ghost.incarnation, late.grant)
+  }
+  const { claimId, start } = late
+  return 1 + bit(start) + 2 * bit(stored?.claimId === claimId) + 4 * bit(ghost.lastEnded === claimId)
 }

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { discover } from './discover.ts'
+import { LONGEST, longestFirst } from './order.ts'
+
+test('the longest files begin first, and every file runs once', () => {
+  const files = discover([])
+  const ordered = longestFirst(files)
+  assert.deepEqual(ordered.slice(0, LONGEST.length), LONGEST)
+  assert.deepEqual(ordered.toSorted(), files)
+})
+
+test('a run of a few files has only those', () => {
+  assert.deepEqual(longestFirst(['test/a.test.ts', 'test/races/races.test.ts']), [
+    'test/races/races.test.ts',
+    'test/a.test.ts',
+  ])
+})
