@@ -156,7 +156,7 @@ onEveryPlace('the guard, with two processes', (place) => {
       hsContactId: null,
       hsPortalId: null,
     })
-    const [event] = await told('duplicate_pending', [one], () => true)
+    const [event] = await told('duplicate_pending', [one], ({ lockHash }) => lockHash === guard.hashOf(contentOf(body)))
     assert.deepEqual(
       [event?.['lockHash'], event?.['workspaceId'], event?.['originalId']],
       [guard.hashOf(contentOf(body)), 'demo', null],

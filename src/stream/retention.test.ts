@@ -72,3 +72,28 @@ test('who takes over the final order gives a place to all that is kept', async (
   assert.deepEqual([rows.length, rows[0]?.cseq, rows.at(-1)?.cseq], [2_500, 501, 3_000])
   await region.stop()
 })
+
+test('what is removed before it has a place gets none from a successor, who would put it behind its effects', async () => {
+  let nowMs = 0
+  const us = createMemoryRoomLog({ region: 'us', nowMs: () => nowMs })
+  await filled(us, 2)
+  const there = await us.read('room', 0, WHOLE)
+  const log = createMemoryRoomLog({ region: 'eu', nowMs: () => nowMs })
+  await log.write('room', { merged: there, sends: [] })
+  await filled(log, 3)
+  await log.trim('room', { olderThanMs: 1e9, mostEntries: 1, clientsMs: 1e9 })
+  const order = createMemoryOrderLog({ nowMs: () => nowMs })
+  const { region } = openRegion({ log, order, bounds: { orderEveryMs: 5 } })
+  connectRaw(region).say(hello('bob'))
+  let rows: readonly OrderRow[] = []
+  await until('what is kept has its place', () => {
+    void order.read('room', 0, 10_000).then((read) => (rows = read))
+    return rows.length > 0
+  })
+  await region.stop()
+  nowMs = 1e9
+  const claimed = await order.claim('room', 'successor', 1_000)
+  const [first] = there
+  assert.ok(claimed.kind === 'held' && first !== undefined)
+  assert.equal(claimed.position[first.log], 2)
+})

@@ -67,13 +67,16 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
       return
     }
     if (lease?.fence === claimed.fence) return
-    let found = await log.find(room.name, claimed.position)
+    let { position } = claimed
+    let found = await log.find(room.name, position)
     if (found.kind === 'expired') {
-      // Older entries are gone here: their places are somebody else's to give. We go on from our oldest.
-      found = await log.find(room.name, furthest(claimed.position, found.removed))
+      // What was removed before it had a place never gets one: given by somebody who still has it, it would stand behind
+      // what it caused.
+      position = furthest(position, found.removed)
+      found = await log.find(room.name, position)
     }
     // Expired again: more was removed in between, and the next claim looks anew.
-    lease = found.kind === 'found' ? { fence: claimed.fence, at: found.at, position: claimed.position } : null
+    lease = found.kind === 'found' ? { fence: claimed.fence, at: found.at, position } : null
   }
 
   async function give(held: Lease): Promise<void> {

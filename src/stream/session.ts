@@ -4,15 +4,12 @@ import type { Feed } from './feed.ts'
 import { createFeed } from './feed.ts'
 import type { OrderFeed } from './order-feed.ts'
 import { createOrderFeed } from './order-feed.ts'
-import type { SendResult, SessionClaim, SessionLink } from './ports.ts'
-import { covers, coversPlace, missingFrom } from './position.ts'
+import type { SessionClaim, SessionLink } from './ports.ts'
+import { covers } from './position.ts'
 import type {
-  AckResult,
   ClientFrame,
   CloseReason,
   HelloFrame,
-  LogPlace,
-  Position,
   ResetFrame,
   ResetReason,
   ResumeFrame,
@@ -22,19 +19,20 @@ import type {
 import { closeCodes, PROTOCOL_VERSION } from './protocol.ts'
 import type { Room } from './room.ts'
 import type { RoomOrder } from './room-order.ts'
-import { requestOf } from './send-request.ts'
 import type { OpenSession, SessionHost } from './session-host.ts'
+import type { SessionSends } from './session-sends.ts'
+import { createSessionSends } from './session-sends.ts'
 import { watchSilence } from './session-silence.ts'
 
 /** A frame, and how much of it came over the network. */
-interface Arrived<F extends ClientFrame> {
-  readonly frame: F
+interface Arrived {
+  readonly frame: ClientFrame
   readonly bytes: number
 }
 
 export function createSession(host: SessionHost, link: SessionLink): OpenSession {
   const { bounds, runtime, log } = host
-  const frames: Arrived<ClientFrame>[] = []
+  const frames: Arrived[] = []
   /** Of everything that has come and is neither answered nor done with. */
   let heldBytes = 0
   let working = false
@@ -49,19 +47,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
   let fenced = false
   /** How often the room fell in with a peer. */
   let adoptions = 0
-  /** Everything of this client and epoch below it is here. */
-  let floor = 1
-  let last: LogPlace | null = null
-  const sends: Arrived<SendFrame>[] = []
-  /** Handed to the room, and not answered. */
-  let underWay = 0
-  let lastCseq: number | null = null
-  /** What must be here before anything is accepted; null before the first resume. */
-  let proof: ResumeFrame | null = null
-  let proven = false
-  let proving = false
-  let lagging = false
-  let results: AckResult[] = []
+  let sends: SessionSends | null = null
 
   function say(frame: ServerFrame): void {
     if (!over) link.send(JSON.stringify(frame))
@@ -92,8 +78,10 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     for (let next = frames.shift(); next !== undefined && !over; next = frames.shift()) {
       const { frame, bytes } = next
       try {
-        if (frame.kind === 'send') accept({ frame, bytes })
-        else {
+        if (frame.kind === 'send') {
+          if (sends === null) end('badFrame', 'the first frame is a hello')
+          else sends.accept({ frame, bytes })
+        } else {
           await take(frame)
           heldBytes -= bytes
         }
@@ -134,7 +122,18 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     claim = { client, epoch, generation, instance }
     room = found.room
     order = found.order
-    know(entered.sender)
+    sends = createSessionSends({
+      room,
+      log,
+      claim,
+      sender: entered.sender,
+      sendWindow: bounds.sendWindow,
+      isOver: () => over,
+      say,
+      end,
+      done: (bytes) => (heldBytes -= bytes),
+      unknown: () => reset('unknown'),
+    })
     feed = createFeed({
       room,
       log,
@@ -147,20 +146,15 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (order !== null) {
       orderFeed = createOrderFeed({ order, link, bounds, generation, failed })
     }
-    leave = room.join({ advanced, answered, adopted })
+    leave = room.join({ advanced, answered: sends.answered, adopted })
     host.entered(self, claim)
     const { position } = room
+    const { floor, last } = sends
     say({ kind: 'welcome', version: PROTOCOL_VERSION, region: host.region, generation, position, floor, last })
   }
 
-  function know(sender: { readonly floor: number; readonly last: LogPlace | null } | null): void {
-    if (sender === null || sender.floor <= floor) return
-    floor = sender.floor
-    last = sender.last ?? last
-  }
-
   async function resume(frame: ResumeFrame): Promise<void> {
-    if (room === null || claim === null) return
+    if (room === null || claim === null || sends === null) return
     if (!fenced && !(await fence(frame.previousRegion))) return
     const before = adoptions
     const own = { [room.ownLog]: frame.position[room.ownLog] ?? 0 }
@@ -171,14 +165,12 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (found.kind === 'expired') return reset('expired')
     const { generation } = claim
     const { position, ordered } = frame
+    const { floor, last } = sends
     say({ kind: 'resumed', generation, position, ordered, floor, last })
     host.told('resumed')
     feed?.start(found.at, position)
     orderFeed?.start(ordered)
-    if (proof === null) {
-      proof = frame
-      await prove()
-    }
+    await sends.resume(frame)
     if (adoptions !== before) await startOver()
   }
 
@@ -195,36 +187,15 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     return !over
   }
 
-  /** A client's earlier messages must be here before its next one: a region that lacks them is behind, and waits. */
-  async function prove(): Promise<void> {
-    if (proof === null || proven || proving || room === null || claim === null || over) return
-    if (!coversPlace(room.position, proof.acknowledged)) {
-      const { log: name, n } = proof.acknowledged ?? { log: room.ownLog, n: 0 }
-      return lag({ [name]: n })
-    }
-    const { position } = room
-    proving = true
-    try {
-      const sender = await log.sender(room.name, claim.client, claim.epoch)
-      know(sender)
-      if (floor >= proof.pendingFrom) proven = true
-      else if (sender === null || proof.acknowledged === null) return await reset('unknown')
-    } finally {
-      proving = false
-    }
-    if (proven) drain()
-    // What came while the log was asked may have been what was missing.
-    else if (room.position !== position) await prove()
-  }
-
   async function reset(why: ResetReason): Promise<void> {
-    if (room === null || claim === null || over) return
+    if (room === null || claim === null || sends === null || over) return
     feed?.stop()
     orderFeed?.stop()
     // The head is read before the snapshot is taken, so that nothing falls between.
     const head = { position: room.position, ordered: order?.tail.head ?? 0 }
     const snapshot = fitting(await host.snapshot(room.name))
     const from = snapshot === null ? await oldest(room.name) : head
+    const { floor, last } = sends
     say({ kind: 'reset', generation: claim.generation, why, floor, last, ...from, snapshot })
     host.told('reset')
   }
@@ -246,70 +217,10 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     return { position: found.kind === 'expired' ? found.removed : {}, ordered: 0 }
   }
 
-  function accept(send: Arrived<SendFrame>): void {
-    const { frame } = send
-    if (claim === null) return end('badFrame', 'the first frame is a hello')
-    if (proof === null) return end('badFrame', 'a resume comes before the first send')
-    if (lastCseq !== null && frame.cseq !== lastCseq + 1) return end('badFrame', `the next number is ${lastCseq + 1}`)
-    if (sends.length + underWay >= bounds.sendWindow) return end('flooded', `${bounds.sendWindow} sends wait already`)
-    lastCseq = frame.cseq
-    sends.push(send)
-    drain()
-  }
-
-  /** Hands to the room what it may accept: in order, and only once everything that the client had seen is here. */
-  function drain(): void {
-    while (proven && !over && room !== null && claim !== null) {
-      const [next] = sends
-      if (next === undefined) break
-      const { frame, bytes } = next
-      if (!covers(room.position, frame.seen)) return lag(missingFrom(room.position, frame.seen))
-      if (room.full) return end('unavailable', 'too much waits to be written')
-      const request = requestOf(frame, claim)
-      if (request === null) return end('badFrame', 'the body cannot be fingerprinted')
-      sends.shift()
-      underWay += 1
-      room.send({ request, bytes, answer: (result) => settle(next, result) })
-    }
-    if (lagging && proven) {
-      lagging = false
-      say({ kind: 'lag', missing: {} })
-    }
-  }
-
-  function lag(missing: Position): void {
-    if (lagging) return
-    lagging = true
-    say({ kind: 'lag', missing })
-  }
-
-  function settle({ frame: { cseq }, bytes }: Arrived<SendFrame>, result: SendResult): void {
-    underWay -= 1
-    heldBytes -= bytes
-    switch (result.kind) {
-      case 'accepted':
-        results.push({ cseq, place: result.place })
-        know({ floor: cseq + 1, last: result.place })
-        return
-      case 'fenced':
-        return end('fenced', 'a newer session of the client has entered')
-      case 'gap':
-        return end('badFrame', `the number ${result.floor} is missing`)
-      case 'fork':
-        return say({ kind: 'nack', cseq, why: 'fork' })
-    }
-  }
-
-  function answered(): void {
-    if (results.length === 0) return
-    say({ kind: 'ack', floor, ranges: [], results })
-    results = []
-  }
-
   function adopted(): void {
     adoptions += 1
     // Whoever has not resumed yet will be told then.
-    if (proof !== null) startOver().catch(failed)
+    if (sends?.resumed === true) startOver().catch(failed)
   }
 
   /** Whoever lacks what a peer had removed would wait for it in vain. */
@@ -321,8 +232,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
 
   function advanced(): void {
     feed?.pump()
-    if (proven) drain()
-    else prove().catch(failed)
+    sends?.advanced().catch(failed)
   }
 
   function received(text: string): void {

@@ -181,8 +181,8 @@ const ledger: Mutant[] = [
   {
     name: 'a lease counts from the answer to its claim',
     file: 'src/ledger/lead.ts',
-    find: 'return await runEffect(context, op, decision.lease, sentAt, effect)',
-    replace: 'return runEffect(context, op, decision.lease, runtime.monotonicMs(), effect)',
+    find: 'runEffect(context, op, decision.lease, sentAt, effect',
+    replace: 'runEffect(context, op, decision.lease, runtime.monotonicMs(), effect',
     focus: { kinds: ['repeatable', 'rerun'], leaseMs: 5 * SECOND, partitions: 4, weather: { stuck: 0.3 } },
   },
   {

@@ -180,8 +180,8 @@ const order: readonly Rule[] = [
   },
   {
     name: 'a message gets a second place',
-    find: 'where not exists (select 1 from onceonly_stream_order_rows as o where o.room = ? and ${same})',
-    replace: "where ? <> '' or not exists (select 1 from onceonly_stream_order_rows as o where ${same})",
+    find: 'where not exists (select 1 from onceonly_stream_order_rows as o where o.room = ? and ${SAME})',
+    replace: "where ? <> '' or not exists (select 1 from onceonly_stream_order_rows as o where ${SAME})",
   },
   {
     name: 'a message gets two places in one batch',

@@ -18,7 +18,7 @@ type StreamMutant = Mutant & Pick<Streams.StreamSimulationOptions, 'weather' | '
 const mutants: readonly StreamMutant[] = [
   {
     name: 'a region accepts what it lacks the causes of',
-    file: 'src/stream/session.ts',
+    file: 'src/stream/session-sends.ts',
     find: 'if (!covers(room.position, frame.seen)) return lag(missingFrom(room.position, frame.seen))',
     replace: '',
   },
@@ -36,7 +36,7 @@ const mutants: readonly StreamMutant[] = [
   },
   {
     name: 'a client is believed without its earlier messages',
-    file: 'src/stream/session.ts',
+    file: 'src/stream/session-sends.ts',
     find: 'if (!coversPlace(room.position, proof.acknowledged)) {',
     replace: 'if (false) {',
   },
@@ -91,7 +91,7 @@ const mutants: readonly StreamMutant[] = [
     file: 'src/stream/client-intake.ts',
     find: 'shown = furthest(shown, after.logs)',
     replace: 'shown = after.logs',
-    bounds: { retainMs: 2_000, trimEveryMs: 500 },
+    bounds: { retainMs: 1_000, trimEveryMs: 500 },
   },
   {
     name: 'a second copy is shown by regions',

@@ -1,29 +1,26 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { StreamRun } from '../../src/testing/stream-simulation.ts'
 import { simulateStreams } from '../../src/testing/stream-simulation.ts'
+import { apart } from '../apart/apart.ts'
+import type * as Storms from './storms.ts'
 
 /** 20 people in 3 regions for 15 seconds; the lab has 100 in 5 for a minute. In shares, for slow machines. */
 const SEEDS = 60
 const SHARES = [1, 61, 121, 181, 241]
-const LINES = 120
 const form = { clients: 20, regions: 3, durationMs: 15_000, messages: 2 }
 
-// Errors are part of the game here: where each of them was made is not worth the time.
-Error.stackTraceLimit = 0
+type Form = Parameters<typeof Storms.storms>[2]
 
-function story({ seed, failure, tail }: StreamRun): string {
-  return `${tail(LINES).join('\n')}\n\n${failure?.rule}: ${failure?.text}\nReplay: npm run lab -- streams --short --seed ${seed}`
+async function storms(from: number, seeds: number, options: Form): Promise<Storms.StormsSeen['sum']> {
+  const module = import.meta.resolve('./storms.ts')
+  const { sum, broken } = await apart<typeof Storms, 'storms'>(module, 'storms', from, seeds, options)
+  if (broken !== null) assert.fail(broken)
+  return sum
 }
 
 for (const from of SHARES) {
   test(`in ${SEEDS} storms from ${from} on everybody gets every message once, after its causes, in one final order`, async () => {
-    const sum = { accepted: 0, copies: 0, regionCrashes: 0, clientCrashes: 0, moves: 0, fences: 0, absences: 0 }
-    for (let seed = from; seed < from + SEEDS; seed++) {
-      const run = await simulateStreams({ ...form, seed })
-      if (run.failure !== null) assert.fail(story(run))
-      for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += run.tally[name]
-    }
+    const sum = await storms(from, SEEDS, form)
     // A simulation in which nothing happens proves nothing.
     assert.ok(sum.accepted > 40 * SEEDS && sum.copies > SEEDS / 4, JSON.stringify(sum))
     assert.ok(
@@ -34,13 +31,8 @@ for (const from of SHARES) {
 }
 
 test('where messages are removed early, everybody starts over who must, and has everything in the end', async () => {
-  let resets = 0
   // In 19 and 27 a region wakes when its peers have removed what it missed, and nobody writes any more.
-  for (let seed = 17; seed <= 28; seed++) {
-    const run = await simulateStreams({ ...form, seed, bounds: { retainMs: 2_000, trimEveryMs: 500 } })
-    if (run.failure !== null) assert.fail(story(run))
-    resets += run.tally.resets
-  }
+  const { resets } = await storms(17, 12, { ...form, bounds: { retainMs: 2_000, trimEveryMs: 500 } })
   assert.ok(resets > 12, `${resets} resets`)
 })
 
