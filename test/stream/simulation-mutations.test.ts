@@ -1,21 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type * as Streams from '../../src/testing/stream-simulation.ts'
-import type { Mutant } from '../simulation/mutate.ts'
-import { importMutated } from '../simulation/mutate.ts'
+import { apart } from '../apart/apart.ts'
+import type * as Notice from './notice.ts'
 
 /** Storms within which each mutant must be noticed. Most take one or two. */
 const SEEDS = 60
 
-const form = { clients: 10, regions: 3, messages: 2, durationMs: 10_000 }
-
-Error.stackTraceLimit = 0
-
-/** Where a rule protects from a rare coincidence, the weather makes it less rare. */
-type StreamMutant = Mutant & Pick<Streams.StreamSimulationOptions, 'weather' | 'bounds'>
-
 /** Every protective rule of the session protocol, removed one at a time. */
-const mutants: readonly StreamMutant[] = [
+const mutants: readonly Notice.StreamMutant[] = [
   {
     name: 'a region accepts what it lacks the causes of',
     file: 'src/stream/session-sends.ts',
@@ -126,18 +118,14 @@ const mutants: readonly StreamMutant[] = [
   },
 ]
 
-for (const { weather = {}, bounds = {}, ...mutant } of mutants) {
+for (const mutant of mutants) {
   test(`the simulation notices when ${mutant.name}`, async (context) => {
-    const path = 'src/testing/stream-simulation.ts'
-    const { simulateStreams } = await importMutated<typeof Streams>(path, mutant)
-    for (let seed = 1; seed <= SEEDS; seed++) {
-      const { failure } = await simulateStreams({ ...form, seed, storm: { hurries: 6 }, weather, bounds })
-      if (failure === null) continue
-      context.diagnostic(`seed ${seed}: ${failure.rule}: ${failure.text}`)
-      // A mutant that merely throws would be noticed by anybody.
-      assert.notEqual(failure.rule, 'sound', failure.text)
-      return
-    }
-    assert.fail(`not noticed in ${SEEDS} storms`)
+    const module = import.meta.resolve('./notice.ts')
+    const noticed = await apart<typeof Notice, 'notice'>(module, 'notice', mutant, SEEDS)
+    if (noticed === null) return assert.fail(`not noticed in ${SEEDS} storms`)
+    const { seed, rule, text } = noticed
+    context.diagnostic(`seed ${seed}: ${rule}: ${text}`)
+    // A mutant that merely throws would be noticed by anybody.
+    assert.notEqual(rule, 'sound', text)
   })
 }
