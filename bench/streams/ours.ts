@@ -39,7 +39,7 @@ const client = await createStreamClient({
     message(entry) {
       numbers.push(entry.cseq)
       // What would stand in a frame of its own, with the head that WebSocket puts before it, less what was written.
-      const frame = { kind: 'deliver', generation: 1, entries: [{ kind: 'message', ...entry }] }
+      const frame = { kind: 'deliver', generation: 1, after: 0, entries: [{ kind: 'message', ...entry }] }
       frameBytes.push(JSON.stringify(frame).length + 4 - JSON.stringify(entry.body).length)
     },
   },

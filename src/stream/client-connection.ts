@@ -3,7 +3,7 @@ import type { StreamBounds } from './bounds.ts'
 import type { ClientLink, ClientTransport } from './client-ports.ts'
 import type { ClientRuntime } from './client-runtime.ts'
 import { decodeServerFrame } from './decode.ts'
-import type { ClientFrame, HelloFrame, ResumeFrame, SendFrame, ServerFrame } from './protocol.ts'
+import type { ClientFrame, DeliverFrame, HelloFrame, ResumeFrame, SendFrame, ServerFrame } from './protocol.ts'
 import { PROTOCOL_VERSION } from './protocol.ts'
 
 /** One connection of a client, from its hello on: one generation. */
@@ -28,6 +28,8 @@ export interface ConnectionOptions {
   /** The hello has left. */
   opened(): void
   received(frame: ServerFrame): void
+  /** Something came that belongs behind what did not come. */
+  overtaken(): void
   closed(code: number | null, reason: string): void
 }
 
@@ -43,6 +45,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   let taken = 0
   let credited = 0
   let bytes = 0
+  /** Up to here the entries of this connection came without a gap. */
+  let come = 0
   let heardAtMs = runtime.monotonicMs()
   let timer: Timer | null = null
 
@@ -90,7 +94,19 @@ export function createConnection(options: ConnectionOptions): Connection {
       if (frame.kind === 'deliver') for (const _ of frame.entries) note()
       return
     }
+    if (frame.kind === 'resumed') come = frame.sent
+    if (frame.kind === 'deliver' && !isSafe(frame)) {
+      for (const _ of frame.entries) note()
+      return options.overtaken()
+    }
     options.received(frame)
+  }
+
+  /** A copy stands behind its first only in the order of its region: it is of no use where something is missing before it. */
+  function isSafe({ after, entries }: DeliverFrame): boolean {
+    if (after > come) return entries.every(({ kind }) => kind === 'message')
+    come = Math.max(come, after + entries.length)
+    return true
   }
 
   function note(): void {

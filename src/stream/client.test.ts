@@ -330,7 +330,15 @@ test('whoever resumes again on its connection sends nothing twice over it', asyn
   const hear = (frame: ServerFrame) => links.at(-1)?.received(JSON.stringify(frame))
   const kinds = () => said.map(({ kind }) => kind)
   await until('hello and resume', () => said.length === 2)
-  const resumed: ServerFrame = { kind: 'resumed', generation: 1, position: {}, ordered: 0, floor: 1, last: null }
+  const resumed: ServerFrame = {
+    kind: 'resumed',
+    generation: 1,
+    position: {},
+    ordered: 0,
+    floor: 1,
+    last: null,
+    sent: 0,
+  }
   hear(resumed)
   await client.send('one')
   const [place, identity] = [
@@ -338,7 +346,7 @@ test('whoever resumes again on its connection sends nothing twice over it', asyn
     { client: 'bob', epoch: 1, cseq: 2 },
   ]
   const entry = { kind: 'copy', ...place, ...identity, seen: {} } as const
-  hear({ kind: 'deliver', generation: 1, entries: [entry] })
+  hear({ kind: 'deliver', generation: 1, after: 0, entries: [entry] })
   hear(resumed)
   await client.send('two')
   assert.deepEqual(kinds(), ['hello', 'resume', 'send', 'resume', 'send'])
@@ -347,5 +355,53 @@ test('whoever resumes again on its connection sends nothing twice over it', asyn
   hear({ ...resumed, generation: 2 })
   await until('all of it again', () => said.length === 9)
   assert.deepEqual(kinds().slice(5), ['hello', 'resume', 'send', 'send'])
+  await client.stop()
+})
+
+test('a copy that overtook its first is not taken: what it stands for would be missing from the causes of others', async () => {
+  const said: ClientFrame[] = []
+  const links: LinkEvents[] = []
+  const transport: ClientTransport = {
+    connect(_region, events) {
+      links.push(events)
+      queueMicrotask(() => events.opened())
+      return { send: (text) => void said.push(JSON.parse(text) as ClientFrame), close() {} }
+    },
+  }
+  const shown: number[] = []
+  const receiver = { message: ({ cseq }: { cseq: number }) => void shown.push(cseq) }
+  const client = await createStreamClient({ room: 'room', regions: ['eu'], transport, mode: 'at-least-once', receiver })
+  const hear = (frame: ServerFrame) => links.at(-1)?.received(JSON.stringify(frame))
+  await until('hello and resume', () => said.length === 2)
+  const resumed: ServerFrame = {
+    kind: 'resumed',
+    generation: 1,
+    position: {},
+    ordered: 0,
+    floor: 1,
+    last: null,
+    sent: 0,
+  }
+  hear(resumed)
+  const bob = { client: 'bob', epoch: 1, cseq: 1, seen: {} }
+  const first = {
+    kind: 'message',
+    log: 'us.1',
+    n: 1,
+    ...bob,
+    after: null,
+    replyTo: null,
+    body: 'x',
+    acceptedAtMs: 1,
+  } as const
+  const copy = { kind: 'copy', log: 'eu.1', n: 1, ...bob } as const
+  const effect = { ...first, log: 'eu.1', n: 2, client: 'ada', seen: { 'eu.1': 1 } }
+  hear({ kind: 'deliver', generation: 1, after: 1, entries: [copy, effect] })
+  hear({ kind: 'deliver', generation: 1, after: 0, entries: [first] })
+  const asked = said.flatMap((frame) => (frame.kind === 'resume' ? [frame.position] : []))
+  assert.deepEqual(asked, [{}, {}], 'it asks again from where it was')
+  hear({ ...resumed, sent: 3 })
+  hear({ kind: 'deliver', generation: 1, after: 3, entries: [first, copy, effect] })
+  await until('both were shown', () => shown.length === 2)
   await client.stop()
 })

@@ -126,6 +126,9 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       received: (frame) => {
         if (opened === connection) take(frame, opened)
       },
+      overtaken: () => {
+        if (opened === connection) resume(opened)
+      },
       closed: (code, reason) => {
         if (opened === connection) closed(code, reason)
       },

@@ -102,6 +102,7 @@ function readServerFrame(from: Fields): ServerFrame {
       return {
         kind,
         generation: count(from, 'generation', 1),
+        after: count(from, 'after', 0),
         entries: list(from, 'entries', streamLimits.deliverEntries).map(readDelivered),
       }
     case 'order':
@@ -115,7 +116,7 @@ function readServerFrame(from: Fields): ServerFrame {
         ),
       }
     case 'resumed':
-      return { kind, ...readHead(from) }
+      return { kind, ...readHead(from), sent: count(from, 'sent', 0) }
     case 'reset': {
       const { why } = from
       if (why !== 'expired' && why !== 'unknown') throw new FrameProblem('`why` is not known')

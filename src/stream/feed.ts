@@ -8,6 +8,8 @@ import type { Room } from './room.ts'
 export interface Feed {
   /** What the client has, once it took all that was sent. */
   readonly position: Position
+  /** Entries, in all. */
+  readonly sent: number
   /** From here on; whatever was under way for an earlier start is forgotten. */
   start(at: number, position: Position): void
   /** The client has taken so many entries in all. False when that is more than were sent. */
@@ -70,9 +72,9 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
       if (bytes >= bounds.deliverBytes) break
     }
     if (texts.length === 0) return
+    link.send(`{"kind":"deliver","generation":${generation},"after":${sent},"entries":[${texts.join(',')}]}`)
     sent += texts.length
     aheadBytes += bytes
-    link.send(`{"kind":"deliver","generation":${generation},"entries":[${texts.join(',')}]}`)
   }
 
   function sendRead(entries: readonly StoredEntry[]): void {
@@ -110,6 +112,9 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
   return {
     get position() {
       return { ...position }
+    },
+    get sent() {
+      return sent
     },
     start(from, have) {
       life += 1

@@ -25,13 +25,14 @@ const serverFrames: readonly ServerFrame[] = [
   {
     kind: 'deliver',
     generation: 1,
+    after: 3,
     entries: [
       { kind: 'message', ...place, ...identity, seen: {}, after: place, replyTo: null, body: null, acceptedAtMs: 7 },
       { kind: 'copy', ...place, ...identity, seen: { 'us.1': 1 } },
     ],
   },
   { kind: 'order', generation: 1, after: 0, from: 1, identities: [identity] },
-  { kind: 'resumed', ...head },
+  { kind: 'resumed', ...head, sent: 3 },
   { kind: 'reset', why: 'expired', ...head, snapshot: null },
   { kind: 'lag', missing: { 'us.1': 9 } },
   { kind: 'pong' },

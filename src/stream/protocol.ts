@@ -95,13 +95,21 @@ export type ServerFrame =
   | WelcomeFrame
   | AckFrame
   | { readonly kind: 'nack'; readonly cseq: number; readonly why: NackReason }
-  | { readonly kind: 'deliver'; readonly generation: number; readonly entries: readonly Delivered[] }
+  | DeliverFrame
   | OrderFrame
   | ResumedFrame
   | ResetFrame
   /** What the region lacks before it can accept what this client sent; empty when it has caught up. */
   | { readonly kind: 'lag'; readonly missing: Position }
   | { readonly kind: 'pong' }
+
+export interface DeliverFrame {
+  readonly kind: 'deliver'
+  readonly generation: number
+  /** How many entries were sent on this connection before these. */
+  readonly after: number
+  readonly entries: readonly Delivered[]
+}
 
 /**
  * Places of the final order, consecutive from `from` on, for whoever has all up to `after`. Whose the places between the
@@ -156,6 +164,8 @@ export interface ResumedFrame {
   readonly ordered: number
   readonly floor: number
   readonly last: LogPlace | null
+  /** How many entries were sent on this connection before. */
+  readonly sent: number
 }
 
 /** `expired`: the log does not go back so far. `unknown`: nobody remembers what this epoch of the client has sent. */

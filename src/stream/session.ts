@@ -166,7 +166,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     const { generation } = claim
     const { position, ordered } = frame
     const { floor, last } = sends
-    say({ kind: 'resumed', generation, position, ordered, floor, last })
+    say({ kind: 'resumed', generation, position, ordered, floor, last, sent: feed?.sent ?? 0 })
     host.told('resumed')
     feed?.start(found.at, position)
     orderFeed?.start(ordered)
