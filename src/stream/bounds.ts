@@ -1,4 +1,4 @@
-import { streamLimits } from '../core/limits.ts'
+import { streamLimits } from './limits.ts'
 
 /** The bounds of streams, any of which a region or a client may be given differently. */
 export type StreamBounds = { readonly [bound in keyof typeof streamLimits]: number }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isOnceError } from '../core/errors.ts'
 import { createStreamClient } from './client.ts'
+import type { StreamReceiver } from './client-intake.ts'
 import type { StreamClient, StreamClientOptions } from './client-options.ts'
 import type { ClientPlace, ClientTransport, LinkEvents } from './client-ports.ts'
 import { createClientRuntime } from './client-runtime.ts'
@@ -315,7 +316,10 @@ test('whoever was cut is back after one short wait, and asks for the rest along 
   await client.stop()
 })
 
-test('whoever resumes again on its connection sends nothing twice over it', async () => {
+const resumed = { kind: 'resumed', generation: 1, position: {}, ordered: 0, floor: 1, last: null, sent: 0 } as const
+
+/** A client that has asked to resume, and hears of the region what the test says. */
+async function clientByHand(receiver: StreamReceiver) {
   const said: ClientFrame[] = []
   const links: LinkEvents[] = []
   const transport: ClientTransport = {
@@ -325,20 +329,15 @@ test('whoever resumes again on its connection sends nothing twice over it', asyn
       return { send: (text) => void said.push(JSON.parse(text) as ClientFrame), close() {} }
     },
   }
-  const receiver = { message() {} }
   const client = await createStreamClient({ room: 'room', regions: ['eu'], transport, mode: 'at-least-once', receiver })
   const hear = (frame: ServerFrame) => links.at(-1)?.received(JSON.stringify(frame))
-  const kinds = () => said.map(({ kind }) => kind)
   await until('hello and resume', () => said.length === 2)
-  const resumed: ServerFrame = {
-    kind: 'resumed',
-    generation: 1,
-    position: {},
-    ordered: 0,
-    floor: 1,
-    last: null,
-    sent: 0,
-  }
+  return { client, said, links, hear }
+}
+
+test('whoever resumes again on its connection sends nothing twice over it', async () => {
+  const { client, said, links, hear } = await clientByHand({ message() {} })
+  const kinds = () => said.map(({ kind }) => kind)
   hear(resumed)
   await client.send('one')
   const [place, identity] = [
@@ -359,29 +358,8 @@ test('whoever resumes again on its connection sends nothing twice over it', asyn
 })
 
 test('a copy that overtook its first is not taken: what it stands for would be missing from the causes of others', async () => {
-  const said: ClientFrame[] = []
-  const links: LinkEvents[] = []
-  const transport: ClientTransport = {
-    connect(_region, events) {
-      links.push(events)
-      queueMicrotask(() => events.opened())
-      return { send: (text) => void said.push(JSON.parse(text) as ClientFrame), close() {} }
-    },
-  }
   const shown: number[] = []
-  const receiver = { message: ({ cseq }: { cseq: number }) => void shown.push(cseq) }
-  const client = await createStreamClient({ room: 'room', regions: ['eu'], transport, mode: 'at-least-once', receiver })
-  const hear = (frame: ServerFrame) => links.at(-1)?.received(JSON.stringify(frame))
-  await until('hello and resume', () => said.length === 2)
-  const resumed: ServerFrame = {
-    kind: 'resumed',
-    generation: 1,
-    position: {},
-    ordered: 0,
-    floor: 1,
-    last: null,
-    sent: 0,
-  }
+  const { client, said, hear } = await clientByHand({ message: ({ cseq }) => void shown.push(cseq) })
   hear(resumed)
   const bob = { client: 'bob', epoch: 1, cseq: 1, seen: {} }
   const first = {

@@ -1,6 +1,6 @@
-import { streamLimits } from '../core/limits.ts'
 import type { Fields } from './fields.ts'
 import { count, FrameProblem, fields, json, list, name, orNull, position, readIdentity, readPlace } from './fields.ts'
+import { streamLimits } from './limits.ts'
 import type { AckResult, ClientFrame, Delivered, Entry, ServerFrame } from './protocol.ts'
 
 /** A frame, or why it is none: the reason goes into the close frame, so it is short and repeats nothing. */

@@ -1,7 +1,7 @@
 import { OnceError } from '../core/errors.ts'
-import { streamLimits } from '../core/limits.ts'
 import type { Fields } from './fields.ts'
 import { count, FrameProblem, fields, json, list, name, orNull, position, readIdentity, readPlace } from './fields.ts'
+import { streamLimits } from './limits.ts'
 import type { ExchangedEntry, FenceAnswer, FenceRequest, PullRequest, RegionHint, SessionClaim } from './ports.ts'
 
 /** What regions say to each other over a network. It is read like what clients say: nothing is believed. */

@@ -1,6 +1,6 @@
 import { OnceError } from '../core/errors.ts'
-import { streamLimits } from '../core/limits.ts'
 import { createRuntime, type Runtime } from '../ledger/runtime.ts'
+import { streamLimits } from './limits.ts'
 import type { Exchange, RegionPeer } from './ports.ts'
 
 /** The state of the way between two regions, for one room. */

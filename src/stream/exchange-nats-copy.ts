@@ -1,7 +1,7 @@
-import { natsExchangeLimits, streamLimits } from '../core/limits.ts'
 import { decodeWord, readHint } from './exchange-decode.ts'
 import type { JetStreamKept, JetStreamLine, JetStreamMessages } from './exchange-nats-driver.ts'
 import type { HintStream } from './exchange-nats-stream.ts'
+import { natsExchangeLimits, streamLimits } from './limits.ts'
 import type { ExchangedEntry, PullRequest } from './ports.ts'
 import type { Position } from './protocol.ts'
 

@@ -1,4 +1,3 @@
-import { natsExchangeLimits, streamLimits } from '../core/limits.ts'
 import type { Runtime, Timer } from '../ledger/runtime.ts'
 import type {
   JetStreamInfo,
@@ -8,6 +7,7 @@ import type {
   NatsLine,
 } from './exchange-nats-driver.ts'
 import type { HintStream } from './exchange-nats-stream.ts'
+import { natsExchangeLimits, streamLimits } from './limits.ts'
 
 export interface FollowOptions {
   readonly connection: NatsLine

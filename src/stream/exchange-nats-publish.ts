@@ -1,8 +1,8 @@
 import { OnceError } from '../core/errors.ts'
-import { natsExchangeLimits, streamLimits } from '../core/limits.ts'
 import type { Runtime, Timer } from '../ledger/runtime.ts'
 import { encodeWord } from './exchange-decode.ts'
 import type { JetStreamLine, NatsLine } from './exchange-nats-driver.ts'
+import { natsExchangeLimits, streamLimits } from './limits.ts'
 import type { ExchangedEntry, RegionHint } from './ports.ts'
 
 type Entrance = Extract<RegionHint, { kind: 'entered' }>

@@ -1,6 +1,6 @@
 import { OnceError } from '../core/errors.ts'
-import { natsExchangeLimits, streamLimits } from '../core/limits.ts'
 import type { JetStreamConfig, JetStreamInfo, JetStreamLine, JetStreamManager } from './exchange-nats-driver.ts'
+import { natsExchangeLimits, streamLimits } from './limits.ts'
 import type { RegionHint } from './ports.ts'
 
 const NANOS_PER_MS = 1_000_000

@@ -1,5 +1,4 @@
 import { OnceError } from '../core/errors.ts'
-import { streamLimits } from '../core/limits.ts'
 import { createRuntime, type Runtime } from '../ledger/runtime.ts'
 import {
   decodeWord,
@@ -17,6 +16,7 @@ import { createHintPublisher } from './exchange-nats-publish.ts'
 import { openHintStream, subjectOf } from './exchange-nats-stream.ts'
 import type { Fields } from './fields.ts'
 import { count, fields, position } from './fields.ts'
+import { streamLimits } from './limits.ts'
 import type {
   Exchange,
   ExchangedEntry,

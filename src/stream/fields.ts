@@ -1,4 +1,4 @@
-import { streamLimits } from '../core/limits.ts'
+import { streamLimits } from './limits.ts'
 import type { LogPlace, MessageIdentity, Position } from './protocol.ts'
 
 /** Readers of what came from outside: each says what is wrong with it, or gives what it is. */

@@ -1,6 +1,6 @@
 import { OnceError } from '../core/errors.ts'
-import { streamLimits } from '../core/limits.ts'
 import type { SqlSeam, SqlTx } from '../store/sql.ts'
+import { streamLimits } from './limits.ts'
 import { big, elementOf, elements, text } from './log-sql-rows.ts'
 import type { RoomBatch, StoredEntry } from './ports.ts'
 import { identityText, type LogPlace, type MessageIdentity } from './protocol.ts'

@@ -1,6 +1,7 @@
-import { limits, streamLimits } from '../core/limits.ts'
+import { limits } from '../core/limits.ts'
 import type { SqlStore } from '../store/port.ts'
 import type { SqlSeam } from '../store/sql.ts'
+import { streamLimits } from './limits.ts'
 import type { Retention, Trimmed } from './ports.ts'
 
 const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }

@@ -1,6 +1,6 @@
 import { OnceError } from '../core/errors.ts'
-import { streamLimits } from '../core/limits.ts'
 import { forkOf } from './fork.ts'
+import { streamLimits } from './limits.ts'
 import type {
   Entered,
   ExchangedEntry,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { streamLimits } from '../core/limits.ts'
 import { decodeClientFrame, decodeServerFrame } from './decode.ts'
+import { streamLimits } from './limits.ts'
 import type { ClientFrame, ServerFrame } from './protocol.ts'
 
 const place = { log: 'eu.1', n: 3 }

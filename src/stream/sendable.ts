@@ -1,8 +1,8 @@
 import { canonicalValue } from '../core/canonical-value.ts'
 import { OnceError } from '../core/errors.ts'
-import { streamLimits } from '../core/limits.ts'
 import type { PendingSend } from './client-ports.ts'
 import { decodeClientFrame } from './decode.ts'
+import { streamLimits } from './limits.ts'
 
 /** A message that is carried over to another identity names one more log among its causes. */
 const SPARE_BYTES = 256

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { streamLimits } from '../core/limits.ts'
 import { createRuntime } from '../ledger/runtime.ts'
+import { streamLimits } from './limits.ts'
 import type { ServerSocket } from './websocket-driver.ts'
 import { openLink } from './websocket-link.ts'
 

@@ -1,5 +1,5 @@
-import { streamLimits } from '../core/limits.ts'
 import type { Runtime } from '../ledger/runtime.ts'
+import { streamLimits } from './limits.ts'
 import type { Session, SessionLink } from './ports.ts'
 import { closeCodes } from './protocol.ts'
 import type { ServerSocket } from './websocket-driver.ts'

@@ -1,6 +1,6 @@
-import { streamLimits } from '../core/limits.ts'
 import type { StreamBounds } from '../stream/bounds.ts'
 import type { StreamReceiver } from '../stream/client-intake.ts'
+import { streamLimits } from '../stream/limits.ts'
 import { createMemoryOrderLog } from '../stream/memory-order.ts'
 import type { OrderLog } from '../stream/ports.ts'
 import { identityText } from '../stream/protocol.ts'
