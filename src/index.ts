@@ -1,15 +1,23 @@
 /** The core entry of `onceonly`. Names are listed one by one: what is not here is not public. */
 
-export type { AppliedWord, ErrorCode } from './core/errors.ts'
-export { errorTable, isOnceError, OnceError } from './core/errors.ts'
-export type { Fence, Identity, IdentityParts } from './core/identity.ts'
-export { DAY, defaults, HOUR, limits, MINUTE, SECOND } from './core/limits.ts'
-export type { HistoryEntry, LedgerRecord, OnAbandoned, Outcome, Pointer, State, VisibleState } from './core/record.ts'
-export type { Failure } from './core/verdict.ts'
-export { classify, final, notDone, released } from './core/verdict.ts'
 export type { Attempt } from './ledger/attempt.ts'
 export type { Claimed, ClaimOptions, Ending, HowToWrite, Lease, SettleWord } from './ledger/claim.ts'
 export { failed, succeeded } from './ledger/claim.ts'
+export type { AppliedWord, ErrorCode } from './ledger/core/errors.ts'
+export { errorTable, isOnceError, OnceError } from './ledger/core/errors.ts'
+export type { Fence, Identity, IdentityParts } from './ledger/core/identity.ts'
+export { DAY, defaults, HOUR, limits, MINUTE, SECOND } from './ledger/core/limits.ts'
+export type {
+  HistoryEntry,
+  LedgerRecord,
+  OnAbandoned,
+  Outcome,
+  Pointer,
+  State,
+  VisibleState,
+} from './ledger/core/record.ts'
+export type { Failure } from './ledger/core/verdict.ts'
+export { classify, final, notDone, released } from './ledger/core/verdict.ts'
 export type {
   EffectKind,
   Keep,
@@ -31,10 +39,7 @@ export type { LeasedOperation, TransactionalOperation } from './ledger/operation
 export type { ActOptions, Operator } from './ledger/operator.ts'
 export { rerun } from './ledger/operator.ts'
 export type { Execution } from './ledger/present.ts'
-export type { Runtime, Timer } from './ledger/runtime.ts'
-export type { TransactionWork } from './ledger/transact.ts'
-export type { UniqueAnswer } from './ledger/unique.ts'
-export type { OutboxMessage, OutboxPort } from './store/outbox.ts'
+export type { OutboxMessage, OutboxPort } from './ledger/store/outbox.ts'
 export type {
   BusyCaller,
   Page,
@@ -44,5 +49,8 @@ export type {
   StateCounts,
   Store,
   TransactionalStore,
-} from './store/port.ts'
-export type { SqlRow, SqlTx, SqlValue } from './store/sql.ts'
+} from './ledger/store/port.ts'
+export type { SqlRow, SqlTx, SqlValue } from './ledger/store/sql.ts'
+export type { TransactionWork } from './ledger/transact.ts'
+export type { UniqueAnswer } from './ledger/unique.ts'
+export type { Runtime, Timer } from './runtime/runtime.ts'

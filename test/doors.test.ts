@@ -20,21 +20,22 @@ async function complaints(files: Readonly<Record<string, string>>): Promise<read
   }
 }
 
-const words = { 'src/core/words.ts': 'export type Word = string\n' }
+const words = { 'src/ledger/core/words.ts': 'export type Word = string\n' }
 
 test('open doors are open', async () => {
   const found = await complaints({
     ...words,
-    'src/core/digest.ts': "import { createHash } from 'node:crypto'\nexport const digest = createHash\n",
-    'src/core/words.test.ts': "import 'node:test'\nimport type { Word } from './words.ts'\nexport type A = Word\n",
-    'src/store/port.ts': "export type { Word } from '../core/words.ts'\n",
-    'src/stores/sqlite/index.ts': "import './claims.ts'\nexport type { Word } from '../../store/port.ts'\n",
-    'src/stores/sqlite/claims.ts': "import 'node:sqlite'\n",
-    'src/stores/memory/index.ts': 'export const memory = 1\n',
-    'src/ledger/run.test.ts': "import '../stores/memory/index.ts'\n",
-    'src/http/adapters/hono.ts': "import '../protect.ts'\n",
-    'src/http/protect.ts': 'export const protect = 1\n',
-    'src/index.ts': "export type { Word } from './core/words.ts'\n",
+    'src/ledger/core/digest.ts': "import { createHash } from 'node:crypto'\nexport const digest = createHash\n",
+    'src/ledger/core/words.test.ts':
+      "import 'node:test'\nimport type { Word } from './words.ts'\nexport type A = Word\n",
+    'src/ledger/store/port.ts': "export type { Word } from '../core/words.ts'\n",
+    'src/ledger/stores/sqlite/index.ts': "import './claims.ts'\nexport type { Word } from '../../store/port.ts'\n",
+    'src/ledger/stores/sqlite/claims.ts': "import 'node:sqlite'\n",
+    'src/ledger/stores/memory/index.ts': 'export const memory = 1\n',
+    'src/ledger/run.test.ts': "import './stores/memory/index.ts'\n",
+    'src/http/adapters/hono.ts': "import '../protocol/protect.ts'\n",
+    'src/http/protocol/protect.ts': 'export const protect = 1\n',
+    'src/index.ts': "export type { Word } from './ledger/core/words.ts'\n",
   })
   assert.deepEqual(found, [])
 })
@@ -43,45 +44,60 @@ const closed: readonly [string, Readonly<Record<string, string>>, string][] = [
   [
     'core imports no other room, not even a type',
     {
-      'src/core/a.ts': "import type { B } from '../store/b.ts'\nexport type A = B\n",
-      'src/store/b.ts': 'export type B = 1\n',
+      'src/ledger/core/a.ts': "import type { B } from '../store/b.ts'\nexport type A = B\n",
+      'src/ledger/store/b.ts': 'export type B = 1\n',
     },
-    'doors of core: src/core/a.ts → src/store/b.ts',
+    'doors of ledger/core: src/ledger/core/a.ts → src/ledger/store/b.ts',
   ],
   [
     'core imports no part of Node',
-    { 'src/core/a.ts': "import 'node:crypto'\n" },
-    'nothing in core but core: src/core/a.ts → crypto',
+    { 'src/ledger/core/a.ts': "import 'node:crypto'\n" },
+    'nothing in core but core: src/ledger/core/a.ts → crypto',
   ],
   [
     'the digest imports no other part of Node',
-    { 'src/core/digest.ts': "import 'node:fs'\n" },
-    'one part of Node for the digest: src/core/digest.ts → fs',
+    { 'src/ledger/core/digest.ts': "import 'node:fs'\n" },
+    'one part of Node for the digest: src/ledger/core/digest.ts → fs',
   ],
   [
     'a store imports no other store',
-    { 'src/stores/sqlite/a.ts': "import '../memory/b.ts'\n", 'src/stores/memory/b.ts': 'export {}\n' },
-    'doors of stores/*: src/stores/sqlite/a.ts → src/stores/memory/b.ts',
+    { 'src/ledger/stores/sqlite/a.ts': "import '../memory/b.ts'\n", 'src/ledger/stores/memory/b.ts': 'export {}\n' },
+    'doors of ledger/stores/*: src/ledger/stores/sqlite/a.ts → src/ledger/stores/memory/b.ts',
   ],
   [
     'a store does not import the ledger',
-    { 'src/stores/sqlite/a.ts': "import '../../ledger/b.ts'\n", 'src/ledger/b.ts': 'export {}\n' },
-    'doors of stores/*: src/stores/sqlite/a.ts → src/ledger/b.ts',
+    { 'src/ledger/stores/sqlite/a.ts': "import '../../b.ts'\n", 'src/ledger/b.ts': 'export {}\n' },
+    'doors of ledger/stores/*: src/ledger/stores/sqlite/a.ts → src/ledger/b.ts',
   ],
   [
     'the ledger imports no store',
-    { 'src/ledger/a.ts': "import '../stores/memory/b.ts'\n", 'src/stores/memory/b.ts': 'export {}\n' },
-    'doors of ledger: src/ledger/a.ts → src/stores/memory/b.ts',
+    { 'src/ledger/a.ts': "import './stores/memory/b.ts'\n", 'src/ledger/stores/memory/b.ts': 'export {}\n' },
+    'doors of ledger: src/ledger/a.ts → src/ledger/stores/memory/b.ts',
   ],
   [
     'nobody imports testing',
-    { 'src/cli/a.ts': "import '../testing/b.ts'\n", 'src/testing/b.ts': 'export {}\n' },
-    'doors of cli: src/cli/a.ts → src/testing/b.ts',
+    { 'src/admin/cli/a.ts': "import '../../testing/b.ts'\n", 'src/testing/b.ts': 'export {}\n' },
+    'doors of admin/cli: src/admin/cli/a.ts → src/testing/b.ts',
   ],
   [
-    'http does not import its adapters',
-    { 'src/http/a.ts': "import './adapters/b.ts'\n", 'src/http/adapters/b.ts': 'export {}\n' },
-    'doors of http: src/http/a.ts → src/http/adapters/b.ts',
+    'the protocol does not import its adapters',
+    { 'src/http/protocol/a.ts': "import '../adapters/b.ts'\n", 'src/http/adapters/b.ts': 'export {}\n' },
+    'doors of http/protocol: src/http/protocol/a.ts → src/http/adapters/b.ts',
+  ],
+  [
+    'no wing imports admin',
+    { 'src/http/gateway/a.ts': "import '../../admin/console/b.ts'\n", 'src/admin/console/b.ts': 'export {}\n' },
+    'doors of http/gateway: src/http/gateway/a.ts → src/admin/console/b.ts',
+  ],
+  [
+    'wings do not import each other',
+    { 'src/runs/a.ts': "import '../http/protocol/b.ts'\n", 'src/http/protocol/b.ts': 'export {}\n' },
+    'doors of runs: src/runs/a.ts → src/http/protocol/b.ts',
+  ],
+  [
+    'a door to a room opens no room inside of it',
+    { 'src/http/client/a.ts': "import '../../ledger/b.ts'\n", 'src/ledger/b.ts': 'export {}\n' },
+    'doors of http/client: src/http/client/a.ts → src/ledger/b.ts',
   ],
   [
     'src does not import tools',
@@ -90,8 +106,8 @@ const closed: readonly [string, Readonly<Record<string, string>>, string][] = [
   ],
   [
     'the service reaches into no room',
-    { 'service/a.ts': "import '../src/core/words.ts'\n" },
-    'only what the package exports: service/a.ts → src/core/words.ts',
+    { 'service/a.ts': "import '../src/ledger/core/words.ts'\n" },
+    'only what the package exports: service/a.ts → src/ledger/core/words.ts',
   ],
   [
     'a room must be in the table',
@@ -106,8 +122,8 @@ for (const [name, files, complaint] of closed) {
 
 test('cycles are found, also those of types', async () => {
   const found = await complaints({
-    'src/core/a.ts': "import type { B } from './b.ts'\nexport type A = B\n",
-    'src/core/b.ts': "import type { A } from './a.ts'\nexport type B = A\n",
+    'src/ledger/core/a.ts': "import type { B } from './b.ts'\nexport type A = B\n",
+    'src/ledger/core/b.ts': "import type { A } from './a.ts'\nexport type B = A\n",
   })
-  assert.deepEqual(found, ['no cycles: src/core/a.ts → src/core/b.ts → src/core/a.ts'])
+  assert.deepEqual(found, ['no cycles: src/ledger/core/a.ts → src/ledger/core/b.ts → src/ledger/core/a.ts'])
 })

@@ -9,5 +9,5 @@ process.exitCode = await foreground('tsc', ['-p', 'tsconfig.build.json'])
 
 // The pages travel with the package, where `onceonly/pages` looks for them.
 await buildPages()
-cpSync(join(root, 'console', 'dist'), join(root, 'dist', 'pages', 'built'), { recursive: true })
-rmSync(join(root, 'dist', 'pages', 'built', 'stamp.json'))
+cpSync(join(root, 'console', 'dist'), join(root, 'dist', 'admin', 'pages', 'built'), { recursive: true })
+rmSync(join(root, 'dist', 'admin', 'pages', 'built', 'stamp.json'))

@@ -8,7 +8,7 @@ import { measure } from './measure.ts'
  * through an operation it could only be measured together with a claim. By address, because the door stays closed for
  * everything that is shipped.
  */
-const file = pathToFileURL(join(root, 'src', 'core', 'fingerprint.ts')).href
+const file = pathToFileURL(join(root, 'src', 'ledger', 'core', 'fingerprint.ts')).href
 const { fingerprintJsonBytes } = (await import(file)) as {
   fingerprintJsonBytes: (json: Uint8Array, shape: number) => string
 }

@@ -18,7 +18,14 @@ export async function replayByCommand(place: Place, progress: (line: string) => 
   const config = join(place.folder, 'onceonly.config.ts')
   await writeFile(config, configOf(place))
   const startedMs = performance.now()
-  const args = ['--conditions=onceonly-source', join(root, 'src/cli/main.ts'), 'replay', '--all', '--config', config]
+  const args = [
+    '--conditions=onceonly-source',
+    join(root, 'src/admin/cli/main.ts'),
+    'replay',
+    '--all',
+    '--config',
+    config,
+  ]
   const child = spawn(process.execPath, args, {
     env: { ...process.env, NO_COLOR: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,4 +1,4 @@
-import { limits } from '../../src/core/limits.ts'
+import { limits } from '../../src/ledger/core/limits.ts'
 import type { Host } from './host.ts'
 import { startHost } from './host.ts'
 import { actNowAndThen } from './operators.ts'

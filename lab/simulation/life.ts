@@ -1,7 +1,7 @@
-import type { ClaimId, Fence } from '../../src/core/identity.ts'
-import type { InProgress, LedgerRecord, Outcome, Pointer } from '../../src/core/record.ts'
-import type { Decision, Request } from '../../src/core/request.ts'
 import type { Attempt } from '../../src/ledger/attempt.ts'
+import type { ClaimId, Fence } from '../../src/ledger/core/identity.ts'
+import type { InProgress, LedgerRecord, Outcome, Pointer } from '../../src/ledger/core/record.ts'
+import type { Decision, Request } from '../../src/ledger/core/request.ts'
 import type { SimulatedProcess } from '../../src/testing/simulation.ts'
 import type { CommandPlan } from './scenario.ts'
 

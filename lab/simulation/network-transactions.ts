@@ -1,13 +1,13 @@
-import type { Fence } from '../../src/core/identity.ts'
-import type { DecisionOf, Request } from '../../src/core/request.ts'
+import type { Fence } from '../../src/ledger/core/identity.ts'
+import type { DecisionOf, Request } from '../../src/ledger/core/request.ts'
 import type {
   AppliedDecision,
   Session,
   TransactionalStore,
   TransactionCall,
   Transactions,
-} from '../../src/store/port.ts'
-import type { MemoryTx } from '../../src/stores/memory/index.ts'
+} from '../../src/ledger/store/port.ts'
+import type { MemoryTx } from '../../src/ledger/stores/memory/index.ts'
 import type { Wire } from './wire.ts'
 import { unavailable } from './wire.ts'
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { limits } from '../../src/core/limits.ts'
-import type { LedgerRecord } from '../../src/core/record.ts'
+import { limits } from '../../src/ledger/core/limits.ts'
+import type { LedgerRecord } from '../../src/ledger/core/record.ts'
 import type { Seen } from './life.ts'
 import { isGrant, isHeld, told } from './life.ts'
 

@@ -1,4 +1,4 @@
-import { DAY, defaults, limits, SECOND } from '../../src/core/limits.ts'
+import { DAY, defaults, limits, SECOND } from '../../src/ledger/core/limits.ts'
 import type { WhileRunning } from '../../src/ledger/definition.ts'
 import type { Random } from '../../src/testing/random.ts'
 

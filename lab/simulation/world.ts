@@ -1,5 +1,5 @@
-import type { TransactionalStore } from '../../src/store/port.ts'
-import type { MemoryTx } from '../../src/stores/memory/index.ts'
+import type { TransactionalStore } from '../../src/ledger/store/port.ts'
+import type { MemoryTx } from '../../src/ledger/stores/memory/index.ts'
 import type { Random } from '../../src/testing/random.ts'
 import type { Simulation } from '../../src/testing/simulation.ts'
 import type { Provider } from './provider.ts'

@@ -1,7 +1,7 @@
-import type { StreamFailure } from '../../src/testing/stream-judge.ts'
-import type { StreamSimulationOptions } from '../../src/testing/stream-simulation.ts'
-import { simulateStreams } from '../../src/testing/stream-simulation.ts'
-import type { StreamTally } from '../../src/testing/stream-world.ts'
+import type { StreamFailure } from './simulation/judge.ts'
+import type { StreamSimulationOptions } from './simulation/simulation.ts'
+import { simulateStreams } from './simulation/simulation.ts'
+import type { StreamTally } from './simulation/world.ts'
 
 /** What a run leaves behind, in a form that a process can hand to another. */
 export interface Told {

@@ -1,7 +1,7 @@
 /** `onceonly/http`: the protocol without a framework. Adapters for the usual ones are entries of their own. */
 
-export type { Batch, BatchError, BulkItem } from './batch.ts'
-export { readBatch } from './batch.ts'
+export type { Batch, BatchError, BulkItem } from './protocol/batch.ts'
+export { readBatch } from './protocol/batch.ts'
 export type {
   BatchIdentity,
   Bulk,
@@ -9,9 +9,9 @@ export type {
   ItemResult,
   LeasedBulk,
   TransactionalBulk,
-} from './bulk.ts'
-export { createBulk } from './bulk.ts'
-export type { ItemWords } from './bulk-words.ts'
+} from './protocol/bulk.ts'
+export { createBulk } from './protocol/bulk.ts'
+export type { ItemWords } from './protocol/bulk-words.ts'
 export type {
   BatchRoute,
   CommandRoute,
@@ -21,21 +21,21 @@ export type {
   OpenAnswer,
   ServedRoute,
   Topic,
-} from './describe.ts'
-export { checklist, describe, openAnswers } from './describe.ts'
-export type { Answer, Captured, HeaderList, Incoming, IncomingBody, MissingBody } from './exchange.ts'
-export { bodyCut, bodyTooLarge, jsonAnswer, REPLAYED_HEADER, UnreadableBody } from './exchange.ts'
-export type { Finality } from './finality.ts'
-export { webhookIdHeaders } from './key.ts'
-export type { OpenApiDocument } from './openapi.ts'
-export { openapi, problemReference } from './openapi.ts'
-export type { Situation } from './problem.ts'
-export { situations } from './problem.ts'
-export type { Profile, ProfileName } from './profiles.ts'
-export type { Begun, HttpOptions, Route } from './protect.ts'
-export { createRoute } from './protect.ts'
-export type { KeepAnswer, StoredAnswer } from './record.ts'
-export type { Defined, KeySource, RouteDefinition, RouteGuard, RouteNotes, Who } from './route.ts'
-export type { Protection, Running } from './running.ts'
-export type { OperationStatus, StatusOptions } from './status.ts'
-export { createStatus } from './status.ts'
+} from './protocol/describe.ts'
+export { checklist, describe, openAnswers } from './protocol/describe.ts'
+export type { Answer, Captured, HeaderList, Incoming, IncomingBody, MissingBody } from './protocol/exchange.ts'
+export { bodyCut, bodyTooLarge, jsonAnswer, REPLAYED_HEADER, UnreadableBody } from './protocol/exchange.ts'
+export type { Finality } from './protocol/finality.ts'
+export { webhookIdHeaders } from './protocol/key.ts'
+export type { OpenApiDocument } from './protocol/openapi.ts'
+export { openapi, problemReference } from './protocol/openapi.ts'
+export type { Situation } from './protocol/problem.ts'
+export { situations } from './protocol/problem.ts'
+export type { Profile, ProfileName } from './protocol/profiles.ts'
+export type { Begun, HttpOptions, Route } from './protocol/protect.ts'
+export { createRoute } from './protocol/protect.ts'
+export type { KeepAnswer, StoredAnswer } from './protocol/record.ts'
+export type { Defined, KeySource, RouteDefinition, RouteGuard, RouteNotes, Who } from './protocol/route.ts'
+export type { Protection, Running } from './protocol/running.ts'
+export type { OperationStatus, StatusOptions } from './protocol/status.ts'
+export { createStatus } from './protocol/status.ts'

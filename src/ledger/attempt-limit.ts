@@ -1,8 +1,8 @@
-import { OnceError } from '../core/errors.ts'
-import type { RecordId } from '../core/identity.ts'
-import { limits } from '../core/limits.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import { OnceError } from './core/errors.ts'
+import type { RecordId } from './core/identity.ts'
+import { limits } from './core/limits.ts'
 import type { Command, Declared } from './declared.ts'
-import type { Runtime } from './runtime.ts'
 
 /** Answers a caller that spams one key, before anything is read. Off unless the operation asks for it. */
 export interface AttemptLimit {

@@ -1,8 +1,8 @@
-import { OnceError } from '../core/errors.ts'
-import type { Fence } from '../core/identity.ts'
-import { effectKeyOf } from '../core/identity.ts'
-import type { Pointer } from '../core/record.ts'
-import type { Grant } from '../core/request.ts'
+import { OnceError } from './core/errors.ts'
+import type { Fence } from './core/identity.ts'
+import { effectKeyOf } from './core/identity.ts'
+import type { Pointer } from './core/record.ts'
+import type { Grant } from './core/request.ts'
 import { checkPointer } from './outcome.ts'
 
 /** What an effect is given: how to be recognised downstream, and how to notice that it lost its lease. */

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ErrorOptions } from '../core/errors.ts'
-import { isOnceError, OnceError } from '../core/errors.ts'
-import { limits, SECOND } from '../core/limits.ts'
-import type { ReconcileRequest, RenewRequest, Request, SettleRequest } from '../core/request.ts'
-import type { Applied, Claims } from '../store/port.ts'
+import { createTestRuntime } from '../runtime/test-runtime.ts'
 import { createBatcher } from './batch.ts'
-import { createTestRuntime } from './test-runtime.ts'
+import type { ErrorOptions } from './core/errors.ts'
+import { isOnceError, OnceError } from './core/errors.ts'
+import { limits, SECOND } from './core/limits.ts'
+import type { ReconcileRequest, RenewRequest, Request, SettleRequest } from './core/request.ts'
+import type { Applied, Claims } from './store/port.ts'
 
 /** A store that is answered by hand: every flush waits until the test says what becomes of it. */
 function manualClaims(lanes = 1) {

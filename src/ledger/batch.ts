@@ -1,11 +1,11 @@
-import type { AppliedWord } from '../core/errors.ts'
-import { isOnceError, OnceError } from '../core/errors.ts'
-import { limits } from '../core/limits.ts'
-import type { DecisionOf, Request } from '../core/request.ts'
-import { backoffMs } from '../core/retry.ts'
-import type { Applied, AppliedDecision, Claims } from '../store/port.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { AppliedWord } from './core/errors.ts'
+import { isOnceError, OnceError } from './core/errors.ts'
+import { limits } from './core/limits.ts'
+import type { DecisionOf, Request } from './core/request.ts'
+import { backoffMs } from './core/retry.ts'
 import { inDoubt } from './doubt.ts'
-import type { Runtime } from './runtime.ts'
+import type { Applied, AppliedDecision, Claims } from './store/port.ts'
 
 /**
  * Group commit: what arrives while a flush is under way is the next flush. Many callers share one statement and one

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DAY, limits } from '../core/limits.ts'
+import { createTestRuntime } from '../runtime/test-runtime.ts'
 import type { Replayable } from './cache.ts'
 import { createReplayCache } from './cache.ts'
-import { createTestRuntime } from './test-runtime.ts'
+import { DAY, limits } from './core/limits.ts'
 
 const STORE_NOW = 1_000_000
 

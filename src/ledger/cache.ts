@@ -1,7 +1,7 @@
-import type { RecordId } from '../core/identity.ts'
-import { limits } from '../core/limits.ts'
-import type { FailedTerminal, Succeeded } from '../core/record.ts'
-import type { Runtime } from './runtime.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { RecordId } from './core/identity.ts'
+import { limits } from './core/limits.ts'
+import type { FailedTerminal, Succeeded } from './core/record.ts'
 
 export type Replayable = Succeeded | FailedTerminal
 

@@ -1,5 +1,5 @@
-import type { Identity } from '../core/identity.ts'
-import type { Kept, OnAbandoned, Pointer } from '../core/record.ts'
+import type { Identity } from './core/identity.ts'
+import type { Kept, OnAbandoned, Pointer } from './core/record.ts'
 
 /** What kind of effect is it? Required, because no default is right for everyone. */
 export type EffectKind = 'transaction' | 'repeatable' | 'external'

@@ -1,4 +1,4 @@
-import { OnceError } from '../core/errors.ts'
+import { OnceError } from './core/errors.ts'
 
 /** The same error, of a call whose earlier try may have taken effect: "no" would not be true of the whole. */
 export function inDoubt(fault: OnceError): OnceError {

@@ -1,6 +1,6 @@
-import type { OnceError } from '../core/errors.ts'
-import type { Fence, Identity } from '../core/identity.ts'
-import type { State, VisibleState } from '../core/record.ts'
+import type { OnceError } from './core/errors.ts'
+import type { Fence, Identity } from './core/identity.ts'
+import type { State, VisibleState } from './core/record.ts'
 
 /** Everything worth telling that happens in a ledger. Telemetry, logs and tests listen; nobody else decides by it. */
 export type LedgerEvent =

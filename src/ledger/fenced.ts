@@ -1,5 +1,5 @@
-import { OnceError } from '../core/errors.ts'
-import type { Fence } from '../core/identity.ts'
+import { OnceError } from './core/errors.ts'
+import type { Fence } from './core/identity.ts'
 
 /** Pieces of an UPDATE that a late writer cannot pass: the row remembers the largest fence that wrote it. */
 export interface FencedWrite {

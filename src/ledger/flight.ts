@@ -1,6 +1,6 @@
-import type { OnceError } from '../core/errors.ts'
-import type { RecordId } from '../core/identity.ts'
 import type { Replayable } from './cache.ts'
+import type { OnceError } from './core/errors.ts'
+import type { RecordId } from './core/identity.ts'
 import type { Command } from './declared.ts'
 import type { Packed } from './outcome.ts'
 

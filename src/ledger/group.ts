@@ -1,6 +1,6 @@
-import { isOnceError, OnceError } from '../core/errors.ts'
-import { limits } from '../core/limits.ts'
-import type { Runtime } from './runtime.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import { isOnceError, OnceError } from './core/errors.ts'
+import { limits } from './core/limits.ts'
 
 /**
  * Group commit: whatever arrives while a flush is under way is the next flush. Whoever writes at the same time shares

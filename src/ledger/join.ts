@@ -1,9 +1,9 @@
-import { isOnceError, OnceError } from '../core/errors.ts'
-import type { RecordId } from '../core/identity.ts'
-import { limits, SECOND } from '../core/limits.ts'
-import type { LedgerRecord } from '../core/record.ts'
-import type { Claims, Watch } from '../store/port.ts'
-import type { Runtime, Timer } from './runtime.ts'
+import type { Runtime, Timer } from '../runtime/runtime.ts'
+import { isOnceError, OnceError } from './core/errors.ts'
+import type { RecordId } from './core/identity.ts'
+import { limits, SECOND } from './core/limits.ts'
+import type { LedgerRecord } from './core/record.ts'
+import type { Claims, Watch } from './store/port.ts'
 
 /** Waiting for attempts of others. Notifications are hints: a waiter also reads again by itself, ever more slowly. */
 export interface Joiners {

@@ -1,9 +1,8 @@
-import { isOnceError, OnceError } from '../core/errors.ts'
-import { limits } from '../core/limits.ts'
-import type { ClaimDecision, ClaimRequest, Grant } from '../core/request.ts'
-import { transition } from '../core/transition.ts'
-import type { AppliedDecision } from '../store/port.ts'
 import type { Context } from './context.ts'
+import { isOnceError, OnceError } from './core/errors.ts'
+import { limits } from './core/limits.ts'
+import type { ClaimDecision, ClaimRequest, Grant } from './core/request.ts'
+import { transition } from './core/transition.ts'
 import type { Command, Declared } from './declared.ts'
 import type { Effect } from './effect.ts'
 import { runEffect } from './effect.ts'
@@ -11,6 +10,7 @@ import type { Flight, Landing } from './flight.ts'
 import { decideRuns } from './flight.ts'
 import type { Change } from './join.ts'
 import { refusal } from './refusal.ts'
+import type { AppliedDecision } from './store/port.ts'
 
 /** Claims under a lease, and waits for a running twin as the operation's policy says. */
 export async function leadLeased(

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isOnceError, OnceError } from '../core/errors.ts'
-import { limits, MINUTE, SECOND } from '../core/limits.ts'
-import type { Grant, HolderDecision, RenewRequest, Request } from '../core/request.ts'
+import { createTestRuntime } from '../runtime/test-runtime.ts'
 import type { Batcher } from './batch.ts'
+import { isOnceError, OnceError } from './core/errors.ts'
+import { limits, MINUTE, SECOND } from './core/limits.ts'
+import type { Grant, HolderDecision, RenewRequest, Request } from './core/request.ts'
 import type { Declared } from './declared.ts'
 import type { LedgerEvent } from './events.ts'
 import { createEvents } from './events.ts'
 import { createHeart } from './lease.ts'
-import { createTestRuntime } from './test-runtime.ts'
 
 const LEASE_MS = 30 * SECOND
 const op = { name: 'op', leaseMs: LEASE_MS, maxRunMs: 15 * MINUTE } as Declared

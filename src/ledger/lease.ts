@@ -1,12 +1,12 @@
-import type { OnceError } from '../core/errors.ts'
-import { limits } from '../core/limits.ts'
-import type { Grant } from '../core/request.ts'
+import type { Runtime, Timer } from '../runtime/runtime.ts'
 import type { Ground } from './attempt.ts'
 import { leaseLost, leaseOver } from './attempt.ts'
 import type { Batcher } from './batch.ts'
+import type { OnceError } from './core/errors.ts'
+import { limits } from './core/limits.ts'
+import type { Grant } from './core/request.ts'
 import type { Declared } from './declared.ts'
 import type { Events } from './events.ts'
-import type { Runtime, Timer } from './runtime.ts'
 
 /** One lease as its holder sees it: renewed while it lives, over by the holder's own monotonic clock. */
 export interface HeldLease extends Ground {

@@ -1,15 +1,15 @@
-import type { RecordId } from '../core/identity.ts'
-import { effectKeyOf } from '../core/identity.ts'
-import { limits } from '../core/limits.ts'
-import type { Grant, Resolution } from '../core/request.ts'
-import { backoffMs } from '../core/retry.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import type { Batcher } from './batch.ts'
+import type { RecordId } from './core/identity.ts'
+import { effectKeyOf } from './core/identity.ts'
+import { limits } from './core/limits.ts'
+import type { Grant, Resolution } from './core/request.ts'
+import { backoffMs } from './core/retry.ts'
 import type { Declared } from './declared.ts'
 import type { ProbeAnswer } from './definition.ts'
 import { cannotTell } from './definition.ts'
 import type { Events } from './events.ts'
 import { packFailure, packValue } from './outcome.ts'
-import type { Runtime } from './runtime.ts'
 
 /** Asks the operation whether an effect of unknown outcome happened; one process at a time, under a fence of its own. */
 export interface Prober {

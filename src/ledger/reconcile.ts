@@ -1,8 +1,8 @@
-import { limits } from '../core/limits.ts'
-import type { LedgerRecord } from '../core/record.ts'
-import type { Page } from '../store/port.ts'
 import type { Context } from './context.ts'
+import { limits } from './core/limits.ts'
+import type { LedgerRecord } from './core/record.ts'
 import type { Declared } from './declared.ts'
+import type { Page } from './store/port.ts'
 
 /** Applies what time has decided, without waiting for a new claim to arrive. It holds no inputs and re-runs nothing. */
 export interface Reconciler {

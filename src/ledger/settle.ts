@@ -1,12 +1,12 @@
-import { isOnceError, OnceError } from '../core/errors.ts'
-import { limits } from '../core/limits.ts'
-import type { Pointer } from '../core/record.ts'
-import type { Grant, HolderDecision, Settlement } from '../core/request.ts'
-import { backoffMs } from '../core/retry.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import { sleep } from '../runtime/runtime.ts'
 import type { Batcher } from './batch.ts'
+import { isOnceError, OnceError } from './core/errors.ts'
+import { limits } from './core/limits.ts'
+import type { Pointer } from './core/record.ts'
+import type { Grant, HolderDecision, Settlement } from './core/request.ts'
+import { backoffMs } from './core/retry.ts'
 import type { Events } from './events.ts'
-import type { Runtime } from './runtime.ts'
-import { sleep } from './runtime.ts'
 
 /** Writes outcomes. Recording is never mixed up with the effect: a failure to record is not a failed effect. */
 export interface Settler {

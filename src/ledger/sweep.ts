@@ -1,5 +1,5 @@
-import { limits } from '../core/limits.ts'
 import type { Context } from './context.ts'
+import { limits } from './core/limits.ts'
 
 /** Removes what is past its end, in bounded steps. The cursor goes on where the last round stopped. */
 export interface Sweeper {

@@ -1,6 +1,6 @@
-import type { Identity, RecordId } from '../core/identity.ts'
-import { limits } from '../core/limits.ts'
-import type { BusyCaller, Store } from '../store/port.ts'
+import type { Identity, RecordId } from './core/identity.ts'
+import { limits } from './core/limits.ts'
+import type { BusyCaller, Store } from './store/port.ts'
 
 export type Counted = 'claims' | 'replays' | 'conflicts'
 

@@ -1,7 +1,7 @@
-import { OnceError } from '../core/errors.ts'
-import { checkIdentity, recordIdOf, UNIQUE_PREFIX } from '../core/identity.ts'
-import type { UniqueDecision, UniqueRequest } from '../core/request.ts'
-import type { Runtime } from './runtime.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import { OnceError } from './core/errors.ts'
+import { checkIdentity, recordIdOf, UNIQUE_PREFIX } from './core/identity.ts'
+import type { UniqueDecision, UniqueRequest } from './core/request.ts'
 
 export type UniqueAnswer =
   | { readonly kind: 'claimed' }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMemoryStore } from '../stores/memory/index.ts'
+import { createMemoryStore } from '../ledger/stores/memory/index.ts'
 import { createFakeClock } from './fake-clock.ts'
 
 test('timers fire in order of their time, also those that a timer sets', () => {

@@ -1,4 +1,4 @@
-import type { MemoryClock } from '../stores/memory/index.ts'
+import type { MemoryClock } from '../ledger/stores/memory/index.ts'
 
 /** Time that stands still until it is told to move: for a memory store, or for whatever takes its time as an argument. */
 export interface FakeClock extends Required<MemoryClock> {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isOnceError } from '../core/errors.ts'
-import type { ClaimRequest } from '../core/request.ts'
-import { createMemoryStore } from '../stores/memory/index.ts'
+import { isOnceError } from '../ledger/core/errors.ts'
+import type { ClaimRequest } from '../ledger/core/request.ts'
+import { createMemoryStore } from '../ledger/stores/memory/index.ts'
 import type { Fault } from './faulty-store.ts'
 import { createFaultyStore } from './faulty-store.ts'
 

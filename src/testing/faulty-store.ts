@@ -1,6 +1,6 @@
-import { OnceError } from '../core/errors.ts'
-import type { Request } from '../core/request.ts'
-import type { Claims, Session, Store, Transactions } from '../store/port.ts'
+import { OnceError } from '../ledger/core/errors.ts'
+import type { Request } from '../ledger/core/request.ts'
+import type { Claims, Session, Store, Transactions } from '../ledger/store/port.ts'
 import { createRandom } from './random.ts'
 
 /** What goes wrong with one call. */

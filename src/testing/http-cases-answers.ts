@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { SECOND } from '../core/limits.ts'
-import { notDone } from '../core/verdict.ts'
+import { SECOND } from '../ledger/core/limits.ts'
+import { notDone } from '../ledger/core/verdict.ts'
 import { unreachable } from './http-faults.ts'
 import type { HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, createGate, eventually, httpCase, pause, perStage } from './http-stage.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { State } from '../core/record.ts'
-import { final, notDone, released } from '../core/verdict.ts'
+import type { State } from '../ledger/core/record.ts'
+import { final, notDone, released } from '../ledger/core/verdict.ts'
 import type { Act } from './http-site.ts'
 import type { HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, httpCase } from './http-stage.ts'

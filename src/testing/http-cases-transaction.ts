@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { OnceError } from '../core/errors.ts'
+import { OnceError } from '../ledger/core/errors.ts'
 import { beforeCommit, unreachable } from './http-faults.ts'
 import type { Act } from './http-site.ts'
 import type { HttpCase } from './http-stage.ts'

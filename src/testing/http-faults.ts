@@ -1,6 +1,6 @@
-import { OnceError } from '../core/errors.ts'
-import type { Request } from '../core/request.ts'
-import type { TransactionalStore } from '../store/port.ts'
+import { OnceError } from '../ledger/core/errors.ts'
+import type { Request } from '../ledger/core/request.ts'
+import type { TransactionalStore } from '../ledger/store/port.ts'
 
 /** Stores that behave badly in one way, around one that behaves well. */
 

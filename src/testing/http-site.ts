@@ -1,8 +1,8 @@
-import type { HeaderList } from '../http/exchange.ts'
-import type { HttpOptions } from '../http/protect.ts'
-import type { RouteDefinition, RouteGuard } from '../http/route.ts'
-import type { Protection } from '../http/running.ts'
-import type { StatusOptions } from '../http/status.ts'
+import type { HeaderList } from '../http/protocol/exchange.ts'
+import type { HttpOptions } from '../http/protocol/protect.ts'
+import type { RouteDefinition, RouteGuard } from '../http/protocol/route.ts'
+import type { Protection } from '../http/protocol/running.ts'
+import type { StatusOptions } from '../http/protocol/status.ts'
 
 /** What every framework's request can be turned into: who asks is told by headers. */
 export interface Asker {

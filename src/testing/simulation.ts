@@ -1,4 +1,4 @@
-import type { Runtime } from '../ledger/runtime.ts'
+import type { Runtime } from '../runtime/runtime.ts'
 import type { Random } from './random.ts'
 import { createRandom } from './random.ts'
 

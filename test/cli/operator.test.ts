@@ -128,13 +128,13 @@ test('the design checklist is printed, and an open answer is an exit status', as
 })
 
 test('a program that reads the output gets no colour, and the exit status', () => {
-  const node = ['--conditions=onceonly-source', resolve('src/cli/main.ts'), 'explain', 'never-came', '--json']
+  const node = ['--conditions=onceonly-source', resolve('src/admin/cli/main.ts'), 'explain', 'never-came', '--json']
   const { status, stdout, stderr } = spawnSync(process.execPath, node, { cwd: folder, encoding: 'utf8', env })
   assert.deepEqual([status, stdout, stderr], [1, '[]\n', ''])
 })
 
 test('whoever reads the output may stop reading', async () => {
-  const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
+  const program = resolve(import.meta.dirname, '../../src/admin/cli/main.ts')
   const child = spawn(process.execPath, ['--conditions=onceonly-source', program, '--help'], { env })
   child.stdout.destroy()
   const ended = once(child, 'exit')

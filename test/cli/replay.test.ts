@@ -15,8 +15,8 @@ const database = join(folder, 'runs.db')
 /** The code of a deploy: a module that the command loads, with a text that a person may have changed. */
 function deploy(text: string): string {
   const source = `
-    import { defineRun } from ${JSON.stringify(resolve('src/run/index.ts'))}
-    import { createSqliteStore } from ${JSON.stringify(resolve('src/stores/sqlite/index.ts'))}
+    import { defineRun } from ${JSON.stringify(resolve('src/runs/index.ts'))}
+    import { createSqliteStore } from ${JSON.stringify(resolve('src/ledger/stores/sqlite/index.ts'))}
     const offer = { kind: 'native', windowMs: 60_000, comparesBody: false, keepsFailures: false }
     const channel = { name: 'mail', offer, send: async () => { throw new Error('a replay must not send') } }
     export const runs = [
@@ -35,7 +35,7 @@ function deploy(text: string): string {
 }
 
 function onceonly(...args: string[]) {
-  const node = ['--conditions=onceonly-source', resolve('src/cli/main.ts'), ...args]
+  const node = ['--conditions=onceonly-source', resolve('src/admin/cli/main.ts'), ...args]
   const env = { ...process.env, SECRET: 'credential', NO_COLOR: '1' }
   const { status, stdout, stderr } = spawnSync(process.execPath, node, { cwd: folder, encoding: 'utf8', env })
   return { status, stdout, stderr }

@@ -13,7 +13,7 @@ const skip = isThere ? false : 'The program `script`, which makes a terminal, is
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-terminal-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const database = join(folder, 'store.db')
-const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const MAIN = join(import.meta.dirname, '../../src/admin/cli/main.ts')
 // Node shows no colours where it takes the terminal for a build's.
 const { NO_COLOR: _off, FORCE_COLOR: _on, CI: _build, ...inherited } = process.env
 const env = { ...inherited, ONCEONLY_STORE: database, ONCEONLY_TEST_CLOCK: '1', TERM: 'xterm-256color' }

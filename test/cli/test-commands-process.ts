@@ -1,4 +1,4 @@
-import { command } from '../../src/cli/command.ts'
+import { command } from '../../src/admin/cli/command.ts'
 
 /** Runs what it is sent, one command after the other, and tells what each of them printed. */
 process.on('message', (args) => {

@@ -241,7 +241,7 @@ describe('the client', () => {
     assert.ok(newKey(1_700_000_000_000) < newKey(1_700_000_000_001))
     assert.equal(Number.parseInt(newKey(1_700_000_000_123).replaceAll('-', '').slice(0, 12), 16), 1_700_000_000_123)
     const seen = new Set<string>()
-    const waiting = [join(root, 'src/client/index.ts')]
+    const waiting = [join(root, 'src/http/client/index.ts')]
     for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
       if (seen.has(file)) continue
       seen.add(file)

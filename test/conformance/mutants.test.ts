@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Subject } from 'onceonly/testing'
 import { conformanceCases, runCase } from 'onceonly/testing'
-import { assemble } from '../../src/stores/memory/assemble.ts'
-import type { Machine } from '../../src/stores/memory/tables.ts'
-import { createWatchers } from '../../src/stores/memory/watch.ts'
+import { assemble } from '../../src/ledger/stores/memory/assemble.ts'
+import type { Machine } from '../../src/ledger/stores/memory/tables.ts'
+import { createWatchers } from '../../src/ledger/stores/memory/watch.ts'
 import { mutants } from '../transition/mutants.ts'
 
 /** Every rule that a store can leave out is missed by the kit: the same broken machines that the explorer finds. */

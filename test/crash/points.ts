@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import type { Request } from '../../src/core/request.ts'
+import type { Request } from '../../src/ledger/core/request.ts'
 import { tell } from './member.ts'
 import type { CrashStore } from './place.ts'
 

@@ -1,5 +1,5 @@
 import { createBatcher } from '../../src/ledger/batch.ts'
-import { createRuntime } from '../../src/ledger/runtime.ts'
+import { createRuntime } from '../../src/runtime/runtime.ts'
 import { listen, readTask, tell } from '../crash/member.ts'
 import type { Address } from '../crash/place.ts'
 import { openStore } from '../crash/place.ts'

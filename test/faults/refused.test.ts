@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { LedgerEvent } from 'onceonly'
 import { createLedger, final, isOnceError, MINUTE, OnceError } from 'onceonly'
-import type { Request } from '../../src/core/request.ts'
+import type { Request } from '../../src/ledger/core/request.ts'
 import type { CrashStore } from '../crash/place.ts'
 import { onEveryPlace, who } from '../crash/place.ts'
 

@@ -1,5 +1,5 @@
-import { recordIdOf } from '../../src/core/identity.ts'
-import type { ClaimRequest, Grant, SettleRequest } from '../../src/core/request.ts'
+import { recordIdOf } from '../../src/ledger/core/identity.ts'
+import type { ClaimRequest, Grant, SettleRequest } from '../../src/ledger/core/request.ts'
 
 /** Requests as the ledger makes them, and as it never would. */
 export function claimOf(key: string, claimId: string, fields: Partial<ClaimRequest> = {}): ClaimRequest {

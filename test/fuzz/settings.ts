@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { isOnceError } from 'onceonly'
-import { commands as known } from '../../src/cli/commands.ts'
-import { checkGatewayConfig } from '../../src/gateway/check.ts'
+import { commands as known } from '../../src/admin/cli/commands.ts'
+import { checkGatewayConfig } from '../../src/http/gateway/check.ts'
 import type { Commands } from '../cli/test-commands.ts'
 
 /** A configuration that is right. Each one that is thrown has one place changed, or is anything at all. */

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline'
 import type { GatewayConfig } from 'onceonly/gateway'
 import { type AskOptions, ask, type Told } from './ask.ts'
 
-const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const MAIN = join(import.meta.dirname, '../../src/admin/cli/main.ts')
 
 /** Whoever is told at the end: a test, or a program of the lab. */
 export interface Ending {

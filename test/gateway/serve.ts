@@ -7,12 +7,12 @@ import { pipeline } from 'node:stream/promises'
 import { createStatus } from 'onceonly/http'
 import type { Act, Asker, Served, Site } from 'onceonly/testing'
 import { definitionFor, routeAt, statusOptionsFor } from 'onceonly/testing'
-import { serve } from '../../src/gateway/gateway.ts'
-import type { Asked } from '../../src/gateway/rule.ts'
-import { createRule, timesOf } from '../../src/gateway/rule.ts'
-import { createSpool } from '../../src/gateway/spool.ts'
-import { createUpstream } from '../../src/gateway/upstream.ts'
-import { createVoice } from '../../src/http/voice.ts'
+import { serve } from '../../src/http/gateway/gateway.ts'
+import type { Asked } from '../../src/http/gateway/rule.ts'
+import { createRule, timesOf } from '../../src/http/gateway/rule.ts'
+import { createSpool } from '../../src/http/gateway/spool.ts'
+import { createUpstream } from '../../src/http/gateway/upstream.ts'
+import { createVoice } from '../../src/http/protocol/voice.ts'
 
 const asker = ({ headers }: IncomingMessage): Asker => ({ header: (name) => headers[name] as string | undefined })
 const askedBy = ({ message }: Asked): Asker => asker(message)

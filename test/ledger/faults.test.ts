@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Ledger, TransactionalStore } from 'onceonly'
 import { createLedger, isOnceError, OnceError } from 'onceonly'
-import type { Request } from '../../src/core/request.ts'
+import type { Request } from '../../src/ledger/core/request.ts'
 import type { Bench } from './worlds.ts'
 import { kinds, onEveryStore, who } from './worlds.ts'
 

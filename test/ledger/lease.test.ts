@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Attempt, Runtime } from 'onceonly'
 import { failed, isOnceError, SECOND, succeeded } from 'onceonly'
-import { createRuntime } from '../../src/ledger/runtime.ts'
+import { createRuntime } from '../../src/runtime/runtime.ts'
 import { createHeld, kinds, onEveryStore, who } from './worlds.ts'
 
 const LAPSE_MS = 36 * SECOND

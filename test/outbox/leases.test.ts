@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { RelayEvent } from 'onceonly/outbox'
-import { createRuntime } from '../../src/ledger/runtime.ts'
-import { createLeases } from '../../src/outbox/leases.ts'
-import { createRows } from '../../src/outbox/rows.ts'
+import { createLeases } from '../../src/events/outbox/leases.ts'
+import { createRows } from '../../src/events/outbox/rows.ts'
+import { createRuntime } from '../../src/runtime/runtime.ts'
 import { many, onOutbox, sequences, until } from './ground.ts'
 
 const held = (events: readonly RelayEvent[]) => events.findLast((event) => event.kind === 'balanced')?.partitions ?? 0

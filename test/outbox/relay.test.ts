@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createRows } from '../../src/outbox/rows.ts'
+import { createRows } from '../../src/events/outbox/rows.ts'
 import { many, onOutbox, sequences, until } from './ground.ts'
 
 onOutbox('order per key is commit order, under many transactions at once', async (ground) => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { AppliedWord, ErrorCode } from '../../src/core/errors.ts'
-import { isOnceError } from '../../src/core/errors.ts'
-import type { PostgresStore } from '../../src/stores/postgres/index.ts'
+import type { AppliedWord, ErrorCode } from '../../src/ledger/core/errors.ts'
+import { isOnceError } from '../../src/ledger/core/errors.ts'
+import type { PostgresStore } from '../../src/ledger/stores/postgres/index.ts'
 import {
   atEnd,
   byId,
@@ -20,7 +20,7 @@ import {
   sleep,
   TRANSACTION,
   testPostgres,
-} from '../../src/stores/postgres/test-store.ts'
+} from '../../src/ledger/stores/postgres/test-store.ts'
 import type { Proxy } from '../../tools/proxy/index.ts'
 import { createProxy } from '../../tools/proxy/index.ts'
 

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnceError, OnceError, type SqlStore } from 'onceonly'
 import type { Channel } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
-import { limits } from '../../src/core/limits.ts'
-import { createRuntime } from '../../src/ledger/runtime.ts'
+import { limits } from '../../src/ledger/core/limits.ts'
+import { createRuntime } from '../../src/runtime/runtime.ts'
 import { eventually, onEveryRunStore, watched } from './world.ts'
 
 const MINUTE = 60_000

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Verified } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
-import type { Entry } from '../../src/run/entry.ts'
-import { createPuts } from '../../src/run/puts.ts'
+import type { Entry } from '../../src/runs/entry.ts'
+import { createPuts } from '../../src/runs/puts.ts'
 import { eventually, onEveryRunStore } from './world.ts'
 
 const MINUTE = 60_000

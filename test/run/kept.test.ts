@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { DAY, isOnceError, limits, MINUTE } from 'onceonly'
 import type { Channel } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
-import { createHolding } from '../../src/run/holding.ts'
+import { createHolding } from '../../src/runs/holding.ts'
 import { eventually, onEveryRunStore, watched } from './world.ts'
 
 onEveryRunStore('results are kept for ninety days after the end, and those of a live run for ever', async (world) => {

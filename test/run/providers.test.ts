@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { isOnceError } from 'onceonly'
 import type { HttpPlan } from 'onceonly/run'
 import { defineRun, httpChannel, providers, stepKey } from 'onceonly/run'
-import { isVerdict } from '../../src/core/verdict.ts'
+import { isVerdict } from '../../src/ledger/core/verdict.ts'
 import { eventually, onEveryRunStore } from './world.ts'
 
 interface Seen {

@@ -1,4 +1,4 @@
-import { SECOND } from '../../src/core/limits.ts'
+import { SECOND } from '../../src/ledger/core/limits.ts'
 import type { Mutant } from './mutate.ts'
 
 /** Every protective rule of the claim → execute → record path, removed one at a time. */
@@ -147,25 +147,25 @@ const operator: readonly Rule[] = [
 const store: Mutant[] = [
   {
     name: 'the sweep takes what is not over',
-    file: 'src/stores/memory/upkeep.ts',
+    file: 'src/ledger/stores/memory/upkeep.ts',
     find: 'goneAt !== null && goneAt <= now',
     replace: 'goneAt !== null',
   },
   {
     name: 'the sweep empties what is still replayed',
-    file: 'src/stores/memory/upkeep.ts',
+    file: 'src/ledger/stores/memory/upkeep.ts',
     find: 'if (record.expiresAt <= now && record.outcome.data !== null) {',
     replace: 'if (record.outcome.data !== null) {',
   },
   {
     name: 'a failed savepoint is kept',
-    file: 'src/stores/memory/transactions.ts',
+    file: 'src/ledger/stores/memory/transactions.ts',
     find: 'savepoint.undo()',
     replace: 'savepoint.keep()',
   },
   {
     name: 'two transactions write at once',
-    file: 'src/stores/memory/writer.ts',
+    file: 'src/ledger/stores/memory/writer.ts',
     find: 'if (busy) await turnOf(turn)',
     replace: '',
   },
@@ -266,10 +266,10 @@ const ledger: Mutant[] = [
 const inFile = (file: string, rules: readonly Rule[]) => rules.map((rule): Mutant => ({ ...rule, file }))
 
 export const coreMutants: readonly Mutant[] = [
-  ...inFile('src/core/transition-claim.ts', claim),
-  ...inFile('src/core/transition-holder.ts', holder),
-  ...inFile('src/core/transition-parts.ts', time),
-  ...inFile('src/core/transition-operator.ts', operator),
+  ...inFile('src/ledger/core/transition-claim.ts', claim),
+  ...inFile('src/ledger/core/transition-holder.ts', holder),
+  ...inFile('src/ledger/core/transition-parts.ts', time),
+  ...inFile('src/ledger/core/transition-operator.ts', operator),
 ]
 
 export const ledgerMutants: readonly Mutant[] = [...store, ...ledger]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { createSqlRoomLog } from '../../src/stream/log-sql.ts'
-import { createSqlOrderLog } from '../../src/stream/log-sql-order.ts'
+import { createSqlRoomLog } from '../../src/streams/log/sql.ts'
+import { createSqlOrderLog } from '../../src/streams/log/sql-order.ts'
 import { compareLogs, sameNames } from './log-history.ts'
 import { compareOrders } from './order-history.ts'
 import { clockOf, onEverySqlStore } from './stores.ts'

@@ -1,6 +1,6 @@
-import { createRuntime } from '../../src/ledger/runtime.ts'
-import { createMemoryRoomLog } from '../../src/stream/memory-log.ts'
-import type { ExchangedEntry, RoomImage, RoomLog, SendRequest } from '../../src/stream/ports.ts'
+import { createRuntime } from '../../src/runtime/runtime.ts'
+import { createMemoryRoomLog } from '../../src/streams/log/memory-log.ts'
+import type { ExchangedEntry, RoomImage, RoomLog, SendRequest } from '../../src/streams/ports.ts'
 import { createRandom, type Random } from '../../src/testing/random.ts'
 
 /** The shortest base-36 text that the epoch of a log is cut from, so that memory and SQL name their logs alike. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type * as Logs from '../../src/stream/log-sql.ts'
-import type * as Orders from '../../src/stream/log-sql-order.ts'
+import type * as Logs from '../../src/streams/log/sql.ts'
+import type * as Orders from '../../src/streams/log/sql-order.ts'
 import { importMutated, type Mutant } from '../simulation/mutate.ts'
 import { compareLogs, sameNames } from './log-history.ts'
 import { compareOrders } from './order-history.ts'
@@ -208,16 +208,16 @@ const order: readonly Rule[] = [
 const of = (file: string, rules: readonly Rule[]) => rules.map((rule): Mutant => ({ ...rule, file }))
 
 const logMutants = [
-  ...of('src/stream/log-sql-write.ts', write),
-  ...of('src/stream/log-sql.ts', log),
-  ...of('src/stream/log-sql-state.ts', state),
-  ...of('src/stream/log-sql-image.ts', image),
-  ...of('src/stream/log-sql-trim.ts', trim),
+  ...of('src/streams/log/sql-write.ts', write),
+  ...of('src/streams/log/sql.ts', log),
+  ...of('src/streams/log/sql-state.ts', state),
+  ...of('src/streams/log/sql-image.ts', image),
+  ...of('src/streams/log/sql-trim.ts', trim),
 ]
 
 for (const mutant of logMutants) {
   test(`the comparison with the log in memory notices when ${mutant.name}`, async (context) => {
-    const { createSqlRoomLog } = await importMutated<typeof Logs>('src/stream/log-sql.ts', mutant)
+    const { createSqlRoomLog } = await importMutated<typeof Logs>('src/streams/log/sql.ts', mutant)
     await onSqlite(async ({ store }) => {
       const clock = clockOf(store)
       const processes = [createSqlRoomLog({ store, region: 'eu', runtime: sameNames })]
@@ -227,9 +227,9 @@ for (const mutant of logMutants) {
   })
 }
 
-for (const mutant of of('src/stream/log-sql-order.ts', order)) {
+for (const mutant of of('src/streams/log/sql-order.ts', order)) {
   test(`the comparison with the order in memory notices when ${mutant.name}`, async (context) => {
-    const { createSqlOrderLog } = await importMutated<typeof Orders>('src/stream/log-sql-order.ts', mutant)
+    const { createSqlOrderLog } = await importMutated<typeof Orders>('src/streams/log/sql-order.ts', mutant)
     await onSqlite(async ({ store }) => {
       const clock = clockOf(store)
       const processes = [createSqlOrderLog({ store })]

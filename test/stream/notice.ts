@@ -1,4 +1,4 @@
-import type * as Streams from '../../src/testing/stream-simulation.ts'
+import type * as Streams from '../../lab/streams/simulation/simulation.ts'
 import { importMutated, type Mutant } from '../simulation/mutate.ts'
 
 /** Where a rule protects from a rare coincidence, the weather makes it less rare. */
@@ -12,7 +12,7 @@ export async function notice(
   seeds: number,
 ): Promise<{ seed: number; rule: string; text: string } | null> {
   Error.stackTraceLimit = 0
-  const { simulateStreams } = await importMutated<typeof Streams>('src/testing/stream-simulation.ts', mutant)
+  const { simulateStreams } = await importMutated<typeof Streams>('lab/streams/simulation/simulation.ts', mutant)
   for (let seed = 1; seed <= seeds; seed++) {
     const { failure } = await simulateStreams({ ...form, seed, weather, bounds })
     if (failure !== null) return { seed, rule: failure.rule, text: failure.text }

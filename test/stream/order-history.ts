@@ -1,5 +1,5 @@
-import { createMemoryOrderLog } from '../../src/stream/memory-order.ts'
-import type { OrderLog } from '../../src/stream/ports.ts'
+import { createMemoryOrderLog } from '../../src/streams/log/memory-order.ts'
+import type { OrderLog } from '../../src/streams/ports.ts'
 import { createRandom, type Random } from '../../src/testing/random.ts'
 
 const MINUTE_MS = 60_000

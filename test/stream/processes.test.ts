@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRegion, createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
-import { closeCodes } from '../../src/stream/protocol.ts'
-import { enter, send, wired } from '../../src/stream/test-peer.ts'
+import { closeCodes } from '../../src/streams/protocol/protocol.ts'
+import { enter, send, wired } from '../../src/streams/server/test-peer.ts'
 import { onEverySqlStore } from './stores.ts'
 import { participate, quick, textsOf, until } from './world.ts'
 

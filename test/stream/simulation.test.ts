@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { simulateStreams } from '../../src/testing/stream-simulation.ts'
+import { simulateStreams } from '../../lab/streams/simulation/simulation.ts'
 import { apart } from '../apart/apart.ts'
 import type * as Storms from './storms.ts'
 

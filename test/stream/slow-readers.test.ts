@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { WebSocket } from 'ws'
-import { STREAM_PROTOCOL } from '../../src/stream/websocket-client.ts'
+import { STREAM_PROTOCOL } from '../../src/streams/client/websocket.ts'
 import type { Held } from './slow-process.ts'
 import { participate, ROOM, until } from './world.ts'
 

@@ -1,5 +1,5 @@
-import type { StreamRun, StreamSimulationOptions } from '../../src/testing/stream-simulation.ts'
-import { simulateStreams } from '../../src/testing/stream-simulation.ts'
+import type { StreamRun, StreamSimulationOptions } from '../../lab/streams/simulation/simulation.ts'
+import { simulateStreams } from '../../lab/streams/simulation/simulation.ts'
 
 // Errors are part of the game here: where each of them was made is not worth the time.
 Error.stackTraceLimit = 0

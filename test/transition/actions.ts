@@ -1,5 +1,5 @@
-import { DAY } from '../../src/core/limits.ts'
-import type { Request, Resolution } from '../../src/core/request.ts'
+import { DAY } from '../../src/ledger/core/limits.ts'
+import type { Request, Resolution } from '../../src/ledger/core/request.ts'
 import { aged, deliver } from './deliver.ts'
 import type { Late, Process, Scene, World } from './world.ts'
 import { claimOf, ended, LEASE_MS, releaseOf, settleOf, TICK } from './world.ts'

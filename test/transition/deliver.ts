@@ -1,6 +1,6 @@
-import type { LedgerRecord } from '../../src/core/record.ts'
-import { goneAtOf } from '../../src/core/record.ts'
-import type { Decision, DecisionOf, Grant, Request, SettleRequest } from '../../src/core/request.ts'
+import type { LedgerRecord } from '../../src/ledger/core/record.ts'
+import { goneAtOf } from '../../src/ledger/core/record.ts'
+import type { Decision, DecisionOf, Grant, Request, SettleRequest } from '../../src/ledger/core/request.ts'
 import type { Ghost, Process, Scene, World } from './world.ts'
 import { RETAIN_TICKS, TICK } from './world.ts'
 

@@ -1,4 +1,4 @@
-import type { LedgerRecord } from '../../src/core/record.ts'
+import type { LedgerRecord } from '../../src/ledger/core/record.ts'
 import { isGone, present } from './deliver.ts'
 import type { Process, World } from './world.ts'
 import { claimIdOf, TICK } from './world.ts'

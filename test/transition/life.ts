@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { DAY, MINUTE, SECOND } from '../../src/core/limits.ts'
-import type { LedgerRecord, Policy, State } from '../../src/core/record.ts'
-import type { ClaimRequest, DecisionOf, Grant, Request, Settlement } from '../../src/core/request.ts'
+import { DAY, MINUTE, SECOND } from '../../src/ledger/core/limits.ts'
+import type { LedgerRecord, Policy, State } from '../../src/ledger/core/record.ts'
+import type { ClaimRequest, DecisionOf, Grant, Request, Settlement } from '../../src/ledger/core/request.ts'
 import type { Machine } from './world.ts'
 
 export const policy: Policy = { onAbandoned: 'hold', retainMs: 7 * DAY, refuseMs: 0, unknownMs: 30 * DAY }

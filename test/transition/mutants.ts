@@ -1,8 +1,8 @@
-import { limits } from '../../src/core/limits.ts'
-import type { InProgress, LedgerRecord } from '../../src/core/record.ts'
-import type { ClaimDecision, Grant, Request } from '../../src/core/request.ts'
-import type { Moment, Step } from '../../src/core/transition.ts'
-import { transition } from '../../src/core/transition.ts'
+import { limits } from '../../src/ledger/core/limits.ts'
+import type { InProgress, LedgerRecord } from '../../src/ledger/core/record.ts'
+import type { ClaimDecision, Grant, Request } from '../../src/ledger/core/request.ts'
+import type { Moment, Step } from '../../src/ledger/core/transition.ts'
+import { transition } from '../../src/ledger/core/transition.ts'
 import type { Machine } from './world.ts'
 
 /**

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { transition } from '../../src/core/transition.ts'
+import { transition } from '../../src/ledger/core/transition.ts'
 import { explore } from './explore.ts'
 import type { Scene } from './world.ts'
 import { sceneOf } from './world.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { DAY, limits, MINUTE } from '../../src/core/limits.ts'
-import type { ClaimDecision } from '../../src/core/request.ts'
+import { DAY, limits, MINUTE } from '../../src/ledger/core/limits.ts'
+import type { ClaimDecision } from '../../src/ledger/core/request.ts'
 import type { Shape } from './life.ts'
 import { createLife, done, identity, LEASE_MS, lifeIn, notDone, policy, refused, shapeNames, unclear } from './life.ts'
 import type { Machine } from './world.ts'

@@ -1,5 +1,5 @@
-import { DAY, limits } from '../../src/core/limits.ts'
-import type { LedgerRecord } from '../../src/core/record.ts'
+import { DAY, limits } from '../../src/ledger/core/limits.ts'
+import type { LedgerRecord } from '../../src/ledger/core/record.ts'
 import { present, Violation } from './deliver.ts'
 import type { Scene, World } from './world.ts'
 import { claimIdOf, claimOf, holderRequests, LEASE_MS, releaseOf, strangersClaim, TICK } from './world.ts'

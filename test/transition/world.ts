@@ -1,7 +1,14 @@
-import { limits } from '../../src/core/limits.ts'
-import type { LedgerRecord, OnAbandoned, Policy } from '../../src/core/record.ts'
-import type { ClaimRequest, Grant, ReleaseRequest, Request, Settlement, SettleRequest } from '../../src/core/request.ts'
-import type { Moment, Step } from '../../src/core/transition.ts'
+import { limits } from '../../src/ledger/core/limits.ts'
+import type { LedgerRecord, OnAbandoned, Policy } from '../../src/ledger/core/record.ts'
+import type {
+  ClaimRequest,
+  Grant,
+  ReleaseRequest,
+  Request,
+  Settlement,
+  SettleRequest,
+} from '../../src/ledger/core/request.ts'
+import type { Moment, Step } from '../../src/ledger/core/transition.ts'
 
 /** The machine under examination: `transition`, or a copy of it that was broken on purpose. */
 export type Machine = (stored: LedgerRecord | null, request: Request, at: Moment) => Step

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { errorTable } from '../../src/core/errors.ts'
-import { defaults, limits } from '../../src/core/limits.ts'
+import { errorTable } from '../../src/ledger/core/errors.ts'
+import { defaults, limits } from '../../src/ledger/core/limits.ts'
 import { root } from '../command.ts'
 
 const page = (title: string, lines: readonly string[]) =>
@@ -22,7 +22,7 @@ export function errorsPage(): string {
 
 /** Every bound and default, with the reason that stands above it in the source. */
 export function limitsPage(): string {
-  const source = readFileSync(join(root, 'src/core/limits.ts'), 'utf8')
+  const source = readFileSync(join(root, 'src/ledger/core/limits.ts'), 'utf8')
   const reasons = new Map<string, string>()
   let reason = ''
   for (const [, comment, name] of source.matchAll(/\/\*\*(.*?)\*\/|^ {2}(\w+):/gms)) {

@@ -12,7 +12,7 @@ export const rules: IForbiddenRuleType[] = [
   {
     name: 'nothing in core but core',
     severity: 'error',
-    from: { path: '^src/core/', pathNot: [test, escape(nodeInCore.file)] },
+    from: { path: '^src/ledger/core/', pathNot: [test, escape(nodeInCore.file)] },
     to: { pathNot: '^src/' },
   },
   {
@@ -30,7 +30,7 @@ export const rules: IForbiddenRuleType[] = [
   {
     name: 'drivers are borrowed',
     severity: 'error',
-    from: { path: '^src/', pathNot: ['^src/cli/', test] },
+    from: { path: '^src/', pathNot: ['^src/admin/cli/', test] },
     to: { path: 'node_modules/', dependencyTypesNot: ['npm', 'npm-peer'] },
   },
   {
@@ -50,17 +50,18 @@ function door(
   allowed: readonly string[],
 ): IForbiddenRuleType {
   // A store may import itself, caught as a group by `files`, and never another one.
-  const itself = room === 'stores/*' ? '^src/stores/$1/' : files(room)
+  const itself = room.endsWith('/*') ? `^src/${room.slice(0, -1)}$1/` : files(room)
   return { name, severity: 'error', from, to: { path: '^src/', pathNot: [itself, ...allowed.map(files)] } }
 }
 
-/** The files of a room. Adapters are a room of their own inside http, the local broker inside brokers. */
+/** The files of a room, without those of the rooms inside of it. */
 function files(room: string): string {
   if (room.endsWith('.ts')) return `^${escape(`src/${room}`)}$`
-  if (room === 'http') return '^src/http/(?!adapters/)'
-  if (room === 'brokers') return '^src/brokers/(?!local/)'
-  if (room === 'stores/*') return '^src/stores/([^/]+)/'
-  return `^src/${room}/`
+  if (room.endsWith('/*')) return `^src/${room.slice(0, -1)}([^/]+)/`
+  const inner = Object.keys(rooms)
+    .filter((other) => other.startsWith(`${room}/`))
+    .map((other) => other.slice(room.length + 1).replace(/\/\*$/, ''))
+  return inner.length === 0 ? `^src/${room}/` : `^src/${room}/(?!(?:${inner.join('|')})/)`
 }
 
 function escape(path: string): string {

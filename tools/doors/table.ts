@@ -1,47 +1,80 @@
 /**
- * Who may import whom, as written in the house rules. A room is a folder of `src`; `stores/*` is every single store.
+ * Who may import whom. A room is a folder of `src`, without the rooms inside of it; `ledger/stores/*` is every single store.
  * A room that is not listed here has no doors at all, so a new room begins with a line in this table.
  */
+const heart = ['runtime', 'ledger/core', 'ledger/store', 'ledger', 'ledger/guard'] as const
+
 const below = {
-  core: [],
-  store: ['core'],
-  'stores/*': ['core', 'store'],
-  ledger: ['core', 'store'],
-  guard: ['core', 'ledger'],
-  region: ['core', 'ledger'],
-  http: ['core', 'ledger', 'guard', 'region'],
-  outbox: ['core', 'store', 'ledger'],
-  run: ['core', 'store', 'ledger'],
-  stream: ['core', 'store', 'ledger'],
-  inbox: ['core', 'store', 'ledger', 'outbox'],
-  saga: ['core', 'store', 'ledger', 'inbox', 'outbox'],
-  brokers: ['core', 'inbox/port.ts', 'outbox/port.ts'],
+  runtime: [],
+  'ledger/core': [],
+  'ledger/store': ['ledger/core'],
+  'ledger/stores/*': ['ledger/core', 'ledger/store'],
+  ledger: ['runtime', 'ledger/core', 'ledger/store'],
+  'ledger/guard': ['runtime', 'ledger/core', 'ledger'],
+
+  'http/client': ['ledger/core'],
+  'http/region': heart,
+  'http/protocol': [...heart, 'http/region'],
+  'http/adapters': ['ledger/core', 'http/protocol', 'http'],
+  'http/gateway': [...heart, 'http/region', 'http/protocol'],
+  // The entry `onceonly/http` only lists names.
+  http: ['http/protocol'],
+
+  'events/outbox': heart,
+  'events/inbox': [...heart, 'events/outbox'],
+  'events/saga': [...heart, 'events/inbox', 'events/outbox'],
+  'events/brokers': ['ledger/core', 'events/inbox/port.ts', 'events/outbox/port.ts'],
   // The only broker without a server: its queues are tables in the store.
-  'brokers/local': ['core', 'store', 'inbox/port.ts', 'outbox/port.ts'],
-  'http/adapters': ['core', 'http'],
+  'events/brokers/local': [
+    'runtime',
+    'ledger/core',
+    'ledger/store',
+    'events/brokers',
+    'events/inbox/port.ts',
+    'events/outbox/port.ts',
+  ],
+
+  runs: heart,
+
+  // What a browser loads: neither a store nor a server is behind these doors.
+  'streams/parts': ['ledger/core'],
+  'streams/protocol': ['ledger/core', 'streams/parts', 'streams'],
+  'streams/client': ['runtime', 'ledger/core', 'streams/parts', 'streams/protocol', 'streams'],
+  streams: ['ledger/core', 'streams/parts', 'streams/protocol', 'streams/client'],
+  'streams/log': [...heart, 'streams/parts', 'streams/protocol', 'streams/client', 'streams'],
+  'streams/exchange': [...heart, 'streams/protocol', 'streams'],
+  'streams/server': [
+    ...heart,
+    'streams/parts',
+    'streams/protocol',
+    'streams/client',
+    'streams/log',
+    'streams/exchange',
+    'streams',
+  ],
 } as const satisfies Record<string, readonly string[]>
+
+const everyWing = Object.keys(below)
 
 export const rooms: Readonly<Record<string, readonly string[]>> = {
   ...below,
-  operate: Object.keys(below),
-  // The server side of the pages, for any server.
-  console: [...Object.keys(below), 'operate', 'telemetry', 'pages'],
-  gateway: ['core', 'ledger', 'guard', 'http', 'region', 'telemetry', 'operate', 'console'],
-  // Files and headers, for whoever serves them.
-  pages: [],
-  client: ['core'],
-  telemetry: ['core'],
-  cli: [...Object.keys(below), 'operate', 'gateway', 'client', 'telemetry', 'console', 'pages'],
-  testing: ['core', 'store', 'stores/memory', 'ledger', 'guard', 'http', 'stream'],
+  // Listens to the events of all wings by their shape and knows none of them.
+  'admin/telemetry': ['ledger/core'],
+  // Files and headers, for any server.
+  'admin/pages': [],
+  'admin/operate': everyWing,
+  'admin/console': [...everyWing, 'admin/operate', 'admin/telemetry', 'admin/pages'],
+  'admin/cli': [...everyWing, 'admin/operate', 'admin/telemetry', 'admin/console', 'admin/pages'],
+  testing: [...heart, 'ledger/stores/memory', 'http/region', 'http/protocol', 'http'],
   // The core entry only lists names, so it may reach what users hold and the words they need for it.
-  'index.ts': ['core', 'store', 'ledger'],
+  'index.ts': heart,
 }
 
 /** Unit tests stand beside the code and keep its doors; they also need a store to run on, and the kit. */
-export const testsAlsoImport: readonly string[] = ['stores/memory', 'testing']
+export const testsAlsoImport: readonly string[] = ['ledger/stores/memory', 'testing']
 
 /** Only these files may use a part of Node although their room may not. */
-export const nodeInCore = { file: 'src/core/digest.ts', builtin: 'node:crypto' } as const
+export const nodeInCore = { file: 'src/ledger/core/digest.ts', builtin: 'node:crypto' } as const
 
 /** These live outside the package and see only what it exports. */
 export const outsiders = ['service', 'console', 'examples', 'bench'] as const

@@ -1,13 +1,13 @@
-import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../capture-web.ts'
-import { MAX_BODY_BYTES, noBody } from '../exchange.ts'
-import type { HttpOptions, Route } from '../protect.ts'
-import { createRoute } from '../protect.ts'
-import type { RouteDefinition } from '../route.ts'
-import type { Protection, Running } from '../running.ts'
-import type { StatusOptions } from '../status.ts'
-import { createStatus } from '../status.ts'
+import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../protocol/capture-web.ts'
+import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
+import type { HttpOptions, Route } from '../protocol/protect.ts'
+import { createRoute } from '../protocol/protect.ts'
+import type { RouteDefinition } from '../protocol/route.ts'
+import type { Protection, Running } from '../protocol/running.ts'
+import type { StatusOptions } from '../protocol/status.ts'
+import { createStatus } from '../protocol/status.ts'
 
-export type { Protection } from '../running.ts'
+export type { Protection } from '../protocol/running.ts'
 
 export type FetchHandler<Tx> = (
   request: Request,

@@ -1,14 +1,14 @@
-import { isVerdict } from '../../core/verdict.ts'
-import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../capture-web.ts'
-import { MAX_BODY_BYTES, noBody } from '../exchange.ts'
-import type { HttpOptions } from '../protect.ts'
-import { createRoute } from '../protect.ts'
-import type { RouteDefinition } from '../route.ts'
-import type { Protection, Running } from '../running.ts'
-import type { StatusOptions } from '../status.ts'
-import { createStatus } from '../status.ts'
+import { isVerdict } from '../../ledger/core/verdict.ts'
+import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../protocol/capture-web.ts'
+import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
+import type { HttpOptions } from '../protocol/protect.ts'
+import { createRoute } from '../protocol/protect.ts'
+import type { RouteDefinition } from '../protocol/route.ts'
+import type { Protection, Running } from '../protocol/running.ts'
+import type { StatusOptions } from '../protocol/status.ts'
+import { createStatus } from '../protocol/status.ts'
 
-export type { Protection } from '../running.ts'
+export type { Protection } from '../protocol/running.ts'
 
 /** As much of Hono's context as we use: the borrowed framework is never imported. */
 export interface HonoContext {

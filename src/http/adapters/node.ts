@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../capture-node.ts'
-import { isClosing, MAX_BODY_BYTES, noBody } from '../exchange.ts'
-import type { HttpOptions, Route } from '../protect.ts'
-import { createRoute } from '../protect.ts'
-import type { Defined, RouteDefinition } from '../route.ts'
-import type { Protection } from '../running.ts'
-import type { StatusOptions } from '../status.ts'
-import { createStatus } from '../status.ts'
-import type { Tap } from '../tap-node.ts'
-import { tapResponse } from '../tap-node.ts'
+import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { isClosing, MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
+import type { HttpOptions, Route } from '../protocol/protect.ts'
+import { createRoute } from '../protocol/protect.ts'
+import type { Defined, RouteDefinition } from '../protocol/route.ts'
+import type { Protection } from '../protocol/running.ts'
+import type { StatusOptions } from '../protocol/status.ts'
+import { createStatus } from '../protocol/status.ts'
+import type { Tap } from '../protocol/tap-node.ts'
+import { tapResponse } from '../protocol/tap-node.ts'
 
-export type { Protection } from '../running.ts'
+export type { Protection } from '../protocol/running.ts'
 
 /** A request whose raw bytes are read before its handler runs; a request without a key still has its body unread. */
 export type ReadMessage = IncomingMessage & { rawBody?: Uint8Array }

@@ -1,4 +1,4 @@
-import type { Store } from '../../store/port.ts'
+import type { Store } from '../../ledger/store/port.ts'
 
 /** A store under test, fresh and empty, with a clock that can be moved. */
 export interface Subject {

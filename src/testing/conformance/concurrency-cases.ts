@@ -1,5 +1,5 @@
-import type { Grant, Request } from '../../core/request.ts'
-import type { Store } from '../../store/port.ts'
+import type { Grant, Request } from '../../ledger/core/request.ts'
+import type { Store } from '../../ledger/store/port.ts'
 import { checkHistory } from '../history/check-history.ts'
 import type { HistoryEvent } from '../history/event.ts'
 import { createRecordingStore } from '../history/recording-store.ts'

@@ -1,5 +1,5 @@
-import { recordIdOf } from '../../core/identity.ts'
-import type { Store } from '../../store/port.ts'
+import { recordIdOf } from '../../ledger/core/identity.ts'
+import type { Store } from '../../ledger/store/port.ts'
 import type { Case } from './case.ts'
 import { check, same } from './check.ts'
 import {

@@ -1,5 +1,5 @@
-import type { ClaimRequest } from '../../core/request.ts'
-import type { Store } from '../../store/port.ts'
+import type { ClaimRequest } from '../../ledger/core/request.ts'
+import type { Store } from '../../ledger/store/port.ts'
 import type { Case, Subject } from './case.ts'
 import { check, same } from './check.ts'
 import {

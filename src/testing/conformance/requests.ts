@@ -1,7 +1,7 @@
-import type { Identity } from '../../core/identity.ts'
-import { recordIdOf } from '../../core/identity.ts'
-import { MINUTE, SECOND } from '../../core/limits.ts'
-import type { Outcome, Policy } from '../../core/record.ts'
+import type { Identity } from '../../ledger/core/identity.ts'
+import { recordIdOf } from '../../ledger/core/identity.ts'
+import { MINUTE, SECOND } from '../../ledger/core/limits.ts'
+import type { Outcome, Policy } from '../../ledger/core/record.ts'
 import type {
   ClaimRequest,
   DecisionOf,
@@ -12,8 +12,8 @@ import type {
   ResolveRequest,
   Settlement,
   SettleRequest,
-} from '../../core/request.ts'
-import type { AppliedDecision, Store } from '../../store/port.ts'
+} from '../../ledger/core/request.ts'
+import type { AppliedDecision, Store } from '../../ledger/store/port.ts'
 import { createRandom } from '../random.ts'
 import { check } from './check.ts'
 

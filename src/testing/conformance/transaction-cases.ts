@@ -1,5 +1,5 @@
-import { isOnceError } from '../../core/errors.ts'
-import type { Transactions } from '../../store/port.ts'
+import { isOnceError } from '../../ledger/core/errors.ts'
+import type { Transactions } from '../../ledger/store/port.ts'
 import type { Case, Subject } from './case.ts'
 import { check, same } from './check.ts'
 import { claim, kindOf, settle, success } from './requests.ts'

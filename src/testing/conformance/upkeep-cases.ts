@@ -1,4 +1,4 @@
-import type { RecordId } from '../../core/identity.ts'
+import type { RecordId } from '../../ledger/core/identity.ts'
 import type { Case } from './case.ts'
 import { check, same } from './check.ts'
 import { advance, ask, CALL, claim, granted, kindOf, LAPSE_MS, policies, RETAIN_MS, settle } from './requests.ts'

@@ -1,5 +1,5 @@
-import type { Fence } from '../../core/identity.ts'
-import type { Decision } from '../../core/request.ts'
+import type { Fence } from '../../ledger/core/identity.ts'
+import type { Decision } from '../../ledger/core/request.ts'
 
 /** The fence that an answer tells of, or null. */
 export function fenceIn(decision: Decision): Fence | null {

@@ -1,4 +1,4 @@
-import type { RecordId } from '../../core/identity.ts'
+import type { RecordId } from '../../ledger/core/identity.ts'
 import type { HistoryEvent } from './event.ts'
 import { findOrder } from './find-order.ts'
 

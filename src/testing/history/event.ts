@@ -1,4 +1,4 @@
-import type { Decision, Request } from '../../core/request.ts'
+import type { Decision, Request } from '../../ledger/core/request.ts'
 
 /** What became of a call, as its process saw it. */
 export type Result =

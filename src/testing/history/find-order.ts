@@ -1,6 +1,6 @@
-import type { Fence } from '../../core/identity.ts'
-import type { LedgerRecord } from '../../core/record.ts'
-import { transition } from '../../core/transition.ts'
+import type { Fence } from '../../ledger/core/identity.ts'
+import type { LedgerRecord } from '../../ledger/core/record.ts'
+import { transition } from '../../ledger/core/transition.ts'
 import { fenceIn, sameAnswer } from './answer.ts'
 import type { HistoryEvent } from './event.ts'
 

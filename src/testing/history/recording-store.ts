@@ -1,6 +1,6 @@
-import { isOnceError } from '../../core/errors.ts'
-import type { Request } from '../../core/request.ts'
-import type { Applied, Claims, Session, Store, Transactions } from '../../store/port.ts'
+import { isOnceError } from '../../ledger/core/errors.ts'
+import type { Request } from '../../ledger/core/request.ts'
+import type { Applied, Claims, Session, Store, Transactions } from '../../ledger/store/port.ts'
 import type { HistoryEvent, Result } from './event.ts'
 
 export interface RecordingOptions {

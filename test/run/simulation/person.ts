@@ -1,6 +1,6 @@
 import { isOnceError } from 'onceonly'
 import type { Engine } from 'onceonly/run'
-import { MINUTE, SECOND } from '../../../src/core/limits.ts'
+import { MINUTE, SECOND } from '../../../src/ledger/core/limits.ts'
 import { partOf, stateOf } from './judge.ts'
 import type { World } from './parts.ts'
 import { everyPart } from './program.ts'

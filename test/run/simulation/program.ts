@@ -1,5 +1,5 @@
 import type { RunContext } from 'onceonly/run'
-import { MINUTE, SECOND } from '../../../src/core/limits.ts'
+import { MINUTE, SECOND } from '../../../src/ledger/core/limits.ts'
 import type { Random } from '../../../src/testing/random.ts'
 import type { SimulatedProcess } from '../../../src/testing/simulation.ts'
 import type { ChannelKind, Outside } from './provider.ts'

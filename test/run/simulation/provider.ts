@@ -1,6 +1,6 @@
 import { notDone } from 'onceonly'
 import type { Channel, Offer, StepContext, Verified } from 'onceonly/run'
-import { MINUTE, SECOND } from '../../../src/core/limits.ts'
+import { MINUTE, SECOND } from '../../../src/ledger/core/limits.ts'
 import type { SimulatedProcess, Simulation } from '../../../src/testing/simulation.ts'
 
 /** What is to be sent, and for which step of which run: so that the world can tell copies, whatever their keys are. */

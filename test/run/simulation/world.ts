@@ -1,5 +1,5 @@
 import { createEngine, defineRun } from 'onceonly/run'
-import { HOUR, MINUTE } from '../../../src/core/limits.ts'
+import { HOUR, MINUTE } from '../../../src/ledger/core/limits.ts'
 import type { SimulatedProcess } from '../../../src/testing/simulation.ts'
 import { createSimulation } from '../../../src/testing/simulation.ts'
 import { createSimulatedDatabase } from './database.ts'

@@ -1,0 +1,177 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { extname, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import type { GatewayConfig, RouteRule } from '../../http/gateway/config.ts'
+import { createGateway, type Listening } from '../../http/gateway/gateway.ts'
+import { gatewayLabels } from '../../http/gateway/labels.ts'
+import type { GatewayEvent } from '../../http/gateway/watch.ts'
+import { limits } from '../../ledger/core/limits.ts'
+import { createLedger } from '../../ledger/ledger.ts'
+import { gatewayConsole } from '../console/gateway.ts'
+import { createOperate } from '../operate/operate.ts'
+import { createStanding } from '../operate/standing.ts'
+import { createPrometheusMeter } from '../telemetry/prometheus.ts'
+import { createTelemetry } from '../telemetry/telemetry.ts'
+import { countTo, createLines, ledgerText, lineOf } from './gateway-watch.ts'
+import { openStore } from './store.ts'
+import { Usage } from './usage.ts'
+
+const HELP = `onceonly gateway [--upstream URL] [--listen [HOST:]PORT] [--config FILE] [--store FILE|URL]
+                 [--console [HOST:]PORT] [--quiet]
+
+Stands in front of an HTTP service and makes it safe to retry: a request that changes something and carries an
+Idempotency-Key is forwarded once, and its retries are answered from the record.
+
+  --upstream URL   the service, for example http://127.0.0.1:3000; may also stand in the configuration
+  --listen …       where to listen; 127.0.0.1:8080, when left out
+  --config FILE    a .ts, .js or .json file that exports \`gateway\`; onceonly.config.ts or .json here, when left out
+  --store …        a file for SQLite (onceonly.db, when left out), postgres://…, redis://…, or memory
+  --console …      shows the console on that port; its tokens stand in the configuration. Without them one is made and
+                   told at the start, and the console is for this machine only
+  --quiet          no line for each request; what guards find, and what goes wrong, is still told
+
+Without rules every POST, PUT, PATCH and DELETE with a key is protected; retries are told status and Location.
+Ends on SIGTERM or SIGINT as soon as the requests under way are answered. Ready: GET /.onceonly/ready
+Metrics, for this machine or with the configured token: GET /.onceonly/metrics
+`
+
+const NAMES = ['onceonly.config.ts', 'onceonly.config.js', 'onceonly.config.mjs', 'onceonly.config.json']
+const DEFAULT_LISTEN = '127.0.0.1:8080'
+const DEFAULT_STORE = 'onceonly.db'
+
+/** For who gives no rules: keys of everybody who sends one, and nothing of a body kept. */
+const DEFAULT_ROUTES: readonly RouteRule[] = [
+  {
+    method: ['POST', 'PUT', 'PATCH', 'DELETE'],
+    path: '/*',
+    caller: { header: 'authorization', anonymous: true },
+  },
+]
+
+export async function gatewayCommand(args: readonly string[]): Promise<number> {
+  const values = parse(args)
+  if (values.help === true) {
+    process.stdout.write(HELP)
+    return 0
+  }
+  const { host, port } = addressOf('listen', values.listen ?? DEFAULT_LISTEN)
+  const read = await readConfig(values.config)
+  const config: GatewayConfig = {
+    routes: DEFAULT_ROUTES,
+    ...read,
+    ...(values.upstream === undefined ? {} : { upstream: values.upstream }),
+    ...(values.console === undefined ? {} : { console: { ...read.console, ...addressOf('console', values.console) } }),
+  }
+  const label = gatewayLabels(config)
+  const opened = await openStore(values.store ?? DEFAULT_STORE)
+  const { store } = opened
+  const meter = createPrometheusMeter()
+  const telemetry = createTelemetry({ meter, standing: createStanding(store), label })
+  const lines = createLines((text) => process.stdout.write(text))
+  const ledger = createLedger({
+    store,
+    on: (event) => {
+      telemetry.ledger(event)
+      const line = ledgerText(event)
+      if (line !== null) lines.add(line)
+    },
+    around: telemetry.around,
+  })
+  const operate = createOperate({ store, ledger })
+  const count = countTo(telemetry)
+  const on = (event: GatewayEvent) => {
+    count(event)
+    if (values.quiet !== true || event.kind !== 'access') lines.add(lineOf(event))
+  }
+  try {
+    const ready = () => store.clock.now({ timeoutMs: limits.storeCallMs })
+    const gateway = createGateway({
+      config,
+      ledger,
+      ready,
+      on,
+      metrics: meter,
+      console: gatewayConsole({ operate, meter }),
+    })
+    // Before anything is accepted: a store that cannot be opened is told to whoever starts us, not to clients.
+    await ready()
+    const bound = await gateway.listen(port, host).catch((cause: Error) => {
+      throw new Usage(`It cannot listen on ${host}:${port}: ${cause.message}.`, { cause })
+    })
+    console.log(`onceonly gateway listens on http://${bound.host}:${bound.port}, store ${store.name}`)
+    if (bound.console !== null) console.log(consoleLine(bound.console))
+    await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')])
+    console.log('onceonly gateway ends when all requests are answered')
+    await gateway.stop()
+    lines.flush()
+    return 0
+  } finally {
+    await ledger.stop()
+    await opened.stop()
+  }
+}
+
+/** A token that nobody chose is of use to who sits at this machine, and ends with the process. */
+function consoleLine({ host, port, token }: NonNullable<Listening['console']>): string {
+  const place = `Its console is http://${host.includes(':') ? `[${host}]` : host}:${port}/console`
+  return token === null
+    ? `${place}, for whoever has a token`
+    : `${place}, for this machine only, with the token ${token}`
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        upstream: { type: 'string' },
+        listen: { type: 'string' },
+        config: { type: 'string' },
+        store: { type: 'string' },
+        console: { type: 'string' },
+        quiet: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    }).values
+  } catch (error) {
+    throw new Usage(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const HIGHEST_PORT = 65_535
+
+function addressOf(option: string, text: string): { readonly host: string; readonly port: number } {
+  const [, host = '127.0.0.1', digits = ''] = /^(?:(.+):)?(\d+)$/.exec(text) ?? []
+  const port = Number(digits)
+  if (digits === '' || port > HIGHEST_PORT)
+    throw new Usage(`--${option} ${text} is no port, like 8080 or 0.0.0.0:8080.`)
+  return { host: host.replace(/^\[|\]$/g, ''), port }
+}
+
+/** What the file says about the gateway. Without a file that is nothing. */
+async function readConfig(given: string | undefined): Promise<GatewayConfig> {
+  const file = (given === undefined ? NAMES : [given]).map((name) => resolve(name)).find((path) => existsSync(path))
+  if (file === undefined) {
+    if (given !== undefined) throw new Usage(`${given} is not there.`)
+    return {}
+  }
+  const loaded = await load(file)
+  const { gateway } = loaded
+  // A file of this command alone may be the configuration itself.
+  if (gateway === undefined && given !== undefined && extname(file) === '.json') return loaded as GatewayConfig
+  if (gateway === undefined && given !== undefined) throw new Usage(`${file} exports no \`gateway\`.`)
+  return (gateway ?? {}) as GatewayConfig
+}
+
+async function load(file: string): Promise<{ readonly gateway?: unknown }> {
+  try {
+    if (extname(file) === '.json') return JSON.parse(await readFile(file, 'utf8')) as { gateway?: unknown }
+    const loaded = (await import(pathToFileURL(file).href)) as { default?: { gateway?: unknown }; gateway?: unknown }
+    return loaded.default ?? loaded
+  } catch (cause) {
+    throw new Usage(`${file} cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`)
+  }
+}

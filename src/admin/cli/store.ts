@@ -1,0 +1,94 @@
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Store } from '../../ledger/store/port.ts'
+import { createMemoryStore } from '../../ledger/stores/memory/index.ts'
+import type { PgPool } from '../../ledger/stores/postgres/index.ts'
+import { createPostgresStore } from '../../ledger/stores/postgres/index.ts'
+import type { RedisClient } from '../../ledger/stores/redis/index.ts'
+import { createRedisStore } from '../../ledger/stores/redis/index.ts'
+import { createSqliteStore } from '../../ledger/stores/sqlite/index.ts'
+import { Usage } from './usage.ts'
+
+export interface OpenedStore {
+  readonly store: Store
+  stop(): Promise<void>
+}
+
+/** Two batches, a listener, and a few for everything else. */
+const POOL_CLIENTS = 8
+
+/** A file, `postgres://…`, `redis://…`, or `memory`, which forgets everything with the process. */
+export async function openStore(given: string): Promise<OpenedStore> {
+  if (given === 'memory') {
+    const store = createMemoryStore()
+    return { store, stop: () => store.stop() }
+  }
+  if (/^postgres(ql)?:\/\//.test(given)) return openPostgres(given)
+  if (/^rediss?:\/\//.test(given)) return openRedis(given)
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//.exec(given)?.[1]
+  if (scheme !== undefined) {
+    throw new Usage(`--store ${scheme}://… is no store that is known; give a file, postgres://… or redis://….`)
+  }
+  const store = createSqliteStore({ path: fileOf(given) })
+  return { store, stop: () => store.stop() }
+}
+
+/** One that must be there already: whoever looks at a store must not make an empty one by a typing mistake. */
+export async function openExisting(given: string): Promise<OpenedStore> {
+  const isFile = given !== 'memory' && !/^[a-z][a-z0-9+.-]+:\/\//.test(given)
+  if (isFile && !existsSync(fileOf(given))) throw new Usage(`There is no store at ${fileOf(given)}.`)
+  return openStore(given)
+}
+
+function fileOf(given: string): string {
+  return resolve(given.replace(/^sqlite:/, ''))
+}
+
+interface PgModule {
+  readonly Pool: new (options: { connectionString: string; max: number }) => PgPool & { end(): Promise<void> }
+}
+
+async function openPostgres(connectionString: string): Promise<OpenedStore> {
+  const { Pool } = await loadDriver<PgModule>('pg', 'postgres://')
+  const pool = new Pool({ connectionString, max: POOL_CLIENTS })
+  const store = createPostgresStore({ pool })
+  return {
+    store,
+    async stop() {
+      await store.stop()
+      await pool.end()
+    },
+  }
+}
+
+interface RedisModule {
+  readonly Redis: new (url: string, options: { lazyConnect: boolean }) => RedisClient
+}
+
+async function openRedis(given: string): Promise<OpenedStore> {
+  if (!URL.canParse(given)) throw new Usage('--store redis://… is not a URL.')
+  const url = new URL(given)
+  // Ours, and nothing that the driver knows: several stores may share one database.
+  const prefix = url.searchParams.get('prefix')
+  url.searchParams.delete('prefix')
+  const { Redis } = await loadDriver<RedisModule>('ioredis', 'redis://')
+  const store = createRedisStore({
+    client: new Redis(url.href, { lazyConnect: true }),
+    ...(prefix === null ? {} : { prefix }),
+    on: ({ what }) => console.error(`onceonly: Redis has lost records, it was ${what}.`),
+  })
+  return { store, stop: () => store.stop() }
+}
+
+/** The driver is yours: it is found from the folder that the command runs in. */
+async function loadDriver<M>(name: string, scheme: string): Promise<M> {
+  try {
+    const path = createRequire(join(process.cwd(), 'package.json')).resolve(name)
+    const loaded = (await import(pathToFileURL(path).href)) as { readonly default?: M } & M
+    return loaded.default ?? loaded
+  } catch (cause) {
+    throw new Usage(`A ${scheme} store needs the package \`${name}\` in this folder: npm install ${name}.`, { cause })
+  }
+}

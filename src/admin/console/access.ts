@@ -1,0 +1,43 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { isLocal } from '../../http/protocol/local.ts'
+import { type ConsoleRequest, headerOf } from './exchange.ts'
+
+/** A viewer looks; an operator also acts, and sees stored answers. */
+export type Role = 'viewer' | 'operator'
+
+export interface Tokens {
+  readonly operator: string | null
+  readonly viewer: string | null
+  /** Somebody chose them. Without that, only this machine is answered. */
+  readonly chosen: boolean
+}
+
+export interface Access {
+  readonly chosen: boolean
+  roleOf(token: string): Role | null
+  bearerRole(request: ConsoleRequest): Role | null
+  isLocal(request: ConsoleRequest): boolean
+}
+
+export function createAccess({ operator, viewer, chosen }: Tokens): Access {
+  const hashes = {
+    operator: operator === null ? null : hashOf(operator),
+    viewer: viewer === null ? null : hashOf(viewer),
+  }
+  function roleOf(token: string): Role | null {
+    const given = hashOf(token)
+    if (hashes.operator !== null && timingSafeEqual(given, hashes.operator)) return 'operator'
+    return hashes.viewer !== null && timingSafeEqual(given, hashes.viewer) ? 'viewer' : null
+  }
+  return {
+    chosen,
+    roleOf,
+    bearerRole(request) {
+      const token = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(headerOf(request, 'authorization') ?? '')?.[1]
+      return token === undefined ? null : roleOf(token)
+    },
+    isLocal: ({ remoteAddress, headers }) => isLocal(remoteAddress, headers),
+  }
+}
+
+const hashOf = (token: string) => createHash('sha256').update(token).digest()

@@ -1,0 +1,80 @@
+import type { ServerResponse } from 'node:http'
+import type { Answer, HeaderList } from '../../http/protocol/exchange.ts'
+import { jsonAnswer } from '../../http/protocol/exchange.ts'
+
+/** As much of a request as the console looks at, for whatever server it came to. */
+export interface ConsoleRequest {
+  readonly method: string
+  /** Path and query as they came. */
+  readonly url: string
+  /** As Node has them. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** Of the connection itself, whatever headers say. */
+  readonly remoteAddress: string | undefined
+  /** Who is counted when a token was wrong: the client, where a proxy that is trusted has named it. */
+  readonly clientAddress: string
+  readonly isEncrypted: boolean
+  /** What JSON it carries; read only from those who may send it. */
+  body(): Promise<unknown>
+}
+
+export type ConsoleAnswer =
+  | { readonly kind: 'whole'; readonly answer: Answer }
+  /** Goes on for as long as the page is open. */
+  | { readonly kind: 'stream'; attach(response: ServerResponse): void }
+
+export interface FieldFault {
+  readonly field: string
+  readonly detail: string
+}
+
+/** Every answer is about one moment, and none is for others. */
+const always: HeaderList = [['cache-control', 'no-store']]
+
+export function told(value: unknown, headers: HeaderList = []): ConsoleAnswer {
+  return {
+    kind: 'whole',
+    answer: jsonAnswer(200, 'application/json; charset=utf-8', value ?? null, [...always, ...headers]),
+  }
+}
+
+export function emptied(headers: HeaderList): ConsoleAnswer {
+  return { kind: 'whole', answer: { status: 204, headers: [...always, ...headers], body: new Uint8Array() } }
+}
+
+const problems = {
+  invalid: { status: 400, name: 'invalid-input', title: 'Invalid input' },
+  unauthorized: { status: 401, name: 'unauthorized', title: 'Unauthorized' },
+  forbidden: { status: 403, name: 'forbidden', title: 'Forbidden' },
+  absent: { status: 404, name: 'not-found', title: 'Not found' },
+  impossible: { status: 409, name: 'not-possible', title: 'Not possible' },
+  guessing: { status: 429, name: 'too-many-attempts', title: 'Too many attempts' },
+  crowded: { status: 503, name: 'too-many-pages', title: 'Too many pages are open' },
+} as const
+
+export type ProblemKind = keyof typeof problems
+
+/** A problem document (RFC 9457), in the words of the server's own. */
+export function problem(kind: ProblemKind, detail: string, errors?: readonly FieldFault[]): ConsoleAnswer {
+  const { status, name, title } = problems[kind]
+  const retryable = status === 429 || status === 503
+  const document = {
+    type: `/problems/${name}`,
+    status,
+    title,
+    detail,
+    retryable,
+    ...(errors === undefined ? {} : { errors }),
+  }
+  return { kind: 'whole', answer: jsonAnswer(status, 'application/problem+json', document, always) }
+}
+
+export function invalid(errors: readonly FieldFault[]): ConsoleAnswer {
+  return problem('invalid', errors.map(({ field, detail }) => `${field} ${detail}`).join('; '), errors)
+}
+
+/** The one value of a header; several are none that we could trust. */
+export function headerOf({ headers }: ConsoleRequest, name: string): string | undefined {
+  const value = headers[name]
+  return typeof value === 'string' ? value : undefined
+}

@@ -1,0 +1,107 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import { readBody, sendAnswer } from '../../http/protocol/capture-node.ts'
+import { type Answer, jsonAnswer, UnreadableBody } from '../../http/protocol/exchange.ts'
+import { listen } from '../../http/protocol/listen.ts'
+import { isOnceError } from '../../ledger/core/errors.ts'
+import { SECOND } from '../../ledger/core/limits.ts'
+import { type Pages, readPages } from '../pages/pages.ts'
+import type { Console } from './console.ts'
+import type { ConsoleRequest } from './exchange.ts'
+import { CONSOLE_API } from './session.ts'
+
+/** The console and its pages on a port of their own, for a process whose other ports belong to somebody else. */
+export interface ConsoleServer {
+  listen(port: number, host?: string): Promise<{ readonly port: number; readonly host: string }>
+  stop(): Promise<void>
+}
+
+export interface ConsoleServerOptions {
+  readonly console: Console
+  /** Told what went wrong where the page only hears that something did. */
+  readonly onError: (error: unknown) => void
+}
+
+/** An action names a thousand letters at the most. */
+const BODY_BYTES_MOST = 256 * 1_024
+/** People's requests are small: one that takes longer to arrive is no page of ours. */
+const REQUEST_MS = 15 * SECOND
+
+export function createConsoleServer({ console: answering, onError }: ConsoleServerOptions): ConsoleServer {
+  // Read when the first page is asked for.
+  let pages: Promise<Pages> | null = null
+  const server = createServer({ headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS }, (message, response) => {
+    handle(message, response).catch((error: unknown) => {
+      const failure = failureOf(error)
+      if (failure === null) onError(error)
+      if (response.headersSent) response.destroy()
+      else sendAnswer(response, failure ?? plain(500, 'The console failed'))
+    })
+  })
+
+  async function handle(message: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (message.url ?? '/').replace(/\?.*$/s, '')
+    if (path === CONSOLE_API || path.startsWith(`${CONSOLE_API}/`)) {
+      const answer = await answering.answer(requestOf(message))
+      // What nobody wanted to read would be taken for the next request.
+      message.resume()
+      return answer.kind === 'stream' ? answer.attach(response) : sendAnswer(response, answer.answer)
+    }
+    message.resume()
+    if (message.method !== 'GET' && message.method !== 'HEAD') return sendAnswer(response, plain(405, 'Only looked at'))
+    if (path === '/') return void response.writeHead(302, { location: '/console' }).end()
+    if (path !== '/console' && !path.startsWith('/console/')) return sendAnswer(response, plain(404, 'Nothing is here'))
+    pages ??= readPages()
+    const { headers } = message
+    const found = await (await pages).answer({
+      path,
+      ifNoneMatch: headers['if-none-match'],
+      acceptEncoding: headers['accept-encoding'],
+    })
+    const body = found.body ?? new Uint8Array()
+    sendAnswer(response, { status: found.status, headers: Object.entries(found.headers), body })
+  }
+
+  return {
+    listen: (port, host) => listen(server, port, host),
+    async stop() {
+      answering.stop()
+      if (!server.listening) return
+      const { promise, resolve } = Promise.withResolvers<void>()
+      server.close(() => resolve())
+      server.closeAllConnections()
+      await promise
+    },
+  }
+}
+
+function requestOf(message: IncomingMessage): ConsoleRequest {
+  const { method = 'GET', url = '/', headers, socket } = message
+  return {
+    method,
+    url,
+    headers,
+    remoteAddress: socket.remoteAddress,
+    clientAddress: socket.remoteAddress ?? '',
+    isEncrypted: false,
+    async body() {
+      const bytes = await readBody(message, BODY_BYTES_MOST)
+      if (bytes.length === 0) return undefined
+      try {
+        return JSON.parse(Buffer.from(bytes).toString()) as unknown
+      } catch (cause) {
+        throw new UnreadableBody(400, 'The body is not JSON.', { cause })
+      }
+    },
+  }
+}
+
+/** What is no fault of ours; null for everything else. */
+function failureOf(error: unknown): Answer | null {
+  if (error instanceof UnreadableBody) return plain(error.status, error.message)
+  return isOnceError(error, 'store_unavailable') ? plain(503, 'The store cannot be reached') : null
+}
+
+function plain(status: number, title: string): Answer {
+  return jsonAnswer(status, 'application/problem+json', { title, status }, [['cache-control', 'no-store']])
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { freshStore } from '../../ledger/stores/sqlite/test-store.ts'
+import type { Audit } from './audit.ts'
+import { createAudit } from './audit.ts'
+
+const actor = { by: 'ada', via: 'test' }
+
+/** An audit whose store does not take lines with this result. */
+function openAudit(t: TestContext, lost: string): Audit {
+  const { sql } = freshStore(t)
+  return createAudit({
+    ...sql,
+    query: async (text, values) => {
+      if (values?.includes(lost) === true) throw new Error('The store is away.')
+      return await sql.query(text, values)
+    },
+  })
+}
+
+test('what was done is never called refused, although nobody could write down that it was', async (t) => {
+  const audit = openAudit(t, 'done')
+  assert.equal(await audit.act(actor, 'release', { id: 1 }, async () => 'released'), 'released')
+  assert.deepEqual(
+    (await audit.list({})).rows.map(({ result }) => result),
+    ['asked'],
+  )
+})
+
+test('whoever is refused is told why, although nobody could write that down', async (t) => {
+  const audit = openAudit(t, 'refused')
+  const refused = audit.act(actor, 'release', { id: 1 }, () => Promise.reject(new Error('It is held.')))
+  await assert.rejects(refused, /It is held/)
+})
+
+test('what cannot be written down is not done', async (t) => {
+  const audit = openAudit(t, 'asked')
+  let done = false
+  const work = async () => {
+    done = true
+  }
+  await assert.rejects(audit.act(actor, 'release', { id: 1 }, work), /The store is away/)
+  assert.equal(done, false)
+})

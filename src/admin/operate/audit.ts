@@ -1,0 +1,179 @@
+import { encodeValue } from '../../ledger/core/codec.ts'
+import { limits } from '../../ledger/core/limits.ts'
+import type { Migration, SqlSeam } from '../../ledger/store/sql.ts'
+
+/** Who acts, and from where. */
+export interface Actor {
+  readonly by: string
+  readonly via: string
+}
+
+/** One action of a person. Written down before it is done, and once more when it was: nothing is ever changed. */
+export interface AuditEntry {
+  readonly action: string
+  readonly at: number
+  readonly by: string
+  readonly via: string
+  readonly what: string
+  /** What it was done to. */
+  readonly target: string
+  /** `asked` stands alone only where the process ended in between, or the store did not take the second line. */
+  readonly result: 'asked' | 'done' | 'refused'
+  readonly note: string | null
+}
+
+export interface Audit {
+  /** Does it, and writes down who wanted it and what became of it. An action that cannot be written down is not done. */
+  act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
+  /** How often this was done to exactly this. */
+  times(what: string, target: Readonly<Record<string, unknown>>): Promise<number>
+  /** Newest first. */
+  list(page: { readonly limit?: number; readonly cursor?: string | null }): Promise<{
+    readonly rows: readonly AuditEntry[]
+    readonly cursor: string | null
+  }>
+}
+
+export const OPERATE_ROOM = 'operate'
+
+const table = (text: string, integer: string, seq: string) => `CREATE TABLE onceonly_operator_audit (
+  seq ${seq},
+  action ${text} NOT NULL,
+  at ${integer} NOT NULL,
+  actor ${text} NOT NULL,
+  via ${text} NOT NULL,
+  what ${text} NOT NULL,
+  target ${text} NOT NULL,
+  result ${text} NOT NULL,
+  note ${text}
+)`
+
+const index = 'CREATE INDEX onceonly_operator_audit_action ON onceonly_operator_audit (action)'
+
+/** Whoever wants to change what people did has to change the schema first. */
+const refuse = (what: string) => `CREATE TRIGGER onceonly_operator_audit_no_${what.toLowerCase()}
+  BEFORE ${what} ON onceonly_operator_audit BEGIN SELECT RAISE(ABORT, 'the audit is only appended to'); END`
+
+export const operateMigrations: readonly Migration[] = [
+  {
+    version: 1,
+    oldestCode: 1,
+    up: {
+      sqlite: [
+        table('TEXT', 'INTEGER', 'INTEGER PRIMARY KEY AUTOINCREMENT'),
+        index,
+        refuse('UPDATE'),
+        refuse('DELETE'),
+      ],
+      postgres: [
+        table('text', 'bigint', 'bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY'),
+        index,
+        `CREATE FUNCTION onceonly_operator_audit_refuse() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN RAISE EXCEPTION 'the audit is only appended to'; END $$`,
+        `CREATE TRIGGER onceonly_operator_audit_append BEFORE UPDATE OR DELETE OR TRUNCATE ON onceonly_operator_audit
+           FOR EACH STATEMENT EXECUTE FUNCTION onceonly_operator_audit_refuse()`,
+      ],
+    },
+  },
+]
+
+const NOTE_CHARS = 500
+
+export function createAudit(sql: SqlSeam): Audit {
+  let ready: Promise<void> | null = null
+  function prepare(): Promise<void> {
+    ready ??= sql.migrate(OPERATE_ROOM, operateMigrations).catch((error: unknown) => {
+      ready = null
+      throw error
+    })
+    return ready
+  }
+
+  async function write(entry: Omit<AuditEntry, 'at'>): Promise<void> {
+    const { action, by, via, what, target, result, note } = entry
+    await sql.query(
+      `INSERT INTO onceonly_operator_audit (action, at, actor, via, what, target, result, note)
+         VALUES (?, ${sql.now}, ?, ?, ?, ?, ?, ?)`,
+      [action, storable(by), via, what, storable(target), result, note === null ? null : storable(note)],
+    )
+  }
+
+  /**
+   * What became of it. Where that cannot be written, `asked` stands alone, which says that nobody knows; whoever acted is
+   * told what happened, not that a line is missing.
+   */
+  async function close(entry: Omit<AuditEntry, 'at'>): Promise<void> {
+    await write(entry).catch(() => {})
+  }
+
+  return {
+    async act(actor, what, target, work) {
+      await prepare()
+      const entry = {
+        ...actor,
+        action: crypto.randomUUID(),
+        what,
+        target: targetText(target),
+        note: null,
+      }
+      await write({ ...entry, result: 'asked' })
+      const value = await work().catch(async (error: unknown) => {
+        const note = error instanceof Error ? error.message : String(error)
+        await close({ ...entry, result: 'refused', note })
+        throw error
+      })
+      await close({ ...entry, result: 'done' })
+      return value
+    },
+    async times(what, target) {
+      await prepare()
+      const [row] = await sql.query<{ n: unknown }>(
+        `SELECT count(*) AS n FROM onceonly_operator_audit WHERE what = ? AND target = ? AND result = 'done'`,
+        [what, storable(targetText(target))],
+      )
+      return Number(row?.n ?? 0)
+    },
+    async list({ limit = limits.pageRows, cursor = null }) {
+      await prepare()
+      const most = Math.min(Math.max(1, limit), limits.pageRows)
+      const below = cursor === null ? Number.MAX_SAFE_INTEGER : Number(cursor) || 0
+      const rows = await sql.query<Readonly<Record<string, unknown>>>(
+        `SELECT a.seq, a.action, a.at, a.actor, a.via, a.what, a.target, e.result, e.note
+         FROM onceonly_operator_audit AS a
+         LEFT JOIN onceonly_operator_audit AS e ON e.action = a.action AND e.seq > a.seq
+         WHERE a.result = 'asked' AND a.seq < ? ORDER BY a.seq DESC LIMIT ?`,
+        [below, most],
+      )
+      const last = rows.length === most ? rows.at(-1) : undefined
+      return { rows: rows.map(entryOf), cursor: last === undefined ? null : String(last['seq']) }
+    },
+  }
+}
+
+function targetText(target: Readonly<Record<string, unknown>>): string {
+  const encoded = encodeValue(target)
+  return 'text' in encoded ? encoded.text : '{}'
+}
+
+function entryOf(row: Readonly<Record<string, unknown>>): AuditEntry {
+  const text = (name: string) => String(row[name])
+  const result = row['result'] === 'done' || row['result'] === 'refused' ? row['result'] : 'asked'
+  return {
+    action: text('action'),
+    at: Number(row['at']),
+    by: text('actor'),
+    via: text('via'),
+    what: text('what'),
+    target: text('target'),
+    result,
+    note: row['note'] === null || row['note'] === undefined ? null : text('note'),
+  }
+}
+
+/** A column of text holds neither NUL nor half a surrogate pair. */
+function storable(text: string): string {
+  return text
+    .toWellFormed()
+    .replaceAll('\0', '�')
+    .slice(0, Math.max(NOTE_CHARS, limits.identityPartBytes * 8))
+}

@@ -1,0 +1,58 @@
+import { keyHashOf } from '../../ledger/core/digest.ts'
+import type { Identity } from '../../ledger/core/identity.ts'
+import type { LedgerEvent } from '../../ledger/events.ts'
+
+/** How loud each event of the ledger is. What the access log tells anyway is for those who look closely. */
+const levels = {
+  claimed: 'debug',
+  settled: 'debug',
+  replayed: 'debug',
+  joined: 'debug',
+  in_progress: 'debug',
+  retry_later: 'debug',
+  swept: 'debug',
+  key_expired: 'info',
+  probed: 'info',
+  resolved: 'info',
+  released: 'info',
+  forgotten: 'info',
+  key_reused: 'warn',
+  not_authorized: 'warn',
+  outcome_unknown: 'warn',
+  fingerprint_unverified: 'warn',
+  outcome_not_stored: 'warn',
+  lease_over: 'warn',
+  lease_lost: 'warn',
+  lapsed: 'warn',
+  abandoned_unknown: 'error',
+  late_outcome_conflict: 'error',
+  record_lost: 'error',
+  settle_failed: 'error',
+  background_failed: 'error',
+} as const satisfies Record<LedgerEvent['kind'], string>
+
+/** An event of the ledger as a line of a log: of an identity everything but its key. */
+export interface LedgerLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  /** `ledger.` and the kind of the event. */
+  readonly event: string
+  readonly tenant?: string
+  readonly caller?: string
+  readonly operation?: string
+  readonly keyHash?: string
+  readonly error?: unknown
+  readonly [more: string]: unknown
+}
+
+export function ledgerLine(event: LedgerEvent): LedgerLine {
+  const { kind, ...told } = event
+  // Fingerprints of a payload say nothing to a reader, and something to who guesses payloads.
+  const { identity, recorded: _recorded, presented: _presented, ...rest } = told as Told
+  return { level: levels[kind], event: `ledger.${kind}`, ...(identity === undefined ? {} : named(identity)), ...rest }
+}
+
+type Told = Readonly<Record<string, unknown>> & { readonly identity?: Identity }
+
+function named({ tenant, caller, operation, key }: Identity) {
+  return { tenant, caller, operation, keyHash: keyHashOf(key) }
+}

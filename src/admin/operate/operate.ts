@@ -1,0 +1,245 @@
+import { INBOX_ROOM, inboxMigrations } from '../../events/inbox/tables.ts'
+import { OUTBOX_ROOM, outboxTables } from '../../events/outbox/tables.ts'
+import { SAGA_ROOM, sagaMigrations } from '../../events/saga/tables.ts'
+import type { Ending } from '../../ledger/claim.ts'
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { Identity } from '../../ledger/core/identity.ts'
+import { checkIdentity, recordIdOf } from '../../ledger/core/identity.ts'
+import { HOUR, limits } from '../../ledger/core/limits.ts'
+import type { LedgerRecord } from '../../ledger/core/record.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { ActOptions, rerun } from '../../ledger/operator.ts'
+import type { BusyCaller, Page, RecordFilter, SqlStore, StateCounts, Store } from '../../ledger/store/port.ts'
+import { createRunOperator, noRun, type RunOperator } from '../../runs/operate.ts'
+import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
+import { STREAM_ROOM, streamTables } from '../../streams/log/sql-tables.ts'
+import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations } from './audit.ts'
+import { answerOf, type Card, cardOf, timelineOf } from './card.ts'
+import { examine, type Finding } from './doctor.ts'
+import { answersOf, type Explanation } from './explain.ts'
+import { createLetters, type Letters, type Paging } from './letters.ts'
+import { createRoomCheck, roomsOf } from './rooms.ts'
+import { createSagas, type Sagas } from './sagas.ts'
+import { createStanding, type Standing } from './standing.ts'
+import { createStreams, type Streams } from './streams.ts'
+
+export interface Status {
+  readonly store: string
+  /** By the store's clock. */
+  readonly now: number
+  readonly states: StateCounts
+  readonly standing: Standing
+  /** Attempts of the last hour, over all callers that were counted. */
+  readonly lastHour: { readonly claims: number; readonly replays: number; readonly conflicts: number }
+  readonly oldestLease: Card | null
+}
+
+/** The questions and actions of whoever is on call; the command line and the console ask the same ones. */
+export interface Operate {
+  status(): Promise<Status>
+  /** Cheap, for gauges. */
+  standing(): Promise<Standing>
+  records(filter: RecordFilter, page?: Paging): Promise<Page<Card>>
+  /** By identity, or by the id of the record. Also what has expired, or was released, as long as its trace is there. */
+  inspect(of: Identity | { readonly id: string }): Promise<Explanation | null>
+  /**
+   * Whatever has this key (or record id, or message id, or guard hash), newest first, also what has expired or was released.
+   * Looks at a bounded share per call.
+   */
+  search(key: string, page?: Paging): Promise<Page<Card>>
+  /** What retries are answered with, as text. */
+  answer(id: string): Promise<string | null>
+  stale(page?: { readonly limit?: number }): Promise<readonly Card[]>
+  unknowns(page?: Paging): Promise<Page<Card>>
+  busiest(options?: { readonly since?: number; readonly limit?: number }): Promise<readonly BusyCaller[]>
+  /**
+   * Records whose key was reused or refused, newest first. Looks at a bounded share per call, and no further once it has as
+   * many as `limit`; of what it looked at, it gives all.
+   */
+  conflicts(options?: Paging & { readonly since?: number }): Promise<Page<Card>>
+  release(actor: Actor, identity: Identity, options?: Fenced): Promise<void>
+  forget(actor: Actor, identity: Identity, options?: Fenced): Promise<void>
+  resolve(actor: Actor, identity: Identity, ending: Ending | typeof rerun, options?: Fenced): Promise<void>
+  /** Null on a store that does not speak SQL. */
+  readonly events: Letters | null
+  readonly sagas: Sagas | null
+  readonly runs: RunOperator | null
+  readonly streams: Streams | null
+  /** What people did; null where there is no place to write it. */
+  readonly audit: Audit | null
+  /** Does it and writes it down, where there is a place to write. */
+  act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
+  sweep(): Promise<number>
+  /** The version of every room's tables, after they were brought up to date. */
+  migrate(): Promise<ReadonlyMap<string, number>>
+  doctor(): Promise<readonly Finding[]>
+  now(): Promise<number>
+}
+
+export type Fenced = Pick<ActOptions, 'ifFence'>
+
+export interface OperateOptions {
+  readonly store: Store
+  /** Its cache forgets what is acted on; for a process that only operates, one without background work. */
+  readonly ledger: Ledger<never> | Ledger<unknown>
+  /** Where actions are written down, when it is not this store: one that does not speak SQL has no place for it. */
+  readonly audit?: Audit | null
+}
+
+const call = { timeoutMs: limits.storeCallMs }
+const STALE_ROWS = 100
+const CONFLICT_ROWS = 100
+/** Pages of records that one call looks through for conflicts. */
+const CONFLICT_PAGES = 20
+
+const migrations = {
+  [OUTBOX_ROOM]: outboxTables,
+  [INBOX_ROOM]: inboxMigrations,
+  [SAGA_ROOM]: sagaMigrations,
+  [RUN_ROOM]: runMigrations,
+  [STREAM_ROOM]: streamTables,
+  [OPERATE_ROOM]: operateMigrations,
+}
+
+export function createOperate({ store, ledger: given, audit: elsewhere = null }: OperateOptions): Operate {
+  const ledger = given as Ledger<unknown>
+  const { sql, queries, clock } = store
+  const has = sql === undefined ? async () => false : createRoomCheck(sql)
+  const standing = createStanding(store)
+  const audit = elsewhere ?? (sql === undefined ? null : createAudit(sql))
+  const now = () => clock.now(call)
+  const uncounted = { replays: 0, conflicts: 0 }
+
+  async function stored(id: string): Promise<LedgerRecord | null> {
+    if (!/^[0-9a-f]{32}$/.test(id)) return null
+    return (await store.claims.read([id], call)).records[0] ?? null
+  }
+
+  async function explained(record: LedgerRecord): Promise<Explanation> {
+    const { view, now: at } = await queries.get(record.id, call)
+    const counts = view ?? uncounted
+    const card = cardOf(record, counts, at)
+    // To look must not make the table of the audit; where it is not there, nobody did anything.
+    const asks = audit !== null && (elsewhere !== null || (await has(OPERATE_ROOM)))
+    const forgotten = asks ? await audit.times('forget', targetOf(record.identity)) : 0
+    const answers = await answersOf(store, record, card, { has, forgotten, isCounted: view !== null })
+    return { record: card, answers, timeline: timelineOf(record, counts) }
+  }
+
+  async function cards(filter: RecordFilter, { limit = limits.pageRows, cursor = null }: Paging): Promise<Page<Card>> {
+    const page = await ledger.list(filter, { limit, cursor })
+    const at = await now()
+    return { rows: page.rows.map((view) => cardOf(view.record, view, at)), cursor: page.cursor }
+  }
+
+  const act: Operate['act'] = (actor, what, target, work) =>
+    audit === null ? work() : audit.act(actor, what, target, work)
+
+  return {
+    now,
+    act,
+    audit,
+    standing,
+    async status() {
+      const at = await now()
+      const [states, stands, busy, [oldest]] = await Promise.all([
+        ledger.count(),
+        standing(),
+        queries.busiest(at - HOUR, limits.pageRows, call),
+        queries.lapsed(0, 1, call).then(({ rows }) => rows),
+      ])
+      const sum = (part: 'claims' | 'replays' | 'conflicts') => busy.reduce((total, row) => total + row[part], 0)
+      return {
+        store: store.name,
+        now: at,
+        states,
+        standing: stands,
+        lastHour: { claims: sum('claims'), replays: sum('replays'), conflicts: sum('conflicts') },
+        oldestLease: oldest === undefined ? null : cardOf(oldest, uncounted, at),
+      }
+    },
+    records: (filter, page = {}) => cards(filter, page),
+    async inspect(of) {
+      if (!('id' in of)) checkIdentity(of)
+      const record = await stored('id' in of ? of.id : recordIdOf(of))
+      return record === null ? null : await explained(record)
+    },
+    async search(key, page = {}) {
+      const direct = page.cursor === undefined || page.cursor === null ? await stored(key) : null
+      if (direct !== null) return { rows: [cardOf(direct, uncounted, await now())], cursor: null }
+      return await cards({ key, ended: true }, page)
+    },
+    async answer(id) {
+      const record = await stored(id)
+      return record === null ? null : answerOf(record)
+    },
+    async stale({ limit = STALE_ROWS } = {}) {
+      const { rows, now: at } = await queries.lapsed(0, Math.min(limit, limits.pageRows), call)
+      return rows.map((record) => cardOf(record, uncounted, at))
+    },
+    async unknowns({ limit = limits.pageRows, cursor = null } = {}) {
+      const page = await queries.unknowns({ limit: Math.min(limit, limits.pageRows), cursor }, call)
+      const at = await now()
+      return { rows: page.rows.map((record) => cardOf(record, uncounted, at)), cursor: page.cursor }
+    },
+    busiest: (options = {}) => ledger.busiest(options),
+    async conflicts({ since, limit = CONFLICT_ROWS, cursor: from = null } = {}) {
+      const rows: Card[] = []
+      let cursor = from
+      for (let page = 0; page < CONFLICT_PAGES && rows.length < limit; page++) {
+        const next: Page<Card> = await cards(since === undefined ? {} : { since }, { cursor })
+        rows.push(...next.rows.filter(({ conflicts }) => conflicts > 0))
+        cursor = next.cursor
+        if (cursor === null) break
+      }
+      return { rows, cursor }
+    },
+    release: (actor, identity, options = {}) =>
+      act(actor, 'release', targetOf(identity), () => ledger.release(identity, { by: actor.by, ...options })),
+    forget: (actor, identity, options = {}) =>
+      act(actor, 'forget', targetOf(identity), () => ledger.forget(identity, { by: actor.by, ...options })),
+    resolve: (actor, identity, ending, options = {}) =>
+      act(actor, 'resolve', { ...targetOf(identity), to: ending.kind }, () =>
+        ledger.resolve(identity, ending, { by: actor.by, ...options }),
+      ),
+    events: isSql(store) ? createLetters(store, has) : null,
+    sagas: sql === undefined ? null : createSagas(sql, has),
+    runs: isSql(store) ? runsOf(store, now, has) : null,
+    streams: sql === undefined ? null : createStreams(sql, has),
+    async sweep() {
+      return await ledger.upkeep.sweep()
+    },
+    async migrate() {
+      if (sql === undefined) throw new OnceError('bad_option', `The ${store.name} store has no tables to migrate.`)
+      await now()
+      for (const [room, steps] of Object.entries(migrations)) await sql.migrate(room, steps)
+      return await roomsOf(sql)
+    },
+    doctor: () => examine(store),
+  }
+}
+
+/** Always in one order, so that an action on an identity is found again. */
+function targetOf({ tenant, caller, operation, key, batch }: Identity): Readonly<Record<string, unknown>> {
+  return { tenant, caller, operation, key, ...(batch === undefined ? {} : { batch }) }
+}
+
+function isSql(store: Store): store is SqlStore {
+  return store.sql !== undefined && store.transactions !== undefined
+}
+
+/** The tables are there as soon as an engine ran once; before that there are no runs, and asking must not make them. */
+function runsOf(store: SqlStore, now: () => Promise<number>, has: (room: string) => Promise<boolean>): RunOperator {
+  const runs = createRunOperator(store, now, { wake: () => {}, drop: () => {} })
+  const known = async (runId: string) => {
+    if (!(await has(RUN_ROOM))) throw noRun(runId)
+  }
+  return {
+    list: async (query) => ((await has(RUN_ROOM)) ? await runs.list(query) : { runs: [], cursor: null }),
+    get: (runId) => known(runId).then(() => runs.get(runId)),
+    signal: (runId, ...args) => known(runId).then(() => runs.signal(runId, ...args)),
+    cancel: (runId) => known(runId).then(() => runs.cancel(runId)),
+    resume: (runId) => known(runId).then(() => runs.resume(runId)),
+    resolve: (runId, ...args) => known(runId).then(() => runs.resolve(runId, ...args)),
+  }
+}

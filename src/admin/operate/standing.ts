@@ -1,0 +1,89 @@
+import { INBOX_ROOM } from '../../events/inbox/tables.ts'
+import { statusOf } from '../../events/outbox/operate.ts'
+import { OUTBOX_ROOM } from '../../events/outbox/tables.ts'
+import type { Fence } from '../../ledger/core/identity.ts'
+import { limits, MINUTE } from '../../ledger/core/limits.ts'
+import type { Store } from '../../ledger/store/port.ts'
+import type { SqlSeam } from '../../ledger/store/sql.ts'
+import { RUN_ROOM } from '../../runs/tables.ts'
+import { createRoomCheck } from './rooms.ts'
+
+/** How things stand, by questions that stay cheap however much is stored: asked every few seconds. */
+export interface Standing {
+  readonly staleLeases: number
+  readonly unknownWaiting: number
+  readonly outbox?: {
+    readonly lagMs: number
+    readonly pending: number
+    readonly parkedKeys: number
+    readonly deadLetters: number
+  }
+  /** By consumer. */
+  readonly inboxDeadLetters?: Readonly<Record<string, number>>
+  readonly runsStuck?: number
+  readonly runsUnknown?: number
+}
+
+/** A worker looks for due runs every few seconds; who waits for minutes waits for a worker that is not there. */
+const STUCK_MS = 5 * MINUTE
+/** More than anybody can look at: counting stops here. */
+const COUNTED_ROWS = 10_000
+
+const call = { timeoutMs: limits.storeCallMs }
+
+export function createStanding(store: Store): () => Promise<Standing> {
+  const { sql } = store
+  const has = sql === undefined ? null : createRoomCheck(sql)
+  let lowWater: Fence = 0
+
+  async function staleLeases(): Promise<number> {
+    const { rows, next } = await store.queries.lapsed(lowWater, limits.pageRows, call)
+    lowWater = next
+    return rows.length
+  }
+
+  return async () => {
+    const [stale, unknown] = await Promise.all([staleLeases(), countUnknowns(store)])
+    const records = { staleLeases: stale, unknownWaiting: unknown }
+    if (sql === undefined || has === null) return records
+    const [outbox, inbox, run] = await Promise.all([has(OUTBOX_ROOM), has(INBOX_ROOM), has(RUN_ROOM)])
+    return {
+      ...records,
+      ...(outbox ? { outbox: await statusOf(sql) } : {}),
+      ...(inbox ? { inboxDeadLetters: await countLetters(sql) } : {}),
+      ...(run ? await countRuns(sql) : {}),
+    }
+  }
+}
+
+async function countUnknowns({ queries }: Store): Promise<number> {
+  let count = 0
+  let cursor: string | null = null
+  do {
+    const page = await queries.unknowns({ limit: limits.pageRows, cursor }, call)
+    count += page.rows.length
+    cursor = page.cursor
+  } while (cursor !== null && count < COUNTED_ROWS)
+  return count
+}
+
+async function countLetters(sql: SqlSeam): Promise<Readonly<Record<string, number>>> {
+  const rows = await sql.query<{ consumer: string; n: unknown }>(
+    `SELECT consumer, count(*) AS n FROM (SELECT consumer FROM onceonly_inbox_dead_letters LIMIT ${COUNTED_ROWS}) AS l
+     GROUP BY consumer`,
+  )
+  return Object.fromEntries(rows.map(({ consumer, n }) => [consumer, Number(n)]))
+}
+
+/** Both along an index: what is due, and who holds it. */
+async function countRuns(sql: SqlSeam): Promise<Pick<Required<Standing>, 'runsStuck' | 'runsUnknown'>> {
+  const now = `(SELECT ${sql.now})`
+  const [row] = await sql.query<{ due: unknown; held: unknown; unknown: unknown }>(
+    `SELECT
+       (SELECT count(*) FROM (SELECT 1 FROM onceonly_runs WHERE due_at < ${now} - ${STUCK_MS} LIMIT ${COUNTED_ROWS}) AS d) AS due,
+       (SELECT count(*) FROM (SELECT 1 FROM onceonly_runs WHERE worker IS NOT NULL AND worker NOT IN (
+          SELECT id FROM onceonly_run_workers WHERE lease_until > ${now} - ${STUCK_MS}) LIMIT ${COUNTED_ROWS}) AS h) AS held,
+       (SELECT count(*) FROM (SELECT 1 FROM onceonly_runs WHERE state = 'unknown' LIMIT ${COUNTED_ROWS}) AS u) AS unknown`,
+  )
+  return { runsStuck: Number(row?.due ?? 0) + Number(row?.held ?? 0), runsUnknown: Number(row?.unknown ?? 0) }
+}

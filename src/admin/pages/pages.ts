@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { assetHeaders, pageHeaders, plainHeaders } from './headers.ts'
+
+/** As much of a request as decides the answer; paths come without their query. */
+export interface PageRequest {
+  readonly path: string
+  readonly ifNoneMatch?: string | undefined
+  readonly acceptEncoding?: string | undefined
+}
+
+export interface PageAnswer {
+  readonly status: 200 | 304 | 404 | 503
+  readonly headers: Readonly<Record<string, string>>
+  /** Null where the status says it all. */
+  readonly body: Uint8Array | null
+}
+
+/** The built pages, for any server: it only passes answers on. */
+export interface Pages {
+  answer(request: PageRequest): Promise<PageAnswer>
+}
+
+interface File {
+  readonly bytes: Buffer
+  readonly headers: Readonly<Record<string, string>>
+  readonly etag: string
+  /** Made when somebody first wants it. */
+  zipped: Promise<Buffer> | null
+}
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+/** Below this a header and a checksum cost more than is saved. */
+const ZIPPED_BYTES_LEAST = 1_024
+
+const zip = promisify(gzip)
+
+/**
+ * Reads the console and the chat page into memory: some hundred kilobytes, which never change while a process lives. They
+ * answer at `/console`, below it, and at `/chat`.
+ *
+ * @param folder where they were built; without it, the ones of this package
+ */
+export async function readPages(folder: string = builtFolder()): Promise<Pages> {
+  const files = await read(folder)
+  return {
+    async answer(request) {
+      const file = files.get(fileOf(request.path))
+      if (file !== undefined) return served(file, request)
+      return files.size === 0
+        ? plain(503, 'The pages have not been built: npm start does it.')
+        : plain(404, 'Not found.')
+    },
+  }
+}
+
+/** Beside this file in the published package; inside of the repository, where the console is built. */
+function builtFolder(): string {
+  const published = join(import.meta.dirname, 'built')
+  return existsSync(published) ? published : join(import.meta.dirname, '..', '..', '..', 'console', 'dist')
+}
+
+/** Whatever is below `/console` and no file is a place inside of the page, which finds its way by itself. */
+function fileOf(path: string): string {
+  if (path === '/chat') return 'chat.html'
+  const asset = /^\/console\/(assets\/.*)$/.exec(path)
+  return asset?.[1] ?? 'console.html'
+}
+
+async function read(folder: string): Promise<Map<string, File>> {
+  const names = (await Promise.all(['.', 'assets'].map((part) => listed(folder, part)))).flat()
+  return new Map(await Promise.all(names.map(async (name) => [name, await readOne(folder, name)] as const)))
+}
+
+async function listed(folder: string, part: string): Promise<string[]> {
+  try {
+    const names = await readdir(join(folder, part))
+    return names.filter((name) => extname(name) in types).map((name) => (part === '.' ? name : `${part}/${name}`))
+  } catch (error) {
+    // Nothing was built yet; whoever asks for a page is told.
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    throw error
+  }
+}
+
+async function readOne(folder: string, name: string): Promise<File> {
+  const bytes = await readFile(join(folder, name))
+  const extension = extname(name)
+  const headers = { ...(extension === '.html' ? pageHeaders : assetHeaders), 'content-type': types[extension] ?? '' }
+  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+  return { bytes, headers, etag, zipped: null }
+}
+
+async function served(file: File, { ifNoneMatch, acceptEncoding }: PageRequest): Promise<PageAnswer> {
+  const headers = { ...file.headers, etag: file.etag, vary: 'accept-encoding' }
+  if (ifNoneMatch !== undefined && ifNoneMatch.includes(file.etag)) return { status: 304, headers, body: null }
+  const isZipped = file.bytes.length >= ZIPPED_BYTES_LEAST && /\bgzip\b/.test(acceptEncoding ?? '')
+  if (!isZipped) return { status: 200, headers, body: file.bytes }
+  file.zipped ??= zip(file.bytes, { level: 9 })
+  return { status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: await file.zipped }
+}
+
+function plain(status: 404 | 503, text: string): PageAnswer {
+  return { status, headers: plainHeaders, body: new TextEncoder().encode(`${text}\n`) }
+}

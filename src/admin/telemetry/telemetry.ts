@@ -1,0 +1,189 @@
+import { MINUTE, SECOND } from '../../ledger/core/limits.ts'
+import { createBusiest, createNames } from './bounded.ts'
+import type { Instruments } from './instruments.ts'
+import { createInstruments } from './instruments.ts'
+import { countLedger } from './ledger.ts'
+import type { Meter } from './meter.ts'
+import type {
+  Request,
+  Standing,
+  ToldByGuard,
+  ToldByInbox,
+  ToldByLedger,
+  ToldByRelay,
+  ToldByRun,
+  ToldBySaga,
+  ToldByStream,
+} from './told.ts'
+import type { Around, Tracer } from './trace.ts'
+import { createTracing } from './trace.ts'
+
+export interface TelemetryOptions {
+  /** `metrics.getMeter('onceonly')` of `@opentelemetry/api`, or `createPrometheusMeter()`. */
+  readonly meter: Meter
+  /** `trace.getTracer('onceonly')` of `@opentelemetry/api`; without one there are no spans. */
+  readonly tracer?: Tracer
+  /** How things stand, asked when somebody looks at the gauges, and at most every few seconds. */
+  readonly standing?: () => Promise<Standing>
+  /** The same of a second store, where leased operations have one of their own: its records are counted with the others. */
+  readonly claims?: () => Promise<Standing>
+  /** Distinct names under the label `operation`; later ones are counted as `other`. */
+  readonly operations?: number
+  /** What stands under the label `operation` for the name of one: a pattern for its many paths, for example. */
+  readonly label?: (operation: string) => string
+}
+
+/** Listeners for the events of every room: give each to the `on` of what it listens to. */
+export interface Telemetry {
+  readonly ledger: (event: ToldByLedger) => void
+  /** Spans and timings; for the `around` of a ledger. */
+  readonly around: Around
+  /** Guards do not say who they are, so the name is given here. The tenant tells one workspace's flood from another's. */
+  guard(name: string, event: ToldByGuard, tenant: string): void
+  readonly inbox: (event: ToldByInbox) => void
+  readonly relay: (event: ToldByRelay) => void
+  readonly saga: (event: ToldBySaga) => void
+  readonly run: (event: ToldByRun) => void
+  readonly stream: (event: ToldByStream) => void
+  readonly request: (request: Request) => void
+}
+
+/** More operations than a large service declares; times a dozen outcomes, Prometheus still does not mind. */
+const OPERATIONS = 200
+/** As long as a person takes to look at an alert. */
+const BUSIEST_WINDOW_MS = 5 * MINUTE
+/** Callers that are told apart within a window, in memory. */
+const BUSIEST_NAMES = 4_096
+/** Two scrapers, or twelve gauges, share one look at the store. */
+const STANDING_MS = 5 * SECOND
+
+export function createTelemetry(options: TelemetryOptions): Telemetry {
+  const { meter, standing, claims = null } = options
+  const instruments = createInstruments(meter)
+  const { counters, histograms, gauges } = instruments
+  const { label = (operation: string) => operation } = options
+  const bounded = createNames(options.operations ?? OPERATIONS)
+  const nameOf = (operation: string) => bounded(label(operation))
+  const busiest = () => createBusiest(BUSIEST_WINDOW_MS, BUSIEST_NAMES, () => performance.now())
+  const reuseByOne = busiest()
+  const pendingByOne = busiest()
+  gauges.reuseByOne.addCallback((result) => result.observe(reuseByOne.most()))
+  gauges.pendingByOne.addCallback((result) => result.observe(pendingByOne.most()))
+  if (standing !== undefined) observeStanding(gauges, standing, claims, nameOf)
+  const tracing = createTracing(options.tracer ?? null, histograms, nameOf)
+  const count = countLedger(counters, nameOf)
+
+  return {
+    around: tracing.around,
+    ledger(event) {
+      count(event)
+      const { kind, identity } = event
+      if (identity === undefined) return
+      if (kind === 'key_reused') reuseByOne.count(`${identity.tenant}\n${identity.caller}`)
+      if (kind === 'replayed') tracing.replayed(identity)
+    },
+    guard(name, event, tenant) {
+      const operation = nameOf(name)
+      switch (event.kind) {
+        case 'blocked':
+          return counters.guardBlocked.add(1, { operation, outcome: event.mode ?? 'lock_resolved' })
+        case 'pending':
+          pendingByOne.count(tenant)
+          return counters.guardPending.add(1, { operation })
+        case 'error':
+          return counters.guardErrors.add(1, { operation })
+      }
+    },
+    inbox({ kind, consumer }) {
+      const operation = nameOf(consumer)
+      if (kind === 'background_failed') counters.background.add(1, { operation: 'inbox' })
+      else if (kind !== 'warning' && kind !== 'purged') counters.inbox.add(1, { operation, outcome: kind })
+    },
+    relay({ kind, count: published = 0, lagMs = 0 }) {
+      if (kind === 'published') {
+        counters.published.add(published, {})
+        histograms.publishLag.record(lagMs / SECOND, {})
+      } else if (kind === 'failed' || kind === 'parked' || kind === 'unavailable') {
+        counters.publishFailures.add(1, { outcome: kind })
+      } else if (kind === 'background_failed') counters.background.add(1, { operation: 'relay' })
+    },
+    saga({ kind, saga, why }) {
+      const operation = nameOf(saga)
+      if (kind === 'background_failed') return counters.background.add(1, { operation: 'saga' })
+      if (kind === 'swept' || kind === 'window_too_short') return
+      counters.sagaEvents.add(1, { operation, outcome: kind })
+      if (kind === 'ignored') counters.sagaIgnores.add(1, { operation, outcome: why ?? 'declared' })
+    },
+    run({ kind, definition, state }) {
+      if (kind === 'started') counters.runsStarted.add(1, { operation: nameOf(definition ?? 'run') })
+      else if (kind === 'step')
+        counters.steps.add(1, { operation: nameOf(definition ?? 'run'), outcome: state ?? 'none' })
+      else if (kind === 'left') counters.runsLeft.add(1, { outcome: state ?? 'lost' })
+      else if (kind === 'lost') counters.runsLeft.add(1, { outcome: 'lost' })
+      else if (kind === 'background_failed') counters.background.add(1, { operation: 'run' })
+    },
+    stream({ kind, region }) {
+      const counter = kind === 'resumed' ? counters.streamResumes : counters.streamResets
+      counter.add(1, { operation: nameOf(region) })
+    },
+    request({ operation, outcome, durationMs }) {
+      const named = operation === null ? 'none' : nameOf(operation)
+      counters.requests.add(1, { operation: named, outcome: outcome ?? 'none' })
+      histograms.request.record(durationMs / SECOND, { operation: named })
+    },
+  }
+}
+
+/** A store that is away answers nothing: then only `store_up` says so, and no gauge tells yesterday's number. */
+function observeStanding(
+  gauges: Instruments['gauges'],
+  ask: () => Promise<Standing>,
+  askClaims: (() => Promise<Standing>) | null,
+  nameOf: (name: string) => string,
+): void {
+  const look = lookSeldom(ask)
+  const lookAtClaims = askClaims === null ? null : lookSeldom(askClaims)
+  const observe = (gauge: keyof Instruments['gauges'], value: (standing: Standing) => number | undefined) =>
+    gauges[gauge].addCallback(async (result) => {
+      const standing = await look()
+      const seen = standing === null ? undefined : value(standing)
+      if (seen !== undefined) result.observe(seen)
+    })
+  /** Over both stores; half of a number would look like all of it. */
+  const observeRecords = (gauge: keyof Instruments['gauges'], value: (standing: Standing) => number | undefined) =>
+    gauges[gauge].addCallback(async (result) => {
+      const [first, second] = await Promise.all([look(), lookAtClaims === null ? {} : lookAtClaims()])
+      if (first === null || second === null) return
+      const counted = [value(first), value(second)].filter((each) => each !== undefined)
+      if (counted.length > 0) result.observe(counted.reduce((sum, each) => sum + each, 0))
+    })
+  gauges.storeUp.addCallback(async (result) => result.observe((await look()) === null ? 0 : 1))
+  if (lookAtClaims !== null) {
+    gauges.claimsUp.addCallback(async (result) => result.observe((await lookAtClaims()) === null ? 0 : 1))
+  }
+  observeRecords('staleLeases', ({ staleLeases }) => staleLeases)
+  observeRecords('unknownWaiting', ({ unknownWaiting }) => unknownWaiting)
+  observe('outboxLag', ({ outbox }) => (outbox === undefined ? undefined : outbox.lagMs / SECOND))
+  observe('outboxPending', ({ outbox }) => outbox?.pending)
+  observe('outboxParked', ({ outbox }) => outbox?.parkedKeys)
+  observe('outboxDead', ({ outbox }) => outbox?.deadLetters)
+  observe('runsStuck', ({ runsStuck }) => runsStuck)
+  observe('runsUnknown', ({ runsUnknown }) => runsUnknown)
+  gauges.inboxDead.addCallback(async (result) => {
+    const letters = (await look())?.inboxDeadLetters ?? {}
+    for (const [consumer, count] of Object.entries(letters)) result.observe(count, { operation: nameOf(consumer) })
+  })
+}
+
+/** Null while it fails. */
+function lookSeldom(ask: () => Promise<Standing>): () => Promise<Standing | null> {
+  let last: Promise<Standing | null> = Promise.resolve(null)
+  let askedAt = Number.NEGATIVE_INFINITY
+  return () => {
+    const now = performance.now()
+    if (now - askedAt < STANDING_MS) return last
+    askedAt = now
+    last = ask().catch(() => null)
+    return last
+  }
+}

@@ -1,0 +1,74 @@
+import type { Identity } from '../../ledger/core/identity.ts'
+
+/**
+ * The events of the other rooms, as far as they are counted. Told by their shape, because this room listens to all of
+ * them and knows none: a test holds these shapes to the real events.
+ */
+
+export interface ToldByLedger {
+  readonly kind: string
+  readonly identity?: Identity
+  readonly reclaimed?: boolean
+  readonly state?: string
+  readonly to?: string
+  readonly answer?: string
+  readonly removed?: number
+  readonly what?: string
+}
+
+export interface ToldByGuard {
+  readonly kind: 'blocked' | 'pending' | 'error'
+  readonly mode?: string
+}
+
+export interface ToldByInbox {
+  readonly kind: string
+  readonly consumer: string
+}
+
+export interface ToldByRelay {
+  readonly kind: string
+  readonly count?: number
+  readonly lagMs?: number
+}
+
+export interface ToldBySaga {
+  readonly kind: string
+  readonly saga: string
+  readonly why?: string
+}
+
+export interface ToldByRun {
+  readonly kind: string
+  readonly definition?: string
+  readonly state?: string
+}
+
+export interface ToldByStream {
+  readonly kind: 'resumed' | 'reset'
+  readonly region: string
+}
+
+export interface Request {
+  /** The name of the operation; null for a request that no route takes. */
+  readonly operation: string | null
+  /** What was decided; null for one that decides nothing, such as a read. */
+  readonly outcome: string | null
+  readonly durationMs: number
+}
+
+/** How things stand in the store. What a store does not have is left out. */
+export interface Standing {
+  readonly staleLeases?: number
+  readonly unknownWaiting?: number
+  readonly outbox?: {
+    readonly lagMs: number
+    readonly pending: number
+    readonly parkedKeys: number
+    readonly deadLetters: number
+  }
+  /** By consumer. */
+  readonly inboxDeadLetters?: Readonly<Record<string, number>>
+  readonly runsStuck?: number
+  readonly runsUnknown?: number
+}

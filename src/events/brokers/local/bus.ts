@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto'
+import { OnceError } from '../../../ledger/core/errors.ts'
+import { defaults, limits } from '../../../ledger/core/limits.ts'
+import type { SqlStore } from '../../../ledger/store/port.ts'
+import type { Subscriber, Subscription } from '../../inbox/port.ts'
+import type { Publisher } from '../../outbox/port.ts'
+import { publish } from './publish.ts'
+import { createQueues } from './queues.ts'
+import { startSubscription } from './subscription.ts'
+import { LOCAL_ROOM, localTables } from './tables.ts'
+
+export interface LocalBusOptions {
+  readonly store: SqlStore
+  /** How long a delivery stays with a receiver that gives no sign of life; renewed while it runs. */
+  readonly leaseMs?: number
+  /** The delay after which a receiver that threw gets the message again. */
+  readonly retryMs?: number
+  /** What no receiver acknowledged within this is dropped, and reported. */
+  readonly keepMs?: number
+  readonly on?: (event: LocalBusEvent) => void
+}
+
+export type LocalBusEvent =
+  /** A receiver threw, or the store did not answer; both are tried again. */
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** Messages that waited longer than `keepMs`. */
+  | { readonly kind: 'expired'; readonly count: number }
+
+export interface LocalBus extends Publisher, Subscriber, AsyncDisposable {
+  /** Ends every subscription in order. The store stays open: it is yours. */
+  stop(): Promise<void>
+}
+
+/**
+ * A broker without a server: durable queues in the store, shared by every process on it. Really at least once: what was
+ * not acknowledged comes again, after a restart, after a crash, and after a lease without a sign of life.
+ */
+export function createLocalBus(options: LocalBusOptions): LocalBus {
+  const { store, leaseMs = defaults.localLeaseMs, retryMs = defaults.localRetryMs } = options
+  const { keepMs = defaults.localKeepMs } = options
+  for (const [name, ms] of Object.entries({ leaseMs, retryMs, keepMs })) checkMs(name, ms)
+  if (store?.sql === undefined) throw new OnceError('bad_option', 'createLocalBus needs a `store` that speaks SQL.')
+  const holder = randomUUID()
+  const queues = createQueues(store, holder, leaseMs)
+  const subscriptions = new Set<Subscription>()
+  let preparing: Promise<void> | null = null
+  let stopped = false
+
+  function emit(event: LocalBusEvent): void {
+    try {
+      options.on?.(event)
+    } catch {
+      // A listener watches; its own faults must never change what happens to a message.
+    }
+  }
+  const failed = (error: unknown) => emit({ kind: 'failed', error })
+
+  /** Again when it failed: the store may only have been away. */
+  function prepare(): Promise<void> {
+    preparing ??= store.sql.migrate(LOCAL_ROOM, localTables).catch((error: unknown) => {
+      preparing = null
+      throw error
+    })
+    return preparing
+  }
+
+  async function sweep(): Promise<void> {
+    await prepare()
+    const count = await queues.expire(keepMs)
+    if (count > 0) emit({ kind: 'expired', count })
+  }
+
+  const sweeping = setInterval(() => void sweep().catch(failed), limits.sweepEveryMs)
+  sweeping.unref()
+
+  async function stop(): Promise<void> {
+    stopped = true
+    clearInterval(sweeping)
+    await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
+  }
+
+  return {
+    name: 'local',
+    redeliveryHorizonMs: keepMs,
+    async publish(messages, call) {
+      try {
+        await prepare()
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        return messages.map(() => ({ kind: 'unavailable', reason }))
+      }
+      return publish(queues, messages, call)
+    },
+    async subscribe(given, receive) {
+      if (stopped) throw new OnceError('stopped', 'The local bus was stopped.')
+      if (given.topics.length === 0) throw new OnceError('bad_option', 'A subscription needs at least one of `topics`.')
+      if (!Number.isSafeInteger(given.concurrency) || given.concurrency < 1) {
+        throw new OnceError('bad_option', '`concurrency` must be a whole number from 1.')
+      }
+      await prepare()
+      const started = await startSubscription({ queues, sql: store.sql, leaseMs, retryMs, failed }, given, receive)
+      const subscription = {
+        async stop() {
+          subscriptions.delete(subscription)
+          await started.stop()
+        },
+      }
+      subscriptions.add(subscription)
+      return subscription
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+function checkMs(name: string, ms: number): void {
+  if (Number.isSafeInteger(ms) && ms > 0 && ms <= limits.longestMs) return
+  throw new OnceError('bad_option', `\`${name}\` must be whole milliseconds, more than 0.`)
+}

@@ -1,0 +1,127 @@
+import { limits } from '../../../ledger/core/limits.ts'
+import type { SqlStore } from '../../../ledger/store/port.ts'
+import { elementsOf, isOneOf, numbersValue } from '../../../ledger/store/sql.ts'
+import type { IncomingMessage } from '../../inbox/port.ts'
+import type { OutgoingMessage } from '../../outbox/port.ts'
+import { LOCAL_ROOM } from './tables.ts'
+
+/** A message that one receiver holds for now. */
+export interface Delivery {
+  readonly seq: number
+  readonly message: IncomingMessage
+}
+
+/** The statements of the bus, one function each. All times are the store's. */
+export interface Queues {
+  bind(consumer: string, topics: readonly string[]): Promise<void>
+  /** Those of the topics that some consumer group is bound to. */
+  bound(topics: readonly string[]): Promise<ReadonlySet<string>>
+  /** A row for every group of each message's topic, in order; a copy of one that still waits adds nothing. */
+  put(messages: readonly OutgoingMessage[], call: { readonly timeoutMs: number }): Promise<void>
+  /** Whether there may be something to take: a read, which waits for no writer and keeps none waiting. */
+  isDue(consumer: string, topics: readonly string[]): Promise<boolean>
+  take(consumer: string, topics: readonly string[], rows: number): Promise<readonly Delivery[]>
+  keep(seqs: readonly number[]): Promise<void>
+  remove(seqs: readonly number[]): Promise<void>
+  putOff(seqs: readonly number[], delayMs: number): Promise<void>
+  /** Taken, but never handed to a receiver: as if nothing had happened. */
+  giveBack(seqs: readonly number[]): Promise<void>
+  /** Ends what nobody acknowledged in time, a bounded number of the oldest rows. */
+  expire(keepMs: number): Promise<number>
+}
+
+interface Row {
+  readonly seq: unknown
+  readonly id: string
+  readonly topic: string
+  readonly key: string | null
+  readonly number: unknown
+  readonly headers: string
+  readonly body: string
+  readonly deliveries: unknown
+}
+
+export function createQueues({ sql, transactions }: SqlStore, holder: string, leaseMs: number): Queues {
+  const { dialect } = sql
+  const listed = (numbers: readonly number[]) => numbersValue(dialect, numbers)
+  // As a subquery it is one value for the whole statement, which an index can be asked for.
+  const now = `(SELECT ${sql.now})`
+  const oneTopic = `topic IN (SELECT ${dialect === 'sqlite' ? 'value' : "value #>> '{}'"} FROM ${elementsOf(dialect, 'wanted')})`
+
+  // Whoever takes at the same time passes over the rows of the other; SQLite has one writer anyway.
+  const skip = dialect === 'sqlite' ? '' : 'FOR UPDATE SKIP LOCKED'
+  const due = `SELECT seq FROM onceonly_local_deliveries WHERE consumer = ? AND due_at <= ${now} AND ${oneTopic}`
+  const next = `${due} ORDER BY due_at, seq LIMIT ? ${skip}`
+  const take = `UPDATE onceonly_local_deliveries SET holder = ?, deliveries = deliveries + 1, due_at = ${now} + ?
+    WHERE seq ${dialect === 'sqlite' ? `IN (${next})` : `= ANY (ARRAY(${next}))`}
+    RETURNING seq, id, topic, key, number, headers, body, deliveries`
+
+  const mine = `WHERE ${isOneOf(dialect, 'seq')} AND holder = ?`
+  const put = `INSERT INTO onceonly_local_deliveries
+      (consumer, id, topic, key, number, headers, body, published_at, due_at)
+    SELECT bound.consumer, m.value->>'id', bound.topic, m.value->>'key', CAST(m.value->>'sequence' AS bigint),
+      m.value->>'headers', m.value->>'body', ${now}, ${now}
+    FROM ${elementsOf(dialect, 'm')} JOIN onceonly_local_groups AS bound ON bound.topic = m.value->>'topic'
+    WHERE TRUE ORDER BY m.key ON CONFLICT (consumer, id) DO NOTHING`
+
+  async function each(text: string, seqs: readonly number[], values: readonly number[] = []): Promise<void> {
+    if (seqs.length > 0) await sql.query(text, [...values, listed(seqs), holder])
+  }
+
+  return {
+    async bind(consumer, topics) {
+      for (const topic of topics) {
+        const text = 'INSERT INTO onceonly_local_groups (consumer, topic) VALUES (?, ?) ON CONFLICT DO NOTHING'
+        await sql.query(text, [consumer, topic])
+      }
+    },
+    async bound(topics) {
+      const text = `SELECT DISTINCT topic FROM onceonly_local_groups WHERE ${oneTopic}`
+      const rows = await sql.query<{ topic: string }>(text, [JSON.stringify(topics)])
+      return new Set(rows.map(({ topic }) => topic))
+    },
+    async put(messages, { timeoutMs }) {
+      if (messages.length === 0) return
+      // Headers as text within the text, because they are kept as text.
+      const rows = messages.map((message) => ({ ...message, headers: JSON.stringify(message.headers) }))
+      const call = { timeoutMs, lockMs: Math.min(timeoutMs, limits.transactionLockMs), refuseTwinOf: null }
+      await transactions.run(async ({ tx }) => {
+        await tx.query(put, [JSON.stringify(rows)])
+        await tx.query(`SELECT ${sql.wake(LOCAL_ROOM)}`)
+      }, call)
+    },
+    async isDue(consumer, topics) {
+      return (await sql.query(`${due} LIMIT 1`, [consumer, JSON.stringify(topics)])).length > 0
+    },
+    async take(consumer, topics, rows) {
+      const values = [holder, leaseMs, consumer, JSON.stringify(topics), Math.min(rows, limits.localClaimRows)]
+      const taken = await sql.query<Row>(take, values)
+      return taken.map(deliveryOf).toSorted((a, b) => a.seq - b.seq)
+    },
+    keep: (seqs) => each(`UPDATE onceonly_local_deliveries SET due_at = ${now} + ? ${mine}`, seqs, [leaseMs]),
+    remove: (seqs) => each(`DELETE FROM onceonly_local_deliveries ${mine}`, seqs),
+    putOff: (seqs, delayMs) =>
+      each(`UPDATE onceonly_local_deliveries SET due_at = ${now} + ?, holder = NULL ${mine}`, seqs, [delayMs]),
+    giveBack: (seqs) =>
+      each(
+        `UPDATE onceonly_local_deliveries SET due_at = ${now}, holder = NULL, deliveries = deliveries - 1 ${mine}`,
+        seqs,
+      ),
+    async expire(keepMs) {
+      const oldest = 'SELECT seq FROM onceonly_local_deliveries ORDER BY seq LIMIT ?'
+      const text = `DELETE FROM onceonly_local_deliveries
+        WHERE seq IN (${oldest}) AND published_at <= ${now} - ? RETURNING seq`
+      return (await sql.query(text, [limits.sweepRows, keepMs])).length
+    },
+  }
+}
+
+function deliveryOf(row: Row): Delivery {
+  const { id, topic, key, body } = row
+  const headers = JSON.parse(row.headers) as Record<string, string>
+  const sequence = row.number === null ? null : Number(row.number)
+  return {
+    seq: Number(row.seq),
+    message: { id, topic, key, sequence, body, headers, deliveries: Number(row.deliveries) },
+  }
+}

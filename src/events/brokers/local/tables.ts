@@ -1,0 +1,60 @@
+import type { Migration } from '../../../ledger/store/sql.ts'
+
+export const LOCAL_ROOM = 'local'
+
+/**
+ * One row per message and consumer group, deleted when that group has acknowledged it: a group that lags, or is away,
+ * is nobody else's concern. `due_at` is both the end of a lease and the time of a delayed delivery, so that one index
+ * finds whatever may be handed over now, oldest first.
+ */
+export const localTables: readonly Migration[] = [
+  {
+    version: 1,
+    oldestCode: 1,
+    up: {
+      sqlite: [
+        `CREATE TABLE onceonly_local_groups (
+           consumer TEXT NOT NULL, topic TEXT NOT NULL, PRIMARY KEY (topic, consumer)
+         ) WITHOUT ROWID`,
+        // AUTOINCREMENT, because a number that came again would let a late answer hit another delivery.
+        `CREATE TABLE onceonly_local_deliveries (
+           seq INTEGER PRIMARY KEY AUTOINCREMENT,
+           due_at INTEGER NOT NULL,
+           published_at INTEGER NOT NULL,
+           deliveries INTEGER NOT NULL DEFAULT 0,
+           consumer TEXT NOT NULL,
+           holder TEXT,
+           id TEXT NOT NULL,
+           topic TEXT NOT NULL,
+           key TEXT,
+           number INTEGER,
+           headers TEXT NOT NULL,
+           body TEXT NOT NULL
+         )`,
+        'CREATE UNIQUE INDEX onceonly_local_deliveries_id ON onceonly_local_deliveries (consumer, id)',
+        'CREATE INDEX onceonly_local_deliveries_due ON onceonly_local_deliveries (consumer, due_at, seq)',
+      ],
+      postgres: [
+        `CREATE TABLE onceonly_local_groups (
+           consumer text NOT NULL, topic text NOT NULL, PRIMARY KEY (topic, consumer)
+         )`,
+        `CREATE TABLE onceonly_local_deliveries (
+           seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+           due_at bigint NOT NULL,
+           published_at bigint NOT NULL,
+           deliveries integer NOT NULL DEFAULT 0,
+           consumer text NOT NULL,
+           holder text,
+           id text NOT NULL,
+           topic text NOT NULL,
+           key text,
+           number bigint,
+           headers text NOT NULL,
+           body text NOT NULL
+         ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)`,
+        'CREATE UNIQUE INDEX onceonly_local_deliveries_id ON onceonly_local_deliveries (consumer, id)',
+        'CREATE INDEX onceonly_local_deliveries_due ON onceonly_local_deliveries (consumer, due_at, seq)',
+      ],
+    },
+  },
+]

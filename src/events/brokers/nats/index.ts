@@ -1,0 +1,106 @@
+import { OnceError } from '../../../ledger/core/errors.ts'
+import { brokerLimits } from '../../../ledger/core/limits.ts'
+import type { Subscriber, Subscription } from '../../inbox/port.ts'
+import type { Publisher } from '../../outbox/port.ts'
+import { publishByKey } from '../by-key.ts'
+import { startDeadline } from '../deadline.ts'
+import { type BrokerOptions, checkedNamespace, checkSubscription, reasonOf } from '../options.ts'
+import { consume } from './consume.ts'
+import type { NatsHeaders, NatsJetStream } from './driver.ts'
+import { createPublishOne } from './publish.ts'
+import { createTopology } from './topology.ts'
+
+export type { BrokerOptions } from '../options.ts'
+export type {
+  NatsConsumer,
+  NatsConsumerConfig,
+  NatsConsumerInfo,
+  NatsHeaders,
+  NatsJetStream,
+  NatsManager,
+  NatsMessage,
+  NatsMessages,
+  NatsPublishOptions,
+  NatsStream,
+} from './driver.ts'
+
+export interface NatsBrokerOptions extends BrokerOptions {
+  /** `jetstream(connection)` of `@nats-io/jetstream`. The connection is yours; close it after the broker. */
+  readonly jetstream: NatsJetStream
+  /** `headers` of `@nats-io/transport-node` (or of `@nats-io/nats-core`), by which empty headers are made. */
+  readonly headers: () => NatsHeaders
+  /** Whether streams that are missing are made. If not, they are your own, and take the subjects `NAMESPACE.TOPIC`. */
+  readonly declare?: boolean
+  /** What a consumer gets whose name is new: what is published from now on, or all that the stream still has. */
+  readonly deliver?: 'new' | 'all'
+  /** How long the server waits for a word from a consumer; a longer effect is renewed by itself. */
+  readonly ackWaitMs?: number
+  /** How long a stream keeps a message, delivered or not, and so how long it can hand it over again. */
+  readonly maxAgeMs?: number
+  /** Copies of every stream in a cluster. */
+  readonly replicas?: number
+}
+
+export interface NatsBroker extends Publisher, Subscriber {
+  readonly name: 'nats'
+  /** Stops every subscription; the connection stays. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/**
+ * Every topic has a stream, made by its first subscription, which keeps messages for `maxAgeMs` and drops a copy of an id
+ * within its own window; every consumer has a durable pull consumer on the stream of each of its topics. What is
+ * published to a topic without a stream is refused.
+ */
+export function createNatsBroker(options: NatsBrokerOptions): NatsBroker {
+  const { jetstream, headers: newHeaders, declare = true, deliver = 'new', replicas = 1 } = options
+  const { ackWaitMs = brokerLimits.ackWaitMs, maxAgeMs = brokerLimits.redeliveryHorizonMs } = options
+  const { onError = () => {} } = options
+  const namespace = checkedNamespace(options)
+  checkMs('ackWaitMs', ackWaitMs)
+  checkMs('maxAgeMs', maxAgeMs)
+  const topology = createTopology(jetstream, { namespace, declare, deliver, ackWaitMs, maxAgeMs, replicas })
+  const publishOne = createPublishOne({ jetstream, newHeaders, topology, namespace })
+  const subscriptions = new Set<Subscription>()
+
+  async function stop(): Promise<void> {
+    await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
+  }
+
+  return {
+    name: 'nats',
+    redeliveryHorizonMs: maxAgeMs,
+
+    async publish(messages, { timeoutMs }) {
+      const deadline = startDeadline(timeoutMs)
+      try {
+        return await publishByKey(messages, (message) => publishOne(message, deadline))
+      } finally {
+        deadline.cancel()
+      }
+    },
+
+    async subscribe(request, receive) {
+      checkSubscription(request)
+      const consuming = { jetstream, topology, namespace, onError }
+      const { stop: stopConsuming } = await consume(consuming, request, receive).catch((cause: unknown) => {
+        const message = `Consumer ${request.consumer} cannot be set up: ${reasonOf(cause)}.`
+        throw new OnceError('broker_unavailable', message, { cause })
+      })
+      const subscription: Subscription = {
+        stop: () => stopConsuming().finally(() => subscriptions.delete(subscription)),
+      }
+      subscriptions.add(subscription)
+      return subscription
+    },
+
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+function checkMs(name: string, value: number): void {
+  if (Number.isSafeInteger(value) && value >= 1) return
+  throw new OnceError('bad_option', `\`${name}\` must be a whole number of milliseconds.`)
+}

@@ -1,0 +1,36 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { brokerLimits } from '../../ledger/core/limits.ts'
+import type { SubscribeOptions } from '../inbox/port.ts'
+
+/** What every broker needs to be told, and what it tells. */
+export interface BrokerOptions {
+  /** Everything that the broker declares begins with this name; services that talk to each other share it. */
+  readonly namespace?: string
+  /** Hears of what went wrong on the way and was tried again: lost connections, receivers that threw. */
+  readonly onError?: (error: unknown) => void
+}
+
+export function checkedNamespace({ namespace = 'onceonly' }: BrokerOptions): string {
+  if (/^[A-Za-z0-9_-]+$/.test(namespace) && namespace.length <= brokerLimits.namespaceBytes) return namespace
+  throw new OnceError(
+    'bad_option',
+    `\`namespace\` must be 1 to ${brokerLimits.namespaceBytes} letters, digits, dashes or underscores.`,
+  )
+}
+
+export function checkSubscription({ consumer, topics, concurrency }: SubscribeOptions): void {
+  const { nameBytes } = brokerLimits
+  const isName = (text: string) => text !== '' && text.isWellFormed() && Buffer.byteLength(text) <= nameBytes
+  if (!isName(consumer)) throw new OnceError('bad_option', `\`consumer\` must have 1 to ${nameBytes} bytes.`)
+  if (topics.length === 0) throw new OnceError('bad_option', '`topics` is empty.')
+  for (const topic of topics) {
+    if (!isName(topic)) throw new OnceError('bad_option', `A topic must have 1 to ${nameBytes} bytes.`)
+  }
+  if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > brokerLimits.concurrency) {
+    throw new OnceError('bad_option', `\`concurrency\` must be a whole number from 1 to ${brokerLimits.concurrency}.`)
+  }
+}
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,134 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { brokerLimits } from '../../../ledger/core/limits.ts'
+import type { Published } from '../../outbox/port.ts'
+import { startDeadline } from '../deadline.ts'
+import { reasonOf } from '../options.ts'
+import type { RabbitChannel, RabbitConnection, RabbitEnvelope } from './driver.ts'
+
+/** A channel on which every message is confirmed, opened when it is needed and again when it was lost. */
+export interface Confirms {
+  /** Opens the channel, so that messages that are then sent at once go out in their order. Else answers why not. */
+  open(late: Promise<void>): Promise<string | null>
+  send(envelope: RabbitEnvelope, body: string, late: Promise<void>): Promise<Published>
+  stop(): Promise<void>
+}
+
+interface Open {
+  readonly channel: RabbitChannel
+  /** What came back, by routing key and id; a list, because copies may be under way together. */
+  readonly returns: Map<string, string[]>
+}
+
+const confirmed: Published = { kind: 'confirmed' }
+const tooLate: Published = { kind: 'unavailable', reason: 'The broker did not confirm in time.' }
+const blocked: Published = { kind: 'unavailable', reason: 'The broker is blocked: it is short of memory or disk.' }
+const full: Published = { kind: 'unavailable', reason: `${brokerLimits.publishWindow} messages wait for confirmation.` }
+
+/** The server says so when it closes a channel because of what was published on it. */
+const unacceptable = 'PRECONDITION_FAILED'
+/** The driver says so of everything else that was under way on that channel. */
+const channelClosed = 'CH_CLOSE'
+
+export function createConfirms(
+  connection: RabbitConnection,
+  prepare: (channel: RabbitChannel) => Promise<void>,
+): Confirms {
+  let opening: Promise<Open> | null = null
+  let current: Open | null = null
+  let underWay = 0
+  let stopped = false
+  // Ids of messages that shared a channel with one for which the server closed it: each goes alone the next time, so
+  // that the guilty one is refused and the others are not held up by it.
+  const suspects = new Set<string>()
+
+  async function openNew(): Promise<Open> {
+    const channel = await connection.acquire()
+    const returns = new Map<string, string[]>()
+    channel.on('basic.return', ({ routingKey, messageId = '', replyText }) => {
+      const place = placeOf(routingKey, messageId)
+      returns.set(place, [...(returns.get(place) ?? []), replyText])
+    })
+    await prepare(channel)
+    await channel.confirmSelect()
+    return { channel, returns }
+  }
+
+  function ensure(): Promise<Open> {
+    if (current?.channel.active === true) return Promise.resolve(current)
+    opening ??= openNew()
+      .then(async (open) => {
+        if (stopped) await open.channel.close()
+        return (current = open)
+      })
+      .finally(() => (opening = null))
+    return opening
+  }
+
+  async function publishOn({ channel, returns }: Open, envelope: RabbitEnvelope, body: string): Promise<Published> {
+    await channel.basicPublish(envelope, Buffer.from(body, 'utf8'))
+    // A message that no queue took is returned and then confirmed. The driver reports the return one turn later.
+    await nextTurn()
+    const place = placeOf(envelope.routingKey, envelope.messageId)
+    const [reason, ...others] = returns.get(place) ?? []
+    if (reason === undefined) return confirmed
+    if (others.length > 0) returns.set(place, others)
+    else returns.delete(place)
+    return { kind: 'refused', reason: `No queue took it (${reason}).` }
+  }
+
+  async function publishAlone(envelope: RabbitEnvelope, body: string): Promise<Published> {
+    const open = await openNew()
+    try {
+      return await publishOn(open, envelope, body)
+    } catch (error) {
+      if (codeOf(error) === unacceptable) return { kind: 'refused', reason: reasonOf(error) }
+      throw error
+    } finally {
+      await open.channel.close()
+    }
+  }
+
+  async function attempt(envelope: RabbitEnvelope, body: string): Promise<Published> {
+    const id = envelope.messageId
+    try {
+      const answer = suspects.has(id)
+        ? await publishAlone(envelope, body)
+        : await publishOn(await ensure(), envelope, body)
+      suspects.delete(id)
+      return answer
+    } catch (error) {
+      const code = codeOf(error)
+      if ((code === unacceptable || code === channelClosed) && suspects.size < brokerLimits.publishWindow)
+        suspects.add(id)
+      return { kind: 'unavailable', reason: reasonOf(error) }
+    }
+  }
+
+  return {
+    async open(late) {
+      const opened = ensure().then(() => null, reasonOf)
+      return await Promise.race([opened, late.then(() => 'There is no connection to the broker.')])
+    },
+    async send(envelope, body, late) {
+      if (current?.channel.active === true && !connection.ready) return blocked
+      if (underWay >= brokerLimits.publishWindow) return full
+      underWay += 1
+      const answer = attempt(envelope, body).finally(() => (underWay -= 1))
+      return await Promise.race([answer, late.then(() => tooLate)])
+    },
+    async stop() {
+      stopped = true
+      const bound = startDeadline(brokerLimits.stopMs)
+      await Promise.race([current?.channel.close(), bound.late])
+      bound.cancel()
+    },
+  }
+}
+
+function placeOf(routingKey: string, messageId: string): string {
+  return `${routingKey}\n${messageId}`
+}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+}

@@ -1,0 +1,148 @@
+import { limits } from '../../ledger/core/limits.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { SqlTx } from '../../ledger/store/sql.ts'
+import { startLoop } from '../../runtime/loop.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
+import type { ConsumeOptions } from './consume.ts'
+import { consume } from './consume.ts'
+import { createDeadLetterBox } from './dead-letters.ts'
+import { createFailures } from './failures.ts'
+import type { DeadLetters, Explanation } from './operate.ts'
+import { createDeadLetters, explain } from './operate.ts'
+import type { InboxOptions } from './options.ts'
+import { settingsOf } from './options.ts'
+import { createOrder } from './order.ts'
+import type { Parts } from './parts.ts'
+import type { IncomingMessage, Subscriber, Subscription } from './port.ts'
+import type { Receipt } from './receipt.ts'
+import { receive } from './receive.ts'
+import type { InboxEffect } from './settle.ts'
+import { INBOX_ROOM, inboxMigrations } from './tables.ts'
+
+/**
+ * Consumes at-least-once messages effectively once. A message is an identity of the ledger: its record, what its effect
+ * writes and the messages it sends commit in one transaction, or not at all.
+ */
+export interface Inbox<Tx> {
+  readonly consumer: string
+  /** One delivery. Failures of the effect are receipts; what is wrong with the inbox itself is thrown. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- without a body type any body is accepted.
+  receive<B = any>(message: IncomingMessage, effect: InboxEffect<Tx, B>): Promise<Receipt>
+  /** Subscribes to a broker and acknowledges by the receipts. Stopping the inbox stops it too. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- without a body type any body is accepted.
+  consume<B = any>(subscriber: Subscriber, options: ConsumeOptions, effect: InboxEffect<Tx, B>): Promise<Subscription>
+  explain(messageId: string): Promise<Explanation>
+  readonly deadLetters: DeadLetters<Tx>
+  /** Removes what is past its end, by hand: for tests, and for who runs it elsewhere. */
+  sweep(): Promise<number>
+  /** Stops its subscriptions, then its upkeep. Ledger and store stay open: they are yours. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx> {
+  // Inside, every transaction is just SQL; what more the store's own type can do matters to the effects only.
+  const parts = partsOf(given as unknown as InboxOptions<SqlTx>)
+  const subscriptions = new Set<Subscription>()
+  const sweep = async () => {
+    await parts.ready()
+    const now = await parts.now()
+    let removed = 0
+    for (let step = 0; step < limits.sweepSteps; step++) {
+      const gone = await parts.failures.sweep(now)
+      removed += gone
+      if (gone < limits.sweepRows) break
+    }
+    return removed
+  }
+  const upkeep =
+    given.background === false
+      ? null
+      : startLoop({
+          runtime: parts.runtime,
+          everyMs: () => limits.sweepEveryMs,
+          round: async () => void (await sweep()),
+          failed: (error) =>
+            parts.emit({ kind: 'background_failed', consumer: parts.consumer, what: 'inbox sweep', error }),
+        })
+
+  let stopping: Promise<void> | null = null
+  async function end(): Promise<void> {
+    await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
+    await upkeep?.stop()
+  }
+  const stop = () => (stopping ??= end())
+
+  return {
+    consumer: parts.consumer,
+    receive: (message, effect) => receive(parts, message, effect as InboxEffect<SqlTx>, null),
+    async consume(subscriber, options, effect) {
+      const subscription = await consume(parts, subscriber, options, (message) =>
+        receive(parts, message, effect as InboxEffect<SqlTx>, null),
+      )
+      const own: Subscription = {
+        async stop() {
+          subscriptions.delete(own)
+          await subscription.stop()
+        },
+      }
+      subscriptions.add(own)
+      return own
+    },
+    explain: (messageId) => explain(parts, messageId),
+    deadLetters: createDeadLetters(parts) as DeadLetters<Tx>,
+    sweep,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+function partsOf(options: InboxOptions<SqlTx>): Parts {
+  const settings = settingsOf(options)
+  const { consumer, ledger, store, runtime = createRuntime() } = options
+  const { windowMs } = settings
+  let ready: Promise<void> | null = null
+  return {
+    consumer,
+    options,
+    settings,
+    ledger,
+    store,
+    runtime,
+    messages: declare(ledger, `inbox.${consumer}`, windowMs),
+    intents: declare(ledger, `inbox.${consumer}.intent`, windowMs),
+    failures: createFailures(store.sql, consumer, windowMs),
+    letters: createDeadLetterBox(store.sql, consumer),
+    order: createOrder(store.sql, consumer),
+    emit(event) {
+      try {
+        options.on?.(event)
+      } catch {
+        // A listener watches; its own faults must never change what happens to a message.
+      }
+    },
+    ready() {
+      // A database that was away is asked again by the next message.
+      ready ??= store.sql.migrate(INBOX_ROOM, inboxMigrations).catch((error: unknown) => {
+        ready = null
+        throw error
+      })
+      return ready
+    },
+    now: () => store.clock.now({ timeoutMs: limits.storeCallMs }),
+    alone: createAlone(),
+  }
+}
+
+function declare<I>(ledger: Ledger<SqlTx>, name: string, windowMs: number) {
+  return ledger.operation<I>({ name, effect: 'transaction', retainMs: windowMs })
+}
+
+function createAlone(): Parts['alone'] {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const mine = last.then(work)
+    last = mine.catch(() => {})
+    return mine
+  }
+}

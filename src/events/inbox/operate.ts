@@ -1,0 +1,171 @@
+import { decodeValue } from '../../ledger/core/codec.ts'
+import { isOnceError } from '../../ledger/core/errors.ts'
+import type { Failure } from '../../ledger/core/verdict.ts'
+import { unpackFailure } from '../../ledger/outcome.ts'
+import type { Page, RecordView } from '../../ledger/store/port.ts'
+import type { SqlTx } from '../../ledger/store/sql.ts'
+import type { DeadLetter, DeadLetterFilter } from './dead-letters.ts'
+import { rowsOf } from './dead-letters.ts'
+import { keyOf } from './key.ts'
+import type { Parts, Recorded } from './parts.ts'
+import { identityOf } from './parts.ts'
+import type { First, Receipt } from './receipt.ts'
+import { receive } from './receive.ts'
+import type { InboxEffect } from './settle.ts'
+
+/** Everything that is known about one message. */
+export interface Explanation {
+  readonly id: string
+  /** How it was settled; null when it was not, or is forgotten. */
+  readonly first: First | null
+  /** Copies that came after it. Written behind: the last seconds may be missing. */
+  readonly duplicates: number
+  readonly conflicts: number
+  readonly failures: number
+  readonly unfinished: number
+  readonly lastFailure: Failure | null
+  /** By the store's clock. */
+  readonly lastFailedAt: number | null
+  readonly deadLetter: DeadLetter | null
+}
+
+/** What a redrive or a purge would do to, or did with, one letter. */
+export interface Redriven {
+  readonly letter: string
+  readonly id: string
+  readonly topic: string
+  readonly reason: DeadLetter['reason']
+  readonly result: /** Nothing was done yet: this is a preview. */
+    | { readonly kind: 'preview' }
+    /** A copy was handled after all: the letter was only removed. */
+    | { readonly kind: 'handled_before' }
+    /** The first body under its id was handled: this one can only be purged, or sent again under another id. */
+    | { readonly kind: 'conflict' }
+    /** Free: it runs when it is delivered again. */
+    | { readonly kind: 'freed' }
+    | { readonly kind: 'ran'; readonly receipt: Receipt }
+}
+
+export interface RedriveOptions<Tx> {
+  /** Only tells what would be done. */
+  readonly preview?: boolean
+  /** Runs the messages now. Without it they are freed, and run when somebody delivers them again. */
+  readonly effect?: InboxEffect<Tx>
+  readonly limit?: number
+  readonly by?: string
+}
+
+/** The questions and actions of whoever is on call. */
+export interface DeadLetters<Tx> {
+  list(
+    filter?: DeadLetterFilter,
+    page?: { readonly limit?: number; readonly cursor?: string | null },
+  ): Promise<Page<DeadLetter>>
+  count(filter?: DeadLetterFilter): Promise<number>
+  /** Oldest first, as many as one page holds. What fails again is a new letter, behind the others: repeat to go on. */
+  redrive(filter: DeadLetterFilter, options?: RedriveOptions<Tx>): Promise<readonly Redriven[]>
+  /** Removes letters for good. Copies of their messages stay duplicates until the window ends. */
+  purge(
+    filter: DeadLetterFilter,
+    options?: { readonly preview?: boolean; readonly by?: string; readonly limit?: number },
+  ): Promise<readonly DeadLetter[]>
+}
+
+const ANONYMOUS = 'operator'
+
+export function createDeadLetters(parts: Parts): DeadLetters<SqlTx> {
+  const { letters, store } = parts
+  return {
+    async list(filter = {}, { limit, cursor = null } = {}) {
+      await parts.ready()
+      return await letters.list(filter, { limit: rowsOf(limit), cursor })
+    },
+    async count(filter = {}) {
+      await parts.ready()
+      return await letters.count(filter)
+    },
+    async redrive(filter, { preview = false, effect, limit, by = ANONYMOUS } = {}) {
+      await parts.ready()
+      const rows = await letters.oldest(filter, rowsOf(limit))
+      const done: Redriven[] = []
+      for (const row of rows) {
+        const { letter, reason, message } = row
+        const result = preview ? ({ kind: 'preview' } as const) : await redriveOne(parts, row, effect ?? null, by)
+        done.push({ letter, id: message.id, topic: message.topic, reason, result })
+      }
+      return done
+    },
+    async purge(filter, { preview = false, by = ANONYMOUS, limit } = {}) {
+      await parts.ready()
+      const rows = await letters.oldest(filter, rowsOf(limit))
+      if (preview) return rows
+      for (const { letter } of rows) await letters.remove(store.sql, letter)
+      if (rows.length > 0) parts.emit({ kind: 'purged', consumer: parts.consumer, letters: rows.length, by })
+      return rows
+    },
+  }
+}
+
+/**
+ * The letter goes last: a crash in between leaves it to be redriven again. The record is forgotten only while it says
+ * "parked", under its fence, so that a copy which was handled meanwhile is never run a second time.
+ */
+async function redriveOne(
+  parts: Parts,
+  { letter, message, reason }: DeadLetter,
+  effect: InboxEffect<SqlTx> | null,
+  by: string,
+): Promise<Redriven['result']> {
+  const { ledger, letters, failures, store, consumer } = parts
+  const key = keyOf(message.id)
+  const identity = identityOf(parts, key)
+  const view = await ledger.get(identity)
+  const before = recordedIn(view)
+  if (before !== null && before.settled.kind !== 'parked') {
+    if (reason === 'conflict') return { kind: 'conflict' }
+    await letters.remove(store.sql, letter)
+    return { kind: 'handled_before' }
+  }
+  try {
+    if (view !== null) await ledger.forget(identity, { by, ifFence: view.record.fence })
+  } catch (error) {
+    if (!isOnceError(error, 'not_found')) throw error
+  }
+  await failures.forget(key)
+  parts.emit({ kind: 'redriven', consumer, id: message.id, topic: message.topic, by })
+  if (effect === null) {
+    await letters.remove(store.sql, letter)
+    return { kind: 'freed' }
+  }
+  return { kind: 'ran', receipt: await receive(parts, message, effect, letter) }
+}
+
+function recordedIn(view: RecordView | null): Recorded | null {
+  if (view === null || view.record.state !== 'succeeded' || view.record.outcome.data === null) return null
+  return decodeValue(view.record.outcome.data) as Recorded
+}
+
+export async function explain(parts: Parts, messageId: string): Promise<Explanation> {
+  await parts.ready()
+  const key = keyOf(messageId)
+  const now = await parts.now()
+  const [view, trouble, { rows }] = await Promise.all([
+    parts.ledger.get(identityOf(parts, key)),
+    parts.failures.get(key, now),
+    parts.letters.list({ letters: [key] }, { limit: 1, cursor: null }),
+  ])
+  const recorded = recordedIn(view)
+  const failure = trouble.failure
+  const at = view !== null && 'settledAt' in view.record ? view.record.settledAt : null
+  return {
+    id: messageId,
+    first: recorded === null ? null : { ...recorded, at },
+    duplicates: view?.replays ?? 0,
+    conflicts: view?.conflicts ?? 0,
+    failures: trouble.failures,
+    unfinished: trouble.unfinished,
+    lastFailure: failure === null ? null : unpackFailure(failure).failure,
+    lastFailedAt: trouble.failedAt,
+    deadLetter: rows[0] ?? null,
+  }
+}

@@ -1,0 +1,102 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { exceedsBytes } from '../../ledger/core/identity.ts'
+import { defaults, limits } from '../../ledger/core/limits.ts'
+import type { Backoff } from '../../ledger/core/retry.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { SqlStore } from '../../ledger/store/port.ts'
+import type { SqlTx } from '../../ledger/store/sql.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { InboxListener } from './events.ts'
+import type { IncomingMessage } from './port.ts'
+
+/** Record and business writes commit together, so both live in one SQL store. */
+export type InboxStore<Tx extends SqlTx> = SqlStore<Tx>
+
+export interface InboxOptions<Tx extends SqlTx> {
+  readonly ledger: Ledger<Tx>
+  /** The ledger's own store. */
+  readonly store: InboxStore<Tx>
+  /** Who consumes: a message is handled once per consumer. Changing it forgets what was handled. */
+  readonly consumer: string
+  /** For how long a handled message is remembered; at least as long as the broker may hand it over again. */
+  readonly windowMs?: number
+  /** From the text of a body; JSON, when left out. What it throws parks the message as unreadable. */
+  readonly parse?: (text: string, message: IncomingMessage) => unknown
+  /** What of a body makes it the same message; all of it, when left out. Leave out what changes from copy to copy. */
+  readonly fingerprint?: (body: unknown, message: IncomingMessage) => unknown
+  /** A second key, by what the message asks for: two ids with one intent are handled once. Null for none. */
+  readonly intent?: (body: unknown, message: IncomingMessage) => string | null
+  /**
+   * Handles the messages of a key by their numbers, also when the broker hands them over in another order. An outbox
+   * counts per key over all topics, so such a consumer takes every topic of its keys. Costs a small row per key, for ever.
+   */
+  readonly ordered?: boolean | OrderedOptions
+  /** How often a message may fail before it is parked. */
+  readonly maxFailures?: number
+  /** How many deliveries may vanish with their process before the message is parked. */
+  readonly maxUnfinished?: number
+  readonly backoff?: Partial<Backoff>
+  readonly on?: InboxListener
+  /** Sweeps by itself; on by default. */
+  readonly background?: boolean
+  /** Time, randomness and scheduling; tests give their own. */
+  readonly runtime?: Runtime
+}
+
+export interface OrderedOptions {
+  /**
+   * Where the line of a key begins that this consumer has never handled: with number 1, or with the lowest number that
+   * comes within a few seconds. A consumer that is added later than its keys never gets their first messages, and would
+   * wait `holeMs` for them. Of what comes later still, below that number, nothing is lost: it is parked.
+   */
+  readonly from?: 'beginning' | 'now'
+  /** How long a later message waits for a number that does not come. */
+  readonly holeMs?: number
+  /** Then: go on without it, and park it should it come after all; or park what waits, and keep the line closed. */
+  readonly onHole?: 'skip' | 'park'
+}
+
+export interface Settings {
+  readonly windowMs: number
+  readonly maxFailures: number
+  readonly maxUnfinished: number
+  readonly backoff: Backoff
+  readonly ordered: Required<OrderedOptions> | null
+}
+
+export function settingsOf<Tx extends SqlTx>(options: InboxOptions<Tx>): Settings {
+  const { consumer, store, ordered = false } = options
+  if (typeof consumer !== 'string' || consumer.trim() === '') bad('consumer', 'must be a non-blank string')
+  if (exceedsBytes(consumer, limits.consumerNameBytes))
+    bad('consumer', `is longer than ${limits.consumerNameBytes} bytes`)
+  if (store?.sql === undefined || store.transactions === undefined) {
+    bad('store', 'must be an SQL store: the record and what the effect writes commit together')
+  }
+  const { baseMs = defaults.inboxRetryBaseMs, capMs = defaults.inboxRetryCapMs } = options.backoff ?? {}
+  return {
+    windowMs: whole('windowMs', options.windowMs ?? defaults.inboxWindowMs, limits.longestMs),
+    maxFailures: whole('maxFailures', options.maxFailures ?? defaults.inboxFailures),
+    maxUnfinished: whole('maxUnfinished', options.maxUnfinished ?? defaults.inboxUnfinished),
+    backoff: {
+      baseMs: whole('backoff.baseMs', baseMs, limits.longestMs),
+      capMs: whole('backoff.capMs', capMs, limits.longestMs),
+    },
+    ordered: ordered === false ? null : orderedOf(ordered === true ? {} : ordered),
+  }
+}
+
+function orderedOf(given: OrderedOptions): Required<OrderedOptions> {
+  const { from = 'beginning', holeMs = defaults.inboxHoleMs, onHole = 'skip' } = given
+  if (from !== 'beginning' && from !== 'now') bad('ordered.from', "must be 'beginning' or 'now'")
+  if (onHole !== 'skip' && onHole !== 'park') bad('ordered.onHole', "must be 'skip' or 'park'")
+  return { holeMs: whole('ordered.holeMs', holeMs, limits.longestMs), onHole, from }
+}
+
+function bad(option: string, what: string): never {
+  throw new OnceError('bad_option', `Inbox option \`${option}\` ${what}.`, { details: { option } })
+}
+
+function whole(option: string, value: number, most: number = Number.MAX_SAFE_INTEGER): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= most) return value
+  return bad(option, `must be a whole number from 1 to ${most}, not ${String(value)}`)
+}

@@ -1,0 +1,89 @@
+import { isOnceError } from '../../ledger/core/errors.ts'
+import { limits } from '../../ledger/core/limits.ts'
+import { backoffMs } from '../../ledger/core/retry.ts'
+import { unpackFailure } from '../../ledger/outcome.ts'
+import type { Execution } from '../../ledger/present.ts'
+import { conflictLetter } from './dead-letters.ts'
+import type { Parts, Recorded } from './parts.ts'
+import { identityOf } from './parts.ts'
+import type { IncomingMessage } from './port.ts'
+import { isPostponed } from './postpone.ts'
+import type { Delivery } from './read.ts'
+import type { First, Receipt } from './receipt.ts'
+import type { Sentence, Turn } from './settle.ts'
+
+const OUTAGE = { baseMs: limits.inboxOutageBaseMs, capMs: limits.inboxOutageCapMs }
+
+/** Turns the ledger's answer into a receipt, and tells whoever listens. */
+export async function receiptOf(
+  parts: Parts,
+  delivery: Delivery,
+  execution: Execution<Recorded>,
+  turn: Turn,
+): Promise<Receipt> {
+  const { message } = delivery
+  switch (execution.kind) {
+    case 'executed': {
+      const { settled } = execution.value
+      if (settled.kind === 'intent_done') return await duplicate(parts, delivery, execution.value)
+      if (settled.kind === 'parked') return parked(parts, message, turn.sentence ?? { ...settled, failure: null })
+      parts.emit({ kind: 'handled', ...about(parts, message), delivery: message.deliveries })
+      return { kind: 'handled', id: message.id }
+    }
+    case 'replayed':
+    case 'joined':
+      return await duplicate(parts, delivery, execution.value)
+    case 'failed':
+      return later(parts, delivery, execution.error)
+    case 'refused': {
+      const { error } = execution
+      if (isOnceError(error, 'key_reused')) return await conflict(parts, delivery, error.details)
+      if (isPostponed(error.cause)) return later(parts, delivery, error.cause, error.cause.delayMs)
+      return later(parts, delivery, error, error.retryAfterMs)
+    }
+  }
+}
+
+/** Duplicates are rare enough to be looked up, so that they can be explained. */
+async function duplicate(parts: Parts, { message, key }: Delivery, recorded: Recorded): Promise<Receipt> {
+  const by = recorded.settled.kind === 'intent_done' ? 'intent' : 'id'
+  const view = await parts.ledger.get(identityOf(parts, key))
+  const at = view !== null && 'settledAt' in view.record ? view.record.settledAt : null
+  const first: First = { ...recorded, at }
+  parts.emit({ kind: 'duplicate', ...about(parts, message), by, first })
+  return { kind: 'duplicate', id: message.id, by, first }
+}
+
+/** The first body stands. The other one may hold something that nobody else has: it is kept, and a person told. */
+async function conflict(
+  parts: Parts,
+  { message, key }: Delivery,
+  details: Readonly<Record<string, unknown>>,
+): Promise<Receipt> {
+  const [recorded, presented] = [String(details['recorded']), String(details['presented'])]
+  const parking = { reason: 'conflict', failure: null, failures: 0, now: await parts.now() } as const
+  await parts.letters.put(parts.store.sql, { ...parking, letter: conflictLetter(key, presented), key, message })
+  parts.emit({ kind: 'conflict', ...about(parts, message), recorded, presented })
+  return { kind: 'conflict', id: message.id, recorded, presented }
+}
+
+export function parked(
+  parts: Parts,
+  message: IncomingMessage,
+  { reason, failure }: Pick<Sentence, 'reason' | 'failure'>,
+): Receipt {
+  const known = failure === null ? null : unpackFailure(failure).failure
+  parts.emit({ kind: 'parked', ...about(parts, message), reason, failure: known })
+  return { kind: 'parked', id: message.id, reason, failure: known }
+}
+
+/** Put off, nothing counted. */
+export function later(parts: Parts, { message }: Delivery, error: unknown, wishedMs: number | null = null): Receipt {
+  const delayMs = wishedMs ?? backoffMs(message.deliveries ?? 1, OUTAGE, parts.runtime.random())
+  parts.emit({ kind: 'postponed', ...about(parts, message), error, delayMs })
+  return { kind: 'later', id: message.id, delayMs, counted: false, error }
+}
+
+export function about({ consumer }: Parts, { id, topic }: IncomingMessage) {
+  return { consumer, id, topic }
+}

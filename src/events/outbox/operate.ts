@@ -1,0 +1,227 @@
+import { limits } from '../../ledger/core/limits.ts'
+import type { Page, SqlStore } from '../../ledger/store/port.ts'
+import type { SqlSeam, SqlTx, SqlValue } from '../../ledger/store/sql.ts'
+import { partitionTopic } from './add.ts'
+import type { OutgoingMessage } from './port.ts'
+import type { Tables } from './prepare.ts'
+import { ROW_COLUMNS } from './tables.ts'
+
+/** A message that was given up, or that waits behind one of its key that was. */
+export interface DeadLetter {
+  readonly message: OutgoingMessage
+  readonly reason: string
+  /** How often the broker refused it; 0 when it only waits behind another. */
+  readonly attempts: number
+  /** By the store's clock. */
+  readonly addedAt: number
+  readonly parkedAt: number
+}
+
+/** Which of them: every part that is given must fit. */
+export interface DeadLetterFilter {
+  readonly ids?: readonly string[]
+  readonly topic?: string
+  readonly key?: string
+}
+
+export interface ActOptions {
+  /** Only tells what would be done. */
+  readonly preview?: boolean
+  readonly limit?: number
+}
+
+/** The questions and actions of whoever is on call. */
+export interface DeadLetters {
+  /** Oldest first. */
+  list(
+    filter?: DeadLetterFilter,
+    page?: { readonly limit?: number; readonly cursor?: string | null },
+  ): Promise<Page<DeadLetter>>
+  count(filter?: DeadLetterFilter): Promise<number>
+  /**
+   * Publishes them again, oldest first, as many as one page holds. A key goes as a whole, because its order is kept:
+   * all of its letters are answered, also those that the filter leaves out.
+   */
+  redrive(filter: DeadLetterFilter, options?: ActOptions): Promise<readonly DeadLetter[]>
+  /**
+   * Removes them for good. The other letters of their key stay, until they are redriven or purged; a consumer that
+   * minds the order sees a hole in its numbers.
+   */
+  purge(filter: DeadLetterFilter, options?: ActOptions): Promise<readonly DeadLetter[]>
+}
+
+export interface OutboxStatus {
+  /** Rows that wait to be published; counting stops at `limits.countRows`. */
+  readonly pending: number
+  /** How long the oldest of them has been waiting; 0 when there is none. */
+  readonly lagMs: number
+  /** Keys, or messages without one, that were refused and are tried again. */
+  readonly failing: number
+  /** Keys that wait for a person. */
+  readonly parkedKeys: number
+  readonly deadLetters: number
+  readonly relays: number
+  /** Partitions that no relay holds: their rows wait. */
+  readonly unheldPartitions: number
+}
+
+interface Row {
+  readonly position: unknown
+  readonly partition: unknown
+  readonly number: unknown
+  readonly added_at: unknown
+  readonly parked_at: unknown
+  readonly attempts: unknown
+  readonly line: string
+  readonly id: string
+  readonly topic: string
+  readonly key: string | null
+  readonly headers: string
+  readonly body: string
+  readonly reason: string
+}
+
+const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+
+export function createDeadLetters({ sql, transactions }: SqlStore, tables: Tables): DeadLetters {
+  async function find(filter: DeadLetterFilter, limit: number, after = 0): Promise<readonly Row[]> {
+    await tables.prepare()
+    const { text, values } = where(filter)
+    return await sql.query<Row>(
+      `SELECT * FROM onceonly_outbox_dead WHERE position > ? AND ${text} ORDER BY position LIMIT ?`,
+      [after, ...values, limit],
+    )
+  }
+
+  const ofLine = (asks: Pick<SqlTx, 'query'>, line: string) =>
+    asks.query<Row>('SELECT * FROM onceonly_outbox_dead WHERE line = ? ORDER BY position', [line])
+
+  /** Holds the line, so that no relay parks more of its rows meanwhile. */
+  const holdLine = (tx: SqlTx, line: string) =>
+    tx.query('UPDATE onceonly_outbox_failing SET parked = parked WHERE line = ? RETURNING line', [line])
+
+  /** A line as a whole: its rows keep their positions, so that they stand before whatever was added since. */
+  function redriveLine(line: string): Promise<readonly Row[]> {
+    return transactions.run(async ({ tx }) => {
+      await holdLine(tx, line)
+      // Written to take their locks: a message without a key has no line to hold, and two people may redrive it at once.
+      const text = 'UPDATE onceonly_outbox_dead SET line = line WHERE line = ? RETURNING *'
+      const rows = (await tx.query<Row>(text, [line])).toSorted((a, b) => Number(a.position) - Number(b.position))
+      await tx.query(
+        `INSERT INTO onceonly_outbox_rows (${ROW_COLUMNS})
+           SELECT ${ROW_COLUMNS} FROM onceonly_outbox_dead WHERE line = ? ORDER BY position`,
+        [line],
+      )
+      await tx.query('DELETE FROM onceonly_outbox_dead WHERE line = ?', [line])
+      await tx.query('DELETE FROM onceonly_outbox_failing WHERE line = ?', [line])
+      await tx.query(`SELECT ${sql.wake(partitionTopic(Number(rows[0]?.partition ?? 0)))}`)
+      return rows
+    }, TRANSACTION)
+  }
+
+  function purgeOne({ line, position }: Row): Promise<boolean> {
+    return transactions.run(async ({ tx }) => {
+      await holdLine(tx, line)
+      const text = 'DELETE FROM onceonly_outbox_dead WHERE position = ? RETURNING position'
+      const gone = await tx.query(text, [Number(position)])
+      // With its last letter a key is free again.
+      await tx.query(
+        `DELETE FROM onceonly_outbox_failing WHERE line = ? AND parked = 1
+           AND NOT EXISTS (SELECT 1 FROM onceonly_outbox_dead AS d WHERE d.line = onceonly_outbox_failing.line)`,
+        [line],
+      )
+      return gone.length > 0
+    }, TRANSACTION)
+  }
+
+  return {
+    async list(filter = {}, { limit, cursor = null } = {}) {
+      const most = pageRows(limit)
+      const rows = await find(filter, most, cursor === null ? 0 : Number(cursor) || 0)
+      const last = rows.length === most ? rows.at(-1) : undefined
+      return { rows: rows.map(letterOf), cursor: last === undefined ? null : String(last.position) }
+    },
+    async count(filter = {}) {
+      await tables.prepare()
+      const { text, values } = where(filter)
+      return await countRows(sql, `onceonly_outbox_dead WHERE ${text}`, values)
+    },
+    async redrive(filter, { preview = false, limit } = {}) {
+      const found = await find(filter, pageRows(limit))
+      const done: Row[] = []
+      for (const line of new Set(found.map((row) => row.line))) {
+        done.push(...(preview ? await ofLine(sql, line) : await redriveLine(line)))
+      }
+      return done.map(letterOf)
+    },
+    async purge(filter, { preview = false, limit } = {}) {
+      const found = await find(filter, pageRows(limit))
+      const done: Row[] = []
+      for (const row of found) if (preview || (await purgeOne(row))) done.push(row)
+      return done.map(letterOf)
+    },
+  }
+}
+
+export async function statusOf(sql: SqlSeam): Promise<OutboxStatus> {
+  const now = `(SELECT ${sql.now})`
+  const [row] = await sql.query<Readonly<Record<string, unknown>>>(
+    `SELECT ${now} AS now,
+       (SELECT min(added_at) FROM onceonly_outbox_rows WHERE position = (SELECT min(position) FROM onceonly_outbox_rows)) AS oldest,
+       (SELECT count(*) FROM onceonly_outbox_failing WHERE parked = 0) AS failing,
+       (SELECT count(*) FROM onceonly_outbox_failing WHERE parked = 1) AS parked,
+       (SELECT count(*) FROM onceonly_outbox_relays WHERE expires_at > ${now}) AS relays,
+       (SELECT count(*) FROM onceonly_outbox_partitions WHERE expires_at <= ${now}) AS unheld`,
+  )
+  const number = (name: string) => Number(row?.[name] ?? 0)
+  return {
+    pending: await countRows(sql, 'onceonly_outbox_rows', []),
+    lagMs: row?.['oldest'] === null ? 0 : Math.max(0, number('now') - number('oldest')),
+    failing: number('failing'),
+    parkedKeys: number('parked'),
+    deadLetters: await countRows(sql, 'onceonly_outbox_dead', []),
+    relays: number('relays'),
+    unheldPartitions: number('unheld'),
+  }
+}
+
+async function countRows(sql: SqlSeam, from: string, values: readonly SqlValue[]): Promise<number> {
+  const text = `SELECT count(*) AS n FROM (SELECT 1 FROM ${from} LIMIT ${limits.countRows}) AS counted`
+  const [row] = await sql.query<{ n: unknown }>(text, values)
+  return Number(row?.n ?? 0)
+}
+
+function where({ ids, topic, key }: DeadLetterFilter): { readonly text: string; readonly values: readonly SqlValue[] } {
+  const values: SqlValue[] = []
+  let text = '1 = 1'
+  if (ids !== undefined) {
+    text += ids.length === 0 ? ' AND 1 = 0' : ` AND id IN (${ids.map(() => '?').join(', ')})`
+    values.push(...ids)
+  }
+  if (topic !== undefined) {
+    text += ' AND topic = ?'
+    values.push(topic)
+  }
+  if (key !== undefined) {
+    text += ' AND key = ?'
+    values.push(key)
+  }
+  return { text, values }
+}
+
+function pageRows(limit: number = limits.pageRows): number {
+  return Math.min(Math.max(1, Math.trunc(limit)), limits.pageRows)
+}
+
+function letterOf(row: Row): DeadLetter {
+  const { id, topic, key, body, reason } = row
+  const headers = JSON.parse(row.headers) as Record<string, string>
+  const sequence = row.number === null ? null : Number(row.number)
+  return {
+    message: { id, topic, key, sequence, body, headers },
+    reason,
+    attempts: Number(row.attempts),
+    addedAt: Number(row.added_at),
+    parkedAt: Number(row.parked_at),
+  }
+}

@@ -1,0 +1,65 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { OutboxMessage, OutboxPort } from '../../ledger/store/outbox.ts'
+import type { SqlStore } from '../../ledger/store/port.ts'
+import type { SqlTx } from '../../ledger/store/sql.ts'
+import { createAdd } from './add.ts'
+import { newMessageId } from './id.ts'
+import { checkId, draftOf } from './message.ts'
+import type { DeadLetters, OutboxStatus } from './operate.ts'
+import { createDeadLetters, statusOf } from './operate.ts'
+import { createTables } from './prepare.ts'
+
+export interface OutboxOptions {
+  readonly store: SqlStore
+}
+
+/**
+ * What a transaction wants to tell the world: a row that commits with it, or not at all. A relay publishes it
+ * afterwards. Give the outbox to `createLedger`, or call `add` in a transaction of your own.
+ */
+export interface Outbox extends OutboxPort<SqlTx> {
+  /**
+   * Adds a message. With an id, a second message under it is no message: a command that is tried again adds nothing.
+   * Messages of one key are published in the order in which their transactions commit, so that two transactions which add
+   * to one key wait for each other.
+   */
+  add(tx: SqlTx, message: OutboxMessage & { readonly id?: string }): Promise<void>
+  /** Makes the tables. Without it the first use does, and a transaction that comes too early is told to try again. */
+  prepare(): Promise<void>
+  readonly deadLetters: DeadLetters
+  /** What waits, since when, and who works on it. */
+  status(): Promise<OutboxStatus>
+}
+
+export function createOutbox({ store }: OutboxOptions): Outbox {
+  const tables = createTables(store)
+  const { sql } = store
+  const add = createAdd(sql)
+  // Begun at once, so that it is done before the first transaction; what goes wrong is told to whoever needs the tables.
+  tables.prepare().catch(() => undefined)
+
+  return {
+    async add(tx, message) {
+      const draft = draftOf(message)
+      const given = message.id !== undefined
+      const id = message.id === undefined ? newMessageId() : checkId(message.id)
+      if (!tables.ready) await firstUse()
+      await add(tx, { id, given, draft })
+    },
+    prepare: tables.prepare,
+    deadLetters: createDeadLetters(store, tables),
+    status: () => tables.prepare().then(() => statusOf(sql)),
+  }
+
+  /**
+   * On SQLite the transaction holds the only writer, so that the tables can be made only when it is over. On PostgreSQL it
+   * may wait for whoever makes them already, but does not begin with it: many that wait could hold every connection.
+   */
+  async function firstUse(): Promise<void> {
+    const underWay = sql.dialect === 'postgres' && tables.underWay
+    const preparing = tables.prepare()
+    if (underWay) return await preparing
+    preparing.catch(() => undefined)
+    throw new OnceError('store_busy', 'The tables of the outbox are being made; `prepare` waits for them.')
+  }
+}

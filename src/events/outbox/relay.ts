@@ -1,0 +1,203 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { defaults, limits } from '../../ledger/core/limits.ts'
+import type { Backoff } from '../../ledger/core/retry.ts'
+import type { SqlStore } from '../../ledger/store/port.ts'
+import type { Watch } from '../../ledger/store/watch.ts'
+import type { Loop } from '../../runtime/loop.ts'
+import { startLoop } from '../../runtime/loop.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
+import { partitionTopic } from './add.ts'
+import { createBell } from './bell.ts'
+import type { RelayEvent, RelayListener } from './events.ts'
+import type { Lane } from './lane.ts'
+import { startLane } from './lane.ts'
+import type { Balance } from './leases.ts'
+import { createLeases } from './leases.ts'
+import type { RelayParts, RelaySettings } from './parts.ts'
+import type { Publisher } from './port.ts'
+import { createTables } from './prepare.ts'
+import { createRows } from './rows.ts'
+import { createSweeper } from './sweep.ts'
+
+export interface RelayOptions {
+  readonly store: SqlStore
+  /** Where to publish: a broker's adapter. */
+  readonly publisher: Publisher
+  /** How long another relay waits before it takes over what this one held. */
+  readonly leaseMs?: number
+  /** How often the broker may refuse a message before it is parked, and its key with it. */
+  readonly maxAttempts?: number
+  readonly backoff?: Backoff
+  /** How long ids that callers gave are remembered. */
+  readonly idMs?: number
+  /**
+   * Forgets the counter of a key that was not used for this long; left out, never. Its numbers begin at 1 again then, so
+   * only where no consumer remembers them any longer than this: an inbox with `ordered` does.
+   */
+  readonly forgetKeysMs?: number
+  readonly on?: RelayListener
+  /** Time, randomness and scheduling; tests give their own. */
+  readonly runtime?: Runtime
+}
+
+/** Publishes what committed: at least once, a key's messages in order. Any number of them may share one store. */
+export interface Relay {
+  /** Names it among the relays of the store. */
+  readonly id: string
+  on(listener: RelayListener): () => void
+  /** Removes what is past its end, by hand. */
+  sweep(): Promise<number>
+  /** Waits for the batches under way, then lets others have its partitions at once. The store stays open: it is yours. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export function createRelay(options: RelayOptions): Relay {
+  const settings = settingsOf(options)
+  const { store, runtime = createRuntime() } = options
+  const tables = createTables(store)
+  const id = runtime.newId()
+  const listeners = new Set<RelayListener>(options.on === undefined ? [] : [options.on])
+  const parts: RelayParts = {
+    settings,
+    runtime,
+    leases: createLeases(store.sql, runtime, id, settings.leaseMs),
+    rows: createRows(store),
+    emit: (event) => tell(listeners, event),
+  }
+  const sweeper = createSweeper(store.sql, parts)
+  const running = run(parts, store, tables.prepare)
+  const upkeep: Loop = startLoop({
+    runtime,
+    everyMs: () => limits.sweepEveryMs,
+    round: async () => void (await sweep()),
+    failed: (error) => parts.emit({ kind: 'background_failed', what: 'outbox sweep', error }),
+  })
+
+  async function sweep(): Promise<number> {
+    await tables.prepare()
+    return await sweeper.round()
+  }
+
+  let stopping: Promise<void> | null = null
+  const stop = () => (stopping ??= Promise.all([upkeep.stop(), running.stop()]).then(() => undefined))
+  return {
+    id,
+    on(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    sweep,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+/** The life of a relay: rounds of leases, and lanes that publish what is leased. */
+function run(parts: RelayParts, store: SqlStore, prepare: () => Promise<void>): { stop(): Promise<void> } {
+  const { leases, runtime, settings, emit } = parts
+  const bell = createBell(runtime)
+  const lanes: Lane[] = []
+  const watches: Watch[] = []
+  let stopped = false
+
+  function start(): void {
+    const laneOf = (partition: number) => partition % limits.relayLanes
+    for (let n = 0; n < limits.relayLanes; n++) {
+      lanes.push(startLane(parts, (partition) => laneOf(partition) === n, createBell(runtime)))
+    }
+    for (let partition = 0; partition < limits.outboxPartitions; partition++) {
+      const lane = lanes[laneOf(partition)]
+      watches.push(store.sql.listen(partitionTopic(partition), () => lane?.bell.ring()))
+    }
+  }
+
+  async function settle({ relays, lost, surplus, changed }: Balance): Promise<void> {
+    if (lost.length > 0) emit({ kind: 'lease_lost', partitions: lost })
+    if (surplus.length > 0) {
+      // Nobody else begins with them before our last batch of them has ended.
+      await Promise.all(lanes.map((lane) => lane.turnOver()))
+      await leases.giveBack(surplus)
+    }
+    if (!changed && lost.length === 0) return
+    emit({ kind: 'balanced', partitions: leases.current(0).length, relays })
+    for (const { bell } of lanes) bell.ring()
+  }
+
+  async function live(): Promise<void> {
+    while (!stopped) {
+      let waitMs = settings.leaseMs * limits.heartbeatShare
+      try {
+        await prepare()
+        const balance = await leases.round()
+        if (lanes.length === 0) start()
+        await settle(balance)
+        if (balance.hungry) waitMs = Math.min(waitMs, limits.relayHungryMs)
+      } catch (error) {
+        emit({ kind: 'background_failed', what: 'relay leases', error })
+        waitMs = Math.min(waitMs, limits.relayHungryMs)
+      }
+      if (!stopped) await bell.rung(waitMs)
+    }
+  }
+
+  const life = live()
+  return {
+    async stop() {
+      stopped = true
+      bell.end()
+      await life
+      for (const watch of watches) watch.stop()
+      await Promise.all(lanes.map((lane) => lane.stop()))
+      // What cannot be given back now ends with its lease.
+      await leases.leave().catch((error: unknown) => emit({ kind: 'background_failed', what: 'relay leases', error }))
+    },
+  }
+}
+
+/** A listener watches; its own faults must never change what happens to a message. */
+function tell(listeners: ReadonlySet<RelayListener>, event: RelayEvent): void {
+  for (const listener of listeners) {
+    try {
+      listener(event)
+    } catch {
+      // Theirs to notice.
+    }
+  }
+}
+
+const BACKOFF: Backoff = { baseMs: defaults.relayBackoffBaseMs, capMs: defaults.relayBackoffCapMs }
+
+function settingsOf(options: RelayOptions): RelaySettings {
+  const { store, publisher, leaseMs = defaults.relayLeaseMs, maxAttempts = defaults.relayAttempts } = options
+  const { backoff = BACKOFF, idMs = defaults.outboxIdMs, forgetKeysMs = null } = options
+  if (typeof publisher?.publish !== 'function') bad('publisher', 'must be the adapter of a broker')
+  whole('leaseMs', leaseMs, limits.leaseMinMs, limits.leaseMaxMs)
+  whole('maxAttempts', maxAttempts, 1, Number.MAX_SAFE_INTEGER)
+  whole('backoff.baseMs', backoff.baseMs, 1, limits.longestMs)
+  whole('backoff.capMs', backoff.capMs, 1, limits.longestMs)
+  whole('idMs', idMs, 1, limits.longestMs)
+  if (forgetKeysMs !== null) whole('forgetKeysMs', forgetKeysMs, 1, limits.longestMs)
+  return {
+    publisher,
+    leaseMs,
+    // Half a lease, so that what is begun is confirmed and marked while the lease lasts.
+    publishMs: Math.min(limits.relayPublishMs, Math.floor(leaseMs / 2)),
+    maxAttempts,
+    backoff,
+    away: { baseMs: limits.relayAwayBaseMs, capMs: limits.relayAwayCapMs },
+    idMs,
+    forgetKeysMs,
+    notified: store?.sql?.dialect === 'postgres',
+  }
+}
+
+function whole(option: string, value: number, least: number, most: number): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return
+  bad(option, `must be a whole number from ${least} to ${most}`)
+}
+
+function bad(option: string, what: string): never {
+  throw new OnceError('bad_option', `Relay option \`${option}\` ${what}.`, { details: { option } })
+}

@@ -1,0 +1,138 @@
+import { isOnceError } from '../../ledger/core/errors.ts'
+import { limits } from '../../ledger/core/limits.ts'
+import { startLoop } from '../../runtime/loop.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
+import { createInbox } from '../inbox/inbox.ts'
+import type { IncomingMessage, Subscription } from '../inbox/port.ts'
+import type { Receipt } from '../inbox/receipt.ts'
+import type { Specs } from './definition.ts'
+import { createDeliverer } from './deliver.ts'
+import { teller } from './events.ts'
+import { createHistory } from './history.ts'
+import { createInstances } from './instances.ts'
+import { sagaLimits } from './limits.ts'
+import { machineOf } from './machine.ts'
+import type { SagaOptions } from './options.ts'
+import { settingsOf } from './options.ts'
+import { createPartition } from './partition.ts'
+import { createPending } from './pending.ts'
+import { createPulse } from './pulse.ts'
+import type { ReceiveParts } from './receive.ts'
+import { receive } from './receive.ts'
+import { createRouter } from './route.ts'
+import { createSweeper } from './sweep.ts'
+import { SAGA_ROOM, sagaMigrations } from './tables.ts'
+
+/** Everything that one saga is made of, put together. */
+export interface Assembly extends ReceiveParts {
+  readonly subscriptions: Set<Subscription>
+  ready(): Promise<void>
+  handle(message: IncomingMessage): Promise<Receipt>
+  deliver(): Promise<number>
+  sweep(): Promise<number>
+  stop(): Promise<void>
+}
+
+export function assemble<Data, Events extends Specs, State extends string, Terminal extends string>(
+  options: SagaOptions<Data, Events, State, Terminal>,
+): Assembly {
+  const machine = machineOf(options.definition)
+  const { ledger, store, runtime = createRuntime(), background = true } = options
+  const { sql } = store
+  const settings = settingsOf(options)
+  const tell = teller(options.on)
+  const inbox = createInbox({
+    ...options.inbox,
+    ledger,
+    store,
+    runtime,
+    background,
+    consumer: `saga.${machine.name}`,
+  })
+  const ready = once(() => sql.migrate(SAGA_ROOM, sagaMigrations))
+  const parts: ReceiveParts = {
+    machine,
+    ledger,
+    runtime,
+    settings,
+    inbox,
+    tell,
+    route: createRouter(machine),
+    instances: createInstances(sql, machine),
+    pending: createPending(sql, machine.name),
+    history: createHistory(sql, machine.name),
+    moved: () => {
+      if (background) pulse.soon()
+    },
+  }
+  const handle = createHandle(parts, ready, options.partition ?? true)
+  const sweeper = createSweeper(machine, store, tell)
+  const failed = (what: string) => (error: unknown) =>
+    tell({ kind: 'background_failed', saga: machine.name, what, error })
+  const deliverer = createDeliverer({ machine, pending: parts.pending, handle, failed: failed('deliver') })
+  const pulse = createPulse(runtime, async () => void (await deliver()), failed('deliver'))
+
+  /** What is delivered may make more due; a saga that never comes to rest must not keep a round for ever. */
+  async function deliver(): Promise<number> {
+    let delivered = 0
+    await ready()
+    for (let rounds = 0; rounds < sagaLimits.dueRounds; rounds++) {
+      const taken = await deliverer.round()
+      if (taken === 0) break
+      delivered += taken
+    }
+    return delivered
+  }
+
+  async function sweep(): Promise<number> {
+    await ready()
+    return await sweeper.round()
+  }
+
+  const loops = background
+    ? [
+        startLoop({ runtime, everyMs: () => settings.dueEveryMs, round: pulse.round, failed: failed('deliver') }),
+        startLoop({
+          runtime,
+          everyMs: () => limits.sweepEveryMs,
+          round: async () => void (await sweep()),
+          failed: failed('sweep'),
+        }),
+      ]
+    : []
+  const subscriptions = new Set<Subscription>()
+  const stop = once(async () => {
+    await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
+    await Promise.all([pulse.stop(), ...loops.map((loop) => loop.stop())])
+    await inbox.stop()
+  })
+  return { ...parts, subscriptions, ready, handle, deliver, sweep, stop }
+}
+
+function createHandle(parts: ReceiveParts, ready: () => Promise<void>, partitioned: boolean) {
+  const partition = createPartition()
+  return async (message: IncomingMessage): Promise<Receipt> => {
+    try {
+      await ready()
+    } catch (error) {
+      // A database that is away says nothing about the message.
+      if (!isOnceError(error) || !error.retryable) throw error
+      return { kind: 'later', id: message.id, delayMs: parts.settings.laterMs, counted: false, error }
+    }
+    const run = () => receive(parts, message)
+    const routed = parts.route(message)
+    return routed.kind === 'arrival' && partitioned ? await partition.run(routed.arrival.id, run) : await run()
+  }
+}
+
+/** Once for all callers; after a failure the next caller tries again. */
+function once(work: () => Promise<void>): () => Promise<void> {
+  let under: Promise<void> | null = null
+  return () => {
+    under ??= work().catch((error: unknown) => {
+      under = null
+      throw error
+    })
+    return under
+  }
+}

@@ -1,0 +1,173 @@
+import type { SqlTx } from '../../ledger/store/sql.ts'
+
+/**
+ * A saga as its author writes it: events, states, and one table that decides every pair of them. A pair that is missing
+ * does not compile, so that no event can arrive somewhere nobody has thought of.
+ */
+
+/** An event that comes as a message. */
+export interface EventSpec<Body> {
+  readonly kind: 'event'
+  /** The topic it comes under; the name of the event, when left out. */
+  readonly topic: string | null
+  /** Throws when the body is none of this event: such a message is parked, because it never gets better. */
+  parse(body: unknown): Body
+  /** The id of the instance that it belongs to. */
+  correlate(body: Body): string
+}
+
+/** An event that a saga schedules for itself; no message from outside can be one. */
+export interface TimeoutSpec<Body> {
+  readonly kind: 'timeout'
+  parse(body: unknown): Body
+}
+
+export type Spec<Body> = EventSpec<Body> | TimeoutSpec<Body>
+export type Specs = Readonly<Record<string, Spec<unknown>>>
+export type BodyOf<S> = S extends { parse(body: unknown): infer Body } ? Body : never
+export type TimeoutName<Events> = {
+  [E in keyof Events]: Events[E] extends { readonly kind: 'timeout' } ? E : never
+}[keyof Events] &
+  string
+
+export function event<Body>(spec: {
+  readonly correlate: (body: Body) => string
+  readonly parse?: (body: unknown) => Body
+  readonly topic?: string
+}): EventSpec<Body> {
+  const { correlate, topic = null, parse = (body: unknown) => body as Body } = spec
+  return { kind: 'event', topic, parse, correlate }
+}
+
+export function timeout<Body = null>(spec: { readonly parse?: (body: unknown) => Body } = {}): TimeoutSpec<Body> {
+  return { kind: 'timeout', parse: spec.parse ?? ((body) => body as Body) }
+}
+
+/** The event is taken, and nothing happens. */
+export interface Ignore {
+  readonly kind: 'ignore'
+  readonly because?: string
+}
+/** The event is kept, and comes again after the next transition. */
+export interface Defer {
+  readonly kind: 'defer'
+  readonly because?: string
+}
+/** The event must not come here: it fails, is counted, and ends among the dead letters. */
+export interface Fault {
+  readonly kind: 'fault'
+  readonly because?: string
+}
+export type PlainCell = Ignore | Defer | Fault
+
+export const ignore: Ignore = { kind: 'ignore' }
+export const defer: Defer = { kind: 'defer' }
+export const fault: Fault = { kind: 'fault' }
+
+export interface SendOptions {
+  /** Messages of one key keep their order. The id of the instance, when left out; null for no order at all. */
+  readonly key?: string | null
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface ScheduleOptions {
+  readonly afterMs: number
+  /** Several timeouts of one event need names of their own; the name of the event, when left out. */
+  readonly name?: string
+}
+
+/** What a handler is given beside data and event. Nothing leaves before the new state is saved. */
+export interface Tools<Events = Specs> {
+  /** The id of the instance. */
+  readonly id: string
+  /** The state that the handler runs in. */
+  readonly state: string
+  /** The store's time. */
+  readonly now: number
+  /** For business writes that commit with the new state, or not at all. */
+  readonly tx: SqlTx
+  /** The same for every attempt at this message: hand it to other systems, so that they notice a repetition. */
+  readonly effectKey: string
+  derive(name: string): string
+  /** Tells whoever listens that something happened. */
+  publish(topic: string, body: unknown, options?: SendOptions): void
+  /** Asks one receiver to do something. It goes the same way as what is published; the history tells them apart. */
+  send(topic: string, body: unknown, options?: SendOptions): void
+  /** Replaces the timeout of that name, also one that is just being delivered. */
+  schedule<E extends TimeoutName<Events>>(event: E, body: BodyOf<Events[E]>, options: ScheduleOptions): void
+  unschedule(name: string): void
+  /** For what is odd but does no harm: told to listeners, kept in the history. */
+  warn(text: string): void
+}
+
+export interface MoveTools<To extends string, Events = Specs> extends Tools<Events> {
+  /** At most once. It takes place when the handler has returned, and then `onEnter` of the new state runs. */
+  transitionTo(state: To): void
+}
+
+/** Methods, so that a definition of certain types is also one of unknown types. */
+interface Signatures<Data, Body, T> {
+  handle(data: Data, event: Body, tools: T): void | Promise<void>
+  enter(data: Data, tools: T): void | Promise<void>
+}
+
+/**
+ * Changes data as it likes, and stays in its state. It runs inside of the transaction and perhaps several times, so that
+ * slow work and calls to other systems belong into whoever receives what it sends.
+ */
+export type Stay<Data, Body, Events = Specs> = Signatures<Data, Body, Tools<Events>>['handle']
+
+/** May leave its state, for those that it names: so the diagram shows every arrow, and no arrow that is not there. */
+export interface Move<Data, Body, To extends string, Events = Specs> {
+  readonly to: readonly To[]
+  readonly handle: Signatures<Data, Body, MoveTools<To, Events>>['handle']
+}
+
+export type EnterStay<Data, Events = Specs> = Signatures<Data, never, Tools<Events>>['enter']
+export interface EnterMove<Data, To extends string, Events = Specs> {
+  readonly to: readonly To[]
+  readonly handle: Signatures<Data, never, MoveTools<To, Events>>['enter']
+}
+
+/** Before an instance exists there is no state to stay in: an event starts it, or is decided otherwise. */
+export type StartCell<Data, Body, To extends string, Events = Specs> = PlainCell | Move<Data, Body, To, Events>
+export type Cell<Data, Body, To extends string, Events = Specs> =
+  | StartCell<Data, Body, To, Events>
+  | Stay<Data, Body, Events>
+
+export type Table<Data, Events extends Specs, State extends string, Terminal extends string> = {
+  readonly [S in State | 'initial']: {
+    readonly [E in keyof Events]: S extends 'initial'
+      ? StartCell<Data, BodyOf<Events[E]>, State | Terminal, Events>
+      : Cell<Data, BodyOf<Events[E]>, State | Terminal, Events>
+  }
+}
+
+/** Whoever enters a terminal state stays there. */
+export type Entries<Data, Events extends Specs, State extends string, Terminal extends string> = {
+  readonly [S in State]?: EnterStay<Data, Events> | EnterMove<Data, State | Terminal, Events>
+} & { readonly [S in Terminal]?: EnterStay<Data, Events> }
+
+export interface SagaDefinition<
+  Data = unknown,
+  Events extends Specs = Specs,
+  State extends string = string,
+  Terminal extends string = string,
+> {
+  /** Part of every stored row: changing it forgets every instance. */
+  readonly name: string
+  readonly events: Events
+  readonly states: readonly State[]
+  /** Here every event is ignored, and the instance is kept as a tombstone until `keepMs` has passed. */
+  readonly terminal: readonly Terminal[]
+  /** The data of an instance that begins. It is stored with dates, sets and maps as they are. */
+  readonly data: (id: string) => Data
+  readonly table: NoInfer<Table<Data, Events, State, Terminal>>
+  readonly onEnter?: NoInfer<Entries<Data, Events, State, Terminal>>
+  /** Ids are never used again: an event that would start an instance whose tombstone is gone is ignored. */
+  readonly oneShot?: boolean
+  /** How long a finished instance is remembered, so that late duplicates are ignored. */
+  readonly keepMs?: number
+  /** How long deferred events wait for an instance that has not begun. */
+  readonly deferMs?: number
+}

@@ -1,0 +1,144 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { exceedsBytes } from '../../ledger/core/identity.ts'
+import { limits } from '../../ledger/core/limits.ts'
+import type { Cell, EnterMove, EnterStay, SagaDefinition, Spec, Specs, StartCell } from './definition.ts'
+import { sagaDefaults, sagaLimits } from './limits.ts'
+
+/** The state of an instance that has not begun. */
+export const INITIAL = 'initial'
+
+export type AnyCell = Cell<unknown, unknown, string>
+export type AnyEnter = EnterStay<unknown> | EnterMove<unknown, string>
+
+/** A definition without its types, checked, for those who run it. */
+export interface Machine {
+  readonly name: string
+  readonly states: readonly string[]
+  readonly terminal: readonly string[]
+  readonly events: ReadonlyMap<string, Spec<unknown>>
+  readonly oneShot: boolean
+  readonly keepMs: number
+  readonly deferMs: number
+  data(id: string): unknown
+  cell(state: string, event: string): AnyCell
+  enter(state: string): AnyEnter | null
+  isTerminal(state: string): boolean
+}
+
+/** Declares a saga. What the types refuse is refused here too, for those who come without types. */
+export function defineSaga<Data, const Events extends Specs, const State extends string, const Terminal extends string>(
+  definition: SagaDefinition<Data, Events, State, Terminal>,
+): SagaDefinition<Data, Events, State, Terminal> {
+  machineOf(definition)
+  return definition
+}
+
+/** Every definition has this shape, once its types are left out. */
+interface Untyped {
+  readonly name: string
+  readonly events: Specs
+  readonly states: readonly string[]
+  readonly terminal: readonly string[]
+  readonly data: (id: string) => unknown
+  readonly table: Readonly<Record<string, Readonly<Record<string, AnyCell | StartCell<unknown, unknown, string>>>>>
+  readonly onEnter?: Readonly<Record<string, AnyEnter | undefined>>
+  readonly oneShot?: boolean
+  readonly keepMs?: number
+  readonly deferMs?: number
+}
+
+export function machineOf<Data, Events extends Specs, State extends string, Terminal extends string>(
+  definition: SagaDefinition<Data, Events, State, Terminal>,
+): Machine {
+  const untyped = definition as unknown as Untyped
+  checkDefinition(untyped)
+  const { name, states, terminal, table, onEnter = {}, oneShot = false } = untyped
+  const { keepMs = sagaDefaults.keepMs, deferMs = sagaDefaults.deferMs } = untyped
+  const ends = new Set(terminal)
+  return {
+    name,
+    states,
+    terminal,
+    events: new Map(Object.entries(untyped.events)),
+    oneShot,
+    keepMs,
+    deferMs,
+    data: (id) => untyped.data(id),
+    cell(state, event) {
+      const cell = ownOf(ownOf(table, state), event)
+      if (cell === undefined) throw refused(name, `has no state ${state} with the event ${event}`)
+      return cell
+    },
+    enter: (state) => ownOf(onEnter, state) ?? null,
+    isTerminal: (state) => ends.has(state),
+  }
+}
+
+function ownOf<T>(record: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return record !== undefined && Object.hasOwn(record, name) ? record[name] : undefined
+}
+
+function checkDefinition(definition: Untyped): void {
+  const { name, events, states, terminal, table, onEnter = {}, keepMs, deferMs } = definition
+  if (typeof name !== 'string' || name.trim() === '' || exceedsBytes(name, sagaLimits.nameBytes)) {
+    throw new OnceError('bad_option', `A saga needs a name of at most ${sagaLimits.nameBytes} bytes.`)
+  }
+  const all = [...states, ...terminal]
+  if (new Set([INITIAL, ...all]).size !== all.length + 1) {
+    throw refused(name, `names a state twice, or calls one \`${INITIAL}\``)
+  }
+  for (const [option, ms] of Object.entries({ keepMs, deferMs })) {
+    if (ms === undefined || (Number.isSafeInteger(ms) && ms > 0 && ms <= limits.longestMs)) continue
+    throw refused(name, `needs a whole number of milliseconds as \`${option}\``)
+  }
+  checkTopics(name, events)
+  checkTable(name, table, [INITIAL, ...states], Object.keys(events), new Set(all))
+  for (const [state, enter] of Object.entries(onEnter)) {
+    if (!all.includes(state)) throw refused(name, `has an onEnter for ${state}, which is no state`)
+    if (typeof enter === 'object') checkTargets(name, enter.to, new Set(all), `onEnter of ${state}`)
+    if (typeof enter === 'object' && terminal.includes(state)) throw refused(name, `leaves its terminal state ${state}`)
+  }
+}
+
+function checkTopics(name: string, events: Specs): void {
+  const topics = Object.entries(events).flatMap(([event, spec]) => topicsOf(event, spec))
+  if (Object.keys(events).length === 0) throw refused(name, 'has no events')
+  if (new Set(topics).size !== topics.length) throw refused(name, 'has two events under one topic')
+}
+
+export function topicsOf(event: string, spec: Spec<unknown>): readonly string[] {
+  return spec.kind === 'timeout' ? [] : [spec.topic ?? event]
+}
+
+function checkTable(
+  name: string,
+  table: Untyped['table'],
+  states: readonly string[],
+  events: readonly string[],
+  targets: ReadonlySet<string>,
+): void {
+  for (const state of Object.keys(table)) {
+    if (!states.includes(state)) throw refused(name, `has a row for ${state}, which is no state that can be left`)
+  }
+  for (const state of states) {
+    const row = ownOf(table, state)
+    for (const event of events) {
+      const cell = ownOf(row, event)
+      if (cell === undefined) throw refused(name, `does not decide ${event} in ${state}`)
+      if (typeof cell === 'function' && state === INITIAL) throw refused(name, `cannot stay ${INITIAL} on ${event}`)
+      if (typeof cell === 'object' && 'to' in cell) checkTargets(name, cell.to, targets, `${event} in ${state}`)
+    }
+    const extra = Object.keys(row ?? {}).find((event) => !events.includes(event))
+    if (extra !== undefined) throw refused(name, `decides ${extra} in ${state}, which is no event of it`)
+  }
+}
+
+function checkTargets(name: string, to: readonly string[], targets: ReadonlySet<string>, where: string): void {
+  if (to.length === 0) throw refused(name, `goes nowhere on ${where}`)
+  const unknown = to.find((state) => !targets.has(state))
+  if (unknown !== undefined) throw refused(name, `goes to ${unknown} on ${where}, which is no state`)
+}
+
+function refused(name: string, what: string): OnceError<'bad_option'> {
+  return new OnceError('bad_option', `The saga ${name} ${what}.`)
+}

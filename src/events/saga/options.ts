@@ -1,0 +1,52 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { limits } from '../../ledger/core/limits.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { SqlStore } from '../../ledger/store/port.ts'
+import type { SqlTx } from '../../ledger/store/sql.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { InboxOptions } from '../inbox/options.ts'
+import type { SagaDefinition, Specs } from './definition.ts'
+import type { SagaListener } from './events.ts'
+import { sagaDefaults } from './limits.ts'
+
+export interface SagaOptions<Data, Events extends Specs, State extends string, Terminal extends string> {
+  readonly definition: SagaDefinition<Data, Events, State, Terminal>
+  /** With an outbox, when handlers publish or send. */
+  readonly ledger: Ledger<SqlTx>
+  /** The ledger's own store. */
+  readonly store: SqlStore
+  /** Of the inbox that its messages go through: how long they are remembered, how often they may fail. */
+  readonly inbox?: Pick<InboxOptions<SqlTx>, 'windowMs' | 'maxFailures' | 'maxUnfinished' | 'backoff' | 'on'>
+  /** Waits between tries when another process changed the same instance. None at all: the broker waits at once. */
+  readonly conflictDelaysMs?: readonly number[]
+  /** How long a message stays away when all of these tries met a conflict. */
+  readonly laterMs?: number
+  /** Events of one instance one after the other in this process; on by default. It saves work, nothing else. */
+  readonly partition?: boolean
+  /** Delivers timeouts and sweeps by itself; on by default. */
+  readonly background?: boolean
+  /** How often it looks for due timeouts. */
+  readonly dueEveryMs?: number
+  readonly on?: SagaListener
+  /** Time, randomness and scheduling; tests give their own. */
+  readonly runtime?: Runtime
+}
+
+export interface Settings {
+  readonly conflictDelaysMs: readonly number[]
+  readonly laterMs: number
+  readonly dueEveryMs: number
+}
+
+export function settingsOf(options: Partial<Settings>): Settings {
+  const { conflictDelaysMs, laterMs, dueEveryMs } = { ...sagaDefaults, ...withoutUndefined(options) }
+  for (const ms of [...conflictDelaysMs, laterMs, dueEveryMs]) {
+    if (Number.isSafeInteger(ms) && ms >= 0 && ms <= limits.waitMaxMs) continue
+    throw new OnceError('bad_option', `A saga waits whole milliseconds, at most ${limits.waitMaxMs}, and not ${ms}.`)
+  }
+  return { conflictDelaysMs, laterMs, dueEveryMs }
+}
+
+function withoutUndefined(options: Partial<Settings>): Partial<Settings> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+}

@@ -1,0 +1,164 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { limits } from '../../ledger/core/limits.ts'
+import { canBeKept } from '../protocol/record.ts'
+import { MAX_ANSWER_BYTES } from '../protocol/route.ts'
+import { regionFaults } from '../region/region.ts'
+import type { GatewayConfig, RouteRule } from './config.ts'
+import { gatewayLimits } from './limits.ts'
+import { patternFault } from './pattern.ts'
+import type { Check, Fault } from './schema.ts'
+import { either, fields, isFields, listOf, matching, oneOf, tableOf, text, wholeNumber } from './schema.ts'
+
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'CONNECT', '*'])
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const MOST_LISTED = 100
+const LOOPBACK_NAME = /^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/i
+
+const duration = wholeNumber(1, limits.longestMs)
+const header = matching(TOKEN, 'is not the name of a header')
+const bodyBytes = wholeNumber(0, gatewayLimits.maxBodyBytes)
+
+const method: Check = (value, path, faults) => {
+  if (typeof value !== 'string' || !TOKEN.test(value)) faults.push({ path, what: 'is not a method' })
+  else if (value !== value.toUpperCase()) faults.push({ path, what: `is not spelled ${value.toUpperCase()}` })
+  else if (SAFE.has(value)) faults.push({ path, what: 'changes nothing, so that it needs no protection' })
+}
+
+const methods = listOf(method, MOST_LISTED)
+
+const pathPattern: Check = (value, path, faults) => {
+  const what = typeof value === 'string' ? patternFault(value) : 'is not a text'
+  if (what !== null) faults.push({ path, what })
+}
+
+const upstreamUrl: Check = (value, path, faults) => {
+  const what = typeof value === 'string' ? urlFault(value) : 'is not a text'
+  if (what !== null) faults.push({ path, what })
+}
+
+/** @returns what is wrong with it, or null */
+function urlFault(value: string): string | null {
+  const url = URL.canParse(value) ? new URL(value) : null
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return 'is not an http or https URL'
+  if (url.username !== '' || url.password !== '') return 'holds a credential, which belongs into the requests'
+  return url.search === '' && url.hash === '' ? null : 'has a query or a fragment'
+}
+
+const callerSource = either(
+  [
+    fields({ header, anonymous: oneOf(true, false) }, ['header']),
+    fields({ claim: text(), anonymous: oneOf(true, false) }, ['claim']),
+  ],
+  'is neither { header } nor { claim }',
+)
+
+const token = matching(/^[\x21-\x7e]{16,}$/, 'is not a text of at least 16 visible characters')
+
+const timeouts = fields({ connectMs: duration, answerMs: duration, bodyMs: duration, idleMs: duration })
+
+const keptHeader: Check = (value, path, faults) => {
+  header(value, path, faults)
+  if (typeof value === 'string' && !canBeKept(value.toLowerCase())) {
+    faults.push({ path, what: 'belongs to one exchange, and cannot be kept' })
+  }
+}
+
+const rule = fields(
+  {
+    method: (value, path, faults) => (Array.isArray(value) ? methods : method)(value, path, faults),
+    path: pathPattern,
+    operation: text(),
+    key: oneOf('required', 'optional', 'guarded'),
+    keyFrom: either(
+      [fields({ header }, ['header']), fields({ field: text() }, ['field'])],
+      'is neither { header } nor { field }',
+    ),
+    caller: either([oneOf('shared'), callerSource], "is neither 'shared' nor { header } nor { claim }"),
+    tenant: either([text(), callerSource], 'is neither a name nor { header } nor { claim }'),
+    profile: oneOf('standard', 'ietf', 'stripe'),
+    finality: oneOf('deterministic', 'snapshot', 'success-only'),
+    upstream: text(),
+    honoursKeys: oneOf(true, false),
+    replay: oneOf('trusted', 'minimal'),
+    authorize: fields({ path: matching(/^\/[\x21-\x7e]*$/, 'is not a path') }, ['path']),
+    whileRunning: either(
+      [oneOf('conflict', 'accept'), fields({ waitMs: wholeNumber(0, limits.waitMaxMs) }, ['waitMs'])],
+      "is neither 'conflict' nor 'accept' nor { waitMs }",
+    ),
+    retainMs: duration,
+    keepHeaders: listOf(keptHeader, MOST_LISTED),
+    maxAnswerBytes: wholeNumber(0, MAX_ANSWER_BYTES),
+    maxBodyBytes: bodyBytes,
+    timeouts,
+    guard: fields({
+      windowMs: duration,
+      deadlineMs: wholeNumber(1, limits.storeCallMs),
+      failClosed: oneOf(true, false),
+    }),
+  },
+  ['method', 'path', 'caller'],
+)
+
+const config = fields({
+  upstream: upstreamUrl,
+  upstreams: tableOf(upstreamUrl),
+  ca: matching(/-----BEGIN CERTIFICATE-----/, 'is not a certificate in PEM'),
+  routes: listOf(rule, gatewayLimits.routes),
+  tenant: text(),
+  trustForwarded: oneOf(true, false),
+  host: oneOf('client', 'upstream'),
+  timeouts,
+  maxBodyBytes: bodyBytes,
+  problemBase: text(),
+  ownPath: matching(/^(\/[\w.~-]+)+$/, 'is not a path like /.onceonly'),
+  metricsToken: token,
+  console: fields({ port: wholeNumber(0, 65_535), host: text(), operatorToken: token, viewerToken: token }, ['port']),
+  region: (value, path, faults) => {
+    for (const { path: inside, what } of regionFaults(value))
+      faults.push({ path: inside === '' ? path : `${path}.${inside}`, what })
+  },
+})
+
+/** What cannot be said of one member alone. */
+function crossFaults(given: GatewayConfig, faults: Fault[]): void {
+  if (given.upstream === undefined && given.upstreams === undefined) {
+    faults.push({ path: 'upstream', what: 'is missing: give it here, or with --upstream' })
+  }
+  const { host = '127.0.0.1', operatorToken, viewerToken } = given.console ?? {}
+  if (!LOOPBACK_NAME.test(host) && operatorToken === undefined && viewerToken === undefined) {
+    faults.push({
+      path: 'console.host',
+      what: 'is not this machine alone, so that `operatorToken` or `viewerToken` is needed',
+    })
+  }
+  if (operatorToken !== undefined && operatorToken === viewerToken) {
+    faults.push({ path: 'console.viewerToken', what: "is the operator's token: whoever looks could act" })
+  }
+  given.routes?.forEach((each: RouteRule, at) => {
+    const place = (member: string) => `routes[${at}].${member}`
+    const note = (member: string, what: string) => faults.push({ path: place(member), what })
+    if (each.upstream === undefined && given.upstream === undefined)
+      note('upstream', 'is missing, and there is no default')
+    if (each.upstream !== undefined && given.upstreams?.[each.upstream] === undefined)
+      note('upstream', 'is not in `upstreams`')
+    if (each.guard !== undefined && each.key !== 'guarded') note('guard', "is for routes with key: 'guarded'")
+    if (each.authorize !== undefined && each.replay !== undefined) {
+      note('replay', 'says who may see a replay, and so does `authorize`: give one of them')
+    }
+    if (each.honoursKeys === true && each.keyFrom !== undefined && 'field' in each.keyFrom && each.key === 'guarded') {
+      note('honoursKeys', 'needs a header to carry the key of a guarded request')
+    }
+  })
+}
+
+/** The configuration as it was given, if nothing is wrong with it; else all that is, in one error. */
+export function checkGatewayConfig(given: unknown): GatewayConfig {
+  const faults: Fault[] = []
+  config(given, '', faults)
+  if (faults.length === 0 && isFields(given)) crossFaults(given as GatewayConfig, faults)
+  if (faults.length > 0) {
+    const told = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
+    throw new OnceError('bad_option', `The configuration of the gateway has faults: ${told}.`, { details: { faults } })
+  }
+  return given as GatewayConfig
+}

@@ -1,0 +1,105 @@
+import type { WhileRunning } from '../../ledger/definition.ts'
+import type { Finality } from '../protocol/finality.ts'
+import type { ProfileName } from '../protocol/profiles.ts'
+import type { KeySource } from '../protocol/route.ts'
+import type { RegionOptions } from '../region/region.ts'
+
+/** What a gateway does, as `onceonly.config.ts` or a JSON file says it. */
+export interface GatewayConfig {
+  /** Where requests go that no rule sends elsewhere: `http://127.0.0.1:3000`. A path in it stands before every target. */
+  readonly upstream?: string
+  /** More upstreams, for rules to name. */
+  readonly upstreams?: Readonly<Record<string, string>>
+  /** Certificates that `https` upstreams are trusted by, as PEM; those that Node knows, when left out. */
+  readonly ca?: string
+  /** The first rule that fits a request decides. A request that none fits is passed on as it is. */
+  readonly routes?: readonly RouteRule[]
+  /** Part of every identity; `gateway`, when left out. */
+  readonly tenant?: string
+  /** Whether `X-Forwarded-*` of clients is believed: only when nobody but your own proxies can reach the gateway. */
+  readonly trustForwarded?: boolean
+  /** Upstreams see the client's `Host`, or their own. */
+  readonly host?: 'client' | 'upstream'
+  readonly timeouts?: Timeouts
+  readonly maxBodyBytes?: number
+  /** Problem types are URIs below this. */
+  readonly problemBase?: string
+  /** The gateway's own paths, such as its readiness, begin with this; `/.onceonly`, when left out. */
+  readonly ownPath?: string
+  /** Whoever reads the metrics sends it as `Authorization: Bearer …`. Without one they are for this machine only. */
+  readonly metricsToken?: string
+  readonly region?: RegionOptions
+  /** The console, on a port of its own; there is none, when left out. */
+  readonly console?: ConsoleConfig
+}
+
+/** Where people look at the gateway's records and act on them. */
+export interface ConsoleConfig {
+  readonly port: number
+  /** `127.0.0.1`, when left out; beyond this machine only with a token. */
+  readonly host?: string
+  /** Whoever has it may look and act. Without any token one is made at every start, for this machine only. */
+  readonly operatorToken?: string
+  /** Whoever has it may look. */
+  readonly viewerToken?: string
+}
+
+/** Which requests are protected, and how. */
+export interface RouteRule {
+  /** Methods that change something: safe ones are never touched. */
+  readonly method: string | readonly string[]
+  /** `/v1/charges`, `/v1/charges/:id/refunds`; a last segment `*` stands for all that follows. */
+  readonly path: string
+  /** Part of every identity. Left out, the method and the concrete path stand for it. */
+  readonly operation?: string
+  /** What becomes of a request without a key: refused, passed on unprotected (the default), or guarded by its content. */
+  readonly key?: 'required' | 'optional' | 'guarded'
+  readonly keyFrom?: KeySource
+  /** Who asks. Required, because a key belongs to its caller; `shared` says that all callers are one. */
+  readonly caller: 'shared' | CallerSource
+  readonly tenant?: string | CallerSource
+  readonly profile?: ProfileName
+  /** Wins over the profile's. */
+  readonly finality?: Finality
+  readonly upstream?: string
+  /** The upstream answers a repeated key from its own record: what is in doubt is sent again under the same key. */
+  readonly honoursKeys?: boolean
+  /**
+   * `trusted`: whoever reaches the gateway as a caller may see that caller's answers, bodies included. Without it, and
+   * without `authorize`, a retry is told status and `Location` only, and only under the credentials of the first.
+   */
+  readonly replay?: 'trusted' | 'minimal'
+  /** Asked before a body is replayed: a GET on the upstream, with the headers of the retry. 2xx allows it. */
+  readonly authorize?: { readonly path: string }
+  readonly whileRunning?: WhileRunning
+  readonly retainMs?: number
+  readonly keepHeaders?: readonly string[]
+  readonly maxAnswerBytes?: number
+  readonly maxBodyBytes?: number
+  readonly timeouts?: Timeouts
+  /** Where `key` is `guarded`. */
+  readonly guard?: {
+    readonly windowMs?: number
+    /** How long the store may be asked; 250 ms, when left out. */
+    readonly deadlineMs?: number
+    /** Refuse instead of passing on unguarded when the store cannot be asked. */
+    readonly failClosed?: boolean
+  }
+}
+
+/** Where the name of a caller stands. What is a credential is stored as its digest. */
+export type CallerSource = (
+  | { readonly header: string }
+  /** A claim of the bearer token, which the upstream verifies, not the gateway. */
+  | { readonly claim: string }
+) & {
+  /** Requests without it are one caller of their own, instead of being refused. */
+  readonly anonymous?: boolean
+}
+
+export interface Timeouts {
+  readonly connectMs?: number
+  readonly answerMs?: number
+  readonly bodyMs?: number
+  readonly idleMs?: number
+}

@@ -1,0 +1,283 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import { Server as NetServer } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { sendAnswer } from '../protocol/capture-node.ts'
+import type { ServedRoute } from '../protocol/describe.ts'
+import type { Answer } from '../protocol/exchange.ts'
+import { jsonAnswer } from '../protocol/exchange.ts'
+import { listen } from '../protocol/listen.ts'
+import { createVoice } from '../protocol/voice.ts'
+import { createRegion } from '../region/region.ts'
+import { checkGatewayConfig } from './check.ts'
+import type { GatewayConfig, RouteRule } from './config.ts'
+import type { GatewayConsole, OpenConsole } from './console.ts'
+import { gatewayDefaults, gatewayLimits } from './limits.ts'
+import type { Metrics, MetricsOptions } from './metrics.ts'
+import { metricsAnswer } from './metrics.ts'
+import type { Pass } from './pass.ts'
+import { passOn } from './pass.ts'
+import { protect } from './protected.ts'
+import type { Rule } from './rule.ts'
+import { passingOf, readRule, ruleFor, timesOf } from './rule.ts'
+import type { TellStatus } from './status.ts'
+import { createTellStatus } from './status.ts'
+import { passUpgrade } from './upgrade.ts'
+import type { Upstream } from './upstream.ts'
+import { createUpstream } from './upstream.ts'
+import type { GatewayEvent } from './watch.ts'
+import { watchRequest } from './watch.ts'
+
+/** A server that makes the services behind it safe to retry. */
+export interface Gateway {
+  listen(port: number, host?: string): Promise<Listening>
+  /** Accepts nothing new, answers what is under way, and ends. Ledger and store stay open: they are yours. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+interface Place {
+  readonly port: number
+  readonly host: string
+}
+
+export interface Listening extends Place {
+  /** Null without a console; its token, where nobody chose one: it is told to whoever starts the gateway. */
+  readonly console: (Place & { readonly token: string | null }) | null
+}
+
+export interface GatewayOptions {
+  readonly config: GatewayConfig
+  readonly ledger: Ledger<unknown>
+  /** Whether the store can be asked; looked at for readiness. */
+  readonly ready?: () => Promise<unknown>
+  readonly drainMs?: number
+  /** Told of every request, and of what guards decide: for an access log and for numbers. */
+  readonly on?: (event: GatewayEvent) => void
+  /** What Prometheus reads below the gateway's own path, from this machine or with the token of the configuration. */
+  readonly metrics?: Metrics
+  /** Opens its console, where the configuration has one: `gatewayConsole` of `onceonly/console`. */
+  readonly console?: GatewayConsole
+  /** Told what went wrong where no client hears of it; `console.error`, when left out. */
+  readonly onError?: (error: unknown) => void
+}
+
+const OWN_PATH = '/.onceonly'
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+
+export function createGateway(options: GatewayOptions): Gateway {
+  const config = checkGatewayConfig(options.config)
+  const { onError = (error: unknown) => console.error(error) } = options
+  const { ownPath = OWN_PATH } = config
+  const upstreams = new Map<string | undefined, Upstream>()
+  if (config.upstream !== undefined) upstreams.set(undefined, createUpstream(config.upstream, config.ca))
+  for (const [name, url] of Object.entries(config.upstreams ?? {})) upstreams.set(name, createUpstream(url, config.ca))
+  const upstreamOf = (name: string | undefined) => {
+    const found = upstreams.get(name)
+    if (found === undefined) throw new OnceError('bad_option', `There is no upstream \`${name}\`.`)
+    return found
+  }
+  const voice = {
+    operationsPath: `${ownPath}/operations`,
+    ...(config.problemBase === undefined ? {} : { problemBase: config.problemBase }),
+  }
+  const region = config.region === undefined ? undefined : createRegion(config.region)
+  const rules = (config.routes ?? []).map((rule) =>
+    readRule(rule, { config, ledger: options.ledger, voice, upstreamOf, region, onError }),
+  )
+  const fallback = upstreams.get(undefined)
+  const pass: Pass | null =
+    fallback === undefined
+      ? null
+      : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice: createVoice(voice) }
+  const status = createTellStatus(rules, {
+    ledger: options.ledger,
+    onError,
+    ...voice,
+    ...(region === undefined ? {} : { region }),
+  })
+  const links = [...upstreams.values(), ...(region === undefined ? [] : [region])]
+  const on = options.on === undefined ? {} : { on: harmless(options.on, onError) }
+  const { metricsToken = null } = config
+  const { console: place, routes = [] } = config
+  if (place !== undefined && options.console === undefined) {
+    throw new OnceError('bad_option', 'The configuration has a `console`, so that `createGateway` needs one, too.')
+  }
+  const shown =
+    place === undefined || options.console === undefined
+      ? null
+      : options.console({
+          config: place,
+          guards: routes.flatMap(guardedBy),
+          routes: () => rules.flatMap(servedBy),
+          onAction: ({ action, by }) => on.on?.({ kind: 'operator', action, by }),
+          onError,
+        })
+  return serve({ ...options, ...on, metricsToken, onError, ownPath, rules, pass, status, links, console: shown })
+}
+
+function guardedBy({ key, operation }: RouteRule): readonly string[] {
+  return key === 'guarded' && operation !== undefined ? [`guard.${operation}`] : []
+}
+
+function servedBy({ methods, path, route: { definition } }: Rule): readonly ServedRoute[] {
+  return [...methods].map((method) => ({ kind: 'command', method, path: path.replace(/:(\w+)/g, '{$1}'), definition }))
+}
+
+/** A watcher's own faults must never change what happens to a request. */
+function harmless<E>(watch: (event: E) => void, onError: (error: unknown) => void): (event: E) => void {
+  return (event) => {
+    try {
+      watch(event)
+    } catch (error) {
+      onError(error)
+    }
+  }
+}
+
+export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs' | 'on'>, MetricsOptions {
+  readonly ownPath: string
+  readonly rules: readonly Rule[]
+  /** Where everything goes that no rule fits. */
+  readonly pass: Pass | null
+  readonly status: TellStatus
+  /** Connections that end with the gateway. */
+  readonly links: readonly { stop(): void }[]
+  readonly onError: (error: unknown) => void
+  readonly console?: OpenConsole | null
+}
+
+/** The server itself, of rules that are ready to be used. */
+export function serve(serving: Serving): Gateway {
+  const { ownPath, rules, pass, onError, console: shown = null } = serving
+  let draining = false
+  const busy = new Set<object>()
+  const pipes = new Set<Duplex>()
+
+  const isOwn = (target: string) =>
+    target.startsWith(ownPath) &&
+    /^\/(live|ready|metrics|operations\/[^/]+)$/.test(target.slice(ownPath.length).split('?')[0] ?? '')
+
+  function handle(message: IncomingMessage, response: ServerResponse): void {
+    const target = message.url ?? '/'
+    if (draining) response.shouldKeepAlive = false
+    busy.add(response)
+    response.once('close', () => busy.delete(response))
+    if (isOwn(target)) {
+      return void own(message, response).catch(onError)
+    }
+    const note = watchRequest(serving.on, message, response)
+    if (!SAFE.has(message.method ?? 'GET')) {
+      const rule = ruleFor(rules, message.method ?? '', target)
+      if (rule === 'malformed') return malformed(response)
+      // What is recorded must be written down before the process ends, whether its client waits for it or not.
+      if (rule !== null) {
+        const work = protect(rule, message, response, note, serving.on)
+        busy.add(work)
+        return void work.catch(onError).finally(() => busy.delete(work))
+      }
+    }
+    if (pass !== null) return passOn(pass, message, response)
+    sendAnswer(response, jsonAnswer(404, 'application/json', { title: 'No rule and no upstream fits this request' }))
+  }
+
+  function malformed(response: ServerResponse): void {
+    const { voice } = rules[0] as Rule
+    sendAnswer(response, voice.say('invalid-request', { detail: 'The request target cannot be read.' }))
+  }
+
+  async function own(message: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (message.url ?? '').slice(ownPath.length).split('?')[0] ?? ''
+    message.resume()
+    sendAnswer(response, await ownAnswer(path, message))
+  }
+
+  async function ownAnswer(path: string, message: IncomingMessage): Promise<Answer> {
+    const json = (status: number, value: unknown) => jsonAnswer(status, 'application/json', value)
+    if (path.startsWith('/operations/') && message.method === 'GET') return serving.status(message)
+    if (path === '/metrics') return metricsAnswer(serving, message)
+    if (path === '/live') return json(200, { live: true })
+    if (path !== '/ready') return json(404, { title: 'Nothing is here' })
+    const why = draining ? 'ending' : await whyNotReady(serving.ready)
+    return why === null ? json(200, { ready: true }) : json(503, { ready: false, why })
+  }
+
+  /** Whoever offers any other change of protocol is answered as if it had not: no rule can be slipped past by it. */
+  const mayUpgrade = ({ method, url = '/', headers }: IncomingMessage) =>
+    pass !== null && method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && !isOwn(url)
+
+  const settings = { headersTimeout: gatewayLimits.headMs, requestTimeout: 0, noDelay: true }
+  const server = createServer({ ...settings, shouldUpgradeCallback: mayUpgrade }, handle)
+  server.on('checkContinue', (message: IncomingMessage, response: ServerResponse) => {
+    const rule = ruleFor(rules, message.method ?? '', message.url ?? '/')
+    const declared = Number(message.headers['content-length'] ?? 0)
+    // Whoever asks before it sends is told at once what would not be taken.
+    const tooLarge = rule !== null && rule !== 'malformed' && declared > rule.maxBodyBytes
+    if (!tooLarge) response.writeContinue()
+    handle(message, response)
+  })
+  server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
+    pipes.add(socket)
+    // Node has taken its own listener away, and an error that nobody hears ends the process.
+    socket.on('error', () => {}).once('close', () => pipes.delete(socket))
+    // Before 22.21 Node asks nobody whether an offer is taken up: what is not to be is refused, and nothing forwarded.
+    if (pass === null || !mayUpgrade(message)) socket.end(`HTTP/1.1 400 Bad Request\r\n${CLOSING}`)
+    else if (draining) socket.end(`HTTP/1.1 503 Service Unavailable\r\n${CLOSING}`)
+    else passUpgrade(pass, message, socket, head)
+  })
+
+  let stopping: Promise<void> | null = null
+  async function drain(): Promise<void> {
+    draining = true
+    const { drainMs = gatewayDefaults.drainMs } = serving
+    const closed = closeListener(server)
+    await shown?.stop()
+    // A connection that looks idle may carry a request already: it gets a moment, and its last answer says "close".
+    await pause(Math.min(gatewayLimits.lingerMs, drainMs))
+    const giveUpAt = performance.now() + drainMs
+    while (busy.size > 0 && performance.now() < giveUpAt) await pause(LOOK_MS)
+    server.closeAllConnections()
+    for (const socket of pipes) socket.destroy()
+    for (const link of serving.links) link.stop()
+    await closed
+  }
+  const stop = () => (stopping ??= drain())
+
+  return {
+    async listen(port, host) {
+      // First, so that a gateway which serves has the console that was asked for.
+      const seen = shown === null ? null : await shown.listen()
+      const place = await listen(server, port, host)
+      return { ...place, console: seen === null ? null : { ...seen, token: shown?.token ?? null } }
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+const CLOSING = 'Connection: close\r\nContent-Length: 0\r\n\r\n'
+const LOOK_MS = 10
+const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms))
+
+/** Unlike `server.close`, this leaves idle connections open for the moment. */
+function closeListener(server: Server): Promise<void> {
+  if (!server.listening) return Promise.resolve()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  NetServer.prototype.close.call(server, () => resolve())
+  return promise
+}
+
+async function whyNotReady(ready: GatewayOptions['ready']): Promise<string | null> {
+  if (ready === undefined) return null
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const timer = setTimeout(() => resolve('the store does not answer'), gatewayLimits.readyMs)
+  try {
+    return await Promise.race([ready().then(() => null), promise])
+  } catch {
+    return 'the store cannot be reached'
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,35 @@
+import { digestParts } from '../../ledger/core/digest.ts'
+import { fingerprintBody } from '../protocol/body.ts'
+import type { Incoming } from '../protocol/exchange.ts'
+import { normaliseTarget } from '../protocol/path.ts'
+import { conditionsOf } from '../protocol/read.ts'
+
+/** Inside of the gateway only: the key that a request without one gets. No client can send it, as it is asked for here. */
+export const CONTENT_KEY_HEADER = 'onceonly-content-key'
+
+/**
+ * For callers that send no key: what they ask for is the key. Content is not identity, so that a wanted repeat within
+ * the window is taken for a retry. Throws `bad_input` for a body that is not what it says it is.
+ */
+export async function keyedByContent(incoming: Incoming): Promise<Incoming> {
+  const body = await incoming.body()
+  const key = `content-${'bytes' in body ? contentDigest(incoming, body.bytes) : ''}`
+  return {
+    // Its body is asked for again rather than held: whoever waits for a twin may wait long, and bodies are large.
+    ...incoming,
+    header: (name) => (name === CONTENT_KEY_HEADER ? [key] : incoming.header(name)),
+  }
+}
+
+function contentDigest(incoming: Incoming, body: Uint8Array): string {
+  const { fingerprint } = fingerprintBody({
+    contentType: incoming.header('content-type')[0] ?? null,
+    contentEncoding: incoming.header('content-encoding')[0] ?? null,
+    body,
+    shape: 1,
+  })
+  const target = normaliseTarget(incoming.target)
+  const place = 'problem' in target ? [incoming.target, null] : [target.path, target.query]
+  // All that a retry under a key must repeat, too.
+  return digestParts([incoming.method, ...place, JSON.stringify(conditionsOf(incoming)), fingerprint])
+}

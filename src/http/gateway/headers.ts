@@ -1,0 +1,183 @@
+import type { IncomingMessage } from 'node:http'
+import type { HeaderList } from '../protocol/exchange.ts'
+import { CLIENT_HEADER, REGION_HEADER } from '../region/token.ts'
+
+/** Names and values in turn, as Node gives and takes them: order, spelling and repeated lines are kept. */
+export type RawHeaders = readonly string[]
+
+/** Of one connection, not of the message (RFC 9110, section 7.6.1), and what frames a message: we frame it anew. */
+const hopByHop = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  // Answered by the gateway itself.
+  'expect',
+  // Between regions only.
+  REGION_HEADER,
+  CLIENT_HEADER,
+])
+
+/** A client must not be able to take these away from the upstream by calling them headers of its connection. */
+const endToEnd =
+  /^(host|authorization|cookie|content-.*|idempotency-key|if-.*|x-forwarded-.*|forwarded|origin|set-cookie|location)$/
+
+/** What is to be known of a name. */
+interface HeaderName {
+  readonly lower: string
+  readonly kind: 'hop' | 'forwarded' | 'host' | 'accept-encoding' | 'content-length' | 'other'
+}
+
+/** Clients and services send the same few names over and over, in the same spellings. */
+const known = new Map<string, HeaderName>()
+const MOST_KNOWN = 1_000
+
+function nameOf(name: string): HeaderName {
+  const found = known.get(name)
+  if (found !== undefined) return found
+  const lower = name.toLowerCase()
+  const read: HeaderName = { lower, kind: kindOf(lower) }
+  if (known.size < MOST_KNOWN) known.set(name, read)
+  return read
+}
+
+function kindOf(lower: string): HeaderName['kind'] {
+  if (hopByHop.has(lower)) return 'hop'
+  if (lower.startsWith('x-forwarded-') || lower === 'forwarded') return 'forwarded'
+  return lower === 'host' || lower === 'accept-encoding' || lower === 'content-length' ? lower : 'other'
+}
+
+/** The names that a message itself declares to be of its connection. Null for the usual ones. */
+function nominated(raw: RawHeaders): ReadonlySet<string> | null {
+  let names: Set<string> | null = null
+  for (let at = 0; at < raw.length; at += 2) {
+    if (nameOf(raw[at] as string).lower !== 'connection') continue
+    const value = raw[at + 1] as string
+    if (value === 'keep-alive' || value === 'close') continue
+    for (const part of value.split(',')) {
+      const name = part.trim().toLowerCase()
+      if (name === '' || name === 'close' || hopByHop.has(name) || endToEnd.test(name)) continue
+      names ??= new Set()
+      names.add(name)
+    }
+  }
+  return names
+}
+
+/** How requests are told to upstreams. */
+export interface Passing {
+  readonly trustForwarded: boolean
+  readonly host: 'client' | 'upstream'
+  /** Whether there are other regions, which may have sent a request on to here. */
+  readonly regional: boolean
+}
+
+/** Who is behind a request: its scheme, and the addresses that it came by, as far as they are believed. */
+export interface Client {
+  readonly proto: string
+  readonly addresses: string
+}
+
+/** As this gateway sees it. */
+export function clientOf({ socket, headers }: IncomingMessage, trustForwarded: boolean): Client {
+  const { 'x-forwarded-for': before, 'x-forwarded-proto': told } = trustForwarded ? headers : {}
+  const address = socket.remoteAddress ?? 'unknown'
+  const proto = String(told ?? ('encrypted' in socket ? 'https' : 'http'))
+  return { proto, addresses: before === undefined ? address : `${String(before)}, ${address}` }
+}
+
+export function writtenClient({ proto, addresses }: Client): string {
+  return `${proto} ${addresses}`
+}
+
+/**
+ * By the word of the region that a request first came to. Only for requests whose token was looked at: whoever else names a
+ * client is not believed.
+ */
+export function clientBehind({ headers }: IncomingMessage, { regional }: Passing): Client | null {
+  const told = headers[CLIENT_HEADER]
+  if (!regional || headers[REGION_HEADER] === undefined || typeof told !== 'string') return null
+  const [proto = '', ...addresses] = told.split(' ')
+  return { proto, addresses: addresses.join(' ') }
+}
+
+export interface RequestHeadersOptions {
+  readonly message: IncomingMessage
+  readonly trustForwarded: boolean
+  /** Who is behind it, where that is not who is connected here. */
+  readonly client?: Client | null
+  /** The `Host` that the upstream sees; the client's own, when null. */
+  readonly host: string | null
+  /** Of a body that was read whole. Left out, the client's own framing stays. */
+  readonly length?: number
+  /** Ask for the answer as it is: what is recorded must be readable by every retry. */
+  readonly identityEncoding?: boolean
+  readonly added?: RawHeaders
+}
+
+/** What the upstream is told. */
+export function requestHeaders(options: RequestHeadersOptions): string[] {
+  const { message, trustForwarded, host, length, identityEncoding = false } = options
+  const { proto, addresses } = options.client ?? clientOf(message, trustForwarded)
+  const raw = message.rawHeaders
+  const dropped = nominated(raw)
+  const headers: string[] = []
+  let sawHost = false
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at] as string
+    const { lower, kind } = nameOf(name)
+    if (kind === 'hop' || dropped?.has(lower) === true) continue
+    if (kind === 'accept-encoding' && identityEncoding) continue
+    if (kind === 'content-length' && length !== undefined) continue
+    if (kind === 'host' && host !== null) continue
+    if (kind === 'forwarded') {
+      if (!trustForwarded || lower === 'x-forwarded-for' || lower === 'x-forwarded-proto') continue
+      sawHost ||= lower === 'x-forwarded-host'
+    }
+    headers.push(name, raw[at + 1] as string)
+  }
+  if (host !== null) headers.push('Host', host)
+  headers.push('X-Forwarded-For', addresses, 'X-Forwarded-Proto', proto)
+  if (!sawHost && message.headers.host !== undefined) headers.push('X-Forwarded-Host', message.headers.host)
+  if (identityEncoding) headers.push('Accept-Encoding', 'identity')
+  if (length !== undefined && (length > 0 || hasBodyHeaders(message))) headers.push('Content-Length', String(length))
+  if (length === undefined && message.headers['transfer-encoding'] !== undefined) {
+    headers.push('Transfer-Encoding', 'chunked')
+  }
+  if (options.added !== undefined) headers.push(...options.added)
+  return headers
+}
+
+function hasBodyHeaders({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+}
+
+/** What the client is told of an answer. */
+export function answerHeaders(raw: RawHeaders): string[] {
+  const dropped = nominated(raw)
+  const headers: string[] = []
+  for (let at = 0; at < raw.length; at += 2) {
+    const { lower, kind } = nameOf(raw[at] as string)
+    if (kind !== 'hop' && dropped?.has(lower) !== true) headers.push(raw[at] as string, raw[at + 1] as string)
+  }
+  return headers
+}
+
+/** The same as a record has it. */
+export function headerList(raw: RawHeaders): HeaderList {
+  const list: [string, string][] = []
+  for (let at = 0; at < raw.length; at += 2) list.push([nameOf(raw[at] as string).lower, raw[at + 1] as string])
+  return list
+}
+
+/** The target for an upstream: without scheme and host, which a client may have sent too. */
+export function originForm(target: string): string {
+  if (target.startsWith('/') || target === '*') return target
+  const path = target.replace(/^https?:\/\/[^/?#]*/i, '')
+  return path.startsWith('/') ? path : `/${path}`
+}

@@ -1,0 +1,55 @@
+import { MINUTE, SECOND } from '../../ledger/core/limits.ts'
+
+/** Bounds and defaults of the gateway, each with its unit and its reason. */
+
+const MIB = 1_024 * 1_024
+
+export const gatewayDefaults = {
+  /** The largest body of a protected request: it has to be read whole before anything of it may be forwarded. */
+  maxBodyBytes: 32 * MIB,
+  /** A connection that takes longer to be made is as good as refused, and nothing was sent on it. */
+  connectMs: 5 * SECOND,
+  /** How long the upstream may think before the first byte of its answer. */
+  answerMs: 1 * MINUTE,
+  /** How long a protected request's body may take to arrive: whoever sends slower holds a place for nothing. */
+  bodyMs: 30 * SECOND,
+  /** How long an answer that has begun may pause, and the body of a request that is only passed on; not passed events. */
+  idleMs: 2 * MINUTE,
+  /** How long requests under way are waited for when the gateway is told to end. */
+  drainMs: 30 * SECOND,
+  /** Identical requests without a key are one within this time; a wanted repeat can wait that long. */
+  windowMs: 15 * MINUTE,
+  /** How long a guard may ask its store before a request without a key goes on without it. */
+  guardMs: 250,
+} as const
+
+export const gatewayLimits = {
+  /** Up to here a body stays in memory, past it in a temporary file. */
+  memoryBodyBytes: 1 * MIB,
+  /** The largest body that a configuration may ask for: its fingerprint is computed from all of it, in memory. */
+  maxBodyBytes: 256 * MIB,
+  /** All bodies in temporary files together: where those lie is often memory, and rarely large. */
+  spooledBytes: 1_024 * MIB,
+  /** Answers whose declared length is within this are recorded whole and then sent in one piece. */
+  wholeAnswerBytes: 64 * 1_024,
+  /** Connections to one upstream; who comes later waits, and has sent nothing. */
+  upstreamSockets: 1_024,
+  /** An idle connection may be closed by the upstream at any moment: the shortest time-outs in use are two seconds. */
+  freshMs: 1 * SECOND,
+  /** Idle connections for requests that may be sent again are kept as long as most servers keep theirs. */
+  keepAliveMs: 4 * SECOND,
+  /** A head that takes longer is an attack, or a client that is gone. */
+  headMs: 15 * SECOND,
+  /** Once the listener is closed, a client whose request was on its way has this long to see it answered. */
+  lingerMs: 1 * SECOND,
+  /** Asked by load balancers every few seconds: a store that takes longer is not ready. */
+  readyMs: 2 * SECOND,
+  /** Tries of one request at an upstream that honours keys, before its client is told to come again. */
+  redrives: 2,
+  /** The upstream that broke a connection gets a moment before it is asked again. */
+  redriveMs: 100,
+  /** Rules are looked at one by one. */
+  routes: 1_000,
+  /** A forward-auth answer is a word; a longer one is not read. */
+  authorizeMs: 5 * SECOND,
+} as const

@@ -1,0 +1,219 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isOnceError } from '../../ledger/core/errors.ts'
+import { notDone } from '../../ledger/core/verdict.ts'
+import { hangUpSignal, incomingOf, sendAnswer } from '../protocol/capture-node.ts'
+import type { Answer, Captured, Incoming } from '../protocol/exchange.ts'
+import { headerOf } from '../protocol/exchange.ts'
+import type { Begun } from '../protocol/protect.ts'
+import { unreadable } from '../protocol/read.ts'
+import type { Running } from '../protocol/running.ts'
+import { NoAuthorizer } from './authorize.ts'
+import { credentialsOf, MissingCaller, sameCredentials } from './caller.ts'
+import { deliver } from './deliver.ts'
+import { CONTENT_KEY_HEADER, keyedByContent } from './guard.ts'
+import { clientOf, writtenClient } from './headers.ts'
+import { passOn } from './pass.ts'
+import type { Asked, Rule } from './rule.ts'
+import { CREDENTIALS_HEADER } from './rule.ts'
+import { ofThisTry, sendOnce, stillInDoubt } from './send-once.ts'
+import { createSpool, SlowBody, SpoolFull } from './spool.ts'
+import type { Sent } from './upstream.ts'
+import type { Guarded, Note, Watch } from './watch.ts'
+import { decisionOf, whoOf } from './watch.ts'
+
+/** Answers a request that a rule protects: from the record, or by forwarding it, once. Never rejects. */
+export async function protect(
+  rule: Rule,
+  message: IncomingMessage,
+  response: ServerResponse,
+  note: Note,
+  tell?: Watch,
+): Promise<void> {
+  const { maxBodyBytes: maxBytes, times } = rule
+  const asked: Asked = { message, spool: createSpool(message, { maxBytes, bodyMs: times.bodyMs }) }
+  Object.assign(note, { rule, asked })
+  try {
+    const begun = await begin(rule, asked, hangUpSignal(response), watchGuard(rule, note, tell))
+    switch (begun.kind) {
+      case 'unprotected':
+        note.decision = begun.unguarded ? 'unguarded' : 'unkeyed'
+        return passOn(rule, message, response, asked.spool)
+      case 'answer': {
+        const answer = visible(rule, message, begun.answer)
+        note.decision = decisionOf(answer, begun.refused)
+        return sendAnswer(response, answer)
+      }
+      case 'run':
+        note.decision = 'first'
+        return await forward(rule, asked, response, begun.guarded ? unhindered(rule, begun) : begun, begun.guarded)
+    }
+  } catch (error) {
+    const answer = refusal(rule, error)
+    note.decision ??= 'refused'
+    // The rest of a slow body is not waited for.
+    if (error instanceof SlowBody) response.shouldKeepAlive = false
+    if (response.headersSent) response.destroy()
+    else sendAnswer(response, answer)
+  } finally {
+    asked.spool.discard()
+  }
+}
+
+type BegunAsked =
+  | { readonly kind: 'unprotected'; readonly unguarded: boolean }
+  | Extract<Begun<unknown>, { kind: 'answer' }>
+  | (Running<unknown> & { readonly guarded: boolean })
+
+type GuardTold = (what: Guarded['what'], hash: string) => void
+
+/** Under the caller's key; without one, under its content where the rule says so. */
+async function begin(rule: Rule, asked: Asked, signal: AbortSignal, tell: GuardTold): Promise<BegunAsked> {
+  const incoming = withClient(
+    rule,
+    asked,
+    incomingOf(asked.message, () => asked.spool.body()),
+  )
+  const begun = await rule.route.begin(incoming, asked, signal)
+  if (begun.kind === 'run') return { ...begun, guarded: false }
+  if (begun.kind === 'answer') return begun
+  if (rule.guard === null) return { ...begun, unguarded: false }
+  const keyed = await contentKeyed(rule, incoming)
+  if ('answer' in keyed) return keyed
+  const guarded = await rule.guard.route.begin(keyed, asked, signal)
+  if (guarded.kind === 'run') return { ...guarded, guarded: true }
+  if (guarded.kind === 'unprotected') return { ...guarded, unguarded: true }
+  const decision = decisionOf(guarded.answer, guarded.refused)
+  const [hash = ''] = keyed.header(CONTENT_KEY_HEADER)
+  if (decision === 'dedup_replay') tell('blocked', hash)
+  if (decision === 'in_progress') tell('pending', hash)
+  if (decision !== 'unavailable') return guarded
+  tell('error', hash)
+  // A guard never breaks the way of a request: without a store it steps aside, unless it was told otherwise.
+  return rule.guard.failClosed ? guarded : { kind: 'unprotected', unguarded: true }
+}
+
+/** Another region may be the home of its key, and its service is told of the same client. */
+function withClient({ passing }: Rule, { message }: Asked, incoming: Incoming): Incoming {
+  if (!passing.regional) return incoming
+  return { ...incoming, client: writtenClient(clientOf(message, passing.trustForwarded)) }
+}
+
+/** For its record a guarded answer waits no longer than for its claim; what takes longer is written behind it. */
+function unhindered({ guard }: Rule, running: Running<unknown>): Running<unknown> {
+  const { decideMs } = guard?.route.definition ?? {}
+  if (guard === null || guard.failClosed || decideMs === undefined) return running
+  return {
+    ...running,
+    finish: (captured, thrown) => atMost(running.finish(captured, thrown), decideMs, null),
+    fail: (error) => atMost(running.fail(error), decideMs, undefined),
+  }
+}
+
+async function atMost<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T> {
+  const late = Promise.withResolvers<T>()
+  const timer = setTimeout(late.resolve, ms, otherwise)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function watchGuard(rule: Rule, note: Note, tell: Watch | undefined): GuardTold {
+  return (what, hash) => tell?.({ kind: 'guard', what, route: rule.label, tenant: whoOf(note)?.tenant ?? '', hash })
+}
+
+async function contentKeyed(rule: Rule, incoming: Incoming): Promise<Incoming | { kind: 'answer'; answer: Answer }> {
+  try {
+    return await keyedByContent(incoming)
+  } catch (error) {
+    const found = unreadable(error)
+    if (found === null) throw error
+    return { kind: 'answer', answer: rule.voice.say(found.situation, found.detail) }
+  }
+}
+
+/** The one forward of this identity. */
+async function forward(
+  rule: Rule,
+  asked: Asked,
+  response: ServerResponse,
+  running: Running<unknown>,
+  guarded: boolean,
+): Promise<void> {
+  const { voice } = rule
+  const { sent, repeated } = await sendOnce(rule, asked, running, guarded)
+  switch (sent.kind) {
+    case 'not-sent': {
+      // 1. Nothing has left: whoever comes next may try.
+      const detail = `The service cannot be reached, and nothing was sent to it: ${sent.error.message}`
+      const answer = voice.say('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
+      await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
+      return sendAnswer(response, answer)
+    }
+    case 'broken': {
+      // 2. Something may have. A new error, because the name of the old one could be taken for a proof.
+      await running.fail(new Error(`The connection to the upstream broke: ${sent.error.message}`))
+      return sendAnswer(response, brokenAnswer(rule, sent))
+    }
+    case 'answered': {
+      // 3. An answer: its status is the outcome, whatever becomes of its body.
+      const status = sent.answer.statusCode ?? 0
+      const inDoubt = repeated && ofThisTry.has(status)
+      if (!inDoubt && neverFinal(status, guarded)) running.protection.notDone()
+      const { maxAnswerBytes: maxBytes } = rule.route
+      const keep = rule.minimal ? (seen: Captured) => minimalOf(seen, asked.message) : (seen: Captured) => seen
+      const recording = inDoubt ? stillInDoubt(running, status) : running
+      return await deliver({ answer: sent.answer, response, running: recording, maxBytes, keep })
+    }
+  }
+}
+
+/** The first pause of a client whose upstream is away. */
+const RETRY_MS = 1_000
+
+/** The gateway cannot tell who is allowed to ask: what the upstream denies today it may allow tomorrow. */
+function neverFinal(status: number, guarded: boolean): boolean {
+  return status === 401 || status === 403 || status === 404 || (guarded && status >= 400 && status < 500)
+}
+
+function brokenAnswer({ voice, honoursKeys }: Rule, { error, late }: Extract<Sent, { kind: 'broken' }>): Answer {
+  if (honoursKeys) {
+    const detail = `The service did not answer; it can be asked again under the same key: ${error.message}`
+    return voice.say('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
+  }
+  const detail = `The service did not answer, and the request may have taken effect: ${error.message}`
+  return voice.say(late ? 'upstream-late' : 'upstream-broken', { detail })
+}
+
+/** Status and place, and who may be told. */
+function minimalOf({ status, headers }: Captured, message: IncomingMessage): Captured {
+  const location = headers.filter(([name]) => name === 'location')
+  return { status, headers: [...location, [CREDENTIALS_HEADER, credentialsOf(message)]], body: new Uint8Array() }
+}
+
+/** A minimal record is told to the credentials that made it only, and never says which those are. */
+function visible({ minimal, voice }: Rule, message: IncomingMessage, answer: Answer): Answer {
+  const recorded = minimal ? headerOf(answer.headers, CREDENTIALS_HEADER) : null
+  if (recorded === null) return answer
+  if (!sameCredentials(message, recorded)) {
+    return voice.say('not-authorized', { detail: 'You are not allowed to see this outcome.' })
+  }
+  return { ...answer, headers: answer.headers.filter(([name]) => name !== CREDENTIALS_HEADER) }
+}
+
+function refusal({ voice, route }: Rule, error: unknown): Answer {
+  if (error instanceof SlowBody) return voice.say('request-too-slow', { detail: error.message })
+  if (error instanceof SpoolFull) return voice.say('too-busy', { detail: error.message, retryAfterMs: RETRY_MS })
+  if (error instanceof MissingCaller) {
+    const errors = [{ field: error.field, detail: error.message }]
+    return voice.say('invalid-request', { detail: error.message, extra: { errors } })
+  }
+  if (error instanceof NoAuthorizer) {
+    return voice.say('upstream-unreachable', { detail: error.message, retryAfterMs: RETRY_MS })
+  }
+  if (isOnceError(error, 'stopped')) {
+    return voice.say('store-unavailable', { detail: 'The gateway is ending.', retryAfterMs: RETRY_MS })
+  }
+  return route.fault(error)
+}

@@ -1,0 +1,201 @@
+import type { IncomingMessage } from 'node:http'
+import { defaults } from '../../ledger/core/limits.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { normaliseTarget } from '../protocol/path.ts'
+import type { Route } from '../protocol/protect.ts'
+import { createRoute } from '../protocol/protect.ts'
+import type { RouteDefinition, Who } from '../protocol/route.ts'
+import { DEFAULT_KEY_HEADER } from '../protocol/route.ts'
+import type { Voice, VoiceOptions } from '../protocol/voice.ts'
+import { createVoice } from '../protocol/voice.ts'
+import type { Region } from '../region/region.ts'
+import { allowedBy } from './authorize.ts'
+import { createWho } from './caller.ts'
+import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
+import { CONTENT_KEY_HEADER } from './guard.ts'
+import type { Passing } from './headers.ts'
+import { labelOf } from './labels.ts'
+import { gatewayDefaults } from './limits.ts'
+import type { Pattern } from './pattern.ts'
+import { compilePattern } from './pattern.ts'
+import type { Spool } from './spool.ts'
+import type { Upstream } from './upstream.ts'
+
+/** A request on its way through a rule. */
+export interface Asked {
+  readonly message: IncomingMessage
+  readonly spool: Spool
+}
+
+/** A rule, ready to be used. */
+export interface Rule {
+  /** Its name where numbers and lines are told: of the operation, or of the methods and the pattern. */
+  readonly label: string
+  readonly methods: ReadonlySet<string>
+  /** As it was written, with its names. */
+  readonly path: string
+  readonly fits: Pattern
+  readonly upstream: Upstream
+  readonly passing: Passing
+  readonly times: Required<Timeouts>
+  readonly maxBodyBytes: number
+  readonly voice: Voice
+  readonly who: (asked: Asked) => Who | Promise<Who>
+  readonly route: Route<Asked, unknown>
+  /** For requests without a key, where their content stands for one. */
+  readonly guard: { readonly route: Route<Asked, unknown>; readonly failClosed: boolean } | null
+  /** Only status and `Location` are kept, and only for the same credentials. */
+  readonly minimal: boolean
+  readonly honoursKeys: boolean
+  readonly keyHeader: string
+}
+
+/** What a rule is made of, once its configuration is read. */
+export interface RuleParts {
+  readonly ledger: Ledger<unknown>
+  readonly methods: readonly string[]
+  readonly path: string
+  readonly definition: RouteDefinition<Asked>
+  readonly guarded?: { readonly definition: RouteDefinition<Asked>; readonly failClosed: boolean }
+  readonly who: (asked: Asked) => Who | Promise<Who>
+  readonly voice: VoiceOptions
+  readonly upstream: Upstream
+  readonly passing: Passing
+  readonly times: Required<Timeouts>
+  readonly maxBodyBytes: number
+  readonly minimal: boolean
+  readonly region?: Region | undefined
+  readonly onError: (error: unknown) => void
+}
+
+export const CREDENTIALS_HEADER = 'onceonly-credentials'
+
+export function createRule(parts: RuleParts): Rule {
+  const { ledger, who, onError, definition, guarded, voice, region } = parts
+  const near = region === undefined ? {} : { region: withinTime(region, parts) }
+  const options = { ledger, who, onError, ...voice, ...near }
+  const { keyFrom = { header: DEFAULT_KEY_HEADER } } = definition
+  return {
+    label: labelOf(definition.name, parts.methods, parts.path),
+    methods: new Set(parts.methods),
+    path: parts.path,
+    fits: compilePattern(parts.path),
+    upstream: parts.upstream,
+    passing: parts.passing,
+    times: parts.times,
+    maxBodyBytes: parts.maxBodyBytes,
+    voice: createVoice({ ...voice, ...(definition.profile === undefined ? {} : { profile: definition.profile }) }),
+    who,
+    route: createRoute(options, definition),
+    guard:
+      guarded === undefined
+        ? null
+        : { route: createRoute(options, guarded.definition), failClosed: guarded.failClosed },
+    minimal: parts.minimal,
+    honoursKeys: definition.effect === 'repeatable',
+    keyHeader: 'header' in keyFrom ? keyFrom.header : DEFAULT_KEY_HEADER,
+  }
+}
+
+/** What a rule allows its upstream it allows the home of a key, and the wait for a twin there. */
+function withinTime(region: Region, { times, definition: { whileRunning } }: RuleParts): Region {
+  const waitMs = typeof whileRunning === 'string' ? 0 : (whileRunning?.waitMs ?? defaults.waitMs)
+  const answerMs = times.connectMs + times.answerMs + waitMs
+  return { ...region, forward: (request, ...rest) => region.forward({ ...request, answerMs }, ...rest) }
+}
+
+/** The first rule that fits. A target that cannot be read fits none, and is not to slip past all of them. */
+export function ruleFor(rules: readonly Rule[], method: string, target: string): Rule | 'malformed' | null {
+  const candidates = rules.filter(({ methods }) => methods.has(method))
+  if (candidates.length === 0) return null
+  const read = normaliseTarget(target)
+  if ('problem' in read) return 'malformed'
+  return candidates.find(({ fits }) => fits(read.path)) ?? null
+}
+
+export interface RuleContext {
+  readonly config: GatewayConfig
+  readonly ledger: Ledger<unknown>
+  readonly voice: VoiceOptions
+  readonly upstreamOf: (name: string | undefined) => Upstream
+  readonly region: Region | undefined
+  readonly onError: (error: unknown) => void
+}
+
+/** A rule as it is configured. */
+export function readRule(rule: RouteRule, context: RuleContext): Rule {
+  const { config, ledger, onError } = context
+  const upstream = context.upstreamOf(rule.upstream)
+  const passing = passingOf(config)
+  const times = { ...timesOf(config.timeouts), ...given(rule.timeouts ?? {}) }
+  const { authorize, replay = 'minimal', key = 'optional' } = rule
+  const minimal = authorize === undefined && replay !== 'trusted'
+  const definition: RouteDefinition<Asked> = {
+    ...given({
+      name: rule.operation,
+      keyFrom: rule.keyFrom,
+      profile: rule.profile,
+      finality: rule.finality,
+      whileRunning: rule.whileRunning,
+      retainMs: rule.retainMs,
+      maxAnswerBytes: rule.maxAnswerBytes,
+    }),
+    effect: rule.honoursKeys === true ? 'repeatable' : 'external',
+    keepHeaders: [...(rule.keepHeaders ?? []), ...(minimal ? [CREDENTIALS_HEADER] : [])],
+    ...(authorize === undefined
+      ? {}
+      : { authorize: (asked: Asked) => allowedBy(upstream, authorize.path, asked.message, passing) }),
+  }
+  const who = createWho(rule, config.tenant ?? DEFAULT_TENANT)
+  return createRule({
+    ledger,
+    methods: typeof rule.method === 'string' ? [rule.method] : rule.method,
+    path: rule.path,
+    definition: { ...definition, key: key === 'guarded' ? 'optional' : key },
+    ...(key === 'guarded' ? { guarded: guardOf(rule, definition) } : {}),
+    who: ({ message }) => who(message),
+    voice: context.voice,
+    upstream,
+    passing,
+    times,
+    maxBodyBytes: rule.maxBodyBytes ?? config.maxBodyBytes ?? gatewayDefaults.maxBodyBytes,
+    minimal,
+    region: context.region,
+    onError,
+  })
+}
+
+const DEFAULT_TENANT = 'gateway'
+
+/** The same route once more, for requests whose content is their key, for as long as the window. */
+function guardOf({ guard = {} }: RouteRule, definition: RouteDefinition<Asked>): NonNullable<RuleParts['guarded']> {
+  const { windowMs = gatewayDefaults.windowMs, deadlineMs = gatewayDefaults.guardMs, failClosed = false } = guard
+  return {
+    failClosed,
+    definition: {
+      ...definition,
+      ...(definition.name === undefined ? {} : { name: `guard.${definition.name}` }),
+      keyFrom: { header: CONTENT_KEY_HEADER },
+      key: 'required',
+      decideMs: deadlineMs,
+      retainMs: windowMs,
+      retainFrom: 'claimed',
+      // Of what nobody knows the content stays blocked as long as any other would.
+      unknownMs: windowMs,
+    } as RouteDefinition<Asked>,
+  }
+}
+
+export function passingOf({ trustForwarded = false, host = 'client', region }: GatewayConfig): Passing {
+  return { trustForwarded, host, regional: region !== undefined }
+}
+
+export function timesOf(timeouts: Timeouts = {}): Required<Timeouts> {
+  const { connectMs, answerMs, bodyMs, idleMs } = gatewayDefaults
+  return { connectMs, answerMs, bodyMs, idleMs, ...given(timeouts) }
+}
+
+/** What was left out stays out. */
+function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never
+}

@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Running } from '../protocol/running.ts'
+import { clientBehind, originForm, requestHeaders } from './headers.ts'
+import { gatewayLimits } from './limits.ts'
+import type { Asked, Rule } from './rule.ts'
+import type { Sent } from './upstream.ts'
+import { send } from './upstream.ts'
+
+interface SentOnce {
+  readonly sent: Sent
+  /** Under the same key something had been sent before, of which nobody knows what became of it. */
+  readonly repeated: boolean
+}
+
+/** Once; where the upstream honours keys, as often as it may be in doubt, under the same key. */
+export async function sendOnce(
+  rule: Rule,
+  asked: Asked,
+  running: Running<unknown>,
+  guarded: boolean,
+): Promise<SentOnce> {
+  const { upstream, passing, times, honoursKeys } = rule
+  const { message, spool } = asked
+  const { attempt } = running.protection
+  for (let tries = 0; ; tries++) {
+    const headers = requestHeaders({
+      message,
+      trustForwarded: passing.trustForwarded,
+      client: clientBehind(message, passing),
+      host: passing.host === 'upstream' ? upstream.host : null,
+      length: spool.length,
+      identityEncoding: true,
+      ...(guarded && honoursKeys ? { added: [rule.keyHeader, attempt.effectKey] } : {}),
+    })
+    const head = { method: message.method ?? 'POST', target: originForm(message.url ?? '/'), headers }
+    const request = upstream.open(head, true)
+    const sent = await send(request, times, () => spool.sendTo(request), attempt.signal)
+    const repeated = honoursKeys && (tries > 0 || attempt.number > 1)
+    const again = honoursKeys && tries < gatewayLimits.redrives && isOpen(sent, repeated)
+    if (!again || attempt.signal.aborted) return { sent: tries === 0 ? sent : sentBefore(sent), repeated }
+    if (sent.kind === 'answered') sent.answer.on('error', () => {}).resume()
+    await sleep(gatewayLimits.redriveMs)
+  }
+}
+
+/** Nobody answered; or what was sent before is still being worked on. */
+function isOpen(sent: Sent, repeated: boolean): boolean {
+  if (sent.kind === 'answered') return repeated && sent.answer.statusCode === IN_USE
+  return sent.kind === 'broken' && !sent.late
+}
+
+/** The word for a key whose first request is under way, wherever keys are honoured. */
+const IN_USE = 409
+
+/** A later try that never left proves nothing of the first. */
+function sentBefore(sent: Sent): Sent {
+  return sent.kind === 'not-sent' ? { kind: 'broken', error: sent.error, late: false } : sent
+}
+
+/** With these a service speaks of the try that it answers. Of an earlier one, which it may still work on, they say nothing. */
+export const ofThisTry = new Set([401, 403, 404, 407, 408, 409, 421, 425, 429, 503])
+
+/** The client is told what the service says; of what was sent before nobody knows more than before, and it may be asked again. */
+export function stillInDoubt(running: Running<unknown>, status: number): Running<unknown> {
+  const finish = async () => {
+    await running.fail(new Error(`An earlier try is in doubt, and the upstream answered ${status} to this one.`))
+    return null
+  }
+  return { ...running, finish }
+}

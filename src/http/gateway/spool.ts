@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
+import { open, unlink } from 'node:fs/promises'
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { IncomingBody } from '../protocol/exchange.ts'
+import { bodyCut, bodyTooLarge } from '../protocol/exchange.ts'
+import { gatewayLimits } from './limits.ts'
+import { endInOnePiece } from './one-piece.ts'
+
+/** The body of one request, read whole before anything of it is sent on: in memory, or past a size in a file. */
+export interface Spool {
+  /** All of it, for its fingerprint. Rejects when it is too large, too slow or cut: then nothing was forwarded. */
+  body(): Promise<IncomingBody>
+  /** Whether somebody has asked for it: then the client's own stream is empty. */
+  readonly taken: boolean
+  /** Known once `body` was awaited. */
+  readonly length: number
+  /** Sends it on, as often as it is asked to. */
+  sendTo(request: ClientRequest): void
+  /** The file goes; what is sent must have been sent. */
+  discard(): void
+}
+
+/** The body took longer than it may. */
+export class SlowBody extends Error {
+  constructor(ms: number) {
+    super(`The body did not arrive within ${ms} ms.`)
+    this.name = 'SlowBody'
+  }
+}
+
+/** All bodies in temporary files together are as large as they may be. */
+export class SpoolFull extends Error {
+  constructor() {
+    super('Too many large bodies are on their way at once; nothing of this one was sent on.')
+    this.name = 'SpoolFull'
+  }
+}
+
+/** The room that the files of all bodies share. */
+export interface SpoolRoom {
+  leftBytes: number
+}
+
+/** Of this process. */
+const wholeRoom: SpoolRoom = { leftBytes: gatewayLimits.spooledBytes }
+
+export interface SpoolOptions {
+  readonly maxBytes: number
+  readonly bodyMs: number
+  readonly room?: SpoolRoom
+}
+
+const NOTHING = Buffer.alloc(0)
+
+export function createSpool(message: IncomingMessage, options: SpoolOptions): Spool {
+  let reading: Promise<Kept> | null = null
+  let kept: Kept = { kind: 'memory', bytes: NOTHING }
+
+  async function read(): Promise<IncomingBody> {
+    reading ??= readWhole(message, options)
+    kept = await reading
+    return { bytes: kept.kind === 'memory' ? kept.bytes : await oneAtATime(kept) }
+  }
+
+  return {
+    body: read,
+    get taken() {
+      return reading !== null
+    },
+    get length() {
+      return kept.kind === 'memory' ? kept.bytes.length : kept.length
+    },
+    sendTo(request) {
+      if (kept.kind === 'memory') return endInOnePiece(request, kept.bytes)
+      const stream = createReadStream('', { fd: kept.file, start: 0, autoClose: false })
+      // Whatever breaks is an error of the request, where everybody looks for it.
+      pipeline(stream, request).catch((error: unknown) => request.destroy(error as Error))
+    },
+    discard() {
+      void reading
+        ?.then(
+          (each) => (each.kind === 'file' ? each.close() : undefined),
+          () => undefined,
+        )
+        .catch(() => {})
+    },
+  }
+}
+
+type Kept =
+  | { readonly kind: 'memory'; readonly bytes: Uint8Array }
+  | {
+      readonly kind: 'file'
+      readonly file: FileHandle
+      readonly length: number
+      /** Gives its room back; as often as anybody likes. */
+      close(): Promise<void>
+    }
+
+let turn: Promise<void> = Promise.resolve()
+
+/** A large body is looked at whole, but only one of them at a time: memory is bounded by the largest. */
+async function oneAtATime({ file, length }: Extract<Kept, { readonly kind: 'file' }>): Promise<Uint8Array> {
+  const before = turn
+  const done = Promise.withResolvers<void>()
+  turn = done.promise
+  await before
+  try {
+    const bytes = Buffer.allocUnsafe(length)
+    for (let at = 0; at < length; ) {
+      const { bytesRead } = await file.read(bytes, at, length - at, at)
+      if (bytesRead === 0) throw new Error('A temporary file is shorter than what was written to it.')
+      at += bytesRead
+    }
+    return bytes
+  } finally {
+    // Whoever asked has computed the fingerprint by then: that happens as soon as this promise is resolved.
+    setImmediate(done.resolve)
+  }
+}
+
+/** By events, because a loop that ends early destroys the request, and the client would never hear why. */
+function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kept> {
+  const { maxBytes, bodyMs, room = wholeRoom } = options
+  const declared = Number(message.headers['content-length'] ?? 0)
+  if (declared === 0 && message.headers['transfer-encoding'] === undefined) {
+    return Promise.resolve({ kind: 'memory', bytes: NOTHING })
+  }
+  const { promise, resolve, reject } = Promise.withResolvers<Kept>()
+  const chunks: Buffer[] = []
+  let bytes = 0
+  let file: Promise<FileHandle> | null = null
+  let writing: Promise<void> = Promise.resolve()
+  let roomTaken = 0
+
+  /** Its room is free again when the file is gone. */
+  async function close(): Promise<void> {
+    await (await file)?.close()
+    room.leftBytes += roomTaken
+    roomTaken = 0
+  }
+
+  const timer = setTimeout(() => give(new SlowBody(bodyMs)), bodyMs)
+  function stop(): void {
+    clearTimeout(timer)
+    message.off('data', take).off('end', whole).off('error', cut).off('close', cut)
+    message.on('error', () => {})
+  }
+  function give(error: unknown): void {
+    stop()
+    // The rest is read and dropped while the answer is on its way: a reset would overtake it.
+    message.resume()
+    void writing
+      .catch(() => {})
+      .then(close)
+      .catch(() => {})
+    reject(error)
+  }
+  function take(chunk: Buffer): void {
+    bytes += chunk.length
+    if (bytes > maxBytes) return give(bodyTooLarge(maxBytes))
+    chunks.push(chunk)
+    if (bytes <= gatewayLimits.memoryBodyBytes) return
+    const due = chunks.splice(0)
+    const dueBytes = bytes - roomTaken
+    if (dueBytes > room.leftBytes) return give(new SpoolFull())
+    room.leftBytes -= dueBytes
+    roomTaken += dueBytes
+    const handle = (file ??= openUnnamed())
+    message.pause()
+    writing = writing.then(async () => {
+      await (await handle).writev(due)
+      message.resume()
+    })
+    writing.catch(give)
+  }
+  function whole(): void {
+    stop()
+    if (file === null) return resolve({ kind: 'memory', bytes: oneOf(chunks, bytes) })
+    const handle = file
+    writing.then(async () => resolve({ kind: 'file', file: await handle, length: bytes, close })).catch(reject)
+  }
+  const cut = (error?: unknown) => give(bodyCut(error))
+
+  if (declared > maxBytes) give(bodyTooLarge(maxBytes))
+  else if (message.destroyed && !message.complete) cut()
+  else message.on('data', take).on('end', whole).on('error', cut).on('close', cut)
+  return promise
+}
+
+function oneOf(chunks: readonly Buffer[], bytes: number): Uint8Array {
+  const [only = NOTHING] = chunks
+  return chunks.length <= 1 ? only : Buffer.concat(chunks, bytes)
+}
+
+const PRIVATE = 0o600
+
+/** A file that has lost its name again: it ends with the process, whatever becomes of it. */
+async function openUnnamed(): Promise<FileHandle> {
+  const path = join(tmpdir(), `onceonly-${randomUUID()}`)
+  const file = await open(path, 'wx+', PRIVATE)
+  await unlink(path)
+  return file
+}

@@ -1,0 +1,221 @@
+import type { Attempt } from '../../ledger/attempt.ts'
+import type { Lease } from '../../ledger/claim.ts'
+import { failed, succeeded } from '../../ledger/claim.ts'
+import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
+import { failureOf, isVerdict } from '../../ledger/core/verdict.ts'
+import type { EffectKind, LeasedDefinition, TransactionDefinition } from '../../ledger/definition.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { LeasedOperation, TransactionalOperation } from '../../ledger/operation.ts'
+import type { Execution } from '../../ledger/present.ts'
+import type { TransactionWork } from '../../ledger/transact.ts'
+import type { BulkItem } from './batch.ts'
+import type { ItemWords, Words } from './bulk-words.ts'
+import { FAULT, failure, plainWords, proofFor, refused, shown, standing, undecided } from './bulk-words.ts'
+import type { RouteNotes } from './route.ts'
+
+/** What is answered for one item. Every item has an outcome of its own, whatever became of its neighbours. */
+export type ItemResult = { readonly itemKey: string } & ItemWords
+
+/** Who sends the batch, and how it is called: with the item's key, the identity of every item. */
+export interface BatchIdentity {
+  readonly tenant: string
+  readonly caller: string
+  readonly batch: string
+}
+
+interface Common<T> {
+  /** For the design checklist: what no option of the batch can tell. */
+  readonly about?: RouteNotes
+  /** How many items run at once; one after the other, when left out. */
+  readonly lanes?: number
+  /** Puts what was recorded into words, with the rights and the state of now. It is the item's resource, when left out. */
+  readonly show?: (value: T) => ItemWords | Promise<ItemWords>
+  /** Told what went wrong where no item's caller hears of it; `console.error`, when left out. */
+  readonly onError?: (error: unknown) => void
+}
+
+type Kept<Definition> = Omit<Definition, 'keep' | 'sensitive' | 'pointer' | 'rebuild' | 'authorize' | 'whileRunning'>
+export type LeasedBulk<I, T> = Kept<LeasedDefinition<I>> & Common<T>
+export type TransactionalBulk<I, T> = Kept<TransactionDefinition<I>> & Common<T>
+
+/** As much of a batch's definition as its users want to know. */
+export type BulkDefinition = Pick<
+  LeasedBulk<never, never>,
+  'name' | 'retainMs' | 'afterExpiry' | 'refuseMs' | 'fingerprint' | 'shape' | 'probe' | 'about'
+> & { readonly effect: EffectKind }
+
+/**
+ * A batch of commands, not one command: each item has an identity, a claim and an outcome of its own, so that a partial
+ * retry runs only what is not done. The answer for the batch is never recorded.
+ */
+export interface Bulk<I, T, Work> {
+  /** For the design checklist and the OpenAPI document. */
+  readonly definition: BulkDefinition
+  /**
+   * Answers in the order of the items. The effect's value is recorded; `final`, `notDone` and `released` mean for an item
+   * what they mean for any command, and the `code`, the message and the members of `data` of their error are told to the
+   * caller. Of anything else that is thrown the caller learns nothing but that it failed.
+   */
+  run(
+    batch: BatchIdentity,
+    items: readonly BulkItem<I>[],
+    effect: (item: BulkItem<I>, work: Work) => Promise<T>,
+  ): Promise<readonly ItemResult[]>
+}
+
+type Effect<I, T, Work> = (item: BulkItem<I>, work: Work) => Promise<T>
+
+export function createBulk<I, T>(ledger: Ledger<unknown>, definition: LeasedBulk<I, T>): Bulk<I, T, Attempt>
+export function createBulk<I, T, Tx>(
+  ledger: Ledger<Tx>,
+  definition: TransactionalBulk<I, T>,
+): Bulk<I, T, TransactionWork<Tx>>
+export function createBulk<I, T>(
+  ledger: Ledger<unknown>,
+  definition: LeasedBulk<I, T> | TransactionalBulk<I, T>,
+): Bulk<I, T, never> {
+  const { lanes = 1, show, onError = (error) => console.error(error), about: _, ...declared } = definition
+  const words = { show: show ?? plainWords, onError, provesNotDone: proofFor(declared) }
+  const operation = ledger.operation(declared as never) as unknown
+  const bulk =
+    declared.effect === 'transaction'
+      ? transactional(operation as TransactionalOperation<I, never>, words)
+      : leased(operation as LeasedOperation<I>, words)
+  return {
+    definition: definition as BulkDefinition,
+    async run(batch, items, effect) {
+      if (new Set(items.map(({ itemKey }) => itemKey)).size < items.length) {
+        throw new OnceError('bad_input', 'An item key stands twice in one batch.')
+      }
+      const results = await bulk(batch, items, effect as Effect<I, T, unknown>, lanes)
+      return results.map((told, at) => ({ itemKey: items[at]?.itemKey ?? '', ...told }))
+    },
+  }
+}
+
+type Run<I, T> = (
+  batch: BatchIdentity,
+  items: readonly BulkItem<I>[],
+  effect: Effect<I, T, unknown>,
+  lanes: number,
+) => Promise<ItemWords[]>
+
+function partsOf({ tenant, caller, batch }: BatchIdentity, { itemKey }: BulkItem<unknown>) {
+  return { tenant, caller, batch, key: itemKey }
+}
+
+/** Claim, effect and outcome of an item are one transaction: nothing of it is ever half done. */
+function transactional<I, T>(operation: TransactionalOperation<I, never>, words: Words<T>): Run<I, T> {
+  return (batch, items, effect, lanes) =>
+    inLanes(items, lanes, async (item) => {
+      let meant = false
+      const run = async (work: TransactionWork<never>) => {
+        meant = false
+        try {
+          return await effect(item, work)
+        } catch (thrown) {
+          meant = isVerdict(thrown)
+          throw thrown
+        }
+      }
+      let execution: Execution<T>
+      try {
+        execution = await operation.execute(partsOf(batch, item), item.input, run)
+      } catch (error) {
+        // It was rolled back, whatever it was.
+        if (isOnceError(error)) return refused(error)
+        words.onError(error)
+        return failure(meant ? failureOf(error) : FAULT, true)
+      }
+      if (execution.kind === 'failed') return failure(execution.failure)
+      return execution.kind === 'refused' ? refused(execution.error) : shown(words, execution.value)
+    })
+}
+
+function leased<I, T>(operation: LeasedOperation<I>, words: Words<T>): Run<I, T> {
+  return async (batch, items, effect, lanes) => {
+    // 1. All items are reserved together: they share the store's round trips, and a reservation has begun nothing.
+    const claims = await Promise.all(
+      items.map((item) =>
+        operation
+          .claim(partsOf(batch, item), item.input, { reserve: true })
+          .catch((error: unknown) => ({ kind: 'error', error }) as const),
+      ),
+    )
+    // 2. Each is started just before its effect: a crash in between leaves those that wait untouched, and free.
+    return inLanes(items, lanes, async (item, at) => {
+      const claimed = claims[at]
+      if (claimed === undefined || claimed.kind === 'error') return undecided(claimed?.error, words)
+      if (!('lease' in claimed)) return standing(claimed, words)
+      const { lease } = claimed
+      return started(lease, () => effect(item, lease), words)
+    })
+  }
+}
+
+async function started<T>(lease: Lease, effect: () => Promise<T>, words: Words<T>): Promise<ItemWords> {
+  try {
+    await lease.start()
+  } catch (error) {
+    // Nothing has begun; what cannot be given back lapses by itself.
+    await lease.release(INSIST)
+    return undecided(error, words)
+  }
+  let value: T
+  try {
+    value = await effect()
+  } catch (thrown) {
+    return settledAs(lease, thrown, words)
+  }
+  await quietly(() => lease.settle(succeeded(value), INSIST), words)
+  return shown(words, value)
+}
+
+/** What was thrown, by the table of effects. */
+async function settledAs<T>(lease: Lease, thrown: unknown, words: Words<T>): Promise<ItemWords> {
+  const error = isVerdict(thrown) ? thrown.error : thrown
+  const told = failureOf(error)
+  if (isVerdict(thrown) && thrown.verdict === 'final') {
+    await quietly(() => lease.settle(failed(error), INSIST), words)
+    return failure(told)
+  }
+  if (isVerdict(thrown) && thrown.verdict === 'released') {
+    await lease.release(INSIST)
+    return failure(told, (error as { retryable?: unknown } | null)?.retryable === true)
+  }
+  words.onError(error)
+  if (!isVerdict(thrown) && !words.provesNotDone(thrown)) {
+    await quietly(() => lease.settle({ kind: 'unknown', error }, INSIST), words)
+    return { status: 'UNKNOWN' }
+  }
+  const later = isVerdict(thrown) && thrown.retryAfterMs !== null ? { retryAfterMs: thrown.retryAfterMs } : {}
+  await quietly(() => lease.settle({ kind: 'not_done', error, ...later }, INSIST), words)
+  return { ...failure(isVerdict(thrown) ? told : FAULT, true), ...later }
+}
+
+/** Whoever ran an item does not come back to record it once more. */
+const INSIST = { insist: true }
+
+/** The effect is over, and its caller hears of it, also where its lease was lost before it could be recorded. */
+async function quietly<T>(write: () => Promise<void>, words: Words<T>): Promise<void> {
+  try {
+    await write()
+  } catch (error) {
+    words.onError(error)
+  }
+}
+
+async function inLanes<I, R>(
+  items: readonly I[],
+  lanes: number,
+  work: (item: I, at: number) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = []
+  const waiting = items.entries()
+  await Promise.all(
+    Array.from({ length: Math.min(lanes, items.length) }, async () => {
+      for (const [at, item] of waiting) results[at] = await work(item, at)
+    }),
+  )
+  return results
+}

@@ -1,0 +1,110 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { Identity } from '../../ledger/core/identity.ts'
+import { SECOND } from '../../ledger/core/limits.ts'
+import type { Region } from '../region/region.ts'
+import { AnswerTooLarge } from '../region/send.ts'
+import { REGION_HEADER } from '../region/token.ts'
+import type { Answer, HeaderList, Incoming, IncomingBody } from './exchange.ts'
+import type { Who } from './route.ts'
+import type { Voice } from './voice.ts'
+
+/** How soon a client should ask again for a key whose home is away. */
+const AWAY_RETRY_MS = SECOND
+
+type Named = Pick<Identity, 'operation' | 'key'>
+
+/** Who asks, of a request that another region sent here; null for one that came by itself. */
+export function sentHere(
+  region: Region,
+  incoming: Incoming,
+  { operation, key }: Named,
+  voice: Voice,
+): Who | { readonly answer: Answer } | null {
+  const [token, ...others] = incoming.header(REGION_HEADER)
+  if (token === undefined) return null
+  const { method, target } = incoming
+  const who = others.length > 0 ? null : region.arrived(token, { method, target, operation, key })
+  return who ?? { answer: voice.say('not-authorized', { detail: 'No region has sent this request on.' }) }
+}
+
+/** The answer of the identity's home, where that is another region; null where it is at home here. */
+export async function elsewhere(
+  region: Region,
+  incoming: Incoming,
+  identity: Identity,
+  arrived: boolean,
+  voice: Voice,
+): Promise<Answer | null> {
+  const home = region.home(identity)
+  if (home === region.self) return null
+  const away = (detail: string) =>
+    voice.say('home-unreachable', { operation: identity.operation, detail, retryAfterMs: AWAY_RETRY_MS })
+  // Sent on once more, it could go round in circles: two regions have different lists.
+  if (arrived) return away('The regions do not agree about the home of this key.')
+  const { method, target } = incoming
+  const { body, headers } = raw(incoming, await incoming.body())
+  try {
+    const client = incoming.client === undefined ? {} : { client: incoming.client }
+    return await region.forward({ method, target, headers, body, ...client }, identity)
+  } catch (error) {
+    if (error instanceof AnswerTooLarge) {
+      const detail = 'The home of this key has answered, but its answer is too large to be passed on from there.'
+      return voice.say('response-not-stored', {
+        operation: identity.operation,
+        detail,
+        extra: { original: { status: error.status } },
+      })
+    }
+    return away(`The region ${home}, which is the home of this key, cannot be reached.`)
+  }
+}
+
+/** What the home of a record is asked for; no route can have this name, as it has a space. */
+const STATUS = 'operation status'
+
+/** What is needed of a request to send it on, where it has no body. */
+export type Head = Pick<Incoming, 'method' | 'target' | 'header' | 'headers'>
+
+/** Who looks at a record, by the word of the region that it was asked at; null for a request that came by itself. */
+export function lookingHere(region: Region, head: Head, id: string): Who | 'nobody' | null {
+  const [token, ...others] = head.header(REGION_HEADER)
+  if (token === undefined) return null
+  const { method, target } = head
+  return (others.length > 0 ? null : region.arrived(token, { method, target, operation: STATUS, key: id })) ?? 'nobody'
+}
+
+/** What the home of a record says of it; null where it is at home here. */
+export async function lookElsewhere(
+  region: Region,
+  { method, target, headers }: Head,
+  id: string,
+  { tenant, caller }: Who,
+  voice: Voice,
+): Promise<Answer | null> {
+  const home = region.homeOf(id)
+  if (home === region.self) return null
+  try {
+    const request = { method, target, headers: headers(), body: new Uint8Array() }
+    return await region.forward(request, { tenant, caller, operation: STATUS, key: id }, home)
+  } catch {
+    const detail = `The region ${home}, which is the home of this operation, cannot be reached.`
+    return voice.say('home-unreachable', { detail, retryAfterMs: AWAY_RETRY_MS })
+  }
+}
+
+/** The request as it came, as far as parsers have left it. */
+function raw(incoming: Incoming, given: IncomingBody): { readonly body: Uint8Array; readonly headers: HeaderList } {
+  const headers = incoming.headers()
+  if ('bytes' in given) {
+    return {
+      body: given.bytes,
+      headers: given.inflated === true ? headers.filter(([name]) => name !== 'content-encoding') : headers,
+    }
+  }
+  const type = incoming.header('content-type')[0] ?? ''
+  if (!/^[^;]*[/+]json\s*(;|$)/i.test(type)) {
+    const why = 'a parser has taken its bytes; keep them, for example with `keepRawBody`'
+    throw new OnceError('bad_option', `The request cannot be sent on to its region: ${why}.`)
+  }
+  return { body: Buffer.from(JSON.stringify(given.parsed)), headers }
+}

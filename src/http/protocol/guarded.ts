@@ -1,0 +1,108 @@
+import { isOnceError } from '../../ledger/core/errors.ts'
+import { SECOND } from '../../ledger/core/limits.ts'
+import type { Pointer } from '../../ledger/core/record.ts'
+import { isVerdict } from '../../ledger/core/verdict.ts'
+import type { GuardedAttempt, Verdict } from '../../ledger/guard/guard.ts'
+import type { Answer, Incoming } from './exchange.ts'
+import { headerOf } from './exchange.ts'
+import { hungUp, untilBegun } from './leaving.ts'
+import { unreadable } from './read.ts'
+import type { StoredAnswer } from './record.ts'
+import type { RouteGuard } from './route.ts'
+import type { Begin, Running, RunRules } from './running.ts'
+import { createMeeting, createRunning } from './running.ts'
+import type { Voice } from './voice.ts'
+
+interface Guarded<N> {
+  readonly incoming: Incoming
+  readonly request: N
+  readonly signal: AbortSignal | undefined
+  readonly voice: Voice
+  readonly name: string
+  readonly rules: RunRules
+}
+
+type BegunGuarded<Tx> =
+  | { readonly kind: 'unprotected' }
+  | { readonly kind: 'answer'; readonly answer: Answer }
+  | Running<Tx>
+
+/** An original that took longer than its duplicate waited is probably there by then. */
+const PENDING_RETRY_MS = SECOND
+
+/** The same meeting as under a key: the effect is "the handler has answered", here under the lock on the content. */
+export async function beginGuarded<N, Tx>(guard: RouteGuard<N>, asked: Guarded<N>): Promise<BegunGuarded<Tx>> {
+  const { incoming, request, voice, rules } = asked
+  const leaving = untilBegun(asked.signal)
+  const met = Promise.withResolvers<Begin<Tx> | { readonly verdict: Verdict<StoredAnswer | null> }>()
+  const meeting = createMeeting<Tx>(() => leaving.signal.aborted, met.resolve)
+  // Without a lock there is nothing to wait for: the handler runs as if we were not here.
+  const effect = async (lock: GuardedAttempt | null) => (lock === null ? null : underLock(lock, meeting.effect(lock)))
+  try {
+    const sent = guard.send(request, effect, async () => incoming.body())
+    sent.then((verdict) => met.resolve({ verdict }), met.reject)
+    const first = await met.promise
+    if ('verdict' in first) return await told(guard, asked, first.verdict)
+    const execution = sent.then(() => ({ kind: 'executed', value: null }) as const)
+    return createRunning(first, execution, rules)
+  } catch (error) {
+    if (leaving.signal.aborted) return { kind: 'answer', answer: hungUp(voice) }
+    return { kind: 'answer', answer: refused(asked, error) }
+  } finally {
+    leaving.stop()
+  }
+}
+
+async function told<N>(
+  guard: RouteGuard<N>,
+  { request, voice, name }: Guarded<N>,
+  verdict: Verdict<StoredAnswer | null>,
+): Promise<{ readonly kind: 'unprotected' } | { readonly kind: 'answer'; readonly answer: Answer }> {
+  switch (verdict.kind) {
+    case 'sent':
+      throw new Error('The guard has let the request through, but its effect never ran.')
+    case 'unguarded':
+      return { kind: 'unprotected' }
+    case 'duplicate':
+      return { kind: 'answer', answer: await guard.duplicate(verdict, request) }
+    case 'pending': {
+      const detail = 'An identical request is still being processed.'
+      const problem = { operation: name, detail, retryAfterMs: PENDING_RETRY_MS }
+      const answer = (await guard.pending?.(request)) ?? voice.say('request-in-progress', problem)
+      return { kind: 'answer', answer }
+    }
+  }
+}
+
+/** A body that cannot be read, or locks that cannot be asked by a guard that fails closed. Rethrows everything else. */
+function refused<N>({ voice, name }: Guarded<N>, error: unknown): Answer {
+  const found = unreadable(error)
+  if (found !== null) return voice.say(found.situation, found.detail)
+  if (isOnceError(error)) return voice.refuse(error, { name, whileRunning: undefined })
+  throw error
+}
+
+/** Whatever the handler answered says what becomes of the lock. */
+async function underLock(lock: GuardedAttempt, answered: Promise<StoredAnswer>): Promise<StoredAnswer> {
+  let stored: StoredAnswer
+  try {
+    stored = await answered
+  } catch (thrown) {
+    // Refused, or not taken at all: it came to nothing, for certain. Of a fault nobody can say that.
+    if (isVerdict(thrown)) lock.failed()
+    throw thrown
+  }
+  // A lock that names no original would be given back, and the next identical request would run again.
+  if (lock.pointer === null) await lock.attach(originalOf(stored))
+  return stored
+}
+
+/** In a pointer there is room for the usual locations. */
+const LONGEST_LOCATION_CHARS = 300
+
+function originalOf({ status, headers }: StoredAnswer): Pointer {
+  const location = headerOf(headers, 'location')
+  return location === null || location === '' || location.length > LONGEST_LOCATION_CHARS
+    ? { type: 'status', id: String(status) }
+    : { type: 'location', id: location }
+}

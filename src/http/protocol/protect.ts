@@ -1,0 +1,211 @@
+import type { ErrorCode } from '../../ledger/core/errors.ts'
+import { isOnceError } from '../../ledger/core/errors.ts'
+import type { IdentityParts } from '../../ledger/core/identity.ts'
+import type { Breaker } from '../../ledger/guard/breaker.ts'
+import { createBreaker } from '../../ledger/guard/breaker.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Execution } from '../../ledger/present.ts'
+import type { Region } from '../region/region.ts'
+import { declareRoute } from './declare.ts'
+import { elsewhere, sentHere } from './elsewhere.ts'
+import type { Answer, Incoming } from './exchange.ts'
+import { beginGuarded } from './guarded.ts'
+import { hungUp, untilBegun } from './leaving.ts'
+import { readRequest } from './read.ts'
+import type { StoredAnswer } from './record.ts'
+import type { Asked } from './replay.ts'
+import { tellFailure, tellSuccess } from './replay.ts'
+import type { RouteDefinition, Who } from './route.ts'
+import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
+import type { Begin, Running, RunRules } from './running.ts'
+import { createMeeting, createRunning, HandlerRanAlready } from './running.ts'
+import type { Voice, VoiceOptions } from './voice.ts'
+import { createVoice } from './voice.ts'
+
+export interface HttpOptions<N, Tx> extends VoiceOptions {
+  readonly ledger: Ledger<Tx>
+  /** From the authenticated request; stable across token refresh. Write `caller: 'shared'` out if it is meant. */
+  readonly who: (request: N) => Who | Promise<Who>
+  /** Where there are several: a key is accepted by its home alone, and a request for another region is sent there. */
+  readonly region?: Region
+  /** Told what went wrong where no framework hears of it; `console.error`, when left out. */
+  readonly onError?: (error: unknown) => void
+}
+
+export type Begun<Tx> =
+  /** No key, and none needed: the handler runs as if we were not here. */
+  | { readonly kind: 'unprotected' }
+  /** The protocol answers: a replay, or a problem document. */
+  | {
+      readonly kind: 'answer'
+      readonly answer: Answer
+      /** Why the ledger refused, where it did: for adapters that know another way. */
+      readonly refused?: ErrorCode
+    }
+  /** The handler runs. Its answer is handed to `finish` before its last byte is sent, a cut one to `fail`. */
+  | Running<Tx>
+
+/** One protected route: the one algorithm, whatever the framework. */
+export interface Route<N, Tx> {
+  readonly definition: RouteDefinition<N>
+  /** Larger answers are passed on, but not kept. */
+  readonly maxAnswerBytes: number
+  /** A transaction's answer must not leave before its commit, so it is not streamed. */
+  readonly buffered: boolean
+  begin(incoming: Incoming, request: N, signal?: AbortSignal): Promise<Begun<Tx>>
+  /** For adapters without a framework that would answer for a handler that threw: reports it, and answers 500. */
+  fault(error: unknown): Answer
+}
+
+export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: RouteDefinition<N>): Route<N, Tx> {
+  checkRoute(definition)
+  const profile = definition.profile ?? options.profile
+  const voice = createVoice({ ...options, ...(profile === undefined ? {} : { profile }) })
+  const { keep = 'response', keepHeaders = [], whileRunning, decideMs } = definition
+  const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
+  const operation = declareRoute(options.ledger, definition)
+  /** Where the store must decide in time, one that does not is spared, and its callers with it. */
+  const breaker = decideMs === undefined ? null : createBreaker()
+
+  async function begin(given: Incoming, request: N, signal?: AbortSignal): Promise<Begun<Tx>> {
+    const { region } = options
+    const incoming = region === undefined ? given : readTwice(given)
+    // 1. The request itself: what is wrong with it is found before anything is claimed.
+    const read = await readRequest(definition, incoming)
+    if (read.kind === 'keyless') return withoutKey(incoming, request, signal)
+    if (read.kind === 'problem') return { kind: 'answer', answer: voice.say(read.situation, read.detail) }
+    // 2. Who asks, by the authentication of this request; or by the word of the region that it came from.
+    const sent = region === undefined ? null : sentHere(region, incoming, read, voice)
+    if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
+    const { tenant, caller } = sent ?? (await options.who(request))
+    const parts = { tenant, caller, operation: read.operation, key: read.key }
+    const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, voice)
+    return answer === null ? claimed(parts, read.input, incoming.method, request, signal) : { kind: 'answer', answer }
+  }
+
+  async function withoutKey(incoming: Incoming, request: N, signal: AbortSignal | undefined): Promise<Begun<Tx>> {
+    const { guard, name = incoming.method } = definition
+    if (guard === undefined || guard === 'handler') return { kind: 'unprotected' }
+    // Nothing is recorded of the answer, so that no profile can make more of it than it says about the content.
+    return beginGuarded(guard, {
+      incoming,
+      request,
+      signal,
+      voice,
+      name,
+      rules: { ...rules(name), finality: 'deterministic' },
+    })
+  }
+
+  async function claimed(
+    parts: IdentityParts & { readonly operation: string },
+    input: unknown,
+    method: string,
+    request: N,
+    signal: AbortSignal | undefined,
+  ): Promise<Begun<Tx>> {
+    // A client that hangs up before its handler began gives its claim back; afterwards the outcome is awaited.
+    const leaving = untilBegun(signal)
+    const met = Promise.withResolvers<Begin<Tx> | { readonly ended: Execution<StoredAnswer> }>()
+    let over = false
+    const meeting = createMeeting<Tx>(() => over || leaving.signal.aborted, met.resolve)
+    // 3. The claim. Its effect is "the handler has answered", so the handler runs when the effect begins.
+    const asks = breaker === null || breaker.allows()
+    const call = {
+      as: request,
+      signal: leaving.signal,
+      ...(decideMs === undefined ? {} : { decideMs: asks ? decideMs : 0 }),
+    }
+    const execution = operation
+      .execute(parts, input, meeting.effect, call)
+      .catch((error: unknown): Execution<StoredAnswer> => {
+        // Twins may still wait for the claim that this request gave up: its handler must not begin for them.
+        over = true
+        if (isOnceError(error)) return { kind: 'refused', error }
+        throw error
+      })
+    try {
+      execution.then((ended) => met.resolve({ ended }), met.reject)
+      const first = await met.promise
+      if (breaker !== null && asks) learn(breaker, 'work' in first ? null : first.ended)
+      if ('work' in first) return createRunning(first, execution, rules(parts.operation))
+      const asked = { route: definition, operation: parts.operation, method, request }
+      const answer = await recordedAnswer(voice, first.ended, asked)
+      return first.ended.kind === 'refused'
+        ? { kind: 'answer', answer, refused: first.ended.error.code }
+        : { kind: 'answer', answer }
+    } catch (error) {
+      if (!leaving.signal.aborted) throw error
+      return { kind: 'answer', answer: hungUp(voice) }
+    } finally {
+      leaving.stop()
+    }
+  }
+
+  function rules(name: string): RunRules {
+    return {
+      finality: definition.finality ?? voice.profile.finality,
+      keep: keeping,
+      transactional: definition.effect === 'transaction',
+      undone: (error) => undoneAnswer(options, voice, { name, whileRunning }, error),
+    }
+  }
+
+  return {
+    definition,
+    maxAnswerBytes: definition.maxAnswerBytes ?? MAX_ANSWER_BYTES,
+    buffered: definition.effect === 'transaction',
+    begin,
+    fault: (error) => reportFault(options, voice, error),
+  }
+}
+
+/** Whether the store has decided, whatever it was. */
+function learn(breaker: Breaker, ended: Execution<unknown> | null): void {
+  const refused = ended?.kind === 'refused' ? ended.error.code : null
+  if (refused === 'store_unavailable' || refused === 'store_busy') breaker.failed()
+  else breaker.worked()
+}
+
+/** A request that is sent on needs its body once more. */
+function readTwice(incoming: Incoming): Incoming {
+  let body: ReturnType<Incoming['body']> | null = null
+  return { ...incoming, body: () => (body ??= incoming.body()) }
+}
+
+/** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */
+async function recordedAnswer<N>(voice: Voice, execution: Execution<StoredAnswer>, asked: Asked<N>): Promise<Answer> {
+  if (execution.kind === 'refused') {
+    return voice.refuse(execution.error, { name: asked.operation, whileRunning: asked.route.whileRunning })
+  }
+  const telling =
+    execution.kind === 'failed'
+      ? tellFailure(execution.answer, execution.failure, asked)
+      : tellSuccess(execution.value, asked)
+  const told = telling instanceof Promise ? await telling : telling
+  return told.kind === 'answer' ? told.answer : voice.say(told.situation, told.detail)
+}
+
+/** The handler has answered, but its transaction did not commit: nothing happened, and the key is still free. */
+function undoneAnswer(options: Reporting, voice: Voice, route: Parameters<Voice['refuse']>[1], error: unknown): Answer {
+  try {
+    if (isOnceError(error)) return voice.refuse(error, route)
+  } catch {
+    // Not one of the errors that the protocol has words for.
+  }
+  const detail = { operation: route.name, detail: 'The request was undone, because its transaction did not commit.' }
+  if (error instanceof HandlerRanAlready) return voice.say('store-unavailable', detail)
+  report(options, error)
+  return voice.say('not-committed', detail)
+}
+
+type Reporting = Pick<HttpOptions<never, never>, 'onError'>
+
+function report({ onError = (each) => console.error(each) }: Reporting, error: unknown): void {
+  onError(error)
+}
+
+export function reportFault(options: Reporting, voice: Voice, error: unknown): Answer {
+  report(options, error)
+  return voice.say('internal-error', { detail: 'The request could not be carried out.' })
+}

@@ -1,0 +1,83 @@
+import type { Pointer } from '../../ledger/core/record.ts'
+import type { Answer } from './exchange.ts'
+import { headersByName, joined } from './exchange.ts'
+import type { ProblemDetail, Situation } from './problem.ts'
+import type { StoredAnswer } from './record.ts'
+import { asStoredAnswer, markedReplayed, replayedAnswer } from './record.ts'
+import type { RouteDefinition } from './route.ts'
+
+/** What a record can tell a retry: the answer itself, or why there is none. */
+export type Told =
+  | { readonly kind: 'answer'; readonly answer: Answer }
+  | { readonly kind: 'problem'; readonly situation: Situation; readonly detail: ProblemDetail }
+
+export interface Asked<N> {
+  readonly route: RouteDefinition<N>
+  readonly operation: string
+  readonly method: string
+  /** Of now: what is rebuilt is rebuilt with its rights. */
+  readonly request: N
+}
+
+/** What a success of the record is to a retry. A promise only where something has to be rebuilt. */
+export function tellSuccess<N>(value: unknown, asked: Asked<N>): Told | Promise<Told> {
+  const stored = asStoredAnswer(value)
+  // Settled by a person or a probe who knew that it happened, but not what was answered.
+  return stored === null ? notStored(asked.operation, null) : tell(stored, asked)
+}
+
+/** What a recorded failure is to a retry: the answer that refused it; without one, a word that it failed. */
+export function tellFailure<N>(
+  answer: unknown,
+  failure: { readonly code?: string },
+  asked: Asked<N>,
+): Told | Promise<Told> {
+  const stored = answer === undefined ? null : asStoredAnswer(answer)
+  if (stored !== null) return tell(stored, asked)
+  const { code } = failure
+  const detail = {
+    operation: asked.operation,
+    detail: 'The request failed, and will not be tried again.',
+    ...(code === undefined ? {} : { extra: { code } }),
+  }
+  return { kind: 'problem', situation: 'request-failed', detail }
+}
+
+function tell<N>(stored: StoredAnswer, asked: Asked<N>): Told | Promise<Told> {
+  const { route, operation, method } = asked
+  const { pointer } = stored
+  // A pointer that stands in for the body; where the body is kept too, it is only a hint for operators.
+  const rebuilds = pointer !== undefined && stored.body === undefined
+  if (rebuilds && route.rebuild !== undefined) return rebuilt(route.rebuild, pointer, asked.request)
+  if (rebuilds || stored.missing !== undefined) return notStored(operation, stored)
+  return { kind: 'answer', answer: replayedAnswer(stored, method) }
+}
+
+async function rebuilt<N>(
+  rebuild: NonNullable<RouteDefinition<N>['rebuild']>,
+  pointer: Pointer,
+  request: N,
+): Promise<Told> {
+  return { kind: 'answer', answer: markedReplayed(await rebuild(pointer, request)) }
+}
+
+function notStored(operation: string, stored: StoredAnswer | null): Told {
+  const original = stored === null ? {} : { extra: { original: originalOf(stored) } }
+  return {
+    kind: 'problem',
+    situation: 'response-not-stored',
+    detail: { operation, detail: 'The request was carried out, but its response was not kept.', ...original },
+  }
+}
+
+/** Enough for a client to know what it missed, and to find it. */
+function originalOf({ status, headers, missing, pointer }: StoredAnswer): {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly bytes?: number | null
+  readonly sha256?: string | null
+  readonly pointer?: Pointer
+} {
+  const named = headersByName(headers).map(([name, value]) => [name, joined(value)] as const)
+  return { status, headers: Object.fromEntries(named), ...missing, ...(pointer === undefined ? {} : { pointer }) }
+}

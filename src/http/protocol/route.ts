@@ -1,0 +1,152 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { Identity } from '../../ledger/core/identity.ts'
+import type { OnAbandoned, Pointer } from '../../ledger/core/record.ts'
+import type { EffectKind, ProbeAnswer, ProbedAttempt, WhileRunning } from '../../ledger/definition.ts'
+import type { GuardedAttempt, Verdict } from '../../ledger/guard/guard.ts'
+import type { Answer, IncomingBody } from './exchange.ts'
+import type { Finality } from './finality.ts'
+import type { ProfileName } from './profiles.ts'
+import type { KeepAnswer } from './record.ts'
+import { canBeKept } from './record.ts'
+
+/** Where a caller's key is found. */
+export type KeySource =
+  | { readonly header: string }
+  /** A field of a JSON body, with dots for nesting. */
+  | { readonly field: string }
+
+/** What a route says about itself. `N` is the framework's own request. */
+export type RouteDefinition<N> = RouteOptions<N> & KeyPolicy<N>
+
+/** What becomes of a request without a key: refused, run unprotected, or left to a guard on its content. */
+type KeyPolicy<N> =
+  | { readonly key?: 'required' | 'optional'; readonly guard?: never }
+  /** The handler asks a guard by itself, whether there is a key or not. */
+  | { readonly key: 'guarded'; readonly guard: 'handler' }
+  /** A lock is held under a lease, so that there is no transaction for such a request. */
+  | { readonly key: 'guarded'; readonly guard: RouteGuard<N>; readonly effect: Exclude<EffectKind, 'transaction'> }
+
+/**
+ * For requests without a key: a guard on what they say. Its lock is the handler's attempt, and what the handler attaches
+ * is the original. A handler that attaches nothing is stood for by its `Location`, or by its status.
+ */
+export interface RouteGuard<N> {
+  /** Turns the request into the guard's message: `(request, effect) => guard.send(messageOf(request), effect)`. */
+  send<T>(
+    request: N,
+    effect: (lock: GuardedAttempt | null) => Promise<T>,
+    /** For servers that parse no bodies: read here, it can still be read by the handler. */
+    body: () => Promise<IncomingBody>,
+  ): Promise<Verdict<T>>
+  /** What a duplicate is answered, with the rights of its own request. */
+  duplicate(found: Duplicate, request: N): Answer | Promise<Answer>
+  /** What is answered while the original is in flight; the problem `request-in-progress`, when left out. */
+  pending?(request: N): Answer | Promise<Answer>
+}
+
+type Duplicate = Extract<Verdict<unknown>, { readonly kind: 'duplicate' }>
+
+interface RouteOptions<N> {
+  /** Part of every identity. Left out, the method and the concrete path stand for it. */
+  readonly name?: string
+  /** Required, because no default is right for everyone. */
+  readonly effect: EffectKind
+  readonly keyFrom?: KeySource
+  readonly retainMs?: number
+  /** Retention counts from settling; or, as the window of a content key, from the claim. */
+  readonly retainFrom?: 'settled' | 'claimed'
+  readonly afterExpiry?: 'new' | 'refuse'
+  readonly refuseMs?: number
+  readonly leaseMs?: number
+  readonly maxRunMs?: number
+  readonly unknownMs?: number
+  readonly onAbandoned?: OnAbandoned
+  readonly probe?: (identity: Identity, attempt: ProbedAttempt) => Promise<ProbeAnswer>
+  readonly whileRunning?: WhileRunning
+  /**
+   * How long the store may take to say how things stand, before the answer is 503; its usual deadline, when left out.
+   * A store that failed to five times in a row is not asked for five seconds: only what this process knows decides then.
+   */
+  readonly decideMs?: number
+  /** Which fields of a JSON body make it the same command; all of it, when left out. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- the body's type is the route's own business.
+  readonly fingerprint?: (body: any) => unknown
+  /** Raise it when `fingerprint` changes. */
+  readonly shape?: number
+  /** Wins over the profile's. */
+  readonly finality?: Finality
+  readonly profile?: ProfileName
+  readonly keep?: KeepAnswer
+  /** Headers of the answer that are kept beside the usual ones: `Location`, `ETag`, `Link` and `Content-*`. */
+  readonly keepHeaders?: readonly string[]
+  readonly sensitive?: boolean
+  /** Rebuilds the answer with the rights of the current request, where `keep` is `pointer`. */
+  readonly rebuild?: (pointer: Pointer, request: N) => Answer | Promise<Answer>
+  /** Asked before every replay, with the current request. */
+  readonly authorize?: (
+    request: N,
+    record: { readonly identity: Identity; readonly pointer: Pointer | null },
+  ) => boolean | Promise<boolean>
+  readonly perKeyLimit?: { readonly attempts: number; readonly perMs: number }
+  /** Larger answers are passed on, but not kept; 1 MiB when left out, and at most. */
+  readonly maxAnswerBytes?: number
+  /** For the design checklist: what no option of the route can tell. */
+  readonly about?: RouteNotes
+}
+
+/** Every adapter's protected route carries what it was made of, for the design checklist and the OpenAPI document. */
+export interface Defined<N> {
+  readonly definition: RouteDefinition<N>
+}
+
+/** Answers of the design checklist that no code can give. */
+export interface RouteNotes {
+  /** Where its users read about it. */
+  readonly documentation?: string
+  readonly businessUniqueness?: string
+  readonly outbox?: string
+  readonly externalCalls?: string
+  readonly tests?: string
+}
+
+/** Who asks, from the authenticated request. Never the raw token: it changes with every refresh. */
+export interface Who {
+  readonly tenant: string
+  readonly caller: string
+}
+
+export const DEFAULT_KEY_HEADER = 'Idempotency-Key'
+
+/** The largest answer that is kept: in the record, base64-encoded, it still fits into the store's bound. */
+export const MAX_ANSWER_BYTES = 1_024 * 1_024
+
+export function checkRoute<N>(route: RouteDefinition<N>): void {
+  const bad = (option: string, what: string): never => {
+    throw new OnceError('bad_option', `Route option \`${option}\` ${what}.`, { details: { option } })
+  }
+  if (!['transaction', 'repeatable', 'external'].includes(route.effect)) {
+    bad('effect', "must be 'transaction', 'repeatable' or 'external': no default is right for everyone")
+  }
+  if (route.key !== undefined && !['required', 'optional', 'guarded'].includes(route.key)) {
+    bad('key', "must be 'required', 'optional' or 'guarded'")
+  }
+  if ((route.key === 'guarded') !== (route.guard !== undefined)) bad('guard', "is needed where key is 'guarded', only")
+  if (typeof route.guard === 'object' && (route.effect as EffectKind) === 'transaction') {
+    bad('guard', "holds no transaction: require a key, or let the handler ask its guard with guard: 'handler'")
+  }
+  if (route.keep === 'pointer' && route.rebuild === undefined) bad('rebuild', "is needed where keep is 'pointer'")
+  if (route.sensitive === true && (route.keep ?? 'response') === 'response') {
+    bad('sensitive', "allows only keep: 'pointer' or 'outcome'")
+  }
+  if (route.sensitive === true && route.authorize === undefined) bad('authorize', 'must be given for a sensitive route')
+  // The reconciler finds a probe by the operation's name; the resources of an unnamed route have many.
+  if (route.probe !== undefined && route.name === undefined) bad('name', 'must be given for a route with a `probe`')
+  const { maxAnswerBytes = MAX_ANSWER_BYTES } = route
+  if (!Number.isSafeInteger(maxAnswerBytes) || maxAnswerBytes < 0 || maxAnswerBytes > MAX_ANSWER_BYTES) {
+    bad('maxAnswerBytes', `must be a whole number from 0 to ${MAX_ANSWER_BYTES}`)
+  }
+  if (route.decideMs !== undefined && !(route.decideMs > 0)) bad('decideMs', 'must be a time in milliseconds')
+  for (const name of route.keepHeaders ?? []) {
+    if (!canBeKept(name.toLowerCase())) bad('keepHeaders', `must not name \`${name}\`, which belongs to one exchange`)
+  }
+}

@@ -1,0 +1,140 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Attempt } from '../../ledger/attempt.ts'
+import { final, isVerdict, released } from '../../ledger/core/verdict.ts'
+import type { Execution } from '../../ledger/present.ts'
+import type { TransactionWork } from '../../ledger/transact.ts'
+import type { Answer, Captured } from './exchange.ts'
+import type { Finality } from './finality.ts'
+import { meaningOf } from './finality.ts'
+import type { KeepRules, StoredAnswer } from './record.ts'
+import { storedAnswer } from './record.ts'
+
+/** What a handler may use while its request is protected. */
+export interface Protection<Tx> {
+  readonly attempt: Attempt
+  /** On a `transaction` route: what is written here commits with the answer's record, or not at all. */
+  readonly work: TransactionWork<Tx> | null
+  /** The answer says that nothing was done: the claim is given back, whatever its status is. */
+  notDone(): void
+}
+
+/** A handler that runs under a claim. */
+export interface Running<Tx> {
+  readonly kind: 'run'
+  readonly protection: Protection<Tx>
+  /** Starts the handler where the ledger sees the transaction that it is in. */
+  inside<T>(work: () => T): T
+  /**
+   * Records the outcome, before the last byte of the answer leaves. Null says that it may leave; an answer is to be
+   * sent in its place, because what the handler answered did not come true. Never rejects.
+   */
+  finish(captured: Captured, thrown?: unknown): Promise<Answer | null>
+  /** There is no answer, or it was cut in the middle by its handler. Never rejects. */
+  fail(error: unknown): Promise<void>
+}
+
+/** The meeting point of the ledger's effect and the framework's handler: the effect is "the handler has answered". */
+export interface Meeting<Tx> {
+  effect(work: TransactionWork<Tx> | Attempt): Promise<StoredAnswer>
+}
+
+/** The effect has begun: it ends when `ended` is settled, with what the handler answered. */
+export interface Begin<Tx> {
+  readonly work: TransactionWork<Tx> | Attempt
+  readonly inside: <T>(work: () => T) => T
+  readonly ended: PromiseWithResolvers<StoredAnswer>
+}
+
+/** The database undid a transaction that its handler had answered: a handler cannot be run a second time. */
+export class HandlerRanAlready extends Error {}
+
+const atOnce = <T>(work: () => T): T => work()
+
+/** @param started is told when the ledger begins the effect, once at most */
+export function createMeeting<Tx>(left: () => boolean, started: (begin: Begin<Tx>) => void): Meeting<Tx> {
+  let begun = false
+  return {
+    effect(work) {
+      // Whoever asked for it is gone, so that nobody would run the handler. Twins that wait decide anew.
+      if (left()) return Promise.reject(released(new Error('The client hung up before its handler began.')))
+      if (begun) return Promise.reject(new HandlerRanAlready('The transaction was rolled back by its database.'))
+      begun = true
+      const ended = Promise.withResolvers<StoredAnswer>()
+      // Nobody may be waiting yet, or any more: a rejection belongs to the ledger's effect alone.
+      ended.promise.catch(() => {})
+      // Only a transaction is found through its context, and a snapshot of that takes microseconds.
+      started({ work, ended, inside: 'tx' in work ? AsyncLocalStorage.snapshot() : atOnce })
+      return ended.promise
+    },
+  }
+}
+
+export interface RunRules {
+  readonly finality: Finality
+  readonly keep: KeepRules
+  readonly transactional: boolean
+  /** What is answered when a transaction did not commit. */
+  undone(error: unknown): Answer
+}
+
+export function createRunning<Tx>(
+  { work, inside, ended }: Begin<Tx>,
+  execution: Promise<Execution<unknown>>,
+  rules: RunRules,
+): Running<Tx> {
+  const transaction = 'tx' in work ? work : null
+  const attempt = 'tx' in work ? work.attempt : work
+  let marked = false
+  /** What we threw into the effect: when it comes back, the ledger did what the handler's answer says. */
+  let thrownIn: unknown
+
+  function reject(verdict: unknown): void {
+    thrownIn = isVerdict(verdict) ? verdict.error : verdict
+    ended.reject(verdict)
+  }
+
+  function end(captured: Captured, thrown: unknown): void {
+    // Made where it is needed: an error takes microseconds, and almost every answer is a success.
+    const answered = () => new Error(`The handler answered ${captured.status}.`)
+    const stored = () => storedAnswer(captured, rules.keep, attempt.pointer)
+    if (marked) return reject(released(answered()))
+    // A verdict that was thrown says more than the status that a framework made of it.
+    if (isVerdict(thrown)) return reject(thrown.verdict === 'final' ? final(answered(), { answer: stored() }) : thrown)
+    switch (meaningOf(captured, rules.finality)) {
+      case 'succeeded':
+        return ended.resolve(stored())
+      case 'refused':
+        return reject(final(answered(), { answer: stored() }))
+      case 'released':
+        return reject(released(answered()))
+      case 'fault':
+        // Whatever was thrown may prove that nothing was sent; the ledger knows.
+        return reject(thrown ?? answered())
+    }
+  }
+
+  /** A leased effect has happened, whatever became of its record. A transaction has not, if it did not commit. */
+  function outcome(execution: Execution<unknown>): Answer | null {
+    if (!rules.transactional || execution.kind !== 'refused') return null
+    const { error } = execution
+    const ours = error === thrownIn || (error.code === 'not_done' && error.cause === thrownIn)
+    return ours ? null : rules.undone(error)
+  }
+
+  const settled = execution.then(outcome, (error: unknown) =>
+    !rules.transactional || error === thrownIn ? null : rules.undone(error),
+  )
+  return {
+    kind: 'run',
+    protection: { attempt, work: transaction, notDone: () => void (marked = true) },
+    inside,
+    finish(captured, thrown) {
+      end(captured, thrown)
+      return settled
+    },
+    async fail(error) {
+      reject(marked ? released(error) : error)
+      await settled
+    },
+  }
+}

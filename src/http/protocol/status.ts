@@ -1,0 +1,214 @@
+import { decodeValue } from '../../ledger/core/codec.ts'
+import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
+import type { Identity } from '../../ledger/core/identity.ts'
+import { SECOND } from '../../ledger/core/limits.ts'
+import type { LedgerRecord } from '../../ledger/core/record.ts'
+import type { Failure } from '../../ledger/core/verdict.ts'
+import { routesFor } from './declare.ts'
+import type { Head } from './elsewhere.ts'
+import { lookElsewhere, lookingHere } from './elsewhere.ts'
+import type { Answer, HeaderList } from './exchange.ts'
+import { headerOf, headersByName, joined } from './exchange.ts'
+import type { ProblemDetail, Situation } from './problem.ts'
+import { retryAfterHeader } from './problem.ts'
+import type { HttpOptions } from './protect.ts'
+import { reportFault } from './protect.ts'
+import type { Asked, Told } from './replay.ts'
+import { tellFailure, tellSuccess } from './replay.ts'
+import type { RouteDefinition, Who } from './route.ts'
+import type { Voice } from './voice.ts'
+import { createVoice } from './voice.ts'
+
+export interface StatusOptions<N, Tx> extends HttpOptions<N, Tx> {
+  /**
+   * Asked beside the route's own. Needed where a route without a name has one, because its records do not tell which
+   * route they belong to.
+   */
+  readonly authorize?: RouteDefinition<N>['authorize']
+}
+
+/** `GET /operations/{id}`: what became of a request, for whoever made it. */
+export interface OperationStatus<N> {
+  /**
+   * @param target the path of the request, which ends with the operation's id
+   * @param head the request once more, as it came; where there are regions, it is sent to the home of the record
+   */
+  answer(target: string, request: N, head?: Head): Promise<Answer>
+  /** For adapters without a framework that would answer for an error. */
+  fault(error: unknown): Answer
+}
+
+/** How soon a client should look again at an operation that runs. */
+const LOOK_AGAIN_MS = 2 * SECOND
+
+/** What an answer of the protocol, or of the handler, is inside of the status document. */
+interface Shown {
+  readonly result?: Json
+  readonly problem?: Json
+  readonly retryAfterMs?: number
+}
+
+/** JSON as text, so that a stored body keeps every digit of its numbers. */
+type Json = string
+
+export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationStatus<N> {
+  const { region } = options
+  return createStatusBy(options, async ({ id, request, head, voice, record }) => {
+    const arrived = region === undefined || head === undefined ? null : lookingHere(region, head, id)
+    if (arrived === 'nobody') return null
+    const who = arrived ?? (await options.who(request))
+    if (region !== undefined && head !== undefined && arrived === null) {
+      const answer = await lookElsewhere(region, head, id, who, voice)
+      if (answer !== null) return { answer }
+    }
+    const found = await record()
+    return found !== null && isOf(found.identity, who) ? found : null
+  })
+}
+
+export function isOf(identity: Identity, { tenant, caller }: Who): boolean {
+  return identity.tenant === tenant && identity.caller === caller
+}
+
+/** Somebody wants to know what became of an operation. */
+export interface Look<N> {
+  readonly id: string
+  readonly request: N
+  readonly head: Head | undefined
+  readonly voice: Voice
+  /** Asks the store of this region. */
+  record(): Promise<LedgerRecord | null>
+}
+
+/** The record, for whoever may see it; or what another region says of it. Null for everybody else. */
+export type FindRecord<N> = (look: Look<N>) => Promise<LedgerRecord | { readonly answer: Answer } | null>
+
+export function createStatusBy<N, Tx>(
+  options: Omit<StatusOptions<N, Tx>, 'who' | 'region'>,
+  findRecord: FindRecord<N>,
+): OperationStatus<N> {
+  const { ledger } = options
+  const voice = createVoice(options)
+
+  const nothing = () => voice.say('operation-not-found', { detail: 'There is no operation of that id for you.' })
+
+  async function answer(target: string, request: N, head?: Head): Promise<Answer> {
+    try {
+      return await look(target, request, head)
+    } catch (error) {
+      if (!isOnceError(error)) throw error
+      return voice.refuse(error, { name: 'operation-status', whileRunning: undefined })
+    }
+  }
+
+  async function look(target: string, request: N, head: Head | undefined): Promise<Answer> {
+    const id = /([0-9a-f]{32})\/?(?:\?.*)?$/.exec(target)?.[1]
+    // Whoever may not see it learns nothing, not even that it exists.
+    if (id === undefined) return nothing()
+    const find = async () => (await ledger.find(id))?.record ?? null
+    const record = await findRecord({ id, request, head, voice, record: find })
+    if (record === null) return nothing()
+    if ('answer' in record) return record.answer
+    const { identity } = record
+    const route = routeOf(record)
+    if (route === null || !(await allowed(route, record, request))) return nothing()
+    const asked = { route, operation: identity.operation, method: 'GET', request }
+    const shown = await show(voice, record, asked)
+    const members: [string, Json][] = [
+      ['id', JSON.stringify(id)],
+      ['operation', JSON.stringify(identity.operation)],
+      ['status', JSON.stringify(record.state)],
+      ...(shown.result === undefined ? [] : [['result', shown.result] satisfies [string, Json]]),
+      ...(shown.problem === undefined ? [] : [['problem', shown.problem] satisfies [string, Json]]),
+      ['links', JSON.stringify({ self: voice.link(id) })],
+    ]
+    return document(members, retryAfterHeader(shown.retryAfterMs))
+  }
+
+  /** Of records without a named route any unnamed one may be the maker, so that none of them may have a secret rule. */
+  function routeOf(record: LedgerRecord): RouteDefinition<N> | null {
+    const routes = routesFor(ledger, record.identity.operation) as readonly RouteDefinition<N>[]
+    const [route] = routes
+    if (route === undefined || route.name !== undefined) return route ?? null
+    if (options.authorize === undefined && routes.some(({ authorize }) => authorize !== undefined)) {
+      throw new OnceError('bad_option', 'operationStatus needs `authorize`: a route without a name has one.')
+    }
+    return { effect: route.effect, ...(routes.length === 1 ? route : {}) }
+  }
+
+  async function allowed(route: RouteDefinition<N>, record: LedgerRecord, request: N): Promise<boolean> {
+    const { identity, pointer } = record
+    for (const authorize of [options.authorize, route.authorize]) {
+      if (authorize !== undefined && !(await authorize(request, { identity, pointer }))) return false
+    }
+    return true
+  }
+
+  return { answer, fault: (error) => reportFault(options, voice, error) }
+}
+
+async function show<N>(voice: Voice, record: LedgerRecord, asked: Asked<N>): Promise<Shown> {
+  const { operation } = asked
+  const problem = (situation: Situation, detail: ProblemDetail) => ({ problem: textOf(voice.say(situation, detail)) })
+  const shown = (told: Told) =>
+    told.kind === 'answer' ? { result: resultOf(told.answer) } : problem(told.situation, told.detail)
+  switch (record.state) {
+    case 'succeeded': {
+      const { kept, data } = record.outcome
+      const stored = kept === 'response' && data !== null ? decodeValue(data) : undefined
+      return shown(await tellSuccess(stored, asked))
+    }
+    case 'failed_terminal': {
+      const { answer, ...failure } = failureOf(record.outcome.data)
+      return shown(await tellFailure(answer, failure, asked))
+    }
+    case 'failed_retryable':
+      return problem('retry-later', { operation, detail: 'The request failed and may be retried.' })
+    case 'unknown':
+      return problem('outcome-unknown', { operation, detail: 'Nobody knows whether it took effect.' })
+    case 'in_progress':
+      return { retryAfterMs: LOOK_AGAIN_MS }
+    case 'vacant':
+      return {}
+  }
+}
+
+function failureOf(data: string | null): Partial<Failure> & { readonly answer?: unknown } {
+  return data === null ? {} : (decodeValue(data) as Failure & { readonly answer?: unknown })
+}
+
+const decoder = new TextDecoder()
+
+function textOf({ body }: Answer): string {
+  return decoder.decode(body)
+}
+
+/** The answer as a member of a document: JSON as JSON, text as text, anything else in base64. */
+function resultOf(answer: Answer): Json {
+  const names = headersByName(answer.headers).filter(([name]) => name !== 'idempotent-replayed')
+  const headers = Object.fromEntries(names.map(([name, value]) => [name, joined(value)]))
+  const head = `"status":${answer.status},"headers":${JSON.stringify(headers)}`
+  const type = headerOf(answer.headers, 'content-type') ?? ''
+  if (answer.body.length === 0) return `{${head}}`
+  if (/^[^;]*[/+]json\s*(;|$)/i.test(type) && isJson(textOf(answer))) return `{${head},"body":${textOf(answer)}}`
+  if (type.startsWith('text/')) return `{${head},"body":${JSON.stringify(textOf(answer))}}`
+  return `{${head},"bodyBase64":${JSON.stringify(Buffer.from(answer.body).toString('base64'))}}`
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function document(members: readonly (readonly [string, Json])[], headers: HeaderList): Answer {
+  const text = `{${members.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`
+  const body = new TextEncoder().encode(text)
+  const type = ['content-type', 'application/json'] as const
+  const length = ['content-length', String(body.length)] as const
+  // What it says is the caller's own, and changes.
+  return { status: 200, headers: [type, length, ['cache-control', 'no-store'], ...headers], body }
+}

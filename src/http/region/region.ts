@@ -1,0 +1,108 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { Identity, RecordId } from '../../ledger/core/identity.ts'
+import { recordIdOf } from '../../ledger/core/identity.ts'
+import { rendezvous } from '../../ledger/core/rendezvous.ts'
+import type { RegionAnswer, RegionLink, RegionRequest } from './send.ts'
+import { createRegionLink } from './send.ts'
+import type { Arrived } from './token.ts'
+import { CLIENT_HEADER, REGION_HEADER, readRegionToken, regionToken } from './token.ts'
+
+/** Which regions there are, and which one this is. */
+export interface RegionOptions {
+  readonly self: string
+  /** Every region by its name, this one too, with the URL under which the others reach it. */
+  readonly regions: Readonly<Record<string, string>>
+  /** Known to all regions and to nobody else: a request that another region sent on is believed by it. */
+  readonly secret: string
+}
+
+/**
+ * Every identity has one home among the regions, and only its home accepts it: two regions never both take a key, and
+ * where the home cannot be reached, nobody does.
+ */
+export interface Region {
+  readonly self: string
+  home(identity: Identity): string
+  /** The same by the id of its record. */
+  homeOf(id: RecordId): string
+  /** Who asks, of a request that another region sent here; `null` when its token proves nothing. */
+  arrived(token: string, request: Omit<Arrived, 'self'>): { readonly tenant: string; readonly caller: string } | null
+  /** Sends a request to the home of its identity, or to the region `to`. Rejects when that gave no whole answer. */
+  forward(request: RegionRequest, identity: Identity, to?: string): Promise<RegionAnswer>
+  stop(): void
+  [Symbol.dispose](): void
+}
+
+export function createRegion(options: RegionOptions): Region {
+  const faults = regionFaults(options)
+  if (faults.length > 0) {
+    const told = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
+    throw new OnceError('bad_option', `The regions have faults: ${told}.`, { details: { faults } })
+  }
+  const { self, regions, secret } = options
+  const names = Object.keys(regions)
+  const links = new Map<string, RegionLink>()
+  const homeOf = (id: RecordId) => rendezvous(names, id)
+  const home = (identity: Identity) => homeOf(recordIdOf(identity))
+
+  function linkTo(name: string): RegionLink {
+    const known = links.get(name)
+    if (known !== undefined) return known
+    const made = createRegionLink(regions[name] ?? '')
+    links.set(name, made)
+    return made
+  }
+
+  function stop(): void {
+    for (const link of links.values()) link.stop()
+    links.clear()
+  }
+
+  return {
+    self,
+    home,
+    homeOf,
+    arrived: (token, request) => readRegionToken(secret, Date.now(), token, { self, ...request }),
+    forward(request, identity, to = home(identity)) {
+      const { method, target } = request
+      const token = regionToken(secret, Date.now(), { from: self, to, method, target, identity })
+      const headers = request.headers.filter(([name]) => name !== REGION_HEADER && name !== CLIENT_HEADER)
+      const client = request.client === undefined ? [] : [[CLIENT_HEADER, request.client] as const]
+      return linkTo(to).send({ ...request, headers: [...headers, [REGION_HEADER, token], ...client] })
+    },
+    stop,
+    [Symbol.dispose]: stop,
+  }
+}
+
+export interface RegionFault {
+  /** A member of the options, or nothing for all of them. */
+  readonly path: string
+  readonly what: string
+}
+
+/** Short enough to be guessed would be as good as none. */
+const LEAST_SECRET_CHARS = 32
+
+/** What is wrong with the options of a region. */
+export function regionFaults(given: unknown): RegionFault[] {
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    return [{ path: '', what: 'is not an object' }]
+  const { self, regions, secret, ...rest } = given as Readonly<Record<string, unknown>>
+  const faults: RegionFault[] = Object.keys(rest).map((path) => ({ path, what: 'is not a setting' }))
+  if (typeof secret !== 'string' || secret.length < LEAST_SECRET_CHARS) {
+    faults.push({ path: 'secret', what: `is not a text of at least ${LEAST_SECRET_CHARS} characters` })
+  }
+  if (typeof regions !== 'object' || regions === null || Array.isArray(regions)) {
+    return [...faults, { path: 'regions', what: 'is not a table of names and URLs' }]
+  }
+  for (const [name, url] of Object.entries(regions)) {
+    const fits = typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+    if (!/^[\w-]{1,64}$/.test(name))
+      faults.push({ path: `regions.${name}`, what: 'is not a name of letters and digits' })
+    if (!fits) faults.push({ path: `regions.${name}`, what: 'is not an http or https URL' })
+  }
+  if (typeof self !== 'string' || !Object.hasOwn(regions, self))
+    faults.push({ path: 'self', what: 'is none of the regions' })
+  return faults
+}

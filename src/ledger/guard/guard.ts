@@ -1,0 +1,209 @@
+import type { Attempt } from '../attempt.ts'
+import type { Claimed, Lease } from '../claim.ts'
+import { failed, succeeded } from '../claim.ts'
+import { digestParts } from '../core/digest.ts'
+import { isOnceError } from '../core/errors.ts'
+import { MINUTE, SECOND } from '../core/limits.ts'
+import type { Pointer } from '../core/record.ts'
+import type { Ledger } from '../ledger.ts'
+import { createBounded } from './bounded.ts'
+
+/**
+ * For callers that send no key: a claim whose key *is* the content. Content is not identity: a wanted repeat within the
+ * window is blocked, and an identical request after it is not.
+ */
+export interface Guard<M> {
+  send<T>(message: M, effect: (attempt: GuardedAttempt | null) => Promise<T>): Promise<Verdict<T>>
+  /** The lock's name for operators; equal content has an equal hash. */
+  hashOf(message: M): string
+  /** Frees a lock before its window ends, by content or by hash. False when there is none. */
+  release(
+    lock: { readonly message: M } | { readonly tenant: string; readonly hash: string },
+    by?: string,
+  ): Promise<boolean>
+}
+
+/** What a send is given under its lock. */
+export interface GuardedAttempt extends Attempt {
+  /** The original exists, but came to nothing, for certain. Where failed ones allow it, the content is free again. */
+  failed(): void
+}
+
+export type Verdict<T> =
+  | { readonly kind: 'sent'; readonly value: T }
+  /** What stands under the lock: attached by its first sender. `waited` when it was found only while waiting. */
+  | { readonly kind: 'duplicate'; readonly original: Pointer; readonly ageMs: number; readonly waited: boolean }
+  /** The original is still in flight: refuse rather than risk a second send. */
+  | { readonly kind: 'pending' }
+  /** The lock could not be asked, and the guard fails open. */
+  | { readonly kind: 'unguarded'; readonly value: T }
+
+export interface GuardOptions<M> {
+  readonly ledger: Ledger<unknown>
+  readonly name: string
+  /** The parts that make two messages the same; the first is the tenant. A missing part is not an empty one. */
+  readonly identity: (message: M) => readonly [tenant: string, ...rest: (string | null | undefined)[]]
+  readonly windowMs?: number
+  readonly waitMs?: number
+  /** A failed original stands for its window like any other; or its content may be sent again, as soon as it failed. */
+  readonly onFailed?: 'duplicate' | 'allow'
+  /** Refuse instead of sending unguarded when the locks cannot be asked. */
+  readonly failClosed?: boolean
+  /** With the locks in a store of their own: how long the lock call may take. Unbounded, when left out. */
+  readonly deadlineMs?: number
+  readonly on?: (event: GuardEvent<M>) => void
+}
+
+export type GuardEvent<M> =
+  | {
+      readonly kind: 'blocked'
+      readonly mode: 'lock_resolved' | 'lock_resolved_polled'
+      readonly message: M
+      readonly hash: string
+      readonly original: Pointer
+      readonly ageMs: number
+    }
+  | { readonly kind: 'pending'; readonly message: M; readonly hash: string; readonly ageMs: number }
+  | { readonly kind: 'error'; readonly message: M; readonly hash: string; readonly error: unknown }
+
+/** The answer of the locks, or why there is none. */
+type Asked = Claimed | { readonly kind: 'error'; readonly error: unknown }
+
+const WINDOW_MS = 15 * MINUTE
+const WAIT_MS = 3 * SECOND
+/** Locks belong to the content, whoever sends it. */
+const ANY_CALLER = '*'
+const PREFIX = 'guard.'
+/** A lock whose end is lost would keep its content from being sent, or from being found, for as long as it beats. */
+const INSIST = { insist: true }
+
+export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
+  const { ledger, name, windowMs = WINDOW_MS, waitMs = WAIT_MS } = options
+  const lock = ledger.operation<null>({
+    name: PREFIX + name,
+    effect: 'external',
+    retainMs: windowMs,
+    retainFrom: 'claimed',
+    // A holder that died before the original existed leaves the lock free; afterwards the original stands.
+    onAbandoned: 'hold_attached',
+    keep: 'outcome',
+  })
+  const bounded = createBounded(options.deadlineMs ?? null)
+
+  function partsOf(message: M): { tenant: string; caller: string; key: string } {
+    const [tenant, ...rest] = options.identity(message)
+    return { tenant, caller: ANY_CALLER, key: digestParts([tenant, ...rest.map((part) => part ?? null)]) }
+  }
+
+  function tell(event: GuardEvent<M>): void {
+    try {
+      options.on?.(event)
+    } catch {
+      // A listener watches; its own faults must never stop a send.
+    }
+  }
+
+  async function ask(message: M, patienceMs: number): Promise<Asked> {
+    try {
+      const claim = () => lock.claim(partsOf(message), null, { waitMs: patienceMs })
+      return await bounded.call(claim, giveBackLate, patienceMs)
+    } catch (error) {
+      tell({ kind: 'error', message, hash: partsOf(message).key, error })
+      return { kind: 'error', error }
+    }
+  }
+
+  /** Asks at once, and again, with patience, when somebody else is about to make the original. */
+  async function decide(message: M): Promise<{ readonly claimed: Asked; readonly waited: boolean }> {
+    const first = await ask(message, 0)
+    if (first.kind !== 'in_progress' || first.pointer !== null) return { claimed: first, waited: false }
+    const seenAt = performance.now()
+    const second = await ask(message, waitMs)
+    if (second.kind !== 'error') return { claimed: second, waited: true }
+    // What was seen in flight is the last that we know: it may well become the original, so nothing is sent beside it.
+    return { claimed: { ...first, ageMs: first.ageMs + Math.round(performance.now() - seenAt) }, waited: true }
+  }
+
+  async function send<T>(message: M, effect: (attempt: GuardedAttempt | null) => Promise<T>): Promise<Verdict<T>> {
+    const { claimed, waited } = await decide(message)
+    const hash = partsOf(message).key
+    switch (claimed.kind) {
+      case 'error':
+        if (options.failClosed === true) throw claimed.error
+        return { kind: 'unguarded', value: await effect(null) }
+      case 'first_attempt':
+      case 'reclaimed':
+        return { kind: 'sent', value: await under(message, claimed.lease, effect) }
+      default: {
+        const { pointer: original, ageMs } = claimed
+        if (original === null) {
+          tell({ kind: 'pending', message, hash, ageMs })
+          return { kind: 'pending' }
+        }
+        const mode = waited ? 'lock_resolved_polled' : 'lock_resolved'
+        tell({ kind: 'blocked', mode, message, hash, original, ageMs })
+        return { kind: 'duplicate', original, ageMs, waited }
+      }
+    }
+  }
+
+  /** The lock is given back when the send fails before the original exists; once it exists, it stays for its window. */
+  async function under<T>(message: M, lease: Lease, effect: (attempt: GuardedAttempt) => Promise<T>): Promise<T> {
+    let hasFailed = false
+    /** The original, of which the lock could not be told in time. */
+    let untold: Pointer | null = null
+    // The lease's getters must stay getters, so its properties are inherited, not copied.
+    const attempt: GuardedAttempt = Object.assign(Object.create(lease) as Attempt, {
+      failed: () => void (hasFailed = true),
+      async attach(pointer: Pointer) {
+        try {
+          await bounded.write(() => lease.attach(pointer))
+          untold = null
+        } catch (error) {
+          if (isOnceError(error, 'store_unavailable')) untold = pointer
+          throw error
+        }
+      },
+    })
+    try {
+      return await effect(attempt)
+    } finally {
+      // The send is over, and the guard never breaks it: what cannot be written now is written later.
+      const ending = end(message, lease, untold, hasFailed).catch((error: unknown) => {
+        if (!isOnceError(error)) tell({ kind: 'error', message, hash: partsOf(message).key, error })
+      })
+      // Locks that could not be told of it in time are not waited for once more.
+      if (untold === null) await bounded.write(() => ending).catch(() => {})
+    }
+  }
+
+  async function end(message: M, lease: Lease, untold: Pointer | null, hasFailed: boolean): Promise<void> {
+    const exists = lease.pointer !== null || (untold !== null && !hasFailed)
+    if (!exists) return lease.release(INSIST)
+    await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded(undefined, untold), INSIST)
+    if (!hasFailed || options.onFailed !== 'allow') return
+    // Not given back but forgotten, so that the next send has an effect key of its own: this one's is used up. The fence
+    // keeps a lock that is somebody else's by now.
+    await ledger.forget({ ...partsOf(message), operation: lock.name }, { by: 'guard', ifFence: lease.fence })
+  }
+
+  return {
+    send,
+    hashOf: (message) => partsOf(message).key,
+    async release(which, by) {
+      const { tenant, key } = 'message' in which ? partsOf(which.message) : { tenant: which.tenant, key: which.hash }
+      try {
+        await ledger.forget({ tenant, caller: ANY_CALLER, operation: lock.name, key }, by === undefined ? {} : { by })
+        return true
+      } catch (error) {
+        if (isOnceError(error, 'not_found')) return false
+        throw error
+      }
+    },
+  }
+}
+
+/** A lock that was granted after we had stopped waiting for it must not block the next sender. */
+function giveBackLate(claimed: Claimed): void {
+  if (claimed.kind === 'first_attempt' || claimed.kind === 'reclaimed') void claimed.lease.release(INSIST)
+}

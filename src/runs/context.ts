@@ -1,0 +1,94 @@
+import type { SqlTx } from '../ledger/store/sql.ts'
+import type { Channel } from './channel.ts'
+import type { StepContext, Verified } from './step-context.ts'
+
+export interface TransactionStepContext extends StepContext {
+  /** What is written here commits with the step's result, or not at all. */
+  readonly tx: SqlTx
+}
+
+export interface RetryPolicy {
+  /** Of the step, the first one included. */
+  readonly attempts?: number
+  readonly backoff?: 'exponential' | 'fixed'
+  readonly baseMs?: number
+  readonly capMs?: number
+}
+
+/** Places of the input or plan that may be another thing each time, as `$.sentAt` or `$.items[*].at`: not compared. */
+type Unstable = readonly string[]
+
+interface CommonOptions {
+  readonly retry?: RetryPolicy
+  /** How long one attempt may take before its `signal` fires. */
+  readonly timeoutMs?: number
+  /** Compared with what was recorded: another input under the same key is a divergence. */
+  readonly input?: unknown
+  readonly unstable?: Unstable
+}
+
+/** `keyed`: repeated under its key until it has a result. `once`: an attempt whose end nobody saw is `unknown`. */
+export interface PlainOptions extends CommonOptions {
+  readonly semantics?: 'keyed' | 'once'
+}
+
+/** Asked before acting again, whenever the end of an attempt is not known. */
+export interface VerifyOptions<T> extends CommonOptions {
+  readonly semantics: 'verify'
+  verify(context: StepContext): Promise<Verified<T>>
+}
+
+export interface TransactionOptions extends CommonOptions {
+  readonly semantics: 'transactional'
+}
+
+/** Evaluation and action apart: the function says what to send, and to whom; the channel sends it. */
+export interface ChannelOptions<P, R> {
+  readonly channel: Channel<P, R>
+  readonly retry?: RetryPolicy
+  readonly timeoutMs?: number
+  readonly unstable?: Unstable
+}
+
+/** `plan` is pure and may be evaluated again by a replay; `act` performs it. */
+export interface PlannedStep<P, R> extends Pick<CommonOptions, 'retry' | 'timeoutMs' | 'unstable'> {
+  readonly semantics?: 'keyed' | 'once'
+  plan(): P
+  act(plan: P, context: StepContext): R | Promise<R>
+}
+
+export type Received<T> =
+  | { readonly kind: 'received'; readonly payload: T }
+  /** Nobody sent it in time. */
+  | { readonly kind: 'timed_out' }
+
+type Branches = Readonly<Record<string, (run: RunContext) => Promise<unknown>>>
+type Results<B extends Branches> = { readonly [Name in keyof B]: Awaited<ReturnType<B[Name]>> }
+type Won<B extends Branches> = {
+  [Name in keyof B]: { readonly winner: Name; readonly value: Awaited<ReturnType<B[Name]>> }
+}[keyof B]
+
+/** What the body of a run holds. Everything that is not deterministic goes through it, and is recorded. */
+export interface RunContext {
+  readonly runId: string
+  /** Fires when this branch lost a race, or the run is not this worker's any more. */
+  readonly signal: AbortSignal
+  step<T>(id: string, act: (context: StepContext) => T | Promise<T>): Promise<T>
+  step<T>(id: string, options: VerifyOptions<T>, act: (context: StepContext) => T | Promise<T>): Promise<T>
+  step<T>(id: string, options: TransactionOptions, act: (context: TransactionStepContext) => Promise<T>): Promise<T>
+  step<P, R>(id: string, options: ChannelOptions<P, R>, evaluate: () => P): Promise<R>
+  step<P, R>(id: string, planned: PlannedStep<P, R>): Promise<R>
+  step<T>(id: string, options: PlainOptions, act: (context: StepContext) => T | Promise<T>): Promise<T>
+  /** Durable: the process may end meanwhile. */
+  sleep(id: string, ms: number): Promise<void>
+  waitFor<T = unknown>(name: string, options?: { readonly timeoutMs?: number }): Promise<Received<T>>
+  /** Branches side by side, each with steps of its own. When some fail, the first by name is thrown after all ended. */
+  all<B extends Branches>(id: string, branches: B): Promise<Results<B>>
+  /** The first branch that succeeds; it is recorded, and the others are abandoned. */
+  race<B extends Branches>(id: string, branches: B): Promise<Won<B>>
+  now(): number
+  random(): number
+  uuid(): string
+  /** True for runs that came here with code that knows this change, false for those that had passed before. */
+  version(name: string): boolean
+}

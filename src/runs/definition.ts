@@ -1,0 +1,51 @@
+import { OnceError } from '../ledger/core/errors.ts'
+import { exceedsBytes } from '../ledger/core/identity.ts'
+import { limits } from '../ledger/core/limits.ts'
+import type { RunContext } from './context.ts'
+
+/** A durable function: its steps are recorded, so that any worker can go on where another one stopped. */
+export interface RunDefinition<I = unknown, O = unknown> {
+  readonly name: string
+  /** A run remembers the version under which it was started. */
+  readonly version: number
+  readonly body: RunBody<I, O>
+}
+
+export type RunBody<I, O> = (run: RunContext, input: I) => Promise<O>
+
+export interface RunOptions {
+  readonly version?: number
+}
+
+/** Only declares: nothing runs before an engine is given it. Between steps the body must be deterministic. */
+export function defineRun<I, O>(name: string, body: RunBody<I, O>, options: RunOptions = {}): RunDefinition<I, O> {
+  const { version = 1 } = options
+  checkName('run', name)
+  if (!Number.isSafeInteger(version) || version < 1 || version > limits.runVersions) {
+    throw new OnceError(
+      'bad_option',
+      `The version of the run ${name} is not a whole number from 1 to ${limits.runVersions}.`,
+    )
+  }
+  return { name, version, body }
+}
+
+/** Names become paths, so that a slash would let two of them meet. */
+export function checkName(what: string, name: unknown): asserts name is string {
+  const fits = typeof name === 'string' && name.length <= limits.runNameChars && /^[\w][\w .:@+-]*$/u.test(name)
+  if (fits) return
+  throw new OnceError(
+    'bad_option',
+    `${JSON.stringify(name) ?? String(name)} is no name for a ${what}: give up to ${limits.runNameChars} letters, digits and \`_ .:@+-\`.`,
+  )
+}
+
+/** Ids come from outside: what a store cannot hold as text is refused before it spoils a write that others share. */
+export function checkId(what: string, id: unknown): asserts id is string {
+  const text = typeof id === 'string' && id.trim() !== '' && id.isWellFormed() && !/\p{Cc}/u.test(id)
+  if (text && !exceedsBytes(id, limits.identityPartBytes)) return
+  throw new OnceError(
+    'bad_option',
+    `A ${what} needs an id of 1 to ${limits.identityPartBytes} bytes, without control characters.`,
+  )
+}

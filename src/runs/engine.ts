@@ -1,0 +1,313 @@
+import { canonicalValue } from '../ledger/core/canonical-value.ts'
+import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
+import { OnceError } from '../ledger/core/errors.ts'
+import { fingerprintOf } from '../ledger/core/fingerprint.ts'
+import { defaults, limits } from '../ledger/core/limits.ts'
+import type { SqlStore } from '../ledger/store/port.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import { createRuntime } from '../runtime/runtime.ts'
+import type { RunDefinition } from './definition.ts'
+import { checkId } from './definition.ts'
+import type { RunEnd } from './ends.ts'
+import { createEnds } from './ends.ts'
+import type { RunRow } from './entry.ts'
+import type { RunEvent } from './events.ts'
+import { createHolding } from './holding.ts'
+import type { RunPage, RunQuery } from './operate.ts'
+import { createRunOperator, type RunOperator } from './operate.ts'
+import type { Replay, ReplayOptions } from './replay.ts'
+import { isKept, isKnownBy, replayRun } from './replay.ts'
+import { readFailure } from './stored.ts'
+import { RUN_ROOM, RUN_TOPIC, runMigrations } from './tables.ts'
+import type { RunView } from './view.ts'
+import { createWorker } from './worker.ts'
+import { createWrites } from './writes.ts'
+
+export interface EngineOptions {
+  readonly store: SqlStore
+  // oxlint-disable-next-line typescript/no-explicit-any -- definitions of different inputs stand in one list.
+  readonly runs: readonly RunDefinition<any, any>[]
+  /** Runs that this process drives at once. */
+  readonly concurrency?: number
+  /** How long the others wait before they take over from a process that says nothing. */
+  readonly leaseMs?: number
+  /** How often an idle process looks for runs that are due. */
+  readonly pollMs?: number
+  /**
+   * For tests of your definitions: every run is left after every step and comes again from its journal, so that a body
+   * that is not deterministic fails with `run_diverged`.
+   */
+  readonly checkDeterminism?: boolean
+  /** False for a process that starts runs and looks at them, but drives none. */
+  readonly work?: boolean
+  readonly on?: (event: RunEvent) => void
+  readonly runtime?: Runtime
+}
+
+export interface StartOptions<I> {
+  readonly runId: string
+  readonly input: I
+  /** What a finished run of this id means: its result, a refusal, or a new run that names the old one. */
+  readonly ifFinished?: 'return' | 'reject' | 'restart'
+}
+
+export interface RunHandle<O> {
+  readonly runId: string
+  /** Waits for the end. Rejects with `run_failed`, `run_cancelled`, or after the time with `in_progress`. */
+  result(options?: { readonly waitMs?: number }): Promise<O>
+  view(): Promise<RunView>
+}
+
+/** Durable runs on one store. Any number of processes share the work; none of them is special. */
+export interface Engine extends RunOperator {
+  start<I, O>(definition: RunDefinition<I, O>, options: StartOptions<I>): Promise<RunHandle<O>>
+  handle<O = unknown>(runId: string): RunHandle<O>
+  /** What today's code makes of the run: dry, unless told otherwise. Refuses to go on with what diverges. */
+  replay(runId: string, options?: ReplayOptions): Promise<Replay>
+  get(runId: string): Promise<RunView>
+  list(query: RunQuery): Promise<RunPage>
+  /** Hands its runs over to others and ends. The store stays open: it is yours. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export async function createEngine(options: EngineOptions): Promise<Engine> {
+  const { store, runs, runtime = createRuntime(), work = true, on = () => {} } = options
+  const { sql } = store
+  if (sql === undefined) throw new OnceError('bad_option', 'createEngine needs a `store` on SQLite or PostgreSQL.')
+  const definitions = new Map(runs.map((run) => [run.name, run]))
+  if (definitions.size < runs.length) throw new OnceError('bad_option', 'Two runs have the same name.')
+  await sql.migrate(RUN_ROOM, runMigrations)
+
+  const time = createTime(store, runtime)
+  await time.clock()
+  const writes = createWrites(runtime, sql, time.learn)
+  const holding = createHolding(store, { definitions: definitions.values(), learn: time.learn })
+  const ends = createEnds(runtime)
+  const emit = (event: RunEvent) => {
+    if (event.kind === 'lost') ends.tell(event.runId, null)
+    try {
+      on(event)
+    } catch {
+      // A listener watches; its own faults must never change what happens to a run.
+    }
+  }
+  const worker = createWorker({
+    around: {
+      store,
+      runtime,
+      writes,
+      clock: time.clock,
+      nearNow: time.nearNow,
+      signals: holding.signals,
+      tell: emit,
+      checkDeterminism: options.checkDeterminism ?? false,
+    },
+    holding,
+    definitions,
+    concurrency: options.concurrency ?? limits.runConcurrency,
+    leaseMs: options.leaseMs ?? defaults.leaseMs,
+    pollMs: options.pollMs ?? limits.runPollMs,
+    emit,
+    left: ({ runId: id, state, result, failure, ended }) =>
+      ends.tell(id, ended ? { id, state, result, failure: readFailure(failure) } : null),
+  })
+  if (work) await worker.begin()
+  const wake = () => {
+    if (work) worker.look().catch((error: unknown) => emit({ kind: 'background_failed', runId: null, error }))
+  }
+  const watch = work ? sql.listen(RUN_TOPIC, wake) : null
+  const operator = createRunOperator(store, time.clock, { wake, drop: worker.drop })
+
+  async function start<I, O>(
+    definition: RunDefinition<I, O>,
+    given: StartOptions<I>,
+    restarts: string | null = null,
+  ): Promise<RunHandle<O>> {
+    checkId('run', given.runId)
+    if (definitions.get(definition.name)?.body !== definition.body) {
+      throw new OnceError('bad_option', `The run ${definition.name} was not given to this engine.`)
+    }
+    const mine = work && worker.hasRoom()
+    const fresh = newRun(definition, given, { worker: mine ? worker.id : null, now: time.nearNow(), restarts })
+    const { created, row } = await writes.start(fresh)
+    if (!created) return found(definition, given, row)
+    emit({ kind: 'started', runId: row.id, definition: definition.name })
+    if (mine) worker.drive(row)
+    return handle(row.id)
+  }
+
+  async function found<I, O>(
+    definition: RunDefinition<I, O>,
+    given: StartOptions<I>,
+    row: RunRow,
+  ): Promise<RunHandle<O>> {
+    if (row.definition !== definition.name || row.inputFingerprint !== inputOf(given).inputFingerprint) {
+      throw new OnceError('run_conflict', `The run ${row.id} was started with another definition or input.`, {
+        details: { runId: row.id, definition: row.definition },
+      })
+    }
+    const { ifFinished = 'return' } = given
+    if (row.endedAt === null || ifFinished === 'return') return handle(row.id)
+    if (ifFinished === 'reject') {
+      throw new OnceError('run_conflict', `The run ${row.id} has ended as ${row.state}.`, {
+        details: { runId: row.id },
+      })
+    }
+    return start(definition, { ...given, runId: nextId(row) }, row.id)
+  }
+
+  function handle<O>(runId: string): RunHandle<O> {
+    return {
+      runId,
+      view: () => operator.get(runId),
+      async result({ waitMs = limits.waitMaxMs } = {}) {
+        const deadline = runtime.monotonicMs() + waitMs
+        for (;;) {
+          using told = ends.listen(runId)
+          const leftMs = deadline - runtime.monotonicMs()
+          // What this process has in hand tells its end by itself.
+          const row = worker.drives(runId) && leftMs > 0 ? null : await operator.row(runId)
+          if (row !== null && row.endedAt !== null) return resultOf(row) as O
+          if (leftMs <= 0) throw new OnceError('in_progress', `The run ${runId} is ${row?.state ?? 'running'}.`)
+          const end = await told.within(Math.min(leftMs, limits.runPollMs))
+          if (end !== null) return resultOf(end) as O
+        }
+      },
+    }
+  }
+
+  async function replay(runId: string, given: ReplayOptions = {}): Promise<Replay> {
+    const row = await operator.row(runId)
+    const definition = definitions.get(row.definition)
+    if (!isKnownBy(definition, row)) {
+      const what = `${row.definition}, version ${row.version}`
+      throw new OnceError('bad_option', `The run ${runId} is a ${what}, which this engine was not given.`)
+    }
+    if (!isKept(row, await time.clock())) {
+      throw new OnceError('not_found', `The run ${runId} ended too long ago: its results are not kept any more.`)
+    }
+    const { entries } = await holding.journal(runId)
+    const dry = await replayRun(row, entries, definition, given)
+    if (given.dryRun !== false) return dry
+    if (dry.verdict === 'diverged') {
+      const changed = dry.steps.filter(({ status }) => status !== 'same' && status !== 'pending')
+      throw new OnceError('run_diverged', `The run ${runId} would not go as it went.`, { details: { steps: changed } })
+    }
+    // What is recorded is answered from the record; what is open goes on under its keys; what is unknown is not sent.
+    if (row.endedAt === null) await operator.wake(runId)
+    const settled = await settledView(runId)
+    const before = new Set(entries.filter(({ state }) => state === 'succeeded').map(({ key }) => key))
+    const performed = settled.steps.filter(
+      ({ key, kind, state }) => (kind === 'step' || kind === 'channel') && state === 'succeeded' && !before.has(key),
+    ).length
+    return { ...dry, performed }
+  }
+
+  /** The run at its end, or where it can only wait. */
+  async function settledView(runId: string): Promise<RunView> {
+    const deadline = runtime.monotonicMs() + limits.runReplayMs
+    for (;;) {
+      using told = ends.listen(runId)
+      const view = await operator.get(runId)
+      if (view.state !== 'running' || runtime.monotonicMs() > deadline) return view
+      await told.within(limits.runPollMs)
+    }
+  }
+
+  let stopping: Promise<void> | null = null
+  const stop = () => {
+    watch?.stop()
+    return (stopping ??= work ? worker.stop() : Promise.resolve())
+  }
+  return {
+    start: (definition, given) => start(definition, given),
+    handle,
+    replay,
+    ...operator,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+function newRun<I, O>(
+  definition: RunDefinition<I, O>,
+  given: StartOptions<I>,
+  { worker, now, restarts }: { readonly worker: string | null; readonly now: number; readonly restarts: string | null },
+): RunRow {
+  return {
+    id: given.runId,
+    definition: definition.name,
+    version: definition.version,
+    state: 'running',
+    ...inputOf(given),
+    result: null,
+    failure: null,
+    worker,
+    // A run that nobody has yet is taken later, and then its fence moves.
+    fence: worker === null ? 0 : 1,
+    dueAt: worker === null ? now : null,
+    takenAt: worker === null ? null : now,
+    takenBefore: null,
+    startedAt: now,
+    endedAt: null,
+    restarts,
+  }
+}
+
+/** The input as it is kept, and as it is compared: the order of members does not count. */
+function inputOf({ runId, input }: StartOptions<unknown>): Pick<RunRow, 'input' | 'inputFingerprint'> {
+  const encoded = encodeValue(input)
+  if ('problem' in encoded)
+    throw new OnceError('bad_input', `The input of ${runId} cannot be recorded: ${encoded.problem}.`)
+  if (encoded.text.length > limits.runResultChars) {
+    throw new OnceError('bad_input', `The input of ${runId} is longer than ${limits.runResultChars} characters.`)
+  }
+  try {
+    const inputFingerprint = fingerprintOf(canonicalValue(JSON.parse(encoded.text)), 1)
+    return { input: encoded.text, inputFingerprint }
+  } catch (cause) {
+    throw new OnceError('bad_input', `The input of ${runId} cannot be compared.`, { cause })
+  }
+}
+
+/** `order-7`, `order-7#2`, `order-7#3`: each names the one before it, and starting it twice is starting it once. */
+function nextId({ id, restarts }: RunRow): string {
+  // A number that the caller gave, as in `invoice#7`, is not ours to count on.
+  const [, base = id, number = '1'] = (restarts === null ? null : /^(.*)#(\d+)$/.exec(id)) ?? []
+  return `${base}#${Number(number) + 1}`
+}
+
+function resultOf(row: RunEnd): unknown {
+  switch (row.state) {
+    case 'succeeded':
+      return decodeValue(row.result ?? '')
+    case 'cancelled':
+      throw new OnceError('run_cancelled', `The run ${row.id} was cancelled.`)
+    default: {
+      const text = `The run ${row.id} failed: ${row.failure?.message ?? 'no reason was recorded'}`
+      throw new OnceError('run_failed', text, { details: { runId: row.id, failure: row.failure } })
+    }
+  }
+}
+
+/**
+ * The store's time: asked where it decides something, and estimated where it is only noted down. Every write tells it, so
+ * that the estimate is never older than the last one.
+ */
+function createTime(store: SqlStore, runtime: Runtime) {
+  let known = { now: 0, atMs: 0 }
+  /** It was so a moment ago: an estimate that is late is a safe bound for the first send of a step. */
+  const learn = (now: number) => {
+    known = { now, atMs: runtime.monotonicMs() }
+  }
+  return {
+    learn,
+    async clock() {
+      const now = await store.clock.now({ timeoutMs: limits.storeCallMs })
+      learn(now)
+      return now
+    },
+    nearNow: () => Math.round(known.now + (runtime.monotonicMs() - known.atMs)),
+  }
+}

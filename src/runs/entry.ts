@@ -1,0 +1,103 @@
+import type { Failure } from '../ledger/core/verdict.ts'
+
+/** One line of a run's journal: what became of one execution of one step. */
+export interface Entry {
+  readonly key: string
+  /** Order of first appearance in the run; within one branch it is the order of execution. */
+  readonly position: number
+  readonly branch: string
+  readonly stepId: string
+  readonly tick: number
+  readonly kind: EntryKind
+  readonly state: EntryState
+  readonly attempts: number
+  /** When the next attempt, the end of a sleep or of a wait is due, by the store's clock. */
+  readonly dueAt: number | null
+  /** Of the declared input, or of what a channel step planned; null where nothing is compared. */
+  readonly fingerprint: string | null
+  /** What a channel was asked to do, encoded. */
+  readonly plan: string | null
+  /** Encoded; only when it succeeded. */
+  readonly result: string | null
+  readonly failures: readonly AttemptFailure[]
+  /** Times, numbers and versions that the body asked for since the entry before this one. */
+  readonly values: readonly RecordedValue[]
+  readonly at: number
+}
+
+/** `all` and `end` stand in a journal only to keep the values that the body asked for before its branches, or at an end. */
+export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'race' | 'all' | 'end'
+
+/**
+ * `intent`: about to act, and nobody may act again without asking. `retrying`: failed for now. `waiting`: a sleep or a
+ * signal. `unknown`: may have happened; a person or a probe decides. The others are final.
+ */
+export type EntryState = 'intent' | 'retrying' | 'waiting' | 'unknown' | 'succeeded' | 'failed' | 'abandoned'
+
+/** Somebody may still have to do something about it. */
+export function isOpen(state: EntryState): boolean {
+  return state === 'intent' || state === 'retrying' || state === 'waiting' || state === 'unknown'
+}
+
+export interface AttemptFailure extends Failure {
+  /** Counts the failures of a step from 1, also over those that are not remembered and over a resume. */
+  readonly number: number
+  readonly attempt: number
+  /** When the attempt began. */
+  readonly at: number
+  /** It was proven that nothing happened; otherwise nobody can tell. */
+  readonly definite: boolean
+}
+
+/** What a body may ask for that is another thing each time. */
+export interface ValueTypes {
+  readonly now: number
+  readonly random: number
+  readonly uuid: string
+}
+
+export type RecordedValue =
+  | { readonly [K in keyof ValueTypes]: { readonly kind: K; readonly value: ValueTypes[K] } }[keyof ValueTypes]
+  /** A change that the code of this run knows. */
+  | { readonly kind: 'version'; readonly value: string }
+
+export type RunState = 'running' | 'sleeping' | 'unknown' | 'succeeded' | 'failed' | 'cancelled'
+
+/** A run as it stands in the store. */
+export interface RunRow {
+  readonly id: string
+  readonly definition: string
+  readonly version: number
+  readonly state: RunState
+  /** Encoded. */
+  readonly input: string
+  readonly inputFingerprint: string
+  readonly result: string | null
+  readonly failure: Failure | null
+  readonly worker: string | null
+  readonly fence: number
+  /** When a worker should take it; null while one has it, and when only a person or a signal can wake it. */
+  readonly dueAt: number | null
+  /** Since when its worker has it; null when it was put down in order. */
+  readonly takenAt: number | null
+  /** Since when workers before had it who never put it down: whatever they were doing may have happened since then. */
+  readonly takenBefore: number | null
+  readonly startedAt: number
+  readonly endedAt: number | null
+  /** The run that this one repeats. */
+  readonly restarts: string | null
+}
+
+/** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */
+export interface Holder {
+  readonly runId: string
+  readonly fence: number
+}
+
+export interface SignalRow {
+  readonly id: string
+  readonly name: string
+  readonly number: number
+  /** Encoded. */
+  readonly payload: string
+}

@@ -1,0 +1,315 @@
+import { isOnceError } from '../ledger/core/errors.ts'
+import { limits } from '../ledger/core/limits.ts'
+import { backoffMs } from '../ledger/core/retry.ts'
+import type { SqlStore } from '../ledger/store/port.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import { sleep } from '../runtime/runtime.ts'
+import type { Branch, Place } from './branch.ts'
+import { createBranch, isWithin, mustBePassed } from './branch.ts'
+import type { Doubt } from './doubt.ts'
+import { createDoubt } from './doubt.ts'
+import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
+import { isOpen } from './entry.ts'
+import type { RunEvent } from './events.ts'
+import { remembered } from './failures.ts'
+import { takenSignals } from './kept.ts'
+import type { Line } from './lines.ts'
+import { createLines } from './lines.ts'
+import { tooLong } from './problems.ts'
+import type { Suspension, Wait, Woken } from './waits.ts'
+import { createWaits } from './waits.ts'
+import type { Writes } from './writes.ts'
+
+/** What an execution needs from the process that it runs in. */
+export interface Surroundings {
+  readonly store: SqlStore
+  readonly runtime: Runtime
+  readonly writes: Writes
+  /** The store's time, asked. */
+  clock(): Promise<number>
+  signals(runId: string): Promise<readonly SignalRow[]>
+  /** The store's time, as far as this process knows it. */
+  nearNow(): number
+  /** True once no further step shall begin here. */
+  draining(): boolean
+  /** False once others may have taken over: a process that was paused finds out by itself. */
+  alive(): boolean
+  tell(event: RunEvent): void
+  /** Leaves every run after every recorded step, so that the next execution has to come the same way. */
+  readonly checkDeterminism: boolean
+}
+
+/** One run in the memory of one worker, from its taking to its end, or until it can only wait. */
+export interface Execution {
+  readonly run: RunRow
+  readonly around: Surroundings
+  readonly ticks: Map<string, number>
+  readonly signals: readonly SignalRow[]
+  readonly doubt: Doubt
+  /** Ids of the signals that some wait of this run has taken. */
+  readonly taken: Set<string>
+  readonly suspended: Promise<Suspension>
+  readonly lost: AbortSignal
+  /** The branch of a path: the same one, however often the body comes to it. */
+  branch(path: string, signal: AbortSignal): Branch
+  /** At the end of the body: everything that was recorded has been passed, but for branches that lost a race. */
+  mustBePassed(): void
+  entry(place: Place, fields: Pick<Entry, 'state'> & Partial<Entry>): Entry
+  /**
+   * Durable when it returns. Never returns when the run is somebody else's by now. Answers what is recorded: of an entry
+   * that was unknown it may be what a person said meanwhile.
+   */
+  put(entry: Entry): Promise<Entry>
+  /** Remembers what was written elsewhere, in a transaction of the step. */
+  kept(entry: Entry): Entry
+  /** Throws `run_too_long` where the journal has no room for another line. Nothing was done for it yet. */
+  mustHaveRoom(place: Place): void
+  /** What is recorded of a step now: a person may have changed what was unknown. */
+  look(entry: Entry): Promise<Entry>
+  /** Counts as doing something while it lasts, so that the run is not suspended under it. */
+  acting<T>(work: () => Promise<T>): Promise<T>
+  /** The store's time. Asks until it is told: a store that is away for a while fails no run. */
+  clock(): Promise<number>
+  /** The signals of the run as they are now. */
+  newSignals(): Promise<readonly SignalRow[]>
+  /** Repeats what fails only because the store is away. Never returns when the run is somebody else's by now. */
+  insist<T>(ask: () => Promise<T>): Promise<T>
+  /** Branches that run side by side, in place of the one that waits for them. */
+  fork(count: number, signal: AbortSignal): Line
+  /** How often each step below a path was executed, by this execution or by those before it. */
+  reached(path: string): ReadonlyMap<string, number>
+  /** A race is decided: what is open in its other branches stays so for nobody, and its next turn begins anew. */
+  decided(race: string, winner: string): Promise<void>
+  /**
+   * Returns when it is due while others still act; else the run is suspended, and this never returns. `abandoned` when
+   * its branch lost a race meanwhile, `told` when somebody outside did something.
+   */
+  wait(until: Wait, signal: AbortSignal): Promise<Woken>
+  /** Grows with everything that somebody outside did: a signal came, a person resolved a step. */
+  heard(): number
+  /** Whether somebody in this run waits for that. */
+  listens(): boolean
+  /** Somebody outside left a mark. The same mark again says nothing new. */
+  tell(mark: number): void
+  /** Leaves the rest to another worker. Never returns. */
+  handOver(): Promise<never>
+  lose(): void
+}
+
+const STORE_RETRY = { baseMs: 50, capMs: 5_000 }
+
+/** A promise for whoever must not go on: its callers are forgotten with it. */
+export const never = () => new Promise<never>(() => {})
+
+function charsOf({ plan, result }: Entry): number {
+  return (plan?.length ?? 0) + (result?.length ?? 0)
+}
+
+export function createExecution(
+  run: RunRow,
+  journal: { readonly entries: readonly Entry[]; readonly signals: readonly SignalRow[] },
+  around: Surroundings,
+): Execution {
+  const { runtime, writes } = around
+  const holder: Holder = { runId: run.id, fence: run.fence }
+  const byBranch = Map.groupBy(journal.entries, ({ branch }) => branch)
+  const branches = new Map<string, Branch>()
+  const ticks = new Map<string, number>()
+  const open = new Map(journal.entries.filter(({ state }) => isOpen(state)).map((entry) => [entry.key, entry]))
+  const doubt = createDoubt(run, journal.entries)
+  const lines = createLines()
+  const waits = createWaits(runtime, around.nearNow)
+  const suspended = Promise.withResolvers<Suspension>()
+  const losing = new AbortController()
+  let lineCount = journal.entries.length
+  let charCount = journal.entries.reduce((sum, entry) => sum + charsOf(entry), 0)
+  let positions = journal.entries.reduce((most, { position }) => Math.max(most, position + 1), 0)
+  let active = 0
+  let over = false
+  let lastMark: number | null = null
+
+  /** Earlier turns, also those of races that are not followed again, are behind us: their steps have lower ticks. */
+  function isAhead({ stepId, tick }: Entry): boolean {
+    return tick >= (ticks.get(stepId) ?? 0)
+  }
+
+  function aheadBelow(path: string): Entry | undefined {
+    for (const [branch, entries] of byBranch) {
+      const ahead = branch !== path && isWithin(branch, path) ? entries.find(isAhead) : undefined
+      if (ahead !== undefined) return ahead
+    }
+    return undefined
+  }
+
+  function isLeft(path: string): boolean {
+    const above = [...branches.values()].filter((each) => each.path !== path && isWithin(path, each.path))
+    return above.some(({ recorded, passed }) => recorded[passed] !== undefined)
+  }
+
+  /** Once every line of the run waits, and nothing is under way, nobody needs it in memory. */
+  function rest(): void {
+    // Most runs never wait. Who does is looked at later: a branch may be about to end, or to act.
+    if (over || waits.count() === 0) return
+    runtime.soon(() => {
+      if (over || active > 0 || waits.count() === 0 || waits.count() < lines.count()) return
+      over = true
+      waits.end()
+      const all = waits.list()
+      const times = all.flatMap(({ dueAt }) => (dueAt === null ? [] : [dueAt]))
+      const unknown = all.some((each) => each.unknown)
+      const handedOver = all.some((each) => each.handedOver === true)
+      suspended.resolve({ dueAt: times.length === 0 ? null : Math.min(...times), unknown, handedOver })
+    })
+  }
+
+  async function acting<T>(work: () => Promise<T>): Promise<T> {
+    if (over) return never()
+    active += 1
+    try {
+      return await work()
+    } finally {
+      active -= 1
+      rest()
+    }
+  }
+
+  async function insist<T>(ask: () => Promise<T>): Promise<T> {
+    for (let tries = 1; !over; tries++) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (!isOnceError(error) || !error.retryable) throw error
+        // Whoever loses the lease meanwhile stops trying.
+        await sleep(runtime, backoffMs(tries, STORE_RETRY, runtime.random()))
+      }
+    }
+    return never()
+  }
+
+  /** The same write again is the same write, also when the answer to the first one was lost. */
+  async function put(entry: Entry): Promise<Entry> {
+    // Only what is unknown may be changed by somebody who does not hold the run.
+    const unknown = open.get(entry.key)?.state === 'unknown'
+    const written = await insist(async () =>
+      unknown ? await writes.settle(holder, entry) : (await writes.put(holder, entry)) ? entry : null,
+    )
+    if (written === null) {
+      lose()
+      return never()
+    }
+    return kept(written)
+  }
+
+  function kept(entry: Entry): Entry {
+    doubt.wrote(entry.branch)
+    if (!isOpen(entry.state)) charCount += charsOf(entry)
+    return keep(entry)
+  }
+
+  function mustHaveRoom({ recorded, stepId }: Place): void {
+    if (recorded !== null) return
+    if (lineCount >= limits.runEntries) throw tooLong(run.id, stepId, `${limits.runEntries} lines`)
+    if (charCount >= limits.runJournalChars) throw tooLong(run.id, stepId, `${limits.runJournalChars} characters`)
+    lineCount += 1
+  }
+
+  async function look({ key }: Entry): Promise<Entry> {
+    const found = await insist(() => writes.entry(holder, key))
+    if (found !== null) return keep(found)
+    lose()
+    return never()
+  }
+
+  function keep(entry: Entry): Entry {
+    if (isOpen(entry.state)) open.set(entry.key, entry)
+    else open.delete(entry.key)
+    return entry
+  }
+
+  function lose(): void {
+    over = true
+    waits.end()
+    losing.abort(new Error(`The run ${run.id} is not this worker's any more.`))
+  }
+
+  function handOver(): Promise<never> {
+    waits.park({ dueAt: around.nearNow(), unknown: false, handedOver: true })
+    rest()
+    return never()
+  }
+
+  return {
+    run,
+    around,
+    ticks,
+    signals: journal.signals,
+    doubt,
+    taken: takenSignals(journal.entries),
+    suspended: suspended.promise,
+    lost: losing.signal,
+    branch(path, signal) {
+      const branch =
+        branches.get(path) ??
+        createBranch(path, (byBranch.get(path) ?? []).filter(isAhead), signal, {
+          ahead: () => aheadBelow(path),
+          isLeft: () => isLeft(path),
+        })
+      branch.signal = signal
+      branches.set(path, branch)
+      return branch
+    },
+    mustBePassed() {
+      const races = journal.entries.filter(({ kind }) => kind === 'race').map(({ stepId }) => stepId)
+      for (const [path, recorded] of byBranch) {
+        if (races.some((race) => isWithin(path, race))) continue
+        mustBePassed(branches.get(path) ?? { recorded, passed: 0 })
+      }
+    },
+    entry: (place, fields) => {
+      const { key, stepId, tick, kind, values, recorded } = place
+      const blank = { attempts: 0, dueAt: null, fingerprint: null, plan: null, result: null, failures: [] }
+      const position = recorded?.position ?? positions++
+      const own = { key, position, branch: place.branch.path, stepId, tick, kind, values }
+      const entry = { ...blank, ...recorded, ...own, at: around.nearNow(), ...fields }
+      return { ...entry, failures: remembered(entry.failures) }
+    },
+    put: (entry) => acting(() => put(entry)),
+    kept,
+    mustHaveRoom,
+    look: (entry) => acting(() => look(entry)),
+    acting,
+    clock: () => acting(() => insist(around.clock)),
+    newSignals: () => acting(() => insist(() => around.signals(run.id))),
+    insist,
+    fork: lines.fork,
+    reached(path) {
+      const found = new Map([...ticks].filter(([stepId]) => stepId.startsWith(`${path}/`)))
+      for (const { stepId, tick } of journal.entries) {
+        if (stepId.startsWith(`${path}/`)) found.set(stepId, Math.max(found.get(stepId) ?? 0, tick + 1))
+      }
+      return found
+    },
+    async decided(race, winner) {
+      for (const path of branches.keys()) if (path !== race && isWithin(path, race)) branches.delete(path)
+      const left = [...open.values()].filter(
+        ({ branch }) => isWithin(branch, race) && branch !== race && !isWithin(branch, `${race}/${winner}`),
+      )
+      await Promise.all(left.map((entry) => acting(() => put({ ...entry, state: 'abandoned', dueAt: null }))))
+    },
+    async wait(until, signal) {
+      const waiting = waits.begin(until, signal)
+      rest()
+      const woken = await waiting
+      return over ? never() : woken
+    },
+    heard: waits.heard,
+    listens: () => !over && waits.listens(),
+    tell(mark) {
+      if (over || mark === lastMark) return
+      lastMark = mark
+      waits.tell()
+    },
+    handOver,
+    lose,
+  }
+}

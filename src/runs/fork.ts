@@ -1,0 +1,143 @@
+import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
+import { OnceError } from '../ledger/core/errors.ts'
+import { limits } from '../ledger/core/limits.ts'
+import type { Branch, Place } from './branch.ts'
+import { enterAll, enterEnd, mustBeFree } from './branch.ts'
+import type { RunContext } from './context.ts'
+import { checkName } from './definition.ts'
+import type { Execution } from './execution.ts'
+import { never } from './execution.ts'
+import { pathOf } from './key.ts'
+
+/** The context of a branch below. */
+type Inside = (branch: Branch) => RunContext
+
+type Branches = Readonly<Record<string, (run: RunContext) => Promise<unknown>>>
+
+/** Branches side by side. All of them end before the first failure, by name, is thrown: so it is always the same. */
+export async function forkAll(
+  execution: Execution,
+  inside: Inside,
+  parent: Branch,
+  id: string,
+  branches: Branches,
+): Promise<unknown> {
+  if (parent.signal.aborted) return never()
+  mustBeFree(parent, id)
+  const names = namesOf(id, branches)
+  const place = enterAll(parent, { runId: execution.run.id, ticks: execution.ticks }, id)
+  parent.pending = id
+  try {
+    if (place !== null) execution.mustHaveRoom(place)
+    if (place?.recorded === null) await execution.put(execution.entry(place, { state: 'succeeded' }))
+    const line = execution.fork(names.length, parent.signal)
+    const ends = await Promise.allSettled(
+      names.map((name) => {
+        const path = pathOf(pathOf(parent.path, id), name)
+        return runBranch(execution, execution.branch(path, parent.signal), inside, branches[name]).finally(line.ended)
+      }),
+    )
+    line.join()
+    return resultsOf(names, ends)
+  } finally {
+    parent.pending = null
+  }
+}
+
+function resultsOf(names: readonly string[], ends: readonly PromiseSettledResult<unknown>[]): unknown {
+  const results: Record<string, unknown> = {}
+  for (const [index, end] of ends.entries()) {
+    if (end.status === 'rejected') throw end.reason
+    results[names[index] as string] = end.value
+  }
+  return results
+}
+
+/** What is recorded of a race: its winner, and how far the steps of all its branches were. */
+interface Won {
+  readonly winner: string
+  readonly value: unknown
+  readonly ticks: Readonly<Record<string, number>>
+}
+
+export function readWon(result: string): Won {
+  return decodeValue(result) as Won
+}
+
+/** The winner is recorded before anybody sees it, so that it wins again however the next execution interleaves. */
+export async function forkRace(
+  execution: Execution,
+  inside: Inside,
+  place: Place,
+  branches: Branches,
+): Promise<unknown> {
+  const { ticks } = execution
+  const names = namesOf(place.stepId, branches)
+  const recorded = place.recorded?.result ?? null
+  if (recorded !== null) {
+    const won = readWon(recorded)
+    for (const [path, tick] of Object.entries(won.ticks)) ticks.set(path, tick)
+    await execution.decided(place.stepId, won.winner)
+    return { winner: won.winner, value: won.value }
+  }
+  // The values that the body asked for before must be the same when the branches are driven by somebody else.
+  if (place.recorded === null && place.values.length > 0)
+    await execution.put(execution.entry(place, { state: 'waiting' }))
+  const losers = new AbortController()
+  const signal = AbortSignal.any([place.branch.signal, losers.signal])
+  const line = execution.fork(names.length, place.branch.signal)
+  const { winner, value } = await Promise.any(
+    names.map(async (name) => {
+      const branch = execution.branch(pathOf(place.stepId, name), signal)
+      return { winner: name, value: await runBranch(execution, branch, inside, branches[name]).finally(line.ended) }
+    }),
+  ).catch((error: unknown) => {
+    line.join()
+    throw error instanceof AggregateError ? (error.errors[0] as unknown) : error
+  })
+  losers.abort(new Error(`Another branch of ${place.stepId} was first.`))
+  line.join()
+  // A loser may have been further before a crash than it is now: that is behind us, too.
+  const below = execution.reached(place.stepId)
+  for (const [path, tick] of below) ticks.set(path, tick)
+  const encoded = encodeValue({ winner, value, ticks: Object.fromEntries(below) } satisfies Won)
+  if ('problem' in encoded)
+    throw new OnceError('bad_input', `What ${place.stepId} won cannot be recorded: ${encoded.problem}.`)
+  if (encoded.text.length > limits.runResultChars) {
+    const text = `What ${place.stepId} won is longer than ${limits.runResultChars} characters: let the branch return less.`
+    throw new OnceError('bad_input', text)
+  }
+  await execution.put(execution.entry(place, { state: 'succeeded', result: encoded.text }))
+  await execution.decided(place.stepId, winner)
+  return { winner, value }
+}
+
+async function runBranch(
+  execution: Execution,
+  branch: Branch,
+  inside: Inside,
+  body: Branches[string] | undefined,
+): Promise<unknown> {
+  if (body === undefined) throw new OnceError('bad_option', `The branch ${branch.path} has no function.`)
+  const value = await body(inside(branch))
+  await keepLast(execution, branch)
+  return value
+}
+
+/** What a branch asked for last is recorded before anybody acts by it. A branch that lost its race has nobody who would. */
+export async function keepLast(execution: Execution, branch: Branch, mustBe = () => {}): Promise<void> {
+  if (branch.signal.aborted) return
+  const place = enterEnd(branch, { runId: execution.run.id, ticks: execution.ticks })
+  mustBe()
+  if (place?.recorded === null) await execution.put(execution.entry(place, { state: 'succeeded' }))
+}
+
+function namesOf(id: string, branches: Branches): string[] {
+  checkName('branch', id.split('/').at(-1))
+  const names = Object.keys(branches).sort()
+  for (const name of names) checkName('branch', name)
+  if (names.length === 0 || names.length > limits.runBranches) {
+    throw new OnceError('bad_option', `${id} needs 1 to ${limits.runBranches} branches.`)
+  }
+  return names
+}

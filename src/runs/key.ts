@@ -1,0 +1,19 @@
+import { digestParts } from '../ledger/core/digest.ts'
+
+/**
+ * The key of one execution of a step: the same over retries, restarts and replays, because nothing but its place in the
+ * run decides it. The path leads through named branches; the tick counts the executions of that path, from 0.
+ */
+export function stepKey(runId: string, stepId: string, tick: number): string {
+  return digestParts([runId, stepId, String(tick)])
+}
+
+/** A key of its own for one part of a step, or for one definite attempt. */
+export function derivedKey(key: string, name: string): string {
+  return digestParts([key, name])
+}
+
+/** The path of a step or of a branch. */
+export function pathOf(branch: string, name: string): string {
+  return branch === '' ? name : `${branch}/${name}`
+}

@@ -1,0 +1,277 @@
+import { encodeValue } from '../ledger/core/codec.ts'
+import { OnceError } from '../ledger/core/errors.ts'
+import { limits } from '../ledger/core/limits.ts'
+import type { SqlStore } from '../ledger/store/port.ts'
+import type { SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
+import { checkId, checkName } from './definition.ts'
+import type { AttemptFailure, RunRow, RunState } from './entry.ts'
+import { allDefinite, remembered, withFailure } from './failures.ts'
+import { storableFailure } from './problems.ts'
+import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
+import { RUN_TOPIC, scopeSql } from './tables.ts'
+import type { RunView } from './view.ts'
+import { summaryOf, viewOf } from './view.ts'
+
+export interface RunQuery {
+  readonly state?: RunState
+  readonly definition?: string
+  /** Only runs whose ids have this before their first slash: how a service that puts the tenant there tells them apart. */
+  readonly scope?: string
+  readonly limit?: number
+  /** Give back what the page before gave. */
+  readonly cursor?: string | null
+}
+
+export interface RunPage {
+  readonly runs: readonly Omit<RunView, 'steps'>[]
+  readonly cursor: string | null
+}
+
+/** How a person, or a probe, settles a step of which nobody knows whether it happened. */
+export type Resolution =
+  | { readonly kind: 'succeeded'; readonly result: unknown }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** It did not happen: it is tried again, under the same key. */
+  | { readonly kind: 'not_done' }
+
+/** What people and other systems ask of runs. */
+export interface RunOperator {
+  get(runId: string): Promise<RunView>
+  list(query: RunQuery): Promise<RunPage>
+  /** Delivered once, however often it is sent under its id. False when it was there already. */
+  signal(runId: string, name: string, payload: unknown, options?: { readonly id?: string }): Promise<boolean>
+  /** Ends a run; whatever is under way records nothing any more. False when it had ended before. */
+  cancel(runId: string): Promise<boolean>
+  /** After a fix: a failed run goes on at its failed steps, with new attempts under the same keys. */
+  resume(runId: string): Promise<void>
+  resolve(runId: string, key: string, resolution: Resolution): Promise<void>
+}
+
+export interface RunOperatorParts extends RunOperator {
+  row(runId: string): Promise<RunRow>
+  /** Makes a run due now. */
+  wake(runId: string): Promise<void>
+}
+
+/** What the operator tells the worker of its own process. */
+export interface Nearby {
+  /** Something is due. */
+  wake(): void
+  /** A run was taken away. */
+  drop(runId: string): void
+}
+
+/** Changes that belong together: a crash between them would leave a run that nobody wakes. */
+const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+
+type Query = SqlTx['query']
+
+export function createRunOperator(
+  { sql, transactions }: Pick<SqlStore, 'sql' | 'transactions'>,
+  clock: () => Promise<number>,
+  near: Nearby,
+): RunOperatorParts {
+  const { query, now } = sql
+  const woken = `${sql.wake(RUN_TOPIC)} as woken`
+  const stepNames = Object.keys(entryColumns).join(', ')
+
+  const row = (runId: string) => rowBy(query, runId)
+
+  async function rowBy(by: Query, runId: string): Promise<RunRow> {
+    const [found] = await by(`select ${runColumns} from onceonly_runs where id = ?`, [runId])
+    if (found === undefined) throw noRun(runId)
+    return runOf(found)
+  }
+
+  /**
+   * Makes a run that waits due now. One that is held gets a mark, another one each time, which its worker will see. False
+   * when it has ended.
+   */
+  async function makeDue(by: Query, runId: string): Promise<boolean> {
+    const mark = `case when worker is not null and due_at >= ${now} then due_at + 1 else ${now} end`
+    const due = await by(
+      `update onceonly_runs set due_at = ${mark} where id = ? and ended_at is null returning ${woken}`,
+      [runId],
+    )
+    return due.length > 0
+  }
+
+  /** The run comes first in each of them, as in every write of a worker: so they come one after the other. */
+  async function change<T>(work: (by: Query) => Promise<T>): Promise<T> {
+    const changed = await transactions.run(({ tx }) => work((text, values) => tx.query(text, values)), TRANSACTION)
+    near.wake()
+    return changed
+  }
+
+  return {
+    row,
+    wake: async (runId) => {
+      await makeDue(query, runId)
+      near.wake()
+    },
+    async get(runId) {
+      const found = await row(runId)
+      const entries = await query(`select ${stepNames} from onceonly_run_steps where run_id = ? order by position`, [
+        runId,
+      ])
+      return viewOf(found, entries.map(entryOf))
+    },
+    async list({ limit = limits.pageRows, cursor = null, ...wanted }) {
+      if (!Number.isSafeInteger(limit) || limit < 1) throw new OnceError('bad_option', 'A page has 1 run or more.')
+      const { text, values } = filterOf(sql, wanted, cursor)
+      const rows = await query(
+        `select ${runColumns} from onceonly_runs ${text} order by started_at desc, id desc limit ?`,
+        [...values, Math.min(limit, limits.pageRows)],
+      )
+      const runs = rows.map(runOf)
+      const last = runs.at(-1)
+      const full = runs.length === Math.min(limit, limits.pageRows)
+      return {
+        runs: runs.map((each) => summaryOf(each)),
+        cursor: full && last !== undefined ? `${last.startedAt} ${last.id}` : null,
+      }
+    },
+    async signal(runId, name, payload, { id = crypto.randomUUID() } = {}) {
+      checkName('signal', name)
+      checkId('signal', id)
+      const encoded = encodeValue(payload)
+      if ('problem' in encoded) throw new OnceError('bad_input', `The signal cannot be recorded: ${encoded.problem}.`)
+      if (encoded.text.length > limits.runResultChars) {
+        throw new OnceError('bad_input', `The signal is longer than ${limits.runResultChars} characters.`)
+      }
+      return change(async (by) => {
+        // Its number decides which wait gets it.
+        const live = await makeDue(by, runId)
+        if (!live) {
+          if (await isThere(by, runId, id)) return false
+          const { state } = await rowBy(by, runId)
+          throw new OnceError('not_found', `The run ${runId} has ended as ${state}.`)
+        }
+        const added = await by(
+          `insert into onceonly_run_signals (run_id, id, name, number, payload)
+            select ?, ?, ?, coalesce(max(number), 0) + 1, ? from onceonly_run_signals where run_id = ?
+            having count(*) < ? and coalesce(sum(octet_length(payload)), 0) < ?
+            on conflict (run_id, id) do nothing returning id`,
+          [runId, id, name, encoded.text, runId, limits.runSignals, limits.runJournalChars],
+        )
+        if (added.length > 0) return true
+        if (await isThere(by, runId, id)) return false
+        const most = `${limits.runSignals} signals or ${limits.runJournalChars} bytes of them`
+        throw new OnceError('run_too_long', `The run ${runId} has ${most}.`, { details: { runId, signal: name } })
+      })
+    },
+    async cancel(runId) {
+      await row(runId)
+      const ended = await query(
+        `update onceonly_runs set state = 'cancelled', ended_at = ${now}, due_at = null, worker = null, fence = fence + 1
+          where id = ? and ended_at is null returning id`,
+        [runId],
+      )
+      near.drop(runId)
+      return ended.length > 0
+    },
+    async resume(runId) {
+      const at = await clock()
+      await change(async (by) => {
+        const resumed = await by(
+          `update onceonly_runs set state = 'running', failure = null, ended_at = null, due_at = ${now}, fence = fence + 1
+            where id = ? and state = 'failed' and ended_at >= ? returning ${woken}`,
+          [runId, at - limits.runKeepMs],
+        )
+        if (resumed.length === 0) throw notResumable(await rowBy(by, runId))
+        await by(
+          `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ${now}
+            where run_id = ? and state = 'failed' and not exists (${PASSED})`,
+          [runId],
+        )
+      })
+    },
+    async resolve(runId, key, resolution) {
+      const at = await clock()
+      await change(async (by) => {
+        await rowBy(by, runId)
+        await makeDue(by, runId)
+        const [step] = await by(`select ${stepNames} from onceonly_run_steps where run_id = ? and key = ?`, [
+          runId,
+          key,
+        ])
+        const resolved = changeOf(resolution, at, step === undefined ? [] : entryOf(step).failures)
+        // A step that a living worker has in hand is not for a person; one left behind by a dead worker is.
+        const changed = await by(
+          `update onceonly_run_steps set state = ?, result = ?, due_at = ?, failures = ?, at = ${now}
+            where run_id = ? and key = ? and state = 'unknown' returning key`,
+          [resolved.state, resolved.result, resolved.dueAt, resolved.failures, runId, key],
+        )
+        if (changed.length > 0) return
+        throw new OnceError('not_resolvable', `${runId} has no step ${key} whose outcome is unknown.`)
+      })
+    },
+  }
+}
+
+async function isThere(by: Query, runId: string, id: string): Promise<boolean> {
+  return (await by('select id from onceonly_run_signals where run_id = ? and id = ?', [runId, id])).length > 0
+}
+
+function notResumable({ id, state }: RunRow): OnceError {
+  return state === 'failed'
+    ? new OnceError('not_found', `The run ${id} ended too long ago: its results are not kept any more.`)
+    : new OnceError('not_resolvable', `Only a failed run can be resumed; ${id} is ${state}.`)
+}
+
+/**
+ * A failure that the run has left behind: its body caught it and went on, in its own branch or above. Trying such a step
+ * again would let the run come another way than it went.
+ */
+const PASSED = `select 1 from onceonly_run_steps later
+  where later.run_id = onceonly_run_steps.run_id and later.position > onceonly_run_steps.position
+    and (later.branch in (onceonly_run_steps.branch, '')
+      or substr(onceonly_run_steps.branch, 1, length(later.branch) + 1) = later.branch || '/')`
+
+function changeOf(resolution: Resolution, now: number, before: readonly AttemptFailure[]) {
+  const blank = { result: null as string | null, dueAt: null as number | null, failures: JSON.stringify(before) }
+  switch (resolution.kind) {
+    case 'succeeded': {
+      const encoded = encodeValue(resolution.result)
+      if ('problem' in encoded) throw new OnceError('bad_input', `The result cannot be recorded: ${encoded.problem}.`)
+      if (encoded.text.length > limits.runResultChars) {
+        const text = `The result is longer than ${limits.runResultChars} characters: give what the run needs of it.`
+        throw new OnceError('bad_input', text)
+      }
+      return { ...blank, state: 'succeeded', result: encoded.text }
+    }
+    case 'failed': {
+      const told = { ...storableFailure(resolution.error), attempt: 0, at: now, definite: true }
+      return { ...blank, state: 'failed', failures: JSON.stringify(remembered(withFailure(before, told))) }
+    }
+    case 'not_done':
+      return { ...blank, state: 'retrying', dueAt: now, failures: JSON.stringify(allDefinite(before)) }
+  }
+}
+
+/** Only what is asked for stands in the text, so that the index that fits is found. */
+function filterOf(
+  { dialect }: SqlSeam,
+  { state, definition, scope }: Pick<RunQuery, 'state' | 'definition' | 'scope'>,
+  cursor: string | null,
+): { readonly text: string; readonly values: readonly SqlValue[] } {
+  const parts: [text: string, ...SqlValue[]][] = []
+  if (scope !== undefined) parts.push([`${scopeSql(dialect)} = ?`, scope])
+  // One of our own words, and in the text, because an index for one state is found only so.
+  if (state !== undefined) parts.push(state === 'unknown' ? ["state = 'unknown'"] : ['state = ?', state])
+  if (definition !== undefined) parts.push(['definition = ?', definition])
+  if (cursor !== null) parts.push(['(started_at, id) < (?, ?)', ...readCursor(cursor)])
+  const text = parts.length === 0 ? '' : `where ${parts.map(([condition]) => condition).join(' and ')}`
+  return { text, values: parts.flatMap(([, ...values]) => values) }
+}
+
+function readCursor(cursor: string): [number, string] {
+  const space = cursor.indexOf(' ')
+  const before = Number(cursor.slice(0, space))
+  if (space < 1 || !Number.isSafeInteger(before)) throw new OnceError('bad_option', 'The cursor is not one of ours.')
+  return [before, cursor.slice(space + 1)]
+}
+
+export function noRun(runId: string): OnceError {
+  return new OnceError('not_found', `There is no run ${runId}.`, { details: { runId } })
+}

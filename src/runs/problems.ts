@@ -1,0 +1,45 @@
+import { encodeValue } from '../ledger/core/codec.ts'
+import { OnceError } from '../ledger/core/errors.ts'
+import { exceedsBytes } from '../ledger/core/identity.ts'
+import { limits } from '../ledger/core/limits.ts'
+import type { Failure } from '../ledger/core/verdict.ts'
+import { failureOf } from '../ledger/core/verdict.ts'
+import type { Entry } from './entry.ts'
+
+export function stepFailed(entry: Entry): OnceError {
+  const last = entry.failures.at(-1)
+  const text = `The step ${entry.stepId} failed after ${entry.attempts} attempts: ${last?.message ?? 'no reason given'}.`
+  const { key, stepId: step, tick, attempts, failures } = entry
+  return new OnceError('step_failed', text, { details: { step, tick, key, attempts, failures } })
+}
+
+/** What was thrown, as it can be written down: data that is too large, or no data at all, is left out. */
+export function storableFailure(error: unknown, more?: unknown): Failure {
+  const { data = more, ...failure } = failureOf(error)
+  if (data === undefined) return failure
+  const encoded = encodeValue(data)
+  if ('problem' in encoded || exceedsBytes(encoded.text, limits.failureDataBytes)) return failure
+  return { ...failure, data: JSON.parse(encoded.text) as unknown }
+}
+
+/** Where recorded and present code part: both sides, so that a person can see which one is wrong. */
+export function diverged(
+  what: string,
+  recorded: Readonly<Record<string, unknown>> | null,
+  found: Readonly<Record<string, unknown>> | null,
+): OnceError {
+  return new OnceError('run_diverged', what, { details: { recorded, found } })
+}
+
+export function overlaps(branch: string, pending: string, id: string): OnceError {
+  const where = branch === '' ? 'the run' : `the branch ${branch}`
+  return new OnceError('step_overlaps', `${id} was started while ${pending} of ${where} is pending.`, {
+    details: { branch, pending, id },
+  })
+}
+
+export function tooLong(runId: string, step: string, most: string): OnceError {
+  return new OnceError('run_too_long', `The journal of ${runId} has ${most}, and no room for ${step}.`, {
+    details: { runId, step },
+  })
+}

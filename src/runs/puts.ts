@@ -1,0 +1,128 @@
+import type { Dialect, SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
+import type { Entry, Holder } from './entry.ts'
+import { numberOf, recordsOf } from './rows.ts'
+import { entryChanges, entryColumns, entryRecord } from './stored.ts'
+
+export interface Put {
+  readonly holder: Holder
+  readonly entry: Entry
+}
+
+/** How entries get into the journal: never without the fence of their run, in the same statement. */
+export interface Puts {
+  putAll(items: readonly Put[]): Promise<boolean[]>
+  putIn(tx: SqlTx, holder: Holder, entry: Entry): Promise<boolean>
+  /** Only over an entry that is unknown. */
+  settle(holder: Holder, entry: Entry): Promise<boolean>
+}
+
+interface Written {
+  readonly run_id: string
+  readonly key: string
+  readonly now: unknown
+}
+
+const columns = Object.keys(entryColumns) as readonly (keyof typeof entryColumns)[]
+
+export function createPuts({ dialect, query, now }: SqlSeam, learn: (now: number) => void): Puts {
+  const one = putOneSql(dialect, now)
+  const many = putManySql(dialect, now)
+  const over = settleSql(dialect)
+
+  async function putMany(items: readonly Put[]): Promise<boolean[]> {
+    const fences = new Map<string, number>()
+    for (const { holder } of items) {
+      fences.set(holder.runId, Math.max(holder.fence, fences.get(holder.runId) ?? holder.fence))
+    }
+    // This process may have lost a run and taken it again: its older hold is over, whatever the record says.
+    const isCurrent = ({ holder }: Put) => holder.fence === fences.get(holder.runId)
+    // Of two writes of one step the later one stays, as if they had come one after the other.
+    const last = new Map(items.filter(isCurrent).map((item) => [nameOf(item), item]))
+    const records = [...last.values()].map(({ holder: { runId, fence }, entry }) => ({
+      run_id: runId,
+      fence,
+      ...entryRecord(entry),
+    }))
+    const rows = await query<Written>(many, [JSON.stringify(records)], { hot: true })
+    if (rows[0] !== undefined) learn(numberOf(rows[0].now))
+    const written = new Set(rows.map(({ run_id, key }) => `${run_id} ${key}`))
+    return items.map((item) => isCurrent(item) && written.has(nameOf(item)))
+  }
+
+  async function putAll(items: readonly Put[]): Promise<boolean[]> {
+    const [first] = items
+    if (first === undefined || items.length > 1) return putMany(items)
+    const [row] = await query<Written>(one, valuesOf(first), { hot: true })
+    if (row !== undefined) learn(numberOf(row.now))
+    return [row !== undefined]
+  }
+
+  return {
+    putAll,
+    putIn: async (tx, holder, entry) => (await tx.query(one, valuesOf({ holder, entry }))).length > 0,
+    async settle({ runId, fence }, entry) {
+      const record = entryRecord(entry)
+      const rows = await query(over, [...entryChanges.map((name) => record[name]), runId, entry.key, runId, fence])
+      return rows.length > 0
+    },
+  }
+}
+
+function nameOf({ holder, entry }: Put): string {
+  return `${holder.runId} ${entry.key}`
+}
+
+function valuesOf({ holder: { runId, fence }, entry }: Put): SqlValue[] {
+  const record = entryRecord(entry)
+  return [runId, ...columns.map((name) => record[name]), runId, fence]
+}
+
+/**
+ * The fenced insert: one durable write for a step. The share lock makes a takeover wait for it, and it for a takeover,
+ * so that whoever loads the journal has it whole.
+ */
+function putOneSql(dialect: Dialect, now: string): string {
+  const values = columns.map((name) => typed(dialect, entryColumns[name])).join(', ')
+  return `insert into onceonly_run_steps (run_id, ${columns.join(', ')})
+    select ${typed(dialect, 'text')}, ${values}
+    from (select 1 from onceonly_runs where id = ? and fence = ? ${shared(dialect)}) as held where true
+    ${REPEATED} returning run_id, key, ${now} as now`
+}
+
+/** The same for many at once. Locks are taken in the order of the ids, as everywhere in this room. */
+function putManySql(dialect: Dialect, now: string): string {
+  const given = { run_id: 'text', fence: 'bigint', ...entryColumns } as const
+  const values = columns.map((name) => `x.${name}`).join(', ')
+  const insert = `insert into onceonly_run_steps (run_id, ${columns.join(', ')}) select x.run_id, ${values}`
+  const answer = `${REPEATED} returning run_id, key, ${now} as now`
+  if (dialect === 'sqlite') {
+    return `${insert} from ${recordsOf(dialect, given)}
+      where exists (select 1 from onceonly_runs r where r.id = x.run_id and r.fence = x.fence) ${answer}`
+  }
+  return `with x as materialized (select * from ${recordsOf(dialect, given)}),
+    held as materialized (
+      select r.id from x join onceonly_runs r on r.id = x.run_id and r.fence = x.fence order by r.id for share of r
+    )
+    ${insert} from x where x.run_id in (select id from held) ${answer}`
+}
+
+function settleSql(dialect: Dialect): string {
+  const changes = entryChanges.map((name) => `${name} = ${typed(dialect, entryColumns[name])}`).join(', ')
+  return `update onceonly_run_steps set ${changes}
+    where run_id = ? and key = ? and state = 'unknown' and exists (select 1 from onceonly_runs
+      where id = ? and fence = ? ${shared(dialect)}) returning key`
+}
+
+/** The place of a step in its run stays; what became of it may change. */
+const REPEATED = `on conflict (run_id, key) do update set ${entryChanges
+  .map((name) => `${name} = excluded.${name}`)
+  .join(', ')}`
+
+function shared(dialect: Dialect): string {
+  return dialect === 'postgres' ? 'for share' : ''
+}
+
+/** PostgreSQL wants to know the type of a value that may be null. */
+function typed(dialect: Dialect, type: 'text' | 'bigint'): string {
+  return dialect === 'postgres' ? `?::${type}` : '?'
+}

@@ -1,0 +1,114 @@
+import type { SqlRow } from '../ledger/store/sql.ts'
+import type { Entry, EntryKind, EntryState, RunRow, RunState, SignalRow } from './entry.ts'
+import type { Columns } from './rows.ts'
+import { numberOf, numberOrNull } from './rows.ts'
+
+/** How runs and journals stand in their tables, and how they are read back. */
+
+export const runColumns =
+  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts'
+
+export function runOf(row: SqlRow): RunRow {
+  const text = (name: string) => row[name] as string
+  return {
+    id: text('id'),
+    definition: text('definition'),
+    version: numberOf(row['version']),
+    state: text('state') as RunState,
+    input: text('input'),
+    inputFingerprint: text('input_fingerprint'),
+    result: row['result'] as string | null,
+    failure: readFailure(row['failure'] as string | null),
+    worker: row['worker'] as string | null,
+    fence: numberOf(row['fence']),
+    dueAt: numberOrNull(row['due_at']),
+    takenAt: numberOrNull(row['taken_at']),
+    takenBefore: numberOrNull(row['taken_before']),
+    startedAt: numberOf(row['started_at']),
+    endedAt: numberOrNull(row['ended_at']),
+    restarts: row['restarts'] as string | null,
+  }
+}
+
+export function readFailure(text: string | null): RunRow['failure'] {
+  return text === null ? null : (JSON.parse(text) as RunRow['failure'])
+}
+
+export const entryColumns = {
+  key: 'text',
+  position: 'bigint',
+  branch: 'text',
+  step_id: 'text',
+  tick: 'bigint',
+  kind: 'text',
+  state: 'text',
+  attempts: 'bigint',
+  due_at: 'bigint',
+  fingerprint: 'text',
+  plan: 'text',
+  result: 'text',
+  failures: 'text',
+  recorded: 'text',
+  at: 'bigint',
+} as const satisfies Columns
+
+/** What a later write of the same step may change; its place in the run stays. */
+export const entryChanges = ['state', 'attempts', 'due_at', 'fingerprint', 'plan', 'result', 'failures', 'at'] as const
+
+export function entryRecord(entry: Entry): Readonly<Record<keyof typeof entryColumns, string | number | null>> {
+  return {
+    key: entry.key,
+    position: entry.position,
+    branch: entry.branch,
+    step_id: entry.stepId,
+    tick: entry.tick,
+    kind: entry.kind,
+    state: entry.state,
+    attempts: entry.attempts,
+    due_at: entry.dueAt,
+    fingerprint: entry.fingerprint,
+    plan: entry.plan,
+    result: entry.result,
+    failures: JSON.stringify(entry.failures),
+    recorded: JSON.stringify(entry.values),
+    at: entry.at,
+  }
+}
+
+export function entryOf(row: SqlRow): Entry {
+  return {
+    key: row['key'] as string,
+    position: numberOf(row['position']),
+    branch: row['branch'] as string,
+    stepId: row['step_id'] as string,
+    tick: numberOf(row['tick']),
+    kind: row['kind'] as EntryKind,
+    state: row['state'] as EntryState,
+    attempts: numberOf(row['attempts']),
+    dueAt: numberOrNull(row['due_at']),
+    fingerprint: row['fingerprint'] as string | null,
+    plan: row['plan'] as string | null,
+    result: row['result'] as string | null,
+    failures: readFailures(row['failures'] as string),
+    values: JSON.parse(row['recorded'] as string) as Entry['values'],
+    at: numberOf(row['at']),
+  }
+}
+
+/** Journals of before have no numbers; their lists were whole, so that the place is the number. */
+function readFailures(text: string): Entry['failures'] {
+  if (text === '[]') return []
+  return (JSON.parse(text) as Entry['failures']).map((failure, index) => ({
+    ...failure,
+    number: failure.number ?? index + 1,
+  }))
+}
+
+export function signalOf(row: SqlRow): SignalRow {
+  return {
+    id: row['id'] as string,
+    name: row['name'] as string,
+    number: numberOf(row['number']),
+    payload: row['payload'] as string,
+  }
+}

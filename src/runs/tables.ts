@@ -1,0 +1,90 @@
+import type { Dialect, Migration } from '../ledger/store/sql.ts'
+
+/** Wakes workers that look for runs. */
+export const RUN_TOPIC = 'run:due'
+
+/** The room under which these tables are listed among the migrations. */
+export const RUN_ROOM = 'run'
+
+function tables(big: string): readonly string[] {
+  return [
+    `create table onceonly_runs (
+      id text primary key,
+      definition text not null,
+      version integer not null,
+      state text not null,
+      input text not null,
+      input_fingerprint text not null,
+      result text,
+      failure text,
+      worker text,
+      fence ${big} not null,
+      due_at ${big},
+      taken_at ${big},
+      taken_before ${big},
+      started_at ${big} not null,
+      ended_at ${big},
+      restarts text
+    )`,
+    // Held runs are not in it, so that a step never touches an index of this table.
+    'create index onceonly_runs_due on onceonly_runs (due_at) where due_at is not null',
+    'create index onceonly_runs_worker on onceonly_runs (worker) where worker is not null',
+    'create index onceonly_runs_ended on onceonly_runs (ended_at) where ended_at is not null',
+    `create table onceonly_run_steps (
+      run_id text not null,
+      key text not null,
+      position integer not null,
+      branch text not null,
+      step_id text not null,
+      tick integer not null,
+      kind text not null,
+      state text not null,
+      attempts integer not null,
+      due_at ${big},
+      fingerprint text,
+      plan text,
+      result text,
+      failures text not null,
+      recorded text not null,
+      at ${big} not null,
+      primary key (run_id, key)
+    )`,
+    `create table onceonly_run_signals (
+      run_id text not null,
+      id text not null,
+      name text not null,
+      number integer not null,
+      payload text not null,
+      primary key (run_id, id)
+    )`,
+    // One lease for a process and all its runs: a heartbeat writes one row, however many runs it has.
+    `create table onceonly_run_workers (
+      id text primary key,
+      lease_until ${big} not null
+    )`,
+  ]
+}
+
+const UNKNOWN = `create index onceonly_runs_unknown on onceonly_runs (started_at) where state = 'unknown'`
+
+/** What stands before the first slash of an id: whose run it is, where ids are made so. */
+export function scopeSql(dialect: Dialect): string {
+  return dialect === 'postgres'
+    ? "split_part(id, '/', 1)"
+    : "(case when instr(id, '/') > 0 then substr(id, 1, instr(id, '/') - 1) else id end)"
+}
+
+/** Pages of runs, newest first, without looking at those of others. */
+function lists(dialect: Dialect): readonly string[] {
+  return [
+    `create index onceonly_runs_scope on onceonly_runs (${scopeSql(dialect)}, started_at, id)`,
+    'create index onceonly_runs_started on onceonly_runs (started_at, id)',
+  ]
+}
+
+export const runMigrations: readonly Migration[] = [
+  { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
+  // Few runs ever wait for a person: this finds and counts them without a look at all the others.
+  { version: 2, oldestCode: 1, up: { sqlite: [UNKNOWN], postgres: [UNKNOWN] } },
+  { version: 3, oldestCode: 1, up: { sqlite: lists('sqlite'), postgres: lists('postgres') } },
+]

@@ -1,0 +1,47 @@
+import { decodeValue } from '../ledger/core/codec.ts'
+import type { Failure } from '../ledger/core/verdict.ts'
+import type { AttemptFailure, Entry, EntryKind, EntryState, RunRow, RunState } from './entry.ts'
+
+export interface StepView {
+  readonly id: string
+  readonly key: string
+  readonly tick: number
+  readonly kind: EntryKind
+  readonly state: EntryState
+  readonly attempts: number
+  readonly result: unknown
+  readonly plan: unknown
+  readonly failures: readonly AttemptFailure[]
+  readonly dueAt: number | null
+}
+
+export interface RunView {
+  readonly runId: string
+  readonly definition: string
+  readonly version: number
+  readonly state: RunState
+  readonly input: unknown
+  readonly result: unknown
+  readonly failure: Failure | null
+  readonly dueAt: number | null
+  readonly startedAt: number
+  readonly endedAt: number | null
+  readonly restarts: string | null
+  readonly steps: readonly StepView[]
+}
+
+export function summaryOf(run: RunRow): Omit<RunView, 'steps'> {
+  const { id: runId, definition, version, state, failure, dueAt, startedAt, endedAt, restarts } = run
+  const input = decodeValue(run.input)
+  const result = run.result === null ? undefined : decodeValue(run.result)
+  return { runId, definition, version, state, input, result, failure, dueAt, startedAt, endedAt, restarts }
+}
+
+export function viewOf(run: RunRow, entries: readonly Entry[]): RunView {
+  return { ...summaryOf(run), steps: entries.filter(({ kind }) => kind !== 'end').map(stepViewOf) }
+}
+
+function stepViewOf({ stepId: id, key, tick, kind, state, attempts, failures, dueAt, result, plan }: Entry): StepView {
+  const read = (text: string | null) => (text === null ? undefined : decodeValue(text))
+  return { id, key, tick, kind, state, attempts, result: read(result), plan: read(plan), failures, dueAt }
+}

@@ -1,0 +1,87 @@
+import { limits } from '../ledger/core/limits.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+
+/** Why a line of a run does not go on: what it waits for. */
+export interface Suspension {
+  readonly dueAt: number | null
+  readonly unknown: boolean
+  /** Somebody else shall go on; what a worker before left in the middle is still there. */
+  readonly handedOver?: boolean
+}
+
+export interface Wait extends Suspension {
+  /** A signal or a person may end it: what was known of them when it was last looked. */
+  readonly heard?: number
+}
+
+/** `told`: somebody outside has done something to the run, and whoever waits for that should look. */
+export type Woken = 'due' | 'abandoned' | 'told'
+
+/** The lines of a run that wait in memory, while others still act. */
+export interface Waits {
+  count(): number
+  /** What all of them wait for. */
+  list(): readonly Suspension[]
+  /** Whether one of them waits for somebody outside. */
+  listens(): boolean
+  /** Grows with everything that was told. */
+  heard(): number
+  begin(until: Wait, signal: AbortSignal): Promise<Woken>
+  /** For whoever never wakes again. */
+  park(until: Suspension): void
+  tell(): void
+  /** Nobody is waited for any more: the run has left the memory. */
+  end(): void
+}
+
+interface Waiting {
+  readonly until: Wait
+  wake(why: Woken): void
+  cancel(): void
+}
+
+export function createWaits(runtime: Runtime, nearNow: () => number): Waits {
+  const waiting = new Set<Waiting>()
+  let heard = 0
+
+  /** In pieces, because longer timers fire at once; a run that only sleeps is suspended long before. */
+  function timerOf(dueAt: number, fire: () => void): { cancel(): void } {
+    return runtime.setTimer(Math.min(Math.max(0, dueAt - nearNow()), limits.runTimerMs), fire, true)
+  }
+
+  return {
+    count: () => waiting.size,
+    list: () => [...waiting].map(({ until }) => until),
+    listens: () => [...waiting].some(({ until }) => until.heard !== undefined),
+    heard: () => heard,
+    begin(until, signal) {
+      if (signal.aborted) return Promise.resolve('abandoned')
+      // It came between the last look and now.
+      if (until.heard !== undefined && until.heard !== heard) return Promise.resolve('told')
+      return new Promise((resolve) => {
+        const abandon = () => wake('abandoned')
+        const timer = until.dueAt === null ? null : timerOf(until.dueAt, () => wake('due'))
+        const cancel = () => {
+          timer?.cancel()
+          signal.removeEventListener('abort', abandon)
+        }
+        const one: Waiting = { until, wake, cancel }
+        function wake(why: Woken): void {
+          cancel()
+          waiting.delete(one)
+          resolve(why)
+        }
+        signal.addEventListener('abort', abandon, { once: true })
+        waiting.add(one)
+      })
+    },
+    park: (until) => void waiting.add({ until, wake: () => {}, cancel: () => {} }),
+    tell() {
+      heard += 1
+      for (const one of waiting) if (one.until.heard !== undefined) one.wake('told')
+    },
+    end() {
+      for (const { cancel } of waiting) cancel()
+    },
+  }
+}

@@ -1,0 +1,300 @@
+import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
+import { isOnceError, OnceError } from '../ledger/core/errors.ts'
+import { limits } from '../ledger/core/limits.ts'
+import { backoffMs } from '../ledger/core/retry.ts'
+import type { Loop } from '../runtime/loop.ts'
+import { startLoop } from '../runtime/loop.ts'
+import { sleep } from '../runtime/runtime.ts'
+import { createContext } from './body.ts'
+import type { RunDefinition } from './definition.ts'
+import type { End } from './determinism.ts'
+import { createCheck } from './determinism.ts'
+import type { RunRow } from './entry.ts'
+import type { RunEvent } from './events.ts'
+import type { Execution, Surroundings } from './execution.ts'
+import { createExecution } from './execution.ts'
+import { keepLast } from './fork.ts'
+import type { Holding } from './holding.ts'
+import { storableFailure } from './problems.ts'
+import type { Leaving } from './writes.ts'
+
+export interface WorkerOptions {
+  readonly around: Omit<Surroundings, 'draining' | 'alive'>
+  readonly holding: Holding
+  readonly definitions: ReadonlyMap<string, RunDefinition>
+  /** Runs in memory at once. */
+  readonly concurrency: number
+  readonly leaseMs: number
+  readonly pollMs: number
+  emit(event: RunEvent): void
+  /** A run was put down, and this is how it stands. */
+  left(leaving: Leaving): void
+}
+
+/** Takes runs that are due and drives them. Its one lease covers all of them. */
+export interface Worker {
+  readonly id: string
+  /** Enters the list of workers and begins to look for runs. */
+  begin(): Promise<void>
+  /** Whether it may take one more. */
+  hasRoom(): boolean
+  /** Whether it has this run in hand: then its end will be told. */
+  drives(runId: string): boolean
+  /** Drives a run that it has just started: nothing is recorded of it yet. */
+  drive(run: RunRow): void
+  /** Looks for due runs now, not only when it is time. */
+  look(): Promise<void>
+  /** Drops a run that was taken away from it; the heartbeat would notice it, later. */
+  drop(runId: string): void
+  /** Takes nothing new, lets steps under way end, and hands the runs over. */
+  stop(): Promise<void>
+}
+
+type Journal = Awaited<ReturnType<Holding['journal']>>
+
+const LEAVE_RETRY = { baseMs: 50, capMs: 5_000 }
+
+export function createWorker(options: WorkerOptions): Worker {
+  const { holding, definitions, concurrency, leaseMs, pollMs, emit } = options
+  const { runtime } = options.around
+  const id = runtime.newId()
+  const executions = new Set<Execution>()
+  const driving = new Set<Promise<void>>()
+  /** The fences of the runs that it has in hand. */
+  const driven = new Map<string, number>()
+  /** Runs that it has only by the record, since the last heartbeat. */
+  let idle: ReadonlyMap<string, number> = new Map()
+  /** Whether the last look left something for the next. */
+  let more = false
+  const check = createCheck(options.around.checkDeterminism)
+  const loops: Loop[] = []
+  let draining = false
+  let looking: Promise<void> | null = null
+  /** Somebody asked it to look since it last began to. */
+  let again = false
+  /** The holder's own deadline, counted from before the heartbeat was sent: it always comes before the store's. */
+  let ownUntilMs = 0
+  const alive = () => runtime.monotonicMs() < ownUntilMs
+  const around: Surroundings = { ...options.around, draining: () => draining, alive }
+
+  async function beat(): Promise<void> {
+    const sentAtMs = runtime.monotonicMs()
+    if (await holding.beat(id, leaseMs + limits.leaseGraceMs)) {
+      ownUntilMs = sentAtMs + leaseMs
+      await compareHeld()
+    } else if (!draining) {
+      // Somebody thought that we were dead, and has our runs. We begin again, with none.
+      loseAll()
+      await arrive()
+    }
+    await holding.freeOrphans()
+  }
+
+  async function arrive(): Promise<void> {
+    const sentAtMs = runtime.monotonicMs()
+    await holding.arrive(id, leaseMs + limits.leaseGraceMs)
+    ownUntilMs = sentAtMs + leaseMs
+  }
+
+  /**
+   * A person cancelled runs, or somebody else took them: their steps must hear of it. Others are ours by the record alone,
+   * because the answer to a write was lost: when it is so twice in a row, nobody drives them, and they are put down.
+   */
+  async function compareHeld(): Promise<void> {
+    const before = [...executions]
+    const held = await holding.held(id)
+    for (const execution of before) if (held.get(execution.run.id) !== execution.run.fence) execution.lose()
+    const undriven = [...held].filter(([runId, fence]) => driven.get(runId) !== fence)
+    const stuck = undriven.filter(([runId, fence]) => idle.get(runId) === fence)
+    idle = new Map(undriven)
+    if (stuck.length === 0) return
+    await holding.release(
+      id,
+      stuck.map(([runId, fence]) => ({ runId, fence })),
+    )
+    await look()
+  }
+
+  function loseAll(): void {
+    for (const execution of executions) execution.lose()
+  }
+
+  function look(): Promise<void> {
+    again = true
+    looking ??= lookAround().finally(() => {
+      looking = null
+    })
+    return looking
+  }
+
+  /** Whoever is woken while it looks may have to see what it has just overlooked. */
+  async function lookAround(): Promise<void> {
+    while (again) {
+      again = false
+      await hearMarks()
+      await takeDue()
+    }
+  }
+
+  /** What happened to runs in memory, where one of their branches waits for it while others act. */
+  async function hearMarks(): Promise<void> {
+    const listening = [...executions].filter((execution) => execution.listens())
+    if (listening.length === 0) return
+    const marks = await holding.marks(id)
+    for (const execution of listening) {
+      const mark = marks.get(execution.run.id)
+      if (mark !== undefined) execution.tell(mark)
+    }
+  }
+
+  async function takeDue(): Promise<void> {
+    do {
+      const room = Math.min(concurrency - driven.size, limits.runTake)
+      if (draining || room <= 0 || !alive()) return
+      const taken = await holding.take(id, room)
+      for (const run of taken) drive(run, () => holding.journal(run.id))
+      more = taken.length === room
+    } while (more)
+  }
+
+  function drive(run: RunRow, journal = async () => nothingYet): void {
+    driven.set(run.id, run.fence)
+    const drives = driveToEnd(run, journal)
+      .catch((error: unknown) => emit({ kind: 'background_failed', runId: run.id, error }))
+      .finally(() => {
+        driving.delete(drives)
+        if (driven.get(run.id) === run.fence) driven.delete(run.id)
+        if (more && !draining) lookSoon()
+      })
+    driving.add(drives)
+  }
+
+  function lookSoon(): void {
+    look().catch((error: unknown) => emit({ kind: 'background_failed', runId: null, error }))
+  }
+
+  async function driveToEnd(run: RunRow, journal: () => Promise<Journal>): Promise<void> {
+    const execution = createExecution(run, await journal(), around)
+    const definition = definitions.get(run.definition)
+    if (definition === undefined) return
+    executions.add(execution)
+    try {
+      const end = check(run, await endOf(execution, definition))
+      if (end.kind === 'lost') emit({ kind: 'lost', runId: run.id })
+      else await leave(execution, leavingOf(run, end))
+      if (end.kind === 'suspended' && end.suspension.handedOver === true && !draining) more = true
+    } finally {
+      executions.delete(execution)
+    }
+  }
+
+  async function leave(execution: Execution, leaving: Leaving): Promise<void> {
+    for (let tries = 1; !execution.lost.aborted; tries++) {
+      try {
+        const left = await around.writes.leave(leaving)
+        // From here on whoever asks must look at the record.
+        if (driven.get(leaving.runId) === leaving.fence) driven.delete(leaving.runId)
+        if (left) options.left(leaving)
+        emit(
+          left ? { kind: 'left', runId: leaving.runId, state: leaving.state } : { kind: 'lost', runId: leaving.runId },
+        )
+        return
+      } catch (error) {
+        if (!isOnceError(error) || !error.retryable) throw error
+        await sleep(runtime, backoffMs(tries, LEAVE_RETRY, runtime.random()))
+      }
+    }
+  }
+
+  const loop = (everyMs: number, round: () => Promise<void>) =>
+    startLoop({
+      runtime,
+      everyMs: () => everyMs,
+      round,
+      failed: (error) => emit({ kind: 'background_failed', runId: null, error }),
+    })
+
+  return {
+    id,
+    async begin() {
+      await arrive()
+      await holding.freeOrphans()
+      loops.push(
+        loop(leaseMs * limits.heartbeatShare, beat),
+        loop(pollMs, look),
+        loop(limits.sweepEveryMs, async () => void (await holding.sweep(limits.runKeepMs, limits.runSweepRuns))),
+        // A process that was paused, or cut off from the store, must stop by itself.
+        loop(leaseMs * limits.heartbeatShare, async () => {
+          if (!alive()) loseAll()
+        }),
+      )
+    },
+    hasRoom: () => !draining && alive() && driven.size < concurrency,
+    drives: (runId) => driven.has(runId),
+    drive: (run) => drive(run),
+    look,
+    drop(runId) {
+      for (const execution of executions) if (execution.run.id === runId) execution.lose()
+    },
+    async stop() {
+      draining = true
+      await looking?.catch(() => undefined)
+      await Promise.race([Promise.all(driving), sleep(runtime, limits.runDrainMs, true)])
+      await Promise.all(loops.map((each) => each.stop()))
+      loseAll()
+      await holding.depart(id)
+    },
+  }
+}
+
+/** Of a run that was only just started. */
+const nothingYet: Journal = { entries: [], signals: [] }
+
+async function endOf(execution: Execution, definition: RunDefinition): Promise<End> {
+  const { run, lost } = execution
+  const losing = new Promise<End>((resolve) =>
+    lost.addEventListener('abort', () => resolve({ kind: 'lost' }), { once: true }),
+  )
+  const suspending = execution.suspended.then((suspension): End => ({ kind: 'suspended', suspension }))
+  return Promise.race([losing, suspending, bodyOf(execution, definition, run)])
+}
+
+async function bodyOf(execution: Execution, definition: RunDefinition, run: RunRow): Promise<End> {
+  try {
+    const branch = execution.branch('', execution.lost)
+    const value = await definition.body(createContext(execution, branch), decodeValue(run.input))
+    await keepLast(execution, branch, execution.mustBePassed)
+    return { kind: 'returned', value }
+  } catch (error) {
+    return { kind: 'threw', error }
+  }
+}
+
+function leavingOf(run: RunRow, end: Exclude<End, { kind: 'lost' }>): Leaving {
+  const holder = { runId: run.id, fence: run.fence, handedOver: false }
+  const blank = { dueAt: null, result: null, failure: null, ended: true }
+  const failed = (error: unknown): Leaving => {
+    const failure = storableFailure(error, isOnceError(error) ? error.details : undefined)
+    return { ...holder, ...blank, state: 'failed', failure: JSON.stringify(failure) }
+  }
+  switch (end.kind) {
+    case 'suspended': {
+      const { dueAt, unknown, handedOver = false } = end.suspension
+      return { ...holder, ...blank, state: unknown ? 'unknown' : 'sleeping', dueAt, ended: false, handedOver }
+    }
+    case 'returned': {
+      const encoded = encodeValue(end.value)
+      if ('problem' in encoded) {
+        return failed(new OnceError('bad_input', `The result of the run cannot be recorded: ${encoded.problem}.`))
+      }
+      if (encoded.text.length > limits.runResultChars) {
+        return failed(
+          new OnceError('bad_input', `The result of the run is longer than ${limits.runResultChars} characters.`),
+        )
+      }
+      return { ...holder, ...blank, state: 'succeeded', result: encoded.text }
+    }
+    case 'threw':
+      return failed(end.error)
+  }
+}

@@ -1,0 +1,176 @@
+import type { Group } from '../ledger/group.ts'
+import { createGroup } from '../ledger/group.ts'
+import type { SqlSeam, SqlTx } from '../ledger/store/sql.ts'
+import type { Runtime } from '../runtime/runtime.ts'
+import type { Entry, Holder, RunRow, RunState } from './entry.ts'
+import { createPuts } from './puts.ts'
+import { numberOf, recordsOf } from './rows.ts'
+import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
+import { RUN_TOPIC } from './tables.ts'
+
+/** The states in which a worker leaves a run. */
+export interface Leaving extends Holder {
+  readonly state: RunState
+  readonly dueAt: number | null
+  readonly result: string | null
+  readonly failure: string | null
+  readonly ended: boolean
+  /** What a worker before left in the middle is still open: whoever comes next must know. */
+  readonly handedOver: boolean
+}
+
+/** The writes of a running process, each one statement for many runs at once. */
+export interface Writes {
+  /** The run as it is now, which may be somebody else's: compare before using it. */
+  start(run: RunRow): Promise<{ readonly created: boolean; readonly row: RunRow }>
+  /** False when the run is somebody else's by now: nothing was written. */
+  put(holder: Holder, entry: Entry): Promise<boolean>
+  /** The same inside a transaction, with whatever else commits there. */
+  putIn(tx: SqlTx, holder: Holder, entry: Entry): Promise<boolean>
+  /**
+   * In place of an entry that was unknown, unless a person has resolved it meanwhile: then theirs stays. Answers what is
+   * recorded now; null when the run is somebody else's.
+   */
+  settle(holder: Holder, entry: Entry): Promise<Entry | null>
+  /** What is recorded under a key; null when the run is somebody else's, or nothing is. */
+  entry(holder: Holder, key: string): Promise<Entry | null>
+  /** What is recorded under a key, once nobody's open transaction can change it any more. */
+  committed(tx: SqlTx, runId: string, key: string): Promise<Entry | null>
+  leave(leaving: Leaving): Promise<boolean>
+}
+
+/** A second flush is under way while the first one syncs; SQLite has one writer. */
+const LANES = { postgres: 2, sqlite: 1 } as const
+
+/** `learn` is told the store's time wherever a write tells it for nothing. */
+export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number) => void): Writes {
+  const lanes = LANES[sql.dialect]
+  const puts = createPuts(sql, learn)
+  const starts = createGroup(runtime, {
+    lanes,
+    flush: (runs: readonly RunRow[]) => startAll(sql, runs, learn),
+    sizeOf: ({ input }) => input.length,
+  })
+  const putting: Group<{ readonly holder: Holder; readonly entry: Entry }, boolean> = createGroup(runtime, {
+    lanes,
+    flush: puts.putAll,
+    sizeOf: ({ entry }) => (entry.result?.length ?? 0) + (entry.plan?.length ?? 0),
+  })
+  const leaves = createGroup(runtime, {
+    lanes,
+    flush: (items: readonly Leaving[]) => leaveAll(sql, items),
+    sizeOf: ({ result }) => result?.length ?? 0,
+  })
+  const names = Object.keys(entryColumns).join(', ')
+
+  async function entry({ runId, fence }: Holder, key: string): Promise<Entry | null> {
+    const [row] = await sql.query(
+      `select ${names} from onceonly_run_steps where run_id = ? and key = ?
+        and exists (select 1 from onceonly_runs where id = ? and fence = ?)`,
+      [runId, key, runId, fence],
+    )
+    return row === undefined ? null : entryOf(row)
+  }
+
+  return {
+    start: (run) => starts.write(run),
+    put: (holder, given) => putting.write({ holder, entry: given }),
+    putIn: (tx, holder, given) => puts.putIn(tx, holder, given),
+    // Nothing was unknown there any more: a person was faster, or it is ours already, and its answer was lost.
+    settle: async (holder, given) => ((await puts.settle(holder, given)) ? given : await entry(holder, given.key)),
+    entry,
+    async committed(tx, runId, key) {
+      // A transaction of ours that is still committing holds the run; on SQLite there is one writer anyway.
+      const wait = sql.dialect === 'postgres' ? 'for update' : ''
+      await tx.query(`select id from onceonly_runs where id = ? ${wait}`, [runId])
+      const [row] = await tx.query(`select ${names} from onceonly_run_steps where run_id = ? and key = ?`, [runId, key])
+      return row === undefined ? null : entryOf(row)
+    },
+    leave: (leaving) => leaves.write(leaving),
+  }
+}
+
+const startColumns = {
+  id: 'text',
+  definition: 'text',
+  version: 'bigint',
+  state: 'text',
+  input: 'text',
+  input_fingerprint: 'text',
+  worker: 'text',
+  fence: 'bigint',
+  restarts: 'text',
+} as const
+
+async function startAll(
+  sql: SqlSeam,
+  runs: readonly RunRow[],
+  learn: (now: number) => void,
+): Promise<{ created: boolean; row: RunRow }[]> {
+  const names = Object.keys(startColumns).join(', ')
+  // Of two equal ids in one flush the second finds the first.
+  const fresh = [...new Map(runs.map((run) => [run.id, run] as const).reverse()).values()]
+  // Whoever has it from its first moment need not be told; any other run is due.
+  const inserted = await sql.query<{ id: string; now: unknown }>(
+    `insert into onceonly_runs (${names}, started_at, taken_at, due_at)
+      select ${names}, ${sql.now}, case when worker is not null then ${sql.now} end, case when worker is null then ${sql.now} end
+      from ${recordsOf(sql.dialect, startColumns)} where true order by id on conflict (id) do nothing
+      returning id, started_at as now, case when worker is null then ${sql.wake(RUN_TOPIC)} end as woken`,
+    [JSON.stringify(fresh.map(startRecord))],
+    { hot: true },
+  )
+  if (inserted[0] !== undefined) learn(numberOf(inserted[0].now))
+  const created = new Set(inserted.map(({ id }) => id))
+  const isMine = new Set(fresh.filter(({ id }) => created.has(id)))
+  const others = runs.filter((run) => !isMine.has(run))
+  const found = others.length === 0 ? new Map<string, RunRow>() : await readRuns(sql, others)
+  return runs.map((run) => {
+    const mine = isMine.has(run)
+    return { created: mine, row: mine ? run : (found.get(run.id) ?? run) }
+  })
+}
+
+function startRecord(run: RunRow): Readonly<Record<keyof typeof startColumns, string | number | null>> {
+  const { id, definition, version, state, input, inputFingerprint: input_fingerprint, worker, fence, restarts } = run
+  return { id, definition, version, state, input, input_fingerprint, worker, fence, restarts }
+}
+
+async function readRuns(sql: SqlSeam, runs: readonly RunRow[]): Promise<Map<string, RunRow>> {
+  const rows = await sql.query(
+    `select ${runColumns} from onceonly_runs where id in (select id from ${recordsOf(sql.dialect, { id: 'text' })})`,
+    [JSON.stringify(runs.map(({ id }) => ({ id })))],
+  )
+  return new Map(rows.map((row) => [row['id'] as string, runOf(row)]))
+}
+
+const leaveColumns = {
+  id: 'text',
+  fence: 'bigint',
+  state: 'text',
+  due_at: 'bigint',
+  result: 'text',
+  failure: 'text',
+  ended: 'bigint',
+  handed_over: 'bigint',
+} as const
+
+async function leaveAll({ dialect, query, now }: SqlSeam, items: readonly Leaving[]): Promise<boolean[]> {
+  const records = items.map(({ runId: id, fence, state, dueAt: due_at, result, failure, ended, handedOver }) => {
+    const flags = { ended: ended ? 1 : 0, handed_over: handedOver ? 1 : 0 }
+    return { id, fence, state, due_at, result, failure, ...flags }
+  })
+  // A signal that came while the run was going to sleep has left its mark: then it is due at once.
+  const rows = await query<{ id: string }>(
+    `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, worker = null, taken_at = null,
+        ended_at = case when x.ended = 1 then ${now} end,
+        taken_before = case when x.handed_over = 1 then onceonly_runs.taken_before end,
+        due_at = case when x.ended = 1 then null else coalesce(onceonly_runs.due_at, x.due_at) end
+      from ${recordsOf(dialect, leaveColumns)}
+      where onceonly_runs.id = x.id and onceonly_runs.fence = x.fence and onceonly_runs.worker is not null
+      returning onceonly_runs.id`,
+    [JSON.stringify(records)],
+    { hot: true },
+  )
+  const left = new Set(rows.map(({ id }) => id))
+  return items.map(({ runId }) => left.has(runId))
+}

@@ -1,7 +1,0 @@
-import { OnceError } from '../core/errors.ts'
-
-/** Counters come from peers: one that is no count would poison every comparison after it. */
-export function safeCount(what: string, value: number): number {
-  if (Number.isSafeInteger(value) && value >= 0) return value
-  throw new OnceError('bad_input', `The ${what} ${String(value)} is not a whole number from 0 on.`)
-}

@@ -1,0 +1,313 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { Timer } from '../../runtime/runtime.ts'
+import { streamBounds } from '../bounds.ts'
+import { isStreamName } from '../protocol/fields.ts'
+import type { LogPlace, ServerFrame } from '../protocol/protocol.ts'
+import { closeCodes } from '../protocol/protocol.ts'
+import type { Connection } from './connection.ts'
+import { createConnection } from './connection.ts'
+import { createIntake } from './intake.ts'
+import { createMemoryPlace } from './memory-place.ts'
+import type { ClientStatus, RenewReason, StreamClient, StreamClientOptions } from './options.ts'
+import type { Acknowledged, Outgoing } from './outgoing.ts'
+import { createOutgoing, renumbered } from './outgoing.ts'
+import type { ClientIdentity } from './ports.ts'
+import type { ClientRuntime } from './runtime.ts'
+import { createClientRuntime } from './runtime.ts'
+import { checkSendable } from './sendable.ts'
+
+/** Failed connections before the next region is tried. */
+const PATIENCE = 2
+/** Of the wait before the next connection; far past its cap, and short of what a number can hold. */
+const DOUBLINGS_MOST = 16
+
+export async function createStreamClient(options: StreamClientOptions): Promise<StreamClient> {
+  const { room, regions, transport, receiver, mode } = options
+  if (regions.length === 0) throw new OnceError('bad_option', '`regions` names none.')
+  // A server would refuse it with every connection, for ever.
+  const odd = [room, ...regions].find((each) => !isStreamName(each))
+  if (odd !== undefined)
+    throw new OnceError('bad_option', `${JSON.stringify(odd)} is not a name of a room or a region.`)
+  const runtime = options.runtime ?? createClientRuntime()
+  const bounds = streamBounds(options.bounds)
+  const place = options.place ?? createMemoryPlace()
+  const instance = runtime.newId()
+  const problem = (error: unknown) => options.onProblem?.(error)
+
+  const record = await place.load()
+  let identity: ClientIdentity = record?.identity ?? newIdentity(runtime)
+  let fresh = record === null
+  let status: ClientStatus = 'connecting'
+  let region = regions[0] ?? ''
+  let previousRegion: string | null = null
+  let connection: Connection | null = null
+  /** The region has let this connection in, and so has the one before it. */
+  let admitted = false
+  let failures = 0
+  let timer: Timer | null = null
+  /** Connecting takes a write of its own: only the last attempt goes on after it. */
+  let attempt = 0
+  let renewing = false
+  /** What is kept about identity, numbers and acknowledgements is written one after the other: each builds on the last. */
+  let writes: Promise<unknown> = Promise.resolve()
+  const waiting = new Map<number, PromiseWithResolvers<LogPlace | null>>()
+
+  const intake = createIntake({
+    receiver,
+    mode,
+    place,
+    runtime,
+    bounds,
+    problem,
+    restored: record?.position ?? { logs: {}, ordered: 0 },
+  })
+  let outgoing = out(record ?? { next: 1, pending: [], acknowledged: null }, record !== null)
+
+  function out(restored: Parameters<typeof createOutgoing>[0]['restored'], mayHaveLeft: boolean): Outgoing {
+    return createOutgoing({
+      place,
+      windowBytes: bounds.sendWindowBytes,
+      restored,
+      mayHaveLeft,
+      done(number, at) {
+        waiting.get(number)?.resolve(at)
+        waiting.delete(number)
+      },
+    })
+  }
+
+  function write<T>(work: () => Promise<T>): Promise<T> {
+    const written = writes.then(work)
+    writes = written.catch(() => {})
+    return written
+  }
+
+  function beginsAtHead(): boolean {
+    return fresh && options.from === 'head'
+  }
+
+  function become(next: ClientStatus): void {
+    if (status === next || status === 'stopped') return
+    status = next
+    options.onStatus?.(next)
+  }
+
+  function connect(): void {
+    if (status === 'stopped' || renewing) return
+    timer?.cancel()
+    connection?.close()
+    connection = null
+    become('connecting')
+    const mine = ++attempt
+    identity = { ...identity, generation: identity.generation + 1 }
+    write(() => place.identify(identity))
+      .then(() => {
+        if (mine === attempt && status !== 'stopped') open()
+      })
+      .catch((error: unknown) => {
+        problem(error)
+        if (mine === attempt) later()
+      })
+  }
+
+  function open(): void {
+    const { client, epoch, generation } = identity
+    const opened: Connection = createConnection({
+      transport,
+      region,
+      runtime,
+      bounds,
+      hello: { room, client, epoch, generation, instance },
+      // Right behind the hello, which saves a round trip. Only who begins at the head must first hear where that is.
+      opened: () => {
+        if (opened === connection && !beginsAtHead()) resume(opened)
+      },
+      // Whatever an older connection still has to say is not for this client any more.
+      received: (frame) => {
+        if (opened === connection) take(frame, opened)
+      },
+      overtaken: () => {
+        if (opened === connection) resume(opened)
+      },
+      closed: (code, reason) => {
+        if (opened === connection) closed(code, reason)
+      },
+    })
+    connection = opened
+    admitted = false
+  }
+
+  function closed(code: number | null, reason: string): void {
+    connection = null
+    if (code === closeCodes.cloned) return renew('cloned')
+    // Each connection has a later generation than all before it: whoever entered with a still later one is somebody else.
+    if (code === closeCodes.fenced && !admitted) return renew('fenced')
+    problem(new OnceError('retry_later', `The connection to ${region} ended: ${reason}.`))
+    failures += 1
+    if (failures % PATIENCE === 0) region = regions[(regions.indexOf(region) + 1) % regions.length] ?? region
+    become('connecting')
+    later()
+  }
+
+  function later(): void {
+    const doublings = Math.min(Math.max(0, failures - 1), DOUBLINGS_MOST)
+    const wholeMs = Math.min(bounds.reconnectCapMs, bounds.reconnectBaseMs * 2 ** doublings)
+    timer?.cancel()
+    // At least half of it, at random: a region that comes back must not be met by everybody at once.
+    timer = runtime.setTimer(wholeMs * (0.5 + runtime.random() / 2), connect, true)
+  }
+
+  function take(frame: ServerFrame, from: Connection): void {
+    switch (frame.kind) {
+      case 'welcome':
+        if (beginsAtHead()) {
+          intake.begin({ logs: frame.position, ordered: 0 })
+          resume(from)
+        }
+        fresh = false
+        return
+      case 'resumed':
+        // Numbers that this client never gave were used: by whoever went on from a later copy of its place.
+        if (frame.floor > outgoing.next) return renew('fenced')
+        failures = 0
+        admitted = true
+        previousRegion = region
+        // Whoever resumes again on the same connection has sent everything on it already.
+        if (!from.live) outgoing.reconnected()
+        from.resumed()
+        become('live')
+        return acknowledge({ floor: frame.floor, ranges: [], results: [], last: frame.last })
+      case 'deliver':
+        if (frame.generation !== identity.generation) return
+        if (intake.deliver(frame.entries, () => from.taken()) === 'jump') resume(from)
+        return
+      case 'order':
+        if (frame.generation !== identity.generation) return
+        if (intake.order(frame) === 'jump') resume(from)
+        return
+      case 'ack':
+        return acknowledge({ ...frame, last: frame.results.at(-1)?.place ?? null })
+      case 'nack':
+        return renew('fork')
+      case 'lag':
+        return become(Object.keys(frame.missing).length > 0 ? 'lagging' : 'live')
+      case 'reset':
+        if (frame.why === 'unknown') return renew('unknown')
+        intake.reset(frame)
+        return resume(from)
+      case 'pong':
+    }
+  }
+
+  /** Asks for everything from the position on. What was under way is let pass until the answer comes. */
+  function resume(to: Connection): void {
+    const { logs: position, ordered } = intake.position
+    const { pendingFrom, acknowledged } = outgoing
+    to.resume({ kind: 'resume', position, ordered, pendingFrom, acknowledged, previousRegion })
+  }
+
+  function acknowledge(ack: Acknowledged): void {
+    const mine = outgoing
+    write(async () => {
+      // An identity that was given up has nothing left to acknowledge.
+      if (mine !== outgoing) return
+      await mine.acknowledge(ack)
+      flush()
+    }).catch(problem)
+  }
+
+  function flush(): void {
+    if (connection?.live !== true) return
+    for (const frame of outgoing.frames()) connection.send(frame)
+  }
+
+  /** Takes a new identity, and what is pending along. What may have arrived under a forgotten one is only told. */
+  function renew(why: RenewReason): void {
+    if (renewing || status === 'stopped') return
+    renewing = true
+    connection?.close()
+    connection = null
+    write(() => takeIdentity(why))
+      .catch(problem)
+      .finally(() => {
+        renewing = false
+        connect()
+      })
+  }
+
+  async function takeIdentity(why: RenewReason): Promise<void> {
+    const { pending, sentBelow, acknowledged } = outgoing
+    // Whoever went on with the identity may have sent them as well.
+    const isDoubtful = why === 'unknown' || why === 'fenced'
+    const doubtful = isDoubtful ? pending.filter(({ number }) => number < sentBelow) : []
+    const carried = pending.filter((each) => !doubtful.includes(each))
+    const renewed = renumbered(carried, acknowledged)
+    const next = why === 'unknown' ? { ...identity, epoch: identity.epoch + 1 } : newIdentity(runtime)
+    await place.renew(next, renewed)
+    identity = next
+    const promises = carried.map(({ number }) => waiting.get(number))
+    for (const { number } of doubtful) waiting.get(number)?.reject(doubt())
+    waiting.clear()
+    for (const [index, promise] of promises.entries()) if (promise !== undefined) waiting.set(index + 1, promise)
+    outgoing = out({ next: renewed.length + 1, pending: renewed, acknowledged: null }, false)
+    options.onIdentity?.({ client: next.client, epoch: next.epoch }, why)
+    if (doubtful.length > 0) options.onDoubt?.(doubtful.map(({ message }) => message))
+  }
+
+  connect()
+  return {
+    get identity() {
+      return { client: identity.client, epoch: identity.epoch }
+    },
+    get status() {
+      return status
+    },
+    get region() {
+      return region
+    },
+    get position() {
+      return intake.position
+    },
+    get pending() {
+      return outgoing.pending.length
+    },
+    async send(body, { replyTo = null } = {}) {
+      if (status === 'stopped') throw new OnceError('stopped', 'The client was stopped.')
+      const { shown: seen } = intake
+      checkSendable({ seen, replyTo, body })
+      const accepted = Promise.withResolvers<LogPlace | null>()
+      // Whoever does not wait for it does not want to hear of it.
+      accepted.promise.catch(() => {})
+      return write(async () => {
+        const { number: cseq } = await outgoing.accept({ seen, replyTo, body })
+        waiting.set(cseq, accepted)
+        flush()
+        const { client, epoch } = identity
+        return { identity: { client, epoch, cseq }, accepted: accepted.promise }
+      })
+    },
+    moveTo(to) {
+      region = to
+      failures = 0
+      connect()
+    },
+    idle: () => intake.idle(),
+    async stop() {
+      become('stopped')
+      attempt += 1
+      timer?.cancel()
+      connection?.close()
+      connection = null
+      intake.stop()
+      await intake.idle()
+    },
+  }
+}
+
+function newIdentity(runtime: ClientRuntime): ClientIdentity {
+  return { client: runtime.newId(), epoch: 1, generation: 0 }
+}
+
+function doubt(): OnceError {
+  return new OnceError('outcome_unknown', 'Nobody remembers whether the message was accepted.')
+}

@@ -1,0 +1,177 @@
+import type { StreamBounds } from '../bounds.ts'
+import type { DeliveryMode } from '../parts/delivery.ts'
+import { Delivery } from '../parts/delivery.ts'
+import { SequenceDedup } from '../parts/sequence-dedup.ts'
+import { covers, coversPlace, furthest } from '../protocol/position.ts'
+import type { Delivered, Entry, MessageIdentity, OrderFrame, Position, ResetFrame } from '../protocol/protocol.ts'
+import { identityText } from '../protocol/protocol.ts'
+import type { ClientPlace, ClientPosition } from './ports.ts'
+import type { ClientRuntime } from './runtime.ts'
+
+/** What an application does with what it receives. Calls come one after the other, in an order in which causes come first. */
+export interface StreamReceiver {
+  /** Throwing means "not done": it is called again with the same message, and nothing overtakes it. */
+  message(message: Entry): void | Promise<void>
+  /** A message that was shown before stands in a second log, too: for whoever keeps track of who knew of whom. */
+  copy?(copy: Omit<Delivered, 'kind'>): void
+  /** A message has its final place. It may have been shown already, or be shown later. */
+  ordered?(identity: MessageIdentity, place: number): void
+  /**
+   * The region does not go back to where this client was. Start over from the snapshot; where it is null, messages are
+   * missing here, what was shown stays, and everything that the room still has follows.
+   */
+  reset?(reset: { readonly why: string; readonly snapshot: unknown }): void | Promise<void>
+}
+
+/** What came in, from the connection to the application's hands. */
+export interface Intake {
+  /** What has arrived: where a resume in this process goes on. */
+  readonly position: ClientPosition
+  /** What the application was shown: the causes of whatever it sends now. */
+  readonly shown: Position
+  /** `taken` is called once for each entry, when it is done with. */
+  deliver(entries: readonly Delivered[], taken: () => void): 'taken' | 'jump'
+  order(frame: OrderFrame): 'taken' | 'jump'
+  reset(frame: ResetFrame): void
+  /** Begins at a head without having seen what was before it. */
+  begin(position: ClientPosition): void
+  /** When the application has done everything that arrived. */
+  idle(): Promise<void>
+  stop(): void
+}
+
+export interface IntakeOptions {
+  readonly receiver: StreamReceiver
+  readonly mode: DeliveryMode
+  readonly place: ClientPlace
+  readonly restored: ClientPosition
+  readonly runtime: ClientRuntime
+  readonly bounds: StreamBounds
+  problem(error: unknown): void
+}
+
+export function createIntake(options: IntakeOptions): Intake {
+  const { receiver, place, runtime, bounds, problem } = options
+  const delivery = new Delivery(options.mode, place)
+  const dedup = new SequenceDedup()
+  let arrived: Position = options.restored.logs
+  let ordered = options.restored.ordered
+  let shown: Position = arrived
+  /** Of what is done with: this is what survives a restart. */
+  let done: ClientPosition = options.restored
+  let stopped = false
+  let queue: Promise<void> = Promise.resolve()
+
+  function enqueue(work: () => void | Promise<void>): void {
+    queue = queue.then(() => (stopped ? undefined : work())).catch(problem)
+  }
+
+  /** Once the position says so, nothing comes again: so it is tried until it is done. */
+  async function insist(work: () => Promise<unknown>): Promise<void> {
+    for (let failures = 0; !stopped; failures++) {
+      try {
+        await work()
+        return
+      } catch (error) {
+        problem(error)
+        if (options.mode === 'at-most-once') return
+        const waitMs = Math.min(bounds.storeRetryCapMs, bounds.storeRetryBaseMs * 2 ** failures)
+        await new Promise<void>((resolve) => void runtime.setTimer(waitMs, resolve, true))
+      }
+    }
+  }
+
+  async function show(entry: Entry, taken: () => void): Promise<void> {
+    shown = { ...shown, [entry.log]: entry.n }
+    const after = { ...done, logs: { ...done.logs, [entry.log]: entry.n } }
+    await insist(() =>
+      delivery.deliver(identityText(entry), after, async () => {
+        await receiver.message(entry)
+      }),
+    )
+    done = { ...after, ordered: done.ordered }
+    taken()
+  }
+
+  /** Only the next entry of a log is taken, and only after its causes. Whatever else comes means: replay. */
+  function take(entry: Delivered, taken: () => void): 'taken' | 'jump' {
+    const have = arrived[entry.log] ?? 0
+    if (entry.n <= have) {
+      taken()
+      return 'taken'
+    }
+    const after = entry.kind === 'message' ? entry.after : null
+    if (entry.n !== have + 1 || !covers(arrived, entry.seen) || !coversPlace(arrived, after)) return 'jump'
+    arrived = { ...arrived, [entry.log]: entry.n }
+    // A region marks the copies that it knows of; one that another region took for the first is known only here.
+    if (entry.kind === 'message' && dedup.first(`${entry.client}/${entry.epoch}`, entry.cseq - 1)) {
+      enqueue(() => show(entry, taken))
+    } else enqueue(() => skip(entry, taken))
+    return 'taken'
+  }
+
+  function skip(entry: Delivered, taken: () => void): void {
+    const { log, n } = entry
+    receiver.copy?.(entry)
+    shown = { ...shown, [log]: n }
+    done = { ...done, logs: { ...done.logs, [log]: n } }
+    taken()
+  }
+
+  return {
+    get position() {
+      return { logs: arrived, ordered }
+    },
+    get shown() {
+      return shown
+    },
+    deliver(entries, taken) {
+      for (const [index, entry] of entries.entries()) {
+        if (take(entry, taken) === 'taken') continue
+        // They count for the flow, although they will come again.
+        for (let rest = index; rest < entries.length; rest++) taken()
+        return 'jump'
+      }
+      return 'taken'
+    },
+    order({ after, from, identities }) {
+      if (after > ordered) return 'jump'
+      for (const [index, identity] of identities.entries()) {
+        const g = from + index
+        if (g <= ordered) continue
+        ordered = g
+        enqueue(() => {
+          receiver.ordered?.(identity, g)
+          done = { ...done, ordered: g }
+        })
+      }
+      return 'taken'
+    },
+    reset({ why, position, ordered: from, snapshot }) {
+      // A snapshot replaces what was shown. Without one that stays, and only what is gone is passed over.
+      const after =
+        snapshot === null
+          ? { logs: furthest(arrived, position), ordered: Math.max(ordered, from) }
+          : { logs: position, ordered: from }
+      arrived = after.logs
+      ordered = after.ordered
+      enqueue(async () => {
+        // What was seen before still is a cause, also where the region does not know of it yet.
+        shown = furthest(shown, after.logs)
+        await insist(async () => receiver.reset?.({ why, snapshot }))
+        done = after
+        await insist(() => place.advance(done))
+      })
+    },
+    begin(position) {
+      arrived = position.logs
+      ordered = position.ordered
+      shown = arrived
+      done = position
+    },
+    idle: () => queue,
+    stop() {
+      stopped = true
+    },
+  }
+}

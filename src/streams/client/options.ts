@@ -1,0 +1,57 @@
+import type { StreamBounds } from '../bounds.ts'
+import type { DeliveryMode } from '../parts/delivery.ts'
+import type { MessageIdentity } from '../protocol/protocol.ts'
+import type { StreamReceiver } from './intake.ts'
+import type { Sent } from './outgoing.ts'
+import type { ClientPlace, ClientPosition, ClientTransport, PendingSend } from './ports.ts'
+import type { ClientRuntime } from './runtime.ts'
+
+/** One participant of one room: sends, receives, and comes back by itself, here or in another region. */
+export interface StreamClient {
+  readonly identity: MessageIdentityPrefix
+  readonly status: ClientStatus
+  /** The region that it is connected to, or tries to. */
+  readonly region: string
+  readonly position: ClientPosition
+  readonly pending: number
+  /** Kept for sending before it resolves; sent until it is acknowledged. */
+  send(body: unknown, options?: { readonly replyTo?: MessageIdentity }): Promise<Sent>
+  /** Goes on in another region, or connects anew in the same one. May be called by a receiver. */
+  moveTo(region: string): void
+  /** When the application has done everything that has arrived so far. */
+  idle(): Promise<void>
+  stop(): Promise<void>
+}
+
+export type MessageIdentityPrefix = Pick<MessageIdentity, 'client' | 'epoch'>
+
+/** `lagging`: connected, but the region lacks what this client has seen elsewhere; its messages wait. */
+export type ClientStatus = 'connecting' | 'live' | 'lagging' | 'stopped'
+
+export interface StreamClientOptions {
+  readonly room: string
+  /** In the order in which they are tried. */
+  readonly regions: readonly string[]
+  readonly transport: ClientTransport
+  readonly receiver: StreamReceiver
+  /** How often the receiver may see a message after a restart. */
+  readonly mode: DeliveryMode
+  /** Where everything is kept that must survive this process; in memory, where nothing must. */
+  readonly place?: ClientPlace
+  /** Where a client without a position begins: with all that the room still has, or with what comes next. */
+  readonly from?: 'start' | 'head'
+  onStatus?(status: ClientStatus): void
+  /** The identity had to be taken anew: a clone has it, or nobody remembers it. */
+  onIdentity?(identity: MessageIdentityPrefix, why: RenewReason): void
+  /** Sent long ago, and nobody remembers whether it arrived: not sent again by itself. */
+  onDoubt?(messages: readonly PendingSend[]): void
+  onProblem?(error: unknown): void
+  readonly runtime?: ClientRuntime
+  readonly bounds?: Partial<StreamBounds>
+}
+
+/**
+ * `cloned` and `fork`: somebody else has this identity, and was met at the same number. `fenced`: somebody else has gone on
+ * with it, and this is an older copy. `unknown`: nobody remembers it.
+ */
+export type RenewReason = 'cloned' | 'fork' | 'fenced' | 'unknown'

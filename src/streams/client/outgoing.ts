@@ -1,0 +1,107 @@
+import type { Pending } from '../parts/sender.ts'
+import { IdempotentSender } from '../parts/sender.ts'
+import type { AckFrame, LogPlace, MessageIdentity, Position, SendFrame } from '../protocol/protocol.ts'
+import type { ClientPlace, PendingSend } from './ports.ts'
+
+/** A message on its way. */
+export interface Sent {
+  /** As long as the client keeps its identity: one that is taken anew gives what is pending new numbers. */
+  readonly identity: MessageIdentity
+  /** Where the message stands once a region has it durably; null when that is not remembered. Rejects when nobody knows. */
+  readonly accepted: Promise<LogPlace | null>
+}
+
+/** What a region said to have, and where the last of it stands; null where that is not known. */
+export interface Acknowledged extends Pick<AckFrame, 'floor' | 'ranges' | 'results'> {
+  readonly last: LogPlace | null
+}
+
+/** What goes out of one client under one identity. Its writes are the caller's to do one after the other. */
+export interface Outgoing {
+  readonly pending: readonly Pending<PendingSend>[]
+  readonly acknowledged: LogPlace | null
+  /** The first number that is not acknowledged. */
+  readonly pendingFrom: number
+  /** The number that the next message gets. */
+  readonly next: number
+  accept(message: PendingSend): Promise<Pending<PendingSend>>
+  /** What may leave on this connection now. */
+  frames(): readonly SendFrame[]
+  reconnected(): void
+  acknowledge(ack: Acknowledged): Promise<void>
+  /** Numbers up to here have left this process at least once, or a process before it. */
+  readonly sentBelow: number
+}
+
+export function createOutgoing(options: {
+  readonly place: ClientPlace
+  readonly windowBytes: number
+  readonly restored: {
+    readonly next: number
+    readonly pending: readonly Pending<PendingSend>[]
+    readonly acknowledged: LogPlace | null
+  }
+  /** Everything that waits may have been sent before. */
+  readonly mayHaveLeft: boolean
+  done(number: number, place: LogPlace | null): void
+}): Outgoing {
+  const { place, windowBytes, restored, done } = options
+  const sizeOf = (message: PendingSend) => JSON.stringify(message).length
+  const sender = new IdempotentSender<PendingSend>({ place, windowBytes, sizeOf, restored })
+  let next = restored.next
+  let sentBelow = options.mayHaveLeft ? restored.next : 1
+  let acknowledged = restored.acknowledged
+
+  return {
+    get pending() {
+      return sender.pending
+    },
+    get acknowledged() {
+      return acknowledged
+    },
+    get pendingFrom() {
+      return sender.pending[0]?.number ?? next
+    },
+    get next() {
+      return next
+    },
+    get sentBelow() {
+      return sentBelow
+    },
+    async accept(message) {
+      const pending = await sender.accept(message)
+      next = Math.max(next, pending.number + 1)
+      return pending
+    },
+    frames() {
+      return sender.toSend().map(({ number, message }) => {
+        sentBelow = Math.max(sentBelow, number + 1)
+        return { kind: 'send', cseq: number, ...message }
+      })
+    },
+    reconnected: () => sender.reconnected(),
+    async acknowledge({ floor, ranges, results, last }) {
+      if (last !== null) {
+        // Before the pending messages go: the proof must never be older than what it proves.
+        await place.acknowledged(last)
+        acknowledged = last
+      }
+      const places = new Map(results.map((result) => [result.cseq, result.place]))
+      for (const number of await sender.acknowledge({ floor, ranges })) done(number, places.get(number) ?? null)
+    },
+  }
+}
+
+/** The same messages for another identity: numbered from 1, and after the last that the old one had acknowledged. */
+export function renumbered(
+  pending: readonly Pending<PendingSend>[],
+  acknowledged: LogPlace | null,
+): readonly Pending<PendingSend>[] {
+  return pending.map(({ message }, index) => {
+    const { seen } = message
+    if (acknowledged === null) return { number: index + 1, message }
+    const { log, n } = acknowledged
+    const after: Position = { ...seen, [log]: Math.max(seen[log] ?? 0, n) }
+    return { number: index + 1, message: { ...message, seen: after } }
+  })
+}

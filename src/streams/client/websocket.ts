@@ -1,0 +1,90 @@
+import type { ClientLink, ClientTransport, LinkEvents } from './ports.ts'
+
+/** The subprotocol of our frames. */
+export const STREAM_PROTOCOL = 'onceonly.stream.1'
+/** Browsers can send no header with a WebSocket, so a token travels as a subprotocol that nobody chooses. */
+export const TOKEN_PREFIX = 'onceonly.token.'
+
+/** What is used of a WebSocket as browsers, Node from 22 on, and `ws` have it. */
+export interface ClientSocket {
+  readonly readyState: number
+  onopen: (() => void) | null
+  onmessage: ((event: { readonly data: unknown }) => void) | null
+  onclose: ((event: { readonly code: number; readonly reason: string }) => void) | null
+  onerror: (() => void) | null
+  send(text: string): void
+  close(code?: number, reason?: string): void
+}
+
+export type ClientSocketClass = new (url: string, protocols: string[]) => ClientSocket
+
+export interface WebSocketTransportOptions {
+  /** Where a region is reached: `wss://…`. */
+  url(region: string): string
+  /** Asked for each connection, so that a token may be renewed. */
+  readonly token?: () => string | null
+  /** Left out: the global one, which browsers and Node have. */
+  readonly WebSocket?: ClientSocketClass
+  /** A connection that has not opened by then has failed. */
+  readonly openMs?: number
+}
+
+/** Longer than a slow handshake over a slow link, shorter than people wait. */
+const OPEN_MS = 10_000
+const OPEN = 1
+/** RFC 6455: the connection ended without a close frame. */
+const NO_CLOSE_FRAME = 1006
+const NORMAL = 1000
+
+/** Connections of a client, in browsers and in Node: the WebSocket that both have. */
+export function createWebSocketTransport(options: WebSocketTransportOptions): ClientTransport {
+  const { url, token = () => null, openMs = OPEN_MS } = options
+  const WebSocketClass = options.WebSocket ?? (globalThis as unknown as { WebSocket: ClientSocketClass }).WebSocket
+
+  function connect(region: string, events: LinkEvents): ClientLink {
+    const carried = token()
+    const protocols = [STREAM_PROTOCOL, ...(carried === null ? [] : [TOKEN_PREFIX + base64Url(carried)])]
+    const socket = new WebSocketClass(url(region), protocols)
+    let over = false
+    const late = setTimeout(() => end(null, 'the connection did not open in time'), openMs)
+
+    function end(code: number | null, reason: string): void {
+      if (over) return
+      over = true
+      clearTimeout(late)
+      try {
+        socket.close(NORMAL)
+      } catch {
+        // One that never opened has nothing to close.
+      }
+      events.closed(code, reason)
+    }
+
+    socket.onopen = () => {
+      clearTimeout(late)
+      if (!over) events.opened()
+    }
+    socket.onmessage = ({ data }) => {
+      if (!over && typeof data === 'string') events.received(data)
+    }
+    socket.onclose = ({ code, reason }) => end(code === NO_CLOSE_FRAME ? null : code, reason)
+    // The close follows, and says more; not everywhere when the connection never opened.
+    socket.onerror = () => {
+      if (socket.readyState !== OPEN) end(null, 'the connection failed')
+    }
+    return {
+      send(text) {
+        if (!over && socket.readyState === OPEN) socket.send(text)
+      },
+      close: () => end(NORMAL, ''),
+    }
+  }
+
+  return { connect }
+}
+
+function base64Url(text: string): string {
+  const bytes = new TextEncoder().encode(text)
+  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join('')
+  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+}

@@ -1,0 +1,130 @@
+import { DAY, MINUTE, SECOND } from '../ledger/core/limits.ts'
+
+/** Bounds of streams, each with its unit and its reason. */
+
+/** What sessions of streams take and hold. */
+export const streamLimits = {
+  /** One frame of a client: a long chat message with its vectors; files travel elsewhere. */
+  clientFrameBytes: 64 * 1_024,
+  /** One frame of a server: a batch of entries, or a snapshot. */
+  serverFrameBytes: 4 * 1_024 * 1_024,
+  /** A snapshot, as JSON: leaves room in its frame for everything else. One that is larger counts as none, and is a problem. */
+  snapshotBytes: 3 * 1_024 * 1_024,
+  /** Names of rooms, regions, clients and logs: they stand in every entry. */
+  nameChars: 64,
+  /** Regions of one room, those included that lost their log and began another: the length of every vector. */
+  logs: 64,
+  /** Sends of one session that are not answered yet: what a client's window allows, and as much on its way. */
+  sendWindow: 128,
+  /** Bytes of a client's messages on their way to the region: enough to fill a fast line with short ones. At least one is. */
+  sendWindowBytes: 128 * 1_024,
+  /** Bytes of one session's frames that are not answered: again the window and as much, whatever the session waits for. */
+  sendBytes: 256 * 1_024,
+  /** Entries sent to one client and not yet taken by it; past it, it is a cursor in the log and costs no memory. */
+  aheadEntries: 256,
+  aheadBytes: 1_024 * 1_024,
+  /** Taken by a connection but not by the network: past it nothing more is read for it, so that a client which stops reading stays small. */
+  linkBytes: 32 * 1_024,
+  /** Entries of one `deliver` frame, and their bytes: small enough to interleave with acknowledgements. */
+  deliverEntries: 64,
+  deliverBytes: 32 * 1_024,
+  /** Rows of one `order` frame. */
+  orderRows: 256,
+  /** Entries of a room that stay in memory for those who keep up; whoever is further back reads the log. */
+  tailEntries: 1_024,
+  /** Of these entries, too, as texts: a thousand of a usual size. Entries are dropped by halves, at twice of either bound. */
+  tailBytes: 1_024 * 1_024,
+  /** One write of a room: large enough to share a commit, small enough to stay short. */
+  writeEntries: 256,
+  /** Sends of a room that wait for a commit. */
+  writeQueue: 16_384,
+  /** And their bytes: a store that is away for a while must not fill the memory. */
+  writeQueueBytes: 16 * 1_024 * 1_024,
+  /** Entries of one answer to a peer, and the bytes of their bodies. */
+  pullEntries: 256,
+  pullBytes: 1_024 * 1_024,
+  /** A region that heard nothing asks its peers after this: hints may be lost. */
+  pullEveryMs: 1 * SECOND,
+  /**
+   * A room in which nothing happens looks ever less often, down to this: at its peers, at what other processes of its region
+   * wrote, and at the final order. Hints wake it, so that only what a lost hint had told is late, by this at the most.
+   */
+  dozeMs: 10 * SECOND,
+  /** A peer that does not answer within this is away. */
+  pullMs: 5 * SECOND,
+  /**
+   * A client that comes from another region waits so long for that one to end its old session: a way around the world and
+   * a commit several times over. A region that is away must lock nobody out.
+   */
+  fenceMs: 2 * SECOND,
+  /** A peer that is away is asked again after this, doubling up to the cap. */
+  pullRetryBaseMs: 250,
+  pullRetryCapMs: 5 * SECOND,
+  /** After this without the missing entries, peers are asked for other regions' logs, too. */
+  detourMs: 2 * SECOND,
+  /** The right to number a room's messages; renewed at every third of it. */
+  orderLeaseMs: 10 * SECOND,
+  /** How often a region looks for new numbers that others gave, until all that it knows of has one. */
+  orderEveryMs: 250,
+  /** A log goes back this far, or this many entries, whichever is less. */
+  retainMs: 10 * MINUTE,
+  retainEntries: 50_000,
+  /**
+   * Final places outlive their entries: a peer may bring an entry when that is almost past its time, and keeps it as long
+   * again; a store that had forgotten the place would give a second one.
+   */
+  orderRetainMs: 20 * MINUTE,
+  /** What a client has sent is remembered for longer than the messages: a tab that slept for a night goes on. */
+  retainClientsMs: 7 * DAY,
+  /** Pause between two looks for entries past their retention. */
+  trimEveryMs: 30 * SECOND,
+  /** Rooms that one process takes on at a time to look for such entries: others share in the work. */
+  sweepRooms: 100,
+  /**
+   * Rooms that one process of a region has open: each keeps its newest entries and looks after itself. For one more a room
+   * is closed in which nobody is; where there is none, whoever comes is sent elsewhere.
+   */
+  openRooms: 1_000,
+  /** Nobody is in such a room, and nobody has come to it for so long: somebody may be on the way in. */
+  enterMs: 10 * SECOND,
+  /** A room in which nobody is, and of which nobody spoke for so long, is closed; its log stays. */
+  roomIdleMs: 5 * MINUTE,
+  /** A write or read that failed is tried again after this, doubling up to the cap. */
+  storeRetryBaseMs: 100,
+  storeRetryCapMs: 5 * SECOND,
+  /** A session from which nothing was heard for so long is over; clients ping at a third of it. */
+  silenceMs: 30 * SECOND,
+  /** A connection that says no hello within this is closed. */
+  helloMs: 10 * SECOND,
+  /** A client connects again after this, doubling up to the cap, each time a random part of it. */
+  reconnectBaseMs: 250,
+  reconnectCapMs: 10 * SECOND,
+} as const
+
+/** What regions tell each other over NATS JetStream, beside the bounds of streams. */
+export const natsExchangeLimits = {
+  /** A hint that the server has not confirmed within this counts as lost. */
+  confirmMs: 2 * SECOND,
+  /** Positions are sent without asking for a confirmation, except for one after so many, or so many bytes. */
+  askEvery: 16,
+  askBytes: 256 * 1_024,
+  /** Hints on their way at a time, and their bytes. Past either no more entries are sent along: peers pull them. */
+  underWay: 1_024,
+  underWayBytes: 8 * 1_024 * 1_024,
+  /** Entrances that wait for a server which is away, the last of each client; past it the oldest are given up. */
+  owedEntrances: 10_000,
+  /** All that the stream keeps, of all regions: ten minutes of a thousand short messages a second. */
+  streamBytes: 512 * 1_024 * 1_024,
+  /** Several processes of a region send their hints beside each other: an entry may come this much after later ones. */
+  skewEntries: 256,
+  /** Messages that are unreadable and follow each other, in a search: past it the search takes them for old. */
+  unreadableInRow: 16,
+  /** Messages that one pull reads out of the stream. */
+  copyMessages: 2_048,
+  /** Messages that the server sends ahead to a region that follows. */
+  followAhead: 512,
+  /** A server sends a sign of life this often to whoever follows and hears nothing. */
+  heartbeatMs: 5 * SECOND,
+  /** How long one request for messages stands. */
+  requestMs: 30 * SECOND,
+} as const

@@ -1,0 +1,65 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { SqlStore } from '../../ledger/store/port.ts'
+import type { SqlTx } from '../../ledger/store/sql.ts'
+import { createShelfPlace, type KeptPlace } from '../client/place-on-shelf.ts'
+import type { Shelf } from '../client/place-shelf.ts'
+import { openStreamTables } from './sql-open.ts'
+
+/** A place in the store of whatever the receiver writes. */
+export interface SqlPlace extends KeptPlace {
+  /** While a receiver runs with `effectively-once`: what it writes here commits with its position, or not at all. */
+  readonly tx: SqlTx
+}
+
+export interface SqlPlaceOptions {
+  readonly store: SqlStore
+  /** One for each client: two clients under one name are a clone, and told so. */
+  readonly name: string
+}
+
+/** For clients that live beside a store: a crash in the middle of a receiver leaves neither its writes nor its position. */
+export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): SqlPlace {
+  const { inTransaction } = openStreamTables(store)
+  let current: SqlTx | null = null
+
+  async function put(tx: SqlTx, { put: values = {}, remove = [] }: Parameters<Shelf['write']>[0]): Promise<void> {
+    for (const name of remove) {
+      await tx.query('delete from onceonly_stream_shelves where shelf = ? and name = ?', [shelfName, name])
+    }
+    for (const [name, value] of Object.entries(values)) {
+      await tx.query(
+        `insert into onceonly_stream_shelves (shelf, name, value) values (?, ?, ?)
+          on conflict (shelf, name) do update set value = excluded.value`,
+        [shelfName, name, JSON.stringify(value)],
+      )
+    }
+  }
+
+  const shelf: Shelf = {
+    load: () =>
+      inTransaction(async (tx) => {
+        const text = 'select name, value from onceonly_stream_shelves where shelf = ?'
+        const rows = await tx.query<{ name: string; value: string }>(text, [shelfName])
+        return new Map(rows.map(({ name, value }) => [name, JSON.parse(value) as unknown]))
+      }),
+    write: (changes) => inTransaction((tx) => put(tx, changes)),
+    atomically: (work) =>
+      inTransaction(async (tx) => {
+        current = tx
+        try {
+          await work((changes) => put(tx, changes))
+        } finally {
+          current = null
+        }
+      }),
+    stop: async () => {},
+  }
+
+  return {
+    ...createShelfPlace(shelf),
+    get tx() {
+      if (current === null) throw new OnceError('bad_option', 'There is a transaction only while a receiver runs.')
+      return current
+    },
+  }
+}

@@ -1,0 +1,85 @@
+import type { SqlSeam } from '../../ledger/store/sql.ts'
+import type { Watch } from '../../ledger/store/watch.ts'
+import { elements, text } from './sql-rows.ts'
+
+/** Tells rooms that somebody else wrote to them. */
+export interface RoomEar {
+  listen(room: string, wake: () => void): { stop(): void }
+  /** This process wrote up to here: nobody needs to be told. */
+  wrote(room: string, at: number): void
+}
+
+interface Heard {
+  /** How far the room was when it was last looked at; null before that. */
+  at: number | null
+  readonly wakes: Set<() => void>
+}
+
+/**
+ * One look for all rooms that are open. A wake is for a whole region, on SQLite for every commit: would each room read its
+ * log then, a message in one of them would cost as many statements as there are rooms.
+ */
+export function createRoomEar(options: {
+  readonly sql: SqlSeam
+  readonly region: string
+  readonly topic: string
+  query<Row>(statement: string, values: readonly string[]): Promise<readonly Row[]>
+}): RoomEar {
+  const { sql, region, topic, query } = options
+  const rooms = new Map<string, Heard>()
+  const heads = `select r.room, r.at from ${elements(sql.dialect)}
+    join onceonly_stream_rooms as r on r.region = ? and r.room = ${text('room')}`
+  let listening: Watch | null = null
+  let busy = false
+  let again = false
+
+  async function look(): Promise<void> {
+    const list = JSON.stringify([...rooms.keys()].map((room) => ({ room })))
+    for (const row of await query<{ room: string; at: unknown }>(heads, [list, region])) {
+      const heard = rooms.get(row.room)
+      const at = Number(row.at)
+      if (heard === undefined || at <= (heard.at ?? -1)) continue
+      heard.at = at
+      for (const wake of heard.wakes) wake()
+    }
+  }
+
+  async function lookOn(): Promise<void> {
+    busy = true
+    try {
+      do {
+        again = false
+        await look()
+      } while (again)
+    } catch {
+      // A store that is away loses hints, and nothing else: rooms also look by themselves.
+    } finally {
+      busy = false
+    }
+  }
+
+  return {
+    listen(room, wake) {
+      const heard = rooms.get(room) ?? { at: null, wakes: new Set() }
+      rooms.set(room, heard)
+      heard.wakes.add(wake)
+      listening ??= sql.listen(topic, () => {
+        again = true
+        if (!busy) void lookOn()
+      })
+      return {
+        stop() {
+          heard.wakes.delete(wake)
+          if (heard.wakes.size === 0 && rooms.get(room) === heard) rooms.delete(room)
+          if (rooms.size > 0) return
+          listening?.stop()
+          listening = null
+        },
+      }
+    },
+    wrote(room, at) {
+      const heard = rooms.get(room)
+      if (heard !== undefined) heard.at = Math.max(heard.at ?? 0, at)
+    },
+  }
+}

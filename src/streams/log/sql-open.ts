@@ -1,0 +1,33 @@
+import { limits } from '../../ledger/core/limits.ts'
+import type { SqlStore } from '../../ledger/store/port.ts'
+import type { SqlTx } from '../../ledger/store/sql.ts'
+import { STREAM_ROOM, streamTables } from './sql-tables.ts'
+
+const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+
+/** The tables of streams in a store: logs, the final order, and the places of clients. */
+export interface StreamTables {
+  /** They are made by the first who needs them; a store that is away is asked again by the next. */
+  ready(): Promise<void>
+  inTransaction<T>(work: (tx: SqlTx) => Promise<T>): Promise<T>
+}
+
+export function openStreamTables({ sql, transactions }: SqlStore): StreamTables {
+  let migrated: Promise<void> | null = null
+
+  function ready(): Promise<void> {
+    migrated ??= sql.migrate(STREAM_ROOM, streamTables).catch((error: unknown) => {
+      migrated = null
+      throw error
+    })
+    return migrated
+  }
+
+  return {
+    ready,
+    async inTransaction(work) {
+      await ready()
+      return transactions.run(({ tx }) => work(tx), TRANSACTION)
+    },
+  }
+}

@@ -1,0 +1,61 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { ExchangedEntry, Fork, RoomBatch, RoomWritten, SendRequest, SendResult, StoredEntry } from '../ports.ts'
+import { identityText } from '../protocol/protocol.ts'
+import { forkOf } from './fork.ts'
+import { type OpenRoom, senderKey } from './sql-state.ts'
+
+/** Decides one batch on a room that is locked, and notes what there is to store. */
+export function decideBatch(open: OpenRoom, { merged, sends }: RoomBatch, now: number): RoomWritten {
+  const before = open.stored.length
+  const forks = merged.map((entry) => mergeEntry(open, entry)).filter((fork) => fork !== null)
+  const results = sends.map((send) => decideSend(open, send, now))
+  return { results, stored: open.stored.slice(before), forks }
+}
+
+function mergeEntry(open: OpenRoom, entry: ExchangedEntry): Fork | null {
+  const head = open.heads.get(entry.log) ?? 0
+  // Another process of this region was faster.
+  if (entry.n <= head) return null
+  if (entry.n > head + 1) {
+    throw new OnceError('bad_input', `${entry.log} goes up to ${head} here; ${entry.n} is not the next.`)
+  }
+  const known = open.known.get(identityText(entry))
+  store(open, entry)
+  return known === undefined ? null : forkOf({ ...known.place, digest: known.digest }, entry)
+}
+
+/** In this order: is it still the client's session, is it the next number, is it the same message. */
+function decideSend(open: OpenRoom, send: SendRequest, now: number): SendResult {
+  const { client, epoch, cseq, generation, seen, replyTo, body, digest } = send
+  if (open.sessions.get(client) !== generation) return { kind: 'fenced' }
+  const sender = open.senders.get(senderKey(client, epoch))
+  const floor = sender?.floor ?? 1
+  if (cseq > floor) return { kind: 'gap', floor }
+  if (cseq < floor) {
+    const known = open.known.get(identityText(send))
+    if (known === undefined) return { kind: 'accepted', place: null, duplicate: true }
+    return known.digest === digest ? { kind: 'accepted', place: known.place, duplicate: true } : { kind: 'fork' }
+  }
+  const place = { log: open.log, n: (open.heads.get(open.log) ?? 0) + 1 }
+  const after = sender?.last ?? null
+  store(open, { ...place, client, epoch, cseq, seen, after, replyTo, body, digest, acceptedAtMs: now })
+  return { kind: 'accepted', place, duplicate: false }
+}
+
+function store(open: OpenRoom, entry: ExchangedEntry): StoredEntry {
+  const { log, n, client, epoch, cseq } = entry
+  const key = senderKey(client, epoch)
+  const floor = open.senders.get(key)?.floor ?? 1
+  // Everything below the floor was merged before, so that this is a second copy.
+  const copy = cseq < floor
+  open.at += 1
+  open.heads.set(log, n)
+  open.changedLogs.add(log)
+  if (!copy) {
+    open.senders.set(key, { floor: cseq + 1, last: { log, n }, changed: true })
+    open.known.set(identityText(entry), { place: { log, n }, digest: entry.digest })
+  }
+  const stored = { ...entry, at: open.at, copy }
+  open.stored.push(stored)
+  return stored
+}

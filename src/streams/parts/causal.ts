@@ -1,0 +1,129 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { safeCount } from './count.ts'
+import type { Counts } from './vector.ts'
+
+/**
+ * A message and what its sender had delivered before it. `clock` counts *sends* only, its own included: a clock that
+ * also ticks on receiving would break the test for "the next one of this sender".
+ */
+export interface Caused<T> {
+  readonly sender: string
+  readonly clock: Counts
+  readonly message: T
+}
+
+export type CausalArrival<T> =
+  | { readonly kind: 'delivered'; readonly messages: readonly Caused<T>[] }
+  /** It waits for messages of these senders, up to these counts. */
+  | { readonly kind: 'buffered'; readonly missing: Counts }
+  | { readonly kind: 'dropped' }
+  | { readonly kind: 'refused'; readonly missing: Counts }
+
+const MOST_BUFFERED = 4_096
+
+/**
+ * Delivers a message only after everything that caused it. A message that waits is filed under one cause that it
+ * misses; when that comes, it is looked at again, so that nobody searches through all that wait.
+ */
+export class CausalBuffer<T> {
+  readonly #delivered = new Map<string, number>()
+  readonly #waitingFor = new Map<string, Caused<T>[]>()
+  readonly #known = new Set<string>()
+  readonly #mostBuffered: number
+
+  constructor(options: { readonly delivered?: Counts; readonly mostBuffered?: number } = {}) {
+    this.#mostBuffered = options.mostBuffered ?? MOST_BUFFERED
+    for (const [sender, count] of Object.entries(options.delivered ?? {})) {
+      this.#delivered.set(sender, safeCount(`count of ${sender}`, count))
+    }
+  }
+
+  /** How many messages of each sender were delivered: the context of the next send. */
+  get delivered(): Counts {
+    return Object.fromEntries(this.#delivered)
+  }
+
+  get buffered(): number {
+    return this.#known.size
+  }
+
+  /** What the messages that wait are waiting for. */
+  get missing(): Counts {
+    const missing: Record<string, number> = {}
+    for (const place of this.#waitingFor.keys()) {
+      const { sender, number } = readPlace(place)
+      missing[sender] = Math.max(missing[sender] ?? 0, number)
+    }
+    return missing
+  }
+
+  receive(caused: Caused<T>): CausalArrival<T> {
+    const number = safeCount('count', caused.clock[caused.sender] ?? 0)
+    if (number === 0) throw new OnceError('bad_input', `A message of ${caused.sender} does not count itself.`)
+    const own = placeOf(caused.sender, number)
+    if (number <= this.#count(caused.sender) || this.#known.has(own)) return { kind: 'dropped' }
+    const cause = this.#missingCause(caused)
+    if (cause === null) return { kind: 'delivered', messages: this.#deliver(caused) }
+    if (this.#known.size >= this.#mostBuffered) return { kind: 'refused', missing: this.#missingOf(caused) }
+    this.#known.add(own)
+    this.#file(cause, caused)
+    return { kind: 'buffered', missing: this.#missingOf(caused) }
+  }
+
+  #count(sender: string): number {
+    return this.#delivered.get(sender) ?? 0
+  }
+
+  #deliver(first: Caused<T>): Caused<T>[] {
+    const messages: Caused<T>[] = []
+    const ready = [first]
+    for (let next = ready.shift(); next !== undefined; next = ready.shift()) {
+      const number = next.clock[next.sender] ?? 0
+      const own = placeOf(next.sender, number)
+      this.#known.delete(own)
+      this.#delivered.set(next.sender, number)
+      messages.push(next)
+      const woken = this.#waitingFor.get(own) ?? []
+      this.#waitingFor.delete(own)
+      for (const each of woken) {
+        const cause = this.#missingCause(each)
+        if (cause === null) ready.push(each)
+        else this.#file(cause, each)
+      }
+    }
+    return messages
+  }
+
+  #file(cause: string, caused: Caused<T>): void {
+    const filed = this.#waitingFor.get(cause)
+    if (filed === undefined) this.#waitingFor.set(cause, [caused])
+    else filed.push(caused)
+  }
+
+  /** The last message of one sender that must come first; null when nothing is missing. */
+  #missingCause({ sender, clock }: Caused<T>): string | null {
+    for (const node in clock) {
+      const needed = node === sender ? (clock[node] ?? 0) - 1 : (clock[node] ?? 0)
+      if (this.#count(node) < needed) return placeOf(node, needed)
+    }
+    return null
+  }
+
+  #missingOf({ sender, clock }: Caused<T>): Counts {
+    const missing: Record<string, number> = {}
+    for (const node in clock) {
+      const needed = node === sender ? (clock[node] ?? 0) - 1 : (clock[node] ?? 0)
+      if (this.#count(node) < needed) missing[node] = needed
+    }
+    return missing
+  }
+}
+
+function placeOf(sender: string, number: number): string {
+  return `${number} ${sender}`
+}
+
+function readPlace(place: string): { readonly sender: string; readonly number: number } {
+  const space = place.indexOf(' ')
+  return { number: Number(place.slice(0, space)), sender: place.slice(space + 1) }
+}

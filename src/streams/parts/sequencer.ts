@@ -1,0 +1,54 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { safeCount } from './count.ts'
+
+/** A place in the one order of a room. A later epoch is a later sequencer; its places come after all of the earlier. */
+export interface Place {
+  readonly epoch: number
+  readonly place: number
+}
+
+/** Gives out one total order, for as long as nobody with a later epoch does. */
+export class Sequencer {
+  readonly epoch: number
+  #next: number
+  #fencedBy: number | null = null
+
+  constructor(options: { readonly epoch: number; readonly next?: number }) {
+    this.epoch = safeCount('epoch', options.epoch)
+    this.#next = safeCount('place', options.next ?? 0)
+  }
+
+  next(): Place {
+    if (this.#fencedBy !== null) {
+      throw new OnceError('lease_lost', `The sequencer of epoch ${this.epoch} was replaced by epoch ${this.#fencedBy}.`)
+    }
+    return { epoch: this.epoch, place: this.#next++ }
+  }
+
+  /** Somebody with this epoch gives out places: whoever is older must stop. */
+  fence(epoch: number): void {
+    if (safeCount('epoch', epoch) > this.epoch) this.#fencedBy = Math.max(this.#fencedBy ?? 0, epoch)
+  }
+}
+
+export function comparePlaces(a: Place, b: Place): number {
+  return a.epoch - b.epoch || a.place - b.place
+}
+
+/** Takes places in order, and none of a sequencer that was replaced. */
+export class SequencedReader {
+  #epoch = 0
+  #expected = 0
+
+  /** `next`: take it. `old`: it was taken, or its sequencer was replaced. `early`: something before it is missing. */
+  look({ epoch, place }: Place): 'next' | 'old' | 'early' {
+    if (epoch < this.#epoch || (epoch === this.#epoch && place < this.#expected)) return 'old'
+    return place === this.#expected ? 'next' : 'early'
+  }
+
+  take(at: Place): void {
+    if (this.look(at) !== 'next') throw new OnceError('bad_input', 'Only the next place can be taken.')
+    this.#epoch = at.epoch
+    this.#expected = at.place + 1
+  }
+}

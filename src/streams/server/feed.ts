@@ -1,0 +1,138 @@
+import type { StreamBounds } from '../bounds.ts'
+import type { RoomLog, SessionLink, StoredEntry } from '../ports.ts'
+import type { Position } from '../protocol/protocol.ts'
+import { deliveredText } from './delivered-text.ts'
+import type { Room } from './room.ts'
+
+/** A client as a cursor in the room's log: nothing is queued for it, it is only remembered how far it is. */
+export interface Feed {
+  /** What the client has, once it took all that was sent. */
+  readonly position: Position
+  /** Entries, in all. */
+  readonly sent: number
+  /** From here on; whatever was under way for an earlier start is forgotten. */
+  start(at: number, position: Position): void
+  /** The client has taken so many entries in all. False when that is more than were sent. */
+  credit(taken: number): boolean
+  /** Sends what may be sent. */
+  pump(): void
+  stop(): void
+}
+
+export interface FeedOptions {
+  readonly room: Room
+  readonly log: RoomLog
+  readonly link: SessionLink
+  readonly bounds: StreamBounds
+  readonly generation: number
+  /** The log does not go back so far any more. */
+  expired(): void
+  failed(error: unknown): void
+}
+
+export function createFeed({ room, log, link, bounds, generation, expired, failed }: FeedOptions): Feed {
+  let started = false
+  /** Every entry up to it was looked at. */
+  let at = 0
+  /** What the client has, once it took all that was sent. */
+  let position: Record<string, number> = {}
+  /** Counts starts: what was read for an earlier one is not sent. */
+  let life = 0
+  let reading = false
+  let sent = 0
+  let taken = 0
+  /** Bytes of each entry that was sent and not taken. */
+  const ahead: number[] = []
+  let aheadBytes = 0
+
+  function mayRead(): boolean {
+    return (
+      started &&
+      !reading &&
+      at < room.tail.head &&
+      sent - taken < bounds.aheadEntries &&
+      aheadBytes < bounds.aheadBytes &&
+      link.bufferedBytes < bounds.linkBytes
+    )
+  }
+
+  /** Puts as many as fit into one frame. Entries that the client has from another region are passed over. */
+  function send(entries: readonly StoredEntry[]): void {
+    const texts: string[] = []
+    let bytes = 0
+    for (const entry of entries) {
+      if (texts.length >= bounds.aheadEntries - (sent - taken)) break
+      at = entry.at
+      if (entry.n <= (position[entry.log] ?? 0)) continue
+      const text = deliveredText(entry)
+      position[entry.log] = entry.n
+      texts.push(text)
+      ahead.push(text.length)
+      bytes += text.length
+      if (bytes >= bounds.deliverBytes) break
+    }
+    if (texts.length === 0) return
+    link.send(`{"kind":"deliver","generation":${generation},"after":${sent},"entries":[${texts.join(',')}]}`)
+    sent += texts.length
+    aheadBytes += bytes
+  }
+
+  function sendRead(entries: readonly StoredEntry[]): void {
+    const [first] = entries
+    if (first !== undefined && first.at === at + 1) send(entries)
+    else if (at < room.tail.head) {
+      started = false
+      expired()
+    }
+  }
+
+  async function readOn(): Promise<void> {
+    const mine = life
+    reading = true
+    try {
+      const entries = await log.read(room.name, at, { entries: bounds.deliverEntries, bytes: bounds.deliverBytes })
+      if (mine === life) sendRead(entries)
+    } catch (error) {
+      if (mine === life) failed(error)
+    } finally {
+      reading = false
+    }
+    // What was read for an earlier start is not sent, but the later one has waited for it to end.
+    pump()
+  }
+
+  function pump(): void {
+    while (mayRead()) {
+      const entries = room.tail.after(at, bounds.deliverEntries)
+      if (entries === null) return void readOn()
+      send(entries)
+    }
+  }
+
+  return {
+    get position() {
+      return { ...position }
+    },
+    get sent() {
+      return sent
+    },
+    start(from, have) {
+      life += 1
+      started = true
+      at = from
+      position = { ...have }
+      pump()
+    },
+    credit(total) {
+      if (total > sent) return false
+      for (; taken < total; taken++) aheadBytes -= ahead.shift() ?? 0
+      pump()
+      return true
+    },
+    pump,
+    stop() {
+      life += 1
+      started = false
+    },
+  }
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLocalExchange } from '../exchange/local.ts'
+import { createMemoryRoomLog } from '../log/memory-log.ts'
+import type { Fork } from '../ports.ts'
+import { createRegion } from './region.ts'
+import { enter, send, until } from './test-peer.ts'
+
+test('clones that were accepted in two regions under one number: both regions tell it, and both clones', async () => {
+  let cut = true
+  const exchange = createLocalExchange({ way: () => ({ cut, delayMs: 0 }) })
+  const forks: Record<string, Fork[]> = { eu: [], us: [] }
+  const [eu, us] = ['eu', 'us'].map((region) =>
+    createRegion({
+      region,
+      log: createMemoryRoomLog({ region, nowMs: () => performance.now() }),
+      exchange: exchange.of(region),
+      peers: ['eu', 'us'].filter((peer) => peer !== region),
+      bounds: { pullEveryMs: 20 },
+      onFork: (_room, fork) => void forks[region]?.push(fork),
+    }),
+  )
+  assert.ok(eu && us)
+  const [here, there] = [await enter(eu, 'ada'), await enter(us, 'ada')]
+  // What was sent to both regions is a copy; what only looks like it is a fork.
+  for (const [peer, text] of [
+    [here, 'yes'],
+    [there, 'no'],
+  ] as const) {
+    peer.say(send(1, 'the same'))
+    peer.say(send(2, text))
+    assert.equal((await peer.next('ack')).floor, 3)
+  }
+  cut = false
+  const bob = await enter(eu, 'bob')
+  bob.say(send(1, 'a hint for the others'))
+  const cy = await enter(us, 'cy')
+  cy.say(send(1, 'and one back'))
+  for (const peer of [here, there]) assert.deepEqual(await peer.next('nack'), { kind: 'nack', cseq: 2, why: 'fork' })
+  const told = ({ cseq, shown, hidden }: Fork) => [cseq, shown.log, hidden.log, hidden.body]
+  await until('both', () => forks['eu']?.length === 1 && forks['us']?.length === 1)
+  assert.deepEqual(forks['eu']?.map(told), [[2, 'eu.1', 'us.1', 'no']])
+  assert.deepEqual(forks['us']?.map(told), [[2, 'us.1', 'eu.1', 'yes']])
+  for (const region of [eu, us]) await region.stop()
+})

@@ -1,0 +1,79 @@
+import type { StreamBounds } from '../bounds.ts'
+import type { OrderRow, SessionLink } from '../ports.ts'
+import type { RoomOrder } from './room-order.ts'
+
+/** Tells one client the final order, as fast as its connection takes it. */
+export interface OrderFeed {
+  start(after: number): void
+  pump(): void
+  stop(): void
+}
+
+export function createOrderFeed(options: {
+  readonly order: RoomOrder
+  readonly link: SessionLink
+  readonly bounds: StreamBounds
+  readonly generation: number
+  failed(error: unknown): void
+}): OrderFeed {
+  const { order, link, bounds, generation, failed } = options
+  let started = false
+  /** Every place up to it was told, or is known by nobody any more. */
+  let after = 0
+  /** The last place that the client was told. */
+  let told = 0
+  let life = 0
+  let reading = false
+
+  function send(rows: readonly OrderRow[]): void {
+    const [first] = rows
+    if (first === undefined) return
+    const identities = rows.map(({ client, epoch, cseq }) => ({ client, epoch, cseq }))
+    link.send(JSON.stringify({ kind: 'order', generation, after: told, from: first.g, identities }))
+    after = first.g + rows.length - 1
+    told = after
+  }
+
+  async function readOn(): Promise<void> {
+    const mine = life
+    const { head } = order.tail
+    reading = true
+    try {
+      const rows = await order.read(after)
+      if (mine === life) {
+        // What was trimmed has its places too, but nobody knows whose they were: it goes on behind them.
+        if (rows.length === 0) after = Math.max(after, head)
+        send(rows)
+      }
+    } catch (error) {
+      if (mine === life) failed(error)
+    } finally {
+      reading = false
+    }
+    // What was read for an earlier start is not sent, but the later one has waited for it to end.
+    pump()
+  }
+
+  function pump(): void {
+    while (started && !reading && after < order.tail.head && link.bufferedBytes < bounds.linkBytes) {
+      const rows = order.tail.after(after, bounds.orderRows)
+      if (rows === null) return void readOn()
+      send(rows)
+    }
+  }
+
+  return {
+    start(from) {
+      life += 1
+      started = true
+      after = from
+      told = from
+      pump()
+    },
+    pump,
+    stop() {
+      life += 1
+      started = false
+    },
+  }
+}

@@ -1,0 +1,183 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
+import type { StreamBounds } from '../bounds.ts'
+import { streamBounds } from '../bounds.ts'
+import type {
+  Exchange,
+  FenceAnswer,
+  FenceRequest,
+  Fork,
+  OrderLog,
+  RegionHint,
+  RoomLog,
+  Session,
+  SessionClaim,
+  SessionLink,
+} from '../ports.ts'
+import { isStreamName } from '../protocol/fields.ts'
+import type { HelloFrame } from '../protocol/protocol.ts'
+import { answerPull } from './pull.ts'
+import type { HostedRoom } from './region-rooms.ts'
+import { createRegionRooms } from './region-rooms.ts'
+import { createSession } from './session.ts'
+import type { OpenSession, SessionHost } from './session-host.ts'
+
+/** One region: its rooms, its clients' sessions, and its part in the exchange with the others. */
+export interface Region {
+  readonly region: string
+  readonly sessions: number
+  /** A transport has a new connection. */
+  connect(link: SessionLink, options?: ConnectOptions): Session
+  /** Ends every session with `unavailable` and everything that runs; the log stays as it is. */
+  stop(): Promise<void>
+}
+
+export interface ConnectOptions {
+  /** Whether this client may be in this room on this connection: null, or why not. Without it everybody may. */
+  authorize?(hello: HelloFrame): Refusal | null | Promise<Refusal | null>
+}
+
+/** A reason, when the room is not for whoever asks; when only the client's name is somebody else's, it takes another. */
+export type Refusal = string | { readonly taken: string }
+
+export interface RegionOptions {
+  readonly region: string
+  readonly log: RoomLog
+  /** Where the final order is kept; without it there is only the provisional one. */
+  readonly order?: OrderLog
+  readonly exchange?: Exchange
+  /** The other regions. */
+  readonly peers?: readonly string[]
+  /** For clients whose position has expired: everything that the room is made of, as one JSON value. */
+  snapshot?(room: string): Promise<unknown>
+  /** A client went on where it had stopped, or had to begin anew. Telemetry listens. */
+  on?(event: { readonly kind: 'resumed' | 'reset'; readonly region: string }): void
+  /**
+   * While regions were apart, clones of one client used a number for two messages, and both were acknowledged. This
+   * region shows one of them, another region perhaps the other; this is the only word about the hidden one.
+   */
+  onFork?(room: string, fork: Fork): void
+  /** Something failed and is tried again. */
+  onProblem?(error: unknown): void
+  readonly bounds?: Partial<StreamBounds>
+  readonly runtime?: Runtime
+}
+
+export function createRegion(options: RegionOptions): Region {
+  const { region, log, exchange } = options
+  for (const name of [region, ...(options.peers ?? [])]) {
+    if (!isStreamName(name)) throw new OnceError('bad_option', `\`${name}\` cannot name a region.`)
+  }
+  const runtime = options.runtime ?? createRuntime()
+  const bounds = streamBounds(options.bounds)
+  const sessions = new Set<OpenSession>()
+  const problem = (error: unknown) => options.onProblem?.(error)
+  const rooms = createRegionRooms({ ...options, runtime, bounds, problem, ordered: orderedIn, forked: forkedIn })
+  let stopped = false
+
+  function orderedIn(hosted: HostedRoom): void {
+    for (const session of sessions) if (session.room === hosted.room) session.ordered()
+  }
+
+  /** Whoever has the identity here is told, and takes a new one: it is shared with somebody. */
+  function forkedIn(room: string, fork: Fork): void {
+    options.onFork?.(room, fork)
+    for (const session of sessions) {
+      const { claim } = session
+      if (session.room?.name === room && claim?.client === fork.client && claim.epoch === fork.epoch)
+        session.forked(fork.cseq)
+    }
+  }
+
+  /** Of all sessions of a client the newest stays: here at once, elsewhere when it was asked, or the hint arrives. */
+  function fenceOlder(room: string, claim: SessionClaim, newest: OpenSession | null): void {
+    for (const session of sessions) {
+      if (session === newest || session.room?.name !== room || session.claim?.client !== claim.client) continue
+      if (session.claim.generation <= claim.generation) {
+        session.end('fenced', `generation ${claim.generation} has entered`)
+      }
+    }
+  }
+
+  /** Durable here too, so that what an old session still has under way is not accepted after this. */
+  async function fence({ room, claim }: FenceRequest): Promise<FenceAnswer> {
+    const entered = await log.enter(room, claim)
+    if (entered.kind !== 'entered') return entered
+    fenceOlder(room, claim, null)
+    return { kind: 'entered' }
+  }
+
+  /** Only peers are asked: the name comes from a client. */
+  async function fenceIn(previous: string | null, request: FenceRequest): Promise<FenceAnswer | null> {
+    if (exchange === undefined || previous === null || previous === region) return null
+    if (options.peers?.includes(previous) !== true) return null
+    const late = Promise.withResolvers<null>()
+    const timer = runtime.setTimer(bounds.fenceMs, () => late.resolve(null), true)
+    try {
+      return await Promise.race([exchange.fence(previous, request), late.promise])
+    } catch (error) {
+      // The hint will tell it, when it is back.
+      problem(error)
+      return null
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  function hinted(hint: RegionHint): void {
+    if (stopped) return
+    switch (hint.kind) {
+      case 'position':
+        return rooms.hinted(hint)
+      case 'entered':
+        fence(hint).catch(problem)
+    }
+  }
+
+  function hostOf(connection: ConnectOptions): SessionHost {
+    return {
+      region,
+      log,
+      runtime,
+      bounds,
+      room: (name) => rooms.open(name),
+      entered(session, claim) {
+        if (session.room === null) return
+        fenceOlder(session.room.name, claim, session)
+        exchange?.hint({ kind: 'entered', region, room: session.room.name, claim })
+      },
+      fence: fenceIn,
+      snapshot: async (room) => (await options.snapshot?.(room)) ?? null,
+      refuses: async (hello) => (await connection.authorize?.(hello)) ?? null,
+      ended: (session) => void sessions.delete(session),
+      problem,
+      told: (kind) => options.on?.({ kind, region }),
+    }
+  }
+
+  const serving = exchange?.serve({
+    pull: (request) => answerPull(log, bounds, request),
+    fence,
+    hinted,
+  })
+
+  return {
+    region,
+    get sessions() {
+      return sessions.size
+    },
+    connect(link, connection = {}) {
+      const session = createSession(hostOf(connection), link)
+      if (stopped) session.end('unavailable', 'the region stops')
+      else sessions.add(session)
+      return session
+    },
+    async stop() {
+      stopped = true
+      for (const session of sessions) session.end('unavailable', 'the region stops')
+      rooms.stop()
+      await serving?.stop()
+    },
+  }
+}

@@ -1,0 +1,41 @@
+import type { Runtime } from '../../runtime/runtime.ts'
+import type { StreamBounds } from '../bounds.ts'
+import type { FenceAnswer, FenceRequest, RoomLog, Session, SessionClaim } from '../ports.ts'
+import type { CloseReason, HelloFrame } from '../protocol/protocol.ts'
+import type { Room } from './room.ts'
+import type { RoomOrder } from './room-order.ts'
+
+/** What a session needs of its region. */
+export interface SessionHost {
+  readonly region: string
+  readonly log: RoomLog
+  readonly runtime: Runtime
+  readonly bounds: StreamBounds
+  /** Null when the region cannot open one more. */
+  room(name: string): Promise<{ readonly room: Room; readonly order: RoomOrder | null }> | null
+  /** The session is durably the client's only one: ends older ones in this process, and tells the peers. */
+  entered(session: OpenSession, claim: SessionClaim): void
+  /**
+   * Ends older sessions where the client was before, and waits for it: null when that is nobody who could be asked, or
+   * when no answer came in time.
+   */
+  fence(previousRegion: string | null, request: FenceRequest): Promise<FenceAnswer | null>
+  /** What the application makes of the room up to here, for those whose position has expired. */
+  snapshot(room: string): Promise<unknown>
+  /** Null when the client may enter, else why not. */
+  refuses(hello: HelloFrame): Promise<string | { readonly taken: string } | null>
+  ended(session: OpenSession): void
+  problem(error: unknown): void
+  told(kind: 'resumed' | 'reset'): void
+}
+
+/** A session as its region sees it. */
+export interface OpenSession extends Session {
+  readonly claim: SessionClaim | null
+  readonly room: Room | null
+  end(why: CloseReason, reason: string): void
+  /** There are new rows of the final order. */
+  ordered(): void
+  /** Elsewhere the number was accepted with another body. */
+  forked(cseq: number): void
+}

@@ -1,0 +1,30 @@
+import type { Runtime, Timer } from '../../runtime/runtime.ts'
+
+/** Notices when nothing is heard of somebody for too long. */
+export interface Silence {
+  heard(): void
+  stop(): void
+}
+
+/** `mostMs` may change: it is asked anew with every look. */
+export function watchSilence(runtime: Runtime, mostMs: () => number, silent: (ms: number) => void): Silence {
+  let heardAtMs = runtime.monotonicMs()
+  let timer = next()
+
+  /** Looks again when the silence would have lasted too long, if nothing were heard until then. */
+  function next(): Timer {
+    return runtime.setTimer(Math.max(1, heardAtMs + mostMs() - runtime.monotonicMs()), look, true)
+  }
+
+  function look(): void {
+    if (runtime.monotonicMs() - heardAtMs >= mostMs()) silent(mostMs())
+    else timer = next()
+  }
+
+  return {
+    heard() {
+      heardAtMs = runtime.monotonicMs()
+    },
+    stop: () => timer.cancel(),
+  }
+}

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { StreamBounds } from '../bounds.ts'
+import type { ClientTransport } from '../client/ports.ts'
+import { createMemoryRoomLog } from '../log/memory-log.ts'
+import type { RoomLog, Session } from '../ports.ts'
+import { decodeServerFrame } from '../protocol/decode.ts'
+import type { ClientFrame, ServerFrame } from '../protocol/protocol.ts'
+import type { Region, RegionOptions } from './region.ts'
+import { createRegion } from './region.ts'
+
+const DEADLINE_MS = 10_000
+
+/** Looks until it is so. */
+export async function until<T>(what: string, look: () => T | undefined | null | false): Promise<T> {
+  for (const endMs = performance.now() + DEADLINE_MS; performance.now() < endMs; ) {
+    const found = look()
+    if (found !== undefined && found !== null && found !== false) return found
+    await pause(1)
+  }
+  return assert.fail(`not in time: ${what}`)
+}
+
+/** The other end of a connection, spoken to by hand. */
+export interface RawPeer {
+  readonly frames: readonly ServerFrame[]
+  readonly closed: { readonly code: number; readonly reason: string } | null
+  readonly session: Session
+  /** What the network does not take. */
+  bufferedBytes: number
+  say(frame: ClientFrame): void
+  sayRaw(text: string): void
+  /** The next frame of a kind that was not asked for before. */
+  next<K extends ServerFrame['kind']>(kind: K): Promise<Extract<ServerFrame, { kind: K }>>
+}
+
+export function connectRaw(region: Region): RawPeer {
+  const frames: ServerFrame[] = []
+  const asked = new Map<string, number>()
+  let closed: RawPeer['closed'] = null
+  let bufferedBytes = 0
+  const session = region.connect({
+    send(text) {
+      const decoded = decodeServerFrame(text)
+      assert.ok(decoded.kind === 'frame', text)
+      frames.push(decoded.frame)
+    },
+    close(code, reason) {
+      closed = { code, reason }
+    },
+    get bufferedBytes() {
+      return bufferedBytes
+    },
+  })
+  return {
+    frames,
+    session,
+    get closed() {
+      return closed
+    },
+    get bufferedBytes() {
+      return bufferedBytes
+    },
+    set bufferedBytes(bytes) {
+      bufferedBytes = bytes
+    },
+    say: (frame) => session.received(JSON.stringify(frame)),
+    sayRaw: (text) => session.received(text),
+    next(kind) {
+      const skip = asked.get(kind) ?? 0
+      asked.set(kind, skip + 1)
+      type Frame = Extract<ServerFrame, { kind: typeof kind }>
+      return until(`${kind} ${skip + 1}`, () => frames.filter((frame): frame is Frame => frame.kind === kind)[skip])
+    },
+  }
+}
+
+export function openRegion(
+  options: Partial<Omit<RegionOptions, 'bounds'>> & { readonly bounds?: Partial<StreamBounds> } = {},
+): { readonly region: Region; readonly log: RoomLog } {
+  const log = options.log ?? createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
+  return { log, region: createRegion({ region: 'eu', ...options, log }) }
+}
+
+export function hello(client: string, generation = 1, instance = 'i', epoch = 1): ClientFrame {
+  return { kind: 'hello', version: 1, room: 'room', client, epoch, generation, instance }
+}
+
+export const fromStart: ClientFrame = {
+  kind: 'resume',
+  position: {},
+  ordered: 0,
+  pendingFrom: 1,
+  acknowledged: null,
+  previousRegion: null,
+}
+
+export function send(cseq: number, body: unknown): ClientFrame {
+  return { kind: 'send', cseq, seen: {}, replyTo: null, body }
+}
+
+/** A client that has said hello, and follows from the start. */
+export async function enter(region: Region, client: string, generation = 1): Promise<RawPeer> {
+  const peer = connectRaw(region)
+  peer.say(hello(client, generation))
+  peer.say(fromStart)
+  await peer.next('resumed')
+  return peer
+}
+
+/** Connections inside of one process: frames arrive a moment later, in order. */
+export function wired(regionOf: (name: string) => Region): ClientTransport & { cut(): void } {
+  const cuts = new Set<() => void>()
+  return {
+    connect(name, events) {
+      let open = true
+      let session: Session | null = null
+      const close = (code: number | null, reason: string) => {
+        if (!open) return
+        open = false
+        session?.closed()
+        setImmediate(() => events.closed(code, reason))
+      }
+      cuts.add(() => close(null, 'cut'))
+      setImmediate(() => {
+        session = regionOf(name).connect({
+          send: (text) => void setImmediate(() => open && events.received(text)),
+          close,
+          bufferedBytes: 0,
+        })
+        events.opened()
+      })
+      return {
+        send: (text) => void setImmediate(() => open && session?.received(text)),
+        close: () => close(null, 'closed'),
+      }
+    },
+    cut() {
+      for (const cut of cuts) cut()
+    },
+  }
+}
