@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
-import type { WatchedPage } from '../console/test-browser.ts'
+import type { WatchedPage } from '../test/support/browser.ts'
 import { startServers } from '../tools/servers/index.ts'
 
 /**
@@ -42,9 +42,9 @@ const servers = await startServers(['browser'])
 Object.assign(process.env, servers.env)
 // Loaded only now: they look for the browser as soon as they are.
 const [{ startedService }, { buildPages }, { loaded, openBrowser }] = await Promise.all([
-  import('../service/test-service.ts'),
+  import('../test/support/service/service.ts'),
   import('../console/build.ts'),
-  import('../console/test-browser.ts'),
+  import('../test/support/browser.ts'),
 ])
 await buildPages()
 await mkdir(values.into, { recursive: true })

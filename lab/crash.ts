@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
 import { createRandom } from '../src/testing/random.ts'
-import { killUnderLoad } from '../test/crash/load.ts'
-import { killAtMoments } from '../test/crash/moments.ts'
-import type { Place, PlaceKind } from '../test/crash/place.ts'
-import { createPlace, placeKinds } from '../test/crash/place.ts'
+import { killUnderLoad } from '../test/proof/crash/load.ts'
+import { killAtMoments } from '../test/proof/crash/moments.ts'
+import type { Place, PlaceKind } from '../test/support/place.ts'
+import { createPlace, placeKinds } from '../test/support/place.ts'
 import { startServers } from '../tools/servers/index.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { createPlace } from '../test/crash/place.ts'
-import { runChain } from '../test/events/chain.ts'
+import { runChain } from '../test/proof/events/chain.ts'
+import { createPlace } from '../test/support/place.ts'
 import type { ServerKind } from '../tools/servers/index.ts'
 import { startServers } from '../tools/servers/index.ts'
 

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { fuzz } from '../test/fuzz/fuzz.ts'
+import { fuzz } from '../test/proof/fuzz/fuzz.ts'
 
 /** `npm run lab -- fuzz`: a hundred thousand inputs that are nearly right, or not at all. A failure tells its seed. */
 const { values } = parseArgs({

@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { digestOfLarge, download, growthMib, largeService, upload } from '../test/gateway/large.ts'
-import { startGateway } from '../test/gateway/process.ts'
+import { digestOfLarge, download, growthMib, largeService, upload } from '../test/contract/gateway/large.ts'
+import { startGateway } from '../test/support/gateway/process.ts'
 
 /** `npm run lab -- gateway`: a gigabyte up and a gigabyte down, and how much memory a fresh gateway needs for it. */
 const { values } = parseArgs({ options: { megabytes: { type: 'string', default: '1024' } } })

@@ -21,8 +21,8 @@ const { values } = parseArgs({
 async function runOn(name: (typeof worlds)[number]): Promise<void> {
   // Loaded only now: they look for their servers as soon as they are.
   const [{ openWorld }, { runStorm }] = await Promise.all([
-    import('../service/imports/test-imports.ts'),
-    import('../service/imports/test-storm.ts'),
+    import('../test/support/service/imports/imports.ts'),
+    import('../test/proof/service/imports/storm.ts'),
   ])
   const startedMs = performance.now()
   const say = (line: string) =>

@@ -22,10 +22,10 @@ const PROCESSES = 2
 async function runOn(place: 'sqlite' | 'postgres'): Promise<void> {
   // Loaded only now: they look for their PostgreSQL server as soon as they are.
   const [{ openCluster }, { startMail }, { sendPairs }, { sendThroughKills }] = await Promise.all([
-    import('../service/test-cluster.ts'),
-    import('../service/messages/test-mail.ts'),
-    import('../service/messages/test-pairs.ts'),
-    import('../service/messages/test-kills.ts'),
+    import('../test/support/service/cluster.ts'),
+    import('../test/support/service/messages/mail.ts'),
+    import('../test/contract/service/messages/pairs.ts'),
+    import('../test/proof/service/messages/kills.ts'),
   ])
   const startedMs = performance.now()
   const say = (line: string) =>

@@ -21,9 +21,9 @@ const HALF_HOUR_MS = 30 * 60_000
 async function runOn(place: 'sqlite' | 'postgres'): Promise<void> {
   // Loaded only now: they look for their PostgreSQL server as soon as they are.
   const [{ openCluster }, { startMail }, { runThroughKills }] = await Promise.all([
-    import('../service/test-cluster.ts'),
-    import('../service/messages/test-mail.ts'),
-    import('../service/outreach/test-runs-through-kills.ts'),
+    import('../test/support/service/cluster.ts'),
+    import('../test/support/service/messages/mail.ts'),
+    import('../test/proof/service/outreach/runs-through-kills.ts'),
   ])
   const startedMs = performance.now()
   const say = (line: string) =>

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
-import type { ArenaKind } from '../test/races/arena.ts'
-import { race } from '../test/races/race.ts'
+import type { ArenaKind } from '../test/proof/races/arena.ts'
+import { race } from '../test/proof/races/race.ts'
 import { withServers } from '../tools/tests/servers.ts'
 
 /** `npm run lab -- races`: the full count of the race that `npm test` runs a small share of. */

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import type { PlaceKind } from '../test/crash/place.ts'
-import { createPlace, placeKinds } from '../test/crash/place.ts'
-import type { BrokerAddress } from '../test/outbox/broker.ts'
-import { runStorm } from '../test/outbox/storm.ts'
+import type { BrokerAddress } from '../test/proof/events/outbox/broker.ts'
+import { runStorm } from '../test/proof/events/outbox/storm.ts'
+import type { PlaceKind } from '../test/support/place.ts'
+import { createPlace, placeKinds } from '../test/support/place.ts'
 import type { ServerKind } from '../tools/servers/index.ts'
 import { startServers } from '../tools/servers/index.ts'
 

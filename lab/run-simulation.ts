@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { simulateRuns } from '../test/run/simulation/world.ts'
+import { simulateRuns } from '../test/proof/runs/simulation/world.ts'
 
 /** `npm run lab -- run-simulation`: made-up runs in virtual time, many seeds; `--seed 7` shows what one of them breaks. */
 const { values } = parseArgs({

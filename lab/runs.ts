@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 import { createRandom } from '../src/testing/random.ts'
-import { createPlace, placeKinds } from '../test/crash/place.ts'
-import { killWorkers } from '../test/run/kills.ts'
-import { changed, replayMany } from '../test/run/many.ts'
+import { killWorkers } from '../test/proof/runs/kills.ts'
+import { changed, replayMany } from '../test/proof/runs/many.ts'
+import { createPlace, placeKinds } from '../test/support/place.ts'
 import { startServers } from '../tools/servers/index.ts'
 import { replayByCommand } from './runs/replay-command.ts'
 

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
-import type { PlaceKind } from '../test/crash/place.ts'
-import { createPlace } from '../test/crash/place.ts'
-import { storm } from '../test/saga/storm.ts'
+import { storm } from '../test/proof/events/saga/storm.ts'
+import type { PlaceKind } from '../test/support/place.ts'
+import { createPlace } from '../test/support/place.ts'
 import { withServers } from '../tools/tests/servers.ts'
 
 /** `npm run lab -- saga`: the full count of the storm that `npm test` runs a small share of. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { openCluster, type TestServer } from '../service/test-cluster.ts'
-import { residentMib } from '../test/resident.ts'
+import { residentMib } from '../test/support/resident.ts'
+import { openCluster, type TestServer } from '../test/support/service/cluster.ts'
 
 /**
  * `npm run lab -- soak`: the server on its embedded store at a steady load, first sends, duplicates and replays, for as

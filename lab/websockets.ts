@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { runStorm } from '../test/stream/storm.ts'
+import { runStorm } from '../test/proof/streams/storm.ts'
 import { createDatabase } from '../tools/servers/database.ts'
 import { startServers } from '../tools/servers/index.ts'
 

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { runChecks } from './check.ts'
 import { compiledFolder, seconds } from './command.ts'
-import { discover } from './tests/discover.ts'
+import { discover, type Tier } from './tests/discover.ts'
 import { neededServers } from './tests/needs.ts'
 import { runTests } from './tests/run.ts'
 import { withServers } from './tests/servers.ts'
@@ -10,8 +10,9 @@ import { withServers } from './tests/servers.ts'
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   allowNegative: true,
-  options: { checks: { type: 'boolean', default: true } },
+  options: { checks: { type: 'boolean', default: true }, proof: { type: 'boolean', default: false } },
 })
+const tier: Tier = values.proof ? 'proof' : 'fast'
 
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort(new Error(signal)))
@@ -19,16 +20,16 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 process.exitCode = await main()
 
 async function main(): Promise<number> {
-  if (values.checks && !(await runChecks(stopping.signal))) return 1
-  const files = discover(positionals)
+  const startedMs = performance.now()
+  if (values.checks && !(await runChecks(tier, stopping.signal))) return 1
+  const files = discover(tier, positionals)
   if (files.length === 0) {
     console.error(`No test file matches ${positionals.join(' ')}`)
     return 1
   }
   // Modules of folders that are gone stay in the cache, so that a whole run begins it anew.
-  if (positionals.length === 0) rmSync(compiledFolder, { recursive: true, force: true })
+  if (positionals.length === 0 && tier === 'fast') rmSync(compiledFolder, { recursive: true, force: true })
   process.env['NODE_COMPILE_CACHE'] ??= compiledFolder
-  const startedMs = performance.now()
   const { passed, failed, skipped } = await withServers(neededServers(files), () => runTests(files, stopping.signal))
   console.log(`\n${files.length} files in ${seconds(startedMs)}${stopping.signal.aborted ? ', interrupted' : ''}`)
   console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`)

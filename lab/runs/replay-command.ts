@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { Place } from '../../test/crash/place.ts'
+import type { Place } from '../../test/support/place.ts'
 import { root } from '../../tools/command.ts'
 
 export interface Commanded {

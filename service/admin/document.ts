@@ -19,7 +19,7 @@ function natural(id: string, repeats: string, businessUniqueness: string): Repea
     businessUniqueness,
     outbox: 'nothing is published',
     documentation: `/docs#${id}`,
-    tests: 'service/admin.test.ts',
+    tests: 'test/contract/service/admin.test.ts',
   }
   return { kind: 'natural', about }
 }
@@ -58,7 +58,7 @@ export const addKeyNotes = {
   documentation: '/docs#workspaces.keys.add',
   businessUniqueness: 'none: a caller may have many keys, so that they can be changed one after the other',
   outbox: 'nothing is published',
-  tests: 'service/admin.test.ts',
+  tests: 'test/contract/service/admin.test.ts',
 }
 
 export const removeKey: Declaration = {

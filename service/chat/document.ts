@@ -27,7 +27,7 @@ function natural(id: string, notes: Pick<NaturalNotes, 'repeats' | 'businessUniq
     outbox: 'nothing is published',
     externalCalls: 'none',
     documentation: `/docs#${id}`,
-    tests: 'service/chat.test.ts',
+    tests: 'test/contract/service/chat.test.ts',
   }
   return { kind: 'natural', about }
 }

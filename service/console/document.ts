@@ -11,7 +11,7 @@ function natural(id: string, repeats: string): Repeat {
     businessUniqueness: 'none is at stake: it acts on records that exist',
     outbox: 'nothing is published, but for messages that a person publishes again',
     documentation: `/docs#${id}`,
-    tests: 'service/console.test.ts',
+    tests: 'test/contract/service/console.test.ts',
   }
   return { kind: 'natural', about }
 }

@@ -77,7 +77,7 @@ function natural(id: string, repeats: string, businessUniqueness: string, outbox
     businessUniqueness,
     outbox,
     documentation: `/docs#${id}`,
-    tests: 'service/imports.test.ts',
+    tests: 'test/contract/service/imports.test.ts',
   }
   return { kind: 'natural', about }
 }
@@ -130,7 +130,7 @@ export const startNotes = {
   businessUniqueness: 'none: the same search may be imported again, as another import with an id of its own',
   outbox: 'SearchUploadStarted commits with the search, under an id of the command',
   externalCalls: 'there are none',
-  tests: 'service/imports.test.ts',
+  tests: 'test/contract/service/imports.test.ts',
 }
 
 export const uploadFile: Declaration = {

@@ -240,7 +240,7 @@ export const releaseLock: Declaration = {
       businessUniqueness: 'a lock is one record of the ledger, and is freed under its fence',
       outbox: 'nothing is published',
       documentation: '/docs#guard.lock.release',
-      tests: 'service/messages-guard.test.ts',
+      tests: 'test/contract/service/messages-guard.test.ts',
     },
   },
 }

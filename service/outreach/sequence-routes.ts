@@ -47,7 +47,7 @@ export function addSequences(
       documentation: '/docs#sequences.store',
       businessUniqueness: 'One sequence per workspace and name; its versions are numbered by the row of the name.',
       outbox: 'nothing is published',
-      tests: 'service/outreach-sequences.test.ts',
+      tests: 'test/contract/service/outreach-sequences.test.ts',
     },
   })
 

@@ -1,18 +1,24 @@
 import { availableParallelism } from 'node:os'
+import { isUnit } from './discover.ts'
+import { UNIT_PROCESSES } from './limits.ts'
 import { longestFirst } from './order.ts'
-import { type Counts, runFile } from './run-file.ts'
+import type { Counts, Results } from './results.ts'
+import { runFile } from './run-file.ts'
+import { runUnits } from './run-units.ts'
 
 /** One more than there are cores, because a test waits for a server or a timer a good part of its life. */
 const lanes = Math.min(4, availableParallelism() + 1)
 
+type Work = (interrupted: AbortSignal) => Promise<Results>
+
 export async function runTests(files: readonly string[], interrupted: AbortSignal): Promise<Counts> {
   const total: Counts = { passed: 0, failed: 0, skipped: 0 }
-  const waiting = longestFirst(files).values()
+  const waiting = works(files).values()
   await Promise.all(
     Array.from({ length: lanes }, async () => {
-      for (const file of waiting) {
+      for (const work of waiting) {
         if (interrupted.aborted) return
-        const { passed, failed, skipped } = await runFile(file, interrupted)
+        const { passed, failed, skipped } = await work(interrupted)
         total.passed += passed
         total.failed += failed
         total.skipped += skipped
@@ -20,4 +26,23 @@ export async function runTests(files: readonly string[], interrupted: AbortSigna
     }),
   )
   return total
+}
+
+function works(files: readonly string[]): Work[] {
+  const units = files.filter(isUnit)
+  const shares = Array.from({ length: UNIT_PROCESSES }, (_, share) =>
+    units.filter((_file, index) => index % UNIT_PROCESSES === share),
+  ).filter((share) => share.length > 0)
+  return [
+    ...shares.map(
+      (share): Work =>
+        (interrupted) =>
+          runUnits(share, interrupted),
+    ),
+    ...longestFirst(files.filter((file) => !isUnit(file))).map(
+      (file): Work =>
+        (interrupted) =>
+          runFile(file, interrupted),
+    ),
+  ]
 }

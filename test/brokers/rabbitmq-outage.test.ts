@@ -1,4 +1,0 @@
-import { proveOutage } from './outage.ts'
-import { openRabbitmqWorld } from './rabbitmq-world.ts'
-
-proveOutage('rabbitmq', openRabbitmqWorld)

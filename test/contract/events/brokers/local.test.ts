@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import type { SqlStore } from 'onceonly'
+import { createLocalBus } from 'onceonly/local'
+import type { BrokerClient } from '../../../support/events/brokers/suite.ts'
+import { proveBroker } from '../../../support/events/brokers/suite.ts'
+import { createPlace, onEveryPlace, placeKinds, skipOf, sqlStore } from '../../../support/place.ts'
+import { until } from '../../../support/until.ts'
+
+const LEASE_MS = 1_500
+const PATIENCE_MS = 20_000
+
+for (const kind of placeKinds) {
+  proveBroker({
+    name: `local on ${kind}`,
+    skip: skipOf(kind),
+    async open() {
+      const place = await createPlace(kind)
+      return {
+        connect: async () => clientOn(sqlStore(place.another())),
+        end: () => place.end(),
+      }
+    },
+  })
+}
+
+/** A store of its own for every client, as another process has it. */
+function clientOn(store: SqlStore): BrokerClient {
+  const bus = createLocalBus({ store, leaseMs: LEASE_MS, retryMs: 100 })
+  return {
+    publisher: bus,
+    subscriber: bus,
+    crash: () => store.stop(),
+    stop: () => bus.stop(),
+  }
+}
+
+onEveryPlace('who waits for messages only reads, so that it keeps no writer waiting', async (place) => {
+  const asked: string[] = []
+  const store = sqlStore(place.another())
+  const query: SqlStore['sql']['query'] = (text, values) => {
+    asked.push(text)
+    return store.sql.query(text, values)
+  }
+  const waiting = createLocalBus({ store: { ...store, sql: { ...store.sql, query } } })
+  const bus = createLocalBus({ store: sqlStore(place.another()) })
+  const got: string[] = []
+  const to = (topic: string) => ({ consumer: topic, topics: [topic], concurrency: 2 })
+  const take = async ({ id }: { readonly id: string }) => {
+    got.push(id)
+    return { kind: 'done' } as const
+  }
+  try {
+    await waiting.subscribe(to('paid'), take)
+    await (await bus.subscribe(to('sent'), take)).stop()
+    const publish = async (id: string, topic: string) => {
+      const message = { id, topic, key: null, sequence: null, body: '1', headers: {} }
+      assert.deepEqual(await bus.publish([message], { timeoutMs: 10_000 }), [{ kind: 'confirmed' }])
+    }
+    const looks = (kind: string) => asked.filter((text) => text.startsWith(kind) && text.includes('due_at <=')).length
+    await until(() => looks('UPDATE') === 1, PATIENCE_MS)
+    // It hears of messages that are not for it, and looks.
+    for (let n = 1; n <= 3; n++) {
+      await publish(`other-${n}`, 'sent')
+      await until(() => looks('SELECT') >= n, PATIENCE_MS)
+    }
+    assert.equal(looks('UPDATE'), 1)
+    await publish('own', 'paid')
+    await until(() => got.length === 1, PATIENCE_MS)
+    assert.deepEqual(got, ['own'])
+  } finally {
+    await waiting.stop()
+    await bus.stop()
+  }
+})

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import type { RelayEvent } from 'onceonly/outbox'
+import { createLeases } from '../../../../src/events/outbox/leases.ts'
+import { createRows } from '../../../../src/events/outbox/rows.ts'
+import { createRuntime } from '../../../../src/runtime/runtime.ts'
+import { many, onOutbox, sequences, until } from '../../../support/events/outbox/ground.ts'
+
+const held = (events: readonly RelayEvent[]) => events.findLast((event) => event.kind === 'balanced')?.partitions ?? 0
+
+onOutbox('relays share the partitions evenly, and one that ends leaves its own to the others', async (ground) => {
+  const { outbox } = ground
+  const events = many(3, (): RelayEvent[] => [])
+  const start = (n: number) => ground.relay({ leaseMs: 3_000, on: (event) => events[n]?.push(event) })
+  const first = start(0)
+  await until(() => held(events[0] ?? []) === 64)
+  start(1)
+  start(2)
+  await until(async () => {
+    const shares = events.map(held)
+    return shares.reduce((a, b) => a + b) === 64 && Math.max(...shares) - Math.min(...shares) <= 2
+  })
+  assert.equal((await outbox.status()).relays, 3)
+  await first.stop()
+  await until(() => held(events[1] ?? []) === 32 && held(events[2] ?? []) === 32)
+  const status = await outbox.status()
+  assert.deepEqual([status.relays, status.unheldPartitions], [2, 0])
+})
+
+onOutbox('a relay that lost its lease marks nothing, counts nothing and parks nothing', async (ground) => {
+  const { desk, store, events } = ground
+  const presented = new Set<string>()
+  const go = Promise.withResolvers<void>()
+  desk.before = async (messages) => {
+    for (const { id } of messages) presented.add(id)
+    await go.promise
+  }
+  desk.verdict = ({ key }) => (key === 'bad' ? { kind: 'refused', reason: 'no' } : null)
+  await ground.add({ topic: 'orders.paid', key: 'good', body: 1 })
+  await ground.add({ topic: 'orders.paid', key: 'bad', body: 1 })
+  ground.relay({ leaseMs: 60_000, maxAttempts: 1 })
+  await until(() => presented.size === 2)
+  // As another relay does that found the lease past its end.
+  await store.sql.query(
+    `UPDATE onceonly_outbox_partitions SET fence = fence + 1, relay = 'other', expires_at = ${store.sql.now} + 60000`,
+  )
+  go.resolve()
+  await until(() => events.some(({ kind }) => kind === 'lease_lost'))
+  await new Promise((resolve) => void setTimeout(resolve, 300))
+  assert.equal(desk.taken.length, 1)
+  assert.equal(await ground.pending(), 2)
+  assert.ok(!events.some(({ kind }) => kind === 'published' || kind === 'parked'))
+  assert.equal(await ground.outbox.deadLetters.count(), 0)
+})
+
+onOutbox('what the broker confirmed too late frees no key that another relay has parked since', async (ground) => {
+  const { desk, store, outbox } = ground
+  desk.verdict = () => ({ kind: 'refused', reason: 'no' })
+  await ground.add({ topic: 'orders.paid', key: 'a', body: 1 })
+  const relay = ground.relay()
+  await until(async () => (await outbox.status()).failing === 1)
+  await relay.stop()
+  // As two relays do, the first of which was paused while the broker confirmed its batch.
+  const takeAll = async () => {
+    const text = 'UPDATE onceonly_outbox_partitions SET fence = fence + 1 RETURNING partition, fence'
+    const taken = await store.sql.query<{ partition: unknown; fence: unknown }>(text)
+    return taken.map(({ partition, fence }) => ({ partition: Number(partition), fence: Number(fence) }))
+  }
+  const rows = createRows(store)
+  const paused = await takeAll()
+  await ground.place.advance(60_000)
+  const { rows: found } = await rows.next(paused.map(({ partition }) => ({ partition, rows: 10 })))
+  const [row] = found
+  assert.ok(row !== undefined && row.attempts !== 0)
+  const refusal = { row, reason: 'no', attempts: 20, retryAfterMs: null }
+  assert.equal((await rows.fail(await takeAll(), [refusal])).length, 1)
+  assert.equal(await rows.mark(paused, found), 0)
+  const { parkedKeys, deadLetters } = await outbox.status()
+  assert.deepEqual([parkedKeys, deadLetters], [1, 1])
+})
+
+onOutbox('several relays under load, one of them stopped, one of them slow: everything in order', async (ground) => {
+  const { outbox, inTx, desk } = ground
+  let slow = 0
+  desk.before = async () => {
+    slow += 1
+    if (slow % 5 === 0) await new Promise((resolve) => void setTimeout(resolve, 40))
+  }
+  const relays = many(3, () => ground.relay({ leaseMs: 2_000 }))
+  for (let n = 0; n < 40; n++) {
+    await inTx(async (tx) => {
+      for (let m = 0; m < 25; m++) await outbox.add(tx, { topic: 'orders.paid', key: `k-${m}`, body: n })
+    })
+    if (n === 20) await relays[0]?.stop()
+  }
+  await ground.drained()
+  const found = sequences(desk.taken)
+  assert.equal(found.size, 25)
+  for (const [key, numbers] of found)
+    assert.deepEqual(
+      numbers,
+      many(40, (n) => n + 1),
+      key,
+    )
+})
+
+onOutbox(
+  'ids are forgotten after their time; counters only when asked to, and never with a message left',
+  async (ground) => {
+    const { outbox, place, store, desk } = ground
+    const message = { id: 'x', topic: 'orders.paid', key: 'a', body: 1 }
+    const count = async (table: string) => {
+      const [row] = await store.sql.query<{ n: unknown }>(`SELECT count(*) AS n FROM onceonly_outbox_${table}`)
+      return Number(row?.n)
+    }
+    const relay = ground.relay()
+    await ground.add(message)
+    await ground.drained()
+    desk.verdict = ({ key }) => (key === 'parked' ? { kind: 'refused', reason: 'no' } : null)
+    await ground.add({ ...message, id: 'y', key: 'parked' })
+    await place.advance(8 * 86_400_000)
+    assert.equal(await relay.sweep(), 2)
+    assert.deepEqual([await count('ids'), await count('keys')], [0, 2])
+    await relay.stop()
+
+    const forgetful = ground.relay({ forgetKeysMs: 86_400_000, maxAttempts: 1 })
+    await until(async () => (await outbox.deadLetters.count()) === 1)
+    await ground.add({ ...message, id: 'z', key: 'fresh' })
+    await ground.drained()
+    await forgetful.sweep()
+    // The idle one is gone; the one with a dead letter and the fresh one are not.
+    assert.equal(await count('keys'), 2)
+    await ground.add({ ...message, id: 'again' })
+    await until(() => desk.taken.some(({ id, sequence }) => id === 'again' && sequence === 1))
+  },
+)
+
+onOutbox('what a relay is about to give back, a second look at its leases does not bring back', async ({ store }) => {
+  const [first, second] = many(2, (n) => createLeases(store.sql, createRuntime(), `relay-${n}`, 60_000))
+  assert.ok(first !== undefined && second !== undefined)
+  await first.round()
+  assert.equal(first.current(0).length, 64)
+  assert.equal((await second.round()).hungry, true)
+  const { surplus, relays } = await first.round()
+  assert.deepEqual([relays, surplus.length, first.current(0).length], [2, 32, 32])
+  assert.deepEqual(await first.check(), [])
+  assert.equal(first.current(0).length, 32)
+  await second.round()
+  assert.equal(second.current(0).length, 0)
+  await first.giveBack(surplus)
+  await second.round()
+  assert.equal(second.current(0).length, 32)
+  // A fence grows with every grant, so that whoever had the partition before cannot write there.
+  const before = new Map(surplus.map(({ partition, fence }) => [partition, fence]))
+  for (const { partition, fence } of second.current(0)) assert.ok(fence > (before.get(partition) ?? Infinity))
+})

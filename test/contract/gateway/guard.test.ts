@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Store } from 'onceonly'
+import { createFaultyStore } from 'onceonly/testing'
+import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
+
+const guarded = { ...things, key: 'guarded' } as const
+/** Short, because tests wait for it, and longer than a store takes that answers at all. */
+const DEADLINE_MS = 600
+
+test('without a key the same content is forwarded once, for its window', async (context) => {
+  const upstream = await openCounting(context)
+  const world = await openGateway(context, upstream.url, [guarded])
+  const keyless = (body = '{"a":1,"b":2}', headers = {}) => world.ask({ key: null, body, headers })
+  assert.equal((await keyless()).replayed, false)
+  const again = await keyless('{ "b": 2, "a": 1 }')
+  assert.deepEqual([again.replayed, again.status, again.body], [true, 201, '{"got":13}'])
+  assert.equal((await keyless('{"a":1,"b":3}')).replayed, false)
+  assert.equal((await world.ask({ key: 'own', body: '{"a":1,"b":2}' })).replayed, false, 'a key decides alone')
+  assert.equal(upstream.heads, 3)
+  await world.advance(15 * 60_000 + 1)
+  // Not the first one, whose replay was remembered for a second of real time.
+  assert.equal((await keyless('{"a":1,"b":3}')).replayed, false, 'after the window it is a new request')
+})
+
+test('a condition is part of what is asked for', async (context) => {
+  const upstream = await openCounting(context)
+  const world = await openGateway(context, upstream.url, [{ ...guarded, method: 'PUT' }])
+  const put = (headers: Record<string, string>) => world.ask({ method: 'PUT', key: null, headers })
+  for (const headers of [{ 'if-match': '"1"' }, { 'if-match': '"2"' }, { 'if-none-match': '"1"' }]) {
+    const [first, retry] = [await put(headers), await put(headers)]
+    assert.deepEqual([first.status, first.replayed, retry.status, retry.replayed], [201, false, 201, true])
+  }
+  assert.equal(upstream.heads, 3)
+})
+
+test('a twin in flight waits, and gets the answer of the first', async (context) => {
+  const gate = Promise.withResolvers<void>()
+  const upstream = await openCounting(context, async (_request, response) => {
+    await gate.promise
+    response.writeHead(201).end('one')
+  })
+  const world = await openGateway(context, upstream.url, [guarded])
+  const twins = [1, 2, 3].map(() => world.ask({ key: null }))
+  while (upstream.heads === 0) await sleep(5)
+  gate.resolve()
+  const told = await Promise.all(twins)
+  assert.deepEqual(
+    told.map(({ status, body }) => [status, body]),
+    Array(3).fill([201, 'one']),
+  )
+  assert.equal(upstream.heads, 1)
+})
+
+test('any refusal of the upstream frees the content; what is unknown does not', async (context) => {
+  let status = 422
+  const upstream = await openCounting(context, (_request, response) => {
+    if (status === 0) return response.destroy()
+    return response.writeHead(status).end()
+  })
+  const world = await openGateway(context, upstream.url, [guarded])
+  assert.equal((await world.ask({ key: null })).status, 422)
+  assert.equal((await world.ask({ key: null })).status, 422)
+  assert.equal(upstream.heads, 2)
+  status = 0
+  assert.equal((await world.ask({ key: null })).problem, 'upstream-broken')
+  status = 201
+  assert.equal((await world.ask({ key: null })).problem, 'outcome-unknown')
+  assert.equal(upstream.heads, 3)
+})
+
+test('an upstream that honours keys is given one for content that has none', async (context) => {
+  let broken = true
+  const upstream = await openCounting(context, (_request, response) => {
+    if (broken) response.destroy()
+    else response.writeHead(201).end()
+    broken = false
+  })
+  const world = await openGateway(context, upstream.url, [{ ...guarded, honoursKeys: true }])
+  assert.equal((await world.ask({ key: null })).status, 201)
+  const [one, two] = upstream.seen.map(({ headers }) => headers['idempotency-key'])
+  assert.match(String(one), /^[0-9a-f]{32}$/)
+  assert.equal(one, two)
+})
+
+test('without a store a guard steps aside, unless it is told to refuse; a key is never taken without one', async (context) => {
+  const upstream = await openCounting(context)
+  let away = true
+  const world = await openGateway(
+    context,
+    upstream.url,
+    [guarded, { ...guarded, path: '/closed', guard: { failClosed: true } }],
+    {},
+    (store) => createFaultyStore(store, { script: () => (away ? 'refused' : undefined) }),
+  )
+  assert.equal((await world.ask({ key: null })).status, 201)
+  assert.equal((await world.ask({ key: null })).status, 201)
+  assert.deepEqual([upstream.heads, upstream.seen[0]?.body], [2, '{"amount":1}'])
+  assert.equal((await world.ask({ path: '/closed', key: null })).problem, 'store-unavailable')
+  assert.equal((await world.ask()).problem, 'store-unavailable')
+  assert.equal(upstream.heads, 2)
+  away = false
+  await world.ask({ key: null })
+  assert.equal((await world.ask({ key: null })).replayed, true, 'guarded again, without a restart')
+  assert.equal(upstream.heads, 3)
+})
+
+test('a store that stays away is not asked for every request; what this process knows still counts', async (context) => {
+  const gate = Promise.withResolvers<void>()
+  const upstream = await openCounting(context, async (_request, response, { body }) => {
+    if (body === '"held"') await gate.promise
+    response.writeHead(201).end(body)
+  })
+  let away = false
+  let asked = 0
+  const world = await openGateway(context, upstream.url, [guarded], {}, (store) =>
+    createFaultyStore(store, {
+      script: ({ requests }) => {
+        if (!away) return undefined
+        asked += requests.filter(({ kind }) => kind === 'claim').length
+        return 'refused'
+      },
+    }),
+  )
+  const keyless = (body: string) => world.ask({ key: null, body })
+  const held = keyless('"held"')
+  while (upstream.heads === 0) await sleep(5)
+  away = true
+  for (let at = 0; at < 5; at++) assert.equal((await keyless(`"${at}"`)).status, 201)
+  const before = asked
+  assert.ok(before >= 5)
+  const told = await Promise.all([1, 2, 3].map((at) => keyless(`"later ${at}"`)))
+  assert.deepEqual(
+    told.map(({ status }) => status),
+    [201, 201, 201],
+  )
+  assert.equal(asked, before, 'the store is spared, and nobody waits for it')
+  const twin = keyless('"held"')
+  away = false
+  gate.resolve()
+  assert.deepEqual([(await held).status, (await twin).body], [201, '"held"'])
+  assert.equal(upstream.seen.filter(({ body }) => body === '"held"').length, 1, 'nothing is sent beside what runs here')
+})
+
+test('a store that hangs keeps a request without a key for the deadline of its guard, and no longer', async (context) => {
+  const upstream = await openCounting(context)
+  let stalled = Promise.withResolvers<void>()
+  const routes = [
+    { ...guarded, guard: { deadlineMs: DEADLINE_MS } },
+    { ...guarded, path: '/closed', guard: { deadlineMs: DEADLINE_MS, failClosed: true } },
+  ]
+  const world = await openGateway(context, upstream.url, routes, {}, (store) =>
+    createFaultyStore(store, { script: () => 'none', delay: () => stalled.promise }),
+  )
+  const begin = performance.now()
+  // Twins, too: the second one waits for the claim of the first, not for its answer.
+  const told = await Promise.all([1, 2].map(() => world.ask({ key: null })))
+  assert.deepEqual(
+    told.map(({ status, body, replayed }) => [status, body, replayed]),
+    Array(2).fill([201, '{"got":12}', false]),
+  )
+  assert.equal((await world.ask({ path: '/closed', key: null })).problem, 'store-unavailable')
+  assert.ok(performance.now() - begin < 5_000, 'long before a store call is given up')
+  assert.deepEqual(
+    world.events.flatMap((event) => (event.kind === 'guard' ? [event.what] : [])),
+    ['error', 'error', 'error'],
+  )
+  assert.equal(upstream.heads, 2)
+
+  // The claims that were granted too late are given back: nobody else is blocked by them.
+  stalled.resolve()
+  stalled = Promise.withResolvers()
+  stalled.resolve()
+  const deadline = performance.now() + 5_000
+  while ((await world.ask({ key: null })).problem === 'request-in-progress') assert.ok(performance.now() < deadline)
+  assert.equal((await world.ask({ key: null })).replayed, true, 'guarded again, without a restart')
+  assert.equal(upstream.heads, 3)
+})
+
+test('a store that hangs once a request is under way does not keep its answer', async (context) => {
+  let stalled = Promise.resolve()
+  const gate = Promise.withResolvers<void>()
+  const upstream = await openCounting(context, (_request, response) => {
+    stalled = gate.promise
+    response.writeHead(201).end('one')
+  })
+  const world = await openGateway(context, upstream.url, [{ ...guarded, guard: { deadlineMs: 100 } }], {}, (store) =>
+    createFaultyStore(store, { script: () => 'none', delay: () => stalled }),
+  )
+  const begin = performance.now()
+  assert.equal((await world.ask({ key: null })).body, 'one')
+  assert.ok(performance.now() - begin < 3_000, 'long before a store call is given up')
+  stalled = Promise.resolve()
+  gate.resolve()
+  const again = await world.ask({ key: null })
+  assert.deepEqual([again.body, again.replayed, upstream.heads], ['one', true, 1], 'it was recorded behind it')
+})
+
+test('a twin at another gateway is waited for beyond the deadline of the guard', async (context) => {
+  const gate = Promise.withResolvers<void>()
+  const upstream = await openCounting(context, async (_request, response) => {
+    await gate.promise
+    response.writeHead(201).end('one')
+  })
+  const routes = [{ ...guarded, guard: { deadlineMs: DEADLINE_MS } }]
+  let shared: Store | undefined
+  const first = await openGateway(context, upstream.url, routes, {}, (store) => (shared = store))
+  const second = await openGateway(context, upstream.url, routes, {}, (store) => shared ?? store)
+  const twins = [first.ask({ key: null })]
+  while (upstream.heads === 0) await sleep(5)
+  twins.push(second.ask({ key: null }), second.ask({ key: null }), first.ask({ key: null }))
+  await sleep(DEADLINE_MS + 200)
+  gate.resolve()
+  assert.deepEqual(
+    (await Promise.all(twins)).map(({ status, body }) => [status, body]),
+    Array(4).fill([201, 'one']),
+  )
+  assert.equal(upstream.heads, 1)
+  assert.deepEqual(
+    [...first.events, ...second.events].filter((event) => event.kind === 'guard' && event.what === 'error'),
+    [],
+  )
+})

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import type { Verified } from 'onceonly/run'
+import { defineRun } from 'onceonly/run'
+import type { Entry } from '../../../src/runs/entry.ts'
+import { createPuts } from '../../../src/runs/puts.ts'
+import { eventually, onEveryRunStore } from '../../support/runs/world.ts'
+
+const MINUTE = 60_000
+/** Its next heartbeat, which would tell it what it has lost, is minutes away. */
+const unknowing = { leaseMs: 20 * MINUTE }
+
+const blank: Omit<Entry, 'key'> = {
+  position: 0,
+  branch: '',
+  stepId: 'act',
+  tick: 0,
+  kind: 'step',
+  state: 'succeeded',
+  attempts: 1,
+  dueAt: null,
+  fingerprint: null,
+  plan: null,
+  result: null,
+  failures: [],
+  values: [],
+  at: 0,
+}
+
+onEveryRunStore('whoever lost its runs without knowing it writes nothing, neither one step nor many', async (world) => {
+  for (const count of [1, 3]) {
+    const ids = Array.from({ length: count }, (_, index) => `${count} ${index}`)
+    const released = Promise.withResolvers<string>()
+    let begun = 0
+    const slow = defineRun('slow', (run) =>
+      run.step('act', () => {
+        begun += 1
+        return released.promise
+      }),
+    )
+    // It has no room for what it lost.
+    const first = await world.engine({ runs: [slow], concurrency: count, ...unknowing })
+    await Promise.all(ids.map((runId) => first.start(slow, { runId, input: null })))
+    await eventually(
+      async () => begun,
+      (acts) => acts === count,
+    )
+    // As if its lease were over by the clock of the store alone.
+    await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0
+      where ended_at is null`)
+    const second = await world.engine({ runs: [defineRun('slow', (run) => run.step('act', () => 'in time'))] })
+    for (const runId of ids) assert.equal(await second.handle(runId).result({ waitMs: 15_000 }), 'in time')
+    const before = await Promise.all(ids.map((runId) => second.get(runId)))
+    const lost = () => world.events.filter((event) => event.kind === 'lost' && ids.includes(event.runId)).length
+    released.resolve('late')
+    await eventually(
+      async () => lost(),
+      (seen) => seen === count,
+    )
+    assert.deepEqual(await Promise.all(ids.map((runId) => second.get(runId))), before)
+    await Promise.all([first.stop(), second.stop()])
+  }
+})
+
+onEveryRunStore('a process that lost a run and has it again writes for its newer hold alone', async (world) => {
+  const one = defineRun('one', (run) => run.step('act', () => 'done'))
+  const starter = await world.engine({ runs: [one], work: false })
+  const { sql } = world.store()
+  const puts = createPuts(sql, () => {})
+  const put = (runId: string, fence: number) => ({
+    holder: { runId, fence },
+    entry: { ...blank, key: 'k', result: JSON.stringify(fence) },
+  })
+  for (const [runId, fences] of [
+    ['in order', [1, 2]],
+    ['turned', [2, 1]],
+  ] as const) {
+    await starter.start(one, { runId, input: null })
+    await sql.query('update onceonly_runs set fence = 2 where id = ?', [runId])
+    // Both come with one flush, as after a pause.
+    const written = await puts.putAll(fences.map((fence) => put(runId, fence)))
+    assert.deepEqual(
+      written,
+      fences.map((fence) => fence === 2),
+      runId,
+    )
+    assert.deepEqual(await sql.query('select result from onceonly_run_steps where run_id = ?', [runId]), [
+      { result: '2' },
+    ])
+  }
+})
+
+onEveryRunStore('whoever lost a run without knowing it does not end it for its new worker', async (world) => {
+  const [late, inTime] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
+  const begun: string[] = []
+  // It writes nothing on its way, so that only its end can tell it.
+  const waiting = (who: string, answer: Promise<string>) =>
+    defineRun('waiting', () => {
+      begun.push(who)
+      return answer
+    })
+  const mine = waiting('first', late.promise)
+  const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
+  await first.start(mine, { runId: 'w', input: null })
+  const untilBegun = (who: string) =>
+    eventually(
+      async () => begun,
+      (seen) => seen.includes(who),
+    )
+  await untilBegun('first')
+  await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0`)
+  const second = await world.engine({ runs: [waiting('second', inTime.promise)] })
+  await untilBegun('second')
+  late.resolve('late')
+  await eventually(
+    async () => world.events.map(({ kind }) => kind),
+    (kinds) => kinds.includes('lost') || kinds.includes('left'),
+  )
+  assert.equal((await second.get('w'))?.state, 'running')
+  inTime.resolve('in time')
+  assert.equal(await second.handle('w').result({ waitMs: 15_000 }), 'in time')
+})
+
+onEveryRunStore('whoever lost a run without knowing it settles no doubt for its new worker', async (world) => {
+  const [late, inTime] = [Promise.withResolvers<Verified<string>>(), Promise.withResolvers<Verified<string>>()]
+  const probing: string[] = []
+  const asking = (who: string, answers: readonly Promise<Verified<string>>[]) => {
+    const left = [...answers]
+    const verify = async () => {
+      probing.push(who)
+      return (await left.shift()) ?? { kind: 'unknown' as const }
+    }
+    return defineRun('asking', (run) =>
+      run.step('post', { semantics: 'verify', verify }, (): string => {
+        throw new Error('the line went dead')
+      }),
+    )
+  }
+  const untilProbed = (times: number) =>
+    eventually(
+      async () => probing,
+      (seen) => seen.length === times,
+    )
+  const mine = asking('first', [Promise.resolve({ kind: 'unknown' }), late.promise])
+  const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
+  const handle = await first.start(mine, { runId: 'a', input: null })
+  await eventually(handle.view, ({ state }) => state === 'unknown')
+  await world.advance(MINUTE)
+  await untilProbed(2)
+  await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0`)
+  const second = await world.engine({ runs: [asking('second', [inTime.promise])] })
+  await untilProbed(3)
+  late.resolve({ kind: 'done', result: 'late' })
+  await eventually(
+    async () => world.events.map(({ kind }) => kind),
+    (kinds) => kinds.includes('lost'),
+  )
+  assert.deepEqual(probing, ['first', 'first', 'second'])
+  assert.equal((await second.get('a')).steps[0]?.state, 'unknown')
+  inTime.resolve({ kind: 'done', result: 'in time' })
+  assert.equal(await second.handle('a').result({ waitMs: 15_000 }), 'in time')
+})

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { breakTable, eventually, holdTable } from '../../support/service/break.ts'
+import {
+  type Cluster,
+  makeWorkspace,
+  onEveryPlace,
+  openCluster,
+  type TestServer,
+} from '../../support/service/cluster.ts'
+import { assertOnce, batchCreate, escalate, makeCases, QUEUE, resultsOf } from './escalations/escalations.ts'
+
+/** Longer than it takes to kill whoever counts them, however busy the machine is. */
+const UNTIL_KILLED_ROWS = 60_000_000
+
+onEveryPlace('batches of escalations', (place) => {
+  let cluster: Cluster
+  let one: TestServer
+  let two: TestServer
+  before(async () => {
+    cluster = await openCluster(place, { processes: 2 })
+    ;[one, two] = cluster.servers as [TestServer, TestServer]
+  })
+  after(() => cluster[Symbol.asyncDispose]())
+
+  test('every item has its own end, and a retry does only what is not done', async () => {
+    const items = await makeCases(one, 'MIX', 6)
+    const before = await escalate(one, 'mix-before', { caseId: 'MIX-001', targetQueue: QUEUE })
+    const asked = [
+      items[0],
+      items[1],
+      { ...items[2], targetQueue: 'NOWHERE' },
+      { ...items[3], caseId: 'MIX-999' },
+      items[4],
+      items[5],
+    ] as const
+    const mend = await breakTable(cluster, place, 'escalation_audit', `new.escalation > 0 and ${isCase('MIX-004')}`)
+    const first = resultsOf(await batchCreate(one, 'mix', asked as readonly object[]))
+    await mend()
+    assert.deepEqual(
+      first.map(({ status, errorCode, retryable }) => [status, errorCode, retryable]),
+      [
+        ['SUCCEEDED', undefined, undefined],
+        ['FAILED', 'ALREADY_ESCALATED', false],
+        ['FAILED', 'CASE_NOT_ESCALATABLE', false],
+        ['FAILED', 'CASE_NOT_FOUND', false],
+        ['FAILED', 'FAILED', true],
+        ['SUCCEEDED', undefined, undefined],
+      ],
+    )
+    assert.equal(first[1]?.resourceId, before.body['escalationId'])
+    // Neither the row that the transaction undid nor the word of the database about it gets out.
+    assert.deepEqual(Object.keys(first[4] ?? {}).toSorted(), ['errorCode', 'itemKey', 'retryable', 'status'])
+    await assertOnce(cluster, 'MIX', ['MIX-000', 'MIX-001', 'MIX-005'])
+
+    await one.admin('PUT', '/cases/MIX-999', { workspaceId: 'demo', escalatableTo: [QUEUE] })
+    await one.admin('PUT', '/cases/MIX-002', { workspaceId: 'demo', escalatableTo: [QUEUE, 'NOWHERE'] })
+    const again = resultsOf(await batchCreate(two, 'mix', asked.toReversed() as readonly object[])).toReversed()
+    for (const at of [0, 1, 2, 5]) assert.deepEqual(again[at], first[at])
+    for (const at of [3, 4]) assert.equal(again[at]?.status, 'SUCCEEDED')
+    await assertOnce(cluster, 'MIX', ['MIX-000', 'MIX-001', 'MIX-004', 'MIX-005', 'MIX-999'])
+  })
+
+  test('killed in the middle of a hundred items: each runs once, whoever goes on', async () => {
+    const items = await makeCases(two, 'KILL', 100)
+    const asked = items.map((item, at) => (at % 10 === 3 ? { ...item, targetQueue: 'NOWHERE' } : item))
+    const victim = await cluster.add()
+    const open = await holdTable(cluster, place, 'case_escalations', "new.case_id = 'KILL-050'", UNTIL_KILLED_ROWS)
+    const lost = batchCreate(victim, 'kill', asked).then(
+      () => assert.fail('The batch was answered'),
+      () => {},
+    )
+    const count = "select count(*) as n from case_escalations where case_id like 'KILL-%'"
+    const done = async () => Number((await cluster.sql<{ n: unknown }>(count))[0]?.n)
+    await eventually('half of the items are done', async () => (await done()) >= 45)
+    await victim.kill()
+    await lost
+    await open()
+    assert.equal(await done(), 45)
+
+    // A subset first, in another order, by another process; then all of it, by one that was started afterwards.
+    const part = resultsOf(await batchCreate(two, 'kill', asked.slice(40, 60).toReversed()))
+    assert.ok(part.every(({ status }) => status === 'SUCCEEDED' || status === 'FAILED'))
+    const restarted = await cluster.add()
+    const whole = resultsOf(await batchCreate(restarted, 'kill', asked))
+    const failing = (at: number) => at % 10 === 3
+    assert.deepEqual(
+      whole.map(({ status, errorCode }) => errorCode ?? status),
+      asked.map((_, at) => (failing(at) ? 'CASE_NOT_ESCALATABLE' : 'SUCCEEDED')),
+    )
+    assert.deepEqual(whole.slice(40, 60), part.toReversed())
+    const escalated = asked.filter((_, at) => !failing(at)).map(({ caseId }) => caseId)
+    await assertOnce(cluster, 'KILL', escalated)
+    assert.equal(new Set(whole.map(({ resourceId }) => resourceId)).size, escalated.length + 1)
+
+    // More than before: only what is new runs.
+    const [more] = await makeCases(one, 'KILLMORE', 1)
+    const longer = resultsOf(await batchCreate(one, 'kill', [{ ...more, itemKey: 'more' }, ...asked]))
+    assert.deepEqual(longer.slice(1), whole)
+    assert.equal(longer[0]?.status, 'SUCCEEDED')
+    await assertOnce(cluster, 'KILL', escalated)
+  })
+
+  test('the same batch at once on two processes escalates every case once', async () => {
+    const items = await makeCases(one, 'BOTH', 20)
+    const answers = await Promise.all([
+      batchCreate(one, 'both', items),
+      batchCreate(two, 'both', items.toReversed()),
+      batchCreate(two, 'both', items),
+    ])
+    const [a, b, c] = answers.map(resultsOf)
+    assert.ok(a?.every(({ status }) => status === 'SUCCEEDED'))
+    assert.deepEqual(b?.toReversed(), a)
+    assert.deepEqual(c, a)
+    await assertOnce(
+      cluster,
+      'BOTH',
+      items.map(({ caseId }) => caseId),
+    )
+  })
+
+  test('an item key with another command is refused; another batch, caller or workspace is another item', async () => {
+    const items = await makeCases(one, 'OWN', 3)
+    const [item] = items
+    await batchCreate(one, 'own', [{ ...item, reason: 'first' }])
+    const [reused] = resultsOf(await batchCreate(two, 'own', [{ ...item, reason: 'second' }]))
+    assert.deepEqual(
+      [reused?.status, reused?.errorCode, reused?.retryable],
+      ['FAILED', 'IDEMPOTENCY_KEY_REUSED', false],
+    )
+    const [absent] = resultsOf(await batchCreate(two, 'own-absent', [{ ...items[1], reason: null }]))
+    assert.deepEqual(resultsOf(await batchCreate(one, 'own-absent', [items[1] as object])), [absent])
+
+    const [otherBatch] = resultsOf(await batchCreate(two, 'own-2', [{ ...item, reason: 'second' }]))
+    assert.equal(otherBatch?.errorCode, 'ALREADY_ESCALATED')
+    const colleague = String((await one.admin('POST', '/workspaces/demo/keys', { caller: 'colleague' })).body['key'])
+    const [other] = resultsOf(await batchCreate(two, 'own', [{ ...item, reason: 'first' }], colleague))
+    assert.equal(other?.errorCode, 'ALREADY_ESCALATED')
+    const stranger = await makeWorkspace(one, 'strangers')
+    const [nothing] = resultsOf(await batchCreate(two, 'own', [{ ...item, reason: 'first' }], stranger))
+    assert.deepEqual([nothing?.errorCode, nothing?.resourceId], ['CASE_NOT_FOUND', undefined])
+  })
+
+  test('who lost the right is told nothing of the batch', async () => {
+    const key = await makeWorkspace(one, 'losers', 'ann')
+    const items = await makeCases(one, 'LOST', 2, 'losers')
+    const first = await batchCreate(one, 'lost', items, key)
+    assert.equal(first.status, 200)
+    await one.admin('PUT', '/workspaces/losers/callers/ann/rights', { rights: ['messages'] })
+    const lost = await batchCreate(two, 'lost', items, key)
+    assert.equal(lost.status, 403)
+    assert.doesNotMatch(lost.text, /ESC-|LOST-|item-/)
+    await one.admin('PUT', '/workspaces/losers/callers/ann/rights', { rights: ['escalations'] })
+    assert.equal((await batchCreate(two, 'lost', items, key)).text, first.text)
+  })
+
+  test('what is wrong is named item by item, and nothing is claimed', async () => {
+    const items = await makeCases(one, 'BAD', 5)
+    const bad = items.map((item, at) => (at === 3 ? { ...item, caseId: 7, colour: 'red' } : item))
+    const refused = await batchCreate(one, 'bad', [...bad.slice(0, 4), { ...items[4], targetQueue: ' ', reason: '\0' }])
+    assert.equal(refused.status, 400)
+    assert.deepEqual(refused.body.errors, [
+      { field: 'items[3].colour', detail: 'is not a field of this command' },
+      { field: 'items[3].caseId', detail: 'is not a string' },
+      { field: 'items[4].targetQueue', detail: 'is blank' },
+      { field: 'items[4].reason', detail: 'contains a NUL character' },
+    ])
+    const twice = await batchCreate(one, 'bad', [items[0] as object, { ...items[1], itemKey: 'item-0' }])
+    assert.deepEqual([twice.status, twice.body.errors?.map(({ field }) => field)], [400, ['items[1].itemKey']])
+    const keyed = await one.post('/case-escalations:batchCreate', { batchId: 'bad', items }, { key: 'k' })
+    assert.deepEqual([keyed.status, keyed.body.type], [400, '/problems/idempotency-key-not-allowed'])
+    await assertOnce(cluster, 'BAD', [])
+    const good = resultsOf(await batchCreate(two, 'bad', items))
+    assert.ok(good.every(({ status }) => status === 'SUCCEEDED'))
+  })
+
+  /** The audit row names only the number of its escalation, which is in the same transaction. */
+  function isCase(caseId: string): string {
+    return `exists (select 1 from case_escalations where number = new.escalation and case_id = '${caseId}')`
+  }
+})

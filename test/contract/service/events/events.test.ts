@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openCluster, type TestServer } from '../../../support/service/cluster.ts'
+
+/** A port that nobody listens on. */
+const AWAY = ['amqp://127.0.0.1:1', 'nats://127.0.0.1:1']
+
+for (const url of AWAY) {
+  test(`a broker that is away (${url.slice(0, 4)}) holds up nobody who asks, and nobody who stops`, async () => {
+    await using cluster = await openCluster('sqlite', { env: { ONCEONLY_BROKER: url } })
+    const [server] = cluster.servers as [TestServer]
+    const body = { caseId: 'CASE-100', targetQueue: 'BILLING', reason: null }
+    assert.equal((await server.post('/case-escalations', body, { key: 'away' })).status, 201)
+    const beganMs = performance.now()
+    await server.stop()
+    assert.ok(performance.now() - beganMs < 15_000)
+    // Its news waited in the store, and goes out with a server that has a broker.
+    await cluster.add({ ONCEONLY_BROKER: '' })
+    const deadline = performance.now() + 30_000
+    for (;;) {
+      const rows = await cluster.sql('select 1 from escalation_notices')
+      if (rows.length === 1) return
+      assert.ok(performance.now() < deadline, 'nobody was told')
+      await new Promise((resolve) => void setTimeout(resolve, 50))
+    }
+  })
+}

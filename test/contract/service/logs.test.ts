@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { stripVTControlCharacters } from 'node:util'
+import { scrubbed } from '../../../service/logs.ts'
+import { pretty } from '../../../service/logs-pretty.ts'
+import { eventually } from '../../support/service/break.ts'
+import { type Cluster, openCluster, type TestServer } from '../../support/service/cluster.ts'
+import { ended, start } from '../../support/service/service.ts'
+
+type Line = Readonly<Record<string, unknown>>
+
+describe('the log of a server', () => {
+  let cluster: Cluster
+  let server: TestServer
+  before(async () => {
+    cluster = await openCluster('sqlite', { env: { ONCEONLY_LOG_LEVEL: 'trace' } })
+    server = cluster.servers[0] as TestServer
+  })
+  after(() => cluster[Symbol.asyncDispose]())
+
+  /** The access lines of an operation, as soon as there are as many as there were attempts. */
+  async function attempts(operation: string, count: number): Promise<readonly Line[]> {
+    const lines = () => server.events('http.access').filter((line) => line['operation'] === operation)
+    await eventually(`${count} attempts at ${operation}`, async () => lines().length >= count)
+    assert.equal(lines().length, count)
+    return lines()
+  }
+
+  test('a replayed command is two attempts in the access log, and one command in the audit', async () => {
+    const body = { caseId: 'CASE-100', targetQueue: 'LEGAL_REVIEW', reason: 'A reason that nobody may read' }
+    for (const key of ['log-escalate', '"log-escalate"']) {
+      assert.equal((await server.post('/case-escalations', body, { key })).status, 201)
+    }
+    const [first, again] = await attempts('case.escalate', 2)
+    const told = {
+      level: 'info',
+      method: 'POST',
+      route: '/case-escalations',
+      status: 201,
+      workspace: 'demo',
+      caller: 'demo',
+      operation: 'case.escalate',
+    }
+    for (const [name, value] of Object.entries(told)) assert.deepEqual([first?.[name], again?.[name]], [value, value])
+    assert.deepEqual([first?.['replayed'], again?.['replayed']], [false, true])
+    assert.deepEqual([first?.['decision'], again?.['decision']], ['first', 'dedup_replay'])
+    // One key in two spellings.
+    assert.match(String(first?.['keyHash']), /^[0-9a-f]{16}$/)
+    assert.equal(first?.['keyHash'], again?.['keyHash'])
+    assert.notEqual(first?.['reqId'], again?.['reqId'])
+    assert.equal(typeof first?.['durationMs'], 'number')
+    const audit = await cluster.sql<{ n: unknown }>('select count(*) as n from escalation_audit')
+    assert.equal(Number(audit[0]?.n), 1)
+  })
+
+  test('every decision has its word', async () => {
+    const command = { caseId: 'CASE-102', targetQueue: 'BILLING' }
+    await server.post('/case-escalations', command, { key: 'log-escalate' })
+    await server.post('/case-escalations', {}, { key: 'log-bad' })
+    const [, , conflict, refused] = await attempts('case.escalate', 4)
+    assert.deepEqual([conflict?.['decision'], conflict?.['problem']], ['conflict', 'idempotency-key-reused'])
+    assert.deepEqual([refused?.['decision'], refused?.['problem']], ['refused', 'invalid-input'])
+    const message = { recipientPhone: '+4915112345678', message: 'A text that nobody may read' }
+    await server.send(message)
+    await server.send(message)
+    const sends = await attempts('messages.send', 2)
+    assert.deepEqual(
+      sends.map(({ decision }) => decision),
+      ['first', 'duplicate'],
+    )
+    await server.get('/api/leads')
+    const [read] = await attempts('leads.list', 1)
+    assert.equal(read?.['decision'], null)
+  })
+
+  test('what the guard decides, and what goes wrong, are lines of the same log', async () => {
+    await eventually('the guard is heard', async () => server.events('message.api.duplicate_blocked').length > 0)
+    const [blocked] = server.events('message.api.duplicate_blocked')
+    assert.equal(blocked?.['mode'], 'lock_resolved')
+    assert.equal(blocked?.['level'], 'info')
+    assert.ok(server.events('ledger.claimed').length > 0)
+    assert.equal(server.events('ledger.key_reused')[0]?.['level'], 'warn')
+  })
+
+  test('the answer names its request, and lets scripts of other origins see that it is a replay', async () => {
+    const answer = await server.get('/api/messages/nothing')
+    const [line] = await attempts('messages.get', 1)
+    assert.equal(answer.headers.get('x-request-id'), line?.['reqId'])
+    assert.match(answer.headers.get('access-control-expose-headers') ?? '', /Idempotent-Replayed/)
+  })
+
+  test('no key, body, recipient or credential is in any line', async () => {
+    const mail = 'somebody@example.com'
+    await server.send({ recipientEmail: mail, message: 'Another text that nobody may read' }, { key: 'log-secret-key' })
+    await server.send({ recipientEmail: mail, message: 'x' }, { apiKey: 'oo_wrong-credential' })
+    await server.post('/api/messages', '{"message": "broken text that nobody may read', { key: 'log-secret-key-2' })
+    const made = await server.admin('POST', '/workspaces/demo/keys', { caller: 'logged' })
+    await attempts('workspaces.keys.add', 1)
+    const lines = server.lines.filter((line) => line.startsWith('{'))
+    assert.ok(lines.length > 10)
+    for (const secret of [
+      'nobody may read',
+      '4915112345678',
+      mail,
+      'log-escalate',
+      'log-secret-key',
+      'oo_wrong-credential',
+      server.apiKey,
+      'operator-token-of-tests',
+      String(made.body['key']),
+    ]) {
+      const found = lines.find((line) => line.includes(secret))
+      assert.equal(found, undefined, `${secret} is in ${found}`)
+    }
+  })
+
+  test('a client that hangs up was an attempt, too', async () => {
+    const { hostname, port } = new URL(server.url)
+    const socket = connect(Number(port), hostname)
+    const head = [
+      'POST /api/messages:batchSend HTTP/1.1',
+      `Host: ${hostname}`,
+      'Content-Length: 100',
+      'Expect: 100-continue',
+    ]
+    const typed = ['Content-Type: application/json', `Authorization: Bearer ${server.apiKey}`]
+    socket.write(`${[...head, ...typed].join('\r\n')}\r\n\r\n{`)
+    // The server has seen its head when it asks for the rest.
+    await once(socket, 'data')
+    socket.destroy()
+    const [line] = await attempts('messages.batchSend', 1)
+    // The end of its request in the middle is answered, although nobody may be there to read it.
+    assert.deepEqual([line?.['status'], line?.['hungUp'], line?.['decision']], [400, true, 'refused'])
+  })
+
+  test('the end of a server is told', async () => {
+    const stopping = await cluster.add()
+    await stopping.stop()
+    assert.equal(stopping.events('server.started').length, 1)
+    assert.equal(stopping.events('server.stopping')[0]?.['signal'], 'SIGTERM')
+    assert.equal(stopping.events('server.stopped').length, 1)
+  })
+})
+
+test('a level that nobody knows stops the start with one line', async () => {
+  const { code, err } = await ended(start({ ONCEONLY_LOG_LEVEL: 'loud' }))
+  assert.equal(code, 1)
+  assert.match(err, /^ONCEONLY_LOG_LEVEL: "loud" is none of trace, .+\n$/)
+})
+
+for (const [text, told] of [
+  ['connect postgres://user:secret@db:5432/x', 'connect postgres://[redacted]@db:5432/x'],
+  ['Authorization: Bearer abc.def', 'Authorization: Bearer [redacted]'],
+  ['key oo_AbCdEfGhIjKl was refused', 'key [redacted] was refused'],
+  ['(phone)=(+4915112345678) exists', '(phone)=([redacted]) exists'],
+  ['(email)=(ann.b@mail.example.com) exists', '(email)=([redacted]) exists'],
+  ['at run (file:///srv/app/main.ts:12:7)', 'at run (file:///srv/app/main.ts:12:7)'],
+  ['2026-11-15T06:28:34.233Z took 100200 ms', '2026-11-15T06:28:34.233Z took 100200 ms'],
+] as const) {
+  test(`scrubbed: ${text}`, () => assert.equal(scrubbed(text), told))
+}
+
+test('on a terminal an attempt is one short line, and an error has its trace', () => {
+  const time = '2026-11-15T06:28:34.233Z'
+  const plain = (line: Parameters<typeof pretty>[0]) => stripVTControlCharacters(pretty(line))
+  const access = { level: 'info', time, method: 'POST', route: '/a', status: 201, durationMs: 3.2, decision: 'first' }
+  assert.equal(plain(access), '06:28:34 POST /a 201 3.2 ms first')
+  assert.equal(plain({ ...access, status: null, decision: null }), '06:28:34 POST /a hung up 3.2 ms')
+  const broken = { ...access, method: null, route: null, status: 400, durationMs: null, decision: null }
+  assert.equal(plain(broken), '06:28:34 ? ? 400')
+  const failed = { level: 'error', time, msg: 'It failed', err: { stack: 'Error: why\n    at x' } }
+  assert.equal(plain(failed), '06:28:34 error It failed\nError: why\n    at x')
+})

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { test } from 'node:test'
+import type { Request } from '../../../../src/ledger/core/request.ts'
+import type { PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+import {
+  CALL,
+  claimIn,
+  claimOf,
+  DONE,
+  freshPool,
+  freshSchema,
+  leaseOf,
+  openStore,
+  settleOf,
+  sleep,
+  TRANSACTION,
+  testPostgres,
+} from '../../../support/stores/postgres/store.ts'
+
+/** A listener that was cut off comes back by itself, on a busy machine too. */
+const PATIENCE_MS = 20_000
+
+/** Collects what a store was told, and waits until it has been told about a record. */
+async function listen(t: TestContext, store: PostgresStore) {
+  const heard: (readonly string[] | null)[] = []
+  const watch = store.claims.watch((ids) => heard.push(ids))
+  t.after(() => watch.stop())
+  await watch.ready
+  const has = (id: string | null) => heard.some((ids) => (id === null ? ids === null : ids?.includes(id)))
+  return {
+    heard,
+    watch,
+    async told(id: string | null): Promise<boolean> {
+      for (const untilMs = performance.now() + PATIENCE_MS; !has(id) && performance.now() < untilMs; ) await sleep(20)
+      return has(id)
+    },
+  }
+}
+
+const wait = (store: PostgresStore, key: string) => store.claims.apply([claimOf(key, { wait: true })], CALL)
+
+testPostgres('whoever waits is woken across stores, however the record changes', async (t) => {
+  const schema = freshSchema()
+  const [store, other] = [await openStore(t, { schema }), await openStore(t, { schema })]
+  const { told } = await listen(t, other)
+  const changes: Record<string, (grant: Awaited<ReturnType<typeof claimIn>>) => Request> = {
+    settled: (grant) => settleOf(grant),
+    unknown: (grant) => settleOf(grant, { state: 'unknown', reason: null }),
+    attached: ({ id, claimId, fence }) => ({ kind: 'attach', id, claimId, fence, pointer: { type: 'x', id: '1' } }),
+    released: ({ id }) => ({ kind: 'forget', id, by: 'me', ifFence: null, onlyRunning: true }),
+  }
+  for (const [key, change] of Object.entries(changes)) {
+    const grant = await claimIn(store, key)
+    await wait(other, key)
+    await store.claims.apply([change(grant)], CALL)
+    assert.ok(await told(grant.id), key)
+  }
+  const many = await Promise.all(['a', 'b', 'c'].map((key) => claimIn(store, key)))
+  await wait(other, 'b')
+  await store.claims.apply(
+    many.map((grant) => settleOf(grant)).toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+    CALL,
+  )
+  assert.ok(await told(many[1]?.id ?? ''))
+})
+
+testPostgres('a transaction wakes those who wait when it commits, and not before', async (t) => {
+  const schema = freshSchema()
+  const [store, other] = [await openStore(t, { schema }), await openStore(t, { schema })]
+  const { told, heard } = await listen(t, other)
+  const grant = await claimIn(store, 'a')
+  await wait(other, 'a')
+  await store.transactions.run(async (session) => {
+    await session.apply(settleOf(grant))
+    await sleep(100)
+    assert.deepEqual(heard, [])
+  }, TRANSACTION)
+  assert.ok(await told(grant.id))
+})
+
+testPostgres('nobody is told about records that nobody awaits', async (t) => {
+  const store = await openStore(t)
+  const { heard } = await listen(t, store)
+  const grant = await claimIn(store, 'a')
+  await store.claims.apply([settleOf(grant, DONE)], CALL)
+  await sleep(200)
+  assert.deepEqual(heard, [])
+})
+
+testPostgres('a listener that lost its connection comes back, and says that anything may have changed', async (t) => {
+  const schema = freshSchema()
+  const store = await openStore(t, { schema })
+  const { told } = await listen(t, store)
+  const pool = await freshPool(t)
+  // In this file's own database only: others on the same server rely on their listeners.
+  await pool.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND query LIKE 'LISTEN%'`,
+  )
+  assert.ok(await told(null))
+  const other = await openStore(t, { schema })
+  const lease = leaseOf((await other.claims.apply([claimOf('a')], CALL))[0])
+  await wait(store, 'a')
+  await other.claims.apply([settleOf(lease)], CALL)
+  assert.ok(await told(lease.id))
+})
+
+testPostgres('a watch that ended hears nothing more', async (t) => {
+  const store = await openStore(t)
+  const { heard, watch } = await listen(t, store)
+  const grant = await claimIn(store, 'a')
+  await wait(store, 'a')
+  watch.stop()
+  await store.claims.apply([settleOf(grant)], CALL)
+  await sleep(100)
+  assert.deepEqual(heard, [])
+})
+
+test('watching never rejects', { skip: false }, async () => {
+  // Without a server those who wait poll; see also the tests of a server that is away.
+  const { createPostgresStore } = await import('../../../../src/ledger/stores/postgres/index.ts')
+  const refuse = async () => {
+    throw new Error('no server')
+  }
+  const store = createPostgresStore({ pool: { connect: refuse, on: () => {} } })
+  await store.claims.watch(() => assert.fail('nothing can have changed')).ready
+  await store.stop()
+})

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createClient, createCluster } from '@redis/client'
+import type { Store } from 'onceonly'
+import { createLedger } from 'onceonly'
+import { createRedisStore } from 'onceonly/redis'
+import { conformanceCases, runCase } from 'onceonly/testing'
+import { startOwn } from '../../../support/own-server.ts'
+import { pause, resume } from '../../../support/pause.ts'
+import { until } from '../../../support/until.ts'
+
+const PATIENCE_MS = 20_000
+
+test('the kit passes through `redis`; a server that is away, paused or restarted is nobody else’s trouble', async (t) => {
+  const servers = await startOwn('redis')
+  t.after(() => servers.stop())
+  const [server] = servers.started
+  if (server === undefined) return t.skip('there is no Redis server')
+  // Settings of its own commands are not the store's.
+  const client = createClient({ url: server.url }).withTypeMapping({ 36: Buffer })
+  let prefixes = 0
+  for (const each of conformanceCases({ histories: 1 })) {
+    const prefix = `node-redis:${++prefixes}`
+    const stores: Store[] = []
+    const another = async () => {
+      const store = createRedisStore({ client, prefix, testClock: true })
+      stores.push(store)
+      return store
+    }
+    const close = async () => {
+      for (const store of stores) await store.stop()
+    }
+    await runCase(each, async () => ({ store: await another(), another, close }))
+  }
+
+  const store = createRedisStore({ client })
+  const ledger = createLedger({ store, background: false })
+  t.after(async () => {
+    await ledger.stop()
+    await store.stop()
+  })
+  assert.match(String((await store.durability({ timeoutMs: PATIENCE_MS })).fsync), /^(always|everysec|no)$/)
+  let effects = 0
+  const charge = ledger.operation<null>({ name: 'charge', effect: 'external' })
+  const run = (key: string) => charge.run({ tenant: 'acme', caller: 'ann', key }, null, async () => ++effects)
+  assert.equal(await run('one'), 1)
+  const refused = (key: string) => assert.rejects(run(key), { code: 'store_unavailable' })
+  const backAgain = (key: string, value: number) =>
+    until(async () => (await run(key).catch(() => null)) === value, PATIENCE_MS)
+
+  await server.halt()
+  await refused('two')
+  await server.revive()
+  await backAgain('two', 2)
+  await pause(server.pid)
+  await refused('three')
+  resume(server.pid)
+  await backAgain('three', 3)
+  assert.equal(await run('two'), 2, 'and replayed')
+  assert.equal(effects, 3)
+})
+
+test('a client that the store cannot use is refused by name, before anything is sent', () => {
+  const cluster = createCluster({ rootNodes: [] })
+  const given = (client: unknown) => () => createRedisStore({ client: client as never })
+  assert.throws(given(cluster), { code: 'bad_option', message: /`Cluster` of `ioredis`/ })
+  assert.throws(given({}), { code: 'bad_option', message: /`createClient\(\)` of `redis`, version 5/ })
+})

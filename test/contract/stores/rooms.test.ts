@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { isOnceError } from 'onceonly'
+import { onEveryPlace, sqlOf, sqlStore } from '../../support/place.ts'
+
+const CALL = { timeoutMs: 10_000 }
+const TRANSACTION = { ...CALL, lockMs: 5_000, refuseTwinOf: null }
+
+onEveryPlace("rooms read the store's time inside their statements", async (place) => {
+  const { store } = place
+  const sql = sqlOf(store)
+  const ask = async () => {
+    const [row] = await sql.query<{ now: unknown }>(`SELECT ${sql.now} AS now`)
+    return Number(row?.now)
+  }
+  const [before, told, after] = [await store.clock.now(CALL), await ask(), await store.clock.now(CALL)]
+  assert.ok(before <= told && told <= after, `${before} ${told} ${after}`)
+  assert.ok(Number.isSafeInteger(told))
+  await place.advance(3_600_000)
+  assert.ok((await ask()) >= told + 3_600_000)
+  const inside = await store.transactions.run(async ({ tx }) => {
+    const [row] = await tx.query<{ now: unknown }>(`SELECT ${sql.now} AS now`)
+    return Number(row?.now)
+  }, TRANSACTION)
+  assert.ok(inside >= told + 3_600_000)
+})
+
+onEveryPlace(
+  'a room that listens hears of a commit, in this process and from another, and not of a rollback',
+  async (place) => {
+    const mine = sqlStore(place.store)
+    const other = sqlStore(place.another())
+    let wakes = 0
+    const watch = mine.sql.listen('proof', () => {
+      wakes += 1
+    })
+    await watch.ready
+    for (const store of [mine, other]) {
+      // On SQLite the first look, and whatever the other store did to open the file, may wake for nothing.
+      await until(async () => {
+        const before = wakes
+        await new Promise((resolve) => void setTimeout(resolve, 60))
+        return wakes === before
+      })
+      const before = wakes
+      const { sql } = store
+      const wake = (fail: boolean) =>
+        store.transactions.run(async ({ tx }) => {
+          await tx.query("insert into business values (1, 'a', 'b')")
+          await tx.query(`SELECT ${sql.wake('proof')}`)
+          if (fail) throw new Error('undone')
+        }, TRANSACTION)
+      await assert.rejects(wake(true), /undone/)
+      await new Promise((resolve) => void setTimeout(resolve, 60))
+      assert.equal(wakes, before)
+      await wake(false)
+      await until(async () => wakes > before)
+    }
+    watch.stop()
+  },
+)
+
+onEveryPlace('a topic is a constant, so that nothing slips into the SQL', async ({ store }) => {
+  const sql = sqlOf(store)
+  for (const topic of ['', "a'b", 'A', 'x y']) {
+    assert.throws(
+      () => sql.wake(topic),
+      (error) => isOnceError(error, 'bad_option'),
+    )
+    assert.throws(
+      () => sql.listen(topic, () => {}),
+      (error) => isOnceError(error, 'bad_option'),
+    )
+  }
+})
+
+async function until(reached: () => Promise<boolean>): Promise<void> {
+  const deadlineMs = performance.now() + 20_000
+  while (!(await reached())) {
+    if (performance.now() > deadlineMs) throw new Error('Not in time')
+    await new Promise((resolve) => void setTimeout(resolve, 10))
+  }
+}

@@ -1,0 +1,78 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import type { Store } from 'onceonly'
+import { createMemoryStore } from 'onceonly/memory'
+import { createPostgresStore } from 'onceonly/postgres'
+import { createRedisStore } from 'onceonly/redis'
+import { createSqliteStore } from 'onceonly/sqlite'
+import type { Subject } from 'onceonly/testing'
+import { Pool } from 'pg'
+import { createDatabase } from '../../../tools/servers/database.ts'
+
+/** Fresh stores for the kit, each with a second one on the same data. */
+
+export async function memorySubject(): Promise<Subject> {
+  const store = createMemoryStore({ testClock: true })
+  return { store, close: () => store.stop() }
+}
+
+export async function sqliteSubject(): Promise<Subject> {
+  const folder = await mkdtemp(join(tmpdir(), 'onceonly-kit-'))
+  const stores: Store[] = []
+  const another = async () => {
+    const store = createSqliteStore({ path: join(folder, 'kit.db'), testClock: true })
+    stores.push(store)
+    return store
+  }
+  const close = async () => {
+    for (const store of stores) await store.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+  return { store: await another(), another, close }
+}
+
+/** One database for all cases, a schema of its own for each: making databases is slow. */
+export async function postgresSubjects(adminUrl: string): Promise<{ open(): Promise<Subject>; end(): Promise<void> }> {
+  const database = await createDatabase(adminUrl)
+  let schemas = 0
+  const open = async (): Promise<Subject> => {
+    const schema = `kit_${++schemas}`
+    const ends: (() => Promise<void>)[] = []
+    const another = async () => {
+      const pool = new Pool({ connectionString: database.url, max: 12 })
+      const store = createPostgresStore({ pool, schema, testClock: true })
+      ends.push(async () => {
+        await store.stop()
+        await pool.end()
+      })
+      return store
+    }
+    const close = async () => {
+      for (const end of ends) await end()
+    }
+    return { store: await another(), another, close }
+  }
+  return { open, end: () => database.drop() }
+}
+
+/** One server for all cases, a prefix of its own for each. */
+export function redisSubjects(url: string): { open(): Promise<Subject>; end(): Promise<void> } {
+  const client = new Redis(url)
+  let prefixes = 0
+  const open = async (): Promise<Subject> => {
+    const prefix = `kit:${process.pid}:${++prefixes}`
+    const stores: Store[] = []
+    const another = async () => {
+      const store = createRedisStore({ client, prefix, testClock: true })
+      stores.push(store)
+      return store
+    }
+    const close = async () => {
+      for (const store of stores) await store.stop()
+    }
+    return { store: await another(), another, close }
+  }
+  return { open, end: async () => client.disconnect() }
+}

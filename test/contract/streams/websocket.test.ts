@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createMemoryPlace, identityText } from 'onceonly/stream'
+import { openWorld, type StreamWorld, textsOf, until } from '../../support/streams/world.ts'
+
+const limit = { timeout: 60_000 }
+
+async function inWorld(names: readonly string[], body: (world: StreamWorld) => Promise<void>): Promise<void> {
+  const world = await openWorld(names)
+  try {
+    await body(world)
+  } finally {
+    await world.end()
+  }
+}
+
+test('a lost acknowledgement: the message is sent again, and stands there once', limit, () =>
+  inWorld(['eu'], async (world) => {
+    const [ann, bob] = [await world.client(), await world.client()]
+    await ann.say('first')
+    await until('both saw the first', () => ann.seen.length === 1 && bob.seen.length === 1)
+    world.node('eu').proxy.cutResponses()
+    await ann.say('second')
+    await bob.say('third')
+    await until('both saw all', () => ann.seen.length === 3 && bob.seen.length === 3)
+    for (const each of [ann, bob]) assert.deepEqual(textsOf(each), ['first', 'second', 'third'])
+    assert.equal(ann.client.pending, 0)
+    await until('the final order', () => ann.order.length === 3)
+    assert.deepEqual(ann.order, ann.seen.map(identityText))
+  }),
+)
+
+test('connections that never received anything, that were quiet, and that broke twice in a row resume', limit, () =>
+  inWorld(['eu'], async (world) => {
+    const { proxy } = world.node('eu')
+    const ann = await world.client()
+    await until('ann is in', () => ann.client.status === 'live')
+    proxy.cut()
+    const bob = await world.client()
+    await bob.say('while she was away')
+    await until('ann saw it', () => ann.seen.length === 1)
+    proxy.cut()
+    await until('ann is back', () => ann.client.status === 'live')
+    proxy.cut()
+    await until('both are back', () => ann.client.status === 'live' && bob.client.status === 'live')
+    await bob.say('after two breaks')
+    await until('ann saw both', () => ann.seen.length === 2)
+    assert.deepEqual(textsOf(ann), ['while she was away', 'after two breaks'])
+  }),
+)
+
+test('a receiver may go on in another region, in the middle of a message; nothing comes twice', limit, () =>
+  inWorld(['eu', 'us'], async (world) => {
+    const bob = await world.client({ regions: ['us'] })
+    let moves = 0
+    const ann = await world.client({
+      regions: ['eu', 'us'],
+      receiver: {
+        message() {
+          moves += 1
+          ann.client.moveTo(moves % 2 === 0 ? 'eu' : 'us')
+        },
+      },
+    })
+    for (let n = 1; n <= 6; n++) await bob.say(`message ${n}`)
+    await until('ann saw all of it', () => ann.seen.length === 6)
+    assert.deepEqual(textsOf(ann), ['message 1', 'message 2', 'message 3', 'message 4', 'message 5', 'message 6'])
+    await ann.say('from where I am')
+    await until('bob saw it', () => bob.seen.length === 7)
+  }),
+)
+
+test('a client that was copied is told so, and goes on under a new identity', limit, () =>
+  inWorld(['eu'], async (world) => {
+    const place = createMemoryPlace()
+    const ann = await world.client({ place })
+    await ann.say('from the first tab')
+    const record = await place.load()
+    assert.ok(record)
+    const copied = createMemoryPlace()
+    // What a duplicated tab has: the identity as it was before the connection that is open now.
+    await copied.identify({ ...record.identity, generation: record.identity.generation - 1 })
+    const clone = await world.client({ place: copied })
+    await clone.say('from the second tab')
+    assert.deepEqual(clone.renewed, ['cloned'])
+    assert.deepEqual(ann.renewed, [])
+    assert.notEqual(clone.client.identity.client, ann.client.identity.client)
+    await until('both saw both', () => ann.seen.length === 2 && clone.seen.length === 2)
+  }),
+)
+
+test('a link of 500 ms carries more than 100 ordered acknowledged messages in a second', limit, () =>
+  inWorld(['eu'], async (world) => {
+    const ann = await world.client()
+    await ann.say('warm')
+    world.node('eu').proxy.delayMs = 250
+    const count = 320
+    const rates: number[] = []
+    // A machine that does other things may be slower than the link, so that one good round of several will do.
+    while (rates.length < 6 && (rates.at(-1) ?? 0) <= 100) {
+      const beganMs = performance.now()
+      await Promise.all(Array.from({ length: count }, (_, n) => ann.say(`message ${n}`)))
+      rates.push(Math.round((count / (performance.now() - beganMs)) * 1_000))
+    }
+    assert.ok((rates.at(-1) ?? 0) > 100, `${rates.join(', ')} messages per second`)
+    await until('she saw them', () => ann.seen.length === rates.length * count + 1)
+    assert.deepEqual(textsOf(ann).slice(1, 4), ['message 0', 'message 1', 'message 2'])
+  }),
+)

@@ -1,0 +1,77 @@
+import { appendFileSync } from 'node:fs'
+import type { Attempt } from 'onceonly'
+import { createLedger, isOnceError } from 'onceonly'
+import type { Address } from '../../support/place.ts'
+import { openStore, who } from '../../support/place.ts'
+import { listen, readTask, tell } from './member.ts'
+
+/** A worker that is stopped by SIGSTOP inside its effect, and goes on when it is continued. */
+export interface PausedTask {
+  readonly address: Address
+  readonly effect: 'external' | 'repeatable'
+  readonly key: string
+  readonly effects: string
+}
+
+/** What it found when it woke up. */
+export interface Woken {
+  readonly kind: 'woken'
+  readonly effectKey: string
+  readonly derive: string
+  readonly attach: string
+  readonly aborted: boolean
+}
+
+export interface Answered {
+  readonly kind: 'answered'
+  readonly how: string
+}
+
+/** The shortest there is: the pause must outlast it in real time. */
+export const LEASE_MS = 500
+
+export const pausable = (effect: PausedTask['effect']) =>
+  ({ name: `paused.${effect}`, effect, leaseMs: LEASE_MS, whileRunning: 'conflict' }) as const
+
+async function main(task: PausedTask): Promise<void> {
+  const orders = listen()
+  const { store } = openStore(task.address)
+  const once = createLedger({ store, background: false })
+  const operation = once.operation(pausable(task.effect))
+  const answer = await operation.execute(who(task.key), 1, async (attempt) => {
+    // Half of a long effect: whatever needs the lease from here on must be refused.
+    appendFileSync(task.effects, `${task.key} ${attempt.effectKey}\n`)
+    tell({ kind: 'inside' })
+    await orders.next()
+    tell(await found(attempt))
+    return 'late'
+  })
+  tell<Answered>({ kind: 'answered', how: answer.kind === 'refused' ? answer.error.code : answer.kind })
+  await once.stop()
+  process.exit(0)
+}
+
+async function found(attempt: Attempt): Promise<Woken> {
+  return {
+    kind: 'woken',
+    effectKey: codeOf(() => attempt.effectKey),
+    derive: codeOf(() => attempt.derive('mail')),
+    attach: await attempt.attach({ type: 'mail', id: '1' }).then(() => 'given', codeOfError),
+    aborted: attempt.signal.aborted,
+  }
+}
+
+function codeOf(ask: () => string): string {
+  try {
+    ask()
+    return 'given'
+  } catch (error) {
+    return codeOfError(error)
+  }
+}
+
+function codeOfError(error: unknown): string {
+  return isOnceError(error) ? error.code : String(error)
+}
+
+if (import.meta.main) await main(readTask<PausedTask>())

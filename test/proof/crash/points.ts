@@ -1,0 +1,100 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import type { Request } from '../../../src/ledger/core/request.ts'
+import type { CrashStore } from '../../support/place.ts'
+import { tell } from './member.ts'
+
+/**
+ * The named moments of one command's life. `…_sent` is a moment while the store works on it, some microseconds after
+ * the request left; `…_known` is after the store acknowledged it and before the ledger heard.
+ */
+export const points = [
+  'claim_unsent',
+  'claim_sent',
+  'claim_known',
+  'start_known',
+  'effect_before',
+  'effect_after',
+  'settle_unsent',
+  'settle_sent',
+  'settle_known',
+  'commit_sent',
+  'commit_known',
+] as const
+
+export type Point = (typeof points)[number]
+
+export interface Death {
+  /** Ends this process if this is the point. Called by the effect itself, too. */
+  at(point: Point): void
+  /** Ends this process some microseconds later, whatever it does then. */
+  soonAfter(point: Point): void
+}
+
+export async function createDeath(chosen: Point, delayUs: number): Promise<Death> {
+  const cells = new Int32Array(new SharedArrayBuffer(8))
+  cells[1] = delayUs
+  const told = () => tell({ kind: 'dying', point: chosen })
+  if (chosen.endsWith('_sent')) {
+    const thread = new Worker(new URL(import.meta.resolve('./killer.ts')), { workerData: cells.buffer })
+    await once(thread, 'online')
+    thread.unref()
+  }
+  return {
+    at(point) {
+      if (point !== chosen) return
+      told()
+      process.kill(process.pid, 'SIGKILL')
+    },
+    soonAfter(point) {
+      if (point !== chosen) return
+      told()
+      Atomics.store(cells, 0, 1)
+      Atomics.notify(cells, 0)
+    },
+  }
+}
+
+type Named = 'claim' | 'settle'
+const isNamed = (kind: Request['kind']): kind is Named => kind === 'claim' || kind === 'settle'
+
+/** The same store, in a process that dies at the chosen point. */
+export function mortal(store: CrashStore, death: Death): CrashStore {
+  const around = async <T>(kind: Request['kind'], work: () => Promise<T>): Promise<T> => {
+    if (isNamed(kind)) death.at(`${kind}_unsent`)
+    const working = work()
+    if (isNamed(kind)) death.soonAfter(`${kind}_sent`)
+    const result = await working
+    if (isNamed(kind) || kind === 'start') death.at(`${kind}_known`)
+    return result
+  }
+  return {
+    ...store,
+    claims: {
+      ...store.claims,
+      apply: (requests, call) => around(kindOf(requests), () => store.claims.apply(requests, call)),
+    },
+    transactions: {
+      async run(work, call) {
+        const result = await store.transactions.run(async (session) => {
+          const worked = await work({
+            ...session,
+            apply: (request) => around(request.kind, () => session.apply(request)),
+          })
+          // The next thing that the store does is to commit.
+          death.soonAfter('commit_sent')
+          return worked
+        }, call)
+        death.at('commit_known')
+        return result
+      },
+    },
+  }
+}
+
+/** One command at a time, so one request at a time. */
+function kindOf(requests: readonly Request[]): Request['kind'] {
+  const [first] = requests
+  if (first === undefined || requests.length > 1) throw new Error('a single request was expected')
+  return first.kind
+}

@@ -1,0 +1,52 @@
+import { createBatcher } from '../../../src/ledger/batch.ts'
+import { createRuntime } from '../../../src/runtime/runtime.ts'
+import type { Address } from '../../support/place.ts'
+import { openStore } from '../../support/place.ts'
+import { listen, readTask, tell } from '../crash/member.ts'
+import { claimOf } from './requests.ts'
+
+/** A process that claims, marks and settles the same records as its rivals, in an order of its own. */
+export interface BatchTask {
+  readonly address: Address
+  readonly keys: number
+  readonly rounds: number
+  readonly backwards: boolean
+}
+
+export interface BatchReport {
+  readonly kind: 'report'
+  readonly granted: number
+  readonly faults: readonly string[]
+}
+
+async function main({ address, keys, rounds, backwards }: BatchTask): Promise<void> {
+  const orders = listen()
+  const { store } = openStore(address)
+  const runtime = createRuntime()
+  const { apply } = createBatcher(store.claims, runtime)
+  const order = Array.from({ length: keys }, (_, n) => `k${backwards ? keys - n : n + 1}`)
+  const faults: string[] = []
+  let granted = 0
+  const one = async (key: string) => {
+    // Many change the row of somebody else's attempt ("wake me"), some get it for themselves.
+    const { decision } = await apply(claimOf(key, runtime.newId(), { wait: true }))
+    if (decision.kind !== 'first_attempt' && decision.kind !== 'reclaimed') return
+    granted++
+    const { lease: grant } = decision
+    const { id, claimId, fence } = grant
+    await apply({ kind: 'attach', id, claimId, fence, pointer: { type: 'by', id: String(process.pid) } })
+    const outcome = { kept: 'outcome', data: null } as const
+    const to = { state: 'failed_retryable', outcome, retryAfterMs: 0 } as const
+    await apply({ kind: 'settle', id, grant, to, pointer: null })
+  }
+  tell({ kind: 'ready' })
+  await orders.next()
+  for (let round = 0; round < rounds; round++) {
+    const ends = await Promise.allSettled(order.map(one))
+    for (const end of ends) if (end.status === 'rejected') faults.push(String(end.reason))
+  }
+  tell<BatchReport>({ kind: 'report', granted, faults: faults.slice(0, 5) })
+  process.exit(0)
+}
+
+if (import.meta.main) await main(readTask<BatchTask>())

@@ -1,0 +1,59 @@
+import { createLedger, SECOND } from 'onceonly'
+import type { Address, CrashStore } from '../../support/place.ts'
+import { openStore, who } from '../../support/place.ts'
+import { listen, machineMs, readTask, tell } from '../crash/member.ts'
+
+/** A process that waits for attempts of another one, and tells when it looked and when it knew. */
+export interface JoinerTask {
+  readonly address: Address
+  readonly keys: readonly string[]
+  /** Nobody ever wakes it: it has to look for itself. */
+  readonly deaf: boolean
+}
+
+export interface Looked {
+  readonly kind: 'looked'
+  readonly at: number
+}
+
+export interface Knew {
+  readonly kind: 'knew'
+  readonly key: string
+  readonly how: string
+  readonly at: number
+}
+
+export const joinable = { name: 'join', effect: 'external', whileRunning: { waitMs: 20 * SECOND } } as const
+
+/** The same store, which tells of every look, and hears nothing if it is to be deaf. */
+function observed(store: CrashStore, deaf: boolean): CrashStore {
+  return {
+    ...store,
+    claims: {
+      ...store.claims,
+      async read(ids, call) {
+        const found = await store.claims.read(ids, call)
+        tell<Looked>({ kind: 'looked', at: machineMs() })
+        return found
+      },
+      watch: (wake) => store.claims.watch(deaf ? () => {} : wake),
+    },
+  }
+}
+
+async function main({ address, keys, deaf }: JoinerTask): Promise<void> {
+  listen()
+  const { store } = openStore(address)
+  const once = createLedger({ store: observed(store, deaf), background: false })
+  const operation = once.operation(joinable)
+  await Promise.all(
+    keys.map(async (key) => {
+      const answer = await operation.execute(who(key), 1, () => 'ran twice')
+      const how = 'value' in answer ? `${answer.kind} ${answer.value}` : answer.error.code
+      tell<Knew>({ kind: 'knew', key, how, at: machineMs() })
+    }),
+  )
+  process.exit(0)
+}
+
+if (import.meta.main) await main(readTask<JoinerTask>())

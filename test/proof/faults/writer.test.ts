@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { suite } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLedger, isOnceError, limits, SECOND } from 'onceonly'
+import type { Child } from '../../support/crew.ts'
+import type { Place } from '../../support/place.ts'
+import { onPlace, who } from '../../support/place.ts'
+import type { LockTask } from './lock-holder.ts'
+import type { ReaderTask, ReadLine } from './reader.ts'
+
+const never = () => assert.fail('the effect ran again')
+/** Who waited for the writer would wait until it is let go, or for a call's deadline; a busy machine takes less. */
+const PROMPT_MS = 3 * SECOND
+
+async function lockHolder(place: Place): Promise<Child> {
+  assert.ok(place.address.kind === 'sqlite')
+  const task: LockTask = { path: place.address.path }
+  const child = place.crew.start({ file: import.meta.resolve('./lock-holder.ts'), task })
+  await child.heard('holding')
+  return child
+}
+
+async function reader(place: Place, operation: string, key: string): Promise<() => Promise<ReadLine>> {
+  const task: ReaderTask = { address: place.address, operation, key }
+  const child = place.crew.start({ file: import.meta.resolve('./reader.ts'), task })
+  const ask = () => {
+    child.order('read')
+    return child.heard<ReadLine>('read')
+  }
+  // The first one starts the process and opens the file.
+  await ask()
+  return ask
+}
+
+async function promptly<T>(what: string, work: () => Promise<T>): Promise<T> {
+  const startedMs = performance.now()
+  const result = await work()
+  const tookMs = performance.now() - startedMs
+  assert.ok(tookMs < PROMPT_MS, `${what} took ${tookMs} ms`)
+  return result
+}
+
+suite('the only writer of SQLite', { concurrency: 2 }, () => {
+  onPlace(
+    'sqlite',
+    'held by another process: who only reads is answered, who writes waits without blocking',
+    async (place) => {
+      const once = createLedger({ store: place.store, background: false })
+      const other = createLedger({ store: place.another(), background: false })
+      const define = { name: 'op', effect: 'external' } as const
+      const operation = once.operation(define)
+      const elsewhere = other.operation(define)
+      const transactional = once.operation({ name: 'tx', effect: 'transaction' })
+      assert.equal(await operation.run(who('hot'), 1, () => 'hot'), 'hot')
+      assert.equal((await operation.execute(who('hot'), 1, never)).kind, 'replayed')
+      assert.equal(await transactional.transact(who('hot'), 1, () => 'hot'), 'hot')
+      assert.equal((await transactional.execute(who('hot'), 1, never)).kind, 'replayed')
+      const read = await reader(place, 'op', 'hot')
+      const holder = await lockHolder(place)
+      const claimed = operation.run(who('new'), 1, () => 'claimed')
+      const committed = transactional.transact(who('new'), 1, () => 'committed')
+      const cold = elsewhere.execute(who('hot'), 1, never)
+      // Everything that does not need the writer, several times over.
+      for (let round = 0; round < 3; round++) {
+        await promptly('a record', () => once.get({ ...who('hot'), operation: 'op' }))
+        await promptly('a list', () => once.list())
+        await promptly('counts', () => once.count())
+        await promptly('the time', () => place.store.clock.now({ timeoutMs: SECOND }))
+        await promptly('a business table', () => place.business())
+        const hot = await promptly('a replay', () => operation.execute(who('hot'), 1, never))
+        assert.equal(hot.kind, 'replayed')
+        const hotTx = await promptly('a replay of a transaction', () => transactional.execute(who('hot'), 1, never))
+        assert.equal(hotTx.kind, 'replayed')
+        const { state, tookMs } = await read()
+        assert.equal(state, 'succeeded')
+        assert.ok(tookMs < PROMPT_MS, `another process read for ${tookMs} ms`)
+      }
+      holder.order('let go')
+      await holder.heard('released')
+      assert.equal(await claimed, 'claimed')
+      assert.equal(await committed, 'committed')
+      assert.deepEqual(await cold, { kind: 'replayed', value: 'hot' })
+      for (const ledger of [once, other]) await ledger.stop()
+    },
+  )
+
+  onPlace('sqlite', 'held by a transaction that waits: everybody may read what was there before', async (place) => {
+    const once = createLedger({ store: place.store, background: false })
+    const transactional = once.operation({ name: 'tx', effect: 'transaction' })
+    const operation = once.operation({ name: 'op', effect: 'external' })
+    await operation.run(who('hot'), 1, () => 'hot')
+    const read = await reader(place, 'op', 'hot')
+    const inside = Promise.withResolvers<void>()
+    const letGo = Promise.withResolvers<void>()
+    const slow = transactional.transact(who('slow'), 1, async ({ tx }) => {
+      await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'uncommitted'])
+      inside.resolve()
+      await letGo.promise
+      return 'slow'
+    })
+    await inside.promise
+    const claimed = operation.run(who('new'), 1, () => 'claimed')
+    for (let round = 0; round < 3; round++) {
+      await promptly('a record', () => once.get({ ...who('hot'), operation: 'op' }))
+      assert.deepEqual(await promptly('a business table', () => place.business()), [])
+      assert.equal(
+        await promptly('a claim of the open transaction', () => once.get({ ...who('slow'), operation: 'tx' })),
+        null,
+      )
+      assert.ok((await read()).tookMs < PROMPT_MS)
+    }
+    letGo.resolve()
+    assert.equal(await slow, 'slow')
+    assert.equal(await claimed, 'claimed')
+    assert.deepEqual(await place.business(), [{ key: 'slow', value: 'uncommitted' }])
+    await once.stop()
+  })
+
+  onPlace('sqlite', 'held too long: the transaction is rolled back, and those who waited go on', async (place) => {
+    const once = createLedger({ store: place.store, background: false })
+    const transactional = once.operation({ name: 'tx', effect: 'transaction' })
+    const operation = once.operation({ name: 'op', effect: 'external' })
+    const inside = Promise.withResolvers<void>()
+    const over = Promise.withResolvers<void>()
+    const woken = Promise.withResolvers<unknown>()
+    const startedMs = performance.now()
+    const slow = transactional.transact(who('slow'), 1, async ({ tx }) => {
+      await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'too late'])
+      inside.resolve()
+      await over.promise
+      // The effect goes on, but its transaction is over.
+      woken.resolve(
+        await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'later']).catch((e) => e),
+      )
+    })
+    await inside.promise
+    const claimed = operation.run(who('new'), 1, () => 'claimed')
+    await assert.rejects(slow, (error) => {
+      assert.ok(isOnceError(error, 'transaction_too_long'))
+      return error.applied === 'no'
+    })
+    const tookMs = performance.now() - startedMs
+    assert.ok(tookMs >= limits.writerHoldMs - 50 && tookMs < limits.writerHoldMs + PROMPT_MS, `${tookMs} ms`)
+    over.resolve()
+    assert.equal(await claimed, 'claimed')
+    assert.ok(isOnceError(await woken.promise, 'transaction_too_long'))
+    assert.deepEqual(await place.business(), [])
+    assert.equal(await once.get({ ...who('slow'), operation: 'tx' }), null)
+    assert.equal(await transactional.transact(who('slow'), 1, () => 'quick'), 'quick')
+    await once.stop()
+  })
+
+  onPlace('sqlite', 'taken by others: who would not wait for a twin still waits for its turn', async (place) => {
+    const once = createLedger({ store: place.store, background: false })
+    const slow = once.operation({ name: 'slow', effect: 'transaction' })
+    const conflict = once.operation({ name: 'conflict', effect: 'transaction', whileRunning: 'conflict' })
+    const hasty = once.operation({ name: 'hasty', effect: 'transaction', whileRunning: { waitMs: 20 } })
+    const inside = Promise.withResolvers<void>()
+    const first = slow.transact(who('other'), 1, async () => {
+      inside.resolve()
+      await sleep(SECOND)
+    })
+    await inside.promise
+    // Nobody runs this very command, so nobody may tell its caller that somebody does.
+    const answers = await Promise.all([conflict, hasty].map((each) => each.execute(who('k'), 1, () => 'ran')))
+    for (const answer of answers) assert.deepEqual(answer, { kind: 'executed', value: 'ran' })
+    await first
+    await once.stop()
+  })
+})

@@ -1,0 +1,93 @@
+import { isOnceError } from 'onceonly'
+import type { Engine } from 'onceonly/run'
+import { MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
+import { partOf, stateOf } from './judge.ts'
+import type { World } from './parts.ts'
+import { everyPart } from './program.ts'
+
+const MOST_RESUMES = 2
+const ROUND_MS = 4 * MINUTE
+
+/** Somebody starts every run, and insists on it. */
+export async function startAll({ simulation, programs, join }: World): Promise<void> {
+  for (const runId of programs.keys()) {
+    await simulation.after(simulation.random.below(5 * MINUTE))
+    let started = false
+    while (!started) {
+      const starting = join(simulation.process(), false).then(({ start }) => start(runId))
+      started = await starting.then(
+        () => true,
+        () => false,
+      )
+    }
+  }
+}
+
+/**
+ * Somebody who looks after the runs: says truly what became of what is unknown, sends the signals that are waited for, and
+ * resumes what failed, at times much later. The process that it does so with may die in the middle of it.
+ */
+export function attend(world: World): { isDone(): boolean } {
+  const { simulation, database, outside, programs, isCalm, join } = world
+  const { random } = simulation
+  const resumes = new Map<string, number>()
+  const told = new Set<string>()
+  const signals = [...programs].flatMap(([runId, parts]) =>
+    everyPart(parts).flatMap(({ kind, id }) => (kind === 'wait' ? [{ runId, name: id }] : [])),
+  )
+
+  let done = false
+  function isDone(): boolean {
+    const { runs } = stateOf(database)
+    const isOver = ({ id, state }: (typeof runs)[number]) =>
+      state === 'succeeded' || (state === 'failed' && (resumes.get(id) ?? 0) >= MOST_RESUMES)
+    return runs.length === programs.size && runs.every(isOver)
+  }
+
+  async function answer(engine: Engine): Promise<void> {
+    const { runs, steps } = stateOf(database)
+    for (const step of steps.filter(({ state }) => state === 'unknown')) {
+      const performed = outside.performed(partOf(step)) > 0
+      const resolution = performed
+        ? { kind: 'succeeded' as const, result: partOf(step) }
+        : { kind: 'not_done' as const }
+      await engine.resolve(step.run, step.key, resolution).catch(unlessKnown)
+    }
+    for (const { runId, name } of signals) {
+      const id = `${runId} ${name}`
+      if (told.has(id) || random.chance(0.5) || !runs.some((run) => run.id === runId)) continue
+      // A run that has ended may be resumed, and wait for it then.
+      const taken = await engine.signal(runId, name, 'go', { id }).catch(unlessKnown)
+      if (taken !== undefined) told.add(id)
+    }
+    for (const { id, state } of runs) {
+      const before = resumes.get(id) ?? 0
+      if (state !== 'failed' || before >= MOST_RESUMES || (!isCalm() && random.chance(0.8))) continue
+      await engine.resume(id).catch(unlessKnown)
+      resumes.set(id, before + 1)
+    }
+  }
+
+  async function rounds(): Promise<void> {
+    for (;;) {
+      await simulation.after(random.below(ROUND_MS))
+      const process = simulation.process()
+      const answering = join(process, false)
+        .then(({ engine }) => answer(engine))
+        .catch(() => undefined)
+      const dies = !isCalm() && random.chance(0.3)
+      await Promise.race([answering, simulation.after(dies ? random.below(2 * SECOND) : MINUTE)])
+      process.crash()
+      done = isDone()
+    }
+  }
+
+  void rounds()
+  return { isDone: () => done }
+}
+
+/** As a person takes it: whoever is told that there is nothing to do any more believes it. */
+function unlessKnown(error: unknown): undefined {
+  if (!isOnceError(error) || error.retryable) throw error
+  return undefined
+}

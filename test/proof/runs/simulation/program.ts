@@ -1,0 +1,93 @@
+import type { RunContext } from 'onceonly/run'
+import { MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
+import type { Random } from '../../../../src/testing/random.ts'
+import type { SimulatedProcess } from '../../../../src/testing/simulation.ts'
+import type { ChannelKind, Outside } from './provider.ts'
+import { channelKinds } from './provider.ts'
+
+/** One thing that a run does; a run is a list of them. */
+export type Part =
+  | { readonly kind: 'plain'; readonly id: string }
+  | { readonly kind: 'send'; readonly id: string; readonly channel: ChannelKind; readonly cursed: boolean }
+  | { readonly kind: 'sleep'; readonly id: string; readonly ms: number }
+  | { readonly kind: 'wait'; readonly id: string }
+  | { readonly kind: 'all' | 'race'; readonly id: string; readonly branches: Readonly<Record<string, readonly Part[]>> }
+
+const ATTEMPTS = 4
+const retry = { attempts: ATTEMPTS, baseMs: 20 * SECOND, capMs: 3 * MINUTE }
+const timeoutMs = 30 * SECOND
+
+export function makeProgram(random: Random, depth = 2, prefix = ''): readonly Part[] {
+  return Array.from({ length: 1 + random.below(3) }, (_, index) => makePart(random, depth, `${prefix}${index}`))
+}
+
+function makePart(random: Random, depth: number, id: string): Part {
+  const kind = random.pick(['plain', 'send', 'send', 'send', 'send', 'sleep', 'wait', 'all', 'race'] as const)
+  switch (kind) {
+    case 'plain':
+    case 'wait':
+      return { kind, id }
+    case 'send': {
+      const channel = random.pick(channelKinds)
+      // Whoever says again and again that a blind one was not done lets it be tried for ever.
+      return { kind, id, channel, cursed: channel !== 'blind' && random.chance(0.05) }
+    }
+    case 'sleep':
+      return { kind, id, ms: random.pick([0, SECOND, 2 * MINUTE, 12 * MINUTE]) }
+    case 'all':
+    case 'race': {
+      if (depth === 0) return { kind: 'plain', id }
+      const branches = ['left', 'right'].map((name) => [name, makeProgram(random, depth - 1, `${id}${name}`)] as const)
+      return { kind, id, branches: Object.fromEntries(branches) }
+    }
+  }
+}
+
+/** The parts of a program, with those in its branches. */
+export function everyPart(parts: readonly Part[]): readonly Part[] {
+  return parts.flatMap((part) =>
+    'branches' in part ? [part, ...Object.values(part.branches).flatMap(everyPart)] : [part],
+  )
+}
+
+export interface Stage {
+  readonly process: SimulatedProcess
+  readonly outside: Outside
+  /** What a run knows at a place: it must be the same whoever comes there, and however often. */
+  saw(place: string, value: unknown): void
+}
+
+/** Follows a program. Its ids are unique, so that what was sent can be told apart without the keys. */
+export async function follow(run: RunContext, parts: readonly Part[], stage: Stage): Promise<unknown> {
+  const known: unknown[] = [run.now()]
+  for (const part of parts) {
+    known.push(await followPart(run, part, stage))
+    stage.saw(`${run.runId} after ${part.id}`, known)
+  }
+  return [known.length, run.uuid()]
+}
+
+async function followPart(run: RunContext, part: Part, stage: Stage): Promise<unknown> {
+  switch (part.kind) {
+    case 'plain': {
+      const id = run.uuid()
+      return run.step(part.id, { retry, timeoutMs }, () => id)
+    }
+    case 'send': {
+      const channel = stage.outside.channel(stage.process, part.channel)
+      const letter = { step: `${run.runId} ${part.id}`, cursed: part.cursed }
+      return run.step(part.id, { channel, retry, timeoutMs }, () => letter)
+    }
+    case 'sleep':
+      return run.sleep(part.id, part.ms)
+    case 'wait':
+      return run.waitFor(part.id)
+    case 'all':
+    case 'race': {
+      const branches = Object.entries(part.branches).map(
+        ([name, below]) => [name, (branch: RunContext) => follow(branch, below, stage)] as const,
+      )
+      return run[part.kind](part.id, Object.fromEntries(branches))
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import { createEngine, defineRun } from 'onceonly/run'
+import { HOUR, MINUTE } from '../../../../src/ledger/core/limits.ts'
+import type { SimulatedProcess } from '../../../../src/testing/simulation.ts'
+import { createSimulation } from '../../../../src/testing/simulation.ts'
+import { createSimulatedDatabase } from './database.ts'
+import type { Breaks, Rule } from './judge.ts'
+import { judge, judgeReplays, stateOf } from './judge.ts'
+import type { Member, World } from './parts.ts'
+import { attend, startAll } from './person.ts'
+import { everyPart, follow, makeProgram } from './program.ts'
+import { createOutside } from './provider.ts'
+
+export interface SimulatedRuns {
+  readonly seed: number
+  /** The rule that was broken, and how; null when none was. */
+  readonly broken: { readonly rule: Rule; readonly text: string } | null
+  readonly virtualMs: number
+  readonly sent: number
+  readonly crashes: number
+}
+
+/** Until then things go wrong; from then on nothing does, and everything must come to its end. */
+const CALM_MS = 80 * MINUTE
+const END_MS = CALM_MS + 5 * HOUR
+const MOST_EVENTS = 200_000
+const RUNS = 3
+const WORKERS = 2
+const START_MS = Date.UTC(2030, 0, 1)
+const timing = { leaseMs: 2 * MINUTE, pollMs: MINUTE }
+
+/** Runs of one seed: made-up programs, workers that crash, pause and stop, lost answers, jumps of the clock, a person. */
+export async function simulateRuns(seed: number): Promise<SimulatedRuns> {
+  const simulation = createSimulation({ seed })
+  const { random } = simulation
+  const isCalm = () => simulation.now() >= CALM_MS
+  const database = createSimulatedDatabase(simulation, START_MS)
+  const outside = createOutside(simulation, isCalm)
+  const programs = new Map(Array.from({ length: RUNS }, (_, index) => [`run ${index}`, makeProgram(random)]))
+  const seen = new Map<string, string>()
+  let broken: SimulatedRuns['broken'] = null
+  let crashes = 0
+
+  const breaks: Breaks = (rule, text) => {
+    broken ??= { rule, text }
+  }
+
+  function saw(place: string, value: unknown): void {
+    const text = JSON.stringify(value)
+    const before = seen.get(place) ?? text
+    seen.set(place, before)
+    if (before !== text) breaks('values_differ', `${place}: ${before}, then ${text}`)
+  }
+
+  const line = {
+    latencyMs: () => random.below(30),
+    fate: () => {
+      if (isCalm() || !random.chance(0.02)) return 'fine'
+      return random.chance(0.5) ? 'request_lost' : 'answer_lost'
+    },
+  } as const
+
+  async function join(process: SimulatedProcess, work: boolean): Promise<Member> {
+    const program = defineRun('program', (run) => follow(run, programs.get(run.runId) ?? [], { process, outside, saw }))
+    const store = database.connect(process, line)
+    const engine = await createEngine({ store, runs: [program], runtime: process.runtime, work, ...timing })
+    return { engine, start: async (runId) => void (await engine.start(program, { runId, input: null })) }
+  }
+
+  /** One worker after the other: each of them ends in its own way. */
+  async function work(): Promise<void> {
+    while (!isCalm()) {
+      const process = simulation.process({ skewMs: random.below(1_000) })
+      const born = join(process, true).catch(() => null)
+      const member = await Promise.race([born, simulation.after(MINUTE).then(() => null)])
+      await simulation.after(random.below(25 * MINUTE))
+      const end = random.pick(['crash', 'crash', 'pause', 'stop'] as const)
+      if (end === 'pause') {
+        process.pause(random.below(20 * MINUTE))
+        await simulation.after(random.below(20 * MINUTE))
+      }
+      if (end === 'stop') void member?.engine.stop().catch(() => undefined)
+      await simulation.after(random.below(MINUTE))
+      process.crash()
+      crashes += 1
+    }
+    await join(simulation.process(), true)
+  }
+
+  async function jump(): Promise<void> {
+    while (!isCalm()) {
+      await simulation.after(random.below(60 * MINUTE))
+      database.jump(random.below(15 * MINUTE))
+    }
+  }
+
+  for (let worker = 0; worker < WORKERS; worker++) void work()
+  void jump()
+  const world: World = { simulation, database, outside, programs, isCalm, join }
+  void startAll(world)
+  const person = attend(world)
+  const end = await simulation.run({
+    untilMs: END_MS,
+    events: MOST_EVENTS,
+    enough: () => broken !== null || (isCalm() && person.isDone()),
+  })
+  if (end !== 'enough') breaks('not_ended', `${end}: ${JSON.stringify(stateOf(database))}`)
+  judge(world, breaks)
+  if (broken === null) await judgeReplays(world, breaks)
+  const steps = [...programs].flatMap(([runId, parts]) => everyPart(parts).map(({ id }) => `${runId} ${id}`))
+  const sent = steps.reduce((sum, step) => sum + outside.asked(step), 0)
+  database.stop()
+  return { seed, broken, virtualMs: simulation.now(), sent, crashes }
+}

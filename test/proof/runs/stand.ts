@@ -1,0 +1,108 @@
+import type { Channel } from 'onceonly/run'
+import { createEngine, defineRun } from 'onceonly/run'
+import type { Address } from '../../support/place.ts'
+import { openStore, sqlStore } from '../../support/place.ts'
+import { listen, readTask, tell } from '../crash/member.ts'
+
+/** A process that stands still where its test wants it: inside a step, between two, after a failure, in a send. */
+export interface StandTask {
+  readonly address: Address
+  readonly name: string
+  readonly where: 'inside' | 'between' | 'failing' | 'sending' | 'starting'
+  readonly url?: string
+}
+
+export const HOUR = 3_600_000
+/** The shortest there is: the pause must outlast it in real time. */
+export const LEASE_MS = 500
+
+/** What the same run does in this process, and in the one that takes over. */
+export interface Stand {
+  inside(): Promise<void>
+  between(): Promise<void>
+  acted(step: string, attempt: number): void
+  readonly failing: boolean
+}
+
+export const standing = (stand: Stand) =>
+  defineRun('standing', async (run) => {
+    const by = await run.step('first', async () => {
+      await stand.inside()
+      return process.pid
+    })
+    await stand.between()
+    const attempt = await run.step('second', { retry: { backoff: 'fixed', baseMs: HOUR } }, ({ attempt: number }) => {
+      stand.acted('second', number)
+      if (stand.failing) throw new Error('not yet')
+      return number
+    })
+    return { by, attempt }
+  })
+
+/** A provider that takes keys for an hour, over real HTTP. */
+export const sending = (url: string) => {
+  const channel: Channel<string, string> = {
+    name: 'mail',
+    offer: { kind: 'native', windowMs: HOUR, comparesBody: false, keepsFailures: false },
+    async send(body, { key, signal }) {
+      const answer = await fetch(url, { method: 'POST', headers: { 'idempotency-key': key }, body, signal })
+      return await answer.text()
+    },
+  }
+  return defineRun('sending', async (run) => {
+    await run.step('before', () => 'something')
+    await run.step('send', { channel }, () => 'a letter')
+    return run.step('again', { channel }, () => 'another letter')
+  })
+}
+
+export const calling = (url: string) =>
+  defineRun('calling', (run) =>
+    run.step('call', async ({ key }) => {
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: { 'idempotency-key': key },
+        body: String(process.pid),
+      })
+      return await answer.json()
+    }),
+  )
+
+async function main(task: StandTask): Promise<void> {
+  const orders = listen()
+  const stop = async (here: StandTask['where']) => {
+    if (task.where !== here) return
+    tell({ kind: here })
+    await orders.next()
+  }
+  const stand: Stand = {
+    inside: () => stop('inside'),
+    between: () => stop('between'),
+    acted: (step, attempt) => tell({ kind: 'acted', step, attempt }),
+    failing: task.where === 'failing',
+  }
+  const url = task.url ?? ''
+  const [standRun, sendRun, callRun] = [standing(stand), sending(url), calling(url)]
+  const engine = await createEngine({
+    store: sqlStore(openStore(task.address, task.name).store),
+    runs: [standRun, sendRun, callRun],
+    // Nobody is paused there: on a slow machine a short lease would only hand the run on.
+    leaseMs: task.where === 'starting' ? 20 * LEASE_MS : LEASE_MS,
+    pollMs: 50,
+    on: (event) => {
+      // Steps tell of themselves, before they are recorded.
+      if (event.kind === 'step') return
+      tell(event.kind === 'background_failed' ? { ...event, error: String(event.error) } : event)
+    },
+  })
+  if (task.where === 'starting') {
+    tell({ kind: 'ready' })
+    await orders.next()
+    const handle = await engine.start(callRun, { runId: 'r', input: null })
+    const result = await handle.result()
+    tell({ kind: 'result', result: JSON.stringify(result) })
+  } else if (task.where === 'sending') await engine.start(sendRun, { runId: 'r', input: null })
+  else await engine.start(standRun, { runId: 'r', input: null })
+}
+
+if (import.meta.main) await main(readTask<StandTask>())

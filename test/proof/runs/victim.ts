@@ -1,0 +1,34 @@
+import { createEngine } from 'onceonly/run'
+import type { Address } from '../../support/place.ts'
+import { openStore, sqlStore } from '../../support/place.ts'
+import { listen, readTask, tell } from '../crash/member.ts'
+import { parcel } from './parcel.ts'
+
+/** A process that drives parcels until somebody kills it. */
+export interface VictimTask {
+  readonly address: Address
+  readonly name: string
+  readonly leaseMs: number
+  readonly concurrency: number
+}
+
+export interface Odd {
+  readonly kind: 'odd'
+  readonly text: string
+}
+
+if (import.meta.main) {
+  const { address, name, leaseMs, concurrency } = readTask<VictimTask>()
+  listen()
+  await createEngine({
+    store: sqlStore(openStore(address, name).store),
+    runs: [parcel],
+    leaseMs,
+    concurrency,
+    pollMs: 100,
+    on(event) {
+      if (event.kind === 'background_failed') tell<Odd>({ kind: 'odd', text: String(event.error) })
+    },
+  })
+  tell({ kind: 'ready' })
+}

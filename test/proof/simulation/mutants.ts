@@ -1,0 +1,275 @@
+import { SECOND } from '../../../src/ledger/core/limits.ts'
+import type { Mutant } from './mutate.ts'
+
+/** Every protective rule of the claim → execute → record path, removed one at a time. */
+
+type Rule = Omit<Mutant, 'file'>
+
+const claim: readonly Rule[] = [
+  {
+    name: 'a running lease is taken for a lapsed one',
+    find: 'if (hasLapsed(record, at.now)) return sameCommand',
+    replace: 'if (true) return sameCommand',
+  },
+  {
+    name: 'our own claim, whose acknowledgement we lost, is taken for a rival',
+    find: 'if (record.claimId === request.claimId) return ownClaim',
+    replace: 'if (false) return ownClaim',
+  },
+  { name: 'a reused key is not noticed', find: "if (match === 'different') {", replace: 'if (false) {' },
+  {
+    name: 'expiry is not looked at',
+    find: "if (record.expiresAt <= at.now) return { record, decision: { kind: 'key_expired'",
+    replace: "if (false) return { record, decision: { kind: 'key_expired'",
+  },
+  { name: 'the time to come back is not kept', find: 'at.now >= record.retryAt && ', replace: '' },
+  {
+    name: 'a late copy of a settled claim is granted',
+    find: 'at.now >= record.retryAt && record.claimId !== request.claimId',
+    replace: 'at.now >= record.retryAt',
+    focus: { weather: { twice: 0.25 } },
+  },
+  {
+    name: 'a late copy of a claim that was given back is granted',
+    find: "if (record.claimId === request.claimId) {\n    return { record, decision: { kind: 'retry_later'",
+    replace: "if (false) {\n    return { record, decision: { kind: 'retry_later'",
+  },
+  {
+    name: 'a reclaim does not raise the fence',
+    find: 'fence: at.fence,\n    claimId: request.claimId,\n    attempts: previous.attempts + 1,',
+    replace: 'claimId: request.claimId,\n    attempts: previous.attempts + 1,',
+  },
+  {
+    name: 'every attempt has effect keys of its own',
+    find: 'attempts: previous.attempts + 1,',
+    replace: 'attempts: previous.attempts + 1, incarnation: at.fence,',
+  },
+  { name: 'effect keys survive a forget', find: 'record.forgotten || ', replace: '' },
+  {
+    name: 'an unknown outcome is run again',
+    find: "decision: { kind: 'outcome_unknown', since: record.since, attempts: record.attempts, verified },\n      }",
+    replace: '...again(record, request, at, verified),\n      }',
+  },
+]
+
+const holder: readonly Rule[] = [
+  { name: 'a holder is not asked for its fence', find: 'record.fence === holder.fence && ', replace: '' },
+  {
+    name: 'a late loser overwrites its successor',
+    find: 'if (!owns(record, request.grant)) return superseded(record, request, at)',
+    replace: '',
+  },
+  {
+    name: 'a settled outcome can be settled anew',
+    find: "    case 'succeeded':\n    case 'failed_terminal':\n      return { record, decision: applied }",
+    replace:
+      "    case 'succeeded':\n    case 'failed_terminal':\n      return { record: settledFrom(record, request, at), decision: applied }",
+  },
+  {
+    name: 'a late settle brings an expired record back',
+    find: 'if (at.now >= grant.claimedAt + Math.min(grant.policy.retainMs, limits.vacantMs)) return lost(null)',
+    replace: '',
+    focus: { nightShare: 0.8 },
+  },
+  {
+    name: 'anybody may give a claim back',
+    find: ' || record.claimId !== request.claimId) return lost',
+    replace: ') return lost',
+  },
+  {
+    name: 'giving back leaves the fence as it was',
+    find: 'history, fence: at.fence, awaited: false }\n  return { record: after, decision: applied }',
+    replace: 'history, awaited: false }\n  return { record: after, decision: applied }',
+  },
+]
+
+const time: readonly Rule[] = [
+  {
+    name: 'the grace is not waited for',
+    find: 'record.leaseUntil + limits.leaseGraceMs <= now',
+    replace: 'record.leaseUntil <= now',
+  },
+  { name: 'what lapses is always free', find: 'if (record.started && !free) {', replace: 'if (false) {' },
+  { name: 'a lapsed reservation counts as started', find: 'if (record.started && !free) {', replace: 'if (!free) {' },
+  {
+    name: 'an attached pointer holds nobody',
+    find: "(onAbandoned === 'hold_attached' && record.pointer === null)",
+    replace: "onAbandoned === 'hold_attached'",
+  },
+  { name: 'retention is half as long', find: 'from + policy.retainMs)', replace: 'from + policy.retainMs / 2)' },
+  {
+    name: 'a window counts from settling',
+    find: "const from = policy.retainFrom === 'claimed' ? claimedAt : now",
+    replace: 'const from = now + 0 * claimedAt',
+  },
+]
+
+const operator: readonly Rule[] = [
+  {
+    name: 'two may probe at once',
+    find: 'if (held !== null && !own && at.now < held.until + limits.leaseGraceMs)',
+    replace: 'if (false)',
+  },
+  {
+    name: 'a probe that lost its turn may resolve',
+    find: 'if (request.probeFence !== null && current.probe?.fence !== request.probeFence)',
+    replace: 'if (false)',
+    focus: { kinds: ['not_found', 'prevented'], leaseMs: 30 * SECOND, pauses: 6, weather: { pause: 0.05 } },
+  },
+  {
+    name: "a person's resolve leaves the fence as it was",
+    find: 'const over = { history, fence: at.fence, awaited',
+    replace: 'const over = { history, awaited',
+  },
+  {
+    name: "a person's fence is not compared",
+    find: 'if (request.ifFence !== null && record.fence !== request.ifFence) {',
+    replace: 'if (false) {',
+    focus: { acts: 12 },
+  },
+  {
+    name: 'a forget leaves the fence as it was',
+    find: "history, fence: at.fence, awaited: false }\n  return { record: after, decision: { kind: 'done' } }",
+    replace: "history, awaited: false }\n  return { record: after, decision: { kind: 'done' } }",
+  },
+  {
+    name: 'a business value goes to whoever asks',
+    find: 'if (owner === request.owner) return',
+    replace: 'if (owner !== null) return',
+  },
+  {
+    name: 'an unknown outcome is given up at once',
+    find: "if (record?.state === 'unknown' && record.abandonAt <= at.now) {",
+    replace: "if (record?.state === 'unknown') {",
+  },
+]
+
+const store: Mutant[] = [
+  {
+    name: 'the sweep takes what is not over',
+    file: 'src/ledger/stores/memory/upkeep.ts',
+    find: 'goneAt !== null && goneAt <= now',
+    replace: 'goneAt !== null',
+  },
+  {
+    name: 'the sweep empties what is still replayed',
+    file: 'src/ledger/stores/memory/upkeep.ts',
+    find: 'if (record.expiresAt <= now && record.outcome.data !== null) {',
+    replace: 'if (record.outcome.data !== null) {',
+  },
+  {
+    name: 'a failed savepoint is kept',
+    file: 'src/ledger/stores/memory/transactions.ts',
+    find: 'savepoint.undo()',
+    replace: 'savepoint.keep()',
+  },
+  {
+    name: 'two transactions write at once',
+    file: 'src/ledger/stores/memory/writer.ts',
+    find: 'if (busy) await turnOf(turn)',
+    replace: '',
+  },
+]
+
+const ledger: Mutant[] = [
+  {
+    name: "the holder's deadline is looked at only by a timer",
+    file: 'src/ledger/lease.ts',
+    find: 'if (each.ended === null && runtime.monotonicMs() >= each.deadline) end(each, leaseOver(op.name))',
+    replace: '',
+  },
+  {
+    name: 'a lease counts from the answer to its claim',
+    file: 'src/ledger/lead.ts',
+    find: 'runEffect(context, op, decision.lease, sentAt, effect',
+    replace: 'runEffect(context, op, decision.lease, runtime.monotonicMs(), effect',
+    focus: { kinds: ['repeatable', 'rerun'], leaseMs: 5 * SECOND, partitions: 4, weather: { stuck: 0.3 } },
+  },
+  {
+    name: 'an effect begins although its lease is over',
+    file: 'src/ledger/effect.ts',
+    find: '  try {\n    lease.check()\n  } catch (over) {',
+    replace: '  try {\n  } catch (over) {',
+  },
+  {
+    name: 'a joiner runs the failed attempt again',
+    file: 'src/ledger/lead.ts',
+    find: "(record.state === 'failed_retryable' && record.lapsed)",
+    replace: "record.state === 'failed_retryable'",
+  },
+  {
+    name: 'twins of one process run the failed attempt again',
+    file: 'src/ledger/execute.ts',
+    find: "if (!leader && landing.kind === 'released') continue",
+    replace: "if (!leader && landing.kind !== 'executed') continue",
+  },
+  {
+    name: 'a failure to record looks like a failed effect',
+    file: 'src/ledger/effect.ts',
+    find: 'const decision = await context.settler.settle(grant, to, packed.pointer, lease.letGo)',
+    replace:
+      "const decision = await context.settler.settle(grant, to, packed.pointer, lease.letGo)\n  if (decision === null) return settleThrown(context, { effect: 'external', classify: () => 'ambiguous' } as never, lease, new Error('not recorded'))",
+  },
+  {
+    name: 'any error is taken for "nothing happened"',
+    file: 'src/ledger/effect.ts',
+    find: "const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op, thrown)",
+    replace: 'const proven = true',
+  },
+  {
+    name: 'the cache never ages',
+    file: 'src/ledger/cache.ts',
+    find: 'fresh: runtime.monotonicMs() < entry.freshUntil',
+    replace: 'fresh: true',
+  },
+  {
+    name: 'a late answer is kept as if it were fresh',
+    file: 'src/ledger/cache.ts',
+    find: 'freshUntil: askedAt + freshMs',
+    replace: 'freshUntil: runtime.monotonicMs() + freshMs + 0 * askedAt',
+    focus: { acts: 12, weather: { stuck: 0.3, pause: 0.05 } },
+  },
+  {
+    name: '"not found" is believed while the effect may be under way',
+    file: 'src/ledger/probe.ts',
+    find: 'if (now >= grant.claimedAt + op.maxRunMs + limits.leaseGraceMs) return',
+    replace: 'if (now >= 0) return',
+    focus: { kinds: ['not_found'] },
+  },
+  {
+    name: 'a probe loses the pointer of the result',
+    file: 'src/ledger/probe.ts',
+    find: "return { kind: 'succeeded', outcome, pointer }",
+    replace: "return { kind: 'succeeded', outcome }",
+  },
+  {
+    name: 'nobody looks for lapsed leases',
+    file: 'src/ledger/reconcile.ts',
+    find: 'await Promise.all(rows.map(reconcile))',
+    replace: '',
+    focus: { weather: { crash: 0.02 } },
+  },
+  {
+    name: 'an effect is not told that its transaction ended',
+    file: 'src/ledger/transact.ts',
+    find: '      turn.end()\n',
+    replace: '',
+  },
+  {
+    name: 'the outcome of a transaction is not written in it',
+    file: 'src/ledger/transact.ts',
+    find: "await settleInside(session, grant, { state: 'succeeded', outcome: packed.outcome }, packed.pointer)",
+    replace: '',
+  },
+]
+
+const inFile = (file: string, rules: readonly Rule[]) => rules.map((rule): Mutant => ({ ...rule, file }))
+
+export const coreMutants: readonly Mutant[] = [
+  ...inFile('src/ledger/core/transition-claim.ts', claim),
+  ...inFile('src/ledger/core/transition-holder.ts', holder),
+  ...inFile('src/ledger/core/transition-parts.ts', time),
+  ...inFile('src/ledger/core/transition-operator.ts', operator),
+]
+
+export const ledgerMutants: readonly Mutant[] = [...store, ...ledger]

@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import type { LedgerEvent, Store } from 'onceonly'
+import { createLedger, isOnceError } from 'onceonly'
+import type { RedisStore, StoreReset } from 'onceonly/redis'
+import { createRedisStore } from 'onceonly/redis'
+import type { Servers, StartedServer } from '../../../../tools/servers/index.ts'
+import { startOwn } from '../../../support/own-server.ts'
+import { pause, resume } from '../../../support/pause.ts'
+import { until } from '../../../support/until.ts'
+
+const CALL = { timeoutMs: 5_000 }
+const SHORT = { timeoutMs: 500 }
+/** A call that is late by more than this has not kept its deadline, even on a busy machine. */
+const SLACK_MS = 2_000
+const PATIENCE_MS = 20_000
+const who = (key: string) => ({ tenant: 'acme', caller: 'ann', key })
+
+/** A server that only this file uses goes away, comes back, and forgets. */
+describe('Redis in trouble', () => {
+  let servers: Servers
+  let server: StartedServer
+  let client: Redis
+  let prefixes = 0
+  const ends: (() => Promise<unknown>)[] = []
+
+  before(async () => {
+    servers = await startOwn('redis')
+    server = servers.started[0] as StartedServer
+    client = new Redis(server.url)
+    client.on('error', () => {})
+  })
+  after(async () => {
+    client.disconnect()
+    await servers.stop()
+  })
+  afterEach(async () => {
+    for (const end of ends.splice(0).toReversed()) await end()
+  })
+
+  function open(): { store: RedisStore; prefix: string; resets: StoreReset[] } {
+    const prefix = `outage:${++prefixes}`
+    const resets: StoreReset[] = []
+    const store = createRedisStore({ client, prefix, testClock: true, on: (event) => resets.push(event) })
+    ends.push(() => store.stop())
+    return { store, prefix, resets }
+  }
+
+  function ledgerOn(store: Store) {
+    const events: LedgerEvent[] = []
+    const once = createLedger({ store, background: false, on: (event) => events.push(event) })
+    ends.push(() => once.stop())
+    return { events, pay: once.operation({ name: 'pay', effect: 'repeatable', fingerprint: () => null }) }
+  }
+
+  async function fails(work: Promise<unknown>, applied: string): Promise<void> {
+    const startedMs = performance.now()
+    await assert.rejects(work, (error) => isOnceError(error, 'store_unavailable') && error.applied === applied)
+    assert.ok(performance.now() - startedMs < SHORT.timeoutMs + SLACK_MS, 'within its deadline')
+  }
+
+  test('a paused server keeps nobody beyond the deadline, and is used again when it goes on', async () => {
+    const { store, resets } = open()
+    await store.clock.now(CALL)
+    await pause(server.pid)
+    try {
+      await fails(store.clock.now(SHORT), 'no')
+      await fails(store.queries.count({}, SHORT), 'no')
+      const release = { kind: 'forget', id: '0'.repeat(32), by: 'me', ifFence: null, onlyRunning: false } as const
+      const [applied] = await store.claims.apply([release], SHORT)
+      assert.ok(applied !== undefined && 'error' in applied && applied.error.code === 'store_unavailable')
+    } finally {
+      resume(server.pid)
+    }
+    await until(async () => (await store.clock.now(CALL).catch(() => 0)) > 0, PATIENCE_MS)
+    assert.deepEqual(resets, [])
+  })
+
+  test('a server that is away is told soon; after its restart everything acknowledged is there', async () => {
+    const { store, resets } = open()
+    const { pay } = ledgerOn(store)
+    assert.equal(await pay.run(who('a'), null, () => 'once'), 'once')
+    await server.halt()
+    try {
+      await fails(store.clock.now(CALL), 'no')
+      await assert.rejects(
+        pay.run(who('b'), null, () => 'never'),
+        (error) => isOnceError(error, 'store_unavailable'),
+      )
+    } finally {
+      await server.revive()
+    }
+    // The scripts are unknown to the new process.
+    await until(async () => (await pay.run(who('a'), null, () => 'twice').catch(() => '')) === 'once', PATIENCE_MS)
+    assert.deepEqual(resets, [], 'nothing was lost')
+  })
+
+  test('a server that became a replica is not held on to: a new connection may lead to its successor', async () => {
+    const { store } = open()
+    const { pay } = ledgerOn(store)
+    assert.equal(await pay.run(who('a'), null, () => 'once'), 'once')
+    const connections = async () => new Set(String(await client.call('CLIENT', 'LIST')).match(/(?<=^id=)\d+/gm))
+    const before = await connections()
+    // Nobody is at that address: it is a replica without a link, and closes no connection for that.
+    await client.call('REPLICAOF', '127.0.0.1', '1')
+    try {
+      await assert.rejects(
+        pay.run(who('b'), null, () => 'never'),
+        (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no',
+      )
+      await until(async () => [...(await connections())].some((id) => !before.has(id)), PATIENCE_MS)
+    } finally {
+      await client.call('REPLICAOF', 'NO', 'ONE')
+    }
+    await until(async () => (await pay.run(who('b'), null, () => 'now').catch(() => '')) === 'now', PATIENCE_MS)
+  })
+
+  test('a restart in the middle of the load runs no effect twice', async () => {
+    const { store } = open()
+    const { pay } = ledgerOn(store)
+    const runs = new Map<string, number>()
+    let restarted = false
+    const lane = async (first: number) => {
+      for (let n = first; !restarted || n < first + 40; n += 16) {
+        const key = `k${n}`
+        await until(async () => {
+          const answer = await pay
+            .run(who(key), null, () => runs.set(key, (runs.get(key) ?? 0) + 1).size)
+            .catch(() => 0)
+          return answer > 0
+        }, PATIENCE_MS)
+      }
+    }
+    const lanes = Array.from({ length: 16 }, (_, n) => lane(n))
+    await until(() => runs.size > 100, PATIENCE_MS)
+    await server.halt()
+    await server.revive()
+    restarted = true
+    await Promise.all(lanes)
+    assert.deepEqual([...runs.values()].filter((times) => times > 1).length, 0)
+  })
+
+  test('a flush in the middle of the work is told, and what runs is recorded anew', async () => {
+    const { store, resets } = open()
+    const { pay, events } = ledgerOn(store)
+    await pay.run(who('old'), null, () => 1)
+    const value = await pay.run(who('running'), null, async () => {
+      await client.flushall()
+      return 'kept'
+    })
+    assert.equal(value, 'kept')
+    assert.equal(await pay.run(who('running'), null, () => 'again'), 'kept', 'recorded by its settle')
+    assert.ok(events.some(({ kind }) => kind === 'record_lost'))
+    await store.queries.count({}, CALL)
+    assert.deepEqual(
+      resets.map(({ what }) => what),
+      ['emptied', 'emptied', 'emptied', 'emptied'],
+    )
+  })
+
+  test('a server that came back older than it was is told', async () => {
+    const { store, prefix, resets } = open()
+    const { pay } = ledgerOn(store)
+    for (let n = 0; n < 40; n++) await pay.run(who(`k${n}`), null, () => n)
+    // As an older file, or a replica that lagged behind, would have it.
+    await client.hset(`{${prefix}:2}:meta`, 'fence', '16')
+    await store.queries.count({}, CALL)
+    assert.deepEqual(resets, [{ kind: 'store_reset', what: 'rolled_back', bucket: 2 }])
+    await store.queries.count({}, CALL)
+    assert.equal(resets.length, 1, 'once')
+  })
+
+  test('an older state is told to whoever knew more, also when another process has used it since', async () => {
+    const { store, prefix, resets } = open()
+    const { pay } = ledgerOn(store)
+    const older: Record<string, string>[] = []
+    const metas = [0, 1, 2, 3].map((bucket) => `{${prefix}:${bucket}}:meta`)
+    await pay.run(who('old'), null, () => 1)
+    for (const meta of metas) older.push(await client.hgetall(meta))
+    for (let n = 0; n < 40; n++) await pay.run(who(`k${n}`), null, () => n)
+    for (const [at, meta] of metas.entries()) {
+      await client.del(meta)
+      await client.hset(meta, older[at] ?? {})
+    }
+    const told: StoreReset[] = []
+    const other = createRedisStore({ client, prefix, testClock: true, on: (event) => told.push(event) })
+    ends.push(() => other.stop())
+    const { pay: payOther } = ledgerOn(other)
+    for (let n = 0; n < 12; n++) await payOther.run(who(`other${n}`), null, () => n)
+    await store.queries.count({}, CALL)
+    assert.deepEqual(
+      resets.map(({ what }) => what),
+      Array(4).fill('rolled_back'),
+    )
+    assert.deepEqual(told, [], 'it knew nothing of what was lost')
+  })
+
+  test('processes that disagree about the buckets do not begin', async () => {
+    const { store, prefix } = open()
+    await store.clock.now(CALL)
+    const other = createRedisStore({ client, prefix, buckets: 8 })
+    ends.push(() => other.stop())
+    await assert.rejects(other.clock.now(CALL), (error) => isOnceError(error, 'bad_option'))
+  })
+
+  test('what Redis removed by itself is gone from the indexes after a sweep, and a new life is not swept', async () => {
+    const { store, prefix } = open()
+    const { pay } = ledgerOn(store)
+    for (const key of ['gone', 'again']) await pay.run(who(key), null, () => 1)
+    for (const key of await client.keys(`{${prefix}:*}:r:*`)) {
+      assert.ok((await client.pttl(key)) > 0, 'Redis knows the end, too')
+      await client.del(key)
+    }
+    assert.equal((await store.queries.list({}, { limit: 10, cursor: null }, CALL)).rows.length, 0)
+    assert.equal(await pay.run(who('again'), null, () => 2), 2)
+    await store.clock.advance(8 * 24 * 3_600_000 - 60_000, CALL)
+    const held = pay.run(who('again'), null, async () => {
+      await store.upkeep.sweep(null, 100, CALL)
+      return 3
+    })
+    assert.equal(await held, 3)
+    const { rows } = await store.queries.list({}, { limit: 10, cursor: null }, CALL)
+    assert.deepEqual(
+      rows.map(({ record }) => record.identity.key),
+      ['again'],
+    )
+    const sizeOf = async (index: string) => {
+      const sizes = await Promise.all([0, 1, 2, 3].map((bucket) => client.zcard(`{${prefix}:${bucket}}:${index}`)))
+      return sizes.reduce((sum, size) => sum + size)
+    }
+    const sizes = await Promise.all(['fences', 'open', 'ends', 'unknowns'].map(sizeOf))
+    assert.deepEqual(sizes, [1, 0, 1, 0], 'one settled record, and nothing of the others')
+  })
+
+  test('settings that may lose records are named', async () => {
+    const { store } = open()
+    assert.deepEqual((await store.durability(CALL)).warnings, [])
+    await client.config('SET', 'appendfsync', 'everysec')
+    await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
+    try {
+      const { fsync, eviction, warnings } = await store.durability(CALL)
+      assert.deepEqual([fsync, eviction, warnings.length], ['everysec', 'allkeys-lru', 2])
+    } finally {
+      await client.config('SET', 'appendfsync', 'always')
+      await client.config('SET', 'maxmemory-policy', 'noeviction')
+    }
+  })
+})

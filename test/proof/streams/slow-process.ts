@@ -1,0 +1,42 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createSqliteStore } from 'onceonly/sqlite'
+import { createRegion, createSocketServer, createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
+import { WebSocketServer } from 'ws'
+import { quick } from '../../support/streams/world.ts'
+
+/** What a test measures: a region as a process of its own, which says how much memory it holds whenever it is asked. */
+export interface Held {
+  readonly heapBytes: number
+  readonly externalBytes: number
+  readonly rssBytes: number
+  readonly sessions: number
+}
+
+const store = createSqliteStore({ path: process.argv[2] ?? '' })
+const region = createRegion({
+  region: 'eu',
+  log: createSqlRoomLog({ store, region: 'eu' }),
+  order: createSqlOrderLog({ store }),
+  // Credit holds nothing back here, because a client that stops reading may go on giving it; nor is anybody let go for its
+  // silence. And the newest entries, which all clients share, are few: what is measured belongs to the clients.
+  bounds: { ...quick, aheadEntries: 1_000_000, aheadBytes: 1_000_000_000, tailEntries: 16, silenceMs: 600_000 },
+})
+const server = createServer()
+createSocketServer({
+  server,
+  path: '/socket',
+  WebSocketServer,
+  admit: async () => ({ kind: 'admitted', who: null }),
+  begin: (link) => region.connect(link),
+})
+await once(server.listen(0, '127.0.0.1'), 'listening')
+
+process.on('message', () => {
+  for (let n = 0; n < 3; n++) globalThis.gc?.()
+  const { heapUsed: heapBytes, external: externalBytes, rss: rssBytes } = process.memoryUsage()
+  process.send?.({ heapBytes, externalBytes, rssBytes, sessions: region.sessions } satisfies Held)
+})
+process.on('disconnect', () => process.exit())
+process.send?.((server.address() as AddressInfo).port)

@@ -1,0 +1,131 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import type { SqlStore } from 'onceonly'
+import { createPostgresStore } from 'onceonly/postgres'
+import type { Engine, EngineOptions, RunEvent } from 'onceonly/run'
+import { createEngine } from 'onceonly/run'
+import { createSqliteStore } from 'onceonly/sqlite'
+import { Pool } from 'pg'
+import { createDatabase } from '../../../tools/servers/database.ts'
+
+/** Runs on one store: several engines on the same data, as several processes have them. */
+export interface RunWorld {
+  readonly events: RunEvent[]
+  /** `around` may put something between the engine and its store. */
+  engine(options: Omit<EngineOptions, 'store'>, around?: (store: SqlStore) => SqlStore): Promise<Engine>
+  store(): SqlStore
+  advance(ms: number): Promise<void>
+}
+
+interface Place {
+  readonly name: string
+  readonly skip: string | false
+  open(): Promise<{ store(): SqlStore; end(): Promise<void> }>
+}
+
+const postgresUrl = process.env['ONCEONLY_TEST_POSTGRES_URL']
+if (postgresUrl === undefined && process.env['CI'] === 'true') throw new Error('ONCEONLY_TEST_POSTGRES_URL is not set')
+
+const places: readonly Place[] = [
+  { name: 'sqlite', skip: false, open: openSqlite },
+  { name: 'postgres', skip: postgresUrl === undefined ? 'no PostgreSQL server' : false, open: openPostgres },
+]
+
+async function openSqlite(): ReturnType<Place['open']> {
+  const folder = await mkdtemp(join(tmpdir(), 'onceonly-run-'))
+  const stores: SqlStore[] = []
+  return {
+    store() {
+      const store = createSqliteStore({ path: join(folder, 'runs.db'), testClock: true })
+      stores.push(store)
+      return store
+    },
+    async end() {
+      for (const store of stores) await store.stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function openPostgres(): ReturnType<Place['open']> {
+  const database = await createDatabase(postgresUrl as string)
+  const ends: (() => Promise<void>)[] = []
+  return {
+    store() {
+      const pool = new Pool({ connectionString: database.url, max: 10 })
+      pool.on('error', () => {})
+      const store = createPostgresStore({ pool, testClock: true })
+      ends.push(() => store.stop().then(() => pool.end()))
+      return store
+    },
+    async end() {
+      for (const end of ends) await end()
+      await database.drop()
+    },
+  }
+}
+
+/** A store whose statements pass through here first, also those inside of transactions. */
+export function watched(
+  store: SqlStore,
+  pass: (text: string, send: () => Promise<unknown>) => Promise<unknown>,
+): SqlStore {
+  const { sql } = store
+  const query: SqlStore['sql']['query'] = (text, values, how) => pass(text, () => sql.query(text, values, how)) as never
+  const transactions: SqlStore['transactions'] = {
+    run: (work, call) =>
+      store.transactions.run((session) => {
+        const { tx } = session
+        const inside: typeof tx.query = (text, values) => pass(text, () => tx.query(text, values)) as never
+        return work({ ...session, tx: { query: inside, inSavepoint: (part) => tx.inSavepoint(part) } })
+      }, call),
+  }
+  return { ...store, sql: { ...sql, query }, transactions }
+}
+
+/** The same test on every store that can keep runs. */
+export function onEveryRunStore(title: string, body: (world: RunWorld) => Promise<void>): void {
+  describe(title, () => {
+    for (const place of places) {
+      test(place.name, { skip: place.skip, timeout: 60_000 }, async () => {
+        const opened = await place.open()
+        const engines: Engine[] = []
+        const events: RunEvent[] = []
+        const first = opened.store()
+        try {
+          await body({
+            events,
+            store: opened.store,
+            async engine(options, around = (store) => store) {
+              const engine = await createEngine({
+                pollMs: 20,
+                on: (event) => events.push(event),
+                ...options,
+                store: around(opened.store()),
+              })
+              engines.push(engine)
+              return engine
+            },
+            advance: (ms) => first.clock.advance(ms, { timeoutMs: 5_000 }),
+          })
+        } finally {
+          for (const engine of engines) await engine.stop()
+          await opened.end()
+        }
+      })
+    }
+  })
+}
+
+/** Looks until it is so, and says what it saw last when it never is. */
+export async function eventually<T>(look: () => Promise<T>, is: (seen: T) => boolean, withinMs = 20_000): Promise<T> {
+  const deadline = performance.now() + withinMs
+  for (;;) {
+    const seen = await look()
+    if (is(seen)) return seen
+    if (performance.now() > deadline) throw new Error(`It never was so; last seen: ${JSON.stringify(seen)}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}

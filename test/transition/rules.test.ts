@@ -1,5 +1,0 @@
-import { test } from 'node:test'
-import { transition } from '../../src/ledger/core/transition.ts'
-import { rules } from './rules.ts'
-
-for (const [name, check] of Object.entries(rules)) test(name, () => check(transition))
