@@ -3,7 +3,8 @@ import { SECOND } from '../ledger/core/limits.ts'
 import { notDone } from '../ledger/core/verdict.ts'
 import { unreachable } from './http-faults.ts'
 import type { HttpCase, Stage } from './http-stage.ts'
-import { assertProblem, assertReplay, createGate, eventually, httpCase, pause, perStage } from './http-stage.ts'
+import { assertProblem, assertReplay, createGate, httpCase, pause, perStage } from './http-stage.ts'
+import { until } from './until.ts'
 
 /** Every row of the table of answers, in which the protocol speaks instead of the handler. */
 
@@ -95,7 +96,7 @@ export const answerCases: readonly HttpCase[] = [
       assert.match(running.header('retry-after') ?? '', /^[1-9]\d*$/)
       gate.open()
       const look = () => stage.ask({ method: 'GET', target: twin.header('location') ?? '', key: null })
-      await eventually('the operation ends', async () => (await look()).json().status === 'succeeded')
+      await until('the operation ends', async () => (await look()).json().status === 'succeeded')
       assert.equal((await look()).json().result.status, 201)
     })
   }),

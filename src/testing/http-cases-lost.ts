@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { unreachable, withSteps } from './http-faults.ts'
 import type { Act } from './http-site.ts'
 import type { HttpCase, Stage } from './http-stage.ts'
-import { assertProblem, assertReplay, createGate, eventually, httpCase, pause, perStage } from './http-stage.ts'
+import { assertProblem, assertReplay, createGate, httpCase, pause, perStage } from './http-stage.ts'
+import { until } from './until.ts'
 
 /** Answers that never arrived, clients that left, twins that came at once: one effect, and one answer for everybody. */
 
@@ -44,7 +45,7 @@ async function* plenty(stage: Stage): AsyncGenerator<Uint8Array, undefined> {
 }
 
 async function settled(stage: Stage): Promise<void> {
-  await eventually('the outcome is recorded', async () => {
+  await until('the outcome is recorded', async () => {
     const [view] = await stage.records()
     return view !== undefined && view.record.state !== 'in_progress'
   })
@@ -117,7 +118,7 @@ export const lostCases: readonly HttpCase[] = [
       async (stage) => {
         const first = stage.open({ deaf: true })
         const given = givenOf(stage)
-        await eventually('the handler has to wait', async () => {
+        await until('the handler has to wait', async () => {
           const before = given.chunks
           await pause(100)
           return before > 0 && given.chunks === before
@@ -161,7 +162,7 @@ export const lostCases: readonly HttpCase[] = [
         await first.received('begin,')
         gateOf(stage).open()
         assert.equal((await first.reply).whole, false)
-        await eventually('the key is free', async () => (await stage.records()).length === 0)
+        await until('the key is free', async () => (await stage.records()).length === 0)
         assert.equal((await stage.ask({ body: '{"amount":2}' })).text(), 'done')
       },
     ),
@@ -231,7 +232,7 @@ function gone(): HttpCase {
       first.hangUp()
       await pause(50)
       gate.open()
-      await eventually('the claim is given back', async () => (await stage.records()).length === 0)
+      await until('the claim is given back', async () => (await stage.records()).length === 0)
       assert.equal(stage.runs, 0)
       assert.deepEqual(stage.faults, [])
       assert.equal((await stage.ask({ body: '{"amount":2}' })).status, 201)

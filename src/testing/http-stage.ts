@@ -235,17 +235,6 @@ export function perStage<T>(make: () => T): (stage: Stage) => T {
   }
 }
 
-const EVENTUALLY_MS = 10_000
-
-/** Looks again and again, because nobody tells when it has come true. */
-export async function eventually(what: string, look: () => Promise<boolean>): Promise<void> {
-  const giveUpAt = performance.now() + EVENTUALLY_MS
-  while (!(await look())) {
-    assert.ok(performance.now() < giveUpAt, `never came true: ${what}`)
-    await pause(5)
-  }
-}
-
 export const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms))
 
 /** The protocol's own answer: a problem document of that type. */

@@ -6,8 +6,8 @@ import type { Counts, Results } from './results.ts'
 import { runFile } from './run-file.ts'
 import { runUnits } from './run-units.ts'
 
-/** One more than there are cores, because a test waits for a server or a timer a good part of its life. */
-const lanes = Math.min(4, availableParallelism() + 1)
+/** Two more than there are cores, because a test waits for a server or a timer a good part of its life. */
+const lanes = Math.min(4, availableParallelism() + 2)
 
 type Work = (interrupted: AbortSignal) => Promise<Results>
 

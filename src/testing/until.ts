@@ -1,0 +1,28 @@
+import { inspect } from 'node:util'
+
+/** Gives up only where a busy machine would long be done: a test that waits in vain shall say so, a slow one shall pass. */
+const PATIENCE_MS = 120_000
+const LOOK_EVERY_MS = 5
+
+type Seen<T> = Exclude<T, undefined | null | false | 0 | ''>
+
+/** Looks until what it sees is enough (without `enough`: until it is truthy), and returns it; the error says what it saw last. */
+export async function until<T>(what: string, look: () => T | Promise<T>): Promise<Seen<T>>
+export async function until<T>(what: string, look: () => T | Promise<T>, enough: (seen: T) => boolean): Promise<T>
+export async function until<T>(
+  what: string,
+  look: () => T | Promise<T>,
+  enough: (seen: T) => boolean = Boolean,
+): Promise<T> {
+  const giveUpMs = performance.now() + PATIENCE_MS
+  for (;;) {
+    const seen = await look()
+    if (enough(seen)) return seen
+    if (performance.now() > giveUpMs) {
+      throw new Error(
+        `Waited ${PATIENCE_MS / 1_000} s in vain until ${what}. Last seen: ${inspect(seen, { depth: 4 })}`,
+      )
+    }
+    await new Promise((resolve) => void setTimeout(resolve, LOOK_EVERY_MS))
+  }
+}
