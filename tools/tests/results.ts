@@ -1,10 +1,17 @@
 import type { TestEvent } from 'node:test/reporters'
 import { inspect } from 'node:util'
+import { seconds } from '../command.ts'
 
 export interface Counts {
   passed: number
   failed: number
   skipped: number
+}
+
+/** How long one process of tests took. */
+export interface Timed {
+  readonly what: string
+  readonly tookMs: number
 }
 
 /** What became of some tests, and in full only what went wrong. */
@@ -51,9 +58,12 @@ function explain(error: Error): string {
 }
 
 /** One line, and below it what went wrong. */
-export function report(what: string, results: Results, took: string): void {
+export function report(what: string, results: Results, startedMs: number): Timed {
   const { passed, failed, skipped, failures, printed } = results
   const counts = [`${passed} passed`, failed > 0 && `${failed} failed`, skipped > 0 && `${skipped} skipped`]
-  console.log(`${failed === 0 ? 'ok    ' : 'FAILED'} ${what}: ${counts.filter(Boolean).join(', ')} in ${took}`)
+  console.log(
+    `${failed === 0 ? 'ok    ' : 'FAILED'} ${what}: ${counts.filter(Boolean).join(', ')} in ${seconds(startedMs)}`,
+  )
   if (failed > 0) console.log([...failures, printed.join('')].join('\n').replaceAll(/^(?=.)/gm, '       '))
+  return { what, tookMs: performance.now() - startedMs }
 }

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { run } from 'node:test'
-import { root, seconds } from '../command.ts'
+import { root } from '../command.ts'
 import { FILE_BOUND_MS, TEST_BOUND_MS } from './limits.ts'
-import { addEvent, noResults, type Results, report } from './results.ts'
+import { addEvent, noResults, type Results, report, type Timed } from './results.ts'
 
 /** Runs one file in a process of its own. */
-export async function runFile(file: string, interrupted: AbortSignal): Promise<Results> {
+export async function runFile(file: string, interrupted: AbortSignal): Promise<Results & Timed> {
   const path = join(root, file)
   const results = noResults()
   const startedMs = performance.now()
@@ -17,6 +17,5 @@ export async function runFile(file: string, interrupted: AbortSignal): Promise<R
     signal: AbortSignal.any([interrupted, AbortSignal.timeout(FILE_BOUND_MS)]),
   })
   for await (const event of stream) addEvent(results, event, path, file)
-  report(file, results, seconds(startedMs))
-  return results
+  return { ...results, ...report(file, results, startedMs) }
 }

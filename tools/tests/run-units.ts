@@ -1,12 +1,12 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { root, seconds } from '../command.ts'
+import { root } from '../command.ts'
 import { FILE_BOUND_MS } from './limits.ts'
-import { noResults, type Results, report } from './results.ts'
+import { noResults, type Results, report, type Timed } from './results.ts'
 
 /** Runs unit tests of several files in one process: most of what a file costs is the start of a process and its modules. */
-export async function runUnits(files: readonly string[], interrupted: AbortSignal): Promise<Results> {
+export async function runUnits(files: readonly string[], interrupted: AbortSignal): Promise<Results & Timed> {
   const startedMs = performance.now()
   const child = fork(join(import.meta.dirname, 'units-process.ts'), [...files], {
     cwd: root,
@@ -30,6 +30,5 @@ export async function runUnits(files: readonly string[], interrupted: AbortSigna
     results.failures.push(`the process of these files ended with ${code ?? 'a signal'}: ${files.join(', ')}`)
   }
   results.printed.push(...printed)
-  report(`unit tests of ${files.length} files`, results, seconds(startedMs))
-  return results
+  return { ...results, ...report(`unit tests of ${files.length} files`, results, startedMs) }
 }
