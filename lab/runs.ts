@@ -22,7 +22,6 @@ const { values } = parseArgs({
   },
 })
 
-const HOUR_MS = 3_600_000
 const PROGRESS_EVERY_MS = 5_000
 
 const kinds = placeKinds.filter((kind) => values.on === undefined || values.on === kind)
@@ -46,7 +45,7 @@ try {
     try {
       const [runs, workers, kills] = [Number(values.runs), Number(values.workers), Number(values.kills)]
       const progress = (finished: number, killed: number) => say(`${finished} of ${runs} runs, ${killed} kills`)
-      const figures = await killWorkers(place, { runs, workers, kills, boundMs: HOUR_MS, random, progress })
+      const figures = await killWorkers(place, { runs, workers, kills, random, progress })
       console.log(`${kind}: ${JSON.stringify(figures)} in ${seconds()} s: every run ended, no step acted twice`)
     } finally {
       await place.end()

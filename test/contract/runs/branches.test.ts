@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { final, isOnceError } from 'onceonly'
 import type { RunContext } from 'onceonly/run'
 import { defineRun, stepKey } from 'onceonly/run'
-import { eventually, onEveryRunStore } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore } from '../../support/runs/world.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -17,9 +18,17 @@ onEveryRunStore('a signal is taken by one wait only, also by the executions afte
   const engine = await world.engine({ runs: [twice] })
   const handle = await engine.start(twice, { runId: 't', input: null })
   await engine.signal('t', 'paid', 1)
-  await eventually(handle.view, ({ state, steps }) => state === 'sleeping' && steps.length === 2)
+  await until(
+    'the run sleeps, with two steps recorded',
+    handle.view,
+    ({ state, steps }) => state === 'sleeping' && steps.length === 2,
+  )
   await world.advance(MINUTE)
-  await eventually(handle.view, ({ state, steps }) => state === 'sleeping' && steps.length === 3)
+  await until(
+    'the run sleeps, with three steps recorded',
+    handle.view,
+    ({ state, steps }) => state === 'sleeping' && steps.length === 3,
+  )
   await engine.signal('t', 'paid', 2)
   const received = (payload: number) => ({ kind: 'received', payload })
   assert.deepEqual(await handle.result(), [received(1), received(2)])
@@ -31,7 +40,7 @@ onEveryRunStore('a signal that came before a worker took the run is not overlook
   await starter.start(wait, { runId: 'w', input: null })
   await starter.signal('w', 'go', 'now')
   const worker = await world.engine({ runs: [wait] })
-  assert.deepEqual(await worker.handle('w').result({ waitMs: 10_000 }), { kind: 'received', payload: 'now' })
+  assert.deepEqual(await worker.handle('w').result({ waitMs: 120_000 }), { kind: 'received', payload: 'now' })
 })
 
 onEveryRunStore('a race in a loop has a turn each time, also after a recovery', async (world) => {
@@ -54,7 +63,11 @@ onEveryRunStore('a race in a loop has a turn each time, also after a recovery', 
   const engine = await world.engine({ runs: [turns] })
   const handle = await engine.start(turns, { runId: 'r', input: null })
   for (let turn = 1; turn <= 3; turn++) {
-    await eventually(handle.view, ({ state }) => state === 'sleeping' && acts.length === turn)
+    await until(
+      `the run sleeps after act ${turn}`,
+      handle.view,
+      ({ state }) => state === 'sleeping' && acts.length === turn,
+    )
     await world.advance(MINUTE)
   }
   assert.deepEqual(
@@ -95,7 +108,11 @@ onEveryRunStore('values asked for before branches are the same after them, whoev
   const engine = await world.engine({ runs: [fork] })
   const handle = await engine.start(fork, { runId: 'f', input: null })
   for (const id of ['both/rest/rest', 'first/act/rest']) {
-    await eventually(handle.view, ({ state, steps }) => state === 'sleeping' && steps.some((step) => step.id === id))
+    await until(
+      `the run sleeps, with ${id} recorded`,
+      handle.view,
+      ({ state, steps }) => state === 'sleeping' && steps.some((step) => step.id === id),
+    )
     await world.advance(MINUTE)
   }
   await handle.result()
@@ -117,12 +134,12 @@ onEveryRunStore('code between two steps is not taken for waiting, however long i
   )
   const engine = await world.engine({ runs: [both] })
   const handle = await engine.start(both, { runId: 'b', input: null })
-  await eventually(handle.view, ({ steps }) => steps.length === 2)
-  // Whoever took it for waiting would have put it down by now.
+  await until('two steps are recorded', handle.view, ({ steps }) => steps.length === 2)
+  // A moment for an engine that takes it for waiting to put it down; it never is, however long this takes.
   await sleep(100)
   assert.equal((await handle.view()).state, 'running')
   released.resolve()
-  await eventually(handle.view, ({ steps }) => steps.some(({ id }) => id === 'both/busy/two'))
+  await until('both/busy/two is recorded', handle.view, ({ steps }) => steps.some(({ id }) => id === 'both/busy/two'))
   await engine.signal('b', 'later', null)
   await handle.result()
 })
@@ -142,14 +159,14 @@ onEveryRunStore('a due retry of one branch is not forgotten while another one wa
   const engine = await world.engine({ runs: [both] })
   const handle = await engine.start(both, { runId: 'b', input: null })
   for (let attempt = 1; attempt < 12; attempt++) {
-    await eventually(handle.view, ({ state, steps }) => {
+    await until(`the run sleeps before it tries again after attempt ${attempt}`, handle.view, ({ state, steps }) => {
       return (
         state === 'sleeping' && steps.some(({ attempts, state: its }) => its === 'retrying' && attempts === attempt)
       )
     })
     await world.advance(MINUTE)
   }
-  await eventually(handle.view, ({ steps }) =>
+  await until('both/flaky/flaky has succeeded', handle.view, ({ steps }) =>
     steps.some(({ id, state }) => id === 'both/flaky/flaky' && state === 'succeeded'),
   )
   await engine.signal('b', 'later', null)
@@ -173,7 +190,7 @@ onEveryRunStore('resuming tries again what the run stopped at, not what it had d
   })
   const engine = await world.engine({ runs: [careful] })
   const handle = await engine.start(careful, { runId: 'c', input: null })
-  await eventually(handle.view, ({ state }) => state === 'failed')
+  await until('the run has failed', handle.view, ({ state }) => state === 'failed')
   broken = false
   await engine.resume('c')
   assert.deepEqual(await handle.result(), ['instead', 'without', 'last'])
@@ -203,11 +220,15 @@ onEveryRunStore(
     const run = defineRun('fan', body(['left', 'right'], false))
     const first = await world.engine({ runs: [run] })
     const handle = await first.start(run, { runId: 'k', input: null })
-    await eventually(handle.view, ({ state, steps }) => state === 'sleeping' && steps.length === 2)
+    await until(
+      'the run sleeps, with two steps recorded',
+      handle.view,
+      ({ state, steps }) => state === 'sleeping' && steps.length === 2,
+    )
     await first.stop()
     const second = await world.engine({ runs: [defineRun('fan', body(['left', 'right'], true))] })
     await world.advance(DAY)
-    await second.handle('k').result({ waitMs: 20_000 })
+    await second.handle('k').result({ waitMs: 120_000 })
     for (const name of ['left', 'right']) {
       for (const turn of [0, 1])
         assert.deepEqual([...(keys.get(`${name} ${turn}`) ?? [])], [stepKey('k', `fan/${name}/send`, turn)])
@@ -221,7 +242,7 @@ onEveryRunStore('a step that appears before branches which the run has begun is 
   const before = defineRun('fan', fan)
   const first = await world.engine({ runs: [before] })
   const handle = await first.start(before, { runId: 'd', input: null })
-  await eventually(handle.view, ({ state }) => state === 'sleeping')
+  await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
   await first.stop()
   let acts = 0
   const after = defineRun('fan', async (run) => {
@@ -230,7 +251,7 @@ onEveryRunStore('a step that appears before branches which the run has begun is 
   })
   const second = await world.engine({ runs: [after] })
   await world.advance(MINUTE)
-  const view = await eventually(second.handle('d').view, ({ state }) => state === 'failed')
+  const view = await until('the run has failed', second.handle('d').view, ({ state }) => state === 'failed')
   assert.equal(view.failure?.code, 'run_diverged')
   assert.equal(acts, 0)
 })
@@ -259,14 +280,22 @@ onEveryRunStore(
     })
     const first = await world.engine({ runs: [race] })
     const handle = await first.start(race, { runId: 'r', input: null })
-    await eventually(handle.view, ({ state }) => state === 'sleeping' && keys.length === 1)
+    await until(
+      'the run sleeps after its first call',
+      handle.view,
+      ({ state }) => state === 'sleeping' && keys.length === 1,
+    )
     await first.stop()
     slow = true
     const second = await world.engine({ runs: [race] })
     await second.signal('r', 'go 1', null)
-    await eventually(handle.view, ({ state }) => state !== 'running' && keys.length === 2)
+    await until(
+      'the run rests after its second call',
+      handle.view,
+      ({ state }) => state !== 'running' && keys.length === 2,
+    )
     await second.signal('r', 'go 2', null)
-    assert.deepEqual(await second.handle('r').result({ waitMs: 10_000 }), ['right', 'right'])
+    assert.deepEqual(await second.handle('r').result({ waitMs: 120_000 }), ['right', 'right'])
     assert.deepEqual(keys, [stepKey('r', 'first/left/act', 0), stepKey('r', 'first/left/act', 1)])
     assert.equal((await second.replay('r')).verdict, 'identical')
   },

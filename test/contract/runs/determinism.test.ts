@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { isOnceError } from 'onceonly'
 import type { RunContext, StepView } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
-import { eventually, onEveryRunStore } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore } from '../../support/runs/world.ts'
 
 const HOUR = 3_600_000
 
@@ -36,11 +37,11 @@ for (const [what, body] of Object.entries(wrong)) {
     const run = defineRun('wrong', body)
     const engine = await world.engine({ runs: [run], checkDeterminism: true })
     const handle = await engine.start(run, { runId: 'w', input: null })
-    await assert.rejects(handle.result({ waitMs: 20_000 }), (error) => isOnceError(error, 'run_failed'))
+    await assert.rejects(handle.result({ waitMs: 120_000 }), (error) => isOnceError(error, 'run_failed'))
     assert.equal((await handle.view()).failure?.code, 'run_diverged')
     // In earnest it would have gone through, and gone wrong one day.
     const loose = await world.engine({ runs: [run] })
-    await (await loose.start(run, { runId: 'l', input: null })).result({ waitMs: 20_000 })
+    await (await loose.start(run, { runId: 'l', input: null })).result({ waitMs: 120_000 })
   })
 }
 
@@ -65,7 +66,7 @@ onEveryRunStore('a definition that is deterministic passes, and no step acts twi
   })
   const engine = await world.engine({ runs: [right], checkDeterminism: true })
   const handle = await engine.start(right, { runId: 'r', input: null })
-  await handle.result({ waitMs: 20_000 })
+  await handle.result({ waitMs: 120_000 })
   assert.deepEqual(acts, ['left', 'quick'])
 })
 
@@ -93,12 +94,16 @@ onEveryRunStore('what a branch or a body asks for last is recorded like everythi
   const sleepTwice = async ({ view }: typeof handle) => {
     for (const turn of [1, 2]) {
       const isAsleep = ({ kind }: StepView) => kind === 'sleep'
-      await eventually(view, ({ state, steps }) => state === 'sleeping' && steps.filter(isAsleep).length === turn)
+      await until(
+        `the run sleeps for the time number ${turn}`,
+        view,
+        ({ state, steps }) => state === 'sleeping' && steps.filter(isAsleep).length === turn,
+      )
       await world.advance(HOUR)
     }
   }
   await sleepTwice(handle)
-  const result = await handle.result({ waitMs: 20_000 })
+  const result = await handle.result({ waitMs: 120_000 })
   assert.deepEqual([seen[0], seen[2]], [seen[1], seen[3]])
   assert.notDeepEqual(seen[0], seen[2])
   const replay = await engine.replay('l')
@@ -110,7 +115,7 @@ onEveryRunStore('what a branch or a body asks for last is recorded like everythi
   await engine.stop()
   const again = await checked.start(last, { runId: 'c', input: null })
   await sleepTwice(again)
-  await again.result({ waitMs: 20_000 })
+  await again.result({ waitMs: 120_000 })
 })
 
 onEveryRunStore(
@@ -149,11 +154,11 @@ onEveryRunStore(
     ] as const) {
       const first = await world.engine({ runs: [before] })
       const handle = await first.start(before, { runId, input: null })
-      await eventually(handle.view, ({ state }) => state === 'sleeping')
+      await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
       await first.stop()
       await world.advance(HOUR)
       const second = await world.engine({ runs: [after] })
-      const [asked, fork] = await second.handle<[unknown[], unknown]>(runId).result({ waitMs: 20_000 })
+      const [asked, fork] = await second.handle<[unknown[], unknown]>(runId).result({ waitMs: 120_000 })
       assert.deepEqual([asked.map(number), fork], expected, runId)
       assert.equal((await second.replay(runId)).verdict, 'identical', runId)
       await second.stop()

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { isOnceError, notDone } from 'onceonly'
 import type { Channel, StepContext, Verified } from 'onceonly/run'
 import { defineRun, stepKey } from 'onceonly/run'
-import { eventually, onEveryRunStore, watched } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore, watched } from '../../support/runs/world.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -52,7 +53,7 @@ for (const comparesBody of [true, false]) {
       })
       const send = defineRun('send', (run) => run.step('send', { channel }, () => 'a letter'))
       let dead = false
-      const first = await world.engine({ runs: [send], leaseMs: 1_000 }, (store) =>
+      const first = await world.engine({ runs: [send], leaseMs: 3_000 }, (store) =>
         watched(store, (_text, pass) => (dead ? Promise.reject(new Error('dead')) : pass())),
       )
       const starter = await world.engine({ runs: [send], work: false })
@@ -62,7 +63,7 @@ for (const comparesBody of [true, false]) {
       await world.advance(MINUTE)
       await world.engine({ runs: [send], leaseMs: HOUR })
       const seen = (count: number) =>
-        eventually(starter.handle('s').view, ({ state, steps }) => {
+        until(`the run rests after ${count} definite refusals`, starter.handle('s').view, ({ state, steps }) => {
           const refused = steps[0]?.failures.filter(({ definite }) => definite).length
           return state !== 'running' && refused === count
         })
@@ -93,14 +94,14 @@ onEveryRunStore('past the window of a provider that can be asked nobody waits fo
   const charge = defineRun('charge', (run) => run.step('charge', { channel: askable, retry }, () => 'all of it'))
   const engine = await world.engine({ runs: [charge] })
   const handle = await engine.start(charge, { runId: 'v', input: null })
-  assert.equal(await handle.result({ waitMs: 20_000 }), 'charged')
+  assert.equal(await handle.result({ waitMs: 120_000 }), 'charged')
   assert.deepEqual([keys, asked], [[stepKey('v', 'charge', 0)], [stepKey('v', 'charge', 0)]])
 })
 
 onEveryRunStore('a step that asks before it acts again has its attempts and its pauses all the same', async (world) => {
   const acts: number[] = []
   const answers: Verified<string>[] = []
-  const now = () => world.store().clock.now({ timeoutMs: 5_000 })
+  const now = () => world.store().clock.now({ timeoutMs: 60_000 })
   const verify = async () => answers.shift() ?? { kind: 'not_done' as const }
   const hourly = { attempts: 3, backoff: 'fixed', baseMs: HOUR } as const
   const ask = defineRun('ask', (run) =>
@@ -114,14 +115,18 @@ onEveryRunStore('a step that asks before it acts again has its attempts and its 
   answers.push({ kind: 'not_done' }, { kind: 'unknown' })
   const handle = await engine.start(ask, { runId: 'a', input: null })
   const rests = (attempts: number, as: string) =>
-    eventually(handle.view, ({ state, steps }) => state === as && steps[0]?.attempts === attempts)
+    until(
+      `the run is ${as} after attempt ${attempts}`,
+      handle.view,
+      ({ state, steps }) => state === as && steps[0]?.attempts === attempts,
+    )
   await rests(1, 'sleeping')
   await world.advance(HOUR)
   await rests(2, 'unknown')
   await world.advance(MINUTE)
   await rests(2, 'sleeping')
   await world.advance(HOUR)
-  await assert.rejects(handle.result({ waitMs: 20_000 }), (error) => isOnceError(error, 'run_failed'))
+  await assert.rejects(handle.result({ waitMs: 120_000 }), (error) => isOnceError(error, 'run_failed'))
   const [first = 0, second = 0, third = 0] = acts
   assert.equal(acts.length, 3)
   assert.ok(second - first >= HOUR && third - second >= HOUR, String(acts))

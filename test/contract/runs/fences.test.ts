@@ -3,7 +3,8 @@ import type { Verified } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
 import type { Entry } from '../../../src/runs/entry.ts'
 import { createPuts } from '../../../src/runs/puts.ts'
-import { eventually, onEveryRunStore } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore } from '../../support/runs/world.ts'
 
 const MINUTE = 60_000
 /** Its next heartbeat, which would tell it what it has lost, is minutes away. */
@@ -40,7 +41,8 @@ onEveryRunStore('whoever lost its runs without knowing it writes nothing, neithe
     // It has no room for what it lost.
     const first = await world.engine({ runs: [slow], concurrency: count, ...unknowing })
     await Promise.all(ids.map((runId) => first.start(slow, { runId, input: null })))
-    await eventually(
+    await until(
+      `${count} acts have begun`,
       async () => begun,
       (acts) => acts === count,
     )
@@ -48,11 +50,12 @@ onEveryRunStore('whoever lost its runs without knowing it writes nothing, neithe
     await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0
       where ended_at is null`)
     const second = await world.engine({ runs: [defineRun('slow', (run) => run.step('act', () => 'in time'))] })
-    for (const runId of ids) assert.equal(await second.handle(runId).result({ waitMs: 15_000 }), 'in time')
+    for (const runId of ids) assert.equal(await second.handle(runId).result({ waitMs: 120_000 }), 'in time')
     const before = await Promise.all(ids.map((runId) => second.get(runId)))
     const lost = () => world.events.filter((event) => event.kind === 'lost' && ids.includes(event.runId)).length
     released.resolve('late')
-    await eventually(
+    await until(
+      `${count} workers have told that they lost the run`,
       async () => lost(),
       (seen) => seen === count,
     )
@@ -102,7 +105,8 @@ onEveryRunStore('whoever lost a run without knowing it does not end it for its n
   const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
   await first.start(mine, { runId: 'w', input: null })
   const untilBegun = (who: string) =>
-    eventually(
+    until(
+      `${who} has begun`,
       async () => begun,
       (seen) => seen.includes(who),
     )
@@ -111,13 +115,14 @@ onEveryRunStore('whoever lost a run without knowing it does not end it for its n
   const second = await world.engine({ runs: [waiting('second', inTime.promise)] })
   await untilBegun('second')
   late.resolve('late')
-  await eventually(
+  await until(
+    'a worker tells that it lost or left the run',
     async () => world.events.map(({ kind }) => kind),
     (kinds) => kinds.includes('lost') || kinds.includes('left'),
   )
   assert.equal((await second.get('w'))?.state, 'running')
   inTime.resolve('in time')
-  assert.equal(await second.handle('w').result({ waitMs: 15_000 }), 'in time')
+  assert.equal(await second.handle('w').result({ waitMs: 120_000 }), 'in time')
 })
 
 onEveryRunStore('whoever lost a run without knowing it settles no doubt for its new worker', async (world) => {
@@ -136,26 +141,28 @@ onEveryRunStore('whoever lost a run without knowing it settles no doubt for its 
     )
   }
   const untilProbed = (times: number) =>
-    eventually(
+    until(
+      `the provider was asked ${times} times`,
       async () => probing,
       (seen) => seen.length === times,
     )
   const mine = asking('first', [Promise.resolve({ kind: 'unknown' }), late.promise])
   const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
   const handle = await first.start(mine, { runId: 'a', input: null })
-  await eventually(handle.view, ({ state }) => state === 'unknown')
+  await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
   await world.advance(MINUTE)
   await untilProbed(2)
   await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0`)
   const second = await world.engine({ runs: [asking('second', [inTime.promise])] })
   await untilProbed(3)
   late.resolve({ kind: 'done', result: 'late' })
-  await eventually(
+  await until(
+    'a worker tells that it lost the run',
     async () => world.events.map(({ kind }) => kind),
     (kinds) => kinds.includes('lost'),
   )
   assert.deepEqual(probing, ['first', 'first', 'second'])
   assert.equal((await second.get('a')).steps[0]?.state, 'unknown')
   inTime.resolve({ kind: 'done', result: 'in time' })
-  assert.equal(await second.handle('a').result({ waitMs: 15_000 }), 'in time')
+  assert.equal(await second.handle('a').result({ waitMs: 120_000 }), 'in time')
 })

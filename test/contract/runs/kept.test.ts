@@ -3,7 +3,8 @@ import { DAY, isOnceError, limits, MINUTE } from 'onceonly'
 import type { Channel } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
 import { createHolding } from '../../../src/runs/holding.ts'
-import { eventually, onEveryRunStore, watched } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore, watched } from '../../support/runs/world.ts'
 
 onEveryRunStore('results are kept for ninety days after the end, and those of a live run for ever', async (world) => {
   const quick = defineRun('quick', (run) => run.step('act', () => 'done'))
@@ -15,7 +16,7 @@ onEveryRunStore('results are kept for ninety days after the end, and those of a 
   const engine = await world.engine({ runs: [quick, long] })
   await (await engine.start(quick, { runId: 'q', input: null })).result()
   const handle = await engine.start(long, { runId: 'l', input: null })
-  await eventually(handle.view, ({ state }) => state === 'sleeping')
+  await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
   const holding = createHolding(world.store())
   const sweep = () => holding.sweep(limits.runKeepMs, 10)
 
@@ -52,7 +53,7 @@ onEveryRunStore('declared places of plans and inputs are not compared, the other
   })
   const engine = await world.engine({ runs: [letter] })
   const handle = await engine.start(letter, { runId: 'l', input: null })
-  await eventually(handle.view, ({ state }) => state === 'sleeping')
+  await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
   at = 2
   assert.equal((await engine.replay('l')).verdict, 'identical-but-for-ignored-paths')
   await world.advance(MINUTE)
@@ -61,7 +62,7 @@ onEveryRunStore('declared places of plans and inputs are not compared, the other
 
   sends = 0
   const other = await engine.start(letter, { runId: 'o', input: null })
-  await eventually(other.view, ({ state }) => state === 'sleeping')
+  await until('the run sleeps', other.view, ({ state }) => state === 'sleeping')
   text = 'good morning'
   await world.advance(MINUTE)
   await assert.rejects(other.result(), (error) => isOnceError(error, 'run_failed'))
@@ -85,10 +86,10 @@ onEveryRunStore('a divergence of a plan shows both sides', async (world) => {
   )
   const engine = await world.engine({ runs: [letter] })
   const handle = await engine.start(letter, { runId: 'l', input: null })
-  await eventually(handle.view, ({ state }) => state === 'sleeping')
+  await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
   text = 'good morning'
   await world.advance(MINUTE)
-  const { failure } = await eventually(handle.view, ({ state }) => state === 'failed')
+  const { failure } = await until('the run has failed', handle.view, ({ state }) => state === 'failed')
   const sides = failure?.data as Record<'recorded' | 'found', { readonly plan: unknown }> | undefined
   assert.deepEqual([sides?.recorded.plan, sides?.found.plan], [{ text: 'hello' }, { text: 'good morning' }])
   ;[text, broken] = ['hello', false]
@@ -123,7 +124,7 @@ onEveryRunStore(
       [['first', 'succeeded']],
     )
     const second = await world.engine({ runs: [two] })
-    await second.handle('t').result({ waitMs: 20_000 })
+    await second.handle('t').result({ waitMs: 120_000 })
     assert.deepEqual(acts, ['first', 'second'])
   },
 )

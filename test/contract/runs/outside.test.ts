@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Channel, Resolution, Verified } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
-import { eventually, onEveryRunStore } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore } from '../../support/runs/world.ts'
 
 const SECOND = 1_000
 const HOUR = 3_600 * SECOND
@@ -30,12 +31,12 @@ onEveryRunStore('a signal ends a race while the other branch still acts, and tha
   const elsewhere = await world.engine({ runs: [race], work: false })
   const handle = await engine.start(race, { runId: 'r', input: null })
   await begun.promise
-  await eventually(handle.view, ({ steps }) => steps.length === 1)
+  await until('one step is recorded', handle.view, ({ steps }) => steps.length === 1)
   // One that nobody waits for wakes nobody.
   await elsewhere.signal('r', 'another', 2)
   await elsewhere.signal('r', 'stop', 'enough')
   await aborted.promise
-  assert.deepEqual(await handle.result({ waitMs: 10_000 }), [
+  assert.deepEqual(await handle.result({ waitMs: 120_000 }), [
     { winner: 'stop', value: { kind: 'received', payload: 'enough' } },
     { kind: 'received', payload: 2 },
   ])
@@ -57,9 +58,15 @@ onEveryRunStore('a step that a person resolved goes on while other branches stil
   const engine = await world.engine({ runs: [both] })
   const elsewhere = await world.engine({ runs: [both], work: false })
   const handle = await engine.start(both, { runId: 'b', input: null })
-  const view = await eventually(handle.view, ({ steps }) => steps[0]?.state === 'unknown')
+  const view = await until(
+    'the outcome of the first step is unknown',
+    handle.view,
+    ({ steps }) => steps[0]?.state === 'unknown',
+  )
   await elsewhere.resolve('b', view.steps[0]?.key ?? '', { kind: 'succeeded', result: 'posted' })
-  const after = await eventually(handle.view, ({ steps }) => steps.some(({ id }) => id === 'both/letter/after'))
+  const after = await until('both/letter/after is recorded', handle.view, ({ steps }) =>
+    steps.some(({ id }) => id === 'both/letter/after'),
+  )
   assert.equal(after.state, 'running')
   released.resolve('idle')
   assert.deepEqual(await handle.result(), { busy: 'idle', letter: 'posted' })
@@ -99,12 +106,12 @@ for (const [said, found, result, count] of words) {
       )
       const engine = await world.engine({ runs: [run] })
       const handle = await engine.start(run, { runId: 'p', input: null })
-      const { steps } = await eventually(handle.view, ({ state }) => state === 'unknown')
+      const { steps } = await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
       await world.advance(10 * SECOND)
       await probing.promise
       await engine.resolve('p', steps[0]?.key ?? '', said)
       answer.resolve(found)
-      assert.equal(await handle.result({ waitMs: 10_000 }), result)
+      assert.equal(await handle.result({ waitMs: 120_000 }), result)
       assert.equal(acts, count)
     },
   )
@@ -128,10 +135,10 @@ onEveryRunStore('a clock that was moved far ahead puts no step in doubt that beg
   const starter = await world.engine({ runs: [send], work: false })
   await world.advance(48 * HOUR)
   const started = await engine.start(send, { runId: 'started', input: 'started' })
-  assert.equal(await started.result({ waitMs: 10_000 }), 'started')
+  assert.equal(await started.result({ waitMs: 120_000 }), 'started')
   await world.advance(48 * HOUR)
   const taken = await starter.start(send, { runId: 'taken', input: 'taken' })
-  assert.equal(await taken.result({ waitMs: 10_000 }), 'taken')
+  assert.equal(await taken.result({ waitMs: 120_000 }), 'taken')
   assert.ok((await taken.view()).startedAt - (await started.view()).startedAt >= 48 * HOUR)
 })
 
@@ -168,7 +175,11 @@ onEveryRunStore('the doubt about a dead worker outlives whoever only hands the r
   await stopping
   await world.advance(2 * HOUR)
   await world.engine({ runs: [plain] })
-  await eventually(handle.view, ({ state }) => state === 'unknown' || state === 'succeeded')
+  await until(
+    'the run has succeeded, or its outcome is unknown',
+    handle.view,
+    ({ state }) => state === 'unknown' || state === 'succeeded',
+  )
   assert.deepEqual([(await handle.view()).state, sends], ['unknown', 0])
 })
 
@@ -181,8 +192,9 @@ onEveryRunStore('marks on a run that nobody waits in cost nothing, and are not l
   const engine = await world.engine({ runs: [late] })
   const handle = await engine.start(late, { runId: 'l', input: null })
   await Promise.all([engine.signal('l', 'a', 1, { id: '1' }), engine.signal('l', 'a', 1, { id: '2' })])
+  // A chance for the marks to arrive while nothing waits for them; either order ends in the same.
   await sleep(50)
   released.resolve()
   const received = { kind: 'received', payload: 1 }
-  assert.deepEqual(await handle.result({ waitMs: 10_000 }), [received, received])
+  assert.deepEqual(await handle.result({ waitMs: 120_000 }), [received, received])
 })

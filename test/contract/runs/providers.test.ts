@@ -7,7 +7,8 @@ import { isOnceError } from 'onceonly'
 import type { HttpPlan } from 'onceonly/run'
 import { defineRun, httpChannel, providers, stepKey } from 'onceonly/run'
 import { isVerdict } from '../../../src/ledger/core/verdict.ts'
-import { eventually, onEveryRunStore } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore } from '../../support/runs/world.ts'
 
 interface Seen {
   readonly key: string | undefined
@@ -66,7 +67,7 @@ onEveryRunStore('a provider without keys is not asked twice: the step is unknown
   const run = sending(providers.twilio, http.url)
   const engine = await world.engine({ runs: [run] })
   const handle = await engine.start(run, { runId: 't', input: null })
-  await eventually(handle.view, ({ state }) => state === 'unknown')
+  await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
   assert.equal(http.seen.length, 1)
 })
 
@@ -78,7 +79,7 @@ onEveryRunStore(
     const blind = sending(providers.twilio, http.url, { baseMs: 1, backoff: 'fixed' })
     const engine = await world.engine({ runs: [blind] })
     const handle = await engine.start(blind, { runId: 'b', input: null })
-    const view = await eventually(handle.view, ({ state }) => state === 'unknown')
+    const view = await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
     assert.deepEqual([view.steps[0]?.attempts, http.seen.length], [2, 2])
     assert.deepEqual(
       view.steps[0]?.failures.map(({ definite, code }) => [definite, code]),
@@ -160,7 +161,7 @@ onEveryRunStore('a retry beyond the window is parked, and goes on after it was r
   const run = sending(providers.nylas, http.url, { baseMs: 2 * HOUR, backoff: 'fixed' })
   const engine = await world.engine({ runs: [run] })
   const handle = await engine.start(run, { runId: 'n', input: null })
-  const view = await eventually(handle.view, ({ state }) => state === 'unknown')
+  const view = await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
   await world.advance(3 * HOUR)
   assert.equal(http.seen.length, 1)
   await engine.resolve('n', view.steps[0]?.key ?? '', { kind: 'not_done' })

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { isOnceError } from 'onceonly'
 import type { Channel, RunContext, RunDefinition } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
-import { eventually, onEveryRunStore, type RunWorld } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore, type RunWorld } from '../../support/runs/world.ts'
 
 interface Mail {
   readonly to: string
@@ -203,7 +204,7 @@ onEveryRunStore('a replay that is not dry goes on under the same keys, and refus
   const yesterday = defineRun('two', two('x'))
   const first = await world.engine({ runs: [yesterday] })
   const handle = await first.start(yesterday, { runId: 'r', input: null })
-  await eventually(handle.view, ({ state }) => state === 'sleeping')
+  await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
   await first.stop()
   const changed = await world.engine({ runs: [defineRun('two', two('y'))], work: false })
   await assert.rejects(changed.replay('r', { dryRun: false }), (error) => isOnceError(error, 'run_diverged'))

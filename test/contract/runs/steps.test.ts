@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { final, isOnceError, notDone } from 'onceonly'
 import type { Channel, RunContext } from 'onceonly/run'
 import { defineRun, stepKey } from 'onceonly/run'
-import { eventually, onEveryRunStore } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore } from '../../support/runs/world.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -68,7 +69,8 @@ onEveryRunStore('a failed attempt is tried again under its key, later; a final o
   const engine = await world.engine({ runs: [flaky, refused] })
   const handle = await engine.start(flaky, { runId: 'f', input: null })
   for (const attempts of [1, 2]) {
-    const view = await eventually(
+    const view = await until(
+      `the run sleeps after attempt ${attempts}`,
       handle.view,
       ({ state, steps }) => state === 'sleeping' && steps[0]?.attempts === attempts,
     )
@@ -92,7 +94,7 @@ onEveryRunStore('Retry-After is honoured, and exhausted attempts fail the run wi
   )
   const engine = await world.engine({ runs: [busy] })
   const handle = await engine.start(busy, { runId: 'b', input: null })
-  const waiting = await eventually(handle.view, ({ state }) => state === 'sleeping')
+  const waiting = await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
   assert.ok((waiting.dueAt ?? 0) - waiting.startedAt >= 5 * MINUTE)
   await world.advance(5 * MINUTE)
   await assert.rejects(handle.result(), (error) => isOnceError(error, 'run_failed'))
@@ -114,7 +116,7 @@ onEveryRunStore('a sleep of two days survives the engine, and steps before it ar
   })
   const one = await world.engine({ runs: [slow] })
   const handle = await one.start(slow, { runId: 's', input: null })
-  await eventually(handle.view, ({ state }) => state === 'sleeping')
+  await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
   await one.stop()
   const two = await world.engine({ runs: [slow] })
   await world.advance(2 * DAY)
@@ -134,7 +136,7 @@ onEveryRunStore(
     )
     const engine = await world.engine({ runs: [letter] })
     const handle = await engine.start(letter, { runId: 'l', input: null })
-    const view = await eventually(handle.view, ({ state }) => state === 'unknown')
+    const view = await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
     assert.deepEqual(
       (await engine.list({ state: 'unknown' })).runs.map(({ runId }) => runId),
       ['l'],
@@ -202,7 +204,7 @@ onEveryRunStore('a transactional step and its writes commit together, or not at 
   )
   const engine = await world.engine({ runs: [write] })
   const handle = await engine.start(write, { runId: 'w', input: null })
-  await eventually(handle.view, ({ steps }) => (steps[0]?.attempts ?? 0) > 0)
+  await until('the first step was tried', handle.view, ({ steps }) => (steps[0]?.attempts ?? 0) > 0)
   assert.deepEqual(await store.sql?.query('select id from letters'), [])
   fails = false
   await world.advance(MINUTE)
@@ -217,10 +219,14 @@ onEveryRunStore('signals wake a run, once for each id; a wait may time out', asy
   ])
   const engine = await world.engine({ runs: [pay] })
   const handle = await engine.start(pay, { runId: 'p', input: null })
-  await eventually(handle.view, ({ state }) => state === 'sleeping')
+  await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
   assert.equal(await engine.signal('p', 'paid', { amount: 7 }, { id: 'evt-1' }), true)
   assert.equal(await engine.signal('p', 'paid', { amount: 7 }, { id: 'evt-1' }), false)
-  await eventually(handle.view, ({ steps, state }) => state === 'sleeping' && steps.length === 2)
+  await until(
+    'the run sleeps, with two steps recorded',
+    handle.view,
+    ({ steps, state }) => state === 'sleeping' && steps.length === 2,
+  )
   await world.advance(DAY)
   assert.deepEqual(await handle.result(), [{ kind: 'received', payload: { amount: 7 } }, { kind: 'timed_out' }])
 })
@@ -245,7 +251,7 @@ onEveryRunStore('branches keep their keys, and the winner of a race stays the wi
   })
   const engine = await world.engine({ runs: [fork] })
   const handle = await engine.start(fork, { runId: 'k', input: null })
-  await eventually(handle.view, ({ state }) => state === 'sleeping')
+  await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
   await world.advance(MINUTE)
   assert.deepEqual(await handle.result(), {
     both: { left: stepKey('k', 'fanout/left/send', 0), right: stepKey('k', 'fanout/right/send', 0) },
@@ -275,18 +281,18 @@ onEveryRunStore(
     })
     const engine = await world.engine({ runs: [code] })
     const handle = await engine.start(code, { runId: 'v', input: null })
-    await eventually(handle.view, ({ state }) => state === 'sleeping')
+    await until('the run sleeps', handle.view, ({ state }) => state === 'sleeping')
     await world.advance(MINUTE)
-    await eventually(handle.view, ({ steps }) => steps[2]?.state === 'retrying')
+    await until('the third step is to be tried again', handle.view, ({ steps }) => steps[2]?.state === 'retrying')
     assert.deepEqual(values[1], values[0])
     second = 'another'
     await world.advance(DAY)
-    const view = await eventually(handle.view, ({ state }) => state === 'failed')
+    const view = await until('the run has failed', handle.view, ({ state }) => state === 'failed')
     assert.match(view.failure?.message ?? '', /second.*another/)
     assert.equal(view.failure?.code, 'run_diverged')
     second = 'second'
     await engine.resume('v')
-    await eventually(handle.view, ({ steps }) => (steps[2]?.attempts ?? 0) > 1)
+    await until('the third step was tried twice', handle.view, ({ steps }) => (steps[2]?.attempts ?? 0) > 1)
   },
 )
 
@@ -344,9 +350,9 @@ onEveryRunStore(
     const engine = await world.engine({ runs: [fine, ...runs.map(({ run }) => run)] })
     for (const { name, run } of runs) {
       const handle = await engine.start(run, { runId: name, input: null })
-      await assert.rejects(handle.result({ waitMs: 10_000 }), (error) => isOnceError(error, 'run_failed'))
+      await assert.rejects(handle.result({ waitMs: 120_000 }), (error) => isOnceError(error, 'run_failed'))
       assert.equal((await handle.view()).failure?.code, 'bad_option', name)
     }
-    assert.equal(await (await engine.start(fine, { runId: 'f', input: null })).result({ waitMs: 10_000 }), 'timed_out')
+    assert.equal(await (await engine.start(fine, { runId: 'f', input: null })).result({ waitMs: 120_000 }), 'timed_out')
   },
 )

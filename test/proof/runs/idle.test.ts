@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineRun } from 'onceonly/run'
-import { eventually, onEveryRunStore, watched } from '../../support/runs/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { onEveryRunStore, watched } from '../../support/runs/world.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -24,7 +25,8 @@ onEveryRunStore('timers of days fire after a restart, in order, and idle workers
   }))
   const rest = Array.from({ length: RUNS }, (_, index) => ({ runId: `nap ${index}`, input: 30 }))
   await Promise.all([...later, ...rest].map((start) => first.start(nap, start)))
-  await eventually(
+  await until(
+    'all runs sleep',
     () => first.list({ state: 'sleeping' }),
     ({ runs }) => runs.length === RUNS + LATER,
   )
@@ -37,18 +39,24 @@ onEveryRunStore('timers of days fire after a restart, in order, and idle workers
       return send()
     }),
   )
-  await sleep(500)
-  statements = 0
-  await sleep(IDLE_MS)
-  const perSecond = statements / (IDLE_MS / 1_000)
+  // What the start of the engine asks may reach into the first span on a slow machine; an engine that asks too often never rests.
+  const perSecond = await until(
+    `the engine asks at most ${MOST_PER_SECOND} times a second`,
+    async () => {
+      statements = 0
+      await sleep(IDLE_MS)
+      return statements / (IDLE_MS / 1_000)
+    },
+    (seen) => seen <= MOST_PER_SECOND,
+  )
   console.log(`${perSecond} statements a second with ${RUNS + LATER} sleeping runs`)
-  assert.ok(perSecond <= MOST_PER_SECOND, `${perSecond} statements a second`)
 
   assert.deepEqual(ended, [])
   await world.advance(2 * DAY)
   for (let hour = 1; hour <= LATER; hour++) {
     await world.advance(HOUR)
-    await eventually(
+    await until(
+      `${hour} runs have ended`,
       async () => ended.length,
       (count) => count >= hour,
     )

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine } from 'onceonly/run'
 import { createEngine, stepKey } from 'onceonly/run'
 import type { Random } from '../../../src/testing/random.ts'
+import { until } from '../../../src/testing/until.ts'
 import type { Child } from '../../support/crew.ts'
 import type { Place } from '../../support/place.ts'
 import { sqlStore } from '../../support/place.ts'
@@ -15,8 +16,6 @@ export interface KillOptions {
   readonly runs: number
   readonly workers: number
   readonly kills: number
-  /** Past it the books are not waited for any longer. */
-  readonly boundMs: number
   readonly random: Random
   readonly progress?: (finished: number, kills: number) => void
 }
@@ -31,7 +30,10 @@ export interface KillFigures {
   readonly unknown: number
 }
 
-const LEASE_MS = 1_000
+/** Longer than a busy machine keeps a worker from its heartbeat, so that only the dead lose their runs. */
+const LEASE_MS = 3_000
+/** Without any progress for so long, the runs are stuck. */
+const PATIENCE_MS = 120_000
 const CONCURRENCY = 6
 const LOOK_MS = 250
 const idOf = (index: number) => `parcel ${index}`
@@ -45,14 +47,17 @@ export async function killWorkers(place: Place, options: KillOptions): Promise<K
   await Promise.all(Array.from({ length: runs }, (_, n) => engine.start(parcel, { runId: idOf(n), input: input(n) })))
   const storm = startStorm(place, counter, options)
   let unknown = 0
-  const untilMs = performance.now() + options.boundMs
+  let [seen, stuckMs] = ['', 0]
   for (let finished = 0; finished < runs; ) {
-    assert.ok(
-      performance.now() < untilMs,
-      `${finished} of ${runs} finished; ${JSON.stringify(await unfinished(engine))}`,
-    )
     unknown += await resolveAll(engine, counter)
     finished = (await allOf(engine, 'succeeded')).length
+    const now = `${finished} runs, ${counter.requests} requests, ${unknown} looked up`
+    stuckMs = now === seen ? stuckMs + LOOK_MS : 0
+    seen = now
+    assert.ok(
+      stuckMs < PATIENCE_MS,
+      `Nothing new of ${runs} runs for ${PATIENCE_MS} ms: ${seen}; ${JSON.stringify(await unfinished(engine))}`,
+    )
     options.progress?.(finished, storm.kills())
     assert.deepEqual(await allOf(engine, 'failed'), [])
     await sleep(LOOK_MS)
@@ -66,6 +71,7 @@ function startStorm(place: Place, counter: Counter, { workers, kills: wanted, ru
   let started = 0
   let kills = 0
   let over = false
+  const ready = new Set<Child>()
   const start = () => {
     const task: VictimTask = {
       address: place.address,
@@ -73,7 +79,12 @@ function startStorm(place: Place, counter: Counter, { workers, kills: wanted, ru
       leaseMs: LEASE_MS,
       concurrency: CONCURRENCY,
     }
-    return place.crew.start({ file: import.meta.resolve('./victim.ts'), task })
+    const child = place.crew.start({ file: import.meta.resolve('./victim.ts'), task })
+    child.heard('ready').then(
+      () => ready.add(child),
+      () => {},
+    )
+    return child
   }
   const crew: Child[] = Array.from({ length: workers }, start)
   const everySteps = Math.floor((runs * stepsOfParcel) / (wanted + 1))
@@ -81,8 +92,9 @@ function startStorm(place: Place, counter: Counter, { workers, kills: wanted, ru
     while (kills < wanted && !over) {
       await Promise.race([counter.asked((kills + 1) * everySteps), sleep(LOOK_MS)])
       if (counter.requests < (kills + 1) * everySteps) continue
-      const slot = random.below(workers)
-      await crew[slot]?.heard('ready')
+      // Of those that work: waiting for one that only starts, the others would finish before it could be killed.
+      const readySlots = () => [...crew.entries()].flatMap(([at, child]) => (ready.has(child) ? [at] : []))
+      const slot = random.pick(await until('a worker is ready', readySlots, ({ length }) => length > 0))
       await sleep(random.below(50))
       crew[slot]?.signal('SIGKILL')
       await crew[slot]?.ended

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine, RunDefinition } from 'onceonly/run'
 import { createEngine, stepKey } from 'onceonly/run'
 import { createRandom } from '../../../src/testing/random.ts'
+import { until } from '../../../src/testing/until.ts'
 import type { Child, Told } from '../../support/crew.ts'
 import type { Place } from '../../support/place.ts'
 import { onEveryPlace, sqlStore } from '../../support/place.ts'
-import { eventually } from '../../support/runs/world.ts'
 import { startCounter } from './counter.ts'
 import type { Stand, StandTask } from './stand.ts'
 import { HOUR, LEASE_MS, sending, standing } from './stand.ts'
@@ -47,7 +47,7 @@ for (const where of ['inside', 'between'] as const) {
     const acts: [string, number][] = []
     await using engine = await take(place, standing(successor(acts)))
     const by = where === 'inside' ? process.pid : child.pid
-    assert.deepEqual(await engine.handle('r').result({ waitMs: 20_000 }), { by, attempt: 1 })
+    assert.deepEqual(await engine.handle('r').result({ waitMs: 120_000 }), { by, attempt: 1 })
     const before = await engine.get('r')
     child.signal('SIGCONT')
     await child.heard('lost')
@@ -66,10 +66,11 @@ onEveryPlace('attempts and their next time survive the process that made them', 
   const [, second] = (await engine.get('r')).steps
   assert.deepEqual([second?.state, second?.attempts, second?.failures[0]?.message], ['retrying', 1, 'not yet'])
   await place.advance(HOUR - 60_000)
+  // A moment for an engine that would try too early; it tries nothing, however long this takes.
   await sleep(200)
   assert.deepEqual(acts, [])
   await place.advance(60_000)
-  assert.deepEqual(await engine.handle('r').result({ waitMs: 20_000 }), { by: child.pid, attempt: 2 })
+  assert.deepEqual(await engine.handle('r').result({ waitMs: 120_000 }), { by: child.pid, attempt: 2 })
 })
 
 onEveryPlace('two processes that start the same run have one run between them', async (place) => {
@@ -95,14 +96,14 @@ onEveryPlace('a send that its worker did not survive is repeated only while the 
     await using engine = await take(place, sending(answering.url))
     const { view, result } = engine.handle('r')
     if (lateMs === 0) {
-      await result({ waitMs: 20_000 })
+      await result({ waitMs: 120_000 })
       // The same key again, and the next step, which nobody can have sent before.
       assert.deepEqual([...answering.acts.keys()], [stepKey('r', 'send', 0), stepKey('r', 'again', 0)])
     } else {
-      const { steps } = await eventually(view, ({ state }) => state === 'unknown')
+      const { steps } = await until('an outcome of the run is unknown', view, ({ state }) => state === 'unknown')
       assert.equal(answering.requests, 0)
       await engine.resolve('r', steps[1]?.key ?? '', { kind: 'succeeded', result: 'found it' })
-      await result({ waitMs: 20_000 })
+      await result({ waitMs: 120_000 })
       assert.deepEqual([...answering.acts.keys()], [stepKey('r', 'again', 0)], 'what came later was not in doubt')
     }
     await engine.stop()

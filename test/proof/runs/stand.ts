@@ -13,8 +13,8 @@ export interface StandTask {
 }
 
 export const HOUR = 3_600_000
-/** The shortest there is: the pause must outlast it in real time. */
-export const LEASE_MS = 500
+/** The pause must outlast it in real time, and a busy machine must not. */
+export const LEASE_MS = 2_000
 
 /** What the same run does in this process, and in the one that takes over. */
 export interface Stand {

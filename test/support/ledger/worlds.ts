@@ -126,7 +126,7 @@ export function onSqlStores(title: string, body: (bench: Bench) => Promise<void>
 function onPlaces(chosen: readonly Place[], title: string, body: (bench: Bench) => Promise<void>): void {
   describe(title, () => {
     for (const place of chosen) {
-      test(place.name, { skip: place.skip, timeout: 60_000 }, async () => {
+      test(place.name, { skip: place.skip }, async () => {
         const world = await place.open()
         const events: LedgerEvent[] = []
         const ledgers: Ledger<unknown>[] = []

@@ -89,7 +89,7 @@ export function watched(
 export function onEveryRunStore(title: string, body: (world: RunWorld) => Promise<void>): void {
   describe(title, () => {
     for (const place of places) {
-      test(place.name, { skip: place.skip, timeout: 60_000 }, async () => {
+      test(place.name, { skip: place.skip }, async () => {
         const opened = await place.open()
         const engines: Engine[] = []
         const events: RunEvent[] = []
@@ -108,7 +108,7 @@ export function onEveryRunStore(title: string, body: (world: RunWorld) => Promis
               engines.push(engine)
               return engine
             },
-            advance: (ms) => first.clock.advance(ms, { timeoutMs: 5_000 }),
+            advance: (ms) => first.clock.advance(ms, { timeoutMs: 60_000 }),
           })
         } finally {
           for (const engine of engines) await engine.stop()
@@ -117,15 +117,4 @@ export function onEveryRunStore(title: string, body: (world: RunWorld) => Promis
       })
     }
   })
-}
-
-/** Looks until it is so, and says what it saw last when it never is. */
-export async function eventually<T>(look: () => Promise<T>, is: (seen: T) => boolean, withinMs = 20_000): Promise<T> {
-  const deadline = performance.now() + withinMs
-  for (;;) {
-    const seen = await look()
-    if (is(seen)) return seen
-    if (performance.now() > deadline) throw new Error(`It never was so; last seen: ${JSON.stringify(seen)}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
 }

@@ -21,8 +21,8 @@ const noPostgres = postgresUrl === undefined ? 'no PostgreSQL server' : false
 /** The same test on SQLite and on PostgreSQL. */
 export function onEverySqlStore(title: string, body: (given: StreamStore) => Promise<void>): void {
   describe(title, () => {
-    test('sqlite', { timeout: 60_000 }, () => onSqlite(body))
-    test('postgres', { timeout: 60_000, skip: noPostgres }, () => onPostgres(body))
+    test('sqlite', () => onSqlite(body))
+    test('postgres', { skip: noPostgres }, () => onPostgres(body))
   })
 }
 
@@ -33,7 +33,7 @@ export function clockOf(store: SqlStore): { nowMs(): number; advance(ms: number)
     nowMs: () => Date.now() + movedMs,
     async advance(ms) {
       movedMs += ms
-      await store.clock.advance(ms, { timeoutMs: 10_000 })
+      await store.clock.advance(ms, { timeoutMs: 60_000 })
     },
   }
 }
