@@ -14,7 +14,6 @@ const { values } = parseArgs({
     talk: { type: 'string', default: '60000' },
     pause: { type: 'string', default: '4000' },
     offline: { type: 'string', default: '30000' },
-    patience: { type: 'string', default: '300000' },
     seed: { type: 'string', default: '1' },
   },
 })
@@ -34,7 +33,6 @@ try {
     databaseUrl: database.url,
     natsUrl: urlOf('ONCEONLY_TEST_NATS_URL'),
     seed: Number(values.seed),
-    patienceMs: Number(values.patience),
     progress: (line) => console.log(`${((performance.now() - beganMs) / 1_000).toFixed(1).padStart(7)} s  ${line}`),
   })
   console.log(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isOnceError } from '../../ledger/core/errors.ts'
+import { until } from '../../testing/until.ts'
 import { createStreamClient } from '../client/client.ts'
 import type { StreamReceiver } from '../client/intake.ts'
 import { createMemoryPlace } from '../client/memory-place.ts'
@@ -11,7 +12,7 @@ import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { RoomLog } from '../ports.ts'
 import type { ClientFrame, Entry, ServerFrame } from '../protocol/protocol.ts'
 import type { Region } from './region.ts'
-import { openRegion, until, wired } from './test-peer.ts'
+import { openRegion, wired } from './test-peer.ts'
 
 interface Followed {
   readonly client: StreamClient

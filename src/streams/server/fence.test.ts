@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '../../testing/until.ts'
 import { createLocalExchange } from '../exchange/local.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { Exchange, FenceRequest } from '../ports.ts'
 import type { ClientFrame } from '../protocol/protocol.ts'
 import { closeCodes } from '../protocol/protocol.ts'
 import type { RawPeer } from './test-peer.ts'
-import { connectRaw, enter, fromStart, hello, openRegion, send, until } from './test-peer.ts'
+import { connectRaw, enter, fromStart, hello, openRegion, send } from './test-peer.ts'
 
 /** Nobody gives up before a test does. */
 const LONG_MS = 60_000

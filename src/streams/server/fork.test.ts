@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '../../testing/until.ts'
 import { createLocalExchange } from '../exchange/local.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { Fork } from '../ports.ts'
 import { createRegion } from './region.ts'
-import { enter, send, until } from './test-peer.ts'
+import { enter, send } from './test-peer.ts'
 
 test('clones that were accepted in two regions under one number: both regions tell it, and both clones', async () => {
   let cut = true
@@ -16,7 +17,7 @@ test('clones that were accepted in two regions under one number: both regions te
       log: createMemoryRoomLog({ region, nowMs: () => performance.now() }),
       exchange: exchange.of(region),
       peers: ['eu', 'us'].filter((peer) => peer !== region),
-      bounds: { pullEveryMs: 20 },
+      bounds: { pullEveryMs: 20, pullRetryCapMs: 50 },
       onFork: (_room, fork) => void forks[region]?.push(fork),
     }),
   )

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../testing/until.ts'
 import { createLocalExchange } from '../exchange/local.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import { createMemoryOrderLog } from '../log/memory-order.ts'
 import type { Exchange, OrderLog, RoomLog } from '../ports.ts'
 import { Doze } from './doze.ts'
 import { createRegion } from './region.ts'
-import { enter, send, until } from './test-peer.ts'
+import { enter, send } from './test-peer.ts'
 
 test('what waits for a cause is asked for calmly, and is there as soon as the cause is', async () => {
   let cut = true

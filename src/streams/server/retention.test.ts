@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '../../testing/until.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import { createMemoryOrderLog } from '../log/memory-order.ts'
 import type { OrderRow, RoomLog } from '../ports.ts'
 import { type ClientFrame, closeCodes } from '../protocol/protocol.ts'
-import { connectRaw, enter, hello, openRegion, send, until } from './test-peer.ts'
+import { connectRaw, enter, hello, openRegion, send } from './test-peer.ts'
 
 const WHOLE = { entries: 10_000, bytes: 1e9 }
 

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { OnceError } from '../../ledger/core/errors.ts'
+import { until } from '../../testing/until.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import { createMemoryOrderLog } from '../log/memory-order.ts'
 import type { OrderLog, RoomLog } from '../ports.ts'
 import type { ClientFrame, CloseReason } from '../protocol/protocol.ts'
 import { closeCodes } from '../protocol/protocol.ts'
-import { connectRaw, enter, fromStart, hello, openRegion, send, until } from './test-peer.ts'
+import { connectRaw, enter, fromStart, hello, openRegion, send } from './test-peer.ts'
 
 test('a message is acknowledged with its place and delivered to everybody, its sender too', async () => {
   const { region } = openRegion()

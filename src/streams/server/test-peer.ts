@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../testing/until.ts'
 import type { StreamBounds } from '../bounds.ts'
 import type { ClientTransport } from '../client/ports.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
@@ -8,18 +8,6 @@ import { decodeServerFrame } from '../protocol/decode.ts'
 import type { ClientFrame, ServerFrame } from '../protocol/protocol.ts'
 import type { Region, RegionOptions } from './region.ts'
 import { createRegion } from './region.ts'
-
-const DEADLINE_MS = 10_000
-
-/** Looks until it is so. */
-export async function until<T>(what: string, look: () => T | undefined | null | false): Promise<T> {
-  for (const endMs = performance.now() + DEADLINE_MS; performance.now() < endMs; ) {
-    const found = look()
-    if (found !== undefined && found !== null && found !== false) return found
-    await pause(1)
-  }
-  return assert.fail(`not in time: ${what}`)
-}
 
 /** The other end of a connection, spoken to by hand. */
 export interface RawPeer {

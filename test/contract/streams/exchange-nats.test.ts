@@ -7,16 +7,16 @@ import type { Exchange, ExchangedEntry, PullAnswer, Region, RegionHint, RoomImag
 import { createMemoryRoomLog, createNatsExchange, createRegion } from 'onceonly/stream/server'
 import { closeCodes } from '../../../src/streams/protocol/protocol.ts'
 import { enter, type RawPeer, send } from '../../../src/streams/server/test-peer.ts'
+import { until } from '../../../src/testing/until.ts'
 import { createProxy } from '../../../tools/proxy/index.ts'
 import { startRecipes } from '../../../tools/servers/index.ts'
 import { nats } from '../../../tools/servers/nats.ts'
 import { startOwn } from '../../support/own-server.ts'
-import { until } from '../../support/streams/world.ts'
 
 const natsUrl = process.env['ONCEONLY_TEST_NATS_URL']
 if (natsUrl === undefined && process.env['CI'] === 'true') throw new Error('ONCEONLY_TEST_NATS_URL is not set')
 const skip = natsUrl === undefined ? 'no NATS server' : false
-const shared = { skip, timeout: 60_000 }
+const shared = { skip }
 
 const RECONNECT = { maxReconnectAttempts: -1, reconnectTimeWait: 50 } as const
 const ROOM = 'room'
@@ -262,9 +262,7 @@ test('an entrance while its region is away from NATS is told when it is back', s
   await proxy.stop()
 })
 
-test('a region dies, another was away from NATS, and NATS itself restarts: nothing that was told is lost', {
-  timeout: 110_000,
-}, async (t) => {
+test('a region dies, another was away from NATS, and NATS itself restarts: nothing that was told is lost', async (t) => {
   const servers = await startOwn('nats')
   const [server] = servers.started
   if (server === undefined) return t.skip('no NATS server')
@@ -306,7 +304,7 @@ test('a region dies, another was away from NATS, and NATS itself restarts: nothi
   await servers.stop()
 })
 
-test('a server without JetStream is told apart at once, with what to do', { timeout: 60_000 }, async (t) => {
+test('a server without JetStream is told apart at once, with what to do', async (t) => {
   const variable = 'ONCEONLY_TEST_BARE_NATS_URL'
   const script: typeof nats.script = (...place) => nats.script(...place).replace(/--jetstream[^]*$/, '')
   const servers = await startRecipes([{ ...nats, variable, script }], { log: () => {} })

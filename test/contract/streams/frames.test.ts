@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { closeCodes, type ServerFrame } from 'onceonly/stream'
 import { WebSocket } from 'ws'
-import { openWorld, ROOM, until } from '../../support/streams/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { openWorld, ROOM } from '../../support/streams/world.ts'
 
 const world = await openWorld()
 after(() => world.end())
@@ -59,9 +60,7 @@ async function entered(client: string): Promise<Raw> {
   return raw
 }
 
-const limit = { timeout: 60_000 }
-
-test('the same number with another body is a fork; with the same body it is the same message', limit, async () => {
+test('the same number with another body is a fork; with the same body it is the same message', async () => {
   const ann = await entered('forker')
   ann.say(send(1, 'one'))
   const first = await ann.heard('ack')
@@ -82,7 +81,7 @@ test('the same number with another body is a fork; with the same body it is the 
   forked.socket.terminate()
 })
 
-test('bad frames end their own connection, with a code and a reason, and nobody else', limit, async () => {
+test('bad frames end their own connection, with a code and a reason, and nobody else', async () => {
   const bob = await world.client()
   await bob.say('before')
   const own = Object.keys(bob.client.position.logs)[0] ?? ''
@@ -121,7 +120,7 @@ function fromTheFuture(raw: Raw, log: string): void {
   raw.say({ ...resume, position: { [log]: 1_000_000 } })
 }
 
-test('a newer connection of a client ends the older one', limit, async () => {
+test('a newer connection of a client ends the older one', async () => {
   const old = await entered('twice')
   const newer = await connect()
   newer.say(hello('twice', 2))
@@ -133,7 +132,7 @@ test('a newer connection of a client ends the older one', limit, async () => {
   newer.socket.terminate()
 })
 
-test('a refused token ends the handshake', limit, async () => {
+test('a refused token ends the handshake', async () => {
   const token = Buffer.from('wrong').toString('base64url')
   const socket = new WebSocket(world.url('eu'), ['onceonly.stream.1', `onceonly.token.${token}`])
   const { promise, resolve } = Promise.withResolvers<number | undefined>()
@@ -142,7 +141,7 @@ test('a refused token ends the handshake', limit, async () => {
   socket.terminate()
 })
 
-test('a client that stops reading costs less than 100 KB, and gets everything once it reads again', limit, async () => {
+test('a client that stops reading costs less than 100 KB, and gets everything once it reads again', async () => {
   const lazy = await entered('lazy')
   const link = world.node('eu').links.at(-1)
   assert.ok(link)

@@ -6,7 +6,8 @@ import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { openWorld, textsOf, until } from '../../support/streams/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { openWorld, textsOf } from '../../support/streams/world.ts'
 import type { ClientTask } from './client-process.ts'
 
 const world = await openWorld()
@@ -15,7 +16,6 @@ after(async () => {
   for (const child of children) child.kill('SIGKILL')
   await world.end()
 })
-const limit = { timeout: 60_000 }
 
 function start(task: ClientTask): ChildProcess {
   const program = fileURLToPath(import.meta.resolve('./client-process.ts'))
@@ -36,7 +36,7 @@ async function killed(child: ChildProcess): Promise<void> {
   assert.equal(child.signalCode, 'SIGKILL')
 }
 
-test('a client is killed before its message has left: its successor sends it, once', limit, async () => {
+test('a client is killed before its message has left: its successor sends it, once', async () => {
   const bob = await world.client()
   await until('bob is in', () => bob.client.status === 'live')
   const { proxy } = world.node('eu')
@@ -56,7 +56,7 @@ test('a client is killed before its message has left: its successor sends it, on
   for (const child of [second, third]) child.kill('SIGKILL')
 })
 
-test('a client is killed in the middle of a receiver: what it wrote is there once', limit, async () => {
+test('a client is killed in the middle of a receiver: what it wrote is there once', async () => {
   const ann = await world.client()
   const path = join(world.folder, 'bot.db')
   const task = { kind: 'applies', url: world.url('eu'), path } as const

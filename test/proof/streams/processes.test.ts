@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { createRegion, createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
 import { closeCodes } from '../../../src/streams/protocol/protocol.ts'
 import { enter, send, wired } from '../../../src/streams/server/test-peer.ts'
+import { until } from '../../../src/testing/until.ts'
 import { onEverySqlStore } from '../../support/streams/stores.ts'
-import { participate, quick, textsOf, until } from '../../support/streams/world.ts'
+import { participate, quick, textsOf } from '../../support/streams/world.ts'
 
 onEverySqlStore('two processes of one region: who resumes in the other misses nothing', async ({ store, another }) => {
   const processes = new Map(

@@ -8,7 +8,8 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { WebSocket } from 'ws'
 import { STREAM_PROTOCOL } from '../../../src/streams/client/websocket.ts'
-import { participate, ROOM, until } from '../../support/streams/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { participate, ROOM } from '../../support/streams/world.ts'
 import type { Held } from './slow-process.ts'
 
 const CLIENTS = 50
@@ -19,9 +20,7 @@ const MESSAGES = 400
 const WARM_MESSAGES = 64
 const BODY = 'x'.repeat(16_000)
 
-test('a client that stops reading costs the server less than 100 KB, whatever the others say', {
-  timeout: 60_000,
-}, async (context) => {
+test('a client that stops reading costs the server less than 100 KB, whatever the others say', async (context) => {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-slow-'))
   const program = fileURLToPath(import.meta.resolve('./slow-process.ts'))
   const child = fork(program, [join(folder, 'stream.db')], {

@@ -8,8 +8,9 @@ import { fileURLToPath } from 'node:url'
 import type { ClientLink, ClientTransport, Entry, MessageIdentity } from 'onceonly/stream'
 import { createWebSocketTransport, identityText } from 'onceonly/stream'
 import { createRandom } from '../../../src/testing/random.ts'
+import { until } from '../../../src/testing/until.ts'
 import { createProxy, type Proxy } from '../../../tools/proxy/index.ts'
-import { type Participant, participate, until } from '../../support/streams/world.ts'
+import { type Participant, participate } from '../../support/streams/world.ts'
 import type { RegionTask } from './region-process.ts'
 
 export interface StormOptions {
@@ -23,8 +24,6 @@ export interface StormOptions {
   readonly databaseUrl: string
   readonly natsUrl: string
   readonly seed: number
-  /** How long everything may take to come together once the network is whole again. */
-  readonly patienceMs: number
   progress?(line: string): void
 }
 
@@ -71,17 +70,16 @@ export async function runStorm(options: StormOptions): Promise<StormResult> {
       const url = (region: string) => `ws://127.0.0.1:${n === 0 && region === home ? slow.port : portOf(region)}/socket`
       talkers.push(await openTalker(url, [home, ...names.filter((name) => name !== home)]))
     }
-    await until('everybody is in', () => talkers.every(({ client }) => client.status === 'live'), options.patienceMs)
+    await until('everybody is in', () => talkers.every(({ client }) => client.status === 'live'))
     progress(`${options.clients} people in ${names.length} regions talk for ${options.talkMs} ms`)
     const talking = Promise.all(talkers.map((talker) => talk(talker, random.below(2 ** 31), options)))
     await Promise.all([disturb({ first, second, third }, talkers, options), talking])
-    const tell = () => talkers.map(stateOf).join(', ')
-    await until('everything was accepted', () => talkers.every(isAcknowledged), options.patienceMs, tell)
+    await everyone('everything was accepted', talkers, isAcknowledged)
     const accepted = talkers.flatMap(({ said }) => said.map(({ identity }) => identityText(identity)))
     const healedMs = performance.now()
     progress(`${accepted.length} messages were accepted; waiting for everybody to see them`)
     const done = (talker: Talker) => talker.seen.length >= accepted.length && talker.order.length >= accepted.length
-    await until(`everybody saw all ${accepted.length}`, () => talkers.every(done), options.patienceMs, tell)
+    await everyone(`everybody saw all ${accepted.length}`, talkers, done)
     checkAll(talkers, accepted)
     return { messages: accepted.length, convergedMs: Math.round(performance.now() - healedMs) }
   } finally {
@@ -141,11 +139,14 @@ function cutOff(proxy: Proxy): void {
   proxy.cut()
 }
 
+/** Of each of them, so that a slow machine has something to show as well. */
+const SAID_LEAST = 5
+
 /** What is kept for sending is accepted in the end. */
 async function talk({ client, seen, said }: Talker, seed: number, { talkMs, pauseMs }: StormOptions): Promise<void> {
   const random = createRandom(seed)
   const untilMs = performance.now() + talkMs
-  while (performance.now() < untilMs) {
+  while (performance.now() < untilMs || said.length < SAID_LEAST) {
     const parent = random.chance(0.5) ? seen.at(-1) : undefined
     const after = seen.length
     const { identity } = await client.send({ text: `${said.length}` }, parent ? { replyTo: idOf(parent) } : {})
@@ -158,8 +159,16 @@ function isAcknowledged({ client }: Talker): boolean {
   return client.pending === 0
 }
 
+/** Gives up only when nothing new comes any more, however long all of it takes. */
+async function everyone(what: string, talkers: readonly Talker[], done: (talker: Talker) => boolean): Promise<void> {
+  const states = () => talkers.map(stateOf).join(', ')
+  for (let before = ''; !talkers.every(done); ) {
+    before = await until(`${what}, or something of it happened`, states, (now) => now !== before || talkers.every(done))
+  }
+}
+
 function stateOf({ client, seen, order }: Talker): string {
-  return `${client.status} in ${client.region}: ${client.pending} pending, ${seen.length} seen, ${order.length} ordered`
+  return `in ${client.region}: ${client.pending} pending, ${seen.length} seen, ${order.length} ordered`
 }
 
 function idOf({ client, epoch, cseq }: Entry): MessageIdentity {

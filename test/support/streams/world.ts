@@ -157,20 +157,6 @@ export function textsOf({ seen }: Pick<Participant, 'seen'>): readonly string[] 
   return seen.map(({ body }) => (body as { text: string }).text)
 }
 
-/** Waits for something that can be observed, never for a time. */
-export async function until(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  withinMs = 20_000,
-  tell = () => '',
-): Promise<void> {
-  const deadlineMs = performance.now() + withinMs
-  while (!(await holds())) {
-    if (performance.now() > deadlineMs) throw new Error(`Not within ${withinMs} ms: ${what}. ${tell()}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-}
-
 function failed(name: string): never {
   throw new Error(`There is no region ${name}`)
 }
