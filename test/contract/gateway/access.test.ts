@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
+import { guarded, openCounting, openGateway, things } from '../../support/gateway/world.ts'
 
 test('401, 403 and 404 are never final, under a key or without one, whatever the profile', async (context) => {
   const upstream = await openCounting(context, (_request, response, { headers }) => {
@@ -8,7 +8,7 @@ test('401, 403 and 404 are never final, under a key or without one, whatever the
   })
   const world = await openGateway(context, upstream.url, [
     things,
-    { ...things, path: '/guarded', key: 'guarded' },
+    { ...guarded, path: '/guarded' },
     { ...things, path: '/stripe', profile: 'stripe' },
   ])
   let forwards = 0

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from 'onceonly'
 import { createFaultyStore } from 'onceonly/testing'
-import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
+import { until } from '../../../src/testing/until.ts'
+import { guarded, holdDeadlines, openCounting, openGateway } from '../../support/gateway/world.ts'
 
-const guarded = { ...things, key: 'guarded' } as const
-/** Short, because tests wait for it, and longer than a store takes that answers at all. */
+/** Where tests hold deadlines, those of this length. */
 const DEADLINE_MS = 600
 
 test('without a key the same content is forwarded once, for its window', async (context) => {
@@ -43,7 +42,7 @@ test('a twin in flight waits, and gets the answer of the first', async (context)
   })
   const world = await openGateway(context, upstream.url, [guarded])
   const twins = [1, 2, 3].map(() => world.ask({ key: null }))
-  while (upstream.heads === 0) await sleep(5)
+  await until('the upstream has the first request', () => upstream.heads > 0)
   gate.resolve()
   const told = await Promise.all(twins)
   assert.deepEqual(
@@ -90,7 +89,7 @@ test('without a store a guard steps aside, unless it is told to refuse; a key is
   const world = await openGateway(
     context,
     upstream.url,
-    [guarded, { ...guarded, path: '/closed', guard: { failClosed: true } }],
+    [guarded, { ...guarded, path: '/closed', guard: { ...guarded.guard, failClosed: true } }],
     {},
     (store) => createFaultyStore(store, { script: () => (away ? 'refused' : undefined) }),
   )
@@ -125,7 +124,7 @@ test('a store that stays away is not asked for every request; what this process 
   )
   const keyless = (body: string) => world.ask({ key: null, body })
   const held = keyless('"held"')
-  while (upstream.heads === 0) await sleep(5)
+  await until('the upstream has the first request', () => upstream.heads > 0)
   away = true
   for (let at = 0; at < 5; at++) assert.equal((await keyless(`"${at}"`)).status, 201)
   const before = asked
@@ -145,23 +144,27 @@ test('a store that stays away is not asked for every request; what this process 
 
 test('a store that hangs keeps a request without a key for the deadline of its guard, and no longer', async (context) => {
   const upstream = await openCounting(context)
-  let stalled = Promise.withResolvers<void>()
+  const gate = Promise.withResolvers<void>()
+  const deadlines = holdDeadlines(DEADLINE_MS)
   const routes = [
     { ...guarded, guard: { deadlineMs: DEADLINE_MS } },
     { ...guarded, path: '/closed', guard: { deadlineMs: DEADLINE_MS, failClosed: true } },
   ]
-  const world = await openGateway(context, upstream.url, routes, {}, (store) =>
-    createFaultyStore(store, { script: () => 'none', delay: () => stalled.promise }),
-  )
-  const begin = performance.now()
+  const stalling = (store: Store) => createFaultyStore(store, { script: () => 'none', delay: () => gate.promise })
+  const { runtime } = deadlines
+  const world = await openGateway(context, upstream.url, routes, {}, stalling, undefined, runtime)
   // Twins, too: the second one waits for the claim of the first, not for its answer.
-  const told = await Promise.all([1, 2].map(() => world.ask({ key: null })))
+  const twins = [1, 2].map(() => world.ask({ key: null }))
+  const closed = world.ask({ path: '/closed', key: null })
+  await until('all three wait for the store', () => deadlines.set === 3)
+  assert.deepEqual([upstream.heads, deadlines.left], [0, 3])
+  // The store answers only after all three are answered: whoever waited for it longer than this would wait for ever.
+  deadlines.pass()
   assert.deepEqual(
-    told.map(({ status, body, replayed }) => [status, body, replayed]),
+    (await Promise.all(twins)).map(({ status, body, replayed }) => [status, body, replayed]),
     Array(2).fill([201, '{"got":12}', false]),
   )
-  assert.equal((await world.ask({ path: '/closed', key: null })).problem, 'store-unavailable')
-  assert.ok(performance.now() - begin < 5_000, 'long before a store call is given up')
+  assert.equal((await closed).problem, 'store-unavailable')
   assert.deepEqual(
     world.events.flatMap((event) => (event.kind === 'guard' ? [event.what] : [])),
     ['error', 'error', 'error'],
@@ -169,11 +172,12 @@ test('a store that hangs keeps a request without a key for the deadline of its g
   assert.equal(upstream.heads, 2)
 
   // The claims that were granted too late are given back: nobody else is blocked by them.
-  stalled.resolve()
-  stalled = Promise.withResolvers()
-  stalled.resolve()
-  const deadline = performance.now() + 5_000
-  while ((await world.ask({ key: null })).problem === 'request-in-progress') assert.ok(performance.now() < deadline)
+  gate.resolve()
+  await until(
+    'the claims are given back',
+    () => world.ask({ key: null }),
+    ({ problem }) => problem !== 'request-in-progress',
+  )
   assert.equal((await world.ask({ key: null })).replayed, true, 'guarded again, without a restart')
   assert.equal(upstream.heads, 3)
 })
@@ -185,12 +189,12 @@ test('a store that hangs once a request is under way does not keep its answer', 
     stalled = gate.promise
     response.writeHead(201).end('one')
   })
-  const world = await openGateway(context, upstream.url, [{ ...guarded, guard: { deadlineMs: 100 } }], {}, (store) =>
-    createFaultyStore(store, { script: () => 'none', delay: () => stalled }),
-  )
-  const begin = performance.now()
+  const routes = [{ ...guarded, guard: { deadlineMs: DEADLINE_MS } }]
+  const stalling = (store: Store) => createFaultyStore(store, { script: () => 'none', delay: () => stalled })
+  const { runtime } = holdDeadlines(DEADLINE_MS)
+  const world = await openGateway(context, upstream.url, routes, {}, stalling, undefined, runtime)
+  // The store hangs until this is answered, so that an answer that waited for it would never come.
   assert.equal((await world.ask({ key: null })).body, 'one')
-  assert.ok(performance.now() - begin < 3_000, 'long before a store call is given up')
   stalled = Promise.resolve()
   gate.resolve()
   const again = await world.ask({ key: null })
@@ -204,13 +208,17 @@ test('a twin at another gateway is waited for beyond the deadline of the guard',
     response.writeHead(201).end('one')
   })
   const routes = [{ ...guarded, guard: { deadlineMs: DEADLINE_MS } }]
+  const deadlines = holdDeadlines(DEADLINE_MS)
+  const { runtime } = deadlines
   let shared: Store | undefined
-  const first = await openGateway(context, upstream.url, routes, {}, (store) => (shared = store))
-  const second = await openGateway(context, upstream.url, routes, {}, (store) => shared ?? store)
+  const keep = (store: Store) => (shared = store)
+  const share = (store: Store) => shared ?? store
+  const first = await openGateway(context, upstream.url, routes, {}, keep, undefined, runtime)
+  const second = await openGateway(context, upstream.url, routes, {}, share, undefined, runtime)
   const twins = [first.ask({ key: null })]
-  while (upstream.heads === 0) await sleep(5)
+  await until('the upstream has the first request', () => upstream.heads > 0)
   twins.push(second.ask({ key: null }), second.ask({ key: null }), first.ask({ key: null }))
-  await sleep(DEADLINE_MS + 200)
+  await until('every twin knows that another one runs', () => deadlines.set === 4 && deadlines.left === 0)
   gate.resolve()
   assert.deepEqual(
     (await Promise.all(twins)).map(({ status, body }) => [status, body]),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
+import { guarded, openCounting, openGateway, things } from '../../support/gateway/world.ts'
 import { raw } from './wire.ts'
 
 const head = (more: string) =>
@@ -74,7 +74,7 @@ test('a body that comes too slowly is given up, and was never forwarded', async 
 
 test("the gateway's own word in a request means nothing", async (context) => {
   const upstream = await openCounting(context)
-  const world = await openGateway(context, upstream.url, [{ ...things, key: 'guarded' }])
+  const world = await openGateway(context, upstream.url, [guarded])
   const headers = { 'onceonly-content-key': 'mine', 'onceonly-credentials': 'mine' }
   await world.ask({ key: null, headers })
   assert.equal((await world.ask({ key: null, body: '{"amount":2}', headers })).replayed, false)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from 'onceonly'
+import { until } from '../../../src/testing/until.ts'
 import { startGateway, temporaryFolder } from '../../support/gateway/process.ts'
-import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
+import { guarded, openCounting, openGateway, things } from '../../support/gateway/world.ts'
 
 test('the status of an operation is told to whoever asked for it, and never more than a replay would', async (context) => {
   let allowed = true
@@ -78,7 +78,7 @@ test('one line and one number for every attempt; nothing in them can be used by 
   const caller = { header: 'authorization' }
   const routes = [
     { ...things, path: '/things/:id', caller },
-    { ...things, path: '/content', key: 'guarded' as const, caller },
+    { ...guarded, path: '/content', caller },
   ]
   const metricsToken = 'a token of the scraper'.replaceAll(' ', '-')
   const config = { upstream: upstream.url, routes, metricsToken }
@@ -91,10 +91,12 @@ test('one line and one number for every attempt; nothing in them can be used by 
   await gateway.ask({ ...one, path: '/things/2', key: null })
   for (let times = 0; times < 2; times++) await gateway.ask({ path: '/content', key: null, headers })
   await gateway.ask({ method: 'GET', path: '/elsewhere', key: null, body: null })
-  const deadline = performance.now() + 5_000
-  const told = () => gateway.lines.filter((line) => line.includes('"http.access"'))
-  while (told().length < 7 && performance.now() < deadline) await sleep(10)
-  const lines = told().map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+  const told = await until(
+    'there is a line for every request',
+    () => gateway.lines.filter((line) => line.includes('"http.access"')),
+    ({ length }) => length >= 7,
+  )
+  const lines = told.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
   assert.deepEqual(
     lines.map(({ method, path, route, status, decision }) => [method, path, route, status, decision].join(' ')),
     [

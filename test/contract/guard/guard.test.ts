@@ -61,14 +61,20 @@ onEveryStore(
     const other = guardOver(await second())
     const sent: string[] = []
     const begun = Promise.withResolvers<void>()
-    const slow = other.send(hello, sender(sent, 'm1', 1_000, begun.resolve))
+    const refused = Promise.withResolvers<void>()
+    const slow = other.send(hello, async (attempt) => {
+      begun.resolve()
+      await refused.promise
+      return sender(sent, 'm1')(attempt)
+    })
     await begun.promise
     assert.deepEqual(await patient.send(hello, sender(sent, 'never')), { kind: 'pending' })
+    refused.resolve()
     await slow
     const later = await patient.send(hello, sender(sent, 'never'))
     assert.ok(later.kind === 'duplicate' && later.original.id === 'm1')
     const { store, claimed } = telling(await world.another())
-    const longer = guardOver(await second({ store }), { waitMs: 10 * SECOND, on: (event) => events.push(event) })
+    const longer = guardOver(await second({ store }), { on: (event) => events.push(event) })
     const twice = Promise.withResolvers<void>()
     const again = other.send({ ...hello, body: 'two' }, async (attempt) => {
       twice.resolve()
@@ -155,7 +161,7 @@ onEveryStore(
     } as typeof store
     const ledger = createLedger({ store: lame, background: false })
     const events: GuardEvent<Message>[] = []
-    const open = guardOver(ledger, { on: (event) => events.push(event), deadlineMs: 250 })
+    const open = guardOver(ledger, { on: (event) => events.push(event), deadlineMs: 60 * SECOND })
     const closed = guardOver(ledger, { name: 'closed', failClosed: true })
     const sent: string[] = []
     assert.equal((await open.send(hello, sender(sent, 'm1'))).kind, 'unguarded')

@@ -1,4 +1,5 @@
 import type { Attempt, Ledger } from 'onceonly'
+import { limits } from 'onceonly'
 import type { Guard, GuardOptions } from 'onceonly/guard'
 import { createGuard } from 'onceonly/guard'
 
@@ -12,14 +13,15 @@ export interface Message {
 export const hello: Message = { workspace: 'w', phone: '+491', body: 'hello' }
 export const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
+/** Waits for an original in flight as long as a busy machine may need, unless a test says otherwise. */
 export function guardOver(ledger: Ledger<unknown>, options: Partial<GuardOptions<Message>> = {}): Guard<Message> {
-  return createGuard({ ledger, name: 'messages', identity: (m) => [m.workspace, m.phone, m.email, m.body], ...options })
+  const identity: GuardOptions<Message>['identity'] = (m) => [m.workspace, m.phone, m.email, m.body]
+  return createGuard({ ledger, name: 'messages', waitMs: limits.waitMaxMs, identity, ...options })
 }
 
 /** Sends like a real system: the original exists before the provider is called. */
-export function sender(sent: string[], id: string, slowMs = 0, begins = () => {}) {
+export function sender(sent: string[], id: string, slowMs = 0) {
   return async (attempt: Attempt | null) => {
-    begins()
     await pause(slowMs)
     await attempt?.attach({ type: 'message', id })
     sent.push(id)

@@ -4,10 +4,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type { Ledger, Store } from 'onceonly'
-import { createLedger } from 'onceonly'
+import { createLedger, limits } from 'onceonly'
 import type { GatewayConfig, GatewayEvent, Metrics, RouteRule } from 'onceonly/gateway'
 import { createGateway } from 'onceonly/gateway'
 import { createMemoryStore } from 'onceonly/memory'
+import { createRuntime, type Runtime } from '../../../src/runtime/runtime.ts'
 import type { AskOptions } from './ask.ts'
 import { ask } from './ask.ts'
 
@@ -94,6 +95,48 @@ export const things: RouteRule = {
   replay: 'trusted',
 }
 
+/** Without a key the content is the key. A busy machine is given the longest time that a guard may ask its store. */
+export const guarded = { ...things, key: 'guarded', guard: { deadlineMs: limits.storeCallMs } } as const
+
+/** The deadlines of a guard, which pass when a test says so: a busy machine misses none that a test does not mean. */
+export interface HeldDeadlines {
+  /** For the ledger. Its clock stands still, so that a call to the store is never given up for its age. */
+  readonly runtime: Runtime
+  /** How many were ever set. */
+  readonly set: number
+  /** How many are neither past nor taken back. */
+  readonly left: number
+  pass(): void
+}
+
+export function holdDeadlines(deadlineMs: number): HeldDeadlines {
+  const runtime = createRuntime()
+  const held = new Set<() => void>()
+  let set = 0
+  return {
+    get set() {
+      return set
+    },
+    get left() {
+      return held.size
+    },
+    pass() {
+      for (const fire of held) fire()
+      held.clear()
+    },
+    runtime: {
+      ...runtime,
+      monotonicMs: () => 0,
+      setTimer(ms, fire, background) {
+        if (ms !== deadlineMs) return runtime.setTimer(ms, fire, background)
+        set++
+        held.add(fire)
+        return { cancel: () => void held.delete(fire) }
+      },
+    },
+  }
+}
+
 export async function openGateway(
   context: TestContext,
   upstream: string,
@@ -102,9 +145,10 @@ export async function openGateway(
   /** A store that behaves badly. */
   wrap: (store: Store) => Store = (store) => store,
   metrics?: Metrics,
+  runtime: Runtime = createRuntime(),
 ): Promise<World> {
   const store = createMemoryStore({ testClock: true })
-  const ledger = createLedger({ store: wrap(store), background: false })
+  const ledger = createLedger({ store: wrap(store), background: false, runtime })
   const events: GatewayEvent[] = []
   const on = (event: GatewayEvent) => void events.push(event)
   const gateway = createGateway({

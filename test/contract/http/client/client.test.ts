@@ -14,6 +14,7 @@ import { createClient, newKey } from 'onceonly/client'
 import { openFileKeys } from 'onceonly/client-file'
 import { createMemoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
+import { until } from '../../../../src/testing/until.ts'
 
 const sender = fileURLToPath(import.meta.resolve('./sender.ts'))
 const root = join(import.meta.dirname, '../../../..')
@@ -143,7 +144,7 @@ describe('the client', () => {
     const { client } = clientWith([])
     const key = newKey()
     const twins = [client.send(`${url}/orders`, { ...post, key }), client.send(`${url}/orders`, { ...post, key })]
-    while (keysSeen.length < 2) await new Promise((resolve) => void setTimeout(resolve, 5))
+    await until('both twins are there', () => keysSeen.length >= 2)
     gate.resolve()
     held = null
     const [one, two] = await Promise.all(twins)
@@ -170,14 +171,14 @@ describe('the client', () => {
     assert.equal((await short.client.send(`${url}/orders`, post)).response.status, 503, 'nobody waits for an hour')
     const stopped = clientWith([answers(503, { 'retry-after': '60' })])
     const waiting = stopped.client.send(`${url}/orders`, post)
-    while (stopped.events.length === 0) await new Promise((resolve) => void setTimeout(resolve, 5))
+    await until('the client waits for its next attempt', () => stopped.events.length > 0)
     stopped.client.stop()
     await assert.rejects(waiting, (error) => isOnceError(error, 'stopped'))
     const given = clientWith([answers(503, { 'retry-after': '60' })])
     const reason = new Error('enough')
     const aborter = new AbortController()
     const abandoned = given.client.send(`${url}/orders`, { ...post, signal: aborter.signal })
-    while (given.events.length === 0) await new Promise((resolve) => void setTimeout(resolve, 5))
+    await until('the client waits for its next attempt', () => given.events.length > 0)
     aborter.abort(reason)
     await assert.rejects(abandoned, reason)
   })
@@ -213,7 +214,7 @@ describe('the client', () => {
         stdio: ['ignore', 'pipe', 'inherit'],
       })
     const first = start()
-    while (effects === counted) await new Promise((resolve) => void setTimeout(resolve, 5))
+    await until('the effect of the first process began', () => effects > counted)
     first.kill('SIGKILL')
     await once(first, 'exit')
     gate.resolve()

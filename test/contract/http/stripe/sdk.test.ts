@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import Stripe from 'stripe'
+import { until } from '../../../../src/testing/until.ts'
 import { createProxy } from '../../../../tools/proxy/index.ts'
 import { frameworks, openShop } from './shop.ts'
 
@@ -18,16 +18,6 @@ async function failureOf(call: Promise<unknown>): Promise<Stripe.errors.StripeEr
   )
   assert.ok(error instanceof Stripe.errors.StripeError, String(error))
   return error
-}
-
-const LONGEST_MS = 10_000
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  const deadline = performance.now() + LONGEST_MS
-  while (!holds()) {
-    if (performance.now() > deadline) throw new Error(`It never happened that ${what}.`)
-    await sleep(5)
-  }
 }
 
 const replayed = ({ lastResponse }: Stripe.Response<unknown>) => lastResponse.headers['idempotent-replayed']
@@ -90,7 +80,7 @@ for (const framework of frameworks) {
     })
 
     test('a server that lets twins wait answers both with one customer, and neither has to ask again', async (context) => {
-      const shop = await open(context, { waitMs: LONGEST_MS })
+      const shop = await open(context, { waitMs: 120_000 })
       const letGo = shop.hold()
       const stripe = clientOf(shop.port)
       const both = [1, 2].map(() => stripe.customers.create(ann, { idempotencyKey: 'patience' }))
