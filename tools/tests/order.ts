@@ -26,6 +26,8 @@ export const LONGEST: readonly string[] = [
   'test/contract/service/messages-guard.test.ts',
   'test/proof/simulation/ledger-mutations.test.ts',
   'test/proof/runs/kills.test.ts',
+  'test/proof/ledger/transition/mutants.test.ts',
+  'test/proof/project/docs/site.test.ts',
   'test/contract/service/outreach.test.ts',
 ]
 
