@@ -8,6 +8,7 @@ import { createSqliteStore, type SqliteStore, type SqliteTx } from 'onceonly/sql
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import type { Page } from 'playwright-core'
 import { buildPages } from '../../../console/build.ts'
+import { until } from '../../../src/testing/until.ts'
 import { loaded, openBrowser, skip, type TestBrowser, type WatchedPage } from '../../support/browser.ts'
 import {
   demoKey,
@@ -361,11 +362,13 @@ test('ten thousand records are scrolled through, and only what is seen is drawn'
   await page.getByLabel('Operation').fill('fill')
   await page.keyboard.press('Enter')
   const rows = page.getByRole('table')
-  await page.waitForFunction(`(() => {
-    const box = document.querySelector('.rows')
-    if (box !== null) box.scrollTop = box.scrollHeight
-    return document.querySelector('[role=table]')?.getAttribute('aria-rowcount') === '${recordsMany + 1}'
-  })()`)
+  const shown = `document.querySelector('[role=table]')?.getAttribute('aria-rowcount')`
+  const scrolled = `{ const box = document.querySelector('.rows'); if (box !== null) box.scrollTop = box.scrollHeight }`
+  await until(
+    'all records are listed',
+    () => page.evaluate(`${scrolled} ${shown}`),
+    (rows) => rows === String(recordsMany + 1),
+  )
   await rows.getByText('fill-', { exact: false }).last().waitFor()
   assert.ok((await rows.getByRole('row').count()) < 100, 'only what is seen is drawn')
   assertClean()
