@@ -60,12 +60,18 @@ async function serve(t: TestContext, most: number) {
   const server = Fastify()
   const handled: string[] = []
   const gates: (() => void)[] = []
+  /** By how many were handled then. */
+  const began = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+  const left = Promise.withResolvers<void>()
   let underWay = 0
   admitCommands(server, {
     around: (_part, _command, work) => work(),
     most,
     enter: () => underWay < most && ++underWay > 0,
-    leave: () => void (underWay -= 1),
+    leave: () => {
+      underWay -= 1
+      left.resolve()
+    },
   })
   for (const [url, access] of [
     ['/commands', 'api key'],
@@ -74,6 +80,7 @@ async function serve(t: TestContext, most: number) {
     const declaration = { access, repeat: { kind: 'natural' } } as unknown as Declaration
     server.post(url, { config: { declaration } }, async () => {
       handled.push(url)
+      began[handled.length]?.resolve()
       await new Promise<void>((resolve) => gates.push(resolve))
       return { done: true }
     })
@@ -82,40 +89,36 @@ async function serve(t: TestContext, most: number) {
   t.after(() => server.close())
   const { port } = server.server.address() as AddressInfo
   const post = (url: string) => fetch(`http://127.0.0.1:${port}${url}`, { method: 'POST' })
-  const until = async (isTrue: () => boolean) => {
-    while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-  return { port, post, handled, gates, until, underWay: () => underWay }
+  return { port, post, handled, gates, began: (count: number) => began[count]?.promise, left: left.promise }
 }
 
-test('past the bound a command is refused before it begins; operators come in', { timeout: 20_000 }, async (t) => {
-  const { post, handled, gates, until } = await serve(t, 1)
+test('past the bound a command is refused before it begins; operators come in', async (t) => {
+  const { post, handled, gates, began } = await serve(t, 1)
   const first = post('/commands')
-  await until(() => handled.length === 1)
+  await began(1)
   const refused = await post('/commands')
   assert.equal(refused.status, 503)
   assert.match(refused.headers.get('retry-after') ?? '', /^[1-5]$/)
   const { type, retryable } = (await refused.json()) as { type: string; retryable: boolean }
   assert.deepEqual({ type, retryable }, { type: '/problems/overloaded', retryable: true })
   const action = post('/actions')
-  await until(() => handled.length === 2)
+  await began(2)
   assert.deepEqual(handled, ['/commands', '/actions'])
   for (const open of gates) open()
   assert.deepEqual([(await first).status, (await action).status], [200, 200])
   const next = post('/commands')
-  await until(() => handled.length === 3)
+  await began(3)
   gates[2]?.()
   assert.equal((await next).status, 200)
 })
 
-test('whoever hangs up keeps the place until the work has ended', { timeout: 20_000 }, async (t) => {
-  const { port, post, handled, gates, until, underWay } = await serve(t, 1)
+test('whoever hangs up keeps the place until the work has ended', async (t) => {
+  const { port, post, gates, began, left } = await serve(t, 1)
   const leaving = ask({ host: '127.0.0.1', port, path: '/commands', method: 'POST' }).on('error', () => {})
   leaving.end()
-  await until(() => handled.length === 1)
+  await began(1)
   leaving.destroy()
-  await until(() => leaving.destroyed)
   assert.equal((await post('/commands')).status, 503)
   gates[0]?.()
-  await until(() => underWay() === 0)
+  await left
 })

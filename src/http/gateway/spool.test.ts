@@ -4,16 +4,17 @@ import { createServer, type IncomingMessage, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { until } from '../../testing/until.ts'
 import { gatewayLimits } from './limits.ts'
 import { createSpool, type Spool, SpoolFull } from './spool.ts'
 
 const large = Buffer.alloc(gatewayLimits.memoryBodyBytes + 1)
 
-test('the files of all bodies share one room, and give it back', { timeout: 30_000 }, async () => {
+test('the files of all bodies share one room, and give it back', async () => {
   const room = { leftBytes: large.length }
   const kept: Spool[] = []
   await using server = createServer((message, response) => {
-    const spool = createSpool(message, { maxBytes: 2 * large.length, bodyMs: 20_000, room })
+    const spool = createSpool(message, { maxBytes: 2 * large.length, bodyMs: 120_000, room })
     kept.push(spool)
     spool.body().then(
       () => response.end('taken'),
@@ -33,9 +34,9 @@ test('the files of all bodies share one room, and give it back', { timeout: 30_0
   assert.equal(room.leftBytes, 0)
   assert.equal(await post(), 'full', 'nothing is kept of what has no room')
   for (const spool of kept) spool.discard()
-  while (room.leftBytes < large.length) await new Promise(setImmediate)
+  await until('the room is given back', () => room.leftBytes >= large.length)
   assert.equal(await post(), 'taken')
   for (const spool of kept) spool.discard()
-  while (room.leftBytes < large.length) await new Promise(setImmediate)
+  await until('the room is given back', () => room.leftBytes >= large.length)
   assert.equal(room.leftBytes, large.length, 'given back once, however often it is discarded')
 })

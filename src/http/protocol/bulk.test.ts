@@ -6,6 +6,7 @@ import { final, notDone, released } from '../../ledger/core/verdict.ts'
 import { createLedger } from '../../ledger/ledger.ts'
 import type { MemoryTx } from '../../ledger/stores/memory/index.ts'
 import { createMemoryStore } from '../../ledger/stores/memory/index.ts'
+import { until } from '../../testing/until.ts'
 import type { BulkItem } from './batch.ts'
 import { createBulk } from './bulk.ts'
 
@@ -181,6 +182,8 @@ test('lanes bound how many items run at once', async () => {
   const keys = Array.from({ length: 10 }, (_, at) => `k${at}`)
   const results = await world.bulk.run(batch, items(...keys), async (item) => {
     most = Math.max(most, ++now)
+    await until('three items run at once', () => most >= 3)
+    // A moment for a fourth, which must not come.
     await new Promise((resolve) => setTimeout(resolve, 5))
     now--
     return world.pay(item)

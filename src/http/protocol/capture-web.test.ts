@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Attempt } from '../../ledger/attempt.ts'
+import { until } from '../../testing/until.ts'
 import { captureResponse } from './capture-web.ts'
 import type { Captured } from './exchange.ts'
 import type { Running } from './running.ts'
@@ -81,29 +82,32 @@ for (const when of ['in the middle', 'before it begins'] as const) {
       await reader?.cancel()
     }
     assert.deepEqual((await finished).body, { bytes: null, sha256: null })
-    for (let turn = 0; !closed && turn < 200; turn++) await new Promise((resolve) => setTimeout(resolve, 5))
-    assert.ok(closed)
+    await until('the source is closed', () => closed)
     assert.ok(given < 50, `${given} chunks`)
   })
 }
 
 test('a source that was closed because its client left did answer; one that failed did not', async () => {
-  async function* closing(name: string): AsyncGenerator<string, undefined> {
+  async function* closing(name: string, when: Promise<unknown>): AsyncGenerator<string, undefined> {
     yield 'a'
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await when
     throw Object.assign(new Error('over'), { name })
   }
-  const left = onStage(closing('AbortError'))
+  const leaving = Promise.withResolvers<void>()
+  const left = onStage(closing('AbortError', leaving.promise))
   await left.response
   left.leaving.abort()
+  leaving.resolve()
   assert.deepEqual((await left.finished).body, { bytes: null, sha256: null })
 
-  const broken = onStage(closing('TypeError'))
+  const breaking = Promise.withResolvers<void>()
+  const broken = onStage(closing('TypeError', breaking.promise))
   await broken.response
   broken.leaving.abort()
+  breaking.resolve()
   assert.equal(((await broken.failed) as Error).name, 'TypeError')
 
-  const listening = onStage(closing('AbortError'))
+  const listening = onStage(closing('AbortError', Promise.resolve()))
   await assert.rejects((await listening.response).text(), { name: 'AbortError' })
   assert.equal(((await listening.failed) as Error).name, 'AbortError')
 })

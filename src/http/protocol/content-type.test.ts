@@ -72,8 +72,8 @@ suite('content type', () => {
   test('only the white space of HTTP is white space', () => {
     assert.equal(withoutSpace(' \t a\u00a0 \t'), 'a\u00a0')
     assert.equal(withoutSpace(' \t '), '')
-    const started = performance.now()
-    assert.equal(withoutSpace(`a${' '.repeat(200_000)}b`).length, 200_002)
-    assert.ok(performance.now() - started < 2_000)
+    // So many that a search which begins anew at each of them would never end.
+    const many = 10_000_000
+    assert.equal(withoutSpace(`a${' '.repeat(many)}b`).length, many + 2)
   })
 })

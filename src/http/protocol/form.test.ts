@@ -79,7 +79,8 @@ suite('form', () => {
   })
 
   test('a megabyte that was made to be slow is not', () => {
-    const size = 1_000_000
+    // Work that grows with the square of it would take longer than a test may.
+    const size = 3_000_000
     for (const form of [
       '&'.repeat(size),
       '+'.repeat(size),
@@ -88,14 +89,11 @@ suite('form', () => {
       'a&'.repeat(size / 2),
     ]) {
       const bytes = Buffer.from(form)
-      const started = performance.now()
       try {
         formText(bytes)
       } catch (error) {
         assert.ok(isOnceError(error, 'bad_input'))
       }
-      const took = performance.now() - started
-      assert.ok(took < 2_000, `${took} ms for ${form.slice(0, 6)}`)
     }
   })
 

@@ -188,7 +188,8 @@ suite('multipart', () => {
   })
 
   test('a megabyte that was made to be slow is not', () => {
-    const size = 1_000_000
+    // Work that grows with the square of it would take longer than a test may.
+    const size = 3_000_000
     const dashes = '-'.repeat(70)
     const head = '--B|Content-Disposition: form-data; name=a'
     const nearly = `\r\n--${'a'.repeat(69)}`
@@ -212,14 +213,11 @@ suite('multipart', () => {
     ]
     for (const [text, boundary] of hostile) {
       const bytes = bytesOf(text)
-      const started = performance.now()
       try {
         multipartText(bytes, boundary, true)
       } catch (error) {
         assert.ok(isOnceError(error, 'bad_input'))
       }
-      const took = performance.now() - started
-      assert.ok(took < 2_000, `${took} ms for ${text.slice(0, 20)}`)
     }
   })
 

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import type { Attempt } from '../../ledger/attempt.ts'
 import { exchange } from '../../testing/http-client.ts'
+import { until } from '../../testing/until.ts'
 import type { Answer, Captured } from './exchange.ts'
 import type { Running } from './running.ts'
 import type { TapOptions } from './tap-node.ts'
@@ -64,12 +65,6 @@ async function onStage(
   }
 }
 
-const until = async (look: () => boolean) => {
-  for (let turn = 0; !look(); turn++) {
-    assert.ok(turn < 1_000, 'never came true')
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}
 const text = ({ body }: Captured) => (body instanceof Uint8Array ? Buffer.from(body).toString() : body)
 
 test('status, reason and headers of writeHead are recorded and sent, names that come twice included', async () => {
@@ -198,31 +193,46 @@ test('a handler that stops in the middle because its client left has answered wi
       const sent = scene.send()
       await sent.received('begin')
       sent.hangUp()
-      await until(() => scene.finished.length === 1)
+      await until('the outcome is recorded', () => scene.finished.length === 1)
       assert.deepEqual(scene.finished[0]?.body, { bytes: null, sha256: null })
       assert.equal(scene.finished[0]?.status, 200)
     },
   )
 })
 
-test('a handler that goes on slowly after its client left is waited for', async () => {
+test('a handler that goes on slowly after its client left is waited for', async (t) => {
+  // The time without a word begins anew with every word; counting that needs no clock that a busy machine could outrun.
+  const idleMs = 123_456
+  const begunAnew: string[] = []
+  const real = globalThis.setTimeout
+  t.mock.method(globalThis, 'setTimeout', ((fire: () => void, ms?: number) => {
+    const timer = real(fire, ms)
+    if (ms !== idleMs) return timer
+    const refresh = timer.refresh.bind(timer)
+    timer.refresh = () => {
+      begunAnew.push('x')
+      return refresh()
+    }
+    return timer
+  }) as typeof setTimeout)
   await onStage(
-    { idleMs: 150 },
+    { idleMs },
     (response) => {
-      let left = 6
-      const timer = setInterval(() => {
-        if (left-- > 0) return void response.write('x')
-        clearInterval(timer)
-        response.end()
-      }, 50)
+      const goOn = (left: number) => {
+        if (left === 0) return void response.end()
+        response.write('x')
+        setImmediate(goOn, left - 1)
+      }
+      response.socket?.on('close', () => setImmediate(goOn, 6))
       response.write('begin')
     },
     async (scene) => {
       const sent = scene.send()
       await sent.received('begin')
       sent.hangUp()
-      await until(() => scene.finished.length === 1)
-      assert.equal(text(scene.finished[0] as Captured), 'beginxxxxxx')
+      await until('the outcome is recorded', () => scene.finished.length === 1)
+      assert.equal(text(scene.finished[0] as Captured), `begin${begunAnew.join('')}`)
+      assert.equal(begunAnew.length, 6)
     },
   )
 })
@@ -238,7 +248,7 @@ test('a handler that destroys its answer because its client left has answered wi
       const sent = scene.send()
       await sent.received('begin')
       sent.hangUp()
-      await until(() => scene.finished.length === 1)
+      await until('the outcome is recorded', () => scene.finished.length === 1)
       assert.deepEqual(scene.finished[0]?.body, { bytes: null, sha256: null })
       assert.equal(scene.failed.length, 0)
     },
@@ -257,7 +267,7 @@ test('a handler that pauses longer before it begins to answer is waited for', as
       const sent = scene.send()
       await begun.promise
       sent.hangUp()
-      await until(() => scene.finished.length === 1)
+      await until('the outcome is recorded', () => scene.finished.length === 1)
       assert.equal(text(scene.finished[0] as Captured), 'done')
     },
   )
@@ -275,10 +285,11 @@ test('past its lease a handler is told that its client left, and nothing is reco
       const sent = scene.send()
       await sent.received('begin')
       sent.hangUp()
+      // A moment in which a handler that is told too early would hear it.
       await new Promise((resolve) => setTimeout(resolve, 50))
       assert.equal(closed, false)
       scene.lease.abort()
-      await until(() => closed)
+      await until('the handler is told', () => closed)
       assert.equal(scene.finished.length, 0)
       assert.equal(scene.failed.length, 1)
     },

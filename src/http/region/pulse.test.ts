@@ -34,6 +34,7 @@ test('an answer and a refusal are signs of life; nobody is asked when nobody wai
     const end = pulse.watch(() => assert.fail('silent'))
     await enough.promise
     end()
+    // A moment for questions that must not come any more, however long it takes.
     await sleep(times.everyMs * 10)
     assert.ok(asked <= 6, `${asked} questions`)
     pulse.stop()

@@ -11,8 +11,9 @@ import { createSqliteStore } from './index.ts'
 
 /** What the tests of this store share: a fresh file each, and the requests of an ordinary life. */
 
-export const CALL = { timeoutMs: 5_000 }
-export const TRANSACTION = { timeoutMs: 5_000, lockMs: 5_000, refuseTwinOf: null }
+/** Long, so that only what a test blocks on purpose is ever late. */
+export const CALL = { timeoutMs: 60_000 }
+export const TRANSACTION = { timeoutMs: 60_000, lockMs: 60_000, refuseTwinOf: null }
 
 export function freshPath(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'onceonly-sqlite-'))

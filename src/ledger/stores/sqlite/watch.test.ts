@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '../../../testing/until.ts'
 import type { RecordId } from '../../core/identity.ts'
 import type { SqliteStore } from './index.ts'
 import {
@@ -22,14 +23,9 @@ async function heard(store: SqliteStore) {
   return { wakes, watch }
 }
 
-const PATIENCE_MS = 10_000
-
 /** Until there was a wake, and a moment longer for one too many. */
 async function told(wakes: readonly unknown[]): Promise<void> {
-  for (const untilMs = performance.now() + PATIENCE_MS; wakes.length === 0; ) {
-    assert.ok(performance.now() < untilMs, 'nobody was woken')
-    await sleep(5)
-  }
+  await until('there is a wake', () => wakes.length > 0)
   await sleep(60)
 }
 
@@ -62,6 +58,7 @@ test('a transaction wakes at its commit, not before, and not when it is rolled b
     throw new Error('no')
   }, TRANSACTION)
   await assert.rejects(failing)
+  // Pauses of these tests give a chance to wakes that must not come; none of them is waited for.
   await sleep(30)
   assert.deepEqual(wakes, [])
   await store.transactions.run(async ({ apply }) => {

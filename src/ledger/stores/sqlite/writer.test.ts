@@ -6,7 +6,7 @@ import type { Lane, WriterTurn } from './writer.ts'
 import { createWriterQueue } from './writer.ts'
 
 function turn(lane: Lane, fields: Partial<WriterTurn> = {}): WriterTurn {
-  return { lane, waitMs: 5_000, begin: () => true, late: () => new OnceError('store_busy', 'Late.'), ...fields }
+  return { lane, waitMs: 60_000, begin: () => true, late: () => new OnceError('store_busy', 'Late.'), ...fields }
 }
 
 test('a lonely group commit is over before the call returns', async () => {
