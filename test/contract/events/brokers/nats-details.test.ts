@@ -5,15 +5,20 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { isOnceError } from 'onceonly'
 import type { Acknowledgement, IncomingMessage } from 'onceonly/inbox'
 import type { OutgoingMessage } from 'onceonly/outbox'
-import { type NatsClient, type NatsWorld, natsUrl, openNatsWorld } from '../../../support/events/brokers/nats-world.ts'
-import { until } from '../../../support/until.ts'
+import { until } from '../../../../src/testing/until.ts'
+import {
+  type NatsClient,
+  type NatsWorld,
+  natsUrl,
+  openNatsWorld,
+  PATIENT_ACK_WAIT_MS,
+} from '../../../support/events/brokers/nats-world.ts'
 
-const CALL = { timeoutMs: 10_000 }
-const PATIENCE_MS = 20_000
+const CALL = { timeoutMs: 60_000 }
 /** More than the server takes: 1 MiB unless it is told otherwise. */
 const TOO_LARGE = 1_100_000
 /** Short, because a test outlives it, and longer than a busy machine pauses between two signs of life. */
-const ACK_WAIT_MS = 1_500
+const ACK_WAIT_MS = 3_000
 const done: Acknowledgement = { kind: 'done' }
 const confirmed = { kind: 'confirmed' }
 
@@ -33,7 +38,7 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
       await client.publisher.publish(sent, CALL),
       sent.map(() => confirmed),
     )
-    await until(() => copies.length === topics.length, PATIENCE_MS)
+    await until('every topic has brought its message', () => copies.length === topics.length)
     assert.deepEqual(
       copies.toSorted((one, other) => one.id.localeCompare(other.id)),
       sent.map((one) => ({ ...one, deliveries: 1 })),
@@ -45,7 +50,7 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
     for (const id of ['m-1', 'm-1', 'm-2']) {
       assert.deepEqual(await client.publisher.publish([message(id)], CALL), [confirmed])
     }
-    await until(() => copies.length === 2, PATIENCE_MS)
+    await until('both messages came', () => copies.length === 2)
     assert.deepEqual(
       copies.map(({ id }) => id),
       ['m-1', 'm-2'],
@@ -56,7 +61,7 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
       headers: { 'onceonly-redriven-as': 'r-1', 'onceonly-redriven-for': 'billing' },
     }
     assert.deepEqual(await client.publisher.publish([redriven], CALL), [confirmed])
-    await until(() => copies.length === 3, PATIENCE_MS)
+    await until('the redriven message came', () => copies.length === 3)
     assert.deepEqual(copies[2], { ...redriven, deliveries: 1 })
   })
 
@@ -74,7 +79,7 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
       answers.map(({ kind }) => kind),
       ['refused', 'unavailable', 'confirmed'],
     )
-    await until(() => copies.length === 1, PATIENCE_MS)
+    await until('the message came', () => copies.length === 1)
     assert.equal(copies[0]?.id, 'm-3')
   })
 
@@ -83,11 +88,11 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
     const copies: IncomingMessage[] = []
     await slow.subscriber.subscribe({ consumer: 'slow', topics: ['paid'], concurrency: 1 }, async (copy) => {
       copies.push(copy)
-      if (copy.id === 'm-1') await sleep(2.2 * ACK_WAIT_MS)
+      if (copy.id === 'm-1') await sleep(1.2 * ACK_WAIT_MS)
       return done
     })
     await client.publisher.publish([message('m-1'), message('m-2')], CALL)
-    await until(() => copies.length === 2, PATIENCE_MS)
+    await until('both messages came', () => copies.length === 2)
     await slow.stop()
     assert.deepEqual(
       copies.map(({ id, deliveries }) => `${id}/${deliveries}`),
@@ -98,14 +103,14 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
   proof('a consumer that somebody removed is made again', async (client, world) => {
     const copies = await collect(client)
     await client.publisher.publish([message('m-1')], CALL)
-    await until(() => copies.length === 1, PATIENCE_MS)
+    await until('the message came', () => copies.length === 1)
     const { streams, consumers } = await jetstreamManager(client.connection)
     const stream = await streams.find(`${world.namespace}.paid`)
     const [{ name } = { name: '' }] = await consumers.list(stream).next()
     await consumers.delete(stream, name)
-    await until(async () => (await consumers.list(stream).next()).length === 1, PATIENCE_MS)
+    await until('there is a consumer again', async () => (await consumers.list(stream).next()).length === 1)
     await client.publisher.publish([message('m-2')], CALL)
-    await until(() => copies.length === 2, PATIENCE_MS)
+    await until('both messages came', () => copies.length === 2)
   })
 
   proof('streams of your own are used as they are', async (_client, world) => {
@@ -120,7 +125,7 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
     // What another program publishes has the place in the stream for an id.
     await jetstream(client.connection).publish(`${world.namespace}.paid`, '{"n":1}')
     const copies = await collect(client)
-    await until(() => copies.length === 2, PATIENCE_MS)
+    await until('both messages came', () => copies.length === 2)
     assert.deepEqual(
       copies.map(({ id, topic, body }) => ({ id, topic, body })),
       [
@@ -142,7 +147,7 @@ type Proof = (client: NatsClient, world: NatsWorld) => Promise<void>
 
 function proof(title: string, body: Proof): void {
   test(title, async () => {
-    const world = await openNatsWorld(natsUrl ?? '')
+    const world = await openNatsWorld(natsUrl ?? '', PATIENT_ACK_WAIT_MS)
     const clients: NatsClient[] = []
     const connect: NatsWorld['connect'] = async (options) => {
       const client = await world.connect(options)

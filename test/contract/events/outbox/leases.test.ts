@@ -3,25 +3,33 @@ import type { RelayEvent } from 'onceonly/outbox'
 import { createLeases } from '../../../../src/events/outbox/leases.ts'
 import { createRows } from '../../../../src/events/outbox/rows.ts'
 import { createRuntime } from '../../../../src/runtime/runtime.ts'
-import { many, onOutbox, sequences, until } from '../../../support/events/outbox/ground.ts'
+import { until } from '../../../../src/testing/until.ts'
+import { hurriedRuntime, many, onOutbox, sequences } from '../../../support/events/outbox/ground.ts'
 
 const held = (events: readonly RelayEvent[]) => events.findLast((event) => event.kind === 'balanced')?.partitions ?? 0
 
 onOutbox('relays share the partitions evenly, and one that ends leaves its own to the others', async (ground) => {
   const { outbox } = ground
   const events = many(3, (): RelayEvent[] => [])
-  const start = (n: number) => ground.relay({ leaseMs: 3_000, on: (event) => events[n]?.push(event) })
+  // Leases that a busy machine does not lose, and rounds that come often.
+  const start = (n: number) =>
+    ground.relay({ leaseMs: 60_000, runtime: hurriedRuntime(), on: (event) => events[n]?.push(event) })
   const first = start(0)
-  await until(() => held(events[0] ?? []) === 64)
+  await until('the first relay holds everything', () => held(events[0] ?? []) === 64)
   start(1)
   start(2)
-  await until(async () => {
-    const shares = events.map(held)
-    return shares.reduce((a, b) => a + b) === 64 && Math.max(...shares) - Math.min(...shares) <= 2
-  })
+  await until(
+    'three relays share the partitions evenly',
+    () => events.map(held),
+    (shares) => shares.reduce((a, b) => a + b) === 64 && Math.max(...shares) - Math.min(...shares) <= 2,
+  )
   assert.equal((await outbox.status()).relays, 3)
   await first.stop()
-  await until(() => held(events[1] ?? []) === 32 && held(events[2] ?? []) === 32)
+  await until(
+    'the two that are left hold a half each',
+    () => events.slice(1).map(held),
+    (shares) => shares.every((share) => share === 32),
+  )
   const status = await outbox.status()
   assert.deepEqual([status.relays, status.unheldPartitions], [2, 0])
 })
@@ -37,15 +45,17 @@ onOutbox('a relay that lost its lease marks nothing, counts nothing and parks no
   desk.verdict = ({ key }) => (key === 'bad' ? { kind: 'refused', reason: 'no' } : null)
   await ground.add({ topic: 'orders.paid', key: 'good', body: 1 })
   await ground.add({ topic: 'orders.paid', key: 'bad', body: 1 })
-  ground.relay({ leaseMs: 60_000, maxAttempts: 1 })
-  await until(() => presented.size === 2)
+  const runtime = hurriedRuntime()
+  ground.relay({ leaseMs: 60_000, maxAttempts: 1, runtime })
+  await until('the broker has both messages', () => presented.size === 2)
   // As another relay does that found the lease past its end.
   await store.sql.query(
     `UPDATE onceonly_outbox_partitions SET fence = fence + 1, relay = 'other', expires_at = ${store.sql.now} + 60000`,
   )
   go.resolve()
-  await until(() => events.some(({ kind }) => kind === 'lease_lost'))
-  await new Promise((resolve) => void setTimeout(resolve, 300))
+  await until('the relay knows that it lost its lease', () => events.some(({ kind }) => kind === 'lease_lost'))
+  const { rests } = runtime
+  await until('its lanes have looked again and again', () => runtime.rests >= rests + 20)
   assert.equal(desk.taken.length, 1)
   assert.equal(await ground.pending(), 2)
   assert.ok(!events.some(({ kind }) => kind === 'published' || kind === 'parked'))
@@ -57,7 +67,7 @@ onOutbox('what the broker confirmed too late frees no key that another relay has
   desk.verdict = () => ({ kind: 'refused', reason: 'no' })
   await ground.add({ topic: 'orders.paid', key: 'a', body: 1 })
   const relay = ground.relay()
-  await until(async () => (await outbox.status()).failing === 1)
+  await until('the message was refused', async () => (await outbox.status()).failing === 1)
   await relay.stop()
   // As two relays do, the first of which was paused while the broker confirmed its batch.
   const takeAll = async () => {
@@ -83,6 +93,7 @@ onOutbox('several relays under load, one of them stopped, one of them slow: ever
   let slow = 0
   desk.before = async () => {
     slow += 1
+    // Only so that batches of several relays overlap.
     if (slow % 5 === 0) await new Promise((resolve) => void setTimeout(resolve, 40))
   }
   const relays = many(3, () => ground.relay({ leaseMs: 2_000 }))
@@ -123,14 +134,14 @@ onOutbox(
     await relay.stop()
 
     const forgetful = ground.relay({ forgetKeysMs: 86_400_000, maxAttempts: 1 })
-    await until(async () => (await outbox.deadLetters.count()) === 1)
+    await until('the refused message is parked', async () => (await outbox.deadLetters.count()) === 1)
     await ground.add({ ...message, id: 'z', key: 'fresh' })
     await ground.drained()
     await forgetful.sweep()
     // The idle one is gone; the one with a dead letter and the fresh one are not.
     assert.equal(await count('keys'), 2)
     await ground.add({ ...message, id: 'again' })
-    await until(() => desk.taken.some(({ id, sequence }) => id === 'again' && sequence === 1))
+    await until('the key begins anew', () => desk.taken.some(({ id, sequence }) => id === 'again' && sequence === 1))
   },
 )
 

@@ -3,8 +3,8 @@ import type { SqlStore } from 'onceonly'
 import type { IncomingMessage } from 'onceonly/inbox'
 import type { Outbox } from 'onceonly/outbox'
 import { createOutbox } from 'onceonly/outbox'
+import { until } from '../../../../src/testing/until.ts'
 import type { Child } from '../../../support/crew.ts'
-import { until } from '../../../support/events/outbox/ground.ts'
 import type { Place } from '../../../support/place.ts'
 import { sqlStore } from '../../../support/place.ts'
 import type { BrokerAddress } from './broker.ts'
@@ -81,7 +81,7 @@ export async function runStorm(place: Place, storm: Storm): Promise<StormFigures
   clearInterval(watch)
   await harmed
   book.check(committed)
-  await until(async () => (await outbox.status()).pending === 0)
+  await until('no message waits any more', async () => (await outbox.status()).pending === 0)
   assert.equal(await outbox.deadLetters.count(), 0)
   await subscription.stop()
   await broker.stop()

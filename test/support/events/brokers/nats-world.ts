@@ -6,17 +6,19 @@ import type { BrokerClient, BrokerWorld } from './suite.ts'
 
 /** Short, so that what a crashed consumer held comes again while a test waits for it. */
 const ACK_WAIT_MS = 2_000
+/** Longer than a busy machine falls silent, so that nothing is handed over twice where no consumer crashed. */
+export const PATIENT_ACK_WAIT_MS = 30_000
 /** Reconnects soon and for ever, because tests wait for it. */
 const RECONNECT = { maxReconnectAttempts: -1, reconnectTimeWait: 100 } as const
 
 export const natsUrl = process.env['ONCEONLY_TEST_NATS_URL']
 
 /** A namespace of its own on a server that many share; its streams are removed at the end. */
-export async function openNatsWorld(url: string): Promise<NatsWorld> {
+export async function openNatsWorld(url: string, ackWaitMs = ACK_WAIT_MS): Promise<NatsWorld> {
   const namespace = `test-${randomBytes(6).toString('hex')}`
   return {
     namespace,
-    connect: (options) => createClient(url, namespace, options),
+    connect: (options) => createClient(url, namespace, { ackWaitMs, ...options }),
     async end() {
       const connection = await connect({ servers: url })
       const { streams } = await jetstreamManager(connection)
@@ -37,18 +39,13 @@ export interface NatsClient extends BrokerClient {
   readonly errors: unknown[]
 }
 
-async function createClient(
-  url: string,
-  namespace: string,
-  options: Partial<NatsBrokerOptions> = {},
-): Promise<NatsClient> {
+async function createClient(url: string, namespace: string, options: Partial<NatsBrokerOptions>): Promise<NatsClient> {
   const connection = await connect({ servers: url, ...RECONNECT })
   const errors: unknown[] = []
   const broker = createNatsBroker({
     jetstream: jetstream(connection),
     headers,
     namespace,
-    ackWaitMs: ACK_WAIT_MS,
     onError: (error) => errors.push(error),
     ...options,
   })
