@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import type { Attempt, Runtime } from 'onceonly'
 import { failed, isOnceError, SECOND, succeeded } from 'onceonly'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
+import { until } from '../../../src/testing/until.ts'
 import { createHeld, kinds, onEveryStore, who } from '../../support/ledger/worlds.ts'
 
 const LAPSE_MS = 36 * SECOND
-const PATIENCE_MS = 10 * SECOND
 const never = () => assert.fail('the effect ran again')
 
 /** A process whose monotonic clock can be moved: as if it had been paused. */
@@ -20,8 +20,8 @@ function pausable(): { runtime: Runtime; pause(ms: number): void } {
 }
 
 onEveryStore('heartbeats keep a long effect alive past its lease', async ({ once, second, events }) => {
-  const leaseMs = 1_000
-  const define = { name: 'long', effect: 'external', leaseMs, whileRunning: { waitMs: 30_000 } } as const
+  const leaseMs = 2_000
+  const define = { name: 'long', effect: 'external', leaseMs, whileRunning: { waitMs: 60_000 } } as const
   const here = once.operation(define)
   const there = (await second()).operation(define)
   const begun = Promise.withResolvers<void>()
@@ -165,12 +165,11 @@ onEveryStore('a caller that gives up before its effect began gives its claim bac
   controller.abort(new Error('client hung up'))
   await assert.rejects(gone, /client hung up/)
   // It is given back a moment after the caller was told; until then a twin is sent away.
-  const untilMs = performance.now() + PATIENCE_MS
-  let next = await op.execute(who('k'), 1, () => 'ran')
-  while (next.kind === 'refused' && next.error.code === 'in_progress' && performance.now() < untilMs) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    next = await op.execute(who('k'), 1, () => 'ran')
-  }
+  const next = await until(
+    'the claim is given back',
+    () => op.execute(who('k'), 1, () => 'ran'),
+    (seen) => seen.kind !== 'refused' || seen.error.code !== 'in_progress',
+  )
   assert.equal(next.kind, 'executed')
 
   // Once it began, hanging up changes nothing: the outcome is recorded.
@@ -196,7 +195,7 @@ onEveryStore(
   'a stopped ledger beats no longer, but tells what still runs when its lease is over',
   async ({ second }) => {
     const ledger = await second()
-    const op = ledger.operation({ name: 'stopped', effect: 'external', leaseMs: 1_000 })
+    const op = ledger.operation({ name: 'stopped', effect: 'external', leaseMs: 2_500 })
     const claimed = await op.claim(who('k'), 1)
     assert.ok(claimed.kind === 'first_attempt')
     const { signal } = claimed.lease

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { DAY, final, isOnceError, released, SECOND } from 'onceonly'
+import { DAY, final, isOnceError, MINUTE, released } from 'onceonly'
 import { createHeld, kinds, onEveryStore, telling, who } from '../../support/ledger/worlds.ts'
 
 const never = () => assert.fail('the effect ran again')
@@ -159,9 +159,10 @@ onEveryStore('after expiry a key is new, or refused for a while, and effect keys
   const note = (attempt: { effectKey: string }) => void keys.push(attempt.effectKey)
   const fresh = once.operation({ name: 'new', effect: 'external', retainMs: DAY })
   await fresh.run(who('k'), 1, note)
-  await world.advance(DAY - SECOND)
+  await world.advance(DAY - MINUTE)
   assert.equal((await fresh.execute(who('k'), 1, never)).kind, 'replayed')
-  await world.advance(2 * SECOND)
+  await world.advance(2 * MINUTE)
+  // What was replayed is remembered in the process for a second.
   await new Promise((resolve) => setTimeout(resolve, 1_050))
   // Another payload is no conflict with a record that is gone.
   assert.equal((await fresh.execute(who('k'), 2, note)).kind, 'executed')
@@ -221,6 +222,7 @@ onEveryStore(
       effects++
       // The attempt outlives the claims of both: whoever came after it would rightly run it again.
       await Promise.all(stores.map(({ claimed }) => claimed))
+      // A chance for the others to come and wait as well.
       await new Promise((resolve) => setTimeout(resolve, 300))
       throw new Error('down')
     }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { isOnceError } from 'onceonly'
+import { until } from '../../../src/testing/until.ts'
 import { onEveryPlace, sqlOf, sqlStore } from '../../support/place.ts'
 
-const CALL = { timeoutMs: 10_000 }
-const TRANSACTION = { ...CALL, lockMs: 5_000, refuseTwinOf: null }
+const CALL = { timeoutMs: 60_000 }
+const TRANSACTION = { ...CALL, lockMs: 60_000, refuseTwinOf: null }
 
 onEveryPlace("rooms read the store's time inside their statements", async (place) => {
   const { store } = place
@@ -36,7 +37,7 @@ onEveryPlace(
     await watch.ready
     for (const store of [mine, other]) {
       // On SQLite the first look, and whatever the other store did to open the file, may wake for nothing.
-      await until(async () => {
+      await until('there are no more wakes for nothing', async () => {
         const before = wakes
         await new Promise((resolve) => void setTimeout(resolve, 60))
         return wakes === before
@@ -50,10 +51,11 @@ onEveryPlace(
           if (fail) throw new Error('undone')
         }, TRANSACTION)
       await assert.rejects(wake(true), /undone/)
+      // A chance for a wake that must not come.
       await new Promise((resolve) => void setTimeout(resolve, 60))
       assert.equal(wakes, before)
       await wake(false)
-      await until(async () => wakes > before)
+      await until('the commit wakes', () => wakes > before)
     }
     watch.stop()
   },
@@ -72,11 +74,3 @@ onEveryPlace('a topic is a constant, so that nothing slips into the SQL', async 
     )
   }
 })
-
-async function until(reached: () => Promise<boolean>): Promise<void> {
-  const deadlineMs = performance.now() + 20_000
-  while (!(await reached())) {
-    if (performance.now() > deadlineMs) throw new Error('Not in time')
-    await new Promise((resolve) => void setTimeout(resolve, 10))
-  }
-}

@@ -37,12 +37,12 @@ const places: readonly Place[] = [
   { name: 'postgres', skip: postgresUrl === undefined ? 'no PostgreSQL server' : false, open: openPostgres },
 ]
 
-const call = { timeoutMs: 10_000 }
+const call = { timeoutMs: 60_000 }
 
 async function openMemory(): Promise<World> {
   const store = createMemoryStore({ testClock: true })
   const inTx = <T>(work: (tx: MemoryTx) => T) =>
-    store.transactions.run(async ({ tx }) => work(tx), { ...call, lockMs: 1_000, refuseTwinOf: null })
+    store.transactions.run(async ({ tx }) => work(tx), { ...call, lockMs: 60_000, refuseTwinOf: null })
   const world: World<MemoryTx> = {
     store,
     another: async () => store,

@@ -182,12 +182,14 @@ test('savepoints that overlap wait for each other, and statements beside them ar
 test('what an effect forgot to await cannot write after its savepoint', async (t) => {
   const store = await storeWithOrders(t)
   let dangling: Promise<unknown> = Promise.resolve()
+  const over = Promise.withResolvers<void>()
   await store.transactions.run(async ({ tx, savepoint }) => {
     await savepoint(async () => {
-      dangling = sleep(5).then(() => add(tx, 'dangling'))
+      dangling = over.promise.then(() => add(tx, 'dangling'))
       dangling.catch(() => undefined)
     })
-    await sleep(20)
+    over.resolve()
+    await assert.rejects(dangling)
   }, TRANSACTION)
   await assert.rejects(dangling, (error) => isOnceError(error, 'transaction_aborted'))
   assert.deepEqual(await orders(store), [])

@@ -3,6 +3,7 @@ import type { TestContext } from 'node:test'
 import type { AppliedWord, ErrorCode } from '../../../../src/ledger/core/errors.ts'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
 import type { PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+import { until } from '../../../../src/testing/until.ts'
 import type { Proxy } from '../../../../tools/proxy/index.ts'
 import { createProxy } from '../../../../tools/proxy/index.ts'
 import {
@@ -17,9 +18,9 @@ import {
   freshSchema,
   kindOf,
   leaseOf,
+  openOf,
   openStore,
   settleOf,
-  sleep,
   TRANSACTION,
   testPostgres,
 } from '../../../support/stores/postgres/store.ts'
@@ -30,6 +31,8 @@ interface Far {
   readonly schema: string
   readonly proxy: Proxy
   readonly store: PostgresStore
+  /** Its connections, as its driver has noticed so far. */
+  open(): number
 }
 
 /** A store whose connections lead through a network that fails on demand. */
@@ -39,8 +42,9 @@ async function farStore(t: TestContext): Promise<Far> {
   atEnd(t, () => proxy.stop())
   const schema = freshSchema()
   const pool = await freshPool(t, { connectionString: proxy.rewrite(url) })
+  const open = openOf(pool)
   const store = await openStore(t, { schema }, pool)
-  return { schema, proxy, store }
+  return { schema, proxy, store, open }
 }
 
 const saying = (text: string) => ({ when: (request: Buffer) => request.includes(text) })
@@ -118,18 +122,19 @@ testPostgres('a lost answer to COMMIT is told as such, and the claim id tells th
 })
 
 testPostgres('a connection that is lost while the work runs is certain to have undone it', async (t) => {
-  const { proxy, store } = await farStore(t)
+  const { proxy, store, open } = await farStore(t)
+  const noticed = () => until('the lost connection is noticed', () => open() === 0)
   const work = store.transactions.run(async (session) => {
     leaseOf(await session.apply(claimOf('a')))
     proxy.cut()
-    await sleep(50)
+    await noticed()
     await session.tx.query('SELECT 1')
   }, TRANSACTION)
   await assert.rejects(work, failsWith('store_unavailable', 'no'))
   const careless = store.transactions.run(async (session) => {
     leaseOf(await session.apply(claimOf('a')))
     proxy.cut()
-    await sleep(50)
+    await noticed()
   }, TRANSACTION)
   await assert.rejects(careless, failsWith('store_unavailable', 'no'))
   assert.equal((await claimIn(store, 'a')).attempt, 1)
@@ -150,25 +155,26 @@ testPostgres('a server that says nothing any more does not make anybody wait pas
     () => store.transactions.run((session) => session.apply(claimOf('a')), { ...TRANSACTION, ...late }),
   ]
   const startedMs = performance.now()
+  // The server stays silent until all have answered, so that whatever waits for it would never end.
   const ends = await Promise.allSettled(calls.map((call) => call()))
-  const tookMs = performance.now() - startedMs
-  assert.ok(tookMs > 250 && tookMs < 2_000, `${tookMs} ms`)
+  assert.ok(performance.now() - startedMs > 250, 'not before the deadline either')
   for (const end of ends) {
     assert.ok(end.status === 'rejected' && isOnceError(end.reason, 'store_unavailable'), String(end.status))
+    assert.match(end.reason.message, /within 300 ms/)
   }
   proxy.resume()
   assert.equal((await claimIn(store, 'after')).attempt, 1)
 })
 
 testPostgres('a restart of the server needs no restart of the store', async (t) => {
-  const { proxy, store } = await farStore(t)
+  const { proxy, store, open } = await farStore(t)
   await claimIn(store, 'before')
   const heard: (readonly string[] | null)[] = []
   const watch = store.claims.watch((ids) => heard.push(ids))
   await watch.ready
   proxy.refuse()
   proxy.cut()
-  await sleep(50)
+  await until('the lost connections are noticed', () => open() === 0)
   await assert.rejects(store.claims.apply([claimOf('away')], CALL), failsWith('store_unavailable', 'no'))
   await assert.rejects(
     store.transactions.run(async () => 1, TRANSACTION),
@@ -176,7 +182,7 @@ testPostgres('a restart of the server needs no restart of the store', async (t) 
   )
   await proxy.accept()
   assert.equal((await claimIn(store, 'away')).attempt, 1)
-  for (let tries = 0; tries < 200 && heard.length === 0; tries++) await sleep(50)
+  await until('the listener is back', () => heard.length > 0)
   assert.deepEqual(heard[0], null)
   watch.stop()
 })
@@ -190,8 +196,10 @@ testPostgres('a store may be made before its server is there', async (t) => {
 })
 
 testPostgres('sessions that an administrator ends are replaced', async (t) => {
-  const { schema, store } = await farStore(t)
-  const other = await openStore(t, { schema })
+  const { schema, store, open } = await farStore(t)
+  const otherPool = await freshPool(t)
+  const otherOpen = openOf(otherPool)
+  const other = await openStore(t, { schema }, otherPool)
   await claimIn(store, 'before')
   const pool = await freshPool(t)
   const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -202,7 +210,7 @@ testPostgres('sessions that an administrator ends are replaced', async (t) => {
     await session.tx.query('SELECT 1')
   }, TRANSACTION)
   await assert.rejects(inside, failsWith('store_unavailable', 'no'))
-  await sleep(100)
+  await until('the ended sessions are noticed', () => open() + otherOpen() === 0)
   assert.equal((await claimIn(store, 'after')).attempt, 1)
   assert.equal((await claimIn(other, 'inside')).attempt, 1)
 })
@@ -213,9 +221,8 @@ testPostgres('stopping ends in time although the server is silent', async (t) =>
   await store.claims.watch(() => undefined).ready
   proxy.pause()
   const underWay = store.claims.apply([claimOf('a')], { timeoutMs: 300 }).catch(() => 'failed')
-  const startedMs = performance.now()
+  // The server stays silent until after the stop, so that whatever waits for it would never end.
   await store.stop()
-  assert.ok(performance.now() - startedMs < 2_000)
   assert.equal(await underWay, 'failed')
   proxy.resume()
 })

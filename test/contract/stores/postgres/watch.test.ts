@@ -3,6 +3,7 @@ import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import type { Request } from '../../../../src/ledger/core/request.ts'
 import type { PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+import { until } from '../../../../src/testing/until.ts'
 import {
   CALL,
   claimIn,
@@ -18,9 +19,6 @@ import {
   testPostgres,
 } from '../../../support/stores/postgres/store.ts'
 
-/** A listener that was cut off comes back by itself, on a busy machine too. */
-const PATIENCE_MS = 20_000
-
 /** Collects what a store was told, and waits until it has been told about a record. */
 async function listen(t: TestContext, store: PostgresStore) {
   const heard: (readonly string[] | null)[] = []
@@ -31,10 +29,7 @@ async function listen(t: TestContext, store: PostgresStore) {
   return {
     heard,
     watch,
-    async told(id: string | null): Promise<boolean> {
-      for (const untilMs = performance.now() + PATIENCE_MS; !has(id) && performance.now() < untilMs; ) await sleep(20)
-      return has(id)
-    },
+    told: (id: string | null) => until(`there is a wake for ${id ?? 'everything'}`, () => has(id)),
   }
 }
 
@@ -54,7 +49,7 @@ testPostgres('whoever waits is woken across stores, however the record changes',
     const grant = await claimIn(store, key)
     await wait(other, key)
     await store.claims.apply([change(grant)], CALL)
-    assert.ok(await told(grant.id), key)
+    await told(grant.id)
   }
   const many = await Promise.all(['a', 'b', 'c'].map((key) => claimIn(store, key)))
   await wait(other, 'b')
@@ -62,7 +57,7 @@ testPostgres('whoever waits is woken across stores, however the record changes',
     many.map((grant) => settleOf(grant)).toSorted((a, b) => (a.id < b.id ? -1 : 1)),
     CALL,
   )
-  assert.ok(await told(many[1]?.id ?? ''))
+  await told(many[1]?.id ?? '')
 })
 
 testPostgres('a transaction wakes those who wait when it commits, and not before', async (t) => {
@@ -73,19 +68,24 @@ testPostgres('a transaction wakes those who wait when it commits, and not before
   await wait(other, 'a')
   await store.transactions.run(async (session) => {
     await session.apply(settleOf(grant))
+    // A chance for a wake that comes too early; the right one is not waited for here.
     await sleep(100)
     assert.deepEqual(heard, [])
   }, TRANSACTION)
-  assert.ok(await told(grant.id))
+  await told(grant.id)
 })
 
 testPostgres('nobody is told about records that nobody awaits', async (t) => {
   const store = await openStore(t)
-  const { heard } = await listen(t, store)
+  const { heard, told } = await listen(t, store)
   const grant = await claimIn(store, 'a')
   await store.claims.apply([settleOf(grant, DONE)], CALL)
-  await sleep(200)
-  assert.deepEqual(heard, [])
+  // Wakes come in the order of their commits: this one would follow that of the first.
+  const awaited = await claimIn(store, 'b')
+  await wait(store, 'b')
+  await store.claims.apply([settleOf(awaited, DONE)], CALL)
+  await told(awaited.id)
+  assert.deepEqual(heard, [[awaited.id]])
 })
 
 testPostgres('a listener that lost its connection comes back, and says that anything may have changed', async (t) => {
@@ -98,22 +98,24 @@ testPostgres('a listener that lost its connection comes back, and says that anyt
     `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE datname = current_database() AND query LIKE 'LISTEN%'`,
   )
-  assert.ok(await told(null))
+  await told(null)
   const other = await openStore(t, { schema })
   const lease = leaseOf((await other.claims.apply([claimOf('a')], CALL))[0])
   await wait(store, 'a')
   await other.claims.apply([settleOf(lease)], CALL)
-  assert.ok(await told(lease.id))
+  await told(lease.id)
 })
 
 testPostgres('a watch that ended hears nothing more', async (t) => {
   const store = await openStore(t)
   const { heard, watch } = await listen(t, store)
+  const still = await listen(t, store)
   const grant = await claimIn(store, 'a')
   await wait(store, 'a')
   watch.stop()
   await store.claims.apply([settleOf(grant)], CALL)
-  await sleep(100)
+  // Both would hear of it over the one connection of their store.
+  await still.told(grant.id)
   assert.deepEqual(heard, [])
 })
 

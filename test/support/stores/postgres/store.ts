@@ -12,8 +12,9 @@ import { createPostgresStore } from '../../../../src/ledger/stores/postgres/inde
 
 /** What the tests of this store share: a database for each file, a schema for each test, and an ordinary life's requests. */
 
-export const CALL = { timeoutMs: 10_000 }
-export const TRANSACTION = { timeoutMs: 10_000, lockMs: 5_000, refuseTwinOf: null }
+/** Long, so that only what a test blocks on purpose is ever late. */
+export const CALL = { timeoutMs: 60_000 }
+export const TRANSACTION = { timeoutMs: 60_000, lockMs: 30_000, refuseTwinOf: null }
 
 const serverUrl = process.env['ONCEONLY_TEST_POSTGRES_URL']
 if (serverUrl === undefined && process.env['CI'] === 'true') throw new Error('ONCEONLY_TEST_POSTGRES_URL is not set')
@@ -78,6 +79,16 @@ export async function freshPool(t: TestContext, options: PoolConfig = {}): Promi
   pool.on('error', () => undefined)
   atEnd(t, () => pool.end())
   return pool
+}
+
+/** How many connections of a pool are open, as its driver has noticed so far. */
+export function openOf(pool: Pool): () => number {
+  let open = 0
+  pool.on('connect', (client) => {
+    open += 1
+    client.once('end', () => void (open -= 1))
+  })
+  return () => open
 }
 
 export function freshSchema(): string {
