@@ -44,6 +44,7 @@ export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx
   // Inside, every transaction is just SQL; what more the store's own type can do matters to the effects only.
   const parts = partsOf(given as unknown as InboxOptions<SqlTx>)
   const subscriptions = new Set<Subscription>()
+  const consuming = new Map<string, InboxEffect<SqlTx>>()
   const sweep = async () => {
     await parts.ready()
     const now = await parts.now()
@@ -76,13 +77,16 @@ export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx
   return {
     consumer: parts.consumer,
     receive: (message, effect) => receive(parts, message, effect as InboxEffect<SqlTx>, null),
-    async consume(subscriber, options, effect) {
-      const subscription = await consume(parts, subscriber, options, (message) =>
-        receive(parts, message, effect as InboxEffect<SqlTx>, null),
-      )
+    async consume(subscriber, options, given) {
+      const effect = given as InboxEffect<SqlTx>
+      const subscription = await consume(parts, subscriber, options, (message) => receive(parts, message, effect, null))
+      for (const topic of options.topics) consuming.set(topic, effect)
       const own: Subscription = {
         async stop() {
           subscriptions.delete(own)
+          for (const topic of options.topics) {
+            if (consuming.get(topic) === effect) consuming.delete(topic)
+          }
           await subscription.stop()
         },
       }
@@ -90,7 +94,7 @@ export function createInbox<Tx extends SqlTx>(given: InboxOptions<Tx>): Inbox<Tx
       return own
     },
     explain: (messageId) => explain(parts, messageId),
-    deadLetters: createDeadLetters(parts) as DeadLetters<Tx>,
+    deadLetters: createDeadLetters(parts, (topic) => consuming.get(topic)) as DeadLetters<Tx>,
     sweep,
     stop,
     [Symbol.asyncDispose]: stop,

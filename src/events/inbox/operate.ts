@@ -41,7 +41,7 @@ export interface Redriven {
     | { readonly kind: 'handled_before' }
     /** The first body under its id was handled: this one can only be purged, or sent again under another id. */
     | { readonly kind: 'conflict' }
-    /** Free: it runs when it is delivered again. */
+    /** It runs when it is delivered again. The letter stays until such a delivery has settled it. */
     | { readonly kind: 'freed' }
     | { readonly kind: 'ran'; readonly receipt: Receipt }
 }
@@ -49,7 +49,10 @@ export interface Redriven {
 export interface RedriveOptions<Tx> {
   /** Only tells what would be done. */
   readonly preview?: boolean
-  /** Runs the messages now. Without it they are freed, and run when somebody delivers them again. */
+  /**
+   * Runs the messages now. Without it the effect runs that consumes their topic in this process; where there is none, the
+   * messages are freed: each runs when it is delivered again, and its letter stays until then.
+   */
   readonly effect?: InboxEffect<Tx>
   readonly limit?: number
   readonly by?: string
@@ -73,7 +76,10 @@ export interface DeadLetters<Tx> {
 
 const ANONYMOUS = 'operator'
 
-export function createDeadLetters(parts: Parts): DeadLetters<SqlTx> {
+/** What consumes a topic in this process; undefined when nothing does. */
+type EffectFor = (topic: string) => InboxEffect<SqlTx> | undefined
+
+export function createDeadLetters(parts: Parts, effectFor: EffectFor): DeadLetters<SqlTx> {
   const { letters, store } = parts
   return {
     async list(filter = {}, { limit, cursor = null } = {}) {
@@ -90,7 +96,8 @@ export function createDeadLetters(parts: Parts): DeadLetters<SqlTx> {
       const done: Redriven[] = []
       for (const row of rows) {
         const { letter, reason, message } = row
-        const result = preview ? ({ kind: 'preview' } as const) : await redriveOne(parts, row, effect ?? null, by)
+        const run = effect ?? effectFor(message.topic) ?? null
+        const result = preview ? ({ kind: 'preview' } as const) : await redriveOne(parts, row, run, by)
         done.push({ letter, id: message.id, topic: message.topic, reason, result })
       }
       return done
@@ -107,7 +114,7 @@ export function createDeadLetters(parts: Parts): DeadLetters<SqlTx> {
 }
 
 /**
- * The letter goes last: a crash in between leaves it to be redriven again. The record is forgotten only while it says
+ * The letter goes with the transaction that settles the message: it may be the last copy of it. The record is forgotten only while it says
  * "parked", under its fence, so that a copy which was handled meanwhile is never run a second time.
  */
 async function redriveOne(
@@ -133,10 +140,7 @@ async function redriveOne(
   }
   await failures.forget(key)
   parts.emit({ kind: 'redriven', consumer, id: message.id, topic: message.topic, by })
-  if (effect === null) {
-    await letters.remove(store.sql, letter)
-    return { kind: 'freed' }
-  }
+  if (effect === null) return { kind: 'freed' }
   return { kind: 'ran', receipt: await receive(parts, message, effect, letter) }
 }
 

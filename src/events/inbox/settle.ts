@@ -97,9 +97,10 @@ export async function settleMessage(
   const body = turn.body()
   const done = await doneBefore(parts, message, body)
   if (done === null) await runEffect(parts, delivery, body, effect, work)
-  // 4. The next of its key may come; the letter it was redriven from is gone with the commit.
+  // 4. The next of its key may come. A letter that was redriven or freed goes with the commit, and not before: it may be
+  // the last copy of the message.
   if (place !== null) await parts.order.advance(tx, place)
-  if (turn.redriven !== null) await parts.letters.remove(tx, turn.redriven)
+  await parts.letters.remove(tx, turn.redriven ?? delivery.key)
   return recorded(message, done === null ? { kind: 'handled' } : { kind: 'intent_done', by: done.id })
 }
 

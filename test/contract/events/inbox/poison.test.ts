@@ -71,8 +71,8 @@ onInbox('a dead letter is previewed, then redriven, and runs once', { maxFailure
   // Without an effect it is freed, and runs when it is delivered again.
   const [two] = await inbox.deadLetters.redrive({ letters: ['m2'] })
   assert.deepEqual(two?.result, { kind: 'freed' })
-  assert.equal(await inbox.deadLetters.count(), 0)
   assert.equal((await inbox.receive(messageOf('m2', { body: '{"n":1}', deliveries: 9 }), () => {})).kind, 'handled')
+  assert.equal(await inbox.deadLetters.count(), 0)
   assert.deepEqual(
     told(events, 'redriven').map(({ id, by }) => [id, by]),
     [
@@ -102,7 +102,7 @@ onInbox('a redriven message that fails again is parked again', { maxFailures: 1 
 })
 
 onInbox(
-  'a copy that was handled after all is not run by a redrive',
+  'a copy that was handled after all takes the letter with it',
   { maxFailures: 1, windowMs: 1 * HOUR },
   async (stage) => {
     const { inbox, second, advance } = stage
@@ -110,9 +110,8 @@ onInbox(
     // Past the window the record of the parked message is gone, and a late copy is handled.
     await advance(2 * HOUR)
     assert.equal((await (await second()).receive(messageOf('m1', { body: '{"n":1}' }), () => {})).kind, 'handled')
-    const [redriven] = await inbox.deadLetters.redrive({}, { effect: () => assert.fail('it ran again') })
-    assert.deepEqual(redriven?.result, { kind: 'handled_before' })
     assert.equal(await inbox.deadLetters.count(), 0)
+    assert.deepEqual(await inbox.deadLetters.redrive({}, { effect: () => assert.fail('it ran again') }), [])
   },
 )
 
