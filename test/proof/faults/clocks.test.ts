@@ -7,7 +7,7 @@ import type { SkewedReport, SkewedTask } from './skewed.ts'
 import { plain } from './skewed.ts'
 
 const never = () => assert.fail('the effect ran again')
-const CALL = { timeoutMs: 5 * SECOND }
+const CALL = { timeoutMs: MINUTE }
 const skews = { 'an hour ahead': HOUR, 'an hour behind': -HOUR }
 
 function startSkewed(place: Place, address: Address, skewMs: number, long: boolean) {

@@ -20,14 +20,21 @@ onPlace('postgres', 'deadlocks between effects are settled by running one of the
   const ledgers = [0, 1].map(() => createLedger({ store: place.another(), background: false }))
   const operations = ledgers.map((once) => once.operation({ name: 'transfer', effect: 'transaction' }))
   let effects = 0
+  const meetings = new Map<string, { come: number; both: PromiseWithResolvers<void> }>()
+  /** Both sides have their first row, and only then want the second; who runs again meets nobody. */
+  const meet = (where: string): Promise<void> => {
+    const meeting = meetings.get(where) ?? { come: 0, both: Promise.withResolvers<void>() }
+    meetings.set(where, meeting)
+    if (++meeting.come === 2) meeting.both.resolve()
+    return meeting.both.promise
+  }
   const transfer = (side: number, pair: number, round: number) =>
     operations[side]?.execute(who(`${side}-${pair}-${round}`), round, async ({ tx }) => {
       effects++
       const rows = [2 * pair, 2 * pair + 1]
       for (const id of side === 0 ? rows : rows.toReversed()) {
         await tx.query('update account set balance = balance + 1 where id = ?', [id])
-        // Long enough for the other side to have taken its first row.
-        await sleep(15)
+        await meet(`${pair}-${round}`)
       }
       return 'done'
     })
@@ -166,6 +173,7 @@ for (const whileRunning of ['conflict', { waitMs: 20 }] as const) {
     const first = operation.transact(who('first'), 1, async ({ tx }) => {
       await add(tx)
       inside.resolve()
+      // A chance for the second to wait; it ends the same when it comes later.
       await sleep(500)
     })
     await inside.promise

@@ -1,4 +1,6 @@
-import { createLedger, SECOND } from 'onceonly'
+import type { Runtime } from 'onceonly'
+import { createLedger, limits, SECOND } from 'onceonly'
+import { createRuntime } from '../../../src/runtime/runtime.ts'
 import type { Address, CrashStore } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
 import { listen, machineMs, readTask, tell } from '../crash/member.ts'
@@ -23,7 +25,7 @@ export interface Knew {
   readonly at: number
 }
 
-export const joinable = { name: 'join', effect: 'external', whileRunning: { waitMs: 20 * SECOND } } as const
+export const joinable = { name: 'join', effect: 'external', whileRunning: { waitMs: 60 * SECOND } } as const
 
 /** The same store, which tells of every look, and hears nothing if it is to be deaf. */
 function observed(store: CrashStore, deaf: boolean): CrashStore {
@@ -41,10 +43,26 @@ function observed(store: CrashStore, deaf: boolean): CrashStore {
   }
 }
 
+/** From an order on it looks no more by itself: timers of looks do not fire, those of deadlines do. */
+function blind(orders: ReturnType<typeof listen>): Runtime {
+  const real = createRuntime()
+  let isBlind = false
+  void orders.next().then(() => {
+    isBlind = true
+  })
+  return {
+    ...real,
+    setTimer(ms, fire, background) {
+      const isLook = ms <= limits.joinPollCapMs
+      return real.setTimer(ms, () => (isLook && isBlind ? tell({ kind: 'blind' }) : fire()), background)
+    },
+  }
+}
+
 async function main({ address, keys, deaf }: JoinerTask): Promise<void> {
-  listen()
+  const orders = listen()
   const { store } = openStore(address)
-  const once = createLedger({ store: observed(store, deaf), background: false })
+  const once = createLedger({ store: observed(store, deaf), background: false, runtime: blind(orders) })
   const operation = once.operation(joinable)
   await Promise.all(
     keys.map(async (key) => {

@@ -18,8 +18,8 @@ export interface Link {
 }
 
 /** One test with a link of its own, which is gone afterwards. */
-export function onLink(title: string, body: (link: Link) => Promise<void>, timeoutMs = 90_000): void {
-  test(title, { skip: skipOf('postgres'), timeout: timeoutMs }, async () => {
+export function onLink(title: string, body: (link: Link) => Promise<void>): void {
+  test(title, { skip: skipOf('postgres') }, async () => {
     const place = await createPlace('postgres')
     if (place.address.kind !== 'postgres') throw new Error('not the place that was asked for')
     const targetPort = Number(new URL(place.address.url).port)

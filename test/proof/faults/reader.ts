@@ -3,7 +3,7 @@ import type { Address } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
 import { listen, readTask, tell } from '../crash/member.ts'
 
-/** A process that asks about a record whenever it is told to, and tells how long that took. */
+/** A process that asks about a record whenever it is told to. */
 export interface ReaderTask {
   readonly address: Address
   readonly operation: string
@@ -13,7 +13,6 @@ export interface ReaderTask {
 export interface ReadLine {
   readonly kind: 'read'
   readonly state: string | null
-  readonly tookMs: number
 }
 
 const { address, operation, key } = readTask<ReaderTask>()
@@ -22,7 +21,6 @@ const { store } = openStore(address)
 const once = createLedger({ store, background: false })
 for (;;) {
   await orders.next()
-  const startedMs = performance.now()
   const view = await once.get({ ...who(key), operation })
-  tell<ReadLine>({ kind: 'read', state: view?.record.state ?? null, tookMs: performance.now() - startedMs })
+  tell<ReadLine>({ kind: 'read', state: view?.record.state ?? null })
 }

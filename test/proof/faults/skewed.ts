@@ -22,7 +22,7 @@ export interface SkewedReport {
   readonly events: readonly LedgerEvent['kind'][]
 }
 
-export const long = { name: 'long', effect: 'external', leaseMs: 1_000 } as const
+export const long = { name: 'long', effect: 'external', leaseMs: 2_500 } as const
 export const plain = {
   name: 'plain',
   effect: 'repeatable',
@@ -41,7 +41,7 @@ async function main({ address, long: isLong }: SkewedTask): Promise<void> {
   const running = await once.operation(long).execute(who('long'), 1, async (attempt) => {
     for (const ms of [HOUR, -2 * HOUR, HOUR]) {
       jumpBy(ms)
-      if (isLong) await sleep(700)
+      if (isLong) await sleep(1_000)
       keys.add(attempt.effectKey)
     }
     return `ran through with ${keys.size} key`

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Ledger, SqlTx } from 'onceonly'
 import { isOnceError } from 'onceonly'
+import { until } from '../../../src/testing/until.ts'
 import type { Place } from '../../support/place.ts'
 import { who } from '../../support/place.ts'
 
@@ -11,6 +12,8 @@ export interface SteadyOptions {
   /** Direct access, for whoever looks at what happened. */
   readonly place: Place
   readonly durationMs: number
+  /** What must have happened, however long it takes. */
+  readonly enough: (ended: number) => boolean
   /** What happens to the store meanwhile, again and again. */
   readonly disturb: () => Promise<void>
 }
@@ -31,13 +34,14 @@ async function insist<T>(ask: () => Promise<T>): Promise<T> {
 }
 
 /** Every command must have had one effect in the end, and the ledger must know of each how it ended. */
-export async function steadyUnder({ once, place, durationMs, disturb }: SteadyOptions): Promise<number> {
+export async function steadyUnder(options: SteadyOptions): Promise<number> {
+  const { once, place, disturb, enough } = options
   const transactional = once.operation({ name: 'tx', effect: 'transaction' })
   const external = once.operation({ name: 'ext', effect: 'external' })
   const effects = new Map<string, number>()
-  const endsMs = performance.now() + durationMs
-  const goesOn = () => performance.now() < endsMs
-  let commands = 0
+  const endsMs = performance.now() + options.durationMs
+  let [commands, ended] = [0, 0]
+  const goesOn = () => performance.now() < endsMs || !enough(ended)
 
   async function client(): Promise<void> {
     while (goesOn()) {
@@ -55,11 +59,17 @@ export async function steadyUnder({ once, place, durationMs, disturb }: SteadyOp
         }),
       )
       assert.deepEqual(await Promise.all([inTransaction, outside]), [key, key])
+      ended += 1
     }
   }
 
   async function trouble(): Promise<void> {
-    while (goesOn()) await disturb()
+    while (goesOn()) {
+      const before = ended
+      await disturb()
+      // On a machine on which a command takes longer than the peace between two troubles, none would ever end.
+      await until('a command ends between two troubles', () => ended > before || !goesOn())
+    }
   }
 
   await Promise.all([trouble(), ...Array.from({ length: CLIENTS }, client)])
@@ -70,7 +80,7 @@ export async function steadyUnder({ once, place, durationMs, disturb }: SteadyOp
   for (const [key, count] of effects) assert.equal(count, 1, `${key}: ${count} effects`)
   assert.equal(effects.size, commands)
   // The process lived on, so it knows of every effect how it ended, and said so.
-  const counts = await place.store.queries.count({}, { timeoutMs: 5_000 })
+  const counts = await place.store.queries.count({}, { timeoutMs: 60_000 })
   const none = { in_progress: 0, failed_terminal: 0, failed_retryable: 0, unknown: 0 }
   assert.deepEqual(counts, { ...none, succeeded: 2 * commands })
   return commands

@@ -68,13 +68,11 @@ for (const whileRunning of ['conflict', { waitMs: 0 }] as const) {
         return 'done'
       })
       await inside.promise
-      const startedMs = performance.now()
+      // The other rests until the twin has its answer: what waited for it would never end.
       const twin = await there?.operation(policy).execute(who('k'), 1, never)
-      const tookMs = performance.now() - startedMs
       rested.resolve()
       assert.deepEqual(await running, { kind: 'executed', value: 'done' })
       assert.ok(twin?.kind === 'refused' && twin.error.code === 'in_progress', twin?.kind)
-      assert.ok(tookMs < 2_000, `${tookMs} ms`)
       for (const once of [here, there]) await once?.stop()
     },
   )
