@@ -28,7 +28,8 @@ export interface InboxOptions<Tx extends SqlTx> {
   readonly intent?: (body: unknown, message: IncomingMessage) => string | null
   /**
    * Handles the messages of a key by their numbers, also when the broker hands them over in another order. An outbox
-   * counts per key over all topics, so such a consumer takes every topic of its keys. Costs a small row per key, for ever.
+   * counts per key over all topics, so such a consumer takes every topic of its keys. Messages of two outboxes under one
+   * key are two lines. Costs a small row per key and outbox, for ever.
    */
   readonly ordered?: boolean | OrderedOptions
   /** How often a message may fail before it is parked. */

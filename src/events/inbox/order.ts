@@ -1,8 +1,9 @@
 import { sha256Hex } from '../../ledger/core/digest.ts'
 import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
+import { outboxHeader } from '../outbox/port.ts'
 import type { IncomingMessage } from './port.ts'
 
-/** A place in the line of its key. */
+/** A place in the line of its key: the numbers that one outbox gave to the key's messages. */
 export interface Place {
   readonly line: string
   readonly sequence: number
@@ -16,7 +17,7 @@ export interface Line {
   readonly waiting: { readonly since: number; readonly lowest: number } | null
 }
 
-/** The next number of every key, per consumer. The row is the lock: who handles a key's message holds it until commit. */
+/** The next number of every line, per consumer. The row is the lock: who handles a key's message holds it until commit. */
 export interface Order {
   /** Null for a message without a place: it may come at any time. */
   placeOf(message: IncomingMessage): Place | null
@@ -55,8 +56,12 @@ interface Row {
 
 export function createOrder(sql: SqlSeam, consumer: string): Order {
   return {
-    placeOf({ key, sequence }) {
-      return key === null || sequence === null ? null : { line: sha256Hex(JSON.stringify(key)), sequence }
+    placeOf({ key, sequence, headers }) {
+      if (key === null || sequence === null) return null
+      // Senders that count without an outbox have one line per key.
+      const outbox = headers?.[outboxHeader]
+      const line = sha256Hex(JSON.stringify(outbox === undefined ? key : [outbox, key]))
+      return { line, sequence }
     },
     async hold(tx, { line }) {
       // Written even when it is there: that takes the row's lock on every database.

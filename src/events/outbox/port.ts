@@ -1,3 +1,6 @@
+/** The header that names the outbox of a numbered message: every outbox counts the messages of a key by itself. */
+export const outboxHeader = 'onceonly-outbox'
+
 /** What a relay hands to a broker. The id is the same over every repetition, so that receivers can tell copies. */
 export interface OutgoingMessage {
   readonly id: string

@@ -3,7 +3,7 @@ import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { isOneOf, numbersValue } from '../../ledger/store/sql.ts'
 import { heldBy, type Tenure, tenureOf } from './leases.ts'
-import type { OutgoingMessage } from './port.ts'
+import { type OutgoingMessage, outboxHeader } from './port.ts'
 import { ROW_COLUMNS } from './tables.ts'
 
 /** A row that waits to be published. */
@@ -55,6 +55,7 @@ export interface Rows {
 
 interface Row {
   readonly now: unknown
+  readonly outbox: string
   readonly position: unknown
   readonly partition: unknown
   readonly added_at: unknown
@@ -132,7 +133,10 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
       const shares = sharesOf(wanted)
       const text = wanted.map(() => ofOne).join(' UNION ALL ')
       const values = shares.flatMap(({ partition, rows, bytes }) => [partition, rows, bytes])
-      const rows = await sql.query<Row>(`SELECT ${now} AS now, found.* FROM (${text}) AS found`, values)
+      const rows = await sql.query<Row>(
+        `SELECT ${now} AS now, (SELECT id FROM onceonly_outbox_identity) AS outbox, found.* FROM (${text}) AS found`,
+        values,
+      )
       const found = rows.map(rowOf).toSorted((a, b) => a.position - b.position)
       return { now: Number(rows[0]?.now ?? 0), rows: found, full: fullOf(shares, rows) }
     },
@@ -201,16 +205,12 @@ function fullOf(shares: readonly Share[], found: readonly Row[]): ReadonlySet<nu
 }
 
 function rowOf(row: Row): OutboxRow {
-  const { id, topic, key, body, line } = row
+  const { id, topic, key, body, line, outbox } = row
   const standing = Number(row.standing)
-  const message = {
-    id,
-    topic,
-    key,
-    sequence: row.number === null ? null : Number(row.number),
-    body,
-    headers: JSON.parse(row.headers) as Record<string, string>,
-  }
+  const sequence = row.number === null ? null : Number(row.number)
+  const own = JSON.parse(row.headers) as Record<string, string>
+  const headers = sequence === null ? own : { ...own, [outboxHeader]: outbox }
+  const message = { id, topic, key, sequence, body, headers }
   return {
     position: Number(row.position),
     partition: Number(row.partition),

@@ -84,4 +84,19 @@ export const outboxTables: readonly Migration[] = [
       }),
     },
   },
+  {
+    // Names the outbox in what it publishes, so that consumers of several outboxes can tell their numbers apart.
+    version: 2,
+    oldestCode: 1,
+    up: {
+      sqlite: [
+        'CREATE TABLE onceonly_outbox_identity (id TEXT NOT NULL)',
+        'INSERT INTO onceonly_outbox_identity (id) VALUES (lower(hex(randomblob(16))))',
+      ],
+      postgres: [
+        'CREATE TABLE onceonly_outbox_identity (id text NOT NULL)',
+        `INSERT INTO onceonly_outbox_identity (id) VALUES (replace(CAST(gen_random_uuid() AS text), '-', ''))`,
+      ],
+    },
+  },
 ]
