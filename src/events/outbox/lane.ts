@@ -58,16 +58,29 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
   /** Since when we are notified again; null when no transaction can be left that saw us busy. */
   let dozingFromMs: number | null = null
   let awayTries = 0
+  /** Calls of the publisher under way, those that were given up included. */
+  let unanswered = 0
 
+  /** A publisher should answer within the deadline and never reject; one that does not must not hold up the relay. */
   async function publish(batch: readonly OutboxRow[]): Promise<readonly Published[]> {
-    const messages = batch.map(({ message }) => message)
-    try {
-      return await settings.publisher.publish(messages, { timeoutMs: settings.publishMs })
-    } catch (error) {
-      // It should not, and if it does nobody can say what became of the batch.
-      const reason = error instanceof Error ? error.message : String(error)
-      return messages.map(() => ({ kind: 'unavailable', reason }))
+    const { publisher, publishMs } = settings
+    const unavailable = (reason: string) => batch.map((): Published => ({ kind: 'unavailable', reason }))
+    if (unanswered >= limits.relayUnanswered) {
+      return unavailable(`${unanswered} earlier calls of the publisher ${publisher.name} are still unanswered.`)
     }
+    const late = Promise.withResolvers<readonly Published[]>()
+    const silent = `The publisher ${publisher.name} did not answer within ${publishMs} ms.`
+    const timer = runtime.setTimer(publishMs, () => late.resolve(unavailable(silent)), true)
+    unanswered++
+    const call = async () =>
+      publisher.publish(
+        batch.map(({ message }) => message),
+        { timeoutMs: publishMs },
+      )
+    const answer = call()
+      .catch((error: unknown) => unavailable(error instanceof Error ? error.message : String(error)))
+      .finally(() => unanswered--)
+    return await Promise.race([answer, late.promise]).finally(() => timer.cancel())
   }
 
   async function settle(tenures: readonly Tenure[], batch: readonly OutboxRow[], now: number): Promise<string | null> {

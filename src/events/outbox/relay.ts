@@ -26,6 +26,11 @@ export interface RelayOptions {
   readonly publisher: Publisher
   /** How long another relay waits before it takes over what this one held. */
   readonly leaseMs?: number
+  /**
+   * How long the publisher may take for a batch: 5 s, or half of a shorter lease. Then the batch counts as not confirmed,
+   * is reported as `unavailable` and published again. `stop` waits no longer than this for it.
+   */
+  readonly publishMs?: number
   /** How often the broker may refuse a message before it is parked, and its key with it. */
   readonly maxAttempts?: number
   readonly backoff?: Backoff
@@ -48,7 +53,7 @@ export interface Relay {
   on(listener: RelayListener): () => void
   /** Removes what is past its end, by hand. */
   sweep(): Promise<number>
-  /** Waits for the batches under way, then lets others have its partitions at once. The store stays open: it is yours. */
+  /** Waits for the batches under way, at most `publishMs`, then lets others have its partitions at once. The store stays open: it is yours. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -174,6 +179,10 @@ function settingsOf(options: RelayOptions): RelaySettings {
   const { backoff = BACKOFF, idMs = defaults.outboxIdMs, forgetKeysMs = null } = options
   if (typeof publisher?.publish !== 'function') bad('publisher', 'must be the adapter of a broker')
   whole('leaseMs', leaseMs, limits.leaseMinMs, limits.leaseMaxMs)
+  // What is begun is confirmed and marked while the lease lasts.
+  const publishMost = Math.floor(leaseMs / 2)
+  const { publishMs = Math.min(defaults.relayPublishMs, publishMost) } = options
+  whole('publishMs', publishMs, 1, publishMost)
   whole('maxAttempts', maxAttempts, 1, Number.MAX_SAFE_INTEGER)
   whole('backoff.baseMs', backoff.baseMs, 1, limits.longestMs)
   whole('backoff.capMs', backoff.capMs, 1, limits.longestMs)
@@ -182,8 +191,7 @@ function settingsOf(options: RelayOptions): RelaySettings {
   return {
     publisher,
     leaseMs,
-    // Half a lease, so that what is begun is confirmed and marked while the lease lasts.
-    publishMs: Math.min(limits.relayPublishMs, Math.floor(leaseMs / 2)),
+    publishMs,
     maxAttempts,
     backoff,
     away: { baseMs: limits.relayAwayBaseMs, capMs: limits.relayAwayCapMs },

@@ -33,6 +33,8 @@ export const defaults = {
   retryCapMs: 1 * MINUTE,
   /** A relay that is gone is replaced within this; one that was paused for longer has lost its partitions. */
   relayLeaseMs: 15 * SECOND,
+  /** Brokers confirm within milliseconds; a batch without an answer by then is published again. At most half a lease. */
+  relayPublishMs: 5 * SECOND,
   /** With the back-off below, a quarter of an hour: a missing queue or binding is mended by then, or by a person. */
   relayAttempts: 20,
   /** The first retry of a refused message comes soon; a key that fails is tried every minute at the slowest. */
@@ -158,8 +160,8 @@ export const limits = {
   relayBatchBytes: 4 * 1_024 * 1_024,
   /** Rows that one look brings of a partition, unless that was full at the last look. */
   relayShareRows: 32,
-  /** A broker that has not confirmed by then has not confirmed. */
-  relayPublishMs: 10 * SECOND,
+  /** Calls of a publisher that may stay unanswered in one lane: each holds a batch in memory. */
+  relayUnanswered: 4,
   /** A relay with nothing to do looks again after this, doubling up to the cap: notifications are hints. */
   relayPollBaseMs: 250,
   relayPollCapMs: 2 * SECOND,
