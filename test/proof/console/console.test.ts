@@ -175,7 +175,7 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   )
   const engine = await createEngine({ store, runs: [charge, deliver] })
   const delivered = await engine.start(deliver, { runId: 'shop/deliver-1', input: null })
-  await assert.rejects(delivered.result({ waitMs: 20_000 }), /nobody opens/)
+  await assert.rejects(delivered.result({ waitMs: 120_000 }), /nobody opens/)
   const paid = await engine.start(charge, { runId: 'shop/charge-1', input: { amount: 7 } })
   const sequence = (path: string) => [
     { id: 'reach', type: 'branch', when: { path, op: 'exists' }, else: null },
@@ -201,7 +201,7 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   await page.getByLabel('Its result, as JSON').fill('{"paid":7}')
   await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
-  assert.deepEqual(await paid.result({ waitMs: 20_000 }), { paid: 7 })
+  assert.deepEqual(await paid.result({ waitMs: 120_000 }), { paid: 7 })
 
   isMended = true
   await page.goto(`${opened.service.url}/console/runs?state=failed`)
@@ -210,7 +210,7 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
-  assert.equal(await delivered.result({ waitMs: 20_000 }), 'delivered')
+  assert.equal(await delivered.result({ waitMs: 120_000 }), 'delivered')
   await engine.stop()
 
   await page.goto(`${opened.service.url}/console/runs?scope=shop`)

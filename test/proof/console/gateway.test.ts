@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, type TestContext, test } from 'node:test'
 import { buildPages } from '../../../console/build.ts'
+import { until } from '../../../src/testing/until.ts'
 import { openBrowser, skip } from '../../support/browser.ts'
 import { startGateway, temporaryFolder } from '../../support/gateway/process.ts'
 import { openCounting, things } from '../../support/gateway/world.ts'
@@ -49,14 +50,8 @@ async function openWorld(context: TestContext, tokens: object) {
 }
 
 /** The line about the console comes right after the one that says where the gateway listens. */
-async function lineOf(lines: readonly string[]): Promise<string> {
-  const deadline = performance.now() + 10_000
-  for (;;) {
-    const found = lines.find((line) => line.startsWith('Its console'))
-    if (found !== undefined) return found
-    assert.ok(performance.now() < deadline, 'The gateway never told where its console is')
-    await new Promise((resolve) => void setTimeout(resolve, 10))
-  }
+function lineOf(lines: readonly string[]): Promise<string> {
+  return until('the gateway tells where its console is', () => lines.find((line) => line.startsWith('Its console')))
 }
 
 test('the gateway has a console on a port of its own: an unknown outcome is resolved there, and every path of the service is still its own', async (context) => {

@@ -85,7 +85,7 @@ async function serve(task: LoadTask): Promise<void> {
     }
   }
 
-  await store.clock.now({ timeoutMs: 10_000 })
+  await store.clock.now({ timeoutMs: 60_000 })
   tell({ kind: 'ready' })
   await Promise.all(Array.from({ length: CLIENTS }, (_, n) => client(loadKinds[n % 2] as LoadKind)))
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Execution } from 'onceonly'
@@ -14,7 +15,7 @@ import { files, loadKinds, loadOperations, newestKey, WINDOW } from './load-work
 export interface LoadOptions {
   readonly workers: number
   readonly kills: number
-  /** A machine that is too busy for all of them gets by with fewer. */
+  /** Past it a machine that is too busy for all of them gets by with fewer, but not with less than proves something. */
   readonly boundMs: number
   readonly random: Random
   readonly progress?: (kills: number) => void
@@ -33,6 +34,9 @@ const LAPSE_EVERY_MS = 700
 /** A worker lives at least until it is ready, and then not long. */
 const LIFE_LEAST_MS = 40
 const LIFE_MOST_MS = 700
+/** A load that did not load, or killers that did not kill, would prove nothing. */
+const KILLS_LEAST = 6
+const COMMANDS_LEAST = 20
 /** Commands that the books are checked with, at a time. */
 const AUDITS_AT_ONCE = 32
 
@@ -40,7 +44,12 @@ export async function killUnderLoad(place: Place, options: LoadOptions): Promise
   const endsMs = performance.now() + options.boundMs
   const odd: unknown[] = []
   let kills = 0
-  const goesOn = () => kills < options.kills && performance.now() < endsMs
+  const acknowledged = () => {
+    const size = statSync(files(place.folder).acks, { throwIfNoEntry: false })?.size ?? 0
+    return newestKey(size)
+  }
+  const goesOn = () =>
+    kills < KILLS_LEAST || acknowledged() < COMMANDS_LEAST || (kills < options.kills && performance.now() < endsMs)
   const slot = async () => {
     while (goesOn()) {
       const child = start(place, options.random)

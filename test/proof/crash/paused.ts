@@ -27,8 +27,8 @@ export interface Answered {
   readonly how: string
 }
 
-/** The shortest there is: the pause must outlast it in real time. */
-export const LEASE_MS = 500
+/** The pause must outlast it in real time, and a busy machine must not. */
+export const LEASE_MS = 2_000
 
 export const pausable = (effect: PausedTask['effect']) =>
   ({ name: `paused.${effect}`, effect, leaseMs: LEASE_MS, whileRunning: 'conflict' }) as const

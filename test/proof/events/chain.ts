@@ -113,7 +113,7 @@ async function announce(place: Place, ids: readonly string[], files: readonly st
 }
 
 async function untilDone(place: Place, chain: Chain, harm: (completed: number) => Promise<void>): Promise<void> {
-  const { searches, files, patienceMs = 60_000, progress } = chain
+  const { searches, files, patienceMs = 120_000, progress } = chain
   let [handled, sinceMs] = [-1, performance.now()]
   for (;;) {
     const rows = await place.business()

@@ -60,7 +60,7 @@ async function fuzzCommands({ commands, seed }: FuzzSize): Promise<Record<string
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-fuzz-'))
   const path = join(folder, 'store.db')
   const store = createSqliteStore({ path })
-  await store.clock.now({ timeoutMs: 5_000 })
+  await store.clock.now({ timeoutMs: 60_000 })
   await store.stop()
   await using running = startCommands(folder, { ...process.env, ONCEONLY_STORE: path })
   try {

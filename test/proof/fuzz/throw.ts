@@ -6,7 +6,7 @@ import { hostileRequests, type RequestWords } from './requests.ts'
 /** Many at once, as many callers would; fewer than a server takes. */
 const AT_ONCE = 32
 /** Whatever was sent is answered or cut by then: nothing in it waits for anybody. */
-const ANSWER_MS = 20_000
+const ANSWER_MS = 120_000
 /** Some promise more bytes than they send. Who waits for those is told by then that there are none. */
 const LEAVE_MS = 300
 const BATCH = 500

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../../../src/testing/until.ts'
 import { startGateway, temporaryFolder } from '../../support/gateway/process.ts'
 import { openCounting, things } from '../../support/gateway/world.ts'
 
@@ -39,7 +40,11 @@ test('two processes on one store: a key is forwarded once; one is ended in mid-l
     }
   }
   const clients = Array.from({ length: 10 }, (_, name) => client(name))
-  while (answered < 30) await sleep(5)
+  await until(
+    'the load is under way',
+    () => answered,
+    (seen) => seen >= 30,
+  )
   assert.equal(await one.terminate(), 0)
   running = false
   await Promise.all(clients)
@@ -55,7 +60,7 @@ test('a process that is killed while its upstream works: nobody else forwards it
   const options = { config: { upstream: upstream.url, routes: [things] }, store: join(folder, 'killed.db') }
   const [one, two] = await Promise.all([startGateway(context, folder, options), startGateway(context, folder, options)])
   const lost = one.ask().catch((error: unknown) => error)
-  while (upstream.seen.length === 0) await sleep(5)
+  await until('the upstream works', () => upstream.seen.length > 0)
   await one.kill()
   assert.ok((await lost) instanceof Error)
   const impatient = {

@@ -6,7 +6,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { freePorts } from '../../../tools/servers/server.ts'
 import { root } from './packed.ts'
 
-const LONGEST_MS = 100_000
+const LONGEST_MS = 240_000
 
 /**
  * Does what the page says, block by block: installs at once, and answers what does the rest. Three things differ: the

@@ -14,7 +14,7 @@ test('every table of the PostgreSQL store survives a crash of the server', {
   await using database = await createDatabase(url as string)
   const pool = new Pool({ connectionString: database.url, max: 5 })
   const store = createPostgresStore({ pool })
-  await store.clock.now({ timeoutMs: 10_000 })
+  await store.clock.now({ timeoutMs: 60_000 })
   const kinds = await store.sql.query<{ relname: string; relpersistence: string }>(
     "select relname, relpersistence from pg_class where relname like 'onceonly%' and relkind in ('r', 'S')",
   )

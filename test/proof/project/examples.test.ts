@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const folder = join(import.meta.dirname, '../../../examples')
-const LONGEST_MS = 30_000
+const LONGEST_MS = 240_000
 
 /** Examples are documentation that runs: each asserts what it shows, and ends by itself. */
 for (const name of readdirSync(folder).filter((each) => each.endsWith('.ts'))) {

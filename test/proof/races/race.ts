@@ -58,7 +58,7 @@ async function raceIn(folder: string, address: ArenaAddress, options: RaceOption
   const historyFiles = Array.from({ length: options.processes }, (_, index) => join(folder, `history-${index}`))
   // The schema is there before the start, so that no process is late because it made it.
   const opened = openArena(address)
-  await opened.store.clock.now({ timeoutMs: 10_000 })
+  await opened.store.clock.now({ timeoutMs: 60_000 })
   await opened.close()
   const { tell, ended } = await run(address, options, files, historyFiles)
   const effects = linesOf<{ key: string; token: string }>(files.effectsFile)

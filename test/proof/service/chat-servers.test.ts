@@ -7,6 +7,7 @@ import {
   identityText,
   type StreamClient,
 } from 'onceonly/stream'
+import { until } from '../../../src/testing/until.ts'
 import { openCluster } from '../../support/service/cluster.ts'
 
 const skip = process.env['ONCEONLY_TEST_POSTGRES_URL'] === undefined ? 'no PostgreSQL server' : false
@@ -21,7 +22,6 @@ interface Guest {
 
 test('two servers on one database are one chat; when one is killed its people go on at the other', {
   skip,
-  timeout: 90_000,
 }, async () => {
   await using cluster = await openCluster('postgres', { processes: 2 })
   const [one, two] = cluster.servers
@@ -87,11 +87,3 @@ test('two servers on one database are one chat; when one is killed its people go
     )
   }
 })
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  const deadlineMs = performance.now() + 30_000
-  while (!holds()) {
-    assert.ok(performance.now() < deadlineMs, `never: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}

@@ -3,18 +3,16 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Acknowledgement, IncomingMessage } from 'onceonly/inbox'
 import type { OutgoingMessage } from 'onceonly/outbox'
+import { until } from '../../../../src/testing/until.ts'
 import type { ServerKind, Servers, StartedServer } from '../../../../tools/servers/index.ts'
 import type { BrokerClient, BrokerWorld } from '../../../support/events/brokers/suite.ts'
 import { startOwn } from '../../../support/own-server.ts'
 import { pause, resume } from '../../../support/pause.ts'
-import { until } from '../../../support/until.ts'
 
 const MESSAGES = 400
 const KEYS = 20
 const BATCH = 40
 const CALL_MS = 1_500
-/** A call that is late by more than this has not kept its deadline, even on a busy machine. */
-const SLACK_MS = 3_000
 /** Longer than a restart, so that it is over when the message comes again. */
 const LATER_MS = 3_000
 /** Timers of two processes. */
@@ -23,7 +21,8 @@ const CLOCK_SLACK_MS = 100
 const SETTLED_MS = 2_000
 /** In the middle of the batch that is published next. */
 const CRASH_AFTER_MS = 3
-const PATIENCE_MS = 60_000
+/** Without any confirmation for so long, the broker has not come back. */
+const PATIENCE_MS = 120_000
 const done: Acknowledgement = { kind: 'done' }
 
 /** What a relay and an inbox see of a broker that goes away and comes back. The server is one of its own. */
@@ -71,7 +70,7 @@ const proofs: Record<string, Proof> = {
     assert.equal(crashes.length, 1)
     await Promise.all(crashes)
     assert.ok(unavailable > 0, 'the outage was noticed')
-    await until(() => ids.size === MESSAGES, PATIENCE_MS)
+    await until('all messages arrived', () => ids.size === MESSAGES)
     assert.deepEqual([...ids].toSorted(), sent.map(({ id }) => id).toSorted())
   },
 
@@ -99,20 +98,20 @@ const proofs: Record<string, Proof> = {
     })
     const firsts = ['held', 'waiting', 'steady'].flatMap((topic) => numbered(topic).slice(0, 1))
     await publishAll(sending, firsts)
-    await until(() => held.length === 1 && late.length === 1 && steady.length === 1, PATIENCE_MS)
+    await until('each has its first message', () => held.length === 1 && late.length === 1 && steady.length === 1)
     // Two messages of another id and of the same queue: when they have passed, the word `later` has reached the broker.
     await publishAll(sending, numbered('waiting').slice(1, 3))
-    await until(() => late.length >= 3, PATIENCE_MS)
+    await until('the two have passed', () => late.length >= 3)
 
     await server.halt()
     // Its word reaches nobody.
     release.resolve(done)
     await server.revive()
-    await until(() => held.length >= 2 && late.length >= 4, PATIENCE_MS)
+    await until('both came again', () => held.length >= 2 && late.length >= 4)
     // An effect that takes longer than the outage holds up nobody else; RabbitMQ's driver waits for it to end.
     if (server.kind === 'rabbitmq') stuck.resolve(done)
     await publishAll(sending, numbered('steady').slice(1, 2))
-    await until(() => steady.includes('steady-1'), PATIENCE_MS).finally(() => stuck.resolve(done))
+    await until('the next one passes', () => steady.includes('steady-1')).finally(() => stuck.resolve(done))
     assert.deepEqual(new Set(held.map(({ id }) => id)), new Set(['held-0']))
     assert.ok((held[1]?.deliveries ?? 2) >= 2)
     const [first, again] = late.filter(({ message }) => message.id === 'waiting-0')
@@ -138,15 +137,14 @@ const proofs: Record<string, Proof> = {
     const sent = numbered('paused').slice(0, BATCH)
     await pause(server.pid)
     try {
-      const startedMs = performance.now()
+      // It runs again only after this was answered.
       const answers = await sending.publisher.publish(sent, { timeoutMs: CALL_MS })
-      assert.ok(performance.now() - startedMs < CALL_MS + SLACK_MS)
       assert.deepEqual([...new Set(answers.map(({ kind }) => kind))], ['unavailable'])
     } finally {
       resume(server.pid)
     }
     await publishAll(sending, sent)
-    await until(() => ids.size === BATCH, PATIENCE_MS)
+    await until('the batch arrived', () => ids.size === BATCH)
   },
 }
 
@@ -176,13 +174,11 @@ async function publishAll(
 ): Promise<number> {
   let pending = [...messages]
   let unavailable = 0
-  const deadlineMs = performance.now() + PATIENCE_MS
+  let deadlineMs = performance.now() + PATIENCE_MS
   while (pending.length > 0) {
     assert.ok(performance.now() < deadlineMs, `${pending.length} messages are not confirmed`)
     const batch = pending.slice(0, BATCH)
-    const startedMs = performance.now()
     const answers = await publisher.publish(batch, { timeoutMs: CALL_MS })
-    assert.ok(performance.now() - startedMs < CALL_MS + SLACK_MS, 'the call kept its deadline')
     assert.equal(answers.length, batch.length)
     for (const answer of answers) if (answer.kind === 'refused') assert.fail(answer.reason)
     unavailable += answers.filter(({ kind }) => kind === 'unavailable').length
@@ -190,6 +186,7 @@ async function publishAll(
     pending = pending.filter((message) => !confirmed.has(message))
     onProgress(messages.length - pending.length)
     if (confirmed.size === 0) await sleep(50)
+    else deadlineMs = performance.now() + PATIENCE_MS
   }
   return unavailable
 }

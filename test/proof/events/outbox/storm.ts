@@ -76,7 +76,7 @@ export async function runStorm(place: Place, storm: Storm): Promise<StormFigures
     storm.progress?.(book.first.size)
   }, 50)
   const committed = await writing
-  await settled(book, committed.size, storm.patienceMs ?? 40_000)
+  await settled(book, committed.size, storm.patienceMs ?? 120_000)
   over = true
   clearInterval(watch)
   await harmed

@@ -5,15 +5,16 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createRegion } from 'onceonly/region'
 import { recordIdOf } from '../../../../src/ledger/core/identity.ts'
+import { until } from '../../../../src/testing/until.ts'
 import { createProxy } from '../../../../tools/proxy/index.ts'
 import { freePort, startGateway, temporaryFolder } from '../../../support/gateway/process.ts'
 import { openCounting, things } from '../../../support/gateway/world.ts'
 
 const names = ['eu', 'us', 'ap'] as const
 /** Short, because the test waits for it, and enough for three processes on a busy machine to answer. */
-const QUICK_MS = 1_000
-/** Of a minute and a quarter that the rules allow. */
-const SILENT_MOST_MS = 20_000
+const QUICK_MS = 3_000
+/** Longer than a test may take: whatever waited for it would hang. */
+const FOR_EVER_MS = 600_000
 const secret = 'a secret of three regions, long enough'
 
 async function statusFrom(localAddress: string, port: number, headers: Record<string, string>): Promise<number> {
@@ -47,7 +48,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
         config: {
           upstream: upstream.url,
           routes: [
-            { ...things, caller: { header: 'x-user' } },
+            { ...things, caller: { header: 'x-user' }, timeouts: { answerMs: FOR_EVER_MS } },
             { ...things, path: '/guarded', key: 'guarded' },
             {
               ...things,
@@ -134,17 +135,14 @@ test('three regions, each with a store and a link of its own: a key is taken by 
   const [warm = '', hanging = ''] = keys.filter(quickHome)
   assert.equal((await gateways[0]?.ask({ path: '/quick', key: warm }))?.status, 201)
   links[1]?.pause()
-  const begin = performance.now()
-  // Meanwhile one whose rule would wait for a minute: nobody thinks on a link that gives no sign of life.
+  // Meanwhile one whose rule would wait for ever: nobody thinks on a link that gives no sign of life.
   const [silent = ''] = keys.filter((key) => homeOf(key) === 'us' && key !== lost)
   const waiting = gateways[0]?.ask({ key: silent, headers })
   const hung = await gateways[0]?.ask({ path: '/quick', key: hanging })
   assert.deepEqual([hung?.status, hung?.problem], [503, 'home-unreachable'])
-  assert.ok(performance.now() - begin < 5 * QUICK_MS, 'the time of the rule, and not a second try after it')
   const given = await waiting
   assert.deepEqual([given?.status, given?.problem], [503, 'home-unreachable'])
   assert.match(given?.headers.get('retry-after') ?? '', /^\d+$/)
-  assert.ok(performance.now() - begin < SILENT_MOST_MS, 'long before the time of the rule')
   assert.equal(upstream.heads, 24, 'nothing is executed elsewhere')
   links[1]?.resume()
   // The first ones may be on their way, now that the link is back: they come once, whoever brings them.
@@ -152,10 +150,11 @@ test('three regions, each with a store and a link of its own: a key is taken by 
     { path: '/quick', key: hanging },
     { key: silent, headers },
   ]) {
-    let found = await gateways[0]?.ask(one)
-    for (const until = performance.now() + 20_000; found?.status !== 201; found = await gateways[0]?.ask(one)) {
-      assert.ok(performance.now() < until, `still ${found?.problem}`)
-    }
+    await until(
+      'the link is back',
+      async () => gateways[0]?.ask(one),
+      (found) => found?.status === 201,
+    )
   }
   assert.equal(upstream.heads, 26)
 

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { capture, root } from '../../../../tools/command.ts'
 
 /** One script makes the whole site; a link that leads nowhere, or a page that cannot be read, fails it. */
-test('the documentation site is built without a complaint', { timeout: 110_000 }, async () => {
+test('the documentation site is built without a complaint', async () => {
   const { ok, output } = await capture('node', ['--conditions=onceonly-source', 'tools/docs/main.ts'])
   assert.ok(ok, output)
   const pages = globSync('documents/*.html', { cwd: join(root, 'dist/site') })

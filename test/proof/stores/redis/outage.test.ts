@@ -5,16 +5,15 @@ import type { LedgerEvent, Store } from 'onceonly'
 import { createLedger, isOnceError } from 'onceonly'
 import type { RedisStore, StoreReset } from 'onceonly/redis'
 import { createRedisStore } from 'onceonly/redis'
+import { until } from '../../../../src/testing/until.ts'
 import type { Servers, StartedServer } from '../../../../tools/servers/index.ts'
 import { startOwn } from '../../../support/own-server.ts'
 import { pause, resume } from '../../../support/pause.ts'
-import { until } from '../../../support/until.ts'
 
-const CALL = { timeoutMs: 5_000 }
+const CALL = { timeoutMs: 60_000 }
 const SHORT = { timeoutMs: 500 }
-/** A call that is late by more than this has not kept its deadline, even on a busy machine. */
-const SLACK_MS = 2_000
-const PATIENCE_MS = 20_000
+/** Longer than a test may take: whatever waits for it hangs. */
+const FOR_EVER = { timeoutMs: 600_000 }
 const who = (key: string) => ({ tenant: 'acme', caller: 'ann', key })
 
 /** A server that only this file uses goes away, comes back, and forgets. */
@@ -55,15 +54,14 @@ describe('Redis in trouble', () => {
   }
 
   async function fails(work: Promise<unknown>, applied: string): Promise<void> {
-    const startedMs = performance.now()
     await assert.rejects(work, (error) => isOnceError(error, 'store_unavailable') && error.applied === applied)
-    assert.ok(performance.now() - startedMs < SHORT.timeoutMs + SLACK_MS, 'within its deadline')
   }
 
   test('a paused server keeps nobody beyond the deadline, and is used again when it goes on', async () => {
     const { store, resets } = open()
     await store.clock.now(CALL)
     await pause(server.pid)
+    // It goes on only after all of them were answered.
     try {
       await fails(store.clock.now(SHORT), 'no')
       await fails(store.queries.count({}, SHORT), 'no')
@@ -73,7 +71,7 @@ describe('Redis in trouble', () => {
     } finally {
       resume(server.pid)
     }
-    await until(async () => (await store.clock.now(CALL).catch(() => 0)) > 0, PATIENCE_MS)
+    await until('the server goes on', () => store.clock.now(CALL).catch(() => 0))
     assert.deepEqual(resets, [])
   })
 
@@ -83,7 +81,7 @@ describe('Redis in trouble', () => {
     assert.equal(await pay.run(who('a'), null, () => 'once'), 'once')
     await server.halt()
     try {
-      await fails(store.clock.now(CALL), 'no')
+      await fails(store.clock.now(FOR_EVER), 'no')
       await assert.rejects(
         pay.run(who('b'), null, () => 'never'),
         (error) => isOnceError(error, 'store_unavailable'),
@@ -92,7 +90,8 @@ describe('Redis in trouble', () => {
       await server.revive()
     }
     // The scripts are unknown to the new process.
-    await until(async () => (await pay.run(who('a'), null, () => 'twice').catch(() => '')) === 'once', PATIENCE_MS)
+    const again = await until('the server is back', () => pay.run(who('a'), null, () => 'twice').catch(() => ''))
+    assert.equal(again, 'once')
     assert.deepEqual(resets, [], 'nothing was lost')
   })
 
@@ -109,11 +108,12 @@ describe('Redis in trouble', () => {
         pay.run(who('b'), null, () => 'never'),
         (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no',
       )
-      await until(async () => [...(await connections())].some((id) => !before.has(id)), PATIENCE_MS)
+      await until('there is a new connection', async () => [...(await connections())].some((id) => !before.has(id)))
     } finally {
       await client.call('REPLICAOF', 'NO', 'ONE')
     }
-    await until(async () => (await pay.run(who('b'), null, () => 'now').catch(() => '')) === 'now', PATIENCE_MS)
+    const now = await until('it is a master again', () => pay.run(who('b'), null, () => 'now').catch(() => ''))
+    assert.equal(now, 'now')
   })
 
   test('a restart in the middle of the load runs no effect twice', async () => {
@@ -124,16 +124,13 @@ describe('Redis in trouble', () => {
     const lane = async (first: number) => {
       for (let n = first; !restarted || n < first + 40; n += 16) {
         const key = `k${n}`
-        await until(async () => {
-          const answer = await pay
-            .run(who(key), null, () => runs.set(key, (runs.get(key) ?? 0) + 1).size)
-            .catch(() => 0)
-          return answer > 0
-        }, PATIENCE_MS)
+        await until(`${key} is answered`, () =>
+          pay.run(who(key), null, () => runs.set(key, (runs.get(key) ?? 0) + 1).size).catch(() => 0),
+        )
       }
     }
     const lanes = Array.from({ length: 16 }, (_, n) => lane(n))
-    await until(() => runs.size > 100, PATIENCE_MS)
+    await until('the load is under way', () => runs.size > 100)
     await server.halt()
     await server.revive()
     restarted = true

@@ -245,7 +245,7 @@ async function play(history: readonly Move[], path: string): Promise<void> {
   }
 }
 
-test('apply decides exactly as the pure rules do, on random histories', { timeout: 120_000 }, async () => {
+test('apply decides exactly as the pure rules do, on random histories', async () => {
   // In memory where there is such a folder: this test is about decisions, and the disk would take most of its time.
   const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'onceonly-sqlite-'))
   let run = 0

@@ -5,6 +5,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
+import { until } from '../../../../src/testing/until.ts'
 import { createConnection } from '../../../../tools/proxy/connection.ts'
 import { createProxy, endsPostgresAnswer, type Proxy } from '../../../../tools/proxy/index.ts'
 import { createDatabase, type Database } from '../../../../tools/servers/database.ts'
@@ -33,13 +34,14 @@ suite('a proxy in front of an echo server', () => {
     // A reader that is late makes all buffers run full.
     await sleep(50)
     assert(Buffer.concat(await client.toArray()).equals(sent))
-    await settled(() => proxy.connections === 0)
+    await until('no connection is left', () => proxy.connections === 0)
   })
 
   test('pauses without breaking', async () => {
     const client = await open(proxy)
     proxy.pause()
     client.write('late')
+    // A chance for what must not come yet.
     const early = await Promise.race([once(client, 'data'), sleep(100)])
     assert.equal(early, undefined)
     proxy.resume()
@@ -54,7 +56,7 @@ suite('a proxy in front of an echo server', () => {
     client.write('ping')
     await once(client, 'data')
     const tookMs = performance.now() - startedAtMs
-    assert(tookMs >= 115 && tookMs < 5_000, `a round trip took ${tookMs} ms`)
+    assert(tookMs >= 115, `a round trip took ${tookMs} ms`)
     assert.throws(() => (proxy.delayMs = 60_001), /from 0 to 60000 ms/)
     client.destroy()
   })
@@ -62,11 +64,11 @@ suite('a proxy in front of an echo server', () => {
   test('cuts every connection', async () => {
     const clients = await Promise.all([open(proxy), open(proxy)])
     // A client is connected before the proxy has heard of it.
-    await settled(() => proxy.connections === 2)
+    await until('both are connected', () => proxy.connections === 2)
     const errors = clients.map((client) => once(client, 'error'))
     proxy.cut()
     for (const [error] of await Promise.all(errors)) assert.equal(error.code, 'ECONNRESET')
-    await settled(() => proxy.connections === 0)
+    await until('no connection is left', () => proxy.connections === 0)
   })
 
   test('also one that is just being told of the end', async () => {
@@ -87,7 +89,7 @@ suite('a proxy in front of an echo server', () => {
     })
     client.end()
     connection.cut()
-    await settled(() => closed)
+    await until('it is closed', () => closed)
     outside.destroy()
     accepted.close()
   })
@@ -215,9 +217,4 @@ async function open(proxy: Proxy): Promise<Socket> {
 function portOf(server: Server): number {
   const address = server.address()
   return typeof address === 'object' && address !== null ? address.port : 0
-}
-
-async function settled(condition: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500 && !condition(); tries++) await sleep(10)
-  assert(condition())
 }
