@@ -17,7 +17,7 @@ export type {
   VisibleState,
 } from './ledger/core/record.ts'
 export type { Failure } from './ledger/core/verdict.ts'
-export { classify, final, notDone, released } from './ledger/core/verdict.ts'
+export { final, notDone, released, singleCall } from './ledger/core/verdict.ts'
 export type {
   EffectKind,
   Keep,

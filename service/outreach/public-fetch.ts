@@ -3,7 +3,7 @@ import { type IncomingMessage, request as overHttp } from 'node:http'
 import { request as overHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { Readable } from 'node:stream'
-import { final, notDone } from 'onceonly'
+import { final, notDone, singleCall } from 'onceonly'
 import { isInside, isNamed, isPublic } from './public-host.ts'
 
 /**
@@ -44,7 +44,7 @@ function send(url: URL, init: RequestInit, checked: LookupFunction | undefined):
   return new Promise((resolved, reject) => {
     const request = (url.protocol === 'https:' ? overHttps : overHttp)(url, options)
     request.on('response', resolved)
-    request.on('error', reject)
+    request.on('error', (error) => reject(singleCall(error) === 'not_done' ? notDone(error) : error))
     request.end(typeof body === 'string' ? body : undefined)
   })
 }

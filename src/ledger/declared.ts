@@ -5,7 +5,7 @@ import type { Identity, IdentityParts, RecordId } from './core/identity.ts'
 import { checkIdentity, exceedsBytes, recordIdOf, UNIQUE_PREFIX } from './core/identity.ts'
 import { defaults, limits } from './core/limits.ts'
 import type { OnAbandoned, Policy } from './core/record.ts'
-import { classify } from './core/verdict.ts'
+import type { Classify } from './core/verdict.ts'
 import type { AnyDefinition, EffectKind, Keep, LeasedDefinition, WhileRunning } from './definition.ts'
 
 /** A definition with every default filled in and every option checked. */
@@ -19,7 +19,7 @@ export interface Declared {
   readonly whileRunning: WhileRunning
   readonly keep: Keep
   readonly maxOutcomeBytes: number
-  readonly classify: (error: unknown) => 'not_done' | 'ambiguous'
+  readonly classify: Classify | undefined
   readonly probe: LeasedDefinition<unknown>['probe'] | undefined
 }
 
@@ -62,7 +62,7 @@ export function declare(definition: AnyDefinition): Declared {
       0,
       defaults.outcomeBytes,
     ),
-    classify: leased.classify ?? ((error) => classify(error)),
+    classify: leased.classify,
     probe: leased.probe,
   }
 }

@@ -1,5 +1,6 @@
 import type { Identity } from './core/identity.ts'
 import type { Kept, OnAbandoned, Pointer } from './core/record.ts'
+import type { Classify } from './core/verdict.ts'
 
 /** What kind of effect is it? Required, because no default is right for everyone. */
 export type EffectKind = 'transaction' | 'repeatable' | 'external'
@@ -64,8 +65,11 @@ interface Leased {
   readonly onAbandoned?: OnAbandoned
   /** Tells whether an effect of unknown outcome happened. */
   readonly probe?: (identity: Identity, attempt: ProbedAttempt) => Promise<ProbeAnswer>
-  /** Which thrown errors prove that nothing happened. */
-  readonly classify?: (error: unknown) => 'not_done' | 'ambiguous'
+  /**
+   * Which thrown errors prove that nothing happened; none, when left out. `singleCall` is for effects that make exactly
+   * one outgoing call.
+   */
+  readonly classify?: Classify
 }
 
 export type LeasedDefinition<I> = Common<I> & Keeping<I> & Leased & { readonly effect: 'repeatable' | 'external' }

@@ -5,7 +5,7 @@ import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
 import type { Grant, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
-import { isVerdict, notDone } from './core/verdict.ts'
+import { isVerdict, notDone, provesNotDone, readable } from './core/verdict.ts'
 import type { Declared } from './declared.ts'
 import type { Landing } from './flight.ts'
 import type { HeldLease } from './lease.ts'
@@ -38,7 +38,7 @@ export async function runEffect(
     const { around } = context
     value = await (around === null ? effect(attempt) : around('effect', grant, async () => effect(attempt)))
   } catch (thrown) {
-    return settleThrown(context, op, lease, thrown)
+    return settleThrown(context, op, lease, readable(thrown))
   }
   // 4. The outcome. Recording is outside of the effect's try: its failure must not look like a failed effect.
   const packed = packValue(op, value)
@@ -101,22 +101,13 @@ function settlementOf(
   outcome: Packed['outcome'],
 ): Settlement {
   if (isVerdict(thrown) && thrown.verdict === 'final') return { state: 'failed_terminal', outcome }
-  const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op, thrown)
+  const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op.classify, thrown)
   if (!proven) return { state: 'unknown', reason: outcome.data }
   const asked = isVerdict(thrown) ? boundedRetryMs(thrown.retryAfterMs) : null
   return {
     state: 'failed_retryable',
     outcome,
     retryAfterMs: asked ?? retryAfterMs(grant.attempt, context.runtime.random()),
-  }
-}
-
-function provesNotDone(op: Declared, thrown: unknown): boolean {
-  try {
-    return op.classify(thrown) === 'not_done'
-  } catch {
-    // The user's own function: one that fails proves nothing, and must not keep the outcome from being recorded.
-    return false
   }
 }
 

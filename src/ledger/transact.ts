@@ -8,7 +8,7 @@ import { effectKeyOf } from './core/identity.ts'
 import { limits } from './core/limits.ts'
 import type { Grant, Settlement } from './core/request.ts'
 import { backoffMs } from './core/retry.ts'
-import { isVerdict, released } from './core/verdict.ts'
+import { isVerdict, readable, released } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 import { inDoubt } from './doubt.ts'
 import type { Flight, Landing } from './flight.ts'
@@ -194,8 +194,11 @@ async function runInside(
   const around = context.around ?? unwatched
   try {
     // 2. The effect, under a savepoint: a final failure undoes its writes, but is recorded itself.
+    const act = async () => effect(work)
     const value = await session.savepoint(() =>
-      inTransaction(transaction, () => around('effect', grant, async () => effect(work))),
+      inTransaction(transaction, () => around('effect', grant, act)).catch((thrown: unknown) => {
+        throw readable(thrown)
+      }),
     )
     const packed = packValue(op, value)
     if (packed.problem !== null) {

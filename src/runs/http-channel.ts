@@ -1,6 +1,6 @@
 import { OnceError } from '../ledger/core/errors.ts'
 import { SECOND } from '../ledger/core/limits.ts'
-import { final, notDone } from '../ledger/core/verdict.ts'
+import { final, notDone, singleCall } from '../ledger/core/verdict.ts'
 import type { Channel } from './channel.ts'
 import type { KeyPlace, ProviderProfile } from './providers.ts'
 
@@ -24,6 +24,7 @@ export interface HttpChannelOptions {
   readonly provider: ProviderProfile
   /** Added to every request and never recorded: credentials belong here. */
   readonly headers?: () => Promise<Readonly<Record<string, string>>>
+  /** Node's, when left out. What another one throws is ambiguous unless it is a `notDone`. */
   readonly fetch?: typeof globalThis.fetch
 }
 
@@ -36,6 +37,8 @@ const MOST_BODY_BYTES = 64 * 1_024
 export function httpChannel(options: HttpChannelOptions): Channel<HttpPlan, HttpSent> {
   const { name, provider, headers = async () => ({}), fetch = globalThis.fetch } = options
   const { offer, carries } = provider
+  // Node's fetch makes one call; another one may have tried before. Without keys even a proven failure is for a person.
+  const single = options.fetch === undefined && offer.kind === 'native'
   return {
     name,
     offer,
@@ -51,6 +54,8 @@ export function httpChannel(options: HttpChannelOptions): Channel<HttpPlan, Http
         ...(tagged.body === undefined ? {} : { body: JSON.stringify(tagged.body) }),
         redirect: 'error',
         signal,
+      }).catch((error: unknown) => {
+        throw single && singleCall(error) === 'not_done' ? notDone(error) : error
       })
       const sent = { status: response.status, body: parsed(await beginningOf(response)) }
       return judged(name, sent, response.headers.get('retry-after'), offer.kind === 'native')

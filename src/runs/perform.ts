@@ -2,7 +2,7 @@ import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
 import { isOnceError, OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { backoffMs, boundedRetryMs } from '../ledger/core/retry.ts'
-import { classify, isVerdict } from '../ledger/core/verdict.ts'
+import { isVerdict, readable } from '../ledger/core/verdict.ts'
 import type { SqlTx } from '../ledger/store/sql.ts'
 import type { AttemptEnd } from './attempt-end.ts'
 import { createAttemptEnd } from './attempt-end.ts'
@@ -194,8 +194,9 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
       return execution.kept(await inTransaction(execution, place, start, work, context))
     const result = await end.race(work.act(context, start.plan, null))
     return await execution.put(succeeded(execution, place, start, result))
-  } catch (error) {
+  } catch (thrown) {
     if (place.branch.signal.aborted) return await execution.put(abandon(start))
+    const error = readable(thrown)
     return await execution.put(await afterFailure(execution, place, start, work, { error, begunAt }))
   } finally {
     end.stop()
@@ -272,7 +273,7 @@ async function afterFailure(
 ): Promise<Entry> {
   const error = isVerdict(thrown) ? thrown.error : thrown
   const now = await execution.clock()
-  const proven = isVerdict(thrown) || classify(error) === 'not_done'
+  const proven = isVerdict(thrown)
   const failure = { ...storableFailure(error), attempt: start.attempts, at: begunAt, definite: proven }
   const failures = withFailure(start.failures, failure)
   const after = (fields: Pick<Entry, 'state'> & Partial<Entry>) =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { State } from '../ledger/core/record.ts'
-import { final, notDone, released } from '../ledger/core/verdict.ts'
+import { final, notDone, released, singleCall } from '../ledger/core/verdict.ts'
 import type { Act } from './http-site.ts'
 import type { HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, httpCase } from './http-stage.ts'
@@ -191,8 +191,19 @@ function verdicts(): HttpCase[] {
   const refused = Object.assign(new TypeError('fetch failed'), { cause: { code: 'ECONNREFUSED' } })
   return [
     httpCase(
-      'finality: a refused connection proves that nothing was sent',
+      'finality: a thrown refused connection proves nothing by itself',
       { definition: { effect: 'external' } },
+      firstThen({ throws: refused }),
+      async (stage) => {
+        assert.equal((await stage.ask()).status, 500)
+        assert.equal(await stateOf(stage), 'unknown')
+        assertProblem(await stage.ask(), 409, 'outcome-unknown')
+        assert.equal(stage.runs, 1)
+      },
+    ),
+    httpCase(
+      'finality: with `classify: singleCall` a thrown refused connection proves that nothing was sent',
+      { definition: { effect: 'external', classify: singleCall } },
       firstThen({ throws: refused }),
       async (stage) => {
         assert.equal((await stage.ask()).status, 500)

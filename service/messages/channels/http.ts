@@ -1,4 +1,4 @@
-import { classify } from 'onceonly'
+import { singleCall } from 'onceonly'
 import type { Result } from './channel.ts'
 
 /** Enough of a provider's answer to find an id or a reason in it. */
@@ -34,7 +34,7 @@ export async function callProvider(
     const comeBack = NOT_TAKEN.has(status) || (status === 503 && headers.has('retry-after'))
     answered = { status, comeBack, text: (await response.text()).slice(0, ANSWER_CHARS_MOST) }
   } catch (error) {
-    const kind = classify(error) === 'not_done' ? 'not_now' : 'unknown'
+    const kind = singleCall(error) === 'not_done' ? 'not_now' : 'unknown'
     return { kind, error: `No answer of the provider: ${reasonOf(error)}` }
   }
   const { status, text, comeBack } = answered

@@ -4,8 +4,7 @@ import type { OnceError } from '../../ledger/core/errors.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { Failure } from '../../ledger/core/verdict.ts'
-import { classify, failureOf } from '../../ledger/core/verdict.ts'
-import type { EffectKind, LeasedDefinition } from '../../ledger/definition.ts'
+import { failureOf } from '../../ledger/core/verdict.ts'
 import { unpackFailure } from '../../ledger/outcome.ts'
 
 /** What the caller of a batch is told about one item, beside its key. */
@@ -24,22 +23,7 @@ export interface Words<T> {
   show(value: T): ItemWords | Promise<ItemWords>
   onError(error: unknown): void
   /** Whether an error that is no verdict leaves an item that may be tried again. */
-  provesNotDone(error: unknown): boolean
-}
-
-export function proofFor(
-  declared: Pick<LeasedDefinition<never>, 'classify'> & { readonly effect: EffectKind },
-): Words<unknown>['provesNotDone'] {
-  const judge = declared.classify ?? ((error: unknown) => classify(error))
-  return (error) => {
-    if (declared.effect === 'repeatable') return true
-    try {
-      return judge(error) === 'not_done'
-    } catch {
-      // The user's own function: one that fails proves nothing.
-      return false
-    }
-  }
+  mayRepeat(error: unknown): boolean
 }
 
 /** What was done is done, but cannot be put into words now. "Failed" would send its caller off to try another key. */

@@ -2,7 +2,7 @@ import type { Attempt } from '../../ledger/attempt.ts'
 import type { Lease } from '../../ledger/claim.ts'
 import { failed, succeeded } from '../../ledger/claim.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
-import { failureOf, isVerdict } from '../../ledger/core/verdict.ts'
+import { failureOf, isVerdict, provesNotDone } from '../../ledger/core/verdict.ts'
 import type { EffectKind, LeasedDefinition, TransactionDefinition } from '../../ledger/definition.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { LeasedOperation, TransactionalOperation } from '../../ledger/operation.ts'
@@ -10,7 +10,7 @@ import type { Execution } from '../../ledger/present.ts'
 import type { TransactionWork } from '../../ledger/transact.ts'
 import type { BulkItem } from './batch.ts'
 import type { ItemWords, Words } from './bulk-words.ts'
-import { FAULT, failure, plainWords, proofFor, refused, shown, standing, undecided } from './bulk-words.ts'
+import { FAULT, failure, plainWords, refused, shown, standing, undecided } from './bulk-words.ts'
 import type { RouteNotes } from './route.ts'
 
 /** What is answered for one item. Every item has an outcome of its own, whatever became of its neighbours. */
@@ -75,7 +75,9 @@ export function createBulk<I, T>(
   definition: LeasedBulk<I, T> | TransactionalBulk<I, T>,
 ): Bulk<I, T, never> {
   const { lanes = 1, show, onError = (error) => console.error(error), about: _, ...declared } = definition
-  const words = { show: show ?? plainWords, onError, provesNotDone: proofFor(declared) }
+  const classify = declared.effect === 'transaction' ? undefined : declared.classify
+  const mayRepeat = (error: unknown) => declared.effect === 'repeatable' || provesNotDone(classify, error)
+  const words = { show: show ?? plainWords, onError, mayRepeat }
   const operation = ledger.operation(declared as never) as unknown
   const bulk =
     declared.effect === 'transaction'
@@ -184,7 +186,7 @@ async function settledAs<T>(lease: Lease, thrown: unknown, words: Words<T>): Pro
     return failure(told, (error as { retryable?: unknown } | null)?.retryable === true)
   }
   words.onError(error)
-  if (!isVerdict(thrown) && !words.provesNotDone(thrown)) {
+  if (!isVerdict(thrown) && !words.mayRepeat(thrown)) {
     await quietly(() => lease.settle({ kind: 'unknown', error }, INSIST), words)
     return { status: 'UNKNOWN' }
   }

@@ -39,8 +39,8 @@ export function declareRoute<N, Tx>(ledger: Ledger<Tx>, route: RouteDefinition<N
   return ledger.operation(definition as never) as unknown as RouteOperation<Tx>
 }
 
-function leasedOptions<N>({ leaseMs, maxRunMs, unknownMs, onAbandoned, probe }: RouteDefinition<N>) {
-  return { leaseMs, maxRunMs, unknownMs, onAbandoned, probe }
+function leasedOptions<N>({ leaseMs, maxRunMs, unknownMs, onAbandoned, probe, classify }: RouteDefinition<N>) {
+  return { leaseMs, maxRunMs, unknownMs, onAbandoned, probe, classify }
 }
 
 /** Options that were left out stay out: the ledger's defaults are its own. */

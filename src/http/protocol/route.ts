@@ -1,7 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
 import type { OnAbandoned, Pointer } from '../../ledger/core/record.ts'
-import type { EffectKind, ProbeAnswer, ProbedAttempt, WhileRunning } from '../../ledger/definition.ts'
+import type { EffectKind, LeasedDefinition, ProbeAnswer, ProbedAttempt, WhileRunning } from '../../ledger/definition.ts'
 import type { GuardedAttempt, Verdict } from '../../ledger/guard/guard.ts'
 import type { Answer, IncomingBody } from './exchange.ts'
 import type { Finality } from './finality.ts'
@@ -62,6 +62,8 @@ interface RouteOptions<N> {
   readonly unknownMs?: number
   readonly onAbandoned?: OnAbandoned
   readonly probe?: (identity: Identity, attempt: ProbedAttempt) => Promise<ProbeAnswer>
+  /** Which thrown errors prove that nothing happened; `singleCall` for handlers that make one outgoing call. */
+  readonly classify?: LeasedDefinition<unknown>['classify']
   readonly whileRunning?: WhileRunning
   /**
    * How long the store may take to say how things stand, before the answer is 503; its usual deadline, when left out.

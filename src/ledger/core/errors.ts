@@ -1,3 +1,5 @@
+import { hasMark } from './mark.ts'
+
 /** All errors of the library are one class and one table: the code says what happened, `next` says what to do. */
 
 /** Did the change that failed take effect? `null` where no change was asked for. */
@@ -241,8 +243,6 @@ export class OnceError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** By shape, not `instanceof`: two copies of the package in one process must understand each other. */
 export function isOnceError<C extends ErrorCode = ErrorCode>(error: unknown, code?: C): error is OnceError<C> {
-  if (typeof error !== 'object' || error === null || !(mark in error)) return false
-  return code === undefined || (error as OnceError).code === code
+  return hasMark(error, mark) && (code === undefined || (error as OnceError).code === code)
 }

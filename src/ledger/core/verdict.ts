@@ -1,4 +1,5 @@
 import { limits } from './limits.ts'
+import { hasMark } from './mark.ts'
 
 const mark = Symbol.for('onceonly.verdict')
 
@@ -42,9 +43,8 @@ export function released(error: unknown): Verdict {
   return new Verdict('released', error)
 }
 
-/** By shape, as for errors: two copies of the package in one process must understand each other. */
 export function isVerdict(thrown: unknown): thrown is Verdict {
-  return typeof thrown === 'object' && thrown !== null && mark in thrown
+  return hasMark(thrown, mark)
 }
 
 /** A recorded failure: enough to answer every retry alike. */
@@ -55,12 +55,24 @@ export interface Failure {
   readonly data?: unknown
 }
 
+/** What an effect threw; an error that says so where inspecting it throws. Drivers and stores look at errors, too. */
+export function readable(thrown: unknown): unknown {
+  try {
+    readFailure(thrown)
+    return thrown
+  } catch {
+    return new Error(UNREADABLE)
+  }
+}
+
+const UNREADABLE = 'The error that was thrown cannot be read.'
+
 /** Anything may be thrown, also what cannot even be looked at: recording it must not fail for that. */
 export function failureOf(error: unknown): Failure {
   try {
     return readFailure(error)
   } catch {
-    return { name: 'Error', message: 'The error that was thrown cannot be read.' }
+    return { name: 'Error', message: UNREADABLE }
   }
 }
 
@@ -96,14 +108,31 @@ const neverSent = new Set([
 
 const CAUSE_DEPTH = 5
 
-/** Recognises what proves that nothing was sent. Everything else is ambiguous, and stays so. */
-export function classify(error: unknown, depth = CAUSE_DEPTH): 'not_done' | 'ambiguous' {
-  if (typeof error !== 'object' || error === null || depth === 0) return 'ambiguous'
+/** What a thrown error proves. */
+export type Classify = (error: unknown) => 'not_done' | 'ambiguous'
+
+/**
+ * For `classify`, in effects that make exactly one outgoing call: when the connection was refused, the name not found or
+ * the TLS handshake failed, nothing was sent. With a second call in the effect it proves nothing of the first.
+ */
+export function singleCall(error: unknown): ReturnType<Classify> {
+  return neverLeft(error, CAUSE_DEPTH) ? 'not_done' : 'ambiguous'
+}
+
+function neverLeft(error: unknown, depth: number): boolean {
+  if (typeof error !== 'object' || error === null || depth === 0) return false
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown }
-  if (typeof code === 'string' && neverSent.has(code)) return 'not_done'
+  if (typeof code === 'string' && neverSent.has(code)) return true
   // Several addresses were tried: only when none of them was reached is it proven.
-  if (Array.isArray(errors) && errors.length > 0) {
-    return errors.every((each) => classify(each, depth - 1) === 'not_done') ? 'not_done' : 'ambiguous'
+  if (Array.isArray(errors) && errors.length > 0) return errors.every((each) => neverLeft(each, depth - 1))
+  return cause !== undefined && neverLeft(cause, depth - 1)
+}
+
+/** A thrown error is ambiguous unless the operation's `classify` says otherwise. One that itself throws proves nothing. */
+export function provesNotDone(classify: Classify | undefined, thrown: unknown): boolean {
+  try {
+    return classify?.(thrown) === 'not_done'
+  } catch {
+    return false
   }
-  return cause === undefined ? 'ambiguous' : classify(cause, depth - 1)
 }

@@ -213,7 +213,7 @@ const ledger: Mutant[] = [
   {
     name: 'any error is taken for "nothing happened"',
     file: 'src/ledger/effect.ts',
-    find: "const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op, thrown)",
+    find: "const proven = isVerdict(thrown) || op.effect === 'repeatable' || provesNotDone(op.classify, thrown)",
     replace: 'const proven = true',
   },
   {
