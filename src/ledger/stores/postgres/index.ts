@@ -21,7 +21,11 @@ export type { PostgresTx } from './tx.ts'
 export interface PostgresStoreOptions {
   /** Your own `pg.Pool`. The store keeps up to five of its clients: two for batches, one that listens, two for durable runs where they are used. */
   readonly pool: PgPool
-  /** Where the tables live; made when it is missing. Without it they are where the connection's `search_path` leads. */
+  /**
+   * Where the tables live; made when it is missing. Two schemas share nothing. In `transact` it comes before your own
+   * `search_path`, so that a table that an effect creates without naming a schema lands in it. Without this option the
+   * tables are where the connection's `search_path` leads.
+   */
   readonly schema?: string
   /** Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same. */
   readonly testClock?: boolean

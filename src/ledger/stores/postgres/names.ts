@@ -49,16 +49,24 @@ export function quoteText(text: string): string {
 }
 
 /** Half of a digest as the signed 64-bit number that an advisory lock is. */
-export function lockKey(hex: string): string {
+function lockKey(hex: string): string {
   return BigInt.asIntN(64, BigInt(`0x${hex.slice(0, 16)}`)).toString()
 }
 
 /**
- * Lets unqualified names of our own tables be found, behind whatever the user's path finds first. The rooms' SQL is the
- * same on every store, so it cannot name the schema itself.
+ * Unqualified names lead to our own tables first, and only then to those of the user's path: the rooms' SQL is the same
+ * on every store, so it cannot name the schema itself, and tables of another store may stand in that path.
  */
 export function findOwnTables(names: Names, within: 'transaction' | 'session'): string {
   if (names.schema === null) return ''
-  const own = quoteText(`, ${quoteName(names.schema)}`)
-  return `SELECT set_config('search_path', current_setting('search_path') || ${own}, ${within === 'transaction'});`
+  const own = quoteText(quoteName(names.schema))
+  return `SELECT set_config('search_path', concat_ws(', ', ${own}, nullif(current_setting('search_path'), '')), ${within === 'transaction'});`
+}
+
+/**
+ * An advisory lock for one record of this store. Locks are shared by the whole database, so the table is part of the
+ * key: also two stores that differ only in the `search_path` of their connections have two.
+ */
+export function recordLock(names: Names, id: string): string {
+  return `hashtextextended(${quoteText(id)}, ${quoteText(names.records)}::regclass::oid::bigint)`
 }

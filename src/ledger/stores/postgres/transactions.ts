@@ -9,8 +9,7 @@ import type { Connection } from './connection.ts'
 import { borrow, rollBack } from './connection.ts'
 import type { Core } from './core.ts'
 import { abortedError, isAborted, isBusy, isSessionOver, sqlErrorOf, storeError, timeoutError } from './errors.ts'
-import type { Names } from './names.ts'
-import { findOwnTables, lockKey } from './names.ts'
+import { findOwnTables, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
 import { plannedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
@@ -58,7 +57,7 @@ type Work<T> = (session: Session<PostgresTx>) => Promise<T>
 
 async function runOn<T>(parts: TransactionParts, ground: Ground, call: TransactionCall, work: Work<T>): Promise<T> {
   const { connection, deadline } = ground
-  await begin(parts.core.names, connection, call)
+  await begin(parts.core, connection, call)
   const tx = createTx(connection)
   const woken: string[] = []
   const session = createSession(parts, tx, woken, call)
@@ -117,10 +116,10 @@ function createSession(
  * One round trip. The isolation is named, because a default of REPEATABLE READ would not see what a twin committed. The
  * advisory lock finds a running twin without waiting for its row.
  */
-async function begin(names: Names, connection: Connection, call: TransactionCall): Promise<void> {
+async function begin({ names, fault }: Core, connection: Connection, call: TransactionCall): Promise<void> {
   const serverMs = Math.ceil(call.timeoutMs + SERVER_GRACE_MS)
   const twin = call.refuseTwinOf
-  const lock = twin === null ? '' : `SELECT pg_try_advisory_xact_lock(${lockKey(twin)}) AS free`
+  const lock = twin === null ? '' : `SELECT pg_try_advisory_xact_lock(${recordLock(names, twin)}) AS free`
   try {
     const results = await connection.script(
       `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -134,7 +133,7 @@ async function begin(names: Names, connection: Connection, call: TransactionCall
     if (twin === null || answer?.free === 't') return
   } catch (error) {
     connection.destroy(error as Error)
-    throw storeError(error, 'no')
+    throw fault(error, 'no')
   }
   await rollBack(connection)
   const details = { twin: true }
