@@ -25,7 +25,7 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
     try {
       execution.mustHaveRoom(place)
       const value = await work(place)
-      if (around.checkDeterminism && kind !== 'sleep' && !isFinal(place.recorded)) await execution.handOver()
+      if (execution.isLeftAfterSteps() && kind !== 'sleep' && !isFinal(place.recorded)) await execution.handOver()
       return value
     } finally {
       branch.pending = null

@@ -159,11 +159,3 @@ export function versionOf(branch: Branch, name: string): boolean {
   // Others that were asked for here may be forgotten by now, or stand in another order.
   return next.values.some(({ kind, value }) => kind === 'version' && value === name)
 }
-
-/** At the end of a body: everything that was recorded must have been passed. */
-export function mustBePassed({ recorded, passed }: Pick<Branch, 'recorded' | 'passed'>): void {
-  const left = recorded[passed]
-  if (left === undefined) return
-  const { stepId: step, tick, kind } = left
-  throw diverged(`The run ended without coming to ${step}, which was recorded.`, { step, tick, kind }, null)
-}

@@ -14,8 +14,9 @@ export type End =
 const MOST_RESULTS = 10_000
 
 /**
- * For tests of definitions: every run is left after every recorded step, so that the next execution must come the same
- * way; and at its end it must come to the same result twice.
+ * For tests of definitions: a run is left after every recorded step, so that the next execution must come the same way;
+ * and at its end it must come to the same result twice. An execution that decides a race is not left, because it takes
+ * another way through the code than one that finds the winner in the journal: both must come to the same end.
  */
 export function createCheck(wanted: boolean): (run: RunRow, end: End) => End {
   const results = new Map<string, string>()

@@ -34,8 +34,8 @@ export interface EngineOptions {
   /** How often an idle process looks for runs that are due. */
   readonly pollMs?: number
   /**
-   * For tests of your definitions: every run is left after every step and comes again from its journal, so that a body
-   * that is not deterministic fails with `run_diverged`.
+   * For tests of your definitions: a run is left after its steps and comes again from its journal, so that a body that is
+   * not deterministic fails with `run_diverged`.
    */
   readonly checkDeterminism?: boolean
   /** False for a process that starts runs and looks at them, but drives none. */

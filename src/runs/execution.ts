@@ -5,7 +5,7 @@ import type { SqlStore } from '../ledger/store/port.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { sleep } from '../runtime/runtime.ts'
 import type { Branch, Place } from './branch.ts'
-import { createBranch, isWithin, mustBePassed } from './branch.ts'
+import { createBranch, isWithin } from './branch.ts'
 import type { Doubt } from './doubt.ts'
 import { createDoubt } from './doubt.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
@@ -15,7 +15,7 @@ import { remembered } from './failures.ts'
 import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
-import { tooLong } from './problems.ts'
+import { neverCame, tooLong } from './problems.ts'
 import type { Suspension, Wait, Woken } from './waits.ts'
 import { createWaits } from './waits.ts'
 import type { Writes } from './writes.ts'
@@ -35,7 +35,7 @@ export interface Surroundings {
   /** False once others may have taken over: a process that was paused finds out by itself. */
   alive(): boolean
   tell(event: RunEvent): void
-  /** Leaves every run after every recorded step, so that the next execution has to come the same way. */
+  /** Leaves runs after their steps, so that the next execution has to come the same way. */
   readonly checkDeterminism: boolean
 }
 
@@ -50,9 +50,11 @@ export interface Execution {
   readonly taken: Set<string>
   readonly suspended: Promise<Suspension>
   readonly lost: AbortSignal
+  /** For `checkDeterminism`: whether the run is left after a step. An execution that decided a race drives it to its end. */
+  isLeftAfterSteps(): boolean
   /** The branch of a path: the same one, however often the body comes to it. */
   branch(path: string, signal: AbortSignal): Branch
-  /** At the end of the body: everything that was recorded has been passed, but for branches that lost a race. */
+  /** At the end of the body: it has come to everything that was recorded, except in branches that lost a race. */
   mustBePassed(): void
   entry(place: Place, fields: Pick<Entry, 'state'> & Partial<Entry>): Entry
   /**
@@ -126,6 +128,7 @@ export function createExecution(
   let positions = journal.entries.reduce((most, { position }) => Math.max(most, position + 1), 0)
   let active = 0
   let over = false
+  let hasRaced = false
   let lastMark: number | null = null
 
   /** Earlier turns, also those of races that are not followed again, are behind us: their steps have lower ticks. */
@@ -202,7 +205,9 @@ export function createExecution(
 
   function kept(entry: Entry): Entry {
     doubt.wrote(entry.branch)
-    if (!isOpen(entry.state)) charCount += charsOf(entry)
+    if (isOpen(entry.state)) return keep(entry)
+    if (entry.kind === 'race') hasRaced = true
+    charCount += charsOf(entry)
     return keep(entry)
   }
 
@@ -247,6 +252,7 @@ export function createExecution(
     taken: takenSignals(journal.entries),
     suspended: suspended.promise,
     lost: losing.signal,
+    isLeftAfterSteps: () => around.checkDeterminism && !hasRaced,
     branch(path, signal) {
       const branch =
         branches.get(path) ??
@@ -259,11 +265,9 @@ export function createExecution(
       return branch
     },
     mustBePassed() {
-      const races = journal.entries.filter(({ kind }) => kind === 'race').map(({ stepId }) => stepId)
-      for (const [path, recorded] of byBranch) {
-        if (races.some((race) => isWithin(path, race))) continue
-        mustBePassed(branches.get(path) ?? { recorded, passed: 0 })
-      }
+      // A race counts the steps of all its branches: what losers left behind is not ahead.
+      const left = journal.entries.find(isAhead)
+      if (left !== undefined) throw neverCame(left)
     },
     entry: (place, fields) => {
       const { key, stepId, tick, kind, values, recorded } = place

@@ -8,6 +8,7 @@ import { checkName } from './definition.ts'
 import type { Execution } from './execution.ts'
 import { never } from './execution.ts'
 import { pathOf } from './key.ts'
+import { wonLater } from './problems.ts'
 
 /** The context of a branch below. */
 type Inside = (branch: Branch) => RunContext
@@ -91,10 +92,13 @@ export async function forkRace(
       const branch = execution.branch(pathOf(place.stepId, name), signal)
       return { winner: name, value: await runBranch(execution, branch, inside, branches[name]).finally(line.ended) }
     }),
-  ).catch((error: unknown) => {
+  ).catch(async (error: unknown) => {
     line.join()
+    // Recorded, so that the next execution knows that this place was passed, whatever comes behind it.
+    if (place.recorded?.state !== 'failed') await execution.put(execution.entry(place, { state: 'failed' }))
     throw error instanceof AggregateError ? (error.errors[0] as unknown) : error
   })
+  if (place.recorded?.state === 'failed') throw wonLater(place.recorded, winner)
   losers.abort(new Error(`Another branch of ${place.stepId} was first.`))
   line.join()
   // A loser may have been further before a crash than it is now: that is behind us, too.

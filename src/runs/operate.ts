@@ -221,10 +221,12 @@ function notResumable({ id, state }: RunRow): OnceError {
 
 /**
  * A failure that the run has left behind: its body caught it and went on, in its own branch or above. Trying such a step
- * again would let the run come another way than it went.
+ * again would let the run come another way than it went. A race that failed because its branches did leaves none behind.
  */
 const PASSED = `select 1 from onceonly_run_steps later
   where later.run_id = onceonly_run_steps.run_id and later.position > onceonly_run_steps.position
+    and not (later.kind = 'race' and later.state = 'failed'
+      and substr(onceonly_run_steps.branch, 1, length(later.step_id) + 1) = later.step_id || '/')
     and (later.branch in (onceonly_run_steps.branch, '')
       or substr(onceonly_run_steps.branch, 1, length(later.branch) + 1) = later.branch || '/')`
 

@@ -31,6 +31,15 @@ export function diverged(
   return new OnceError('run_diverged', what, { details: { recorded, found } })
 }
 
+export function neverCame({ stepId: step, tick, kind }: Entry): OnceError {
+  return diverged(`The run ended without coming to ${step}, which was recorded.`, { step, tick, kind }, null)
+}
+
+export function wonLater({ stepId: step, tick }: Entry, winner: string): OnceError {
+  const text = `All branches of ${step} failed when it was recorded, and now ${winner} succeeds.`
+  return diverged(text, { step, tick, winner: null }, { step, tick, winner })
+}
+
 export function overlaps(branch: string, pending: string, id: string): OnceError {
   const where = branch === '' ? 'the run' : `the branch ${branch}`
   return new OnceError('step_overlaps', `${id} was started while ${pending} of ${where} is pending.`, {

@@ -1,9 +1,5 @@
-import type { World } from './parts.ts'
+import type { Breaks, World } from './parts.ts'
 import { everyPart } from './program.ts'
-
-export type Rule = 'performed_twice' | 'not_performed' | 'not_ended' | 'diverged' | 'values_differ' | 'replay_differs'
-
-export type Breaks = (rule: Rule, text: string) => void
 
 interface Rows {
   readonly runs: readonly { readonly id: string; readonly state: string; readonly failure: string | null }[]
@@ -34,10 +30,9 @@ export function partOf({ run, step }: StepRow): string {
 }
 
 /** What must be so at the end of every simulation, whatever happened in it. */
-export function judge({ database, outside, programs }: World, breaks: Breaks): void {
+export function judge({ database, outside, programs, breaks }: World): void {
   const { runs, steps } = stateOf(database)
-  for (const { id, failure } of runs)
-    if (failure?.includes('run_diverged') === true) breaks('diverged', `${id}: ${failure}`)
+  judgeFailures(runs, breaks)
   for (const [runId, parts] of programs) {
     for (const { id } of everyPart(parts)) {
       const count = outside.performed(`${runId} ${id}`)
@@ -49,9 +44,15 @@ export function judge({ database, outside, programs }: World, breaks: Breaks): v
   }
 }
 
+/** Unchanged code takes the way that it took: also a run that was resumed since then must not have left it. */
+export function judgeFailures(runs: Rows['runs'], breaks: Breaks): void {
+  for (const { id, failure } of runs)
+    if (failure?.includes('run_diverged') === true) breaks('diverged', `${id}: ${failure}`)
+}
+
 /** Unchanged code, replayed, comes to the same. */
-export async function judgeReplays(world: World, breaks: Breaks): Promise<void> {
-  const { simulation, programs, join } = world
+export async function judgeReplays(world: World): Promise<void> {
+  const { simulation, programs, join, breaks } = world
   const looking = (async () => {
     const { engine } = await join(simulation.process(), false)
     for (const runId of programs.keys()) {

@@ -4,6 +4,10 @@ import type { SimulatedDatabase } from './database.ts'
 import type { Part } from './program.ts'
 import type { Outside } from './provider.ts'
 
+export type Rule = 'performed_twice' | 'not_performed' | 'not_ended' | 'diverged' | 'values_differ' | 'replay_differs'
+
+export type Breaks = (rule: Rule, text: string) => void
+
 /** A process that has joined in: it drives runs, or only looks at them. */
 export interface Member {
   readonly engine: Engine
@@ -15,6 +19,7 @@ export interface World {
   readonly database: SimulatedDatabase
   readonly outside: Outside
   readonly programs: ReadonlyMap<string, readonly Part[]>
+  readonly breaks: Breaks
   isCalm(): boolean
   join(process: SimulatedProcess, work: boolean): Promise<Member>
 }

@@ -1,7 +1,7 @@
 import { isOnceError } from 'onceonly'
 import type { Engine } from 'onceonly/run'
 import { MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
-import { partOf, stateOf } from './judge.ts'
+import { judgeFailures, partOf, stateOf } from './judge.ts'
 import type { World } from './parts.ts'
 import { everyPart } from './program.ts'
 
@@ -28,7 +28,7 @@ export async function startAll({ simulation, programs, join }: World): Promise<v
  * resumes what failed, at times much later. The process that it does so with may die in the middle of it.
  */
 export function attend(world: World): { isDone(): boolean } {
-  const { simulation, database, outside, programs, isCalm, join } = world
+  const { simulation, database, outside, programs, isCalm, join, breaks } = world
   const { random } = simulation
   const resumes = new Map<string, number>()
   const told = new Set<string>()
@@ -46,6 +46,7 @@ export function attend(world: World): { isDone(): boolean } {
 
   async function answer(engine: Engine): Promise<void> {
     const { runs, steps } = stateOf(database)
+    judgeFailures(runs, breaks)
     for (const step of steps.filter(({ state }) => state === 'unknown')) {
       const performed = outside.performed(partOf(step)) > 0
       const resolution = performed

@@ -10,7 +10,7 @@ export type Part =
   | { readonly kind: 'plain'; readonly id: string }
   | { readonly kind: 'send'; readonly id: string; readonly channel: ChannelKind; readonly cursed: boolean }
   | { readonly kind: 'sleep'; readonly id: string; readonly ms: number }
-  | { readonly kind: 'wait'; readonly id: string }
+  | { readonly kind: 'wait'; readonly id: string; readonly timeoutMs?: number }
   | { readonly kind: 'all' | 'race'; readonly id: string; readonly branches: Readonly<Record<string, readonly Part[]>> }
 
 const ATTEMPTS = 4
@@ -22,7 +22,18 @@ export function makeProgram(random: Random, depth = 2, prefix = ''): readonly Pa
 }
 
 function makePart(random: Random, depth: number, id: string): Part {
-  const kind = random.pick(['plain', 'send', 'send', 'send', 'send', 'sleep', 'wait', 'all', 'race'] as const)
+  const kind = random.pick([
+    'plain',
+    'send',
+    'send',
+    'send',
+    'send',
+    'sleep',
+    'wait',
+    'all',
+    'race',
+    'approval',
+  ] as const)
   switch (kind) {
     case 'plain':
     case 'wait':
@@ -40,7 +51,30 @@ function makePart(random: Random, depth: number, id: string): Part {
       const branches = ['left', 'right'].map((name) => [name, makeProgram(random, depth - 1, `${id}${name}`)] as const)
       return { kind, id, branches: Object.fromEntries(branches) }
     }
+    case 'approval':
+      return makeApproval(random, id)
   }
+}
+
+/** A signal, or two timers, against time: a race between waits, with or without a step before them. */
+function makeApproval(random: Random, id: string): Part {
+  const before = (name: string): Part[] => (random.chance(0.3) ? [{ kind: 'plain', id: `${id}${name}before` }] : [])
+  const timer = (name: string): Part => ({
+    kind: 'sleep',
+    id: `${id}${name}`,
+    ms: random.pick([2 * MINUTE, 12 * MINUTE]),
+  })
+  const wait = (name: string): Part => {
+    const timeoutMs = random.pick([null, MINUTE, 9 * MINUTE])
+    return { kind: 'wait', id: `${id}${name}`, ...(timeoutMs === null ? {} : { timeoutMs }) }
+  }
+  const makers = random.pick([
+    [wait, timer],
+    [timer, wait],
+    [timer, timer],
+  ] as const)
+  const [left, right] = makers.map((make, index) => [...before(`${index}`), make(`${index}`)])
+  return { kind: 'race', id, branches: { left: left ?? [], right: right ?? [] } }
 }
 
 /** The parts of a program, with those in its branches. */
@@ -81,7 +115,7 @@ async function followPart(run: RunContext, part: Part, stage: Stage): Promise<un
     case 'sleep':
       return run.sleep(part.id, part.ms)
     case 'wait':
-      return run.waitFor(part.id)
+      return run.waitFor(part.id, part.timeoutMs === undefined ? {} : { timeoutMs: part.timeoutMs })
     case 'all':
     case 'race': {
       const branches = Object.entries(part.branches).map(

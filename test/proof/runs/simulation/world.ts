@@ -3,9 +3,8 @@ import { HOUR, MINUTE } from '../../../../src/ledger/core/limits.ts'
 import type { SimulatedProcess } from '../../../../src/testing/simulation.ts'
 import { createSimulation } from '../../../../src/testing/simulation.ts'
 import { createSimulatedDatabase } from './database.ts'
-import type { Breaks, Rule } from './judge.ts'
 import { judge, judgeReplays, stateOf } from './judge.ts'
-import type { Member, World } from './parts.ts'
+import type { Breaks, Member, Rule, World } from './parts.ts'
 import { attend, startAll } from './person.ts'
 import { everyPart, follow, makeProgram } from './program.ts'
 import { createOutside } from './provider.ts'
@@ -95,7 +94,7 @@ export async function simulateRuns(seed: number): Promise<SimulatedRuns> {
 
   for (let worker = 0; worker < WORKERS; worker++) void work()
   void jump()
-  const world: World = { simulation, database, outside, programs, isCalm, join }
+  const world: World = { simulation, database, outside, programs, breaks, isCalm, join }
   void startAll(world)
   const person = attend(world)
   const end = await simulation.run({
@@ -104,8 +103,8 @@ export async function simulateRuns(seed: number): Promise<SimulatedRuns> {
     enough: () => broken !== null || (isCalm() && person.isDone()),
   })
   if (end !== 'enough') breaks('not_ended', `${end}: ${JSON.stringify(stateOf(database))}`)
-  judge(world, breaks)
-  if (broken === null) await judgeReplays(world, breaks)
+  judge(world)
+  if (broken === null) await judgeReplays(world)
   const steps = [...programs].flatMap(([runId, parts]) => everyPart(parts).map(({ id }) => `${runId} ${id}`))
   const sent = steps.reduce((sum, step) => sum + outside.asked(step), 0)
   database.stop()
