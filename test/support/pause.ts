@@ -1,18 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { until } from './until.ts'
-
-const PATIENCE_MS = 5_000
+import { until } from '../../src/testing/until.ts'
 
 /** Pauses a server with all its processes. The signal only asks: a thread on another core goes on for a moment. */
 export async function pause(group: number): Promise<void> {
   process.kill(-group, 'SIGSTOP')
-  await until(() => statesOf(group).every((state) => state === 'T'), PATIENCE_MS)
+  await until('every thread of the server stands still', () => statesOf(group).every((state) => state === 'T'))
 }
 
 /** The same for one process. */
 export async function pauseOne(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
-  await until(() => threadsOf(pid).every((state) => state === 'T'), PATIENCE_MS)
+  await until('every thread of the process stands still', () => threadsOf(pid).every((state) => state === 'T'))
 }
 
 export function resume(group: number): void {

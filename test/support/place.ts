@@ -6,6 +6,7 @@ import type { SqlStore, SqlTx, TransactionalStore } from 'onceonly'
 import { createPostgresStore } from 'onceonly/postgres'
 import { createSqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
+import { until } from '../../src/testing/until.ts'
 import { createDatabase } from '../../tools/servers/database.ts'
 import type { Child, Crew } from './crew.ts'
 import { createCrew } from './crew.ts'
@@ -76,9 +77,8 @@ export const placeKinds: readonly PlaceKind[] = ['sqlite', 'postgres']
 export const skipOf = (kind: PlaceKind) =>
   kind === 'postgres' && postgresUrl() === undefined ? 'no PostgreSQL server' : false
 
-const CALL = { timeoutMs: 10_000 }
-const PAUSE = { ...CALL, lockMs: 10_000, refuseTwinOf: null }
-const FORGET_MS = 20_000
+const CALL = { timeoutMs: 60_000 }
+const PAUSE = { ...CALL, lockMs: 60_000, refuseTwinOf: null }
 
 export async function createPlace(kind: PlaceKind): Promise<Place> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-crash-'))
@@ -126,30 +126,21 @@ export function sqlStore(store: CrashStore): SqlStore {
 }
 
 async function untilForgotten(store: CrashStore, name: string): Promise<void> {
-  const untilMs = performance.now() + FORGET_MS
-  for (;;) {
-    const [row] = await sqlOf(store).query<{ count: unknown }>(
-      'select count(*) as count from pg_stat_activity where datname = current_database() and application_name = ?',
-      [name],
-    )
-    if (Number(row?.count) === 0) return
-    if (performance.now() > untilMs) throw new Error(`PostgreSQL still serves ${name}, whose process is gone`)
-    await new Promise((resolve) => void setTimeout(resolve, 20))
-  }
+  const text = 'select pid from pg_stat_activity where datname = current_database() and application_name = ?'
+  await until(
+    `PostgreSQL serves ${name} no more, whose process is gone`,
+    () => sqlOf(store).query(text, [name]),
+    ({ length }) => length === 0,
+  )
 }
 
 /** The same test on both SQL stores, each with a place of its own that is gone afterwards. */
-export function onEveryPlace(title: string, body: (place: Place) => Promise<void>, timeoutMs = 90_000): void {
-  for (const kind of placeKinds) onPlace(kind, title, body, timeoutMs)
+export function onEveryPlace(title: string, body: (place: Place) => Promise<void>): void {
+  for (const kind of placeKinds) onPlace(kind, title, body)
 }
 
-export function onPlace(
-  kind: PlaceKind,
-  title: string,
-  body: (place: Place) => Promise<void>,
-  timeoutMs = 90_000,
-): void {
-  test(`${title} (${kind})`, { skip: skipOf(kind), timeout: timeoutMs }, async () => {
+export function onPlace(kind: PlaceKind, title: string, body: (place: Place) => Promise<void>): void {
+  test(`${title} (${kind})`, { skip: skipOf(kind) }, async () => {
     const place = await createPlace(kind)
     try {
       await body(place)

@@ -11,6 +11,7 @@ import {
 } from 'onceonly/stream'
 import { WebSocket } from 'ws'
 import type { HistoryMessage } from '../../../service/chat/history.ts'
+import { until } from '../../../src/testing/until.ts'
 import { demoKey, openedService, operatorToken } from '../../support/service/openapi/opened.ts'
 
 const { service, ...opened } = await openedService()
@@ -51,14 +52,6 @@ async function enter(room: string, region: string, key = demoKey, place = create
   })
   after(() => client.stop())
   return { client, seen, final }
-}
-
-async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadlineMs = performance.now() + 30_000
-  while (!(await holds())) {
-    assert.ok(performance.now() < deadlineMs, `never: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
 }
 
 async function keyOf(workspace: string, caller: string): Promise<string> {

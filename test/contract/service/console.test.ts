@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createLedger, final } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import { createSqliteStore } from 'onceonly/sqlite'
+import { until } from '../../../src/testing/until.ts'
 import { demoKey, openedService, operatorToken, viewerToken } from '../../support/service/openapi/opened.ts'
 
 const { service, data, ...opened } = await openedService()
@@ -152,11 +152,8 @@ test('a dead letter is looked at, redriven after a preview, and handled by its c
   )
   assert.equal((await read(path)).body.rows.length, 0)
   const noticed = () => store.sql.query(`SELECT 1 FROM escalation_notices WHERE escalation_id = 'ESC-DEAD'`)
-  for (let tries = 0; (await noticed()).length === 0; tries++) {
-    assert.ok(tries < 200, 'the consumer has not handled it')
-    await sleep(50)
-  }
-  assert.equal((await noticed()).length, 1)
+  const notices = await until('the consumer has handled it', noticed, ({ length }) => length > 0)
+  assert.equal(notices.length, 1)
 })
 
 test('every other page has something to show, and what is not there is told so', async () => {

@@ -16,7 +16,7 @@ import {
   type Started,
   see,
   startImport,
-  until,
+  untilSeen,
   upload,
 } from '../../support/service/imports/imports.ts'
 import { speak } from './socket.ts'
@@ -36,7 +36,7 @@ describe('bad imports', () => {
   /** Its start is handled behind the answer. From then on nothing happens to it by itself, so that it can be compared. */
   async function begun(): Promise<Started> {
     const told = await startImport(server, ['a.ris', 'b.ris'])
-    await until(server, told.searchId, ({ history }) => history.length === 1)
+    await untilSeen('the import has begun', server, told.searchId, ({ history }) => history.length === 1)
     return told
   }
 
@@ -305,8 +305,7 @@ describe('bad imports', () => {
 })
 
 /** So short that every upload here takes longer, and longer than a busy machine pauses between two pieces. */
-const REQUEST_MS = 2_000
-const CUT_BY_MS = 12_000
+const REQUEST_MS = 2_500
 const PIECE = 'x'.repeat(16 * 1024)
 
 describe('slow uploads', { concurrency: true }, () => {
@@ -334,27 +333,28 @@ describe('slow uploads', { concurrency: true }, () => {
   }
 
   test('may take as long as they need while they go on', async () => {
-    const { statuses, tookMs, file } = await put(
-      Array.from({ length: 16 }, () => PIECE),
+    const beganMs = performance.now()
+    const { statuses, file } = await put(
+      Array.from({ length: 18 }, () => PIECE),
       300,
     )
+    const tookMs = performance.now() - beganMs
     assert.deepEqual(statuses, [201])
     assert.ok(tookMs > 2 * REQUEST_MS, `it took ${tookMs} ms`)
     assert.notEqual(file, 'waiting')
   })
 
   test('are cut when nothing comes any more', async () => {
-    const { statuses, fields, file, tookMs } = await put([PIECE.repeat(40)], 0, 1)
+    const { statuses, fields, file } = await put([PIECE.repeat(40)], 0, 1)
     assert.deepEqual([statuses, fields, file], [[408], ['body'], 'waiting'])
-    assert.ok(tookMs < CUT_BY_MS, `it took ${tookMs} ms`)
   })
 
   test('are cut when they only keep a connection', async () => {
-    const { statuses, fields, file, tookMs } = await put(
+    // All of it would come at last, and be taken, if the server waited long enough.
+    const { statuses, fields, file } = await put(
       Array.from({ length: 80 }, () => 'x'),
       200,
     )
     assert.deepEqual([statuses, fields, file], [[408], ['body'], 'waiting'])
-    assert.ok(tookMs < CUT_BY_MS, `it took ${tookMs} ms`)
   })
 })

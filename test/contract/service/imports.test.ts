@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { ris } from '../../../service/imports/parse/test-files.ts'
-import { eventually } from '../../support/service/break.ts'
+import { until } from '../../../src/testing/until.ts'
 import type { Cluster, TestServer } from '../../support/service/cluster.ts'
 import {
   commandsIn,
@@ -14,7 +14,7 @@ import {
   scandals,
   see,
   startImport,
-  until,
+  untilSeen,
   upload,
 } from '../../support/service/imports/imports.ts'
 
@@ -119,7 +119,9 @@ inEveryWorld('imports', (open) => {
     await upload(two, started, 'holiday.jpg', new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 0]))
     const seen = await ended(two, started.searchId)
     assert.deepEqual([seen.state, seen.reason], ['Error', 'holiday.jpg: The file is not text'])
-    const settled = await until(one, started.searchId, ({ files }) => files.every(({ status }) => status !== 'parsing'))
+    const settled = await untilSeen('no file is being read', one, started.searchId, ({ files }) =>
+      files.every(({ status }) => status !== 'parsing'),
+    )
     assert.deepEqual(settled.files.map(({ status }) => status).toSorted(), ['failed', 'parsed'])
     assert.deepEqual(settled.files[1]?.errors, [{ line: null, reason: 'The file is not text' }])
     const { references } = await referencesOf(two, started.searchId)
@@ -132,10 +134,10 @@ inEveryWorld('imports', (open) => {
   test('an import whose files never come ends after an hour, and takes no more', async () => {
     const started = await startImport(one, ['a.ris', 'b.ris'])
     await upload(one, started, 'a.ris', ris(1))
-    await until(two, started.searchId, ({ history }) => history.length > 0)
+    await untilSeen('the import has begun', two, started.searchId, ({ history }) => history.length > 0)
     // The storage's notification has to arrive before the hour is over, or this file counts as missing, too.
     const arrived = `select name from import_uploads where search_id = '${started.searchId}' and received_at is not null`
-    await eventually('the first file is known', async () => (await cluster.sql(arrived)).length === 1)
+    await until('the first file is known', async () => (await cluster.sql(arrived)).length === 1)
     await cluster.advance(61 * minutes)
     const seen = await ended(two, started.searchId)
     assert.equal(seen.state, 'Error')

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
 import { scrubbed } from '../../../service/logs.ts'
 import { pretty } from '../../../service/logs-pretty.ts'
-import { eventually } from '../../support/service/break.ts'
+import { until } from '../../../src/testing/until.ts'
 import { type Cluster, openCluster, type TestServer } from '../../support/service/cluster.ts'
 import { ended, start } from '../../support/service/service.ts'
 
@@ -23,7 +23,7 @@ describe('the log of a server', () => {
   /** The access lines of an operation, as soon as there are as many as there were attempts. */
   async function attempts(operation: string, count: number): Promise<readonly Line[]> {
     const lines = () => server.events('http.access').filter((line) => line['operation'] === operation)
-    await eventually(`${count} attempts at ${operation}`, async () => lines().length >= count)
+    await until(`${count} attempts at ${operation}`, async () => lines().length >= count)
     assert.equal(lines().length, count)
     return lines()
   }
@@ -76,7 +76,7 @@ describe('the log of a server', () => {
   })
 
   test('what the guard decides, and what goes wrong, are lines of the same log', async () => {
-    await eventually('the guard is heard', async () => server.events('message.api.duplicate_blocked').length > 0)
+    await until('the guard is heard', async () => server.events('message.api.duplicate_blocked').length > 0)
     const [blocked] = server.events('message.api.duplicate_blocked')
     assert.equal(blocked?.['mode'], 'lock_resolved')
     assert.equal(blocked?.['level'], 'info')

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { breakTable, eventually } from '../../support/service/break.ts'
+import { until } from '../../../src/testing/until.ts'
+import { breakTable } from '../../support/service/break.ts'
 import { type Cluster, openCluster, type TestServer } from '../../support/service/cluster.ts'
 import { type MailServer, startMail } from '../../support/service/messages/mail.ts'
 import { type Provider, startProvider } from '../../support/service/messages/provider.ts'
 
-/** The wait for a provider is shorter here, so that a test need not wait long for it to pass. */
-const SEND_TIMEOUT_MS = 2_500
+/** Longer than a provider takes that answers at all, on any machine. */
+const PATIENT_MS = 60_000
+/** Short, where a test waits for it to pass. */
+const HASTY_MS = 500
 
 describe('channels', () => {
   let mail: MailServer
@@ -23,7 +26,7 @@ describe('channels', () => {
         ONCEONLY_MAIL_FROM: 'Onceonly <sender@example.com>',
         ONCEONLY_MESSAGE_WEBHOOK_URL: `${hook.url}/hook`,
         ONCEONLY_TWILIO_URL: `http://AC1:secret@${host}/Accounts/AC1/Messages.json?From=%2B15550100`,
-        ONCEONLY_SEND_TIMEOUT_MS: String(SEND_TIMEOUT_MS),
+        ONCEONLY_SEND_TIMEOUT_MS: String(PATIENT_MS),
       },
     })
     server = cluster.servers[0] as TestServer
@@ -41,6 +44,14 @@ describe('channels', () => {
   const byHook = (message: string) => ({ channel: 'webhook', recipientPhone: '+4915155', message })
   const bySms = (message: string) => ({ channel: 'twilio', recipientPhone: '+4915166', message })
   const stateOf = async (id: string) => (await server.get(`/api/messages/${id}`)).body
+
+  const patient = async () => ({ server, [Symbol.asyncDispose]: async () => {} })
+
+  /** A server that gives up on providers soon. It ends with its test, as it would judge the mails of others, too. */
+  async function hasty() {
+    const added = await cluster.add({ ONCEONLY_SEND_TIMEOUT_MS: String(HASTY_MS) })
+    return { server: added, [Symbol.asyncDispose]: () => added.stop() }
+  }
 
   test('smtp: the mail arrives with its text, its attachments, and an id of its own', async () => {
     const attachments = [
@@ -144,6 +155,8 @@ describe('channels', () => {
     ['a provider that says nothing in time', bySms('say nothing')],
   ] as const) {
     test(`${name}: unknown, said so, and not sent again (202)`, async () => {
+      await using asked = await (name.endsWith('in time') ? hasty() : patient())
+      const { server } = asked
       const callsBefore = hook.calls.length + sms.calls.length + mail.mails.length
       const answer = await server.send(body, { key: `unknown ${name}`.replaceAll(' ', '-') })
       assert.equal(answer.status, 202)
@@ -158,12 +171,14 @@ describe('channels', () => {
   }
 
   test('an answer that comes late resolves the unknown, and a retry under the key shows it', async () => {
+    await using asked = await hasty()
+    const { server } = asked
     const body = byMail('held', 'Better late')
     const unknown = await server.send(body, { key: 'late' })
     assert.deepEqual([unknown.status, unknown.body.status], [202, 'unknown'])
     mail.letGo()
     const id = unknown.body.message?._id ?? ''
-    await eventually('it is sent', async () => (await stateOf(id)).status === 'sent')
+    await until('it is sent', async () => (await stateOf(id)).status === 'sent')
     const retry = await server.send(body, { key: 'late' })
     assert.deepEqual([retry.status, retry.body.status, retry.headers.get('idempotent-replayed')], [201, 'sent', 'true'])
     assert.equal(mail.sentTo('Better late').length, 1)
@@ -185,7 +200,7 @@ describe('channels', () => {
     await mend()
     await cluster.advance(4_000)
     const id = accepted.body.message?._id ?? ''
-    await eventually('it is sent', async () => (await stateOf(id)).status === 'sent')
+    await until('it is sent', async () => (await stateOf(id)).status === 'sent')
     assert.equal((await server.send(body, { key: 'queue' })).body.status, 'sent')
     assert.equal(mail.sentTo('In the queue').length, 1)
   })

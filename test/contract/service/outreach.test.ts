@@ -3,10 +3,10 @@ import { after, before, test } from 'node:test'
 import { createLedger } from 'onceonly'
 import { createGuard } from 'onceonly/guard'
 import type { Message } from '../../../service/messages/message.ts'
+import { until } from '../../../src/testing/until.ts'
 import { type Cluster, onEveryPlace, openCluster, type TestServer } from '../../support/service/cluster.ts'
 import { type MailServer, startMail } from '../../support/service/messages/mail.ts'
 import { type Provider, startProvider } from '../../support/service/messages/provider.ts'
-import { until } from '../../support/service/messages/until.ts'
 import { makeLead, replay, resolve, runNow, start, store, untilState } from '../../support/service/outreach/outreach.ts'
 
 const DAY_MS = 24 * 3_600_000
@@ -23,7 +23,7 @@ onEveryPlace('outreach', (place) => {
     const env = {
       ONCEONLY_SMTP_URL: mail.url,
       ONCEONLY_TWILIO_URL: twilio,
-      ONCEONLY_SEND_TIMEOUT_MS: '5000',
+      ONCEONLY_SEND_TIMEOUT_MS: '60000',
       ONCEONLY_WEBHOOK_HOSTS: '127.0.0.1',
     }
     cluster = await openCluster(place, { processes: 2, env })
@@ -141,7 +141,7 @@ onEveryPlace('outreach', (place) => {
     assert.match(failed.error ?? '', /No such person/)
 
     const trying = await until(
-      'a second attempt',
+      'the mail is tried a second time',
       async () => (await runNow(one, later)).steps[0],
       (step) => step?.state === 'retrying' && step.attempts >= 2,
     )
@@ -210,7 +210,7 @@ onEveryPlace('outreach', (place) => {
     const again = await resolve(two, unknown, 'mail', { kind: 'not_done' })
     assert.equal(again.status, 200, again.text)
     await until(
-      'the second mail',
+      'the second mail has come',
       () => mail.sentTo(`Again ${lead}`).length,
       (count) => count === 2,
     )

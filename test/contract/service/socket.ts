@@ -8,7 +8,6 @@ export interface Said {
   readonly statuses: readonly number[]
   /** The fields that the last answer complains about. */
   readonly fields: readonly string[]
-  readonly tookMs: number
 }
 
 export interface Speech {
@@ -19,13 +18,12 @@ export interface Speech {
   readonly halfClose?: boolean
 }
 
-/** Longer than any limit of the server under test: a connection that is still open then is a finding. */
-const LONGEST_MS = 20_000
+/** Longer than any limit of the server under test, on any machine: a connection that is still open then is a finding. */
+const LONGEST_MS = 120_000
 
 /** Speaks to a server past every client library, until the server closes the connection. */
 export async function speak(url: string, { pieces, pauseMs = 0, halfClose = false }: Speech): Promise<Said> {
   const { hostname, port } = new URL(url)
-  const startedMs = performance.now()
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
   // A server that has answered and closed may reset what we still say: that is no news, and what it said was heard.
   socket.on('error', () => {})
@@ -35,7 +33,11 @@ export async function speak(url: string, { pieces, pauseMs = 0, halfClose = fals
     text += chunk
   })
   socket.on('end', () => socket.end())
-  const tooLong = setTimeout(() => socket.destroy(), LONGEST_MS)
+  let leftOpen = false
+  const tooLong = setTimeout(() => {
+    leftOpen = true
+    socket.destroy()
+  }, LONGEST_MS)
   for (const piece of pieces) {
     if (!socket.writable) break
     socket.write(piece)
@@ -44,9 +46,8 @@ export async function speak(url: string, { pieces, pauseMs = 0, halfClose = fals
   if (halfClose) socket.end()
   await closed
   clearTimeout(tooLong)
-  const tookMs = performance.now() - startedMs
-  if (tookMs >= LONGEST_MS) throw new Error(`The server left the connection open after it had said:\n${text}`)
-  return { text, statuses: statusesOf(text), fields: fieldsOf(text), tookMs }
+  if (leftOpen) throw new Error(`The server left the connection open after it had said:\n${text}`)
+  return { text, statuses: statusesOf(text), fields: fieldsOf(text) }
 }
 
 function statusesOf(text: string): number[] {

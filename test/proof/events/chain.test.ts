@@ -6,7 +6,6 @@ import { createPlace, onPlace, skipOf } from '../../support/place.ts'
 import { runChain } from './chain.ts'
 
 const SIZE = { searches: 40, files: 3, replicas: 2, kills: 1 } as const
-const TEST_MS = 110_000
 
 onPlace(
   'sqlite',
@@ -15,12 +14,11 @@ onPlace(
     const { killed } = await runChain(place, { ...SIZE, broker: { kind: 'local' }, restart: null })
     assert.equal(killed, 1)
   },
-  TEST_MS,
 )
 
 for (const kind of ['rabbitmq', 'nats'] as const) {
   const title = `the same over ${kind}, which is restarted in the middle, on PostgreSQL`
-  test(title, { skip: skipOf('postgres'), timeout: TEST_MS }, async (t) => {
+  test(title, { skip: skipOf('postgres') }, async (t) => {
     const servers = await startOwn(kind)
     const [server] = servers.started
     const place = await createPlace('postgres')

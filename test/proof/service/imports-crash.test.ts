@@ -9,7 +9,7 @@ import {
   inEveryWorld,
   see,
   startImport,
-  until,
+  untilSeen,
   upload,
 } from '../../support/service/imports/imports.ts'
 
@@ -41,11 +41,11 @@ inEveryWorld('crashes of imports', (open, place) => {
   test('a crash after the save still sends the commands', async () => {
     const [, , three] = cluster.servers as [TestServer, TestServer, TestServer]
     const started = await startImport(three, ['a.ris', 'b.ris'])
-    await until(three, started.searchId, ({ history }) => history.length > 0)
+    await untilSeen('the import has begun', three, started.searchId, ({ history }) => history.length > 0)
     await upload(three, started, 'a.ris', ris(1))
     const mend = await breakTable(cluster, place, 'import_job_files', "new.status = 'parsed'", 'update')
     await upload(three, started, 'b.ris', ris(2))
-    await until(three, started.searchId, ({ state }) => state === 'Parsing')
+    await untilSeen('files are being read', three, started.searchId, ({ state }) => state === 'Parsing')
     await Promise.all(cluster.servers.map((server) => server.kill()))
     await mend()
     await cluster.advance(LEASE_MS)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { eventually } from '../../support/service/break.ts'
+import { until } from '../../../src/testing/until.ts'
 import { inEveryWorld } from '../../support/service/imports/imports.ts'
 import { runStorm } from './imports/storm.ts'
 
@@ -13,7 +13,7 @@ inEveryWorld('a storm of imports', (open) => {
     const figures = await runStorm(cluster, { uploads: 24, uploadsPerKill: 8, skipMs: LEASE_MS })
     assert.equal(figures.searches, 12)
     assert.ok(figures.kills > 0)
-    await eventually('nothing is left in the outbox', async () => {
+    await until('nothing is left in the outbox', async () => {
       const [row] = await cluster.sql<{ n: number }>('select count(*) as n from onceonly_outbox_rows')
       return Number(row?.n) === 0
     })

@@ -3,10 +3,10 @@ import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createLedger } from 'onceonly'
 import { createRedisStore } from 'onceonly/redis'
+import { until } from '../../../src/testing/until.ts'
 import type { Servers, StartedServer } from '../../../tools/servers/index.ts'
 import { startOwn } from '../../support/own-server.ts'
 import { pause, resume } from '../../support/pause.ts'
-import { eventually } from '../../support/service/break.ts'
 import { type Answer, type Cluster, openCluster, type TestServer } from '../../support/service/cluster.ts'
 
 /** The guard's deadline is 250 ms; the rest is a busy machine. Nobody waits for Redis as long as a key would. */
@@ -56,7 +56,7 @@ describe('messages with their claims in Redis', () => {
       assert.ok(status === 200 || status === 201, `sent, not ${status}`)
       assert.equal(answer.duplicateOnly, undefined, 'and sent again: nobody knows better')
     }
-    await eventually('both are logged', async () => open.events(ERROR).length === before + 2)
+    await until('both are logged', async () => open.events(ERROR).length === before + 2)
     assert.equal((await refusing).status, 503, 'fails closed where it was told to')
     const keyed = await keying
     assert.equal(keyed.status, 503, 'a key is never ignored')
@@ -65,12 +65,12 @@ describe('messages with their claims in Redis', () => {
 
   async function guardedAgain(): Promise<void> {
     const body = fresh()
-    await eventually('the guard works again', async () => {
+    await until('the guard works again', async () => {
       await open.send(body)
       return (await open.send(body)).body.duplicateOnly === true
     })
     // Every process finds its own way back to Redis; until it has, this one sends nothing.
-    await eventually('across processes', async () => {
+    await until('across processes', async () => {
       const { status, body: answer } = await closed.send(body)
       assert.ok(answer.duplicateOnly === true || status === 503, `guarded or refused, not ${status}`)
       return answer.duplicateOnly === true

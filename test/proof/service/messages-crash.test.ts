@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Message } from '../../../service/messages/message.ts'
+import { until } from '../../../src/testing/until.ts'
 import { breakTable } from '../../support/service/break.ts'
 import { type Cluster, onEveryPlace, openCluster, type TestServer } from '../../support/service/cluster.ts'
 import { type MailServer, startMail } from '../../support/service/messages/mail.ts'
 import { type Provider, startProvider } from '../../support/service/messages/provider.ts'
-import { until } from '../../support/service/messages/until.ts'
 import { LEASE_MS, sendThroughKills } from './messages/kills.ts'
 
 const SENDS = 30

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnceError } from 'onceonly'
+import { until } from '../../../src/testing/until.ts'
 import type { Cluster, PlaceName } from './cluster.ts'
 
 /** Makes the database refuse some rows of a table, until the answer is called. */
@@ -70,7 +70,7 @@ export async function holdTable(
 
 /** Until somebody is held; or was, where that is told: on SQLite it is over by itself. */
 export async function whenHeld({ sql, store }: Cluster, place: PlaceName, was = () => false): Promise<void> {
-  await eventually('somebody is held', async () => {
+  await until('a writer is held', async () => {
     if (was()) return true
     if (place === 'postgres') {
       const text = "select 1 from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
@@ -83,15 +83,4 @@ export async function whenHeld({ sql, store }: Cluster, place: PlaceName, was = 
       return isOnceError(error, 'store_busy')
     }
   })
-}
-
-const EVENTUALLY_MS = 30_000
-const LOOK_EVERY_MS = 10
-
-export async function eventually(what: string, seen: () => Promise<boolean>): Promise<void> {
-  const until = performance.now() + EVENTUALLY_MS
-  while (!(await seen())) {
-    if (performance.now() > until) throw new Error(`It never happened that ${what}`)
-    await sleep(LOOK_EVERY_MS)
-  }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { eventually } from '../../../support/service/break.ts'
+import { until } from '../../../../src/testing/until.ts'
 import type { Answer, Cluster, TestServer } from '../../../support/service/cluster.ts'
 
 /** What is told about one item of a batch. */
@@ -72,9 +72,10 @@ async function effectsOf({ sql }: Cluster, prefix: string) {
 /** One escalation, one audit row and one relayed event for each of these cases, and nothing for any other. */
 export async function assertOnce(cluster: Cluster, prefix: string, caseIds: readonly string[]): Promise<void> {
   const once = caseIds.toSorted()
-  await eventually(
+  await until(
     'every event is relayed',
-    async () => (await effectsOf(cluster, prefix)).relayed.length >= once.length,
+    () => effectsOf(cluster, prefix),
+    ({ relayed }) => relayed.length >= once.length,
   )
   assert.deepEqual(await effectsOf(cluster, prefix), { escalations: once, audit: once, relayed: once })
 }

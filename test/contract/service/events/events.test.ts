@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '../../../../src/testing/until.ts'
 import { openCluster, type TestServer } from '../../../support/service/cluster.ts'
 
 /** A port that nobody listens on. */
@@ -11,17 +12,13 @@ for (const url of AWAY) {
     const [server] = cluster.servers as [TestServer]
     const body = { caseId: 'CASE-100', targetQueue: 'BILLING', reason: null }
     assert.equal((await server.post('/case-escalations', body, { key: 'away' })).status, 201)
-    const beganMs = performance.now()
+    // The broker never comes: whoever waited for it would not stop at all.
     await server.stop()
-    assert.ok(performance.now() - beganMs < 15_000)
     // Its news waited in the store, and goes out with a server that has a broker.
     await cluster.add({ ONCEONLY_BROKER: '' })
-    const deadline = performance.now() + 30_000
-    for (;;) {
-      const rows = await cluster.sql('select 1 from escalation_notices')
-      if (rows.length === 1) return
-      assert.ok(performance.now() < deadline, 'nobody was told')
-      await new Promise((resolve) => void setTimeout(resolve, 50))
-    }
+    await until(
+      'its news has gone out',
+      async () => (await cluster.sql('select 1 from escalation_notices')).length === 1,
+    )
   })
 }

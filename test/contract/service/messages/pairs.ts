@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Answer, Cluster } from '../../../support/service/cluster.ts'
+import { until } from '../../../../src/testing/until.ts'
+import type { Answer, Cluster, TestServer } from '../../../support/service/cluster.ts'
 import type { MailServer } from '../../../support/service/messages/mail.ts'
 
 /** As far apart as a double click, or a client that lost patience. */
@@ -10,6 +11,15 @@ export interface Pairs {
   readonly count: number
   /** How far the message of a pair had come when its twin was answered. */
   readonly twinsSaw: Readonly<Record<string, number>>
+}
+
+/** As the answer asks for: whoever is told that the original is still being accepted comes again for it. */
+export function sendPatiently(server: TestServer, body: unknown): Promise<Answer> {
+  return until(
+    'a message is told',
+    () => server.send(body),
+    ({ body: told }) => told.duplicateOnly !== true || told.message !== null,
+  )
 }
 
 /**
@@ -23,7 +33,7 @@ export async function sendPairs({ servers }: Cluster, mail: MailServer, count: n
       const gapMs = (at * WIDEST_GAP_MS) / Math.max(1, count - 1)
       const [first, second] = [servers[at % servers.length], servers[(at + 1) % servers.length]]
       assert.ok(first && second, 'no server runs')
-      return Promise.all([first.send(body), sleep(gapMs).then(() => second.send(body))])
+      return Promise.all([sendPatiently(first, body), sleep(gapMs).then(() => sendPatiently(second, body))])
     }),
   )
   const twinsSaw: Record<string, number> = {}

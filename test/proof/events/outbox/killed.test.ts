@@ -26,7 +26,6 @@ onEveryPlace(
     assert.equal(killed, 2)
     assert.equal(figures.rows, rows * 0.9)
   },
-  110_000,
 )
 
 onEveryPlace(
@@ -54,7 +53,6 @@ onEveryPlace(
     })
     assert.ok(paused !== null)
   },
-  110_000,
 )
 
 /** Until it begins to publish its next batch; one that has nothing to do is taken as it is. */

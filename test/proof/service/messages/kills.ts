@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../../../../src/testing/until.ts'
 import type { Answer, Cluster } from '../../../support/service/cluster.ts'
 import type { MailServer } from '../../../support/service/messages/mail.ts'
-import { until } from '../../../support/service/messages/until.ts'
 
 /** Past any lease and its grace, and past the time of a sender that fell silent. */
 export const LEASE_MS = 36_000

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, describe } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection } from 'rabbitmq-client'
 import type { HistoryView } from '../../../../service/imports/history.ts'
 import { BUCKET } from '../../../../service/imports/uploads/notification.ts'
 import type { ImportView } from '../../../../service/imports/view.ts'
+import { until } from '../../../../src/testing/until.ts'
 import { natsUrl, openNatsWorld } from '../../events/brokers/nats-world.ts'
 import { rabbitmqUrl } from '../../events/brokers/rabbitmq-world.ts'
 import { type Answer, type Cluster, openCluster, type PlaceName, type TestServer } from '../cluster.ts'
@@ -179,29 +179,22 @@ export async function referencesOf(server: TestServer, searchId: string, query =
   return answer.body as unknown as ReferencePage
 }
 
-const SETTLE_MS = 60_000
-
 /** Until the import has ended, one way or the other. */
-export async function ended(server: TestServer, searchId: string, withinMs = SETTLE_MS): Promise<Seen> {
-  return until(server, searchId, ({ state }) => state === 'Completed' || state === 'Error', withinMs)
+export function ended(server: TestServer, searchId: string): Promise<Seen> {
+  return untilSeen('the import has ended', server, searchId, ({ state }) => state === 'Completed' || state === 'Error')
 }
 
-export async function until(
+/** As `until`, for what is told of an import; who waits in vain is told what the server said. */
+export async function untilSeen(
+  what: string,
   server: TestServer,
   searchId: string,
   enough: (seen: Seen) => boolean,
-  withinMs = SETTLE_MS,
 ): Promise<Seen> {
-  const deadline = performance.now() + withinMs
-  for (;;) {
-    const seen = await see(server, searchId)
-    if (enough(seen)) return seen
-    if (performance.now() > deadline) {
-      throw new Error(
-        `It stays like this: ${JSON.stringify(seen)}\n${server.lines.join('\n')}\n${server.errors.join('\n')}`,
-      )
-    }
-    await sleep(50)
+  try {
+    return await until(what, () => see(server, searchId), enough)
+  } catch (error) {
+    throw new Error([...server.lines, ...server.errors].join('\n'), { cause: error })
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import { until } from '../../../../src/testing/until.ts'
 import type { Answer, Asked, TestServer } from '../cluster.ts'
-import { until } from '../messages/until.ts'
 
 export interface SeenStep {
   readonly id: string
@@ -74,7 +74,6 @@ export function untilState(server: TestServer, runId: string, ...states: readonl
     `the run is ${states.join(' or ')}`,
     () => runNow(server, runId),
     ({ state }) => states.includes(state),
-    40_000,
   )
 }
 
