@@ -60,6 +60,8 @@ export interface DeadLetterBox {
   ): Promise<Page<DeadLetter>>
   oldest(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]>
   remove(tx: Asks, letter: string): Promise<boolean>
+  /** Other conflicting bodies under the same id. */
+  countConflicts(key: string, otherThan: string): Promise<number>
   count(filter: DeadLetterFilter): Promise<number>
 }
 
@@ -124,6 +126,15 @@ export function createDeadLetterBox(sql: SqlSeam, consumer: string): DeadLetterB
       )
       return gone.length > 0
     },
+    async countConflicts(key, otherThan) {
+      const prefix = conflictsOf(key)
+      const [row] = await sql.query<{ n: number | string }>(
+        `SELECT count(*) AS n FROM onceonly_inbox_dead_letters
+           WHERE consumer = ? AND letter > ? AND letter < ? AND letter <> ?`,
+        [consumer, prefix, `${prefix}~`, otherThan],
+      )
+      return Number(row?.n ?? 0)
+    },
     async count(filter) {
       const { text, values } = where(filter)
       const [row] = await sql.query<{ n: number | string }>(
@@ -135,9 +146,12 @@ export function createDeadLetterBox(sql: SqlSeam, consumer: string): DeadLetterB
   }
 }
 
+const DIGITS = 32
+const conflictsOf = (key: string) => `conflict:${sha256Hex(key).slice(0, DIGITS)}:`
+
 /** The usual letter of a message is its key; a conflicting body has a letter of its own beside it. */
 export function conflictLetter(key: string, presented: string): string {
-  return `conflict:${sha256Hex(JSON.stringify([key, presented]))}`
+  return conflictsOf(key) + sha256Hex(presented).slice(0, DIGITS)
 }
 
 function letterOf({ letter, reason, failure, failures, parked_at, content }: Row): DeadLetter {

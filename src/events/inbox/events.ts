@@ -11,7 +11,13 @@ interface OfMessage {
 export type InboxEvent =
   | (OfMessage & { readonly kind: 'handled'; readonly delivery: number | null })
   | (OfMessage & { readonly kind: 'duplicate'; readonly by: 'id' | 'intent'; readonly first: First })
-  | (OfMessage & { readonly kind: 'conflict'; readonly recorded: string; readonly presented: string })
+  /** `kept` is false when the message has as many dead letters of this kind as it may have. */
+  | (OfMessage & {
+      readonly kind: 'conflict'
+      readonly recorded: string
+      readonly presented: string
+      readonly kept: boolean
+    })
   | (OfMessage & {
       readonly kind: 'failed'
       readonly failures: number

@@ -32,6 +32,11 @@ export interface InboxOptions<Tx extends SqlTx> {
    * key are two lines. Costs a small row per key and outbox, for ever.
    */
   readonly ordered?: boolean | OrderedOptions
+  /**
+   * How long the effect may take, 25 s when left out and 30 s at most: then its transaction is rolled back and the message
+   * has failed. On SQLite a transaction ends after 5 s in any case.
+   */
+  readonly effectMs?: number
   /** How often a message may fail before it is parked. */
   readonly maxFailures?: number
   /** How many deliveries may vanish with their process before the message is parked. */
@@ -59,6 +64,7 @@ export interface OrderedOptions {
 
 export interface Settings {
   readonly windowMs: number
+  readonly effectMs: number
   readonly maxFailures: number
   readonly maxUnfinished: number
   readonly backoff: Backoff
@@ -76,6 +82,7 @@ export function settingsOf<Tx extends SqlTx>(options: InboxOptions<Tx>): Setting
   const { baseMs = defaults.inboxRetryBaseMs, capMs = defaults.inboxRetryCapMs } = options.backoff ?? {}
   return {
     windowMs: whole('windowMs', options.windowMs ?? defaults.inboxWindowMs, limits.longestMs),
+    effectMs: whole('effectMs', options.effectMs ?? defaults.inboxEffectMs, defaults.leaseMs),
     maxFailures: whole('maxFailures', options.maxFailures ?? defaults.inboxFailures),
     maxUnfinished: whole('maxUnfinished', options.maxUnfinished ?? defaults.inboxUnfinished),
     backoff: {

@@ -43,7 +43,7 @@ export type Receipt =
   | { readonly kind: 'handled'; readonly id: string }
   /** `by` tells whether the message came again, or another one with the same intent had come. */
   | { readonly kind: 'duplicate'; readonly id: string; readonly by: 'id' | 'intent'; readonly first: First }
-  /** The same id with another body. The first one stands; this one is kept among the dead letters. */
+  /** The same id with another body. The first one stands; others are kept among the dead letters, up to a bound. */
   | { readonly kind: 'conflict'; readonly id: string; readonly recorded: string; readonly presented: string }
   | { readonly kind: 'parked'; readonly id: string; readonly reason: ParkReason; readonly failure: Failure | null }
   /** Again, after a while. `counted` when it failed; an outage, or a twin that still runs, counts nothing. */

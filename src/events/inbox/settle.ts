@@ -1,4 +1,4 @@
-import { isOnceError } from '../../ledger/core/errors.ts'
+import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import { boundedRetryMs } from '../../ledger/core/retry.ts'
 import type { Verdict } from '../../ledger/core/verdict.ts'
 import { isVerdict, released } from '../../ledger/core/verdict.ts'
@@ -105,7 +105,7 @@ export async function settleMessage(
 }
 
 async function runEffect(
-  { consumer }: Parts,
+  { consumer, settings, runtime }: Parts,
   { message, key }: Delivery,
   body: unknown,
   effect: InboxEffect<SqlTx>,
@@ -116,22 +116,33 @@ async function runEffect(
     signal.throwIfAborted()
     return inboxEffectKey(consumer, key, name)
   }
+  const tools = {
+    tx,
+    outbox,
+    unique,
+    signal,
+    message,
+    get effectKey() {
+      return keyFor()
+    },
+    derive: keyFor,
+  }
+  const { effectMs } = settings
+  const late = Promise.withResolvers<never>()
+  const timer = runtime.setTimer(
+    effectMs,
+    () =>
+      late.reject(new OnceError('transaction_too_long', `The effect of ${consumer} took more than ${effectMs} ms.`)),
+    true,
+  )
   try {
-    await effect(body, {
-      tx,
-      outbox,
-      unique,
-      signal,
-      message,
-      get effectKey() {
-        return keyFor()
-      },
-      derive: keyFor,
-    })
+    await Promise.race([effect(body, tools), late.promise])
   } catch (thrown) {
     if (isPostponed(thrown)) throw released(thrown)
     // Not as the ledger's own verdict: it would record the failure, and leave no way to redrive.
     throw isVerdict(thrown) && thrown.verdict !== 'released' ? new EffectFailure(thrown) : thrown
+  } finally {
+    timer.cancel()
   }
 }
 

@@ -54,7 +54,10 @@ async function duplicate(parts: Parts, { message, key }: Delivery, recorded: Rec
   return { kind: 'duplicate', id: message.id, by, first }
 }
 
-/** The first body stands. The other one may hold something that nobody else has: it is kept, and a person told. */
+/**
+ * The first body stands. The other one may hold something that is nowhere else: it is kept and reported. A sender that
+ * sends ever new bodies under one id must not fill the table, so that past a bound they are only reported.
+ */
 async function conflict(
   parts: Parts,
   { message, key }: Delivery,
@@ -62,8 +65,10 @@ async function conflict(
 ): Promise<Receipt> {
   const [recorded, presented] = [String(details['recorded']), String(details['presented'])]
   const parking = { reason: 'conflict', failure: null, failures: 0, now: await parts.now() } as const
-  await parts.letters.put(parts.store.sql, { ...parking, letter: conflictLetter(key, presented), key, message })
-  parts.emit({ kind: 'conflict', ...about(parts, message), recorded, presented })
+  const letter = conflictLetter(key, presented)
+  const kept = (await parts.letters.countConflicts(key, letter)) < limits.inboxConflictLetters
+  if (kept) await parts.letters.put(parts.store.sql, { ...parking, letter, key, message })
+  parts.emit({ kind: 'conflict', ...about(parts, message), recorded, presented, kept })
   return { kind: 'conflict', id: message.id, recorded, presented }
 }
 

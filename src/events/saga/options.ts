@@ -16,7 +16,10 @@ export interface SagaOptions<Data, Events extends Specs, State extends string, T
   /** The ledger's own store. */
   readonly store: SqlStore
   /** Of the inbox that its messages go through: how long they are remembered, how often they may fail. */
-  readonly inbox?: Pick<InboxOptions<SqlTx>, 'windowMs' | 'maxFailures' | 'maxUnfinished' | 'backoff' | 'on'>
+  readonly inbox?: Pick<
+    InboxOptions<SqlTx>,
+    'windowMs' | 'effectMs' | 'maxFailures' | 'maxUnfinished' | 'backoff' | 'on'
+  >
   /** Waits between tries when another process changed the same instance. None at all: the broker waits at once. */
   readonly conflictDelaysMs?: readonly number[]
   /** How long a message stays away when all of these tries met a conflict. */

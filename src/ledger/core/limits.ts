@@ -54,6 +54,8 @@ export const defaults = {
   inboxFailures: 10,
   /** Processes end for other reasons too; a handful of times in a row under one message, they do not. */
   inboxUnfinished: 5,
+  /** Before the transaction itself ends, so that the effect is told from a database that hangs. */
+  inboxEffectMs: 25 * SECOND,
   /** The first retry of a failed message comes soon, later ones ever more slowly. */
   inboxRetryBaseMs: 1 * SECOND,
   inboxRetryCapMs: 5 * MINUTE,
@@ -239,6 +241,8 @@ export const limits = {
   inboxOutageCapMs: 1 * MINUTE,
   /** Deliveries whose end could not be written, remembered per process until it can. */
   inboxOwedMessages: 10_000,
+  /** Other bodies under one message id that are kept: enough to see what a sender does wrong. All are reported. */
+  inboxConflictLetters: 10,
   /** Longer than a delivery waits for its copies and then runs: whoever has said nothing by then went with its process. */
   inboxVanishedMs: 1 * MINUTE,
 } as const
