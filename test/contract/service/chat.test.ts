@@ -17,7 +17,6 @@ import { demoKey, openedService, operatorToken } from '../../support/service/ope
 const { service, ...opened } = await openedService()
 after(() => opened[Symbol.asyncDispose]())
 
-const limit = { timeout: 60_000 }
 const socketUrl = (region: string) => `${service.url.replace('http', 'ws')}/chat/socket?region=${region}`
 
 async function ask(method: string, path: string, body?: unknown, key = demoKey): Promise<unknown> {
@@ -69,55 +68,51 @@ async function keyOf(workspace: string, caller: string): Promise<string> {
 
 const textsOf = ({ seen }: Guest) => seen.map(({ body }) => (body as { text: string }).text)
 
-test(
-  'a region is cut off, people reply on both sides, it is joined again: all converge under one order',
-  limit,
-  async () => {
-    const [ann, bob] = [await enter('plans', 'frankfurt'), await enter('plans', 'tokyo')]
-    const { identity } = await ann.client.send({ text: 'Lunch?' })
-    await until('both saw the question', () => ann.seen.length === 1 && bob.seen.length === 1)
-    const cut = await ask('PUT', '/api/chat/regions/tokyo/link', { state: 'cut' })
-    assert.deepEqual(cut, { region: 'tokyo', state: 'cut', delayMs: 0, clients: 1 })
-    const replies = [await ann.client.send({ text: 'Pizza' }, { replyTo: identity })]
-    replies.push(await bob.client.send({ text: 'Sushi' }, { replyTo: identity }))
-    await Promise.all(replies.map(({ accepted }) => accepted))
-    await until('each sees its own', () => ann.seen.length === 2 && bob.seen.length === 2)
+test('a region is cut off, people reply on both sides, it is joined again: all converge under one order', async () => {
+  const [ann, bob] = [await enter('plans', 'frankfurt'), await enter('plans', 'tokyo')]
+  const { identity } = await ann.client.send({ text: 'Lunch?' })
+  await until('both saw the question', () => ann.seen.length === 1 && bob.seen.length === 1)
+  const cut = await ask('PUT', '/api/chat/regions/tokyo/link', { state: 'cut' })
+  assert.deepEqual(cut, { region: 'tokyo', state: 'cut', delayMs: 0, clients: 1 })
+  const replies = [await ann.client.send({ text: 'Pizza' }, { replyTo: identity })]
+  replies.push(await bob.client.send({ text: 'Sushi' }, { replyTo: identity }))
+  await Promise.all(replies.map(({ accepted }) => accepted))
+  await until('each sees its own', () => ann.seen.length === 2 && bob.seen.length === 2)
+  assert.deepEqual(
+    [textsOf(ann), textsOf(bob)],
+    [
+      ['Lunch?', 'Pizza'],
+      ['Lunch?', 'Sushi'],
+    ],
+  )
+  await ask('PUT', '/api/chat/regions/tokyo/link', { state: 'joined' })
+  await until('both saw both', () => ann.seen.length === 3 && bob.seen.length === 3)
+  await until('one order for both', () => ann.final.size === 3 && bob.final.size === 3)
+  assert.deepEqual(ann.final, bob.final)
+  for (const region of ['frankfurt', 'tokyo']) await checkHistory(region)
+
+  async function checkHistory(region: string): Promise<void> {
+    const path = `/api/chat/rooms/plans/messages?region=${region}`
+    const { messages } = (await ask('GET', path)) as { messages: readonly HistoryMessage[] }
+    assert.deepEqual(new Map(messages.map((each) => [identityText(each), each.final])), ann.final)
+    const [question, one, two] = messages
+    assert.ok(question && one && two)
+    assert.deepEqual([one.replyTo, two.replyTo], [identity, identity])
+    // Neither knew of the other, and both knew of the question.
+    const [annName, bobName] = [ann.client.identity.client, bob.client.identity.client]
     assert.deepEqual(
-      [textsOf(ann), textsOf(bob)],
-      [
-        ['Lunch?', 'Pizza'],
-        ['Lunch?', 'Sushi'],
-      ],
+      new Set([one, two].map(({ clock }) => JSON.stringify([clock[annName] ?? 0, clock[bobName] ?? 0]))),
+      new Set(['[2,0]', '[1,1]']),
     )
-    await ask('PUT', '/api/chat/regions/tokyo/link', { state: 'joined' })
-    await until('both saw both', () => ann.seen.length === 3 && bob.seen.length === 3)
-    await until('one order for both', () => ann.final.size === 3 && bob.final.size === 3)
-    assert.deepEqual(ann.final, bob.final)
-    for (const region of ['frankfurt', 'tokyo']) await checkHistory(region)
+    const events = fromShiViz((await ask('GET', `/api/chat/rooms/plans/shiviz?region=${region}`)) as string)
+    assert.deepEqual(
+      events.map(({ clock }) => clock),
+      messages.map(({ clock }) => clock),
+    )
+  }
+})
 
-    async function checkHistory(region: string): Promise<void> {
-      const path = `/api/chat/rooms/plans/messages?region=${region}`
-      const { messages } = (await ask('GET', path)) as { messages: readonly HistoryMessage[] }
-      assert.deepEqual(new Map(messages.map((each) => [identityText(each), each.final])), ann.final)
-      const [question, one, two] = messages
-      assert.ok(question && one && two)
-      assert.deepEqual([one.replyTo, two.replyTo], [identity, identity])
-      // Neither knew of the other, and both knew of the question.
-      const [annName, bobName] = [ann.client.identity.client, bob.client.identity.client]
-      assert.deepEqual(
-        new Set([one, two].map(({ clock }) => JSON.stringify([clock[annName] ?? 0, clock[bobName] ?? 0]))),
-        new Set(['[2,0]', '[1,1]']),
-      )
-      const events = fromShiViz((await ask('GET', `/api/chat/rooms/plans/shiviz?region=${region}`)) as string)
-      assert.deepEqual(
-        events.map(({ clock }) => clock),
-        messages.map(({ clock }) => clock),
-      )
-    }
-  },
-)
-
-test('a client that is taken off the network comes back with nothing lost; a slow link is slow', limit, async () => {
+test('a client that is taken off the network comes back with nothing lost; a slow link is slow', async () => {
   const [ann, bob] = [await enter('weather', 'frankfurt'), await enter('weather', 'frankfurt')]
   await (await ann.client.send({ text: 'before' })).accepted
   const name = ann.client.identity.client
@@ -136,7 +131,7 @@ test('a client that is taken off the network comes back with nothing lost; a slo
   assert.deepEqual(textsOf(ann), ['before', 'are you there?', 'from the cellar', 'slowly'])
 })
 
-test('rooms belong to workspaces, and only who may use the chat gets in', limit, async () => {
+test('rooms belong to workspaces, and only who may use the chat gets in', async () => {
   await ask('PUT', '/api/admin/workspaces/other', { name: 'Other' }, operatorToken)
   const key = await keyOf('other', 'eve')
   const [ann, eve] = [await enter('secret', 'frankfurt'), await enter('secret', 'frankfurt', key)]
@@ -152,7 +147,7 @@ test('rooms belong to workspaces, and only who may use the chat gets in', limit,
   await ask('PUT', '/api/admin/workspaces/other/callers/eve/rights', { rights: ['chat'] }, operatorToken)
 })
 
-test('nobody enters under the name of somebody else’s client, whatever its generation', limit, async () => {
+test('nobody enters under the name of somebody else’s client, whatever its generation', async () => {
   await ask('PUT', '/api/admin/workspaces/shared', { name: 'Shared' }, operatorToken)
   const [annKey, malKey] = [await keyOf('shared', 'ann'), await keyOf('shared', 'mallory')]
   const ann = await enter('open', 'frankfurt', annKey)

@@ -208,7 +208,7 @@ describe('bad input leaves nothing behind', () => {
   }
 
   for (const name of Object.keys(slowSpeeches)) {
-    // Whoever waits for the rest waits in vain, or until it has come and is no reason to complain any more.
+    // A server that waited for the rest would wait for ever, or until it has come and there is nothing to complain of.
     test(`${name}: 408, in time`, async () => {
       allSlow ??= speakSlowly()
       const said = (await allSlow).get(name)

@@ -144,7 +144,7 @@ onEveryPlace('the guard, with two processes', (place) => {
     await held.promise
     const startedAt = performance.now()
     const refused = await one.send(body, { key: 'p-1' })
-    // The original is held until this is answered: whoever waited for its end would wait for ever.
+    // The original is held until this is answered: a request that waited for its end would wait for ever.
     const tookMs = performance.now() - startedAt
     assert.ok(tookMs >= 2.8 * seconds, String(tookMs))
     assert.equal(refused.status, 200)
@@ -168,8 +168,9 @@ onEveryPlace('the guard, with two processes', (place) => {
     assert.ok(Number(event?.['ageMs']) > 0)
     assert.equal(mail.sentTo('Still in flight').length, 0)
 
-    gate.resolve()
-    await holding
+    // Its holder fails before the original exists, and gives the lock back.
+    gate.reject(new Error('not accepted'))
+    await assert.rejects(holding, /not accepted/)
     const sent = await two.send(body, { key: 'p-1' })
     assert.deepEqual([sent.status, sent.headers.get('idempotent-replayed')], [201, null])
     const retry = await one.send(body, { key: 'p-1' })
@@ -288,7 +289,9 @@ onEveryPlace('the guard, with two processes', (place) => {
     assert.equal(lock.body['workspaceId'], 'demo')
   })
 
-  test('a lock that cannot be asked is reported, and the message goes out unguarded (G10, G13)', async () => {
+  // On SQLite the locks are in the same file as everything else: they are never away alone.
+  const alone = { skip: place === 'sqlite' ? 'no store of the locks that is away alone' : false }
+  test('a lock that cannot be asked is reported, and the message goes out unguarded (G10, G13)', alone, async () => {
     const body = mailTo('open', 'Without a lock')
     const mend = await breakTable(cluster, place, 'onceonly_records', "new.operation = 'guard.messages'")
     const closed = await cluster.add({ ONCEONLY_GUARD_FAILS: 'closed' })

@@ -5,7 +5,7 @@ import { assertOnce, batchCreate, makeCases, resultsOf } from '../../contract/se
 import { holdTable } from '../../support/service/break.ts'
 import { type Cluster, onEveryPlace, openCluster, type TestServer } from '../../support/service/cluster.ts'
 
-/** Nobody counts so many rows: whoever began is killed in the middle of it, however busy the machine is. */
+/** More rows than a machine can count: the process that began is killed in the middle of it, however busy all is. */
 const WITHOUT_END = 10 ** 15
 
 onEveryPlace('batches of escalations', (place) => {

@@ -169,7 +169,7 @@ export async function openGateway(
     ledger,
     events,
     ask: (options) => ask(port, options),
-    advance: (ms) => store.clock.advance(ms, { timeoutMs: 1_000 }),
+    advance: (ms) => store.clock.advance(ms, { timeoutMs: 60_000 }),
     stop: () => gateway.stop(),
   }
 }

@@ -30,8 +30,8 @@ export async function breakTable(
 const SLOW_ROWS = 6_000_000
 
 /**
- * Keeps whoever writes some rows of a table in the middle of it: on PostgreSQL until the answer is called, on SQLite,
- * where nobody else can write meanwhile, for a few seconds.
+ * Keeps a process that writes some rows of a table in the middle of it: on PostgreSQL until the answer is called, on
+ * SQLite, where no other can write meanwhile, for a few seconds.
  */
 export async function holdTable(
   { sql }: Cluster,
@@ -68,7 +68,7 @@ export async function holdTable(
   }
 }
 
-/** Until somebody is held; or was, where that is told: on SQLite it is over by itself. */
+/** Until a writer is held; or was, where that is told: on SQLite it is over by itself. */
 export async function whenHeld({ sql, store }: Cluster, place: PlaceName, was = () => false): Promise<void> {
   await until('a writer is held', async () => {
     if (was()) return true

@@ -122,7 +122,7 @@ export async function openCluster(place: PlaceName, options: { processes?: numbe
       return servers.filter((server) => server.running)
     },
     add,
-    advance: (ms) => store.clock.advance(ms, { timeoutMs: 5_000 }),
+    advance: (ms) => store.clock.advance(ms, { timeoutMs: 60_000 }),
     sql: (text) => store.sql.query(text),
     cutOff: () => cutOff(database?.url ?? ''),
     async [Symbol.asyncDispose]() {

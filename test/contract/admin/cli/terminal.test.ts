@@ -54,7 +54,7 @@ test('at a terminal a person is asked before something is changed, sees colours,
   await pay.execute({ ...who, key: 'order-1' }, null, () => Promise.reject(new Error('cut')))
   const brief = once.operation<null>({ name: 'brief', effect: 'external', retainMs: 1_000 })
   for (let n = 0; n < 5; n++) await brief.run({ ...who, key: `brief-${n}` }, null, async () => 'done')
-  await store.clock.advance(3_600_000, { timeoutMs: 5_000 })
+  await store.clock.advance(3_600_000, { timeoutMs: 60_000 })
   const stateOf = async () => (await once.list({ operation: 'pay' })).rows[0]?.record.state
 
   const resolve = ['resolve', 'acme', 'shop', 'pay', 'order-1', '--succeeded', '"paid"', '--by', 'grace']

@@ -146,7 +146,7 @@ test('steps of runs are counted by what they came to, under the name of the defi
   await unknown.promise
   const { steps } = await handle.view()
   await engine.resolve('o', steps.at(-1)?.key ?? '', { kind: 'succeeded', result: 'posted' })
-  assert.equal(await handle.result({ waitMs: 30_000 }), 'posted')
+  assert.equal(await handle.result({ waitMs: 120_000 }), 'posted')
   const lines = (await meter.text()).split('\n').filter((line) => line.startsWith('run_steps_total{'))
   const counted = new Map(lines.map((line) => line.split('} ') as [string, string]))
   const of = (outcome: string) => Number(counted.get(`run_steps_total{operation="order",outcome="${outcome}"`) ?? 0)

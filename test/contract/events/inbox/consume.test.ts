@@ -26,7 +26,7 @@ async function withBus({ store }: Stage, body: (bus: LocalBus) => Promise<void>)
   }
 }
 
-/** Whoever waits for messages looks at once when there is one for anybody, instead of once a second. */
+/** A consumer looks at once when there is a message for any other, and by itself only once a second. */
 async function nudging(bus: LocalBus): Promise<() => Promise<void>> {
   await bus.subscribe({ consumer: 'nudged', topics: ['nudges'], concurrency: 1 }, async () => ({ kind: 'done' }))
   let nudges = 0

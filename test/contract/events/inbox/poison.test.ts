@@ -245,7 +245,7 @@ onInbox('copies at once, in several processes, have not vanished: none of them i
     const run = ++runs
     begun.resolve()
     await stage.write(tx, 'once')
-    // Only so that, most of the time, all the others have begun when nobody has the message for a moment.
+    // Only so that, most of the time, all the others have begun when the message is free for a moment.
     await new Promise((resolve) => void setTimeout(resolve, 300))
     if (run === 1) throw new Error('the first one fails')
   }

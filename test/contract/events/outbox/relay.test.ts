@@ -228,7 +228,7 @@ onOutbox('a publisher that throws or answers too little counts as away', async (
 onOutbox('what is added while a relay sleeps wakes it', async (ground) => {
   const { desk, events, place } = ground
   const store = sqlStore(place.another())
-  // Whoever is not listening yet misses what is added; a relay then relies on its own looks.
+  // A store that does not listen yet misses what is added; a relay then relies on its own looks.
   await store.sql.listen(partitionTopic(0), () => {}).ready
   // A relay that never looks by itself: its rests have no end.
   const runtime = { ...createRuntime(), setTimer: () => ({ cancel: () => {} }) }

@@ -146,7 +146,7 @@ onEveryStage('many events of one instance at once, with and without the partitio
   }
 })
 
-/** Lets everybody pass when all are there, or after a while: on SQLite they never are, and the end is the same. */
+/** Lets all pass when all are there, or after a while: on SQLite they never are, and the end is the same. */
 function createGate(size: number) {
   const open = Promise.withResolvers<void>()
   let waiting = 0

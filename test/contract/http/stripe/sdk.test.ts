@@ -46,7 +46,7 @@ for (const framework of frameworks) {
     test('an answer that never comes: the SDK gives up, asks again, waits its turn, and finds the same customer', async (context) => {
       const shop = await open(context)
       const letGo = shop.hold()
-      const stripe = clientOf(shop.port, { maxNetworkRetries: 5, timeout: 1_000 })
+      const stripe = clientOf(shop.port, { maxNetworkRetries: 10, timeout: 1_000 })
       const creating = stripe.customers.create(ann)
       // The first was abandoned, the second was told that its twin still runs; only then does the effect end.
       await until('a twin was refused', () => shop.answers.includes(409))

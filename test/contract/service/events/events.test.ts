@@ -12,7 +12,7 @@ for (const url of AWAY) {
     const [server] = cluster.servers as [TestServer]
     const body = { caseId: 'CASE-100', targetQueue: 'BILLING', reason: null }
     assert.equal((await server.post('/case-escalations', body, { key: 'away' })).status, 201)
-    // The broker never comes: whoever waited for it would not stop at all.
+    // The broker never comes: a server that waited for it would not stop at all.
     await server.stop()
     // Its news waited in the store, and goes out with a server that has a broker.
     await cluster.add({ ONCEONLY_BROKER: '' })

@@ -13,7 +13,7 @@ export interface Pairs {
   readonly twinsSaw: Readonly<Record<string, number>>
 }
 
-/** As the answer asks for: whoever is told that the original is still being accepted comes again for it. */
+/** As the answer asks for: a client that is told that the original is still being accepted comes again for it. */
 export function sendPatiently(server: TestServer, body: unknown): Promise<Answer> {
   return until(
     'a message is told',

@@ -140,7 +140,7 @@ const proofs: Record<string, (ground: Ground) => Promise<void>> = {
   },
 
   'later means not before that time, and others pass by': async ({ client }) => {
-    // A busy machine may stand still for the whole delay: then nobody passed by, and a longer one shows that they do.
+    // A busy machine may stand still for the whole delay: then no other passed by, and a longer delay shows that they do.
     for (const delayMs of [1_500, 6_000, 24_000]) {
       const topic = `orders.${delayMs}`
       const times: number[] = []
@@ -226,7 +226,7 @@ const proofs: Record<string, (ground: Ground) => Promise<void>> = {
       many(30, (n) => messageOf(`m-${n}`, 'orders.paid', null)),
       CALL,
     )
-    // Nobody ends before as many are under way as may be: one that goes beyond it has everything to take.
+    // None ends before as many are under way as may be: a broker that goes beyond it has more to hand over.
     await until('three are under way', () => running >= 3)
     full.resolve()
     await got.until(30)

@@ -64,7 +64,7 @@ export function hurriedRuntime(): Runtime & { readonly rests: number } {
   let rests = 0
   return {
     ...runtime,
-    /** How often somebody went to rest. */
+    /** How often a lane, or the relay itself, went to rest. */
     get rests() {
       return rests
     },
