@@ -128,12 +128,16 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     if (definitions.get(definition.name)?.body !== definition.body) {
       throw new OnceError('bad_option', `The run ${definition.name} was not given to this engine.`)
     }
-    const mine = work && worker.hasRoom()
-    const fresh = newRun(definition, given, { worker: mine ? worker.id : null, now: time.nearNow(), restarts })
+    using place = work ? worker.reserve() : null
+    const fresh = newRun(definition, given, {
+      worker: place === null ? null : worker.id,
+      now: time.nearNow(),
+      restarts,
+    })
     const { created, row } = await writes.start(fresh)
-    if (!created) return found(definition, given, row)
+    if (!created) return await found(definition, given, row)
     emit({ kind: 'started', runId: row.id, definition: definition.name })
-    if (mine) worker.drive(row)
+    if (place !== null) worker.drive(row)
     return handle(row.id)
   }
 

@@ -36,11 +36,11 @@ export interface Worker {
   readonly id: string
   /** Enters the list of workers and begins to look for runs. */
   begin(): Promise<void>
-  /** Whether it may take one more. */
-  hasRoom(): boolean
+  /** A place for one more run, taken before anything is awaited; null when all are taken. It is free again when disposed of. */
+  reserve(): Disposable | null
   /** Whether it has this run in hand: then its end will be told. */
   drives(runId: string): boolean
-  /** Drives a run that it has just started: nothing is recorded of it yet. */
+  /** Drives a run that it has just started, in a reserved place: nothing is recorded of it yet. */
   drive(run: RunRow): void
   /** Looks for due runs now, not only when it is time. */
   look(): Promise<void>
@@ -62,6 +62,8 @@ export function createWorker(options: WorkerOptions): Worker {
   const driving = new Set<Promise<void>>()
   /** The fences of the runs that it has in hand. */
   const driven = new Map<string, number>()
+  /** Places for runs that are being started or taken. */
+  let reserved = 0
   /** Runs that it has only by the record, since the last heartbeat. */
   let idle: ReadonlyMap<string, number> = new Map()
   /** Whether the last look left something for the next. */
@@ -149,12 +151,31 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function takeDue(): Promise<void> {
     do {
-      const room = Math.min(concurrency - driven.size, limits.runTake)
-      if (draining || room <= 0 || !alive()) return
-      const taken = await holding.take(id, room)
+      using places = reserve(limits.runTake)
+      more = true
+      if (places === null) return
+      const taken = await holding.take(id, places.count)
       for (const run of taken) drive(run, () => holding.journal(run.id))
-      more = taken.length === room
+      more = taken.length === places.count
     } while (more)
+  }
+
+  /** Counted before anything is awaited, so that starting and taking never have one place between them. */
+  function reserve(most: number): (Disposable & { readonly count: number }) | null {
+    const count = draining || !alive() ? 0 : Math.min(concurrency - driven.size - reserved, most)
+    if (count <= 0) return null
+    reserved += count
+    return {
+      count,
+      [Symbol.dispose]() {
+        reserved -= count
+      },
+    }
+  }
+
+  /** A place is free: what the last look left may be taken now. */
+  function freed(): void {
+    if (more && !draining) lookSoon()
   }
 
   function drive(run: RunRow, journal = async () => nothingYet): void {
@@ -164,7 +185,7 @@ export function createWorker(options: WorkerOptions): Worker {
       .finally(() => {
         driving.delete(drives)
         if (driven.get(run.id) === run.fence) driven.delete(run.id)
-        if (more && !draining) lookSoon()
+        freed()
       })
     driving.add(drives)
   }
@@ -229,7 +250,16 @@ export function createWorker(options: WorkerOptions): Worker {
         }),
       )
     },
-    hasRoom: () => !draining && alive() && driven.size < concurrency,
+    reserve() {
+      const place = reserve(1)
+      if (place === null) return null
+      return {
+        [Symbol.dispose]() {
+          place[Symbol.dispose]()
+          freed()
+        },
+      }
+    },
     drives: (runId) => driven.has(runId),
     drive: (run) => drive(run),
     look,
