@@ -22,6 +22,8 @@ export function reportGuard(log: Log, event: GuardEvent<GuardedMessage>): void {
       })
     case 'pending':
       return log.warn({ event: 'message.api.duplicate_pending', ...about, originalId: null, ageMs: event.ageMs })
+    case 'unattached':
+      return log.warn({ event: 'message.api.lock_unattached', ...about, originalId: null, ageMs: null })
     case 'error': {
       const error = scrubbed(event.error instanceof Error ? event.error.message : String(event.error))
       return log.error({

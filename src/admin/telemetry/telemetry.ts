@@ -92,6 +92,9 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
           return counters.guardPending.add(1, { operation })
         case 'error':
           return counters.guardErrors.add(1, { operation })
+        case 'unattached':
+          // A mistake in the program, for the log: the send itself was guarded.
+          return undefined
       }
     },
     inbox({ kind, consumer }) {

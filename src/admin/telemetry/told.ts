@@ -17,7 +17,7 @@ export interface ToldByLedger {
 }
 
 export interface ToldByGuard {
-  readonly kind: 'blocked' | 'pending' | 'error'
+  readonly kind: 'blocked' | 'pending' | 'unattached' | 'error'
   readonly mode?: string
 }
 

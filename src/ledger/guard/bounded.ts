@@ -1,4 +1,4 @@
-import { OnceError } from '../core/errors.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
 import { createBreaker } from './breaker.ts'
 
 /** Bounds calls in time, and refuses them at once while they are known to fail. */
@@ -20,12 +20,17 @@ export function createBounded(deadlineMs: number | null): Bounded {
         breaker.worked()
         return value
       } catch (error) {
-        breaker.failed()
+        if (isStoreFault(error)) breaker.failed()
         throw error
       }
     },
     write: (work) => (deadlineMs === null ? work() : inTime(work, deadlineMs, () => {})),
   }
+}
+
+/** The store is away, or too busy to answer. Any other error says something about the call itself. */
+export function isStoreFault(error: unknown): boolean {
+  return isOnceError(error, 'store_unavailable') || isOnceError(error, 'store_busy')
 }
 
 async function inTime<T>(work: () => Promise<T>, ms: number, late: (value: T) => void): Promise<T> {

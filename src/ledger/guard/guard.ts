@@ -6,7 +6,7 @@ import { isOnceError } from '../core/errors.ts'
 import { MINUTE, SECOND } from '../core/limits.ts'
 import type { Pointer } from '../core/record.ts'
 import type { Ledger } from '../ledger.ts'
-import { createBounded } from './bounded.ts'
+import { createBounded, isStoreFault } from './bounded.ts'
 
 /**
  * For callers that send no key: a claim whose key *is* the content. Content is not identity: a wanted repeat within the
@@ -31,11 +31,14 @@ export interface GuardedAttempt extends Attempt {
 
 export type Verdict<T> =
   | { readonly kind: 'sent'; readonly value: T }
-  /** What stands under the lock: attached by its first sender. `waited` when it was found only while waiting. */
+  /**
+   * What stands under the lock: attached by its first sender, or `{ type: 'unattached', id: hash }` where that one
+   * attached nothing. `waited` when it was found only while waiting.
+   */
   | { readonly kind: 'duplicate'; readonly original: Pointer; readonly ageMs: number; readonly waited: boolean }
   /** The original is still in flight: refuse rather than risk a second send. */
   | { readonly kind: 'pending' }
-  /** The lock could not be asked, and the guard fails open. */
+  /** The store of the locks is away or busy, and the guard fails open. */
   | { readonly kind: 'unguarded'; readonly value: T }
 
 export interface GuardOptions<M> {
@@ -47,7 +50,7 @@ export interface GuardOptions<M> {
   readonly waitMs?: number
   /** A failed original stands for its window like any other; or its content may be sent again, as soon as it failed. */
   readonly onFailed?: 'duplicate' | 'allow'
-  /** Refuse instead of sending unguarded when the locks cannot be asked. */
+  /** Refuse instead of sending unguarded while the store of the locks is away or busy. */
   readonly failClosed?: boolean
   /** With the locks in a store of their own: how long the lock call may take. Unbounded, when left out. */
   readonly deadlineMs?: number
@@ -64,7 +67,18 @@ export type GuardEvent<M> =
       readonly ageMs: number
     }
   | { readonly kind: 'pending'; readonly message: M; readonly hash: string; readonly ageMs: number }
+  /** Sent, and nothing was attached: duplicates are blocked, but cannot be answered with the original. */
+  | { readonly kind: 'unattached'; readonly message: M; readonly hash: string }
   | { readonly kind: 'error'; readonly message: M; readonly hash: string; readonly error: unknown }
+
+/** How a send ended. */
+interface Ending {
+  threw: boolean
+  /** By the effect's own word. */
+  failed: boolean
+  /** The original, of which the lock could not be told in time. */
+  untold: Pointer | null
+}
 
 /** The answer of the locks, or why there is none. */
 type Asked = Claimed | { readonly kind: 'error'; readonly error: unknown }
@@ -108,6 +122,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
       const claim = () => lock.claim(partsOf(message), null, { waitMs: patienceMs })
       return await bounded.call(claim, giveBackLate, patienceMs)
     } catch (error) {
+      if (!isStoreFault(error)) throw error
       tell({ kind: 'error', message, hash: partsOf(message).key, error })
       return { kind: 'error', error }
     }
@@ -147,40 +162,43 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     }
   }
 
-  /** The lock is given back when the send fails before the original exists; once it exists, it stays for its window. */
+  /** The lock is given back when the send throws before the original exists; otherwise it stays for its window. */
   async function under<T>(message: M, lease: Lease, effect: (attempt: GuardedAttempt) => Promise<T>): Promise<T> {
-    let hasFailed = false
-    /** The original, of which the lock could not be told in time. */
-    let untold: Pointer | null = null
+    const how: Ending = { threw: true, failed: false, untold: null }
     // The lease's getters must stay getters, so its properties are inherited, not copied.
     const attempt: GuardedAttempt = Object.assign(Object.create(lease) as Attempt, {
-      failed: () => void (hasFailed = true),
+      failed: () => void (how.failed = true),
       async attach(pointer: Pointer) {
         try {
           await bounded.write(() => lease.attach(pointer))
-          untold = null
+          how.untold = null
         } catch (error) {
-          if (isOnceError(error, 'store_unavailable')) untold = pointer
+          if (isOnceError(error, 'store_unavailable')) how.untold = pointer
           throw error
         }
       },
     })
     try {
-      return await effect(attempt)
+      const value = await effect(attempt)
+      how.threw = false
+      return value
     } finally {
       // The send is over, and the guard never breaks it: what cannot be written now is written later.
-      const ending = end(message, lease, untold, hasFailed).catch((error: unknown) => {
+      const ending = end(message, lease, how).catch((error: unknown) => {
         if (!isOnceError(error)) tell({ kind: 'error', message, hash: partsOf(message).key, error })
       })
       // Locks that could not be told of it in time are not waited for once more.
-      if (untold === null) await bounded.write(() => ending).catch(() => {})
+      if (how.untold === null) await bounded.write(() => ending).catch(() => {})
     }
   }
 
-  async function end(message: M, lease: Lease, untold: Pointer | null, hasFailed: boolean): Promise<void> {
-    const exists = lease.pointer !== null || (untold !== null && !hasFailed)
-    if (!exists) return lease.release(INSIST)
-    await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded(undefined, untold), INSIST)
+  async function end(message: M, lease: Lease, { threw, failed: hasFailed, untold }: Ending): Promise<void> {
+    const named = lease.pointer !== null
+    if (!named && (hasFailed || (threw && untold === null))) return lease.release(INSIST)
+    const hash = partsOf(message).key
+    if (!named && untold === null) tell({ kind: 'unattached', message, hash })
+    const pointer = named ? null : (untold ?? { type: 'unattached', id: hash })
+    await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded(undefined, pointer), INSIST)
     if (!hasFailed || options.onFailed !== 'allow') return
     // Not given back but forgotten, so that the next send has an effect key of its own: this one's is used up. The fence
     // keeps a lock that is somebody else's by now.

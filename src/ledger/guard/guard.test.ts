@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ErrorCode } from '../core/errors.ts'
+import { errorTable, OnceError } from '../core/errors.ts'
+import type { Ledger } from '../ledger.ts'
+import { createGuard } from './guard.ts'
+
+/** A ledger whose every claim fails like this. */
+function failing(code: ErrorCode): Ledger<unknown> {
+  const claim = () => Promise.reject(new OnceError(code, 'no claim'))
+  return { operation: ({ name }: { name: string }) => ({ name, claim }) } as unknown as Ledger<unknown>
+}
+
+test('the guard opens only for a store that is away or busy', async () => {
+  const opened: string[] = []
+  for (const code of Object.keys(errorTable) as ErrorCode[]) {
+    const guard = createGuard<string>({ ledger: failing(code), name: 'g', identity: (text) => ['t', text] })
+    const verdict = await guard.send('hello', async () => 'sent').catch((error: unknown) => error)
+    if ((verdict as { kind?: string }).kind === 'unguarded') opened.push(code)
+    else assert.equal((verdict as OnceError).code, code)
+  }
+  assert.deepEqual(opened.sort(), ['store_busy', 'store_unavailable'])
+})
