@@ -23,6 +23,8 @@ export interface Config {
   readonly smtpUrl: string | null
   readonly mailFrom: string
   readonly webhookUrl: string | null
+  /** The provider behind it delivers the same key once, so that a lost answer may be asked for by sending again. */
+  readonly webhookHonoursKeys: boolean
   readonly twilioUrl: string | null
   /** Hosts that webhook steps may reach although they are not public. */
   readonly webhookHosts: readonly string[]
@@ -136,6 +138,13 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     fallback: '',
     about: 'http(s)://… delivers messages to a provider of your own, with the effect key as Idempotency-Key',
     read: (text) => urlOf(text, ['http:', 'https:']),
+  },
+  webhookHonoursKeys: {
+    variable: 'ONCEONLY_MESSAGE_WEBHOOK_HONOURS_KEYS',
+    fallback: 'no',
+    about:
+      'yes, when that provider delivers the same Idempotency-Key once: a lost answer is then asked for by sending again',
+    read: (text) => (text === 'yes' || text === 'no' ? { value: text === 'yes' } : { wrong: 'is neither yes nor no' }),
   },
   twilioUrl: {
     variable: 'ONCEONLY_TWILIO_URL',
@@ -277,6 +286,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     smtpUrl: read('smtpUrl'),
     mailFrom: read('mailFrom'),
     webhookUrl: read('webhookUrl'),
+    webhookHonoursKeys: read('webhookHonoursKeys'),
     twilioUrl: read('twilioUrl'),
     webhookHosts: read('webhookHosts'),
     sendTimeoutMs: read('sendTimeoutMs'),

@@ -87,7 +87,15 @@ export async function startService(config: Config): Promise<Service> {
     addMetrics(server, { config, metrics, operatorToken: secrets.operatorToken })
     addEscalations(server, { once, protect, base, workspaces })
     const { operatorToken } = secrets
-    const messages = addMessages(server, { once: leases.ledger, base, workspaces, config, operatorToken, watch })
+    const messages = addMessages(server, {
+      once: leases.ledger,
+      ledger: once,
+      base,
+      workspaces,
+      config,
+      operatorToken,
+      watch,
+    })
     systems.push(messages)
     const outreach = await addOutreach(server, { once, base, workspaces, messages, config, watch })
     systems.push(outreach)

@@ -21,10 +21,18 @@ export interface Draft {
 }
 
 export interface Claims {
-  /** Of the lock, or made up where there is none: equal for every attempt at this message. */
+  /** What the provider knows the message by: equal for every attempt at it. */
   readonly effectKey: string
+  /** Of the lock; null where the message goes out without one. */
+  readonly lockClaim: string | null
   /** Of the caller's key; null without one. */
   readonly keyClaim: string | null
+}
+
+export interface AcceptOptions {
+  readonly windowMs: number
+  /** The locks are kept in another store, which may be away while this one works. */
+  readonly locksElsewhere: boolean
 }
 
 export interface Accepted {
@@ -37,7 +45,7 @@ export interface Accepted {
 }
 
 /** The first durable fact: lead, conversation and message commit together, once for every claim. */
-export function createAccept(base: Base, windowMs: number) {
+export function createAccept(base: Base, { windowMs, locksElsewhere }: AcceptOptions) {
   return async (draft: Draft, claims: Claims): Promise<Accepted> => {
     const now = await base.now()
     const id = `msg_${randomUUID()}`
@@ -45,10 +53,15 @@ export function createAccept(base: Base, windowMs: number) {
       // 1. What an attempt before us wrote, we ourselves included when the answer to a commit was lost.
       const earlier = await earlierOne(tx, claims, now - windowMs)
       if (earlier !== null) return earlier.row.id === id ? { kind: 'new', row: earlier.row } : earlier
-      // 2. Who it goes to.
+      // 2. What was sent without a lock, or while we have none: the database knows it, whatever the locks know.
+      if (locksElsewhere) {
+        const original = await takeContent(tx, { id, draft, claims, now, windowStart: now - windowMs })
+        if (original !== null) return { kind: 'duplicate', row: original }
+      }
+      // 3. Who it goes to.
       const { lead, created } = await leadFor(tx, draft.to, { leadId: draft.leadId, crmIds: draft.crmIds, now })
       const conversationId = await conversationFor(tx, draft.to, lead.id, now)
-      // 3. The message itself. Its claims are unique, so a rival attempt waits here and then finds ours.
+      // 4. The message itself. Its claims are unique, so a rival attempt waits here and then finds ours.
       const row = await insert(tx, { id, draft, claims, leadId: lead.id, conversationId, created, now })
       if (row !== null) return { kind: 'new', row }
       const rival = await earlierOne(tx, claims, now - windowMs)
@@ -58,11 +71,43 @@ export function createAccept(base: Base, windowMs: number) {
   }
 }
 
-async function earlierOne(tx: SqlTx, { effectKey, keyClaim }: Claims, windowStart: number): Promise<Accepted | null> {
+/**
+ * Makes the message the original of its content, and returns the one that stands in its way. A lock that was granted
+ * replaces an original that had one; anything else within the window does not. The row serialises identical contents.
+ */
+async function takeContent(
+  tx: SqlTx,
+  parts: {
+    readonly id: string
+    readonly draft: Draft
+    readonly claims: Claims
+    readonly now: number
+    readonly windowStart: number
+  },
+): Promise<MessageRow | null> {
+  const { id, draft, claims, now, windowStart } = parts
+  const guarded = claims.lockClaim === null ? 0 : 1
+  const [taken] = await tx.query(
+    `insert into message_originals (lock_hash, message_id, guarded, created_at) values (?, ?, ?, ?)
+     on conflict (lock_hash) do update
+       set message_id = excluded.message_id, guarded = excluded.guarded, created_at = excluded.created_at
+       where message_originals.created_at <= ? or (message_originals.guarded = 1 and excluded.guarded = 1)
+     returning lock_hash`,
+    [draft.lockHash, id, guarded, now, windowStart],
+  )
+  if (taken !== undefined) return null
+  const [original] = await tx.query<MessageRow>(
+    `select ${messageColumns} from messages where id = (select message_id from message_originals where lock_hash = ?)`,
+    [draft.lockHash],
+  )
+  return original ?? null
+}
+
+async function earlierOne(tx: SqlTx, { lockClaim, keyClaim }: Claims, windowStart: number): Promise<Accepted | null> {
   const [row] = await tx.query<MessageRow>(
     `select ${messageColumns} from messages where lock_claim = ? or key_claim = ?
      order by case when key_claim = ? then 0 else 1 end limit 1`,
-    [effectKey, keyClaim, keyClaim],
+    [lockClaim, keyClaim, keyClaim],
   )
   if (row === undefined) return null
   if (keyClaim !== null && row.key_claim === keyClaim) return { kind: 'resumed', row }
@@ -103,7 +148,7 @@ async function insert(
       attachments.length === 0 ? null : JSON.stringify(attachments),
       created ? 1 : 0,
       claims.effectKey,
-      claims.effectKey,
+      claims.lockClaim,
       claims.keyClaim,
       lockHash,
       now,

@@ -1,6 +1,23 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isOnceError } from 'onceonly'
+import {
+  type Attempt,
+  cannotTell,
+  DAY,
+  type Ending,
+  type Execution,
+  failed,
+  final,
+  HOUR,
+  happened,
+  isOnceError,
+  type Ledger,
+  MINUTE,
+  notDone,
+  type ProbeAnswer,
+  rerun,
+  SECOND,
+  succeeded,
+} from 'onceonly'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import type { Attachment } from './attachments.ts'
@@ -9,14 +26,21 @@ import type { Channels } from './channels/index.ts'
 import type { MessageRow } from './message.ts'
 import { messageColumns } from './message.ts'
 
+/** What a person, or a late answer of the provider, says about a message whose outcome is unknown. */
+export type Resolution =
+  | { readonly kind: 'sent'; readonly providerMessageId: string | null }
+  | { readonly kind: 'failed'; readonly error: string }
+  /** It was not sent: the same message goes out again, under the same key. */
+  | { readonly kind: 'not_sent' }
+
 export interface Delivery {
-  /** Sends a message that is still queued, or waits for whoever does. Answers it as it stands then. */
+  /** Sends a message that has no outcome yet, or waits for the process that does. Returns the message as it stands then. */
   deliver(row: MessageRow): Promise<MessageRow>
-  /** Takes over a message whose sender vanished: only for channels that deliver the same effect key once. */
-  redeliver(row: MessageRow): Promise<void>
-  /** A message whose sender vanished, where nobody may try again. */
-  giveUp(row: MessageRow, why: string): Promise<void>
-  /** Waits, bounded, for outcomes that are still to be written. */
+  /** Copies to the message what became of its delivery elsewhere: a probe, a resolve, a late answer. */
+  follow(row: MessageRow): Promise<void>
+  /** Ends an unknown delivery. Rejects with `not_found` or `not_unknown` when there is nothing to end. */
+  resolve(row: MessageRow, resolution: Resolution, by: string): Promise<MessageRow>
+  /** Waits, bounded, for late answers that are being recorded. */
   stop(): Promise<void>
 }
 
@@ -25,160 +49,288 @@ interface SendingRow extends MessageRow {
   readonly subject: string | null
 }
 
-/** A provider that is busy is asked again after this, and then after four times this. */
-const NOT_NOW_TRIES = 3
-const NOT_NOW_PAUSE_MS = 100
-/** Somebody else sends it: how often we look, and how much longer than a provider may take we wait. */
-const LOOK_EVERY_MS = 100
-const LOOK_EXTRA_MS = 2_000
-/** An outcome that the store does not take is offered again for this long; afterwards the message counts as lost. */
-const WRITE_PAUSE_MS = 200
-const WRITE_FOR_MS = 60_000
-const STOP_MS = 5_000
+interface Delivered {
+  readonly providerMessageId: string | null
+}
+
+export const DELIVERY_OPERATION = 'messages.deliver'
+/** The deliveries of a workspace belong to the messages system, whichever caller sent the message. */
+const CALLER = 'messages'
+/** Longer than an operator needs to look into an unknown, and than any provider keeps a key. */
+const RETAIN_MS = 30 * DAY
+/** How much longer than a provider may take a request waits for another process that sends its message. */
+const WAIT_EXTRA_MS = 2 * SECOND
+/** A provider that says "not now" without a time: one second, doubling up to this. */
+const BACK_OFF_MS = { first: 1 * SECOND, most: 5 * MINUTE }
+/** A provider's own time is kept up to this, so that a typing error does not hold a message for weeks. */
+const RETRY_AFTER_MOST_MS = 1 * HOUR
+/** A message that no provider took for this long is refused for good: its reader no longer expects it. */
+const DELIVER_FOR_MS = 1 * DAY
+const STOP_MS = 5 * SECOND
 
 interface Parts {
+  readonly ledger: Ledger<unknown>
   readonly base: Base
   readonly channels: Channels
   readonly sendTimeoutMs: number
   readonly log: Log
 }
 
-export function createDelivery({ base, channels, sendTimeoutMs, log }: Parts): Delivery {
+/** Delivery is one external operation of the ledger per message: leases, unknowns, probes and resolves are the ledger's. */
+export function createDelivery({ ledger, base, channels, sendTimeoutMs, log }: Parts): Delivery {
   const { sql } = base
-  const underWay = new Set<Promise<unknown>>()
+  const late = new Set<Promise<unknown>>()
+  const operation = ledger.operation<null>({
+    name: DELIVERY_OPERATION,
+    effect: 'external',
+    retainMs: RETAIN_MS,
+    whileRunning: { waitMs: sendTimeoutMs + WAIT_EXTRA_MS },
+    probe: ({ key }) => askAgain(key),
+  })
+  const partsOf = (row: MessageRow) => ({ tenant: row.workspace_id, caller: CALLER, key: row.id })
+  const identityOf = (row: MessageRow) => ({ ...partsOf(row), operation: DELIVERY_OPERATION })
 
-  /** The second durable fact, and the fence of every send: of all who try, one gets the message. */
-  async function take(row: MessageRow, from: { readonly status: string; readonly sender: string | null }) {
-    const sender = randomUUID()
-    const now = await base.now()
-    const [taken] = await insistent(() =>
-      sql.query<SendingRow>(
-        `update messages set status = 'sending', sender = ?, status_at = ?, tries = tries + 1
-         where id = ? and (sender = ? or (status = ? and coalesce(sender, '') = ?))
-         returning ${messageColumns}, attachments, subject`,
-        [sender, now, row.id, sender, from.status, from.sender ?? ''],
-      ),
-    )
-    return taken ?? null
+  async function read(id: string): Promise<SendingRow | null> {
+    const text = `select ${messageColumns}, attachments, subject from messages where id = ?`
+    return (await sql.query<SendingRow>(text, [id]))[0] ?? null
   }
 
-  /** The third durable fact. A sender's late word still counts after others gave its message up. */
-  async function record(row: MessageRow, result: Result): Promise<MessageRow> {
+  async function begin(row: MessageRow): Promise<SendingRow | null> {
+    await sql.query("update messages set status = 'sending', status_at = ? where id = ? and status = 'queued'", [
+      await base.now(),
+      row.id,
+    ])
+    return read(row.id)
+  }
+
+  /** The effect of one attempt: one call of the provider, bounded. */
+  async function send(row: MessageRow, attempt: Attempt): Promise<Delivered> {
+    // A first attempt at a message that was tried before means that its record is gone: what happened then is unknown.
+    if (attempt.number === 1 && row.status !== 'queued') throw new Error('The record of an earlier attempt is gone')
+    // Until the provider is called nothing can have been sent.
+    const message = await begin(row).catch((error: unknown) => {
+      throw notDone(error)
+    })
+    if (message === null) throw final(new Error('The message is gone'))
+    const channel = channels.get(message.channel)
+    if (channel === null) throw final(new Error(`The channel ${message.channel} is not configured`))
+    const call = calling(channel, outgoingOf(message), sendTimeoutMs * LATE_SHARE)
+    const result = await within(call, sendTimeoutMs)
+    if (result !== null) return outcomeOf(result, message, attempt.number)
+    keepListening(message, call, attempt.fence)
+    throw new Error(`The provider did not answer within ${sendTimeoutMs} ms`)
+  }
+
+  /** A late answer is worth recording: it resolves the unknown that the time-out left. */
+  function keepListening(row: MessageRow, call: Promise<Result>, fence: Attempt['fence']): void {
+    const heard = call
+      .then(async (result) => {
+        const ending = endingOf(result)
+        if (ending === null) return
+        await ledger.resolve(identityOf(row), ending, { by: 'provider', ifFence: fence })
+        await follow(row)
+      })
+      .catch((error: unknown) => {
+        // Another word came first: a person's, or a probe's.
+        if (isOnceError(error) && !error.retryable) return
+        log.error({ event: 'message.late_answer_lost', messageId: row.id, err: error }, 'late answer not recorded')
+      })
+      .finally(() => late.delete(heard))
+    late.add(heard)
+  }
+
+  /** A provider that honours keys is asked by sending again under the same key; of others nothing can be learnt. */
+  async function askAgain(id: string): Promise<ProbeAnswer> {
+    const row = await read(id)
+    const channel = row === null ? null : channels.get(row.channel)
+    if (row === null || channel === null || !channel.dedups) return cannotTell
+    const result = await within(calling(channel, outgoingOf(row), sendTimeoutMs), sendTimeoutMs)
+    switch (result?.kind) {
+      case 'sent':
+        return happened({ providerMessageId: result.providerMessageId } satisfies Delivered)
+      case 'failed':
+        return { answer: 'failed', error: new Error(result.error) }
+      default:
+        return cannotTell
+    }
+  }
+
+  /** Writes what the ledger says to the message. Twice is harmless, and a final status is never taken back. */
+  async function write(row: MessageRow, execution: Execution<Delivered>): Promise<MessageRow> {
     const now = await base.now()
-    const sent = result.kind === 'sent'
-    const status = result.kind === 'not_now' ? 'failed' : result.kind
+    const { status, providerMessageId, error, dueAt } = statusOf(execution, now)
     const [written] = await sql.query<MessageRow>(
-      `update messages set status = ?, provider_message_id = ?, error = ?, not_now = ?, status_at = ?, sent_at = ?
-       where id = ? and sender = ? and status in ('sending', 'unknown') returning ${messageColumns}`,
+      `update messages set status = ?, provider_message_id = ?, due_at = ?, status_at = ?, sent_at = ?,
+         error = case when ? = 'sent' then null else coalesce(?, error) end
+       where id = ? and status not in ('sent', 'failed') returning ${messageColumns}`,
       [
         status,
-        sent ? result.providerMessageId : null,
-        sent ? null : result.error,
-        result.kind === 'not_now' ? 1 : 0,
+        providerMessageId,
+        dueAt,
         now,
-        sent ? now : null,
+        status === 'sent' ? now : null,
+        status,
+        error ?? fallbackOf(status, row),
         row.id,
-        row.sender,
       ],
     )
-    return written ?? current(row)
+    return written ?? (await read(row.id)) ?? row
   }
 
-  /** The provider has spoken: whatever becomes of our note, the caller hears what it said. */
-  async function settle(row: MessageRow, result: Result): Promise<MessageRow> {
+  async function deliver(row: MessageRow): Promise<MessageRow> {
+    if (row.status === 'sent' || row.status === 'failed' || row.status === 'unknown') return row
+    return carryOut(row)
+  }
+
+  async function carryOut(row: MessageRow): Promise<MessageRow> {
+    const execution = await operation.execute(partsOf(row), null, (attempt) => send(row, attempt))
+    // Neither ours nor anybody's outcome: the store was away, or another process takes longer than we wait.
+    if (execution.kind === 'refused' && !isOutcome(execution.error.code)) {
+      if (execution.error.code === 'in_progress') return (await read(row.id)) ?? row
+      throw execution.error
+    }
     try {
-      return await insistent(() => record(row, result))
+      return await write(row, execution)
     } catch (error) {
-      log.error({ event: 'message.outcome_not_written', messageId: row.id, err: error }, 'It is offered again')
-      keep(insistent(() => record(row, result), WRITE_FOR_MS))
-      return toldBy(row, result)
+      // The record has the outcome, and the worker copies it later; the caller gets what the provider said.
+      log.warn({ event: 'message.status_not_written', messageId: row.id, err: error }, 'status not written, retrying')
+      const { status, providerMessageId, error: reason } = statusOf(execution, Number(row.status_at))
+      return { ...row, status, provider_message_id: providerMessageId, error: reason }
     }
   }
 
-  function keep(work: Promise<unknown>): void {
-    const given = (error: unknown) =>
-      log.error({ event: 'message.outcome_lost', err: error }, 'An outcome was given up')
-    const tracked = work.catch(given).finally(() => underWay.delete(tracked))
-    underWay.add(tracked)
-  }
-
-  /** Calls the provider, bounded. What it says after its time is written down too, because an unknown can be resolved. */
-  async function send(row: SendingRow): Promise<MessageRow> {
-    const channel = channels.get(row.channel)
-    if (channel === null) return settle(row, { kind: 'failed', error: `The channel ${row.channel} is not configured` })
-    const signal = AbortSignal.timeout(sendTimeoutMs * LATE_SHARE)
-    const call = calling(channel, outgoingOf(row), signal, performance.now() + sendTimeoutMs)
-    const timer = new AbortController()
-    const late = sleep(sendTimeoutMs, null, { signal: timer.signal }).catch(() => null)
-    const result = await Promise.race([call, late])
-    timer.abort()
-    if (result !== null) return settle(row, result)
-    keep(call.then((said) => (said.kind === 'unknown' ? undefined : insistent(() => record(row, said), WRITE_FOR_MS))))
-    return settle(row, { kind: 'unknown', error: `The provider did not answer within ${sendTimeoutMs} ms` })
-  }
-
-  async function current(row: MessageRow): Promise<MessageRow> {
-    const [found] = await sql.query<MessageRow>(`select ${messageColumns} from messages where id = ?`, [row.id])
-    return found ?? row
-  }
-
-  async function outcomeOf(row: MessageRow): Promise<MessageRow> {
-    const until = performance.now() + sendTimeoutMs + LOOK_EXTRA_MS
-    for (;;) {
-      const seen = await current(row)
-      if ((seen.status !== 'queued' && seen.status !== 'sending') || performance.now() >= until) return seen
-      await sleep(LOOK_EVERY_MS)
-    }
+  async function follow(row: MessageRow): Promise<void> {
+    const view = await ledger.get(identityOf(row))
+    // While it is unknown the reconciler probes it, in its own time; everything else is replayed, or due to be sent.
+    if (view?.record.state === 'unknown' && row.status === 'unknown') return
+    if (view?.record.state === 'in_progress') return
+    await carryOut(row)
   }
 
   return {
-    async deliver(row) {
-      if (row.status !== 'queued') return outcomeOf(row)
-      const taken = await take(row, { status: 'queued', sender: null })
-      return taken === null ? outcomeOf(row) : send(taken)
-    },
-    async redeliver(row) {
-      const taken = await take(row, { status: 'sending', sender: row.sender })
-      if (taken !== null) await send(taken)
-    },
-    async giveUp(row, why) {
-      await record(row, { kind: 'unknown', error: why })
+    deliver,
+    follow,
+    async resolve(row, resolution, by) {
+      const { ending, queued } = wordsOf(resolution)
+      await ledger.resolve(identityOf(row), ending, { by })
+      if (!queued) return carryOut(row)
+      const [again] = await sql.query<MessageRow>(
+        `update messages set status = 'queued', error = null, due_at = ?, status_at = ?
+         where id = ? and status = 'unknown' returning ${messageColumns}`,
+        [await base.now(), await base.now(), row.id],
+      )
+      return again ?? (await read(row.id)) ?? row
     },
     async stop() {
-      await Promise.race([Promise.all(underWay), sleep(STOP_MS, null, { ref: false })])
+      await Promise.race([Promise.all(late), sleep(STOP_MS, null, { ref: false })])
     },
   }
 }
 
-/** A provider that says "not now" is asked again a few times, while there is time; then that is its answer. */
-async function calling(channel: Channel, message: Outgoing, signal: AbortSignal, deadline: number): Promise<Result> {
-  for (let tries = 1; ; tries++) {
-    const result = await channel.send(message, signal).catch(
-      (error: unknown): Result => ({
-        kind: 'unknown',
-        error: error instanceof Error ? error.message : String(error),
-      }),
-    )
-    const pauseMs = NOT_NOW_PAUSE_MS * 4 ** (tries - 1)
-    const again = result.kind === 'not_now' && tries < NOT_NOW_TRIES && performance.now() + pauseMs < deadline
-    if (!again) return result
-    await sleep(pauseMs)
+/** What a channel throws instead of answering counts as unknown. */
+async function calling(channel: Channel, message: Outgoing, listenMs: number): Promise<Result> {
+  try {
+    return await channel.send(message, AbortSignal.timeout(listenMs))
+  } catch (error) {
+    return { kind: 'unknown', error: error instanceof Error ? error.message : String(error) }
   }
 }
 
-const INSIST_MS = 2_000
+async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
+  const timer = new AbortController()
+  try {
+    return await Promise.race([work, sleep(ms, null, { signal: timer.signal })])
+  } finally {
+    timer.abort()
+  }
+}
 
-/** Again while the store says that it cannot be reached; every write here may be repeated. */
-async function insistent<T>(write: () => Promise<T>, forMs = INSIST_MS): Promise<T> {
-  const until = performance.now() + forMs
-  for (;;) {
-    try {
-      return await write()
-    } catch (error) {
-      if (!(isOnceError(error) && error.retryable) || performance.now() + WRITE_PAUSE_MS >= until) throw error
-      await sleep(WRITE_PAUSE_MS)
+/** The provider's answer in the words of an effect. */
+function outcomeOf(result: Result, row: MessageRow, attempt: number): Delivered {
+  switch (result.kind) {
+    case 'sent':
+      return { providerMessageId: result.providerMessageId }
+    case 'failed':
+      throw final(new Error(result.error))
+    case 'unknown':
+      throw new Error(result.error)
+    case 'not_now': {
+      const error = new Error(result.error)
+      const backOffMs = Math.min(BACK_OFF_MS.first * 2 ** (attempt - 1), BACK_OFF_MS.most)
+      const retryAfterMs = Math.min(result.retryAfterMs ?? backOffMs, RETRY_AFTER_MOST_MS)
+      const waitedMs = Number(row.status_at) - Number(row.created_at)
+      throw waitedMs + retryAfterMs > DELIVER_FOR_MS ? final(error) : notDone(error, { retryAfterMs })
     }
   }
+}
+
+function endingOf(result: Result): Ending | typeof rerun | null {
+  switch (result.kind) {
+    case 'sent':
+      return succeeded({ providerMessageId: result.providerMessageId } satisfies Delivered)
+    case 'failed':
+      return failed(new Error(result.error))
+    case 'not_now':
+      return rerun
+    case 'unknown':
+      return null
+  }
+}
+
+function wordsOf(resolution: Resolution): { readonly ending: Ending | typeof rerun; readonly queued: boolean } {
+  switch (resolution.kind) {
+    case 'sent':
+      return { ending: succeeded({ providerMessageId: resolution.providerMessageId }), queued: false }
+    case 'failed':
+      return { ending: failed(new Error(resolution.error)), queued: false }
+    case 'not_sent':
+      return { ending: rerun, queued: true }
+  }
+}
+
+interface Standing {
+  readonly status: 'queued' | 'sent' | 'failed' | 'unknown'
+  readonly providerMessageId: string | null
+  readonly error: string | null
+  /** When it is tried again; null without a time. */
+  readonly dueAt: number | null
+}
+
+const VANISHED = 'The process that sent it vanished before its provider answered'
+
+/** An unknown outcome always has a reason: without a word of the sender, it vanished. */
+function fallbackOf(status: Standing['status'], row: MessageRow): string | null {
+  return status === 'unknown' && row.error === null ? VANISHED : null
+}
+
+const OUTCOMES: ReadonlySet<string> = new Set(['outcome_unknown', 'not_done', 'retry_later'])
+const isOutcome = (code: string) => OUTCOMES.has(code)
+
+function statusOf(execution: Execution<Delivered>, now: number): Standing {
+  switch (execution.kind) {
+    case 'executed':
+    case 'replayed':
+    case 'joined':
+      return { status: 'sent', providerMessageId: providerIdOf(execution.value), error: null, dueAt: null }
+    case 'failed':
+      return { status: 'failed', providerMessageId: null, error: execution.failure.message, dueAt: null }
+    case 'refused': {
+      const { error } = execution
+      // What is only repeated from the record has no reason of its own: the message keeps the one that it has.
+      const reason = error.cause instanceof Error ? error.cause.message : null
+      if (error.code === 'outcome_unknown') {
+        return { status: 'unknown', providerMessageId: null, error: reason, dueAt: null }
+      }
+      return { status: 'queued', providerMessageId: null, error: reason, dueAt: now + (error.retryAfterMs ?? 0) }
+    }
+  }
+}
+
+/** What an operator resolved it with may be anything. */
+function providerIdOf(value: unknown): string | null {
+  const id =
+    typeof value === 'object' && value !== null && 'providerMessageId' in value ? value.providerMessageId : null
+  return typeof id === 'string' ? id : null
 }
 
 function outgoingOf(row: SendingRow): Outgoing {
@@ -192,11 +344,4 @@ function outgoingOf(row: SendingRow): Outgoing {
     subject: row.subject,
     attachments: row.attachments === null ? [] : (JSON.parse(row.attachments) as Attachment[]),
   }
-}
-
-function toldBy(row: MessageRow, result: Result): MessageRow {
-  const status = result.kind === 'not_now' ? 'failed' : result.kind
-  if (result.kind === 'sent') return { ...row, status, provider_message_id: result.providerMessageId }
-  const not_now = result.kind === 'not_now' ? 1 : 0
-  return { ...row, status, error: result.error, not_now, provider_message_id: null }
 }

@@ -172,6 +172,7 @@ export const readMessages: Declaration = {
   query: {
     leadId: { about: 'Only those of this lead.', schema: text },
     conversationId: { about: 'Only those of this conversation.', schema: text },
+    status: { about: 'Only those with this status.', schema: { type: 'string', enum: [...statuses] } },
     limit,
     cursor,
   },
@@ -185,6 +186,35 @@ export const readMessage: Declaration = {
   access: 'api key',
   path: { id: 'The `_id` of a message.' },
   answers: { 200: { about: 'The message as it stands', schema: message } },
+}
+
+export const resolveMessage: Declaration = {
+  id: 'messages.resolve',
+  system,
+  summary: 'End a message whose outcome is unknown',
+  description:
+    'For operators who have looked at the provider. `sent` makes the message sent; `not_sent` makes it failed, and an ' +
+    'equal message may be sent again once its lock is released.',
+  access: 'operator',
+  path: { id: 'The `_id` of a message.' },
+  body: {
+    schema: record({ outcome: { type: 'string', enum: ['sent', 'not_sent'] } }),
+    example: { outcome: 'sent' },
+  },
+  answers: {
+    200: { about: 'The message as it stands', schema: message },
+    409: { about: 'The message is not unknown, or no longer' },
+  },
+  repeat: {
+    kind: 'natural',
+    about: {
+      repeats: 'the same outcome again answers the same message; another outcome is refused with 409',
+      businessUniqueness: 'a delivery is one record of the ledger, and is ended under its fence',
+      outbox: 'nothing is published',
+      documentation: '/docs#messages.resolve',
+      tests: 'test/contract/service/messages-unknown.test.ts',
+    },
+  },
 }
 
 export const readLeads: Declaration = {

@@ -7,15 +7,18 @@ import type { Watch } from '../watch.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchSend } from './batch-route.ts'
 import { type Channels, createChannels } from './channels/index.ts'
-import { createDelivery } from './deliver.ts'
+import { createDelivery, type Delivery } from './deliver.ts'
 import { addLocks } from './locks.ts'
+import { addResolve } from './resolve.ts'
 import { addReads, addSend } from './routes.ts'
-import { createSender, type Sender } from './send.ts'
+import { createSender, type Sender, WINDOW_MS } from './send.ts'
 import { startWorker } from './worker.ts'
 
 interface Parts {
   /** Of what runs under a lease: it may have a store of its own. */
   readonly once: Ledger<unknown>
+  /** Of the store that has the messages: their deliveries are recorded beside them. */
+  readonly ledger: Ledger<unknown>
   readonly base: Base
   readonly workspaces: Workspaces
   readonly config: Config
@@ -26,25 +29,28 @@ interface Parts {
 export interface Messages {
   readonly sender: Sender
   readonly channels: Channels
+  readonly delivery: Delivery
   stop(): Promise<void>
 }
 
 /** The messages system: its routes, and the worker that finishes what a crash interrupted. */
 export function addMessages(server: FastifyInstance, parts: Parts): Messages {
-  const { once, base, workspaces, config, operatorToken, watch } = parts
+  const { once, ledger, base, workspaces, config, operatorToken, watch } = parts
   const channels = createChannels(config)
   const { log } = server
   const { sendTimeoutMs } = config
-  const delivery = createDelivery({ base, channels, sendTimeoutMs, log })
+  const delivery = createDelivery({ ledger, base, channels, sendTimeoutMs, log })
   const sender = createSender({ once, base, channels, delivery, config, log, watch })
   addSend(server, { protect: protectRoutes(server, once), base, workspaces, sender })
   addBatchSend(server, { once, base, workspaces, sender })
   addReads(server, { base, workspaces })
+  addResolve(server, { base, delivery, operatorToken })
   addLocks(server, { once, base, guard: sender.guard, operatorToken })
-  const worker = startWorker({ base, channels, delivery, sendTimeoutMs, log })
+  const worker = startWorker({ base, delivery, windowMs: WINDOW_MS, log })
   return {
     sender,
     channels,
+    delivery,
     async stop() {
       await worker.stop()
       await delivery.stop()

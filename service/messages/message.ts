@@ -17,11 +17,11 @@ export interface MessageRow {
   readonly provider_message_id: string | null
   readonly error: string | null
   readonly new_lead: number
-  readonly not_now: number
   readonly effect_key: string
   readonly key_claim: string | null
   readonly lock_hash: string
-  readonly sender: string | null
+  /** When a queued message is tried again; null until its provider has put it off. */
+  readonly due_at: StoredMs | null
   readonly created_at: StoredMs
   readonly status_at: StoredMs
   readonly sent_at: StoredMs | null
@@ -29,7 +29,7 @@ export interface MessageRow {
 
 /** Everything but the attachments, which are large and only the sender needs. */
 export const messageColumns = `id, workspace_id, lead_id, conversation_id, recipient_phone, recipient_email, body, channel,
-  status, provider_message_id, error, new_lead, not_now, effect_key, key_claim, lock_hash, sender, created_at, status_at, sent_at`
+  status, provider_message_id, error, new_lead, effect_key, key_claim, lock_hash, due_at, created_at, status_at, sent_at`
 
 /** What clients see of a message. */
 export interface Message {

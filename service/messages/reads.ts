@@ -3,13 +3,19 @@ import type { SqlValue } from 'onceonly'
 import type { FieldError } from '../http/problem.ts'
 import type { Base } from '../store.ts'
 import { idOrNull } from './command.ts'
-import type { ConversationRow, LeadRow, MessageRow } from './message.ts'
-import { leadColumns, messageColumns } from './message.ts'
+import type { ConversationRow, LeadRow, MessageRow, Status } from './message.ts'
+import { leadColumns, messageColumns, statuses } from './message.ts'
 
 export async function messageById({ sql }: Base, workspaceId: string, id: string): Promise<MessageRow | null> {
   if (idOrNull(id) === null) return null
   const text = `select ${messageColumns} from messages where workspace_id = ? and id = ?`
   return (await sql.query<MessageRow>(text, [workspaceId, id]))[0] ?? null
+}
+
+/** For operators, who need not know the workspace. */
+export async function anyMessage({ sql }: Base, id: string): Promise<MessageRow | null> {
+  if (idOrNull(id) === null) return null
+  return (await sql.query<MessageRow>(`select ${messageColumns} from messages where id = ?`, [id]))[0] ?? null
 }
 
 /** What an attempt under a key left behind, by the claim of that key. */
@@ -33,6 +39,7 @@ export async function conversationById(
 export interface ListQuery {
   readonly leadId: string | null
   readonly conversationId: string | null
+  readonly status: Status | null
   readonly limit: number
   readonly after: Place | null
 }
@@ -70,14 +77,19 @@ export function parseList(query: Readonly<Record<string, unknown>>): ListQuery |
   }
   const leadId = idOf('leadId')
   const conversationId = idOf('conversationId')
-  return errors.length > 0 ? { errors } : { leadId, conversationId, limit, after }
+  const status = statuses.find((each) => each === query['status']) ?? null
+  if (status === null && query['status'] !== undefined) {
+    errors.push({ field: 'status', detail: `is none of ${statuses.join(', ')}` })
+  }
+  return errors.length > 0 ? { errors } : { leadId, conversationId, status, limit, after }
 }
 
 export function listMessages(base: Base, workspaceId: string, query: ListQuery): Promise<List<MessageRow>> {
-  const { leadId, conversationId } = query
+  const { leadId, conversationId, status } = query
   const wanted: [string, SqlValue][] = [
     ...(leadId === null ? [] : [['lead_id = ?', leadId] satisfies [string, SqlValue]]),
     ...(conversationId === null ? [] : [['conversation_id = ?', conversationId] satisfies [string, SqlValue]]),
+    ...(status === null ? [] : [['status = ?', status] satisfies [string, SqlValue]]),
   ]
   return list<MessageRow>(base, `select ${messageColumns} from messages`, workspaceId, wanted, query)
 }

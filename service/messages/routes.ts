@@ -59,7 +59,7 @@ export function addSend(server: FastifyInstance, { protect, base, workspaces, se
       businessUniqueness: 'A unique index on the claim of the lock, and on the claim of the key, of every message.',
       outbox: 'The message row is the outbox: a worker sends what was accepted and left behind.',
       externalCalls: 'Webhooks get the effect key; other providers are called once, and a lost answer stays unknown.',
-      tests: 'service/messages-guard.test.ts, service/messages-crash.test.ts',
+      tests: 'test/contract/service/messages-guard.test.ts, test/proof/service/messages-crash.test.ts',
     },
   })
 

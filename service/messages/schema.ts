@@ -29,8 +29,7 @@ const messages = (big: string) => [
   /*
    * `lock_claim` is the claim that the message was accepted under: an attempt that comes after a crash finds the message
    * by it instead of writing a second one. `key_claim` is the same for an Idempotency-Key. `effect_key` is what a
-   * provider knows the message by, `sender` names whoever may write the outcome, and `status_at` is the store's time of
-   * the status.
+   * provider knows the message by, and `status_at` is the store's time of the status.
    */
   `create table messages (
     id text primary key,
@@ -71,6 +70,25 @@ const later = [
   'alter table messages add column not_now integer not null default 0',
 ]
 
+/** Who sends, how often and until when is the ledger's: a delivery is an operation of it. */
+const deliveries = (big: string) => [
+  'drop index messages_under_way',
+  'alter table messages drop column sender',
+  'alter table messages drop column tries',
+  'alter table messages drop column not_now',
+  `alter table messages add column due_at ${big}`,
+  // Small, whatever the size of the table: only what the worker has to look after.
+  `create index messages_under_way on messages (status, status_at) where status in ('queued', 'sending', 'unknown')`,
+  // The original of a content while locks are kept elsewhere: what a send without its lock still meets.
+  `create table message_originals (
+    lock_hash text primary key,
+    message_id text not null,
+    guarded integer not null,
+    created_at ${big} not null
+  )`,
+  'create index message_originals_by_age on message_originals (created_at)',
+]
+
 /** Leads, conversations and messages, beside the ledger's own tables. */
 export const migrations = [
   {
@@ -83,4 +101,5 @@ export const migrations = [
   },
   // Code that knows neither column leaves both alone.
   { version: 2, oldestCode: 1, up: { sqlite: later, postgres: later } },
+  { version: 3, oldestCode: 3, up: { sqlite: deliveries('integer'), postgres: deliveries('bigint') } },
 ] as const

@@ -31,7 +31,10 @@ export interface Sender {
 }
 
 /** What a send needs of the claim of a key: the key of its effect, and to be told of the message. */
-export type KeyClaim = Pick<Attempt, 'effectKey' | 'attach'>
+export interface KeyClaim extends Pick<Attempt, 'effectKey' | 'attach'> {
+  /** What the provider shall know the message by: a run's step has a key of its own. */
+  readonly providerKey?: string
+}
 
 interface Parts {
   readonly once: Ledger<unknown>
@@ -43,7 +46,7 @@ interface Parts {
   readonly watch: Watch
 }
 
-const WINDOW_MS = 15 * MINUTE
+export const WINDOW_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
 /** A lock call on Redis takes a millisecond or two. */
 const LOCK_MS = 250
@@ -60,13 +63,16 @@ export function createSender({ once, base, channels, delivery, config, log, watc
     identity: ({ workspaceId, phone, email, body }) => [workspaceId, phone, email, body],
     on: watch.guard,
   })
-  const accept = createAccept(base, WINDOW_MS)
+  const locksElsewhere = config.guard === 'on' && config.claimsUrl !== null
+  const accept = createAccept(base, { windowMs: WINDOW_MS, locksElsewhere })
 
   /** The three facts of a send, under the lock and under the key: accepted, sending, outcome. */
   async function under(lock: Attempt | null, key: KeyClaim | null, addressed: Addressed): Promise<Accepted> {
     const { command, to, channel } = addressed
     const { crmIds, body, subject, attachments, leadId } = command
-    const claims = { effectKey: lock?.effectKey ?? randomUUID(), keyClaim: key?.effectKey ?? null }
+    const lockClaim = lock?.effectKey ?? null
+    const effectKey = key?.providerKey ?? lockClaim ?? key?.effectKey ?? randomUUID()
+    const claims = { effectKey, lockClaim, keyClaim: key?.effectKey ?? null }
     const draft = { to, leadId, crmIds, body, subject, channel: channel.name, attachments, lockHash: addressed.hash }
     const accepted = await accept(draft, claims)
     const pointer = { type: 'message', id: accepted.row.id }

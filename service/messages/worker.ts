@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { SECOND } from 'onceonly'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
-import type { Channels } from './channels/index.ts'
 import type { Delivery } from './deliver.ts'
-import type { MessageRow } from './message.ts'
+import type { MessageRow, Status } from './message.ts'
 import { messageColumns } from './message.ts'
 
 export interface Worker {
@@ -12,50 +12,47 @@ export interface Worker {
 
 interface Parts {
   readonly base: Base
-  readonly channels: Channels
   readonly delivery: Delivery
-  readonly sendTimeoutMs: number
+  readonly windowMs: number
   readonly log: Log
 }
 
-interface LostRow extends MessageRow {
-  readonly tries: number
-}
-
-const ROUND_EVERY_MS = 1_000
-/** Rows of one round, and how many of them are sent at once. */
+const ROUND_EVERY_MS = 1 * SECOND
+/** Rows of one round, and how many of them are worked on at once. */
 const ROWS = 50
 const LANES = 5
-/** A request sends its own message at once; what is still queued after this has lost its request. */
-const QUEUED_MS = 3_000
-/** Longer than a provider may take, by the store's clock: a sender that is still silent has vanished. */
-const SENDING_EXTRA_MS = 15_000
-const REDELIVERIES_MOST = 5
+/** A request sends its own message at once; what has had no outcome for this long has lost its request. */
+const LEFT_MS = 3 * SECOND
+/** Rows of originals whose window is over, removed in one round. */
+const ORIGINALS = 1_000
 
 /**
- * Looks after what a crash left behind, in every process: what was accepted is sent, and what was being sent is unknown,
- * unless its provider recognises it by its key.
+ * Looks after what a crash left behind, in every process: what was accepted, or put off, is delivered, and what became
+ * of a delivery elsewhere is written to its message.
  */
-export function startWorker({ base, channels, delivery, sendTimeoutMs, log }: Parts): Worker {
+export function startWorker({ base, delivery, windowMs, log }: Parts): Worker {
   const stopping = new AbortController()
+  /** Unknown messages are looked at in turn, so that old ones do not hide the others. */
+  let unknownAfter = ''
 
-  async function overdue<Row extends MessageRow>(status: string, before: number): Promise<readonly Row[]> {
-    return base.sql.query<Row>(
-      `select ${messageColumns}, tries from messages where status = ? and status_at <= ? order by status_at limit ?`,
-      [status, before, ROWS],
-    )
-  }
-
-  async function lookAfter(row: LostRow): Promise<void> {
-    const mayTryAgain = channels.get(row.channel)?.dedups === true && row.tries <= REDELIVERIES_MOST
-    if (mayTryAgain) await delivery.redeliver(row)
-    else await delivery.giveUp(row, 'Its sender vanished while it was being sent')
+  function select(status: Status, condition: string, values: readonly (string | number)[]) {
+    const text = `select ${messageColumns} from messages where status = ? and ${condition} limit ?`
+    return base.sql.query<MessageRow>(text, [status, ...values, ROWS])
   }
 
   async function round(): Promise<void> {
     const now = await base.now()
-    await inLanes(await overdue<LostRow>('sending', now - sendTimeoutMs - SENDING_EXTRA_MS), lookAfter)
-    await inLanes(await overdue('queued', now - QUEUED_MS), delivery.deliver)
+    const due = 'coalesce(due_at, status_at + ?) <= ? order by status_at'
+    await inLanes(await select('queued', due, [LEFT_MS, now]), delivery.deliver)
+    await inLanes(await select('sending', 'status_at <= ? order by status_at', [now - LEFT_MS]), delivery.follow)
+    const unknown = await select('unknown', 'id > ? order by id', [unknownAfter])
+    unknownAfter = unknown.length < ROWS ? '' : (unknown.at(-1)?.id ?? '')
+    await inLanes(unknown, delivery.follow)
+    await base.sql.query(
+      `delete from message_originals where lock_hash in
+         (select lock_hash from message_originals where created_at <= ? limit ?)`,
+      [now - windowMs, ORIGINALS],
+    )
   }
 
   async function forever(): Promise<void> {
@@ -64,8 +61,24 @@ export function startWorker({ base, channels, delivery, sendTimeoutMs, log }: Pa
       await sleep(ROUND_EVERY_MS * (0.5 + Math.random()), null, { signal: stopping.signal, ref: false }).catch(() => {})
       if (stopping.signal.aborted) return
       // A store that is away comes back; the next round finds what this one could not.
-      await round().catch((error: unknown) => log.error({ event: 'message.worker_failed', err: error }, 'It goes on'))
+      await round().catch((error: unknown) =>
+        log.error({ event: 'message.worker_failed', err: error }, 'round failed, retrying'),
+      )
     }
+  }
+
+  /** One message that fails does not keep the others from theirs. */
+  async function inLanes(rows: readonly MessageRow[], work: (row: MessageRow) => Promise<unknown>): Promise<void> {
+    const waiting = rows.values()
+    await Promise.all(
+      Array.from({ length: LANES }, async () => {
+        for (const row of waiting) {
+          await work(row).catch((error: unknown) =>
+            log.error({ event: 'message.delivery_failed', messageId: row.id, err: error }, 'delivery failed, retrying'),
+          )
+        }
+      }),
+    )
   }
 
   const running = forever()
@@ -75,13 +88,4 @@ export function startWorker({ base, channels, delivery, sendTimeoutMs, log }: Pa
       await running
     },
   }
-}
-
-async function inLanes<T>(rows: readonly T[], work: (row: T) => Promise<unknown>): Promise<void> {
-  const waiting = rows.values()
-  await Promise.all(
-    Array.from({ length: LANES }, async () => {
-      for (const row of waiting) await work(row)
-    }),
-  )
 }

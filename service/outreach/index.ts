@@ -26,9 +26,9 @@ export interface Outreach {
 /** The outreach system: sequences as data, and durable runs of them that send through the messages system. */
 export async function addOutreach(server: FastifyInstance, parts: Parts): Promise<Outreach> {
   const { once, base, workspaces, messages, config, watch } = parts
-  const { sender, channels } = messages
+  const { sender, delivery, channels } = messages
   const { sendTimeoutMs, webhookHosts } = config
-  const runs = await createRuns({ base, sender, channels, sendTimeoutMs, webhookHosts, watch })
+  const runs = await createRuns({ base, sender, delivery, channels, sendTimeoutMs, webhookHosts, watch })
   // Scopes of their own: in one bodies are kept as bytes, in the other they may be empty.
   server.register(async (scope) => addSequences(scope, { once, base, workspaces, webhookHosts }))
   server.register(async (scope) => addRunActions(scope, { workspaces, runs }))

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { isOnceError } from 'onceonly'
 import { createEngine, httpChannel, providers, type Replay, type RunState, type RunView } from 'onceonly/run'
 import type { Channels } from '../messages/channels/index.ts'
+import type { Delivery, Resolution } from '../messages/deliver.ts'
 import { leadById } from '../messages/leads.ts'
 import { leadOf } from '../messages/message.ts'
 import type { Sender } from '../messages/send.ts'
@@ -54,6 +55,7 @@ export interface RunsQuery {
 interface Parts {
   readonly base: Base
   readonly sender: Sender
+  readonly delivery: Delivery
   readonly channels: Channels
   readonly sendTimeoutMs: number
   /** Hosts that webhooks may reach although they are not public. */
@@ -66,8 +68,8 @@ const STEP_EXTRA_MS = 30_000
 const NOT_SENT = 'A person found that it was not sent'
 
 export async function createRuns(parts: Parts): Promise<Runs> {
-  const { base, sender, channels, sendTimeoutMs, webhookHosts, watch } = parts
-  const messages = createMessageChannel({ base, sender, channels })
+  const { base, sender, delivery, channels, sendTimeoutMs, webhookHosts, watch } = parts
+  const messages = createMessageChannel({ base, sender, delivery, channels })
   const fetch = createPublicFetch(webhookHosts)
   const webhook = httpChannel({ name: 'webhook', provider: providers.http, fetch })
   const by = { messages, webhook, stepTimeoutMs: sendTimeoutMs + STEP_EXTRA_MS }
@@ -119,9 +121,9 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     const step = (await engine.get(id)).steps.find((each) => each.key === key)
     const why = error ?? (kind === 'failed' ? 'A person found that it failed' : NOT_SENT)
     // The message first: whoever asks for it in between hears the same.
-    const settlement = kind === 'succeeded' ? { kind: 'sent' as const } : { kind, error: why }
+    const resolution = resolutionOf(kind, why)
     const settled =
-      step?.state === 'unknown' && isMessage(step.plan) && (await messages.settle(step.plan, key, settlement))
+      step?.state === 'unknown' && isMessage(step.plan) && (await messages.settle(step.plan, key, resolution))
     const given =
       kind === 'succeeded' ? { kind, result } : kind === 'failed' ? { kind, error: new Error(why) } : { kind }
     try {
@@ -192,5 +194,16 @@ async function orNull<T>(found: Promise<T>): Promise<T | null> {
   } catch (error) {
     if (isOnceError(error, 'not_found')) return null
     throw error
+  }
+}
+
+function resolutionOf(kind: ResolveCommand['kind'], error: string): Resolution {
+  switch (kind) {
+    case 'succeeded':
+      return { kind: 'sent', providerMessageId: null }
+    case 'failed':
+      return { kind, error }
+    case 'not_done':
+      return { kind: 'not_sent' }
   }
 }

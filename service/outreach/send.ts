@@ -3,7 +3,8 @@ import type { Channel, StepContext } from 'onceonly/run'
 import type { ChannelName } from '../messages/channels/channel.ts'
 import type { Channels } from '../messages/channels/index.ts'
 import { parseSend, type SendCommand } from '../messages/command.ts'
-import { messageUnder, queueAgain, type Settlement, settleUnknown } from '../messages/keyed.ts'
+import type { Delivery, Resolution } from '../messages/deliver.ts'
+import { messageUnder } from '../messages/keyed.ts'
 import type { MessageRow } from '../messages/message.ts'
 import { messageById } from '../messages/reads.ts'
 import type { Sender, Sent } from '../messages/send.ts'
@@ -32,12 +33,13 @@ export interface MessageSent {
 
 export interface MessageChannel extends Channel<MessagePlan, MessageSent> {
   /** What a person found out about a message that was unknown. False when there is none. */
-  settle(plan: MessagePlan, key: string, settlement: Settlement): Promise<boolean>
+  settle(plan: MessagePlan, key: string, resolution: Resolution): Promise<boolean>
 }
 
 interface Parts {
   readonly base: Base
   readonly sender: Sender
+  readonly delivery: Delivery
   readonly channels: Channels
 }
 
@@ -48,7 +50,7 @@ const PENDING_MS = 5 * SECOND
  * The messages system as a channel of runs. The key of the step is the key of the message, for ever: whoever comes again
  * after a crash finds the message instead of sending a second one, and what nobody knows yet is asked for, not repeated.
  */
-export function createMessageChannel({ base, sender, channels }: Parts): MessageChannel {
+export function createMessageChannel({ base, sender, delivery, channels }: Parts): MessageChannel {
   async function known(plan: MessagePlan, key: string): Promise<{ row: MessageRow; duplicate: boolean } | null> {
     const own = await messageUnder(base, plan.workspaceId, key)
     if (own !== null) return { row: own, duplicate: false }
@@ -72,8 +74,11 @@ export function createMessageChannel({ base, sender, channels }: Parts): Message
     try {
       const original = await known(plan, key)
       if (original?.duplicate === true) return { kind: 'duplicate', row: original.row, ageMs: 0 }
-      await queueAgain(base, plan.workspaceId, key)
-      const sent = await sender.send(plan.workspaceId, command, { effectKey: key, attach: async () => {} })
+      const sent = await sender.send(plan.workspaceId, command, {
+        effectKey: key,
+        providerKey: key,
+        attach: async () => {},
+      })
       if (sent.kind === 'duplicate') await keepOriginal(key, sent.row.id)
       return sent
     } catch (error) {
@@ -105,21 +110,27 @@ export function createMessageChannel({ base, sender, channels }: Parts): Message
           return { kind: 'done', result: resultOf(found.row, found.duplicate) }
         // The next attempt hears why.
         case 'failed':
-          return { kind: 'not_done' }
         case 'queued':
+          return { kind: 'not_done' }
         case 'sending':
         case 'unknown':
           return { kind: 'unknown' }
       }
     },
-    async settle(plan, key, settlement) {
-      const row = await settleUnknown(base, plan.workspaceId, key, settlement)
-      if (settlement.kind !== 'not_done') return row !== null
-      // Otherwise the next attempt would be told of the message that was never sent.
-      await base.sql.query('delete from outreach_originals where step_key = ?', [key])
-      const { phone, email, body } = commandOf(plan, channels)
-      await sender.guard.release({ message: { workspaceId: plan.workspaceId, phone, email, body } }, 'outreach')
-      return row !== null
+    async settle(plan, key, resolution) {
+      const found = await known(plan, key)
+      if (found === null) return false
+      if (found.duplicate) {
+        // The next attempt sends a message of its own instead of meeting the one that was never sent.
+        if (resolution.kind !== 'not_sent') return false
+        await base.sql.query('delete from outreach_originals where step_key = ?', [key])
+        const { phone, email, body } = commandOf(plan, channels)
+        await sender.guard.release({ message: { workspaceId: plan.workspaceId, phone, email, body } }, 'outreach')
+        return false
+      }
+      if (found.row.status !== 'unknown') return false
+      await delivery.resolve(found.row, resolution, 'outreach')
+      return true
     },
   }
 }
@@ -128,11 +139,13 @@ function outcomeOf(row: MessageRow, duplicate: boolean): MessageSent {
   switch (row.status) {
     case 'sent':
       return resultOf(row, duplicate)
-    case 'failed': {
-      const error = new Error(row.error ?? 'The provider refused the message')
-      throw row.not_now === 1 && !duplicate ? notDone(error) : final(error)
+    case 'failed':
+      throw final(new Error(row.error ?? 'The provider refused the message'))
+    case 'queued': {
+      // Put off by its provider, and delivered when its time has come: the step asks again then.
+      const retryAfterMs = row.due_at === null ? PENDING_MS : Math.max(0, Number(row.due_at) - Number(row.status_at))
+      throw notDone(new Error(row.error ?? `The message ${row.id} is queued`), { retryAfterMs })
     }
-    case 'queued':
     case 'sending':
     case 'unknown':
       throw new Error(row.error ?? `The message ${row.id} is ${row.status}`)

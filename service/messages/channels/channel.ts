@@ -25,8 +25,8 @@ export type Result =
   | { readonly kind: 'sent'; readonly providerMessageId: string }
   /** Refused for good. */
   | { readonly kind: 'failed'; readonly error: string }
-  /** Proven not to have been taken, and worth another try in a moment. */
-  | { readonly kind: 'not_now'; readonly error: string }
+  /** Proven not to have been taken, and worth another try: when the provider says, or else with back-off. */
+  | { readonly kind: 'not_now'; readonly error: string; readonly retryAfterMs?: number }
   /** The answer was lost: it may have been sent. */
   | { readonly kind: 'unknown'; readonly error: string }
 

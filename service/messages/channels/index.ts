@@ -13,9 +13,9 @@ export interface Channels {
 }
 
 export function createChannels(config: Config): Channels {
-  const { smtpUrl, mailFrom, webhookUrl, twilioUrl, sendTimeoutMs } = config
+  const { smtpUrl, mailFrom, webhookUrl, webhookHonoursKeys, twilioUrl, sendTimeoutMs } = config
   const configured = [
-    ...(webhookUrl === null ? [] : [createWebhook(webhookUrl)]),
+    ...(webhookUrl === null ? [] : [createWebhook(webhookUrl, webhookHonoursKeys)]),
     ...(twilioUrl === null ? [] : [createTwilio(twilioUrl)]),
     ...(smtpUrl === null ? [] : [createSmtp({ url: smtpUrl, from: mailFrom, timeoutMs: sendTimeoutMs })]),
     local,

@@ -2,10 +2,10 @@ import type { Channel } from './channel.ts'
 import { callProvider } from './http.ts'
 
 /** A provider of one's own: it gets the message as JSON, and the effect key to recognise a repeated one by. */
-export function createWebhook(url: string): Channel {
+export function createWebhook(url: string, honoursKeys: boolean): Channel {
   return {
     name: 'webhook',
-    dedups: true,
+    dedups: honoursKeys,
     reaches: () => true,
     complaints: () => [],
     send({ messageId, effectKey, workspaceId, phone, email, body, attachments }, signal) {

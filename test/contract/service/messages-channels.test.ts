@@ -141,11 +141,17 @@ describe('channels', () => {
     })
   }
 
-  test('a provider that is only busy is asked again, a little', async () => {
+  test('a provider that is only busy leaves the message queued, and gets it later', async () => {
     const busy = await server.send(byHook('busy'))
-    assert.equal(busy.body.status, 'sent')
+    assert.deepEqual([busy.status, busy.body.status], [202, 'queued'])
+    await until('the provider has taken it', async () => {
+      // Its back-off is by the store's clock.
+      await cluster.advance(10_000)
+      return (await stateOf(busy.body.message?._id ?? '')).status === 'sent'
+    })
     const later = await server.send(byMail('later', 'Come back'))
-    assert.deepEqual([later.body.status, mail.sentTo('Come back').length], ['failed', 0])
+    assert.deepEqual([later.body.status, mail.sentTo('Come back').length], ['queued', 0])
+    assert.match(later.body.message?.error ?? '', /Come back later/)
   })
 
   for (const [name, body] of [
@@ -184,10 +190,10 @@ describe('channels', () => {
     assert.equal(mail.sentTo('Better late').length, 1)
   })
 
-  test('a mail server that cannot be reached has sent nothing: failed, not unknown', async () => {
+  test('a mail server that cannot be reached has sent nothing: queued, not unknown', async () => {
     const nobody = await cluster.add({ ONCEONLY_SMTP_URL: 'smtp://127.0.0.1:1' })
     const answer = await nobody.send(byMail('bob', 'Into the void'))
-    assert.equal(answer.body.status, 'failed')
+    assert.deepEqual([answer.status, answer.body.status], [202, 'queued'])
     await nobody.stop()
   })
 

@@ -23,6 +23,7 @@ onEveryPlace('crashes', (place) => {
     const env = {
       ONCEONLY_SMTP_URL: mail.url,
       ONCEONLY_MESSAGE_WEBHOOK_URL: hook.url,
+      ONCEONLY_MESSAGE_WEBHOOK_HONOURS_KEYS: 'yes',
       ONCEONLY_SEND_TIMEOUT_MS: '5000',
     }
     cluster = await openCluster(place, { processes: 2, env })

@@ -73,6 +73,8 @@ export interface TestServer {
   get(path: string, asked?: Asked): Promise<Answer>
   post(path: string, body: unknown, asked?: Asked): Promise<Answer>
   admin(method: string, path: string, body?: unknown): Promise<Answer>
+  /** Any path, with the operator's token. */
+  asOperator(method: string, path: string, body?: unknown): Promise<Answer>
   /** What the console asks for its pages. */
   console(path: string): Promise<Answer>
   /** As a crash would: at once, in the middle of whatever it does. */
@@ -83,6 +85,8 @@ export interface TestServer {
 /** Server processes on one store, and the store itself, as one more process would hold it. */
 export interface Cluster extends AsyncDisposable {
   readonly store: TransactionalStore<SqlTx>
+  /** Of its store, as the command line takes it. */
+  readonly address: string
   /** Those that still run. */
   readonly servers: readonly TestServer[]
   add(env?: Env): Promise<TestServer>
@@ -118,6 +122,7 @@ export async function openCluster(place: PlaceName, options: { processes?: numbe
   await Promise.all(Array.from({ length: options.processes ?? 1 }, () => add()))
   return {
     store,
+    address: database?.url ?? join(data, 'onceonly.db'),
     get servers() {
       return servers.filter((server) => server.running)
     },
@@ -196,6 +201,7 @@ async function startServer(env: Env): Promise<TestServer> {
     get: (path, { apiKey = demoKey } = {}) => ask('GET', path, undefined, apiKey),
     post: (path, body, { key, apiKey = demoKey } = {}) => ask('POST', path, body, apiKey, key),
     admin: (method, path, body) => ask(method, `/api/admin${path}`, body, operatorToken),
+    asOperator: (method, path, body) => ask(method, path, body, operatorToken),
     console: (path) => ask('GET', `/api/console${path}`, undefined, operatorToken),
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),

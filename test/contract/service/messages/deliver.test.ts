@@ -3,21 +3,22 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { OnceError } from 'onceonly'
+import { createLedger, failed, OnceError, rerun } from 'onceonly'
 import { readConfig } from '../../../../service/config.ts'
 import { createLog } from '../../../../service/logs.ts'
 import { createAccept } from '../../../../service/messages/accept.ts'
 import type { Channel, Result } from '../../../../service/messages/channels/channel.ts'
-import { createDelivery } from '../../../../service/messages/deliver.ts'
+import { createDelivery, DELIVERY_OPERATION } from '../../../../service/messages/deliver.ts'
 import { type MessageRow, messageColumns, noCrmIds } from '../../../../service/messages/message.ts'
 import { migrations } from '../../../../service/messages/schema.ts'
 import { type Base, openBase } from '../../../../service/store.ts'
+import { until } from '../../../../src/testing/until.ts'
 
 const SEND_TIMEOUT_MS = 200
 const sent: Result = { kind: 'sent', providerMessageId: 'p-1' }
 
 /** One message in a store of its own, and a provider that the test speaks for. */
-async function opened(provider: Channel['send']) {
+async function opened(provider: Channel['send'], { dedups = false } = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-deliver-'))
   const base = openBase({ ...readConfig({}), dataFolder: folder, testClock: true }, null)
   await base.sql.migrate('messages', migrations)
@@ -31,16 +32,19 @@ async function opened(provider: Channel['send']) {
     subject: null,
     lockHash: 'h',
   }
-  const { row } = await createAccept(base, 1_000)(draft, { effectKey: 'e', keyClaim: null })
+  const accept = createAccept(base, { windowMs: 1_000, locksElsewhere: false })
+  const { row } = await accept(draft, { effectKey: 'e', lockClaim: 'l', keyClaim: null })
+  const ledger = createLedger({ store: base.store, background: false })
   const channel: Channel = {
     name: 'webhook',
-    dedups: true,
+    dedups,
     reaches: () => true,
     complaints: () => [],
     send: provider,
   }
-  const deliveryOn = (on: Base) =>
+  const deliveryOn = (on: Base, its = ledger) =>
     createDelivery({
+      ledger: its,
       base: on,
       channels: { get: () => channel, pick: () => channel },
       sendTimeoutMs: SEND_TIMEOUT_MS,
@@ -55,11 +59,13 @@ async function opened(provider: Channel['send']) {
   return {
     base,
     row,
+    ledger,
     delivery,
     deliveryOn,
     stateOf,
     async [Symbol.asyncDispose]() {
       await delivery.stop()
+      await ledger.stop()
       await base.stop()
       await rm(folder, { recursive: true, force: true })
     },
@@ -81,13 +87,11 @@ test('of all who want to send a message, one does, and the others see what came 
 
 test('a sender whose message was taken over writes nothing over its successor', async () => {
   const first = Promise.withResolvers<Result>()
-  const answers: Promise<Result>[] = [first.promise, Promise.resolve(sent)]
-  await using world = await opened(() => answers.shift() ?? Promise.resolve(sent))
+  await using world = await opened(() => first.promise)
   const { row, delivery, stateOf } = world
   assert.equal((await delivery.deliver(row)).status, 'unknown')
-  // The first attempt fell silent, and was found in the middle of its send.
-  await world.base.sql.query(`update messages set status = 'sending'`)
-  await delivery.redeliver(await stateOf())
+  // The first attempt fell silent, and a person found that its message had arrived.
+  await delivery.resolve(await stateOf(), { kind: 'sent', providerMessageId: null }, 'a person')
   assert.equal((await stateOf()).status, 'sent')
   first.resolve({ kind: 'failed', error: 'too late' })
   await delivery.stop()
@@ -98,14 +102,13 @@ test('a message that somebody else gave up is not sent again by whoever comes la
   let calls = 0
   await using world = await opened(async () => {
     calls++
-    return sent
+    throw new Error('vanished')
   })
-  const { row, delivery, base, stateOf } = world
-  await base.sql.query(`update messages set status = 'sending', sender = 'dead'`)
-  await delivery.giveUp(await stateOf(), 'vanished')
+  const { row, delivery } = world
+  assert.equal((await delivery.deliver(row)).status, 'unknown')
+  // It still holds the message as it was before.
   const late = await delivery.deliver(row)
-  assert.deepEqual([late.status, late.error, calls], ['unknown', 'vanished', 0])
-  assert.equal((await stateOf()).sender, 'dead')
+  assert.deepEqual([late.status, calls], ['unknown', 1])
 })
 
 test('what the provider said is told although the store cannot note it, and is noted when it can', async () => {
@@ -120,13 +123,15 @@ test('what the provider said is told although the store cannot note it, and is n
     if (away) throw new OnceError('store_unavailable', 'It is away.', { applied: 'no' })
     return base.sql.query(text, values)
   }
-  const delivery = world.deliveryOn(unreachable)
+  const ledger = createLedger({ store: base.store, background: false })
+  const delivery = world.deliveryOn(unreachable, ledger)
   const told = await delivery.deliver(row)
   assert.deepEqual([told.status, told.provider_message_id], ['sent', 'p-1'])
   assert.equal((await world.stateOf()).status, 'sending')
   away = false
-  await delivery.stop()
+  await delivery.follow(await world.stateOf())
   assert.equal((await world.stateOf()).status, 'sent')
+  await ledger.stop()
 })
 
 test('a provider that throws has said nothing', async () => {
@@ -135,4 +140,85 @@ test('a provider that throws has said nothing', async () => {
   })
   const { status, error } = await world.delivery.deliver(world.row)
   assert.deepEqual([status, error], ['unknown', 'a bug of ours'])
+})
+
+test('a late answer of the provider resolves the unknown', async () => {
+  const answer = Promise.withResolvers<Result>()
+  await using world = await opened(() => answer.promise)
+  assert.equal((await world.delivery.deliver(world.row)).status, 'unknown')
+  answer.resolve(sent)
+  await until('the late answer is written', async () => (await world.stateOf()).status === 'sent')
+})
+
+test('a provider that honours keys is asked again under the same key, by whoever waits for the outcome', async () => {
+  const keys: string[] = []
+  await using world = await opened(
+    async ({ effectKey }) => {
+      keys.push(effectKey)
+      if (keys.length === 1) throw new Error('cut')
+      return sent
+    },
+    { dedups: true },
+  )
+  assert.equal((await world.delivery.deliver(world.row)).status, 'unknown')
+  assert.equal((await world.delivery.deliver(world.row)).status, 'sent')
+  assert.deepEqual(keys, ['e', 'e'])
+})
+
+test('"not now" leaves the message queued until the time that the provider named, and is no failure', async () => {
+  let calls = 0
+  await using world = await opened(async () => {
+    calls++
+    return calls === 1 ? { kind: 'not_now', error: 'busy', retryAfterMs: 60_000 } : sent
+  })
+  const first = await world.delivery.deliver(world.row)
+  assert.deepEqual([first.status, first.error], ['queued', 'busy'])
+  assert.ok(Number(first.due_at) - Number(first.status_at) >= 59_000)
+  assert.equal((await world.delivery.deliver(first)).status, 'queued')
+  assert.equal(calls, 1, 'not before its time')
+  await world.base.advance(61_000)
+  assert.equal((await world.delivery.deliver(first)).status, 'sent')
+})
+
+test('what a person found not to be sent goes out again, under the same key', async () => {
+  const keys: string[] = []
+  await using world = await opened(async ({ effectKey }) => {
+    keys.push(effectKey)
+    if (keys.length === 1) throw new Error('cut')
+    return sent
+  })
+  const unknown = await world.delivery.deliver(world.row)
+  const queued = await world.delivery.resolve(unknown, { kind: 'not_sent' }, 'a person')
+  assert.equal(queued.status, 'queued')
+  assert.equal((await world.delivery.deliver(queued)).status, 'sent')
+  assert.deepEqual(keys, ['e', 'e'])
+})
+
+test('a resolve of the record itself, as the command line does it, reaches the message', async () => {
+  await using world = await opened(async () => {
+    throw new Error('cut')
+  })
+  const unknown = await world.delivery.deliver(world.row)
+  const identity = { tenant: 'w', caller: 'messages', operation: DELIVERY_OPERATION, key: world.row.id }
+  await world.ledger.resolve(identity, failed(new Error('refused')))
+  await world.delivery.follow(unknown)
+  const { status, error } = await world.stateOf()
+  assert.deepEqual([status, error], ['failed', 'refused'])
+})
+
+test('a rerun that an operator asks for sends an unknown message again; a record that is gone does not', async () => {
+  let calls = 0
+  await using world = await opened(async () => {
+    calls++
+    if (calls === 1) throw new Error('cut')
+    return sent
+  })
+  const unknown = await world.delivery.deliver(world.row)
+  const identity = { tenant: 'w', caller: 'messages', operation: DELIVERY_OPERATION, key: world.row.id }
+  await world.ledger.forget(identity)
+  await world.delivery.follow(unknown)
+  assert.deepEqual([(await world.stateOf()).status, calls], ['unknown', 1])
+  await world.ledger.resolve(identity, rerun)
+  await world.delivery.follow(unknown)
+  assert.deepEqual([(await world.stateOf()).status, calls], ['sent', 2])
 })

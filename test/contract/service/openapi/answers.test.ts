@@ -115,6 +115,13 @@ test('messages are answered as documented', async () => {
   await ask(200, { method: 'GET', path: '/api/leads' })
   await ask(200, { method: 'GET', path: '/api/messages/{id}', values: { id: sent.message['_id'] ?? '' } })
   await ask(404, { method: 'GET', path: '/api/messages/{id}', values: { id: 'nothing' } })
+  const resolve = { method: 'POST', path: '/api/messages/{id}/resolve', as: 'operator' } as const
+  const values = { id: sent.message['_id'] ?? '' }
+  await ask(200, { ...resolve, values, body: exampleOf(resolve.path, 'post') })
+  await ask(409, { ...resolve, values, body: { outcome: 'not_sent' } })
+  await ask(400, { ...resolve, values, body: {} })
+  await ask(404, { ...resolve, values: { id: 'nothing' }, body: { outcome: 'sent' } })
+  await ask(401, { ...resolve, as: 'nobody', values, body: { outcome: 'sent' } })
   const conversation = { id: sent.message['conversationId'] ?? '' }
   await ask(200, { method: 'GET', path: '/api/conversations/{id}', values: conversation })
 })

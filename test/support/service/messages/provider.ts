@@ -23,7 +23,7 @@ export async function startProvider(): Promise<Provider> {
     const seen = calls.filter((call) => call.body === body).length
     if (sent.includes('go away')) return response.writeHead(422).end('{"error":"no such number"}')
     if (sent.includes('break down')) return response.writeHead(500).end('oops')
-    if (sent.includes('hang up')) return request.socket.destroy()
+    if (sent.includes('hang up') && !(sent.includes('once') && seen > 1)) return request.socket.destroy()
     if (sent.includes('say nothing') && seen === 1) return undefined
     if (sent.includes('patience') && seen < 5) return response.writeHead(429).end()
     if (sent.includes('busy') && seen < 3) return response.writeHead(429).end()
