@@ -21,6 +21,8 @@ const shared = { skip }
 const RECONNECT = { maxReconnectAttempts: -1, reconnectTimeWait: 50 } as const
 const ROOM = 'room'
 const namespaces = new Set<string>()
+/** A test that failed leaves its own open, and they would keep the process alive. */
+const connections = new Set<NatsConnection>()
 
 interface Line {
   readonly connection: NatsConnection
@@ -34,8 +36,14 @@ function newNamespace(): string {
   return namespace
 }
 
-async function openLine(url: string, region: string, namespace: string): Promise<Line> {
+/** Soon, because a region that was not answered asks again, and a test waits for that. */
+const AGAIN_MS = 1_000
+/** Where nothing asks again: longer than a busy machine takes to answer. */
+const PATIENT_MS = 60_000
+
+async function openLine(url: string, region: string, namespace: string, pullMs: number): Promise<Line> {
   const connection = await connect({ servers: url, ...RECONNECT })
+  connections.add(connection)
   const errors: unknown[] = []
   const onError = (error: unknown) => errors.push(error)
   const exchange = await createNatsExchange({
@@ -43,8 +51,7 @@ async function openLine(url: string, region: string, namespace: string): Promise
     jetstream: jetstream(connection),
     region,
     namespace,
-    // Soon, because a test waits for it.
-    pullMs: 1_000,
+    pullMs,
     onError,
   })
   return { connection, exchange, errors }
@@ -57,7 +64,7 @@ async function openRegion(
   peers: readonly string[],
   namespace: string,
 ): Promise<Line & { readonly region: Region; die(): Promise<void> }> {
-  const line = await openLine(url, name, namespace)
+  const line = await openLine(url, name, namespace, AGAIN_MS)
   const region = createRegion({
     region: name,
     log: createMemoryRoomLog({ region: name, nowMs: () => performance.now() }),
@@ -117,6 +124,7 @@ async function streamOf({ connection }: Line, namespace: string) {
 }
 
 after(async () => {
+  for (const connection of connections) await connection.close()
   if (natsUrl === undefined) return
   const connection = await connect({ servers: natsUrl })
   const { streams } = await jetstreamManager(connection)
@@ -127,8 +135,8 @@ after(async () => {
 test('an image that is larger than a message of the server arrives whole', shared, async () => {
   const namespace = newNamespace()
   const [here, there] = [
-    await openLine(natsUrl as string, 'eu', namespace),
-    await openLine(natsUrl as string, 'us', namespace),
+    await openLine(natsUrl as string, 'eu', namespace, PATIENT_MS),
+    await openLine(natsUrl as string, 'us', namespace, PATIENT_MS),
   ]
   const client = (index: number) => `${'visitor-é'.repeat(4)}-${index}`
   const senders = (count: number): RoomImage['senders'] =>
@@ -165,8 +173,8 @@ test(
   async () => {
     const namespace = newNamespace()
     const [eu, us] = [
-      await openLine(natsUrl as string, 'eu', namespace),
-      await openLine(natsUrl as string, 'us', namespace),
+      await openLine(natsUrl as string, 'eu', namespace, PATIENT_MS),
+      await openLine(natsUrl as string, 'us', namespace, PATIENT_MS),
     ]
     const [total, missing] = [600, 450]
     // By pairs in the wrong order, as from two processes, with words of strangers between.
