@@ -23,6 +23,8 @@ export function createStatements(db: DatabaseSync): Statements {
   const theirs = createCache((text): Prepared => {
     refuseControl(text)
     const statement = db.prepare(text)
+    // A number would not hold all of them, and SQLite's driver throws where it does not.
+    statement.setReadBigInts(true)
     refuseSecond(text, statement)
     return { statement, places: placesIn(text) }
   })
@@ -35,11 +37,23 @@ export function createStatements(db: DatabaseSync): Statements {
         throw new OnceError('bad_option', `The statement has ${places} places and ${values.length} values: ${text}`)
       }
       const rows = statement.all(...values.map(bindable))
-      // Ordinary objects, as from every other driver, instead of ones without a prototype.
-      return rows.map((row) => ({ ...row })) as Row[]
+      return rows.map(plain) as Row[]
     },
   }
 }
+
+/** An ordinary object, as from every other driver. Whole numbers that a number holds are numbers. */
+function plain(row: Readonly<Record<string, unknown>>): SqlRow {
+  const copy: Record<string, unknown> = { ...row }
+  for (const name in copy) {
+    const value = copy[name]
+    if (typeof value === 'bigint' && value >= LEAST && value <= MOST) copy[name] = Number(value)
+  }
+  return copy
+}
+
+const LEAST = BigInt(Number.MIN_SAFE_INTEGER)
+const MOST = BigInt(Number.MAX_SAFE_INTEGER)
 
 function createCache<T>(make: (text: string) => T): (text: string) => T {
   const kept = new Map<string, T>()
