@@ -102,7 +102,11 @@ function checkLimit({ perKeyLimit }: AnyDefinition): void {
   time('perKeyLimit.perMs', perKeyLimit?.perMs, 1, limits.longestMs)
 }
 
-const onAbandonedOf: Record<EffectKind, OnAbandoned> = { transaction: 'rerun', repeatable: 'rerun', external: 'hold' }
+/**
+ * A claim of a transaction is committed with its outcome. One that stands without it was committed by other code, and so
+ * were some writes of its effect: the outcome is unknown.
+ */
+const onAbandonedOf: Record<EffectKind, OnAbandoned> = { transaction: 'hold', repeatable: 'rerun', external: 'hold' }
 
 function policyOf(definition: AnyDefinition, leased: Partial<LeasedDefinition<unknown>>): Policy {
   const { effect, afterExpiry = 'new' } = definition
@@ -153,9 +157,11 @@ function checkShapes(definition: AnyDefinition): void {
   if (Object.hasOwn(shapes, shape)) bad('shapes', `holds old forms only, and ${shape} is the current one`)
 }
 
+const NO_PARTS: Partial<IdentityParts> = {}
+
 /** Checks the identity and computes the fingerprints before anything is touched. */
 export function commandOf(op: Declared, parts: IdentityParts, input: unknown, as: unknown): Command {
-  const { tenant, caller, key, batch, operation = op.name } = parts
+  const { tenant, caller, key, batch, operation = op.name } = (parts as IdentityParts | undefined | null) ?? NO_PARTS
   const identity = batch === undefined ? { tenant, caller, operation, key } : { tenant, caller, operation, key, batch }
   checkIdentity(identity)
   if (operation.startsWith(UNIQUE_PREFIX)) {
@@ -176,10 +182,16 @@ function fingerprintsOf(definition: AnyDefinition, input: unknown): [string, ...
 
 function fingerprintUnder(form: ((input: unknown) => unknown) | undefined, input: unknown, shape: number): string {
   try {
-    const chosen = form === undefined ? input : form(input)
-    return fingerprintOf(canonicalValue(chosen === undefined ? null : chosen), shape)
+    return fingerprintOf(canonicalValue(form === undefined ? (input ?? null) : chosenBy(form, input)), shape)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new OnceError('bad_input', `The input cannot be fingerprinted: ${why}.`, { cause })
   }
+}
+
+/** Undefined is what a misspelled field gives: every payload would be the same command. */
+function chosenBy(form: (input: unknown) => unknown, input: unknown): unknown {
+  const chosen = form(input)
+  if (chosen === undefined) throw new Error('`fingerprint` returned undefined; return null where nothing is compared')
+  return chosen
 }

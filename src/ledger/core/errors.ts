@@ -88,7 +88,12 @@ export const errorTable = {
   transaction_aborted: {
     retryable: false,
     applied: 'no',
-    next: 'The effect swallowed an SQL error; run statements that may fail inside `inSavepoint`.',
+    next: 'Run statements that may fail inside `inSavepoint`, and end every nested transaction.',
+  },
+  transaction_lost: {
+    retryable: false,
+    applied: 'maybe',
+    next: 'Other code committed or rolled back the transaction on its connection; use `tx` or `tx.client` instead, and check what the effect wrote.',
   },
   outbox_missing: { retryable: false, applied: 'no', next: 'Pass `outbox` to createLedger.' },
   bad_message: {

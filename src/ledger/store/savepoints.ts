@@ -10,9 +10,22 @@ export interface Savepoints {
   /** Runs the effect outside of every savepoint, and ends when those that it opened have ended. */
   outermost<T>(work: () => Promise<T>): Promise<T>
   /** A statement, once the savepoint that it was called in is the innermost. */
-  inTurn<T>(work: () => T | Promise<T>): Promise<T>
+  inTurn<T>(work: (scope: StatementParts) => T | Promise<T>): Promise<T>
   /** Undoes what the work wrote when it throws, and rethrows. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
+}
+
+/**
+ * Parts that statements opened, inside of one savepoint: they end with it, and a statement ends none that it did not
+ * see opened. The innermost is the last.
+ */
+export type StatementParts = StatementPart[]
+
+export interface StatementPart {
+  /** The name of the savepoint at the server. */
+  readonly at: string
+  /** The name that the statement gave it; null for a transaction. */
+  readonly name: string | null
 }
 
 /** How a store does it. Each takes effect before whatever is sent after it was called. */
@@ -25,6 +38,7 @@ export interface SavepointSteps {
 interface Scope {
   readonly of: Life
   open: boolean
+  readonly parts: StatementParts
   /** Settles when the savepoint that was opened directly inside this one has ended. */
   inner: Promise<void> | null
 }
@@ -33,7 +47,7 @@ interface Scope {
 const scopes = new AsyncLocalStorage<Scope>()
 
 export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints {
-  const root: Scope = { of: life, open: true, inner: null }
+  const root: Scope = { of: life, open: true, parts: [], inner: null }
   let innermost = root
 
   /** Code that has lost its asynchronous context cannot be told apart; it acts on the innermost savepoint. */
@@ -68,6 +82,7 @@ export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints 
     try {
       result = await scopes.run(scope, work)
       await quiet(scope)
+      checkEnded(scope)
     } catch (error) {
       await quiet(scope)
       await close(scope, parent, false)
@@ -81,19 +96,20 @@ export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints 
     outermost: async (work) => {
       const result = await scopes.run(root, work)
       await quiet(root)
+      checkEnded(root)
       root.open = false
       return result
     },
     inTurn: async (work) => {
       const scope = here()
       while (mustWait(scope)) await Promise.race([scope.inner, life.ended])
-      return work()
+      return work(scope.parts)
     },
     savepoint: async (work) => {
       const parent = here()
       while (mustWait(parent)) await Promise.race([parent.inner, life.ended])
       const { promise, resolve } = Promise.withResolvers<void>()
-      const scope: Scope = { of: life, open: true, inner: null }
+      const scope: Scope = { of: life, open: true, parts: [], inner: null }
       // Before the step itself, which may take a while: whoever comes meanwhile waits.
       parent.inner = promise
       try {
@@ -106,4 +122,10 @@ export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints 
       }
     },
   }
+}
+
+/** What a transaction wrote that was begun and not committed would be undone anywhere else, so it is here. */
+function checkEnded({ parts }: Scope): void {
+  if (parts.every(({ name }) => name !== null)) return
+  throw new OnceError('transaction_aborted', 'A nested transaction was begun, and neither committed nor rolled back.')
 }

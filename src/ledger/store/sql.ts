@@ -8,7 +8,10 @@ export type SqlRow = Readonly<Record<string, unknown>>
 export type Dialect = 'sqlite' | 'postgres'
 
 export interface SqlTx {
-  /** `?` stands for a value, on every SQL store. Answers the rows that the statement gave. */
+  /**
+   * `?` stands for a value, on every SQL store, and on PostgreSQL `??` for a question mark. Answers the rows that the
+   * statement gave.
+   */
   query<Row = SqlRow>(text: string, values?: readonly SqlValue[]): Promise<readonly Row[]>
   /** For statements that may fail as expected: a violation inside it leaves the transaction usable. */
   inSavepoint<T>(work: () => Promise<T>): Promise<T>
@@ -76,13 +79,4 @@ export function elementsOf(dialect: Dialect, alias: string): string {
   return dialect === 'sqlite'
     ? `json_each(?) AS ${alias}`
     : `json_array_elements(CAST(? AS json)) WITH ORDINALITY AS ${alias} (value, key)`
-}
-
-/** Turns `?` into `$1`, `$2`, … outside of strings, quoted names, dollar quotes and comments. */
-export function numberPlaceholders(text: string): string {
-  let count = 0
-  return text.replace(
-    /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$([A-Za-z_]*)\$[\s\S]*?\$\1\$|\?/g,
-    (found) => (found === '?' ? `$${++count}` : found),
-  )
 }

@@ -10,7 +10,7 @@ export interface Connection {
   readonly broken: Error | null
   /** True while a statement is under way. */
   readonly waiting: boolean
-  query(query: PgQuery): Promise<PgResult>
+  query(query: PgQuery, values?: unknown[]): Promise<PgResult>
   /** Several statements without values, in one round trip; values arrive as text. */
   script(text: string): Promise<readonly PgResult[]>
   /** Ends it now. What is under way rejects with the reason at once, whether or not the driver ever hears from the server. */
@@ -37,12 +37,13 @@ function createConnection(client: PgClient): Connection {
     noticed?.()
   }
 
-  function query(query: PgQuery): Promise<PgResult> {
+  function query(query: PgQuery, values?: unknown[]): Promise<PgResult> {
     if (broken !== null) return Promise.reject(broken)
     return new Promise((resolve, reject) => {
       underWay.add(reject)
       const over = () => underWay.delete(reject)
-      client.query(query).then(
+      const sent = values === undefined ? client.query(query) : client.query(query, values)
+      sent.then(
         (result) => {
           over()
           resolve(result)

@@ -11,7 +11,7 @@ export interface PgPool {
 
 export interface PgClient {
   /** Several statements in one text, without values, answer an array of results. */
-  query(query: PgQuery): Promise<PgResult>
+  query(query: PgQuery, values?: unknown[]): Promise<PgResult>
   /** With an error the pool closes the connection instead of lending it again. */
   release(error?: Error | boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown

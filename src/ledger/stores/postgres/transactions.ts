@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { AppliedWord } from '../../core/errors.ts'
 import { isOnceError, OnceError } from '../../core/errors.ts'
 import { limits, SECOND } from '../../core/limits.ts'
@@ -9,7 +10,7 @@ import type { Connection } from './connection.ts'
 import { borrow, rollBack } from './connection.ts'
 import type { Core } from './core.ts'
 import { abortedError, isAborted, isBusy, isSessionOver, sqlErrorOf, storeError, timeoutError } from './errors.ts'
-import { findOwnTables, recordLock } from './names.ts'
+import { findOwnTables, quoteText, recordLock } from './names.ts'
 import { decideAlone } from './session.ts'
 import { plannedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
@@ -25,6 +26,8 @@ export interface TransactionParts {
 
 /** The server ends a transaction whose process was paused or lost its network; a living one keeps its own deadline. */
 const SERVER_GRACE_MS = SECOND
+const MARK = 'onceonly.transaction'
+const OTHER = 'onceonly: another transaction'
 
 export function createTransactions(parts: TransactionParts): Transactions<PostgresTx> {
   const { core } = parts
@@ -32,7 +35,7 @@ export function createTransactions(parts: TransactionParts): Transactions<Postgr
     run: (work, call) =>
       core.call(call, async (deadline) => {
         const connection = await borrow(core.pool, deadline)
-        const ground: Ground = { connection, deadline, applied: 'no', late: null }
+        const ground: Ground = { connection, deadline, mark: randomUUID(), applied: 'no', late: null }
         const off = deadline.onPassed(() => expire(ground))
         try {
           return await runOn(parts, ground, call, work)
@@ -47,6 +50,8 @@ export function createTransactions(parts: TransactionParts): Transactions<Postgr
 interface Ground {
   readonly connection: Connection
   readonly deadline: Deadline
+  /** A setting that holds until the transaction ends, however it ends. */
+  readonly mark: string
   /** What a lost answer means at this moment. */
   applied: AppliedWord
   /** Why it was ended, once its time is up. */
@@ -57,7 +62,7 @@ type Work<T> = (session: Session<PostgresTx>) => Promise<T>
 
 async function runOn<T>(parts: TransactionParts, ground: Ground, call: TransactionCall, work: Work<T>): Promise<T> {
   const { connection, deadline } = ground
-  await begin(parts.core, connection, call)
+  await begin(parts.core, ground, call)
   const tx = createTx(connection)
   const woken: string[] = []
   const session = createSession(parts, tx, woken, call)
@@ -73,8 +78,7 @@ async function runOn<T>(parts: TransactionParts, ground: Ground, call: Transacti
     await tx.idle()
   } catch (error) {
     tx.close(ground.late ?? ended())
-    await rollBack(connection)
-    throw told(error, connection)
+    throw (await undo(ground)) ?? told(error, connection)
   }
   tx.close(ended())
   await commit(ground)
@@ -116,7 +120,7 @@ function createSession(
  * One round trip. The isolation is named, because a default of REPEATABLE READ would not see what a twin committed. The
  * advisory lock finds a running twin without waiting for its row.
  */
-async function begin({ names, fault }: Core, connection: Connection, call: TransactionCall): Promise<void> {
+async function begin({ names, fault }: Core, { connection, mark }: Ground, call: TransactionCall): Promise<void> {
   const serverMs = Math.ceil(call.timeoutMs + SERVER_GRACE_MS)
   const twin = call.refuseTwinOf
   const lock = twin === null ? '' : `SELECT pg_try_advisory_xact_lock(${recordLock(names, twin)}) AS free`
@@ -126,6 +130,7 @@ async function begin({ names, fault }: Core, connection: Connection, call: Trans
        SET LOCAL lock_timeout = ${Math.max(1, Math.ceil(call.lockMs))};
        SET LOCAL statement_timeout = ${serverMs};
        SET LOCAL idle_in_transaction_session_timeout = ${serverMs};
+       SET LOCAL ${MARK} = ${quoteText(mark)};
        ${findOwnTables(names, 'transaction')}
        ${lock}`,
     )
@@ -140,6 +145,36 @@ async function begin({ names, fault }: Core, connection: Connection, call: Trans
   throw new OnceError('store_busy', 'Another transaction runs for this record right now.', { details })
 }
 
+/**
+ * Fails unless this is still our transaction, and with it whatever stands behind it in the same message. Code that kept
+ * the connection from elsewhere may have ended it, and the statements after that were on their own.
+ */
+function checkMark({ mark }: Ground): string {
+  const current = `current_setting('${MARK}', true)`
+  return `SELECT CASE WHEN ${current} = ${quoteText(mark)} THEN 0 ELSE concat('${OTHER} ', ${current})::integer END`
+}
+
+function isOther(error: unknown): boolean {
+  return sqlErrorOf(error)?.message.includes(OTHER) ?? false
+}
+
+function lost(): OnceError {
+  return new OnceError('transaction_lost', 'The transaction ended while its effect ran.')
+}
+
+/** Rolls back. The error that it answers, when there is no transaction of ours any more, says more than the effect's. */
+async function undo(ground: Ground): Promise<OnceError | null> {
+  const { connection } = ground
+  if (connection.broken !== null) return null
+  try {
+    await connection.script(`${checkMark(ground)}; ROLLBACK`)
+    return null
+  } catch (error) {
+    await rollBack(connection)
+    return isOther(error) ? lost() : null
+  }
+}
+
 /** The dangerous region: from here on until the answer comes, nobody can tell whether the transaction took place. */
 async function commit(ground: Ground): Promise<void> {
   const { connection } = ground
@@ -147,9 +182,17 @@ async function commit(ground: Ground): Promise<void> {
   ground.applied = 'maybe'
   let command: string | undefined
   try {
-    const results = await connection.script('COMMIT')
+    const results = await connection.script(`${checkMark(ground)}; COMMIT`)
     command = results.at(-1)?.command
   } catch (error) {
+    if (isOther(error)) {
+      connection.destroy(error as Error)
+      throw lost()
+    }
+    if (isAborted(error)) {
+      await rollBack(connection)
+      throw abortedError(error)
+    }
     connection.destroy(error as Error)
     // What the user's deferred constraints and triggers say at the end is the user's to read.
     if (/^(23|P0)/.test(sqlErrorOf(error)?.code ?? '')) throw error

@@ -3,12 +3,17 @@ import { createLife } from '../../store/life.ts'
 import type { SavepointSteps } from '../../store/savepoints.ts'
 import { createSavepoints } from '../../store/savepoints.ts'
 import type { SqlRow, SqlTx, SqlValue } from '../../store/sql.ts'
-import { numberPlaceholders } from '../../store/sql.ts'
+import { numberPlaceholders, transactionControlOf } from '../../store/sql-text.ts'
+import { createTxClient } from './client.ts'
 import type { Connection } from './connection.ts'
 import type { PgClient, PgQuery, PgResult } from './driver.ts'
 import { abortedError, isAborted } from './errors.ts'
+import { createNesting } from './nesting.ts'
 
-/** What an effect holds inside a transaction. `client` is the driver's own, for query builders that want it. */
+/**
+ * What an effect holds inside a transaction. `client` is for query builders: BEGIN, COMMIT, ROLLBACK and savepoints that
+ * they send are parts of this transaction, one inside the other. Await one nested transaction before you begin the next.
+ */
 export interface PostgresTx extends SqlTx {
   readonly client: PgClient
 }
@@ -50,11 +55,11 @@ export function createTx(connection: Connection): OpenTx {
   const life = createLife()
 
   /** In turn, because the driver would only queue them too, and warn about it. */
-  async function send(given: PgQuery): Promise<PgResult> {
+  async function send(given: PgQuery, values?: unknown[]): Promise<PgResult> {
     life.check()
     const mine = turn.then(() => {
       life.check()
-      return connection.query(given)
+      return connection.query(given, values)
     })
     turn = mine.catch(() => undefined)
     return mine
@@ -62,12 +67,16 @@ export function createTx(connection: Connection): OpenTx {
 
   const savepoints = createSavepoints(stepsBy(send), life)
   const query = (given: PgQuery) => savepoints.inTurn(() => send(given))
+  const nesting = createNesting(send)
 
   return {
     handle: {
-      client: connection.client,
-      query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) =>
-        rowsOf<Row>(await query({ text: numbered(text), values: [...values] })),
+      client: createTxClient({ client: connection.client, send, savepoints, nesting, check: life.check }),
+      query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) => {
+        const control = transactionControlOf(text)
+        if (control !== null) return rowsOf<Row>(await savepoints.inTurn((opened) => nesting(control, opened)))
+        return rowsOf<Row>(await query({ text: numbered(text), values: [...values] }))
+      },
       inSavepoint: savepoints.savepoint,
     },
     query,
