@@ -13,8 +13,9 @@ export interface Events {
   /** What a transaction says through it is published when it has committed, or never. */
   readonly outbox: Outbox
   /**
-   * Connects, lets everybody subscribe, and only then publishes: what nobody waits for would be refused. A broker that is
-   * away is tried again for as long as it takes; the server serves meanwhile, and its news waits in the store.
+   * Connects, lets every consumer try to subscribe, and then publishes: a message without a queue would be refused. A
+   * broker that is away, or a consumer that cannot subscribe, is tried again for as long as it takes; the server and the
+   * other consumers work meanwhile.
    */
   begin(consumers: readonly Consumer[]): void
   /** Nobody subscribes any more. Before the consumers are stopped, so that none of them begins behind its own end. */
@@ -29,6 +30,8 @@ export interface Consumer {
 
 /** A broker that starts beside us is there within seconds. */
 const RETRY_MS = 1_000
+/** Brokers answer within milliseconds; the relay does not wait for a consumer that takes longer. */
+const FIRST_TRIES_MS = 5_000
 
 export function createEvents(config: Config, base: Base, log: Log, watch: Watch): Events {
   const outbox = createOutbox({ store: base.store })
@@ -39,15 +42,19 @@ export function createEvents(config: Config, base: Base, log: Log, watch: Watch)
   let broker: Broker | null = null
   let relay: Relay | null = null
 
-  async function connect(waiting: Consumer[]): Promise<void> {
-    broker ??= await openBroker(base, config.brokerUrl, brokerFailed)
-    if (stopping.signal.aborted) return await broker.stop()
-    // One by one, so that a try after a failure goes on with those who still wait.
-    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
-      await next.consume(unlessHeld(broker))
-      waiting.shift()
-    }
-    if (!stopping.signal.aborted) relay = createRelay({ store: base.store, publisher: broker, on: watch.relay })
+  async function run(consumers: readonly Consumer[]): Promise<void> {
+    const opened = await untilDone(() => openBroker(base, config.brokerUrl, brokerFailed))
+    if (opened === null) return
+    if (stopping.signal.aborted) return await opened.stop()
+    broker = opened
+    const subscriber = unlessHeld(opened)
+    const firstTries = consumers.map((consumer) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      void untilDone(() => consumer.consume(subscriber).finally(resolve))
+      return promise
+    })
+    await Promise.race([Promise.all(firstTries), pause(FIRST_TRIES_MS)])
+    if (!stopping.signal.aborted) relay = createRelay({ store: base.store, publisher: opened, on: watch.relay })
   }
 
   /** A subscription that is ready too late is ended at once: whoever asked for it has gone. */
@@ -61,22 +68,26 @@ export function createEvents(config: Config, base: Base, log: Log, watch: Watch)
     return { ...subscriber, subscribe }
   }
 
-  async function untilConnected(waiting: Consumer[]): Promise<void> {
+  /** Null when the server stops before it has worked. */
+  async function untilDone<T>(work: () => Promise<T>): Promise<T | null> {
     while (!stopping.signal.aborted) {
       try {
-        return await connect(waiting)
+        return await work()
       } catch (error) {
-        if (stopping.signal.aborted) return
+        if (stopping.signal.aborted) return null
         brokerFailed(error)
-        await sleep(RETRY_MS, null, { signal: stopping.signal }).catch(() => {})
+        await pause(RETRY_MS)
       }
     }
+    return null
   }
+
+  const pause = (ms: number) => sleep(ms, null, { signal: stopping.signal }).catch(() => {})
 
   return {
     outbox,
     begin(consumers) {
-      begun = untilConnected([...consumers])
+      begun = run(consumers)
     },
     hold: () => stopping.abort(),
     async stop() {
