@@ -1,3 +1,5 @@
+import type { OpenTransaction } from '../ledger/context.ts'
+import { inTransaction } from '../ledger/context.ts'
 import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
 import { isOnceError, OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
@@ -191,7 +193,7 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
   const begunAt = execution.around.nearNow()
   try {
     if (work.semantics === 'transactional')
-      return execution.kept(await inTransaction(execution, place, start, work, context))
+      return execution.kept(await actInTransaction(execution, place, start, work, context))
     const result = await end.race(work.act(context, start.plan, null))
     return await execution.put(succeeded(execution, place, start, result))
   } catch (thrown) {
@@ -221,7 +223,7 @@ function succeeded(execution: Execution, place: Place, entry: Entry, value: unkn
 class NotRecordable extends Error {}
 
 /** The result and what the step wrote commit together; the fence is checked there, too. */
-async function inTransaction(
+async function actInTransaction(
   execution: Execution,
   place: Place,
   start: Entry,
@@ -231,9 +233,15 @@ async function inTransaction(
   const { around, run } = execution
   const timeoutMs = Math.min(work.timeoutMs, limits.runTimerMs)
   const call = { timeoutMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
+  const ended = new AbortController()
+  let transaction: OpenTransaction | null = null
   try {
-    return await around.store.transactions.run(async ({ tx }) => {
-      const entry = succeeded(execution, place, start, await work.act(context, start.plan, tx))
+    return await around.store.transactions.run(async (session) => {
+      const { tx } = session
+      // Operations of a ledger on this store join the transaction, and one that needs a lease is refused.
+      transaction = { store: around.store, session, signal: ended.signal, open: true }
+      const result = await inTransaction(transaction, () => work.act(context, start.plan, tx))
+      const entry = succeeded(execution, place, start, result)
       if (await around.writes.putIn(tx, { runId: run.id, fence: run.fence }, entry)) return entry
       execution.lose()
       throw new OnceError('lease_lost', `The run ${run.id} is not this worker's any more.`)
@@ -245,7 +253,15 @@ async function inTransaction(
     const committed = await execution.insist(read)
     if (committed?.state === 'succeeded') return committed
     throw error
+  } finally {
+    // The store may have ended it while the step still ran: what the step does later is outside.
+    endTransaction(transaction)
+    ended.abort()
   }
+}
+
+function endTransaction(transaction: OpenTransaction | null): void {
+  if (transaction !== null) transaction.open = false
 }
 
 function contextOf({ key }: Place, { attempts, failures }: Entry, work: StepWork, end: AttemptEnd): StepContext {
