@@ -130,8 +130,7 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
       if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
     },
   }
-  // The attempt's getters must stay getters, so its properties are inherited, not copied.
-  return Object.assign(Object.create(attempt) as Attempt, own)
+  return Object.assign(attempt, own)
 }
 
 function settlementOf(

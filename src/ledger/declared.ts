@@ -157,11 +157,9 @@ function checkShapes(definition: AnyDefinition): void {
   if (Object.hasOwn(shapes, shape)) bad('shapes', `holds old forms only, and ${shape} is the current one`)
 }
 
-const NO_PARTS: Partial<IdentityParts> = {}
-
 /** Checks the identity and computes the fingerprints before anything is touched. */
 export function commandOf(op: Declared, parts: IdentityParts, input: unknown, as: unknown): Command {
-  const { tenant, caller, key, batch, operation = op.name } = (parts as IdentityParts | undefined | null) ?? NO_PARTS
+  const { tenant, caller, key, batch, operation = op.name } = (parts ?? {}) as IdentityParts
   const identity = batch === undefined ? { tenant, caller, operation, key } : { tenant, caller, operation, key, batch }
   checkIdentity(identity)
   if (operation.startsWith(UNIQUE_PREFIX)) {

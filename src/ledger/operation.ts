@@ -1,3 +1,4 @@
+import { wrongCall, wrongClaim } from './arguments.ts'
 import type { Attempt } from './attempt.ts'
 import type { Claimed, ClaimOptions } from './claim.ts'
 import { claimCommand } from './claim.ts'
@@ -53,12 +54,15 @@ export interface TransactionalOperation<I, Tx> {
 }
 
 export function leasedOperation<I>(context: Context, op: Declared): LeasedOperation<I> {
-  function executeLeased<T>(
+  function call<T>(
+    method: 'run' | 'execute',
     parts: IdentityParts,
     input: I,
     effect: (attempt: Attempt) => T | Promise<T>,
     options: CallOptions = {},
-  ) {
+  ): Promise<Execution<T>> {
+    const wrong = wrongCall(method, effect, options)
+    if (wrong !== null) return Promise.reject(wrong)
     const execution = execute(context, op, { parts, input }, options, (command, flight) =>
       leadLeased(context, op, command, effect, flight),
     )
@@ -66,25 +70,31 @@ export function leasedOperation<I>(context: Context, op: Declared): LeasedOperat
   }
   return {
     name: op.name,
-    execute: executeLeased,
+    execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
     run: <T>(
       parts: IdentityParts,
       input: I,
       effect: (attempt: Attempt) => T | Promise<T>,
       options: CallOptions | undefined,
-    ) => executeLeased(parts, input, effect, options).then<T>(valueOf),
-    claim: async (parts, input, options = {}) =>
-      claimCommand(context, op, commandOf(op, parts, input, undefined), options),
+    ) => call('run', parts, input, effect, options).then<T>(valueOf),
+    async claim(parts, input, options = {}) {
+      const wrong = wrongClaim(options)
+      if (wrong !== null) throw wrong
+      return claimCommand(context, op, commandOf(op, parts, input, undefined), options)
+    },
   }
 }
 
 export function transactionalOperation<I, Tx>(context: Context, op: Declared): TransactionalOperation<I, Tx> {
-  async function executeTransaction<T>(
+  async function call<T>(
+    method: 'transact' | 'execute',
     parts: IdentityParts,
     input: I,
     effect: (work: TransactionWork<Tx>) => T | Promise<T>,
     options: CallOptions = {},
   ) {
+    const wrong = wrongCall(method, effect, options)
+    if (wrong !== null) throw wrong
     const work = effect as TransactionEffect<unknown>
     const outer = openTransaction()
     const execution =
@@ -97,8 +107,8 @@ export function transactionalOperation<I, Tx>(context: Context, op: Declared): T
   }
   return {
     name: op.name,
-    execute: executeTransaction,
-    transact: async (parts, input, effect, options) => valueOf(await executeTransaction(parts, input, effect, options)),
+    execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
+    transact: async (parts, input, effect, options) => valueOf(await call('transact', parts, input, effect, options)),
   }
 }
 

@@ -1,3 +1,4 @@
+import { wrongCall } from '../arguments.ts'
 import type { Attempt } from '../attempt.ts'
 import type { Claimed, Lease } from '../claim.ts'
 import { failed, succeeded } from '../claim.ts'
@@ -7,6 +8,7 @@ import { MINUTE, SECOND } from '../core/limits.ts'
 import type { Pointer } from '../core/record.ts'
 import type { Ledger } from '../ledger.ts'
 import { createBounded, isStoreFault } from './bounded.ts'
+import { type Content, createContents, type Found } from './contents.ts'
 
 /**
  * For callers that send no key: a claim whose key *is* the content. Content is not identity: a wanted repeat within the
@@ -52,8 +54,10 @@ export interface GuardOptions<M> {
   readonly onFailed?: 'duplicate' | 'allow'
   /** Refuse instead of sending unguarded while the store of the locks is away or busy. */
   readonly failClosed?: boolean
-  /** With the locks in a store of their own: how long the lock call may take. Unbounded, when left out. */
+  /** With the locks in a store of their own: how long that store may be silent. Unbounded, when left out. */
   readonly deadlineMs?: number
+  /** Names the original that a send made without its lock, so that a lock that is granted late stands for it. */
+  readonly originalOf?: (value: unknown) => Pointer | null
   readonly on?: (event: GuardEvent<M>) => void
 }
 
@@ -103,6 +107,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     keep: 'outcome',
   })
   const bounded = createBounded(options.deadlineMs ?? null)
+  const contents = createContents()
 
   function partsOf(message: M): { tenant: string; caller: string; key: string } {
     const [tenant, ...rest] = options.identity(message)
@@ -117,10 +122,10 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     }
   }
 
-  async function ask(message: M, patienceMs: number): Promise<Asked> {
+  async function ask(message: M, patienceMs: number, late: (claimed: Claimed) => void): Promise<Asked> {
     try {
       const claim = () => lock.claim(partsOf(message), null, { waitMs: patienceMs })
-      return await bounded.call(claim, giveBackLate, patienceMs)
+      return await bounded.call(claim, late, patienceMs)
     } catch (error) {
       if (!isStoreFault(error)) throw error
       tell({ kind: 'error', message, hash: partsOf(message).key, error })
@@ -129,51 +134,111 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   }
 
   /** Asks at once, and again, with patience, when somebody else is about to make the original. */
-  async function decide(message: M): Promise<{ readonly claimed: Asked; readonly waited: boolean }> {
-    const first = await ask(message, 0)
+  async function decide(
+    message: M,
+    late: (claimed: Claimed) => void,
+  ): Promise<{ readonly claimed: Asked; readonly waited: boolean }> {
+    const first = await ask(message, 0, late)
     if (first.kind !== 'in_progress' || first.pointer !== null) return { claimed: first, waited: false }
     const seenAt = performance.now()
-    const second = await ask(message, waitMs)
+    const second = await ask(message, waitMs, late)
     if (second.kind !== 'error') return { claimed: second, waited: true }
     // What was seen in flight is the last that we know: it may well become the original, so nothing is sent beside it.
     return { claimed: { ...first, ageMs: first.ageMs + Math.round(performance.now() - seenAt) }, waited: true }
   }
 
   async function send<T>(message: M, effect: (attempt: GuardedAttempt | null) => Promise<T>): Promise<Verdict<T>> {
-    const { claimed, waited } = await decide(message)
-    const hash = partsOf(message).key
+    const wrong = wrongCall('send', effect, {})
+    if (wrong !== null) throw wrong
+    const { key } = partsOf(message)
+    const begunMs = performance.now()
+    for (let waited = false; ; waited = true) {
+      // 1. The first of identical sends in this process leads.
+      const content = contents.begin(key)
+      if (content !== null) {
+        try {
+          return await lead(message, content, effect)
+        } finally {
+          content.end()
+        }
+      }
+      // 2. The others wait for what it finds, as long as they would wait for another process.
+      const found = await contents.wait(key, begunMs + waitMs)
+      const waitedMs = performance.now() - begunMs
+      if (found !== null) return blocked(message, found.original, ageOf(found), waited || waitedMs >= 1)
+      if (waitedMs >= waitMs) return pending(message, Math.round(waitedMs))
+      // 3. It ended without an original: decided anew.
+    }
+  }
+
+  function blocked(message: M, original: Pointer, ageMs: number, waited: boolean): Verdict<never> {
+    const mode = waited ? 'lock_resolved_polled' : 'lock_resolved'
+    tell({ kind: 'blocked', mode, message, hash: partsOf(message).key, original, ageMs })
+    return { kind: 'duplicate', original, ageMs, waited }
+  }
+
+  function pending(message: M, ageMs: number): Verdict<never> {
+    tell({ kind: 'pending', message, hash: partsOf(message).key, ageMs })
+    return { kind: 'pending' }
+  }
+
+  async function lead<T>(
+    message: M,
+    content: Content,
+    effect: (attempt: GuardedAttempt | null) => Promise<T>,
+  ): Promise<Verdict<T>> {
+    const late = Promise.withResolvers<Pointer | null>()
+    const { claimed, waited } = await decide(message, (granted) => void adopt(granted, late.promise))
     switch (claimed.kind) {
-      case 'error':
-        if (options.failClosed === true) throw claimed.error
-        return { kind: 'unguarded', value: await effect(null) }
+      case 'error': {
+        if (options.failClosed === true) {
+          late.resolve(null)
+          throw claimed.error
+        }
+        try {
+          const value = await effect(null)
+          late.resolve(options.originalOf?.(value) ?? null)
+          return { kind: 'unguarded', value }
+        } finally {
+          late.resolve(null)
+        }
+      }
       case 'first_attempt':
       case 'reclaimed':
-        return { kind: 'sent', value: await under(message, claimed.lease, effect) }
+        late.resolve(null)
+        return { kind: 'sent', value: await under(message, claimed.lease, content, effect) }
       default: {
+        late.resolve(null)
         const { pointer: original, ageMs } = claimed
-        if (original === null) {
-          tell({ kind: 'pending', message, hash, ageMs })
-          return { kind: 'pending' }
-        }
-        const mode = waited ? 'lock_resolved_polled' : 'lock_resolved'
-        tell({ kind: 'blocked', mode, message, hash, original, ageMs })
-        return { kind: 'duplicate', original, ageMs, waited }
+        if (original === null) return pending(message, ageMs)
+        content.found(original, ageMs)
+        return blocked(message, original, ageMs, waited)
       }
     }
   }
 
   /** The lock is given back when the send throws before the original exists; otherwise it stays for its window. */
-  async function under<T>(message: M, lease: Lease, effect: (attempt: GuardedAttempt) => Promise<T>): Promise<T> {
+  async function under<T>(
+    message: M,
+    lease: Lease,
+    content: Content,
+    effect: (attempt: GuardedAttempt) => Promise<T>,
+  ): Promise<T> {
+    const begunMs = performance.now()
     const how: Ending = { threw: true, failed: false, untold: null }
-    // The lease's getters must stay getters, so its properties are inherited, not copied.
-    const attempt: GuardedAttempt = Object.assign(Object.create(lease) as Attempt, {
+    const { attach } = lease
+    const attempt: GuardedAttempt = Object.assign(lease, {
       failed: () => void (how.failed = true),
       async attach(pointer: Pointer) {
         try {
-          await bounded.write(() => lease.attach(pointer))
+          await bounded.write(() => attach(pointer))
           how.untold = null
+          content.found(pointer, Math.round(performance.now() - begunMs))
         } catch (error) {
-          if (isOnceError(error, 'store_unavailable')) how.untold = pointer
+          if (isOnceError(error, 'store_unavailable')) {
+            how.untold = pointer
+            content.found(pointer, Math.round(performance.now() - begunMs))
+          }
           throw error
         }
       },
@@ -221,7 +286,16 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   }
 }
 
-/** A lock that was granted after we had stopped waiting for it must not block the next sender. */
-function giveBackLate(claimed: Claimed): void {
-  if (claimed.kind === 'first_attempt' || claimed.kind === 'reclaimed') void claimed.lease.release(INSIST)
+/**
+ * A lock that was granted after we had stopped waiting for it stands for the original that was sent without it; where
+ * none is known, it is given back, and blocks nobody.
+ */
+async function adopt(claimed: Claimed, original: Promise<Pointer | null>): Promise<void> {
+  if (claimed.kind !== 'first_attempt' && claimed.kind !== 'reclaimed') return
+  const pointer = await original
+  await (pointer === null ? claimed.lease.release(INSIST) : claimed.lease.settle(succeeded(undefined, pointer), INSIST))
+}
+
+function ageOf({ ageMs, atMs }: Found): number {
+  return ageMs + Math.round(performance.now() - atMs)
 }
