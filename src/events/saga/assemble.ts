@@ -10,7 +10,7 @@ import { createDeliverer } from './deliver.ts'
 import { teller } from './events.ts'
 import { createHistory } from './history.ts'
 import { createInstances } from './instances.ts'
-import { sagaLimits } from './limits.ts'
+import { sagaDefaults, sagaLimits } from './limits.ts'
 import { machineOf } from './machine.ts'
 import type { SagaOptions } from './options.ts'
 import { settingsOf } from './options.ts'
@@ -43,6 +43,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   const tell = teller(options.on)
   const inbox = createInbox({
     ...options.inbox,
+    maxFailures: options.inbox?.maxFailures ?? sagaDefaults.maxFailures,
     ledger,
     store,
     runtime,

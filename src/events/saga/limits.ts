@@ -10,6 +10,8 @@ export const sagaDefaults = {
   conflictDelaysMs: [100, 200, 500],
   /** How long a message stays away when its instance was too busy for all of these tries. */
   laterMs: 1 * SECOND,
+  /** What a handler refuses once it refuses again: only conflicts, outages and `postpone` are worth another try. */
+  maxFailures: 1,
   /** How many messages of a subscription are under way at once. */
   concurrency: 16,
   /** How often due timeouts are looked for: one short read per process and saga while there are none. */

@@ -15,7 +15,7 @@ export interface SagaOptions<Data, Events extends Specs, State extends string, T
   readonly ledger: Ledger<SqlTx>
   /** The ledger's own store. */
   readonly store: SqlStore
-  /** Of the inbox that its messages go through: how long they are remembered, how often they may fail. */
+  /** Of the inbox that its messages go through: how long they are remembered, how often they may fail (once). */
   readonly inbox?: Pick<
     InboxOptions<SqlTx>,
     'windowMs' | 'effectMs' | 'maxFailures' | 'maxUnfinished' | 'backoff' | 'on'

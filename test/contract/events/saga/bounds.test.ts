@@ -49,8 +49,8 @@ onEveryStage('an instance that defers without end fails instead of growing', asy
     rows += more.length
   }
   const receipt = await one.saga.handle(parsed('s1', 'b'))
-  assert.ok(receipt.kind === 'later' && receipt.counted)
-  assert.match(String(receipt.error), /deferred too many events of s1/)
+  assert.ok(receipt.kind === 'parked')
+  assert.match(String(receipt.failure?.message), /deferred too many events of s1/)
   assert.equal((await one.saga.get('s1'))?.pending.length, sagaLimits.deferred)
 })
 
@@ -59,8 +59,8 @@ onEveryStage('data that cannot be kept fails before anything is sent', async ({ 
   await handled(one, started('s1'))
   const huge = saved('s1', ['x'.repeat(sagaLimits.dataBytes)])
   const receipt = await one.saga.handle(huge)
-  assert.ok(receipt.kind === 'later' && receipt.counted)
-  assert.match(String(receipt.error), /data of more than \d+ bytes/)
+  assert.ok(receipt.kind === 'parked')
+  assert.match(String(receipt.failure?.message), /data of more than \d+ bytes/)
   assert.deepEqual([await stateOf(one, 's1'), await sent()], ['Uploading', []])
 })
 
