@@ -7,9 +7,16 @@ import type { Call } from '../../store/port.ts'
 import type { Connection } from './connection.ts'
 import { borrow } from './connection.ts'
 import type { PgPool } from './driver.ts'
-import { isSchemaGone, leavesConnectionUsable, stoppedError, storeError, timeoutError } from './errors.ts'
+import {
+  isConnectionLost,
+  isSchemaGone,
+  leavesConnectionUsable,
+  stoppedError,
+  storeError,
+  timeoutError,
+} from './errors.ts'
 import type { Names } from './names.ts'
-import { ledgerTables, MIGRATION_MS, migrate } from './schema.ts'
+import { ledgerTables, liftFences, MIGRATION_MS, migrate } from './schema.ts'
 import type { TextRow } from './statement.ts'
 import { plannedOn } from './statement.ts'
 
@@ -25,6 +32,8 @@ export interface Core {
   /** An error as the port tells it; notices when the tables are gone, so that the next call makes them anew. */
   fault(error: unknown, whenLost: AppliedWord): OnceError
   migrate(room: string, migrations: Parameters<typeof migrate>[3]): Promise<void>
+  /** A connection broke: the next one may lead to another server, so the next call looks at the tables again. */
+  suspect(): void
   /** Refuses new calls and waits for those under way. */
   drain(): Promise<void>
 }
@@ -45,7 +54,7 @@ export function createCore(pool: PgPool, names: Names): Core {
   const stopping = new AbortController()
 
   function fault(error: unknown, whenLost: AppliedWord): OnceError {
-    if (isSchemaGone(error)) tablesThere = false
+    if (isSchemaGone(error) || isConnectionLost(error)) tablesThere = false
     return storeError(error, whenLost)
   }
 
@@ -77,6 +86,7 @@ export function createCore(pool: PgPool, names: Names): Core {
     deadline.onPassed(() => connection.destroy(timeoutError(MIGRATION_MS, 'no')))
     try {
       await migrate(connection, names, room, migrations)
+      if (room === LEDGER_ROOM) await liftFences(connection, names)
       connection.release()
     } catch (error) {
       // Closing it rolls back whatever had begun.
@@ -121,6 +131,9 @@ export function createCore(pool: PgPool, names: Names): Core {
     write: (given, work, told) => call(given, (deadline) => onClient(deadline, 'maybe', work, told)),
     fault,
     migrate: (room, migrations) => call({ timeoutMs: MIGRATION_MS }, () => runMigrations(room, migrations)),
+    suspect: () => {
+      tablesThere = false
+    },
     drain: async () => {
       stopped = true
       if (underWay > 0) await new Promise<void>((resolve) => idle.push(resolve))

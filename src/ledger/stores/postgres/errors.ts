@@ -32,6 +32,16 @@ export function isSessionOver(error: unknown): boolean {
   return SESSION_OVER.test(sqlErrorOf(error)?.code ?? '')
 }
 
+/** Nothing came back from the server, or it said that the session is over. */
+export function isConnectionLost(error: unknown): boolean {
+  return (sqlErrorOf(error) === null && !isOnceError(error)) || isSessionOver(error)
+}
+
+/** The statement needs a privilege that the user does not have. */
+export function isForbidden(error: unknown): boolean {
+  return sqlErrorOf(error)?.code === '42501'
+}
+
 /** The transaction goes on only from a savepoint: some statement in it has failed. */
 export function isAborted(error: unknown): boolean {
   return sqlErrorOf(error)?.code === ABORTED

@@ -58,7 +58,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const roomLanes = clients >= CLIENTS_FOR_ROOMS ? createLanes(pool, LANES, names) : lanes
   const testClock = options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'
 
-  survive(pool)
+  const endWatching = survive(pool, core.suspect)
   let stopping: Promise<void> | null = null
 
   async function stop(): Promise<void> {
@@ -66,6 +66,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     lanes.stop()
     roomLanes.stop()
     await watchers.stop()
+    endWatching()
   }
 
   return {
@@ -80,18 +81,27 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   }
 }
 
-const survivors = new WeakSet<PgPool>()
+/** Told for each pool when one of its connections breaks. */
+const survivors = new WeakMap<PgPool, Set<() => void>>()
 
 /**
- * A client that breaks while it is idle is dropped by the pool, which is all that is needed; but if nobody listened, a
+ * A client that breaks while it is idle is dropped by the pool, which is all that is needed; but without a listener a
  * restart of the server would end the process. Kept when the store stops, because its clients take a moment to close.
  *
  * A server that is shutting down may end a session in the same packet that opened it. The pool has stopped listening by
- * then, and whoever asked for the client has not heard of it yet: so each one is listened to from its first moment.
+ * then, and its borrower does not have the client yet: so each one is listened to from its first moment.
  */
-function survive(pool: PgPool): void {
-  if (survivors.has(pool)) return
-  survivors.add(pool)
-  pool.on('error', () => undefined)
-  pool.on('connect', (client) => client.on('error', () => undefined))
+function survive(pool: PgPool, broke: () => void): () => void {
+  const known = survivors.get(pool)
+  const listeners = known ?? new Set()
+  listeners.add(broke)
+  if (known === undefined) {
+    const tell = () => {
+      for (const listener of listeners) listener()
+    }
+    survivors.set(pool, listeners)
+    pool.on('error', tell)
+    pool.on('connect', (client) => client.on('error', tell))
+  }
+  return () => void listeners.delete(broke)
 }

@@ -5,6 +5,8 @@ import type { MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations } from '../../store/migrations.ts'
 import { clockOffsetFunction } from './clock-sql.ts'
 import type { Connection } from './connection.ts'
+import { inTransaction } from './connection.ts'
+import { isForbidden } from './errors.ts'
 import type { Names } from './names.ts'
 import { quoteName, quoteText } from './names.ts'
 import { plannedOn } from './statement.ts'
@@ -26,10 +28,6 @@ export function ledgerTables(names: Names): LedgerMigration[] {
   return ledgerMigrations({
     1: [
       `CREATE SEQUENCE IF NOT EXISTS ${names.fences}`,
-      // Fences go on growing across a reset of the database, because the clock does: microseconds leave room for a
-      // million grants per second.
-      `SELECT setval(${quoteText(names.fences)}, greatest(nextval(${quoteText(names.fences)}),
-         floor(date_part('epoch', clock_timestamp()) * 1000000)::bigint))`,
       // Numbers first, so that no space is lost to alignment. Never UNLOGGED: a crash would forget who ran what. No
       // incarnation means that the fence is it.
       `CREATE TABLE IF NOT EXISTS ${names.records} (
@@ -115,6 +113,37 @@ export async function migrate(
     })
   }
   await connection.script('COMMIT')
+}
+
+/** More grants than other processes can get between the look and the lift: a lift by less could take a fence back. */
+const FENCE_MARGIN = 1_000_000
+
+/**
+ * Fences go on growing across a reset of the database, because the clock does: microseconds leave room for a million
+ * grants per second. A logical replica has the rows of its primary but not the state of its sequences, so this is done
+ * at every start, and after every lost connection.
+ */
+export async function liftFences(connection: Connection, names: Names): Promise<void> {
+  const enough = `greatest(floor(date_part('epoch', clock_timestamp()) * 1000000)::bigint, newest)`
+  const look = `
+    SELECT coalesce(newest > last_value, false) AS wrong,
+      CASE WHEN ${enough} > last_value + ${FENCE_MARGIN} THEN ${enough}
+        WHEN newest > last_value THEN newest + ${FENCE_MARGIN} END AS least
+    FROM ${names.fences}, (SELECT max(fence) AS newest FROM ${names.records}) AS given`
+  const [found] = await connection.script(`SELECT wrong FROM (${look}) AS found WHERE least IS NOT NULL`)
+  const [row] = (found?.rows ?? []) as readonly { readonly wrong: string }[]
+  if (row === undefined) return
+  try {
+    // One at a time, and each looks again: the later one must not undo what the earlier one lifted.
+    await inTransaction(connection, `BEGIN; SELECT pg_advisory_xact_lock(${names.migrationLock})`, () =>
+      connection.script(
+        `SELECT setval(${quoteText(names.fences)}, least) FROM (${look}) AS found WHERE least IS NOT NULL`,
+      ),
+    )
+  } catch (error) {
+    // A user who may not set it can still take numbers from it; only a sequence behind its own records is wrong.
+    if (!isForbidden(error) || row.wrong === 't') throw error
+  }
 }
 
 /** A room's statements name no schema; what they create belongs beside our own tables. */
