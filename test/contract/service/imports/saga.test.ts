@@ -292,7 +292,7 @@ onEveryStage('a save that fails sends nothing', async ({ replica: { saga }, sql,
   await sql.query('alter table onceonly_saga_instances rename to hidden')
   const receipt = await saga.handle(saved('s'))
   await sql.query('alter table hidden rename to onceonly_saga_instances')
-  assert.equal(receipt.kind, 'later')
+  assert.equal(receipt.kind, 'parked')
   assert.deepEqual([await state('s'), await asked('s')], ['Uploading', []])
   await saga.handle(saved('s'))
   assert.deepEqual([await state('s'), await asked('s')], ['Parsing', files])
