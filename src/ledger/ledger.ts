@@ -48,7 +48,10 @@ export interface Ledger<Tx> extends Operator {
   on(listener: Listener): () => void
   /** The background work by hand: for tests, and for who runs it elsewhere. */
   readonly upkeep: { sweep(): Promise<number>; reconcile(): Promise<void> }
-  /** Accepts nothing new, waits for what runs, writes what is left. The store stays open: it is yours. */
+  /**
+   * Accepts nothing new, waits for what runs, writes what is left, and gives the store's idle connections back: a pool
+   * can be ended after it. The store stays open: it is yours.
+   */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -113,6 +116,7 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
     context.joiners.stop()
     context.heart.stop()
     await Promise.race([context.batcher.drain(), sleep(runtime, limits.storeCallMs, true)])
+    await store.rest?.()
   }
 
   const stop = () => (stopping ??= drain())

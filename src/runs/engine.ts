@@ -219,10 +219,15 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     }
   }
 
+  async function end(): Promise<void> {
+    if (work) await worker.stop()
+    await store.rest?.()
+  }
+
   let stopping: Promise<void> | null = null
   const stop = () => {
     watch?.stop()
-    return (stopping ??= work ? worker.stop() : Promise.resolve())
+    return (stopping ??= end())
   }
   return {
     start: (definition, given) => start(definition, given),

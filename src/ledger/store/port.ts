@@ -19,6 +19,11 @@ export interface Store {
   readonly transactions?: Transactions<unknown>
   /** Where other rooms may keep tables of their own. */
   readonly sql?: SqlSeam
+  /**
+   * Gives back connections that are not in use; the next call takes new ones. Called by what ends its work on the store,
+   * so that a pool can be ended without stopping the store as well.
+   */
+  rest?(): Promise<void>
   /** Waits for what is under way, then frees everything that the store made itself. */
   stop(): Promise<void>
 }

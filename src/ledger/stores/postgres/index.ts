@@ -77,6 +77,11 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     clock: createClock(core, testClock),
     transactions: createTransactions({ core, steps, watchers }),
     sql: createSqlSeam({ core, watchers, lanes: roomLanes }),
+    rest: async () => {
+      lanes.rest()
+      roomLanes.rest()
+      await watchers.rest()
+    },
     stop: () => (stopping ??= stop()),
   }
 }

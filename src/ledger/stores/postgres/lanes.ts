@@ -14,6 +14,8 @@ import { findOwnTables } from './names.ts'
 export interface Lanes {
   /** Runs the work on a free lane. A lane that broke gets a new connection at its next use. */
   use<T>(deadline: Deadline, work: (connection: Connection) => Promise<T>): Promise<T>
+  /** Closes the connections of free lanes. */
+  rest(): void
   stop(): void
 }
 
@@ -84,6 +86,14 @@ export function createLanes(pool: PgPool, count: number, names: Names): Lanes {
     }
   }
 
+  /** Closed rather than returned: others must not inherit these settings, and resetting could undo the user's. */
+  function rest(): void {
+    for (const lane of free) {
+      lane.connection?.destroy(stoppedError())
+      lane.connection = null
+    }
+  }
+
   return {
     use: async (deadline, work) => {
       if (stopped) throw stoppedError()
@@ -101,10 +111,10 @@ export function createLanes(pool: PgPool, count: number, names: Names): Lanes {
         giveBack(lane)
       }
     },
+    rest,
     stop: () => {
       stopped = true
-      // Closed rather than returned: nobody else shall inherit these settings, and resetting could undo the user's.
-      for (const { connection } of free.splice(0)) connection?.destroy(stoppedError())
+      rest()
     },
   }
 }

@@ -19,6 +19,8 @@ export interface Watchers {
   /** For other rooms: an expression that notifies, and the ear for it. */
   wake(topic: RoomTopic): string
   listen(topic: RoomTopic, wake: () => void): Watch
+  /** Settles when no connection listens any more, unless there are watches. */
+  rest(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -32,6 +34,7 @@ export function createWatchers(pool: PgPool, names: Names): Watchers {
   const wakes = new Set<Wake>()
   const ears = new Set<Ear>()
   let listener: Listener | null = null
+  let ending: Promise<unknown> = Promise.resolve()
 
   function tell(ids: readonly RecordId[] | null): void {
     for (const wake of wakes) wake(ids)
@@ -42,34 +45,51 @@ export function createWatchers(pool: PgPool, names: Names): Watchers {
     for (const { topic, wake } of ears) if (payload === null || payload === ROOM + topic) wake()
   }
 
-  /** Kept until the store stops: listening again for every waiter would cost more than a quiet connection. */
+  /** One connection for all watches. What waits for records keeps its watch for a while, so that it is not made anew. */
   function ready(): Promise<void> {
     listener ??= createListener(pool, names, heard)
     return listener.ready()
+  }
+
+  async function rest(): Promise<void> {
+    if (listener !== null && wakes.size === 0 && ears.size === 0) {
+      const last = listener
+      listener = null
+      ending = Promise.all([ending, last.stop()])
+    }
+    await ending
+  }
+
+  function watchOf<T>(all: Set<T>, one: T): Watch {
+    all.add(one)
+    const stop = () => {
+      all.delete(one)
+      void rest()
+    }
+    return { ready: ready(), stop }
   }
 
   return {
     watch: (wake) => {
       // A function may watch twice, and each of its watches ends by itself.
       const own: Wake = (ids) => wake(ids)
-      wakes.add(own)
-      return { ready: ready(), stop: () => wakes.delete(own) }
+      return watchOf(wakes, own)
     },
     wake: (topic) => `pg_notify(${quoteText(names.channel)}, ${quoteText(ROOM + checkRoomTopic(topic))})`,
     listen: (topic, wake) => {
       const ear = { topic: checkRoomTopic(topic), wake }
-      ears.add(ear)
-      return { ready: ready(), stop: () => ears.delete(ear) }
+      return watchOf(ears, ear)
     },
     changed: (ids) => {
       if (ids.length === 0 || wakes.size === 0) return
       // Later: a caller must never be called back from inside its own call.
       queueMicrotask(() => tell(ids))
     },
-    stop: async () => {
+    rest,
+    stop: () => {
       wakes.clear()
       ears.clear()
-      await listener?.stop()
+      return rest()
     },
   }
 }
