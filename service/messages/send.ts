@@ -61,6 +61,7 @@ export function createSender({ once, base, channels, delivery, config, log, watc
     // Locks in a store of their own may be away while everything else works: nobody waits long for them.
     ...(config.claimsUrl === null ? {} : { deadlineMs: LOCK_MS }),
     identity: ({ workspaceId, phone, email, body }) => [workspaceId, phone, email, body],
+    originalOf: (accepted) => ({ type: 'message', id: (accepted as Accepted).row.id }),
     on: watch.guard,
   })
   const locksElsewhere = config.guard === 'on' && config.claimsUrl !== null

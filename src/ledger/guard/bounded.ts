@@ -1,7 +1,7 @@
 import { isOnceError, OnceError } from '../core/errors.ts'
 import { createBreaker } from './breaker.ts'
 
-/** Bounds calls in time, and refuses them at once while they are known to fail. */
+/** Bounds calls by the silence of the store, and refuses them at once while they are known to fail. */
 export interface Bounded {
   /** `late` gets an answer that came after the deadline; `extraMs` is time that the call is meant to wait. */
   call<T>(work: () => Promise<T>, late: (value: T) => void, extraMs: number): Promise<T>
@@ -11,12 +11,13 @@ export interface Bounded {
 
 export function createBounded(deadlineMs: number | null): Bounded {
   const breaker = createBreaker()
+  const silence = deadlineMs === null ? null : createSilence(deadlineMs)
   return {
     async call(work, late, extraMs) {
-      if (deadlineMs === null) return work()
+      if (silence === null) return work()
       if (!breaker.allows()) throw new OnceError('store_unavailable', 'The breaker is open.', { applied: 'no' })
       try {
-        const value = await inTime(work, deadlineMs + extraMs, late)
+        const value = await silence.bound(work, extraMs, late)
         breaker.worked()
         return value
       } catch (error) {
@@ -24,7 +25,7 @@ export function createBounded(deadlineMs: number | null): Bounded {
         throw error
       }
     },
-    write: (work) => (deadlineMs === null ? work() : inTime(work, deadlineMs, () => {})),
+    write: (work) => (silence === null ? work() : silence.bound(work, 0, () => {})),
   }
 }
 
@@ -33,21 +34,67 @@ export function isStoreFault(error: unknown): boolean {
   return isOnceError(error, 'store_unavailable') || isOnceError(error, 'store_busy')
 }
 
-async function inTime<T>(work: () => Promise<T>, ms: number, late: (value: T) => void): Promise<T> {
-  let over = false
-  const answer = work()
-  const timeout = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
-    over = true
-    timeout.reject(new OnceError('store_unavailable', `No answer within ${ms} ms.`, { applied: 'maybe' }))
-  }, ms)
-  answer.then(
-    (value) => (over ? late(value) : undefined),
-    () => undefined,
-  )
-  try {
-    return await Promise.race([answer, timeout.promise])
-  } finally {
-    clearTimeout(timer)
+interface Call {
+  /** The step of its beginning. */
+  readonly since: number
+  readonly steps: number
+  giveUp(): void
+}
+
+/** A deadline is counted in so many steps; the event loop reads what has arrived between any two of them. */
+const STEPS = 10
+
+/**
+ * A call is given up when the store has said nothing, to this call or any other, for the deadline. So neither the queue
+ * in front of the store counts, while it moves, nor time in which this process was too busy to hear an answer: a step
+ * counts as one however late it comes.
+ */
+function createSilence(deadlineMs: number) {
+  const stepMs = deadlineMs / STEPS
+  const waiting = new Set<Call>()
+  let step = 0
+  let heardAt = 0
+  let timer: NodeJS.Timeout | null = null
+
+  function next(): void {
+    if (timer !== null || waiting.size === 0) return
+    timer = setTimeout(() => {
+      timer = null
+      step++
+      for (const call of waiting) if (step - Math.max(call.since, heardAt) >= call.steps) call.giveUp()
+      next()
+    }, stepMs)
+  }
+
+  return {
+    async bound<T>(work: () => Promise<T>, extraMs: number, late: (value: T) => void): Promise<T> {
+      const silent = Promise.withResolvers<never>()
+      let over = false
+      const call: Call = {
+        since: step,
+        steps: Math.ceil((deadlineMs + extraMs) / stepMs),
+        giveUp() {
+          over = true
+          waiting.delete(call)
+          const text = `The store was silent for ${deadlineMs + extraMs} ms.`
+          silent.reject(new OnceError('store_unavailable', text, { applied: 'maybe' }))
+        },
+      }
+      waiting.add(call)
+      next()
+      const answer = work()
+      answer.then(
+        (value) => {
+          heardAt = step
+          if (over) late(value)
+        },
+        () => undefined,
+      )
+      try {
+        return await Promise.race([answer, silent.promise])
+      } finally {
+        waiting.delete(call)
+      }
+    },
   }
 }

@@ -124,7 +124,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
 
   async function ask(message: M, patienceMs: number, late: (claimed: Claimed) => void): Promise<Asked> {
     try {
-      const claim = () => lock.claim(partsOf(message), null, { waitMs: patienceMs })
+      const claim = () => lock.claim(partsOf(message), null, { waitMs: patienceMs, claimsAgain: patienceMs === 0 })
       return await bounded.call(claim, late, patienceMs)
     } catch (error) {
       if (!isStoreFault(error)) throw error
