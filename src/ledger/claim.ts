@@ -10,6 +10,7 @@ import { attach } from './effect.ts'
 import { claimFailed, claimRequest, noteClaim, sendClaim } from './lead.ts'
 import type { HeldLease } from './lease.ts'
 import { checkPointer, packFailure, packValue } from './outcome.ts'
+import { noteRefusal } from './refusal.ts'
 
 /** How an effect ended, in words: what a lease is settled with, and what a person resolves an unknown with. */
 export type Ending =
@@ -63,6 +64,8 @@ export interface ClaimOptions {
   readonly reserve?: boolean
   /** How long to wait for a running attempt to attach its pointer, or to end. Not at all, when left out. */
   readonly waitMs?: number
+  /** The caller claims again when an attempt without a pointer is in progress: this claim is not counted as an answer. */
+  readonly claimsAgain?: boolean
 }
 
 export async function claimCommand(
@@ -74,7 +77,7 @@ export async function claimCommand(
   refuseWhenStopped(context)
   refuseInsideTransaction(op.name)
   const { runtime, joiners } = context
-  const { waitMs = 0, reserve = false } = options
+  const { waitMs = 0, reserve = false, claimsAgain = false } = options
   const deadline = runtime.monotonicMs() + waitMs
   const claimId = runtime.newId()
   for (;;) {
@@ -95,11 +98,24 @@ export async function claimCommand(
       ageMs: record === null ? 0 : now - record.claimedAt,
     }
     const waits = decision.kind === 'in_progress' && settled.pointer === null && sentAt < deadline
-    if (!waits) return settled
+    if (!waits) {
+      const open = decision.kind === 'in_progress' && settled.pointer === null
+      if (!open || !claimsAgain) noteStanding(context, command, decision)
+      return settled
+    }
     // Whatever changed is decided by claiming again: so a lapsed attempt has one successor. When nothing did, the
     // deadline is past, and the last claim says how things stand now, not how they stood before the wait.
     await joiners.settled(command.id, deadline, true)
   }
+}
+
+/** A claim that was answered by what stands there is counted and reported like a call that was. */
+function noteStanding(context: Context, command: Command, decision: Exclude<ClaimDecision, { kind: Granted }>): void {
+  if (decision.kind !== 'replay_success' && decision.kind !== 'replay_failure')
+    return noteRefusal(context, command, decision)
+  const state = decision.kind === 'replay_success' ? 'succeeded' : 'failed_terminal'
+  context.tally.count(command.id, command.identity, 'replays')
+  context.events.emit({ kind: 'replayed', identity: command.identity, state, cached: false })
 }
 
 function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {

@@ -126,16 +126,17 @@ export function claimFailed({ settler }: Context, request: ClaimRequest, error: 
   if (isOnceError(error) && error.applied === 'maybe') void settler.release({ ...request, fingerprint })
 }
 
+/** Counts what was granted. Everything else is counted when its caller is answered: it may claim more than once. */
 export function noteClaim(
   context: Context,
   command: Command,
   decision: { kind: string; verified?: boolean; lease?: Grant },
 ): void {
   const { identity } = command
-  context.tally.count(command.id, identity, 'claims')
   if (decision.verified === false) context.events.emit({ kind: 'fingerprint_unverified', identity })
   if (decision.lease === undefined) return
   const { attempt, fence } = decision.lease
+  context.tally.count(command.id, identity, 'claims')
   context.events.emit({ kind: 'claimed', identity, attempt, fence, reclaimed: decision.kind === 'reclaimed' })
 }
 

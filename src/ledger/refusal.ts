@@ -16,37 +16,48 @@ export function refusal(
   decision: RefusedDecision,
   record: LedgerRecord | null,
 ): Landing {
-  return { kind: 'refused', error: refusalError(context, command, decision, record) }
+  noteRefusal(context, command, decision)
+  return { kind: 'refused', error: refusalError(command, decision, record) }
 }
 
-function refusalError(
-  context: Context,
-  command: Command,
-  decision: RefusedDecision,
-  record: LedgerRecord | null,
-): OnceError {
-  const { identity, id } = command
-  const { events, tally } = context
-  const what = `${identity.operation} under this key`
+/** Counts and reports a claim that was not granted. */
+export function noteRefusal({ events, tally }: Context, { id, identity }: Command, decision: RefusedDecision): void {
   switch (decision.kind) {
     case 'key_reused': {
       const { recorded, presented } = decision
       tally.count(id, identity, 'conflicts')
-      events.emit({ kind: 'key_reused', identity, recorded, presented })
+      return events.emit({ kind: 'key_reused', identity, recorded, presented })
+    }
+    case 'in_progress':
+      tally.count(id, identity, 'conflicts')
+      return events.emit({ kind: 'in_progress', identity })
+    case 'retry_later':
+      return events.emit({ kind: 'retry_later', identity, retryAfterMs: decision.retryAfterMs })
+    case 'outcome_unknown':
+      return events.emit({ kind: 'outcome_unknown', identity, since: decision.since })
+    case 'key_expired':
+      return events.emit({ kind: 'key_expired', identity })
+    case 'identity_collision':
+      return undefined
+  }
+}
+
+function refusalError({ identity, id }: Command, decision: RefusedDecision, record: LedgerRecord | null): OnceError {
+  const what = `${identity.operation} under this key`
+  switch (decision.kind) {
+    case 'key_reused': {
+      const { recorded, presented } = decision
       return new OnceError('key_reused', 'The key was used before with another payload.', {
         details: { recorded, presented },
       })
     }
     case 'in_progress': {
       const { attempt, retryAfterMs } = decision
-      tally.count(id, identity, 'conflicts')
-      events.emit({ kind: 'in_progress', identity })
       const details = { id, attempt, pointer: record?.pointer ?? null }
       return new OnceError('in_progress', `${what} is still running.`, { retryAfterMs, details })
     }
     case 'retry_later': {
       const { retryAt, retryAfterMs } = decision
-      events.emit({ kind: 'retry_later', identity, retryAfterMs })
       const failure = record?.state === 'failed_retryable' ? unpackFailure(record.outcome.data).failure : null
       return new OnceError('retry_later', `${what} failed before its effect.`, {
         retryAfterMs,
@@ -55,12 +66,10 @@ function refusalError(
     }
     case 'outcome_unknown': {
       const { since, attempts } = decision
-      events.emit({ kind: 'outcome_unknown', identity, since })
       const details = { id, since, attempts, pointer: record?.pointer ?? null }
       return new OnceError('outcome_unknown', `Nobody knows whether ${what} happened.`, { details })
     }
     case 'key_expired':
-      events.emit({ kind: 'key_expired', identity })
       return new OnceError('key_expired', 'The key is past its retention and is refused.')
     case 'identity_collision':
       return new OnceError('identity_collision', 'Another identity has the same record id.')

@@ -2,6 +2,7 @@ import type { Identity, RecordId } from './core/identity.ts'
 import { limits } from './core/limits.ts'
 import type { BusyCaller, Store } from './store/port.ts'
 
+/** Claims that were granted; attempts that a record answered; attempts that were refused: in progress, or key reused. */
 export type Counted = 'claims' | 'replays' | 'conflicts'
 
 /** Counts for people, written behind in batches: a hot key must not cost a write per replay. */

@@ -21,9 +21,9 @@ export function Busiest() {
                 <tr>
                   <th>Operation</th>
                   <th>Caller</th>
-                  <th class="number">First</th>
+                  <th class="number">Granted</th>
                   <th class="number">Replays</th>
-                  <th class="number">Reused</th>
+                  <th class="number">Refused</th>
                 </tr>
               </thead>
               <tbody>

@@ -81,7 +81,7 @@ function Needs({ standing }: { readonly standing: Rates['standing'] }) {
 }
 
 const decisions: readonly (Pick<Series, 'colour' | 'name'> & { readonly member: string })[] = [
-  { name: 'first attempts', member: 'claims', colour: 1 },
+  { name: 'claims granted', member: 'claims', colour: 1 },
   { name: 'replays', member: 'replays', colour: 2 },
   { name: 'in progress', member: 'inProgress', colour: 3 },
   { name: 'guard: blocked', member: 'guardBlocked', colour: 4 },
@@ -132,11 +132,11 @@ function LastHour({ status: { lastHour, oldestLease, store } }: { readonly statu
   const now = useNow()
   return (
     <dl class="facts">
-      <dt>First attempts</dt>
+      <dt>Claims granted</dt>
       <dd>{countText(lastHour.claims)}</dd>
       <dt>Replays</dt>
       <dd>{countText(lastHour.replays)}</dd>
-      <dt>Keys reused for something else</dt>
+      <dt>Refused: in progress, or key reused</dt>
       <dd>{countText(lastHour.conflicts)}</dd>
       <dt>Longest under way</dt>
       <dd>
