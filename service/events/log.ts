@@ -44,7 +44,13 @@ const sagaLevels = {
 } as const satisfies Record<SagaEvent['kind'], LogLevel>
 
 export function inboxLog(log: Log): InboxListener {
-  return (event) => log[inboxLevels[event.kind]](lineOf('inbox', event))
+  return (event) => log[inboxLevel(event)](lineOf('inbox', event))
+}
+
+function inboxLevel(event: InboxEvent): LogLevel {
+  // An effect that asks for patience gets it: only when that goes on it is worth a look.
+  if (event.kind === 'postponed' && event.wished && (event.delivery ?? 1) === 1) return 'debug'
+  return inboxLevels[event.kind]
 }
 
 export function relayLog(log: Log): RelayListener {
@@ -52,7 +58,11 @@ export function relayLog(log: Log): RelayListener {
 }
 
 export function sagaLog(log: Log): SagaListener {
-  return (event) => log[sagaLevel(event)](lineOf('saga', event))
+  return (event) => {
+    // The name of the line is `event`, as everywhere in the log.
+    const named = 'event' in event ? { ...event, sagaEvent: event.event } : event
+    log[sagaLevel(event)](lineOf('saga', named))
+  }
 }
 
 function sagaLevel(event: SagaEvent): LogLevel {
@@ -70,5 +80,5 @@ export function failureLog(log: Log, event: string): (error: unknown) => void {
 
 function lineOf(room: string, { kind, ...told }: { readonly kind: string; readonly error?: unknown }): object {
   const { error, ...rest } = told
-  return { event: `${room}.${kind}`, ...rest, ...(error === undefined ? {} : { err: error }) }
+  return { ...rest, event: `${room}.${kind}`, ...(error === undefined ? {} : { err: error }) }
 }

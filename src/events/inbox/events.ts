@@ -26,8 +26,14 @@ export type InboxEvent =
     })
   | (OfMessage & { readonly kind: 'parked'; readonly reason: ParkReason; readonly failure: Failure | null })
   | (OfMessage & { readonly kind: 'waiting'; readonly expected: number; readonly sequence: number })
-  /** Put off without a failure: an outage, a twin that still runs, or the effect's own wish. */
-  | (OfMessage & { readonly kind: 'postponed'; readonly error: unknown; readonly delayMs: number })
+  /** Put off without a failure: an outage, a twin that still runs, or, when it is `wished`, the effect's own wish. */
+  | (OfMessage & {
+      readonly kind: 'postponed'
+      readonly wished: boolean
+      readonly delivery: number | null
+      readonly error: unknown
+      readonly delayMs: number
+    })
   | (OfMessage & { readonly kind: 'redriven'; readonly by: string })
   | { readonly kind: 'purged'; readonly consumer: string; readonly letters: number; readonly by: string }
   | { readonly kind: 'warning'; readonly consumer: string; readonly warning: InboxWarning }

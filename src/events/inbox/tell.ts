@@ -7,7 +7,7 @@ import { conflictLetter } from './dead-letters.ts'
 import type { Parts, Recorded } from './parts.ts'
 import { identityOf } from './parts.ts'
 import type { IncomingMessage } from './port.ts'
-import { isPostponed } from './postpone.ts'
+import { isPostponed, type Postponed } from './postpone.ts'
 import type { Delivery } from './read.ts'
 import type { First, Receipt } from './receipt.ts'
 import type { Sentence, Turn } from './settle.ts'
@@ -38,7 +38,7 @@ export async function receiptOf(
     case 'refused': {
       const { error } = execution
       if (isOnceError(error, 'key_reused')) return await conflict(parts, delivery, error.details)
-      if (isPostponed(error.cause)) return later(parts, delivery, error.cause, error.cause.delayMs)
+      if (isPostponed(error.cause)) return wished(parts, delivery, error.cause)
       return later(parts, delivery, error, error.retryAfterMs)
     }
   }
@@ -83,9 +83,26 @@ export function parked(
 }
 
 /** Put off, nothing counted. */
-export function later(parts: Parts, { message }: Delivery, error: unknown, wishedMs: number | null = null): Receipt {
-  const delayMs = wishedMs ?? backoffMs(message.deliveries ?? 1, OUTAGE, parts.runtime.random())
-  parts.emit({ kind: 'postponed', ...about(parts, message), error, delayMs })
+export function later(parts: Parts, delivery: Delivery, error: unknown, retryAfterMs: number | null = null): Receipt {
+  return putOff(parts, delivery, { wished: false, error, delayMs: retryAfterMs })
+}
+
+/** Its own effect asked for it. The error is the reason that it gave, with one stack rather than two. */
+function wished(parts: Parts, delivery: Delivery, postponed: Postponed): Receipt {
+  const { cause, delayMs } = postponed
+  return putOff(parts, delivery, { wished: true, error: cause instanceof Error ? cause : postponed, delayMs })
+}
+
+interface PutOff {
+  readonly wished: boolean
+  readonly error: unknown
+  readonly delayMs: number | null
+}
+
+function putOff(parts: Parts, { message }: Delivery, { wished, error, delayMs: asked }: PutOff): Receipt {
+  const delayMs = asked ?? backoffMs(message.deliveries ?? 1, OUTAGE, parts.runtime.random())
+  const { deliveries: delivery } = message
+  parts.emit({ kind: 'postponed', ...about(parts, message), wished, delivery, error, delayMs })
   return { kind: 'later', id: message.id, delayMs, counted: false, error }
 }
 
