@@ -2,7 +2,8 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { type FieldError, sendInvalid, sendProblem } from '../../http/problem.ts'
 import type { Base } from '../../store.ts'
 import { receiveNotification } from '../document.ts'
-import { searchById, uploadsOf } from '../searches.ts'
+import { jobOf } from '../jobs.ts'
+import { searchById, type UploadRow, uploadsOf } from '../searches.ts'
 import type { ObjectCreated } from './notification.ts'
 import type { Receiver } from './receive.ts'
 import { readNotification } from './s3.ts'
@@ -33,11 +34,12 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
     if (text === null) return sendInvalid(reply, [{ field: 'body', detail: 'is not UTF-8' }])
     const read = readNotification(text)
     if ('errors' in read) return sendInvalid(reply, read.errors)
-    const refusal = await firstRefusal(read.created)
+    const created = await withoutFinished(read.created)
+    const refusal = await firstRefusal(created)
     if (refusal !== null) return sendProblem(reply, { ...refusal, retryable: refusal.status === 409 })
-    const counts = { received: 0, duplicates: 0, ignored: read.ignored }
-    for (const created of read.created) {
-      const receipt = await receiver.receive(created)
+    const counts = { received: 0, duplicates: 0, ignored: read.ignored + read.created.length - created.length }
+    for (const each of created) {
+      const receipt = await receiver.receive(each)
       switch (receipt.kind) {
         case 'handled':
           counts.received++
@@ -59,6 +61,23 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
     return counts
   })
 
+  /** A finished import takes no more files: of one that was never stored nothing will ever be known. */
+  async function withoutFinished(created: readonly ObjectCreated[]): Promise<readonly ObjectCreated[]> {
+    const wanted = await Promise.all(
+      created.map(async ({ searchId, name }) => {
+        const state = (await jobOf(base.sql, searchId))?.state
+        if (state !== 'Completed' && state !== 'Error') return true
+        const upload = (await uploadsOf(base.sql, searchId)).find((each) => each.name === name)
+        return upload === undefined || (await isStored(upload, searchId, name))
+      }),
+    )
+    return created.filter((_, at) => wanted[at])
+  }
+
+  async function isStored(upload: UploadRow, searchId: string, name: string): Promise<boolean> {
+    return upload.stored_at !== null || (await storage.has(searchId, name))
+  }
+
   async function firstRefusal(created: readonly ObjectCreated[]) {
     for (const [at, { searchId, name }] of created.entries()) {
       const refused = await refusalOf(searchId, name)
@@ -78,7 +97,7 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
       const detail = 'names no file of its import'
       return { status: 404, name: 'file-not-declared', title: 'File not declared', detail }
     }
-    if (upload.stored_at !== null || (await storage.has(searchId, name))) return null
+    if (await isStored(upload, searchId, name)) return null
     const detail = 'names a file that is not in the storage'
     return { status: 409, name: 'file-not-stored', title: 'File not stored', detail }
   }
