@@ -183,7 +183,8 @@ function fingerprintUnder(form: ((input: unknown) => unknown) | undefined, input
     return fingerprintOf(canonicalValue(form === undefined ? (input ?? null) : chosenBy(form, input)), shape)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
-    throw new OnceError('bad_input', `The input cannot be fingerprinted: ${why}.`, { cause })
+    const text = `The input cannot be fingerprinted: ${why}. Choose what identifies it with \`fingerprint\`.`
+    throw new OnceError('bad_input', text, { cause })
   }
 }
 

@@ -16,11 +16,7 @@ interface ErrorRow {
 
 export const errorTable = {
   bad_identity: { retryable: false, applied: 'no', next: 'Give a non-blank tenant, caller and key within the limits.' },
-  bad_input: {
-    retryable: false,
-    applied: 'no',
-    next: 'Send an input that can be fingerprinted, or choose fields with `fingerprint`.',
-  },
+  bad_input: { retryable: false, applied: 'no', next: 'Correct the input that the message names.' },
   bad_option: { retryable: false, applied: 'no', next: 'Correct the option that the message names.' },
   key_reused: {
     retryable: false,
