@@ -62,7 +62,8 @@ export function createLapsedScan(names: Names): LapsedScan {
         if (settled && (youngest === null || fence < youngest)) open.add(fence)
         else young.push(fence)
       }
-      if (settled) seenTo = Math.max(seenTo, youngest ?? at)
+      // Up to the last old one, not to the first young one: between them a fence may be taken and not yet committed.
+      if (settled && row['old_to'] !== null) seenTo = Math.max(seenTo, Number(row['old_to']) + 1)
       if (youngest !== null) settled = false
       if (Number(row['count']) < limits.scanRows) break
     }
@@ -88,7 +89,8 @@ export function createLapsedScan(names: Names): LapsedScan {
     return {
       now: now ?? Number((await on.rows(`SELECT ${nowSql(names)} AS now`))[0]?.['now']),
       rows: found.map(recordOf),
-      next: next ?? Math.max(from, seenTo),
+      // Never past what was seen for good: a smaller fence than the one in progress may still appear.
+      next: Math.max(from, Math.min(next ?? seenTo, seenTo)),
     }
   }
 }
@@ -98,10 +100,15 @@ function scanStatement(names: Names): string {
     WITH moment AS MATERIALIZED (SELECT ${nowSql(names)} AS now, last_value AS last_fence FROM ${names.fences}),
     page AS MATERIALIZED (
       SELECT fence, state, claimed_at FROM ${names.records} WHERE fence >= $1::bigint ORDER BY fence LIMIT $2::int
+    ),
+    first_young AS MATERIALIZED (
+      SELECT least(last_fence + 1, min(fence)) AS fence FROM page, moment
+      WHERE claimed_at > now - ${IN_FLIGHT_MS} OR fence > last_fence GROUP BY last_fence
     )
     SELECT (SELECT count(*) FROM page) AS count, (SELECT max(fence) FROM page) AS last,
-      (SELECT least(last_fence + 1, min(fence)) FROM page, moment
-       WHERE claimed_at > now - ${IN_FLIGHT_MS} OR fence > last_fence GROUP BY last_fence) AS young,
+      (SELECT fence FROM first_young) AS young,
+      (SELECT max(fence) FROM page
+       WHERE fence < coalesce((SELECT fence FROM first_young), ${Number.MAX_SAFE_INTEGER})) AS old_to,
       ARRAY(SELECT fence FROM page WHERE ${RUNNING}) AS running`
 }
 
