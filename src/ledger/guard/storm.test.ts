@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLedger } from '../ledger.ts'
-import type { Store } from '../store/port.ts'
 import { createMemoryStore } from '../stores/memory/index.ts'
 import { createGuard } from './guard.ts'
 
@@ -9,11 +8,11 @@ import { createGuard } from './guard.ts'
 function counted() {
   const memory = createMemoryStore()
   let claims = 0
-  const apply: Store['claims']['apply'] = (requests, call) => {
+  const apply: typeof memory.claims.apply = (requests, call) => {
     claims += requests.filter(({ kind }) => kind === 'claim').length
     return memory.claims.apply(requests, call)
   }
-  const store: Store = { ...memory, claims: { ...memory.claims, apply } }
+  const store = { ...memory, claims: { ...memory.claims, apply } }
   const ledger = createLedger({ store, background: false })
   const guard = createGuard<string>({ ledger, name: 'test', identity: (text) => ['acme', text] })
   return {
