@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { final, type Ledger, released, type SqlTx, type TransactionWork } from 'onceonly'
-import { type BulkItem, createBulk, readBatch } from 'onceonly/http'
+import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
 import { refuseHeaderKey } from '../http/batch.ts'
-import type { FieldError } from '../http/problem.ts'
 import { sendInvalid } from '../http/problem.ts'
 import { reportTo } from '../logs.ts'
 import type { Base } from '../store.ts'
@@ -52,36 +51,35 @@ export function addBatchCreate(server: FastifyInstance, { once, base, workspaces
       config: { declaration: { ...escalateBatch, repeat: { kind: 'batch', definition: bulk.definition } } },
     },
     async (request, reply) => {
-      // 1. A batch that cannot be understood holds no claim on any item.
-      const read = readCommands(request.body)
+      // 1. What cannot be understood holds no claim: neither a whole batch, nor one of its items.
+      const read = readBatch(request.body)
       if ('errors' in read) return sendInvalid(reply, read.errors)
+      const { items, malformed } = commandsIn(read.items)
       // 2. Asked before the transactions begin: inside of one it would need a second connection.
       const now = await base.now()
       const { workspaceId: tenant, caller } = callerOf(request)
       // 3. Each item by itself, whatever became of its neighbours.
-      const results = await bulk.run({ tenant, caller, batch: read.batchId }, read.items, (item, work) =>
+      const results = await bulk.run({ tenant, caller, batch: read.batchId }, items, (item, work) =>
         escalateItem(work, { tenant, caller, now }, item.input),
       )
-      return { batchId: read.batchId, results }
+      const known = new Map([...results, ...malformed].map((result) => [result.itemKey, result]))
+      return { batchId: read.batchId, results: read.items.map(({ itemKey }) => known.get(itemKey)) }
     },
   )
 }
 
-type Commands =
-  | { readonly batchId: string; readonly items: readonly BulkItem<EscalateCommand>[] }
-  | { readonly errors: readonly FieldError[] }
-
-function readCommands(body: unknown): Commands {
-  const read = readBatch(body)
-  if ('errors' in read) return read
-  const errors: FieldError[] = []
-  const items = read.items.flatMap(({ itemKey, input }, at) => {
+function commandsIn(given: readonly BulkItem<unknown>[]) {
+  const items: BulkItem<EscalateCommand>[] = []
+  const malformed: ({ readonly itemKey: string } & ItemWords)[] = []
+  for (const { itemKey, input } of given) {
     const parsed = parseEscalate(input)
-    if ('command' in parsed) return [{ itemKey, input: parsed.command }]
-    errors.push(...parsed.errors.map(({ field, detail }) => ({ field: `items[${at}].${field}`, detail })))
-    return []
-  })
-  return errors.length > 0 ? { errors } : { batchId: read.batchId, items }
+    if ('command' in parsed) items.push({ itemKey, input: parsed.command })
+    else {
+      const detail = parsed.errors.map((error) => `${error.field} ${error.detail}`).join('; ')
+      malformed.push({ itemKey, status: 'FAILED', errorCode: 'INVALID_INPUT', retryable: false, detail })
+    }
+  }
+  return { items, malformed }
 }
 
 /** What the business refuses is a final outcome of its item; a case that does not exist yet leaves the item's key free. */

@@ -111,17 +111,8 @@ onEveryPlace('batches of escalations', (place) => {
     assert.equal((await batchCreate(two, 'lost', items, key)).text, first.text)
   })
 
-  test('what is wrong is named item by item, and nothing is claimed', async () => {
+  test('a batch that cannot be understood claims nothing', async () => {
     const items = await makeCases(one, 'BAD', 5)
-    const bad = items.map((item, at) => (at === 3 ? { ...item, caseId: 7, colour: 'red' } : item))
-    const refused = await batchCreate(one, 'bad', [...bad.slice(0, 4), { ...items[4], targetQueue: ' ', reason: '\0' }])
-    assert.equal(refused.status, 400)
-    assert.deepEqual(refused.body.errors, [
-      { field: 'items[3].colour', detail: 'is not a field of this command' },
-      { field: 'items[3].caseId', detail: 'is not a string' },
-      { field: 'items[4].targetQueue', detail: 'is blank' },
-      { field: 'items[4].reason', detail: 'contains a NUL character' },
-    ])
     const twice = await batchCreate(one, 'bad', [items[0] as object, { ...items[1], itemKey: 'item-0' }])
     assert.deepEqual([twice.status, twice.body.errors?.map(({ field }) => field)], [400, ['items[1].itemKey']])
     const keyed = await one.post('/case-escalations:batchCreate', { batchId: 'bad', items }, { key: 'k' })
