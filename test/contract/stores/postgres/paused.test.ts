@@ -87,8 +87,8 @@ testPostgres('a guard that stood still forgets no lock that belongs to a later s
   const gate = pool.gate(/FOR UPDATE/)
   const first = one.send('hello', async (attempt) => {
     sends += 1
-    await attempt.attach({ type: 'mail', id: '1' })
-    attempt.failed()
+    await attempt?.attach({ type: 'mail', id: '1' })
+    attempt?.failed()
   })
   await gate.reached
   // A person frees the content, and it is sent again.
@@ -96,7 +96,7 @@ testPostgres('a guard that stood still forgets no lock that belongs to a later s
   const send = () =>
     two.send('hello', async (attempt) => {
       sends += 1
-      await attempt.attach({ type: 'mail', id: '2' })
+      await attempt?.attach({ type: 'mail', id: '2' })
     })
   await send()
   gate.open()

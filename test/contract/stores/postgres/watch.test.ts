@@ -85,7 +85,8 @@ testPostgres('nobody is told about records that nobody awaits', async (t) => {
   await wait(store, 'b')
   await store.claims.apply([settleOf(awaited, DONE)], CALL)
   await told(awaited.id)
-  assert.deepEqual(heard, [[awaited.id]])
+  // One settle may wake twice: by itself in this process, and by the server.
+  assert.deepEqual([...new Set(heard.flat())], [awaited.id])
 })
 
 testPostgres('a listener that lost its connection comes back, and says that anything may have changed', async (t) => {
