@@ -261,6 +261,7 @@ function newRun<I, O>(
     startedAt: now,
     endedAt: null,
     restarts,
+    takeovers: 0,
   }
 }
 

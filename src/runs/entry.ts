@@ -86,6 +86,8 @@ export interface RunRow {
   readonly endedAt: number | null
   /** The run that this one repeats. */
   readonly restarts: string | null
+  /** Workers that ended one after the other while they had it, and nothing was recorded in between. */
+  readonly takeovers: number
 }
 
 /** Who writes: a run as one worker took it. A worker that lost it has an older fence, and writes nothing. */

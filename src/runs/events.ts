@@ -16,6 +16,8 @@ export type RunEvent =
       readonly step: string
       readonly state: StepState
     }
+  /** So many workers ended one after the other while they drove it: it is `unknown` until a person resumes or cancels it. */
+  | { readonly kind: 'parked'; readonly runId: string; readonly definition: string; readonly takeovers: number }
   /** Another worker has it, or a person took it away; whatever was under way records nothing. */
   | { readonly kind: 'lost'; readonly runId: string }
   | { readonly kind: 'background_failed'; readonly runId: string | null; readonly error: unknown }

@@ -49,6 +49,8 @@ export interface Execution {
   /** Ids of the signals that some wait of this run has taken. */
   readonly taken: Set<string>
   readonly suspended: Promise<Suspension>
+  /** The first step that comes to an end here. */
+  readonly progressed: Promise<void>
   readonly lost: AbortSignal
   /** For `checkDeterminism`: whether the run is left after a step. An execution that decided a race drives it to its end. */
   isLeftAfterSteps(): boolean
@@ -122,6 +124,7 @@ export function createExecution(
   const lines = createLines()
   const waits = createWaits(runtime, around.nearNow)
   const suspended = Promise.withResolvers<Suspension>()
+  const progressed = Promise.withResolvers<void>()
   const losing = new AbortController()
   let lineCount = journal.entries.length
   let charCount = journal.entries.reduce((sum, entry) => sum + charsOf(entry), 0)
@@ -206,6 +209,7 @@ export function createExecution(
   function kept(entry: Entry): Entry {
     doubt.wrote(entry.branch)
     if (isOpen(entry.state)) return keep(entry)
+    progressed.resolve()
     if (entry.kind === 'race') hasRaced = true
     charCount += charsOf(entry)
     return keep(entry)
@@ -251,6 +255,7 @@ export function createExecution(
     doubt,
     taken: takenSignals(journal.entries),
     suspended: suspended.promise,
+    progressed: progressed.promise,
     lost: losing.signal,
     isLeftAfterSteps: () => around.checkDeterminism && !hasRaced,
     branch(path, signal) {

@@ -42,7 +42,10 @@ export interface RunOperator {
   signal(runId: string, name: string, payload: unknown, options?: { readonly id?: string }): Promise<boolean>
   /** Ends a run; whatever is under way records nothing any more. False when it had ended before. */
   cancel(runId: string): Promise<boolean>
-  /** After a fix: a failed run goes on at its failed steps, with new attempts under the same keys. */
+  /**
+   * After a fix: a failed run goes on at its failed steps, with new attempts under the same keys; a run that was parked,
+   * because its workers ended with it, goes on where it stands.
+   */
   resume(runId: string): Promise<void>
   resolve(runId: string, key: string, resolution: Resolution): Promise<void>
 }
@@ -173,6 +176,13 @@ export function createRunOperator(
     async resume(runId) {
       const at = await clock()
       await change(async (by) => {
+        // A parked run goes on where it stands: none of its steps has failed.
+        const parked = await by(
+          `update onceonly_runs set takeovers = 0, state = 'running', failure = null, due_at = ${now}
+            where id = ? and ended_at is null and takeovers >= ? returning ${woken}`,
+          [runId, limits.runTakeovers],
+        )
+        if (parked.length > 0) return
         const resumed = await by(
           `update onceonly_runs set state = 'running', failure = null, ended_at = null, due_at = ${now}, fence = fence + 1
             where id = ? and state = 'failed' and ended_at >= ? returning ${woken}`,
@@ -216,7 +226,7 @@ async function isThere(by: Query, runId: string, id: string): Promise<boolean> {
 function notResumable({ id, state }: RunRow): OnceError {
   return state === 'failed'
     ? new OnceError('not_found', `The run ${id} ended too long ago: its results are not kept any more.`)
-    : new OnceError('not_resolvable', `Only a failed run can be resumed; ${id} is ${state}.`)
+    : new OnceError('not_resolvable', `Only a failed or a parked run can be resumed; ${id} is ${state}.`)
 }
 
 /**

@@ -6,7 +6,7 @@ import { numberOf, numberOrNull } from './rows.ts'
 /** How runs and journals stand in their tables, and how they are read back. */
 
 export const runColumns =
-  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts'
+  'id, definition, version, state, input, input_fingerprint, result, failure, worker, fence, due_at, taken_at, taken_before, started_at, ended_at, restarts, takeovers'
 
 export function runOf(row: SqlRow): RunRow {
   const text = (name: string) => row[name] as string
@@ -27,6 +27,7 @@ export function runOf(row: SqlRow): RunRow {
     startedAt: numberOf(row['started_at']),
     endedAt: numberOrNull(row['ended_at']),
     restarts: row['restarts'] as string | null,
+    takeovers: numberOf(row['takeovers']),
   }
 }
 

@@ -82,9 +82,17 @@ function lists(dialect: Dialect): readonly string[] {
   ]
 }
 
+/** Workers that ended one after the other while they had the run, and nothing was recorded in between. */
+const TAKEOVERS = [
+  'alter table onceonly_runs add column takeovers integer not null default 0',
+  // Few runs ever had one: those on their last takeover are found without a look at all that are due.
+  'create index onceonly_runs_takeovers on onceonly_runs (due_at) where takeovers > 1',
+]
+
 export const runMigrations: readonly Migration[] = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
   // Few runs ever wait for a person: this finds and counts them without a look at all the others.
   { version: 2, oldestCode: 1, up: { sqlite: [UNKNOWN], postgres: [UNKNOWN] } },
   { version: 3, oldestCode: 1, up: { sqlite: lists('sqlite'), postgres: lists('postgres') } },
+  { version: 4, oldestCode: 1, up: { sqlite: TAKEOVERS, postgres: TAKEOVERS } },
 ]

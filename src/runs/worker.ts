@@ -68,6 +68,12 @@ export function createWorker(options: WorkerOptions): Worker {
   let idle: ReadonlyMap<string, number> = new Map()
   /** Whether the last look left something for the next. */
   let more = false
+  /** A run on its last takeover, until it has recorded something. There is one at a time. */
+  let suspect: { readonly run: RunRow; readonly timer: { cancel(): void } } | null = null
+  /** It has this process for itself. */
+  let isAlone = false
+  /** When a busy process asks again for such a run. */
+  let askLastAtMs = 0
   const check = createCheck(options.around.checkDeterminism)
   const loops: Loop[] = []
   let draining = false
@@ -89,7 +95,11 @@ export function createWorker(options: WorkerOptions): Worker {
       loseAll()
       await arrive()
     }
-    await holding.freeOrphans()
+    await freeOrphans()
+  }
+
+  async function freeOrphans(): Promise<void> {
+    for (const parked of await holding.freeOrphans()) emit({ kind: 'parked', ...parked })
   }
 
   async function arrive(): Promise<void> {
@@ -134,6 +144,7 @@ export function createWorker(options: WorkerOptions): Worker {
     while (again) {
       again = false
       await hearMarks()
+      await takeLast()
       await takeDue()
     }
   }
@@ -160,9 +171,40 @@ export function createWorker(options: WorkerOptions): Worker {
     } while (more)
   }
 
+  /**
+   * A run that several workers did not survive is driven by a process that has nothing else, so that nothing else is lost
+   * with it. When no process is idle for a while, a busy one takes it.
+   */
+  async function takeLast(): Promise<void> {
+    const isIdle = driven.size + reserved === 0
+    if (suspect !== null || (!isIdle && runtime.monotonicMs() < askLastAtMs)) return
+    using place = reserve(1)
+    if (place === null) return
+    askLastAtMs = runtime.monotonicMs() + limits.runAloneMs
+    const run = await holding.takeLast(id, isIdle ? 0 : limits.runAloneMs)
+    if (run === null) return
+    isAlone = driven.size + reserved === 1
+    const timer = runtime.setTimer(limits.runAloneMs, endAlone, true)
+    suspect = { run, timer }
+    drive(run, () => holding.journal(run.id))
+  }
+
+  /** It has recorded something, or is not here any more. */
+  function isNoSuspect(run: RunRow): void {
+    if (suspect?.run !== run) return
+    suspect.timer.cancel()
+    suspect = null
+    endAlone()
+  }
+
+  function endAlone(): void {
+    isAlone = false
+    if (!draining) lookSoon()
+  }
+
   /** Counted before anything is awaited, so that starting and taking never have one place between them. */
   function reserve(most: number): (Disposable & { readonly count: number }) | null {
-    const count = draining || !alive() ? 0 : Math.min(concurrency - driven.size - reserved, most)
+    const count = draining || isAlone || !alive() ? 0 : Math.min(concurrency - driven.size - reserved, most)
     if (count <= 0) return null
     reserved += count
     return {
@@ -185,6 +227,7 @@ export function createWorker(options: WorkerOptions): Worker {
       .finally(() => {
         driving.delete(drives)
         if (driven.get(run.id) === run.fence) driven.delete(run.id)
+        isNoSuspect(run)
         freed()
       })
     driving.add(drives)
@@ -199,6 +242,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const definition = definitions.get(run.definition)
     if (definition === undefined) return
     executions.add(execution)
+    if (run === suspect?.run) void execution.progressed.then(() => isNoSuspect(run))
     try {
       const end = check(run, await endOf(execution, definition))
       if (end.kind === 'lost') emit({ kind: 'lost', runId: run.id })
@@ -239,7 +283,7 @@ export function createWorker(options: WorkerOptions): Worker {
     id,
     async begin() {
       await arrive()
-      await holding.freeOrphans()
+      await freeOrphans()
       loops.push(
         loop(leaseMs * limits.heartbeatShare, beat),
         loop(pollMs, look),

@@ -162,7 +162,7 @@ async function leaveAll({ dialect, query, now }: SqlSeam, items: readonly Leavin
   // A signal that came while the run was going to sleep has left its mark: then it is due at once.
   const rows = await query<{ id: string }>(
     `update onceonly_runs set state = x.state, result = x.result, failure = x.failure, worker = null, taken_at = null,
-        ended_at = case when x.ended = 1 then ${now} end,
+        takeovers = 0, ended_at = case when x.ended = 1 then ${now} end,
         taken_before = case when x.handed_over = 1 then onceonly_runs.taken_before end,
         due_at = case when x.ended = 1 then null else coalesce(onceonly_runs.due_at, x.due_at) end
       from ${recordsOf(dialect, leaveColumns)}

@@ -122,7 +122,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       else if (kind === 'step')
         counters.steps.add(1, { operation: nameOf(definition ?? 'run'), outcome: state ?? 'none' })
       else if (kind === 'left') counters.runsLeft.add(1, { outcome: state ?? 'lost' })
-      else if (kind === 'lost') counters.runsLeft.add(1, { outcome: 'lost' })
+      else if (kind === 'lost' || kind === 'parked') counters.runsLeft.add(1, { outcome: kind })
       else if (kind === 'background_failed') counters.background.add(1, { operation: 'run' })
     },
     stream({ kind, region }) {

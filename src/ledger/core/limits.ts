@@ -211,6 +211,10 @@ export const limits = {
   runConcurrency: 100,
   /** Runs taken by one statement, so that several processes share a crowd. */
   runTake: 50,
+  /** Workers that may end in a row while they drive a run that records nothing: then it waits for a person. */
+  runTakeovers: 3,
+  /** A run on its last takeover waits so long for an idle process, and then has that process for itself so long. */
+  runAloneMs: 30 * SECOND,
   /** How often an idle process looks for due runs: a timer is at most this late. */
   runPollMs: 1 * SECOND,
   /** How long `stop` waits for steps under way before it hands their runs over. */

@@ -121,7 +121,9 @@ function startStorm(place: Place, counter: Counter, { workers, kills: wanted, ru
 async function resolveAll(engine: Engine, counter: Counter): Promise<number> {
   let resolved = 0
   for (const runId of await allOf(engine, 'unknown')) {
-    const { steps } = await engine.get(runId)
+    const { steps, failure } = await engine.get(runId)
+    // Three of its workers were killed in a row before it could record anything.
+    if (failure?.code === 'run_parked') await engine.resume(runId)
     for (const { key, plan, state } of steps) {
       if (state !== 'unknown') continue
       const body = JSON.stringify((plan as { readonly body: unknown }).body)

@@ -2,8 +2,15 @@ import type { Breaks, World } from './parts.ts'
 import { everyPart } from './program.ts'
 
 interface Rows {
-  readonly runs: readonly { readonly id: string; readonly state: string; readonly failure: string | null }[]
+  readonly runs: readonly RunState[]
   readonly steps: readonly StepRow[]
+}
+
+interface RunState {
+  readonly id: string
+  readonly state: string
+  readonly failure: string | null
+  readonly takeovers: number
 }
 
 interface StepRow {
@@ -17,7 +24,7 @@ interface StepRow {
 /** What is recorded, seen from outside. */
 export function stateOf({ look }: World['database']): Rows {
   return {
-    runs: look('select id, state, failure from onceonly_runs order by id') as Rows['runs'],
+    runs: look('select id, state, failure, takeovers from onceonly_runs order by id') as Rows['runs'],
     steps: look(
       'select run_id as run, key, step_id as step, state, kind from onceonly_run_steps order by run_id, position',
     ) as Rows['steps'],

@@ -1,6 +1,6 @@
 import { isOnceError } from 'onceonly'
 import type { Engine } from 'onceonly/run'
-import { MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
+import { limits, MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
 import { judgeFailures, partOf, stateOf } from './judge.ts'
 import type { World } from './parts.ts'
 import { everyPart } from './program.ts'
@@ -61,6 +61,9 @@ export function attend(world: World): { isDone(): boolean } {
       const taken = await engine.signal(runId, name, 'go', { id }).catch(unlessKnown)
       if (taken !== undefined) told.add(id)
     }
+    // Its workers died one after the other, of causes of their own.
+    for (const { id, takeovers } of runs)
+      if (takeovers >= limits.runTakeovers) await engine.resume(id).catch(unlessKnown)
     for (const { id, state } of runs) {
       const before = resumes.get(id) ?? 0
       if (state !== 'failed' || before >= MOST_RESUMES || (!isCalm() && random.chance(0.8))) continue
