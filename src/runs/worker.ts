@@ -271,10 +271,21 @@ export function createWorker(options: WorkerOptions): Worker {
     }
   }
 
-  const loop = (everyMs: number, round: () => Promise<void>) =>
+  let sweepAfterMs: number = limits.sweepEveryMs
+
+  /** One step. The next one comes soon while there is more to remove, after a pause that leaves the store to others. */
+  async function sweep(): Promise<void> {
+    const beganAtMs = runtime.monotonicMs()
+    sweepAfterMs = limits.sweepEveryMs
+    const removed = await holding.sweep(limits.runKeepMs, limits.runSweepRuns)
+    const tookMs = Math.max(1, runtime.monotonicMs() - beganAtMs)
+    if (removed === limits.runSweepRuns) sweepAfterMs = Math.min(sweepAfterMs, tookMs * (1 / limits.runSweepShare - 1))
+  }
+
+  const loop = (everyMs: () => number, round: () => Promise<void>) =>
     startLoop({
       runtime,
-      everyMs: () => everyMs,
+      everyMs,
       round,
       failed: (error) => emit({ kind: 'background_failed', runId: null, error }),
     })
@@ -285,13 +296,16 @@ export function createWorker(options: WorkerOptions): Worker {
       await arrive()
       await freeOrphans()
       loops.push(
-        loop(leaseMs * limits.heartbeatShare, beat),
-        loop(pollMs, look),
-        loop(limits.sweepEveryMs, async () => void (await holding.sweep(limits.runKeepMs, limits.runSweepRuns))),
+        loop(() => leaseMs * limits.heartbeatShare, beat),
+        loop(() => pollMs, look),
+        loop(() => sweepAfterMs, sweep),
         // A process that was paused, or cut off from the store, must stop by itself.
-        loop(leaseMs * limits.heartbeatShare, async () => {
-          if (!alive()) loseAll()
-        }),
+        loop(
+          () => leaseMs * limits.heartbeatShare,
+          async () => {
+            if (!alive()) loseAll()
+          },
+        ),
       )
     },
     reserve() {

@@ -227,8 +227,10 @@ export const limits = {
   runEvaluateMs: 30 * SECOND,
   /** Journals of ended runs are kept this long: long enough to replay a quarter's runs before a deploy. */
   runKeepMs: 90 * DAY,
-  /** Ended runs removed by one round of the sweep. */
+  /** Ended runs removed by one step of the sweep, so that a step is a short transaction. */
   runSweepRuns: 200,
+  /** The part of its time that the sweep of runs works while there is something to remove. */
+  runSweepShare: 0.1,
   /** The longest timer that is kept in memory: longer waits are looked at again after it. */
   runTimerMs: 1 * HOUR,
   /** A consumer's name is part of an operation's name, and leaves room for what stands around it. */
