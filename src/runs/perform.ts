@@ -289,24 +289,26 @@ async function afterFailure(
 ): Promise<Entry> {
   const error = isVerdict(thrown) ? thrown.error : thrown
   const now = await execution.clock()
-  const proven = isVerdict(thrown)
+  // A transaction that failed was rolled back.
+  const proven = isVerdict(thrown) || work.semantics === 'transactional'
   const failure = { ...storableFailure(error), attempt: start.attempts, at: begunAt, definite: proven }
   const failures = withFailure(start.failures, failure)
   const after = (fields: Pick<Entry, 'state'> & Partial<Entry>) =>
     execution.entry(place, { ...start, failures, dueAt: null, ...fields })
   if (isVerdict(thrown) && thrown.verdict === 'final') return after({ state: 'failed' })
-  // A transaction that failed was rolled back; a key makes repeating safe. Anything else may have happened.
-  const safe = work.semantics === 'keyed' || work.semantics === 'transactional' || proven
+  // A key makes repeating safe. Anything else may have happened.
+  const safe = work.semantics === 'keyed' || proven
   if (thrown instanceof NotRecordable)
     return after({ state: safe && work.semantics !== 'keyed' ? 'failed' : 'unknown' })
   const dueAt = now + delayMs(execution, work.retry, start.attempts, thrown)
   if (!safe) return work.verify === null ? after({ state: 'unknown' }) : after({ state: 'intent', dueAt })
   const failed = after({ state: 'failed' })
-  if (isExhausted(failed, work)) return failed
   const since = ambiguousSince(failures)
+  const exhausted = isExhausted(failed, work)
+  if (exhausted && since === null) return failed
   const outside = work.windowMs !== null && since !== null && dueAt - since >= work.windowMs
-  if (!outside) return after({ state: 'retrying', dueAt })
-  // Whoever can ask what became of it does so at once; else it waits for a person.
+  if (!exhausted && !outside) return after({ state: 'retrying', dueAt })
+  // It may have happened. A step that can ask what became of it does so at once; else it waits for a person.
   return after({ state: 'unknown', dueAt: work.verify === null ? null : now })
 }
 

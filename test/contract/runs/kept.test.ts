@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { DAY, isOnceError, limits, MINUTE } from 'onceonly'
+import { DAY, isOnceError, limits, MINUTE, notDone } from 'onceonly'
 import type { Channel } from 'onceonly/run'
 import { defineRun } from 'onceonly/run'
 import { createHolding } from '../../../src/runs/holding.ts'
@@ -133,7 +133,7 @@ onEveryRunStore('a run is swept whole or not at all, and what is past its time i
   const broken = defineRun('broken', async (run) => {
     await run.step('first', () => 1)
     return run.step('second', { retry: { attempts: 1 } }, () => {
-      throw new Error('not yet')
+      throw notDone(new Error('not yet'))
     })
   })
   const engine = await world.engine({ runs: [broken] })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { createLedger, final, type Ledger } from 'onceonly'
+import { createLedger, final, type Ledger, notDone } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import { createEngine, defineRun } from 'onceonly/run'
 import { createSqliteStore, type SqliteStore, type SqliteTx } from 'onceonly/sqlite'
@@ -169,7 +169,7 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   let isMended = false
   const deliver = defineRun('deliver', (run) =>
     run.step('send', { retry: { attempts: 1 } }, () => {
-      if (!isMended) throw new Error('nobody opens')
+      if (!isMended) throw notDone(new Error('nobody opens'))
       return 'delivered'
     }),
   )

@@ -1,5 +1,5 @@
 import { isOnceError } from 'onceonly'
-import type { Engine } from 'onceonly/run'
+import type { Engine, Resolution } from 'onceonly/run'
 import { limits, MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
 import { judgeFailures, partOf, stateOf } from './judge.ts'
 import type { World } from './parts.ts'
@@ -36,6 +36,18 @@ export function attend(world: World): { isDone(): boolean } {
     everyPart(parts).flatMap(({ kind, id }) => (kind === 'wait' ? [{ runId, name: id }] : [])),
   )
 
+  const cursed = new Set(
+    [...programs].flatMap(([runId, parts]) =>
+      everyPart(parts).flatMap((part) => (part.kind === 'send' && part.cursed ? [`${runId} ${part.id}`] : [])),
+    ),
+  )
+
+  /** What never gets through was not done, and trying again would not help. */
+  function resolutionOf(part: string): Resolution {
+    if (outside.performed(part) > 0) return { kind: 'succeeded', result: part }
+    return cursed.has(part) ? { kind: 'failed', error: new Error('never gets through') } : { kind: 'not_done' }
+  }
+
   let done = false
   function isDone(): boolean {
     const { runs } = stateOf(database)
@@ -48,11 +60,7 @@ export function attend(world: World): { isDone(): boolean } {
     const { runs, steps } = stateOf(database)
     judgeFailures(runs, breaks)
     for (const step of steps.filter(({ state }) => state === 'unknown')) {
-      const performed = outside.performed(partOf(step)) > 0
-      const resolution = performed
-        ? { kind: 'succeeded' as const, result: partOf(step) }
-        : { kind: 'not_done' as const }
-      await engine.resolve(step.run, step.key, resolution).catch(unlessKnown)
+      await engine.resolve(step.run, step.key, resolutionOf(partOf(step))).catch(unlessKnown)
     }
     for (const { runId, name } of signals) {
       const id = `${runId} ${name}`

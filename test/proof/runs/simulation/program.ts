@@ -39,9 +39,7 @@ function makePart(random: Random, depth: number, id: string): Part {
     case 'wait':
       return { kind, id }
     case 'send': {
-      const channel = random.pick(channelKinds)
-      // Whoever says again and again that a blind one was not done lets it be tried for ever.
-      return { kind, id, channel, cursed: channel !== 'blind' && random.chance(0.05) }
+      return { kind, id, channel: random.pick(channelKinds), cursed: random.chance(0.05) }
     }
     case 'sleep':
       return { kind, id, ms: random.pick([0, SECOND, 2 * MINUTE, 12 * MINUTE]) }
