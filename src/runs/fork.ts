@@ -123,17 +123,34 @@ async function runBranch(
   body: Branches[string] | undefined,
 ): Promise<unknown> {
   if (body === undefined) throw new OnceError('bad_option', `The branch ${branch.path} has no function.`)
-  const value = await body(inside(branch))
-  await keepLast(execution, branch)
-  return value
+  return keepLast(execution, branch, () => body(inside(branch)))
 }
 
-/** What a branch asked for last is recorded before anybody acts by it. A branch that lost its race has nobody who would. */
-export async function keepLast(execution: Execution, branch: Branch, mustBe = () => {}): Promise<void> {
-  if (branch.signal.aborted) return
-  const place = enterEnd(branch, { runId: execution.run.id, ticks: execution.ticks })
-  mustBe()
-  if (place?.recorded === null) await execution.put(execution.entry(place, { state: 'succeeded' }))
+/**
+ * What a branch asked for last, before it returned or threw, is recorded before anybody acts by it. A branch that lost its
+ * race has nobody who would.
+ */
+export async function keepLast<T>(
+  execution: Execution,
+  branch: Branch,
+  body: () => Promise<T>,
+  mustBe = () => {},
+): Promise<T> {
+  const keep = async (state: 'succeeded' | 'failed', check: () => void) => {
+    if (branch.signal.aborted) return
+    const place = enterEnd(branch, { runId: execution.run.id, ticks: execution.ticks })
+    check()
+    if (place?.recorded === null) await execution.put(execution.entry(place, { state }))
+  }
+  let value: T
+  try {
+    value = await body()
+  } catch (error) {
+    await keep('failed', () => {})
+    throw error
+  }
+  await keep('succeeded', mustBe)
+  return value
 }
 
 function namesOf(id: string, branches: Branches): string[] {

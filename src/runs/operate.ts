@@ -189,6 +189,12 @@ export function createRunOperator(
           [runId, at - limits.runKeepMs],
         )
         if (resumed.length === 0) throw notResumable(await rowBy(by, runId))
+        // The run has not ended there after all.
+        await by(
+          `delete from onceonly_run_steps
+            where run_id = ? and kind = 'end' and state = 'failed' and not exists (${PASSED})`,
+          [runId],
+        )
         await by(
           `update onceonly_run_steps set state = 'retrying', attempts = 0, due_at = ${now}
             where run_id = ? and state = 'failed' and not exists (${PASSED})`,
@@ -231,10 +237,12 @@ function notResumable({ id, state }: RunRow): OnceError {
 
 /**
  * A failure that the run has left behind: its body caught it and went on, in its own branch or above. Trying such a step
- * again would let the run come another way than it went. A race that failed because its branches did leaves none behind.
+ * again would let the run come another way than it went. A race that failed because its branches did, or an
+ * end by a failure, leaves none behind.
  */
 const PASSED = `select 1 from onceonly_run_steps later
   where later.run_id = onceonly_run_steps.run_id and later.position > onceonly_run_steps.position
+    and not (later.kind = 'end' and later.state = 'failed')
     and not (later.kind = 'race' and later.state = 'failed'
       and substr(onceonly_run_steps.branch, 1, length(later.step_id) + 1) = later.step_id || '/')
     and (later.branch in (onceonly_run_steps.branch, '')

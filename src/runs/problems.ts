@@ -49,6 +49,6 @@ export function overlaps(branch: string, pending: string, id: string): OnceError
 
 export function tooLong(runId: string, step: string, most: string): OnceError {
   return new OnceError('run_too_long', `The journal of ${runId} has ${most}, and no room for ${step}.`, {
-    details: { runId, step },
+    details: { runId, step, most },
   })
 }

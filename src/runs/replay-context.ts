@@ -6,7 +6,7 @@ import { checkName } from './definition.ts'
 import type { Entry, EntryKind, RecordedValue, RunRow, ValueTypes } from './entry.ts'
 import { readWon } from './fork.ts'
 import { pathOf, stepKey } from './key.ts'
-import { stepFailed } from './problems.ts'
+import { stepFailed, tooLong } from './problems.ts'
 import type { StepFunction, StepOptions } from './steps.ts'
 import { workOf } from './steps.ts'
 
@@ -35,6 +35,8 @@ export interface Stage {
   readonly stuck: Promise<void>
   steps(): readonly ReplayedStep[]
   came(step: Omit<ReplayedStep, 'recorded' | 'pending'>, branch: string): ReplayedStep
+  /** Throws where the journal of the run had no room for a line that only keeps values. */
+  mustHaveRoom(branch: string, stepId: string): void
   /** Whether this is what was recorded next in a branch. */
   isNext(branch: string, stepId: string, kind: EntryKind): boolean
   /** The next value that was recorded in a branch, if it is of this kind. */
@@ -53,6 +55,11 @@ export interface Stage {
   readonly isCut: boolean
 }
 
+interface Full {
+  readonly step: string
+  readonly most: string
+}
+
 /** Code that repeats a new step until it answers something would never end. */
 const MOST_GUESSES = 100
 
@@ -64,6 +71,8 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   const { values, versions } = askedFor(entries)
   const steps: ReplayedStep[] = []
   const stuck = Promise.withResolvers<void>()
+  /** The journal was full: every step that is not in it failed so. */
+  const full = run.failure?.code === 'run_too_long' ? (run.failure.data as Full | undefined) : undefined
   let guesses = 0
   let isCut = false
   function hold({ recorded, pending }: Pick<ReplayedStep, 'recorded' | 'pending'>): Promise<never> {
@@ -79,12 +88,17 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
     steps: () => steps,
     came(step, branch) {
       const recorded = byKey.get(step.key) ?? null
+      if (recorded === null && full !== undefined) throw tooLong(run.id, step.stepId, full.most)
       const place = passed.get(branch) ?? 0
       if (recorded !== null) passed.set(branch, place + 1)
       const pending = recorded === null && run.endedAt === null && place >= (byBranch.get(branch)?.length ?? 0)
       const known = { ...step, recorded, pending }
       steps.push(known)
       return known
+    },
+    mustHaveRoom(branch, stepId) {
+      const isBehindAll = (passed.get(branch) ?? 0) >= (byBranch.get(branch)?.length ?? 0)
+      if (full?.step === stepId && isBehindAll) throw tooLong(run.id, stepId, full.most)
     },
     isNext(branch, stepId, kind) {
       const next = byBranch.get(branch)?.[passed.get(branch) ?? 0]
@@ -188,6 +202,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
     },
     async all(id, branches) {
       if (stage.isNext(branch, pathOf(branch, id), 'all')) came(id, 'all')
+      else stage.mustHaveRoom(branch, pathOf(branch, id))
       const names = Object.keys(branches).sort()
       const ends = await Promise.allSettled(names.map((name) => required(branches[name], name)(below(id, name))))
       const failed = ends.find((end) => end.status === 'rejected')

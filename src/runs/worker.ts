@@ -350,9 +350,8 @@ async function endOf(execution: Execution, definition: RunDefinition): Promise<E
 async function bodyOf(execution: Execution, definition: RunDefinition, run: RunRow): Promise<End> {
   try {
     const branch = execution.branch('', execution.lost)
-    const value = await definition.body(createContext(execution, branch), decodeValue(run.input))
-    await keepLast(execution, branch, execution.mustBePassed)
-    return { kind: 'returned', value }
+    const body = async () => definition.body(createContext(execution, branch), decodeValue(run.input))
+    return { kind: 'returned', value: await keepLast(execution, branch, body, execution.mustBePassed) }
   } catch (error) {
     return { kind: 'threw', error }
   }
