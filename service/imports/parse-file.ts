@@ -66,7 +66,6 @@ export async function parseFile(
 /** What no further try can change; null for everything else. */
 function unreadable(error: unknown): string | null {
   if (error instanceof Unreadable) return `The file ${error.message}`.slice(0, REASON_CHARS_MOST)
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'The file is not in the storage'
   return null
 }
 

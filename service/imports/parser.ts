@@ -7,6 +7,7 @@ import type { Base } from '../store.ts'
 import { messageId, readFileCommand, type StartParsingReferenceFile, topics } from './events.ts'
 import { beginFile, endFile, fileStatus, type JobFile, settleFile } from './jobs.ts'
 import { parseFile } from './parse-file.ts'
+import { uploadsOf } from './searches.ts'
 import type { Storage } from './uploads/storage.ts'
 
 export interface Parser {
@@ -35,6 +36,13 @@ const FAILURES_MOST = 6
 /** Most files are read within a second: so often a copy asks whether that is over. */
 const LOOK_AGAIN_MS = 1_000
 
+/**
+ * A file that another server has is left to it, ever more slowly: a quarter of an hour in all, which is longer than a
+ * deploy.
+ */
+const ELSEWHERE_DELIVERIES_MOST = 40
+const ELSEWHERE_CAP_MS = 30_000
+
 /** What reading a file came to, before anybody has agreed that it counts. */
 type Read =
   | { readonly kind: 'read'; readonly file: JobFile }
@@ -58,18 +66,28 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
   const subscriptions: Subscription[] = []
   const stopping = new AbortController()
 
-  async function read({ searchId, file }: StartParsingReferenceFile): Promise<Read> {
+  async function read({ searchId, file }: StartParsingReferenceFile, deliveries: number): Promise<Read> {
     try {
       const beginnings = await beginFile(base.sql, searchId, file)
       if (beginnings === null) return { kind: 'not_read' }
-      if (beginnings > BEGINNINGS_MOST) return { kind: 'read', file: neverFinished(file) }
+      if (beginnings > BEGINNINGS_MOST) return { kind: 'read', file: unread(file, NEVER_FINISHED) }
       const parsed = await parseFile({ base, storage }, searchId, file, stopping.signal)
       return { kind: 'read', file: parsed }
     } catch (error) {
+      if (isMissing(error) && !(await isElsewhere(searchId, file, deliveries))) {
+        return { kind: 'read', file: unread(file, 'The file is not in the storage') }
+      }
       // Whoever can still say so has not ended; an answer that is lost here costs one beginning.
       await endFile(base.sql, searchId, file).catch(() => {})
-      return { kind: 'threw', error }
+      return { kind: 'threw', error: isMissing(error) ? notHere(file, deliveries) : error }
     }
+  }
+
+  /** It was stored, but not in this folder: a server that does not share it may have it. */
+  async function isElsewhere(searchId: string, file: string, deliveries: number): Promise<boolean> {
+    if (deliveries >= ELSEWHERE_DELIVERIES_MOST) return false
+    const uploads = await uploadsOf(base.sql, searchId)
+    return uploads.some(({ name, stored_at: storedAt }) => name === file && storedAt !== null)
   }
 
   async function take(message: IncomingMessage): Promise<Receipt> {
@@ -81,7 +99,7 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
       return { kind: 'later', id: message.id, delayMs: LOOK_AGAIN_MS, counted: false, error: lease.error }
     }
     try {
-      const result = await read(command)
+      const result = await read(command, message.deliveries ?? 1)
       const receipt = await receive(message, command, result)
       // It was read to its end: a store that could not take that down says nothing about the file.
       if (result.kind === 'read' && receipt.kind === 'later') {
@@ -165,8 +183,19 @@ async function settle(
   }
 }
 
-function neverFinished(name: string): JobFile {
-  const reason = `The file was begun ${BEGINNINGS_MOST} times, and never read to its end`
+const NEVER_FINISHED = `The file was begun ${BEGINNINGS_MOST} times, and never read to its end`
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+function notHere(file: string, deliveries: number): unknown {
+  const delayMs = Math.min(deliveries * LOOK_AGAIN_MS, ELSEWHERE_CAP_MS)
+  const why = `${file} is stored, but not in the folder of this server; servers on one store share their uploads`
+  return postpone(new Error(why), { delayMs })
+}
+
+function unread(name: string, reason: string): JobFile {
   return { name, status: 'failed', references: 0, brokenCount: 0, broken: [], reason }
 }
 

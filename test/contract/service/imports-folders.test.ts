@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { ris } from '../../../service/imports/parse/test-files.ts'
+import { openCluster, type TestServer } from '../../support/service/cluster.ts'
+import { commandsIn, ended, hookSecret, startImport, upload } from '../../support/service/imports/imports.ts'
+
+const skip = process.env['ONCEONLY_TEST_POSTGRES_URL'] === undefined ? 'no PostgreSQL server' : false
+
+test('servers that do not share the folder of uploads still parse each other’s files', { skip }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'onceonly-folder-'))
+  try {
+    await using cluster = await openCluster('postgres', { env: { ONCEONLY_HOOK_SECRET: hookSecret } })
+    const [one] = cluster.servers as [TestServer]
+    const two = await cluster.add({ ONCEONLY_DATA: folder })
+    const names = Array.from({ length: 6 }, (_, at) => `${at}.ris`)
+    const started = await startImport(one, names)
+    for (const [at, name] of names.entries()) {
+      assert.equal((await upload(at % 2 === 0 ? one : two, started, name, ris(at))).status, 201)
+    }
+    const seen = await ended(one, started.searchId)
+    assert.deepEqual([seen.state, seen.references, commandsIn(seen)], ['Completed', 6, 6], JSON.stringify(seen))
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+})
