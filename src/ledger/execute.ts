@@ -48,14 +48,14 @@ export async function execute(
     const known = remembered(context, command)
     if (known !== null) return present(context, op, command, known, false)
     const running = context.flights.get(command.id)
-    if (running === undefined && options.decideMs === 0) return { kind: 'refused', error: notAsked() }
-    const flight = running ?? context.flights.start(command, lead)
-    const leader = running === undefined
-    if (!leader && differs(flight, command)) {
-      const answer = await otherPayload(context, command, flight)
-      if (answer !== null) return present(context, op, command, answer, false)
-      continue
-    }
+    const other = running !== undefined && differs(running, command)
+    if (other && (await whetherRuns(running)))
+      return present(context, op, command, reused(context, command, running), false)
+    if (other && context.flights.get(command.id) !== running) continue
+    const leader = running === undefined || other
+    if (leader && options.decideMs === 0) return { kind: 'refused', error: notAsked() }
+    // Another payload does not wait behind a twin that itself waits: the store knows whether the key is taken.
+    const flight = leader ? context.flights.start(command, lead, other) : running
     const until = (signal: AbortSignal | undefined) => landingFor(context, op, flight, leader, signal)
     // Most callers wait for the store as long as it takes: for them nothing is put around the landing.
     const { decideMs, signal } = options
@@ -80,15 +80,11 @@ function differs(flight: Flight, command: Command): boolean {
   return compareFingerprints(flight.command.fingerprints[0], command.fingerprints) === 'different'
 }
 
-/** Another payload under a key that is just being used: a conflict if it runs, else decided anew afterwards. */
-async function otherPayload(context: Context, command: Command, flight: Flight): Promise<Landing | null> {
-  if (await whetherRuns(flight)) {
-    const [recorded] = flight.command.fingerprints
-    const [presented] = command.fingerprints
-    return refusal(context, command, { kind: 'key_reused', recorded, presented }, null)
-  }
-  await flight.landed.catch(() => {})
-  return null
+/** Another payload under a key whose effect runs in this process. */
+function reused(context: Context, command: Command, flight: Flight): Landing {
+  const [recorded] = flight.command.fingerprints
+  const [presented] = command.fingerprints
+  return refusal(context, command, { kind: 'key_reused', recorded, presented }, null)
 }
 
 /** A caller that does not want to wait for the store leaves the flight as if it had hung up. */

@@ -30,7 +30,8 @@ export type Lead = (command: Command, flight: Flight) => Promise<Landing>
 
 export interface Flights {
   get(id: RecordId): Flight | undefined
-  start(command: Command, lead: Lead): Flight
+  /** Identical commands join it; `apart`, it flies beside the one that they join. */
+  start(command: Command, lead: Lead, apart?: boolean): Flight
   /** Its lease is over, but its effect still runs, perhaps for ever: whoever comes now asks the store, not this flight. */
   leave(flight: Flight): void
   /** Resolves when none is under way. */
@@ -53,7 +54,7 @@ const NOT_YET = new Promise<never>(() => {})
 
 export function createFlights(): Flights {
   const flights = new Map<RecordId, Flight>()
-  /** Those that were left; what they say late still counts. */
+  /** Those that nobody joins, or nobody any more; what they say late still counts. */
   const left = new Set<Flight>()
 
   /** Nobody joins it any more. False where its id is already that of a later one, or of none. */
@@ -63,7 +64,7 @@ export function createFlights(): Flights {
 
   return {
     get: (id) => flights.get(id),
-    start(command, lead) {
+    start(command, lead, apart = false) {
       const flight: { -readonly [name in keyof Flight]: Flight[name] } = {
         command,
         runs: null,
@@ -71,7 +72,8 @@ export function createFlights(): Flights {
         landed: NOT_YET,
         callers: 0,
       }
-      flights.set(command.id, flight)
+      if (apart) left.add(flight)
+      else flights.set(command.id, flight)
       const land = () => {
         take(flight)
         left.delete(flight)
