@@ -195,7 +195,8 @@ async function compareStores(store: PostgresStore, model: Model): Promise<void> 
     lapsed.rows,
     running.filter((record) => hasLapsed(record, lapsed.now)),
   )
-  assert.equal(lapsed.next, running[0]?.fence ?? lapsed.next)
+  // It may stay behind: a claim with a smaller fence may still be under way.
+  assert.ok(lapsed.next <= (running[0]?.fence ?? Number.POSITIVE_INFINITY))
   await compareLists(store, all)
 }
 
