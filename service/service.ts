@@ -120,7 +120,9 @@ export async function startService(config: Config): Promise<Service> {
     const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
     const sagas = () => [imports.describe()]
     const { rooms } = chat
-    live = addConsole(server, { once, leased, base, config, metrics, operatorToken, routes, runs, sagas, rooms })
+    const { findings } = imports
+    const shown = { runs, sagas, rooms, findings }
+    live = addConsole(server, { once, leased, base, config, metrics, operatorToken, routes, ...shown })
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {

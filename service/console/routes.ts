@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Ledger, SqlTx, Store } from 'onceonly'
 import { CONSOLE_API, type ConsoleAnswer, createConsole } from 'onceonly/console'
-import { createOperate } from 'onceonly/operate'
+import { createOperate, type Finding } from 'onceonly/operate'
 import type { Description } from 'onceonly/saga'
 import type { Rooms } from '../chat/index.ts'
 import type { Config } from '../config.ts'
@@ -26,6 +26,8 @@ interface Parts {
   readonly runs: Runs
   readonly rooms: Rooms
   sagas(): readonly Description[]
+  /** What the systems know, beside what the store says. */
+  findings(): Promise<readonly Finding[]>
 }
 
 const LOCAL_ONLY =
@@ -33,11 +35,12 @@ const LOCAL_ONLY =
 
 /** `/api/console/*`: what the pages of the console ask and do. */
 export function addConsole(server: FastifyInstance, parts: Parts): { stop(): void } {
-  const { once, leased, base, config, metrics, operatorToken, routes, runs, rooms, sagas } = parts
+  const { once, leased, base, config, metrics, operatorToken, routes, runs, rooms, sagas, findings } = parts
   const main = createOperate({ store: base.store, ledger: once })
+  // The claims' store has no place for an audit, so that it is written where everything else is.
+  const operate = leased === null ? main : bothStores(main, createOperate({ ...leased, audit: main.audit }))
   const console = createConsole({
-    // The claims' store has no place for an audit, so that it is written where everything else is.
-    operate: leased === null ? main : bothStores(main, createOperate({ ...leased, audit: main.audit })),
+    operate: { ...operate, doctor: async () => [...(await operate.doctor()), ...(await findings())] },
     meter: metrics.meter,
     tokens: tokensOf(config, operatorToken),
     localOnly: LOCAL_ONLY,

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
+import type { Finding } from 'onceonly/operate'
 import { createSaga, type Description } from 'onceonly/saga'
 import type { Config } from '../config.ts'
 import type { Consumer } from '../events/events.ts'
+import { failureLog } from '../events/log.ts'
 import type { Protect } from '../http/protect.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
@@ -19,6 +21,7 @@ import { startAnnouncer } from './uploads/announce.ts'
 import { addHook } from './uploads/hook.ts'
 import { createReceiver } from './uploads/receive.ts'
 import { addUpload } from './uploads/routes.ts'
+import { SAY_EVERY_MS, sharedStorage } from './uploads/shared.ts'
 import { openStorage } from './uploads/storage.ts'
 
 interface Parts {
@@ -38,6 +41,8 @@ export interface Imports {
   readonly consumers: readonly Consumer[]
   /** The saga, for those who look at its instances. */
   describe(): Description
+  /** For `doctor`. */
+  findings(): Promise<readonly Finding[]>
   stop(): Promise<void>
 }
 
@@ -57,6 +62,10 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
     on: watch.saga,
   })
   const announcer = startAnnouncer({ base, outbox, storage, log })
+  const shared = sharedStorage(base, storage)
+  await shared.warn(log)
+  const saying = setInterval(() => void shared.say().catch(failureLog(log, 'imports.storage_not_said')), SAY_EVERY_MS)
+  saying.unref()
   const historyOf = async (searchId: string) => (await saga.history(searchId)).map(historyView)
 
   addStart(server, { protect, base, outbox, workspaces })
@@ -70,7 +79,9 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
   return {
     consumers: [saga, parser, receiver],
     describe: () => saga.describe(),
+    findings: async () => [await shared.finding()],
     async stop() {
+      clearInterval(saying)
       await Promise.all([receiver.stop(), parser.stop(), saga.stop(), announcer.stop()])
     },
   }

@@ -66,6 +66,10 @@ const tables = (big: string) => [
   )`,
 ]
 
+/** The folders that servers keep uploads in: more than one in use is a mistake. */
+const storages = (big: string) => `create table import_storages (id text primary key, seen_at ${big} not null)`
+
 export const migrations = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
+  { version: 2, oldestCode: 1, up: { sqlite: [storages('integer')], postgres: [storages('bigint')] } },
 ] as const

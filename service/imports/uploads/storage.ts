@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { access, link, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
+import { access, link, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HOUR } from 'onceonly'
 
@@ -21,6 +21,8 @@ export type Stored =
 
 /** Files by search and name in a folder of this machine. A file is there whole or not at all, and never changes. */
 export interface Storage {
+  /** Of the folder, whoever opens it. */
+  readonly id: string
   put(searchId: string, name: string, content: AsyncIterable<Uint8Array>): Promise<Stored>
   has(searchId: string, name: string): Promise<boolean>
   /** Null when there is none. */
@@ -39,6 +41,8 @@ export async function openStorage(folder: string, bytesMost = UPLOAD_BYTES_MOST)
   const unfinished = join(folder, 'unfinished')
   await mkdir(unfinished, { recursive: true })
   await syncFolder(folder)
+
+  const id = await idOf(folder, join(unfinished, randomUUID()))
 
   /** Hashes, so that a path is never made of what somebody sent, and names may be as long and as odd as they like. */
   const folderOf = (searchId: string) => join(folder, digest(searchId))
@@ -76,6 +80,7 @@ export async function openStorage(folder: string, bytesMost = UPLOAD_BYTES_MOST)
   }
 
   return {
+    id,
     async put(searchId, name, content) {
       const path = join(unfinished, randomUUID())
       try {
@@ -104,6 +109,20 @@ export async function openStorage(folder: string, bytesMost = UPLOAD_BYTES_MOST)
       }
     },
   }
+}
+
+/** Made by the first who opens the folder: a link, so that nobody reads half of it. */
+async function idOf(folder: string, draft: string): Promise<string> {
+  const path = join(folder, 'id')
+  try {
+    await writeFile(draft, randomUUID())
+    await link(draft, path)
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error
+  } finally {
+    await rm(draft, { force: true })
+  }
+  return await readFile(path, 'utf8')
 }
 
 /** On the disk before it is answered; null when it is longer than a file may be. */

@@ -9,6 +9,24 @@ import { commandsIn, ended, hookSecret, startImport, upload } from '../../suppor
 
 const skip = process.env['ONCEONLY_TEST_POSTGRES_URL'] === undefined ? 'no PostgreSQL server' : false
 
+interface Found {
+  readonly name: string
+  readonly verdict: string
+}
+
+async function uploadsFinding(server: TestServer): Promise<Found | undefined> {
+  const { findings } = (await server.console('/doctor')).body as unknown as { readonly findings: readonly Found[] }
+  return findings.find(({ name }) => name === 'uploads')
+}
+
+test('servers that share the folder of uploads are fine', async () => {
+  await using cluster = await openCluster('sqlite', { processes: 2 })
+  for (const server of cluster.servers) {
+    assert.equal((await uploadsFinding(server))?.verdict, 'ok')
+    assert.doesNotMatch(server.lines.join('\n'), /imports\.storage_not_shared/)
+  }
+})
+
 test('servers that do not share the folder of uploads still parse each other’s files', { skip }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-folder-'))
   try {
@@ -21,6 +39,10 @@ test('servers that do not share the folder of uploads still parse each other’s
       assert.equal((await upload(at % 2 === 0 ? one : two, started, name, ris(at))).status, 201)
     }
     const seen = await ended(one, started.searchId)
+    // The second server found the folder of the first, and `doctor` says so on both.
+    assert.match(two.lines.join('\n'), /imports\.storage_not_shared/)
+    assert.doesNotMatch(one.lines.join('\n'), /imports\.storage_not_shared/)
+    for (const server of [one, two]) assert.equal((await uploadsFinding(server))?.verdict, 'danger')
     assert.deepEqual([seen.state, seen.references, commandsIn(seen)], ['Completed', 6, 6], JSON.stringify(seen))
   } finally {
     await rm(folder, { recursive: true, force: true })
