@@ -40,7 +40,11 @@ interface Common<I> {
   readonly perKeyLimit?: { readonly attempts: number; readonly perMs: number }
 }
 
-/** How much of the result is kept. Sensitive results are never stored, and every replay is authorised. */
+/**
+ * How much of the result is kept. `response` keeps plain data: JSON, dates, bytes, big integers, maps, sets, and what has
+ * a `toJSON`; of anything else only that it succeeded, reported as `outcome_not_stored`. Sensitive results are never
+ * stored, and every replay is authorised.
+ */
 export type Keeping<I> =
   | { readonly keep?: 'response'; readonly sensitive?: false }
   | {

@@ -124,7 +124,7 @@ function sortNames(names: string[]): void {
 }
 
 /** Maps, errors, class instances and the like keep their content where Object.keys does not see it. */
-function isPlain(value: object): boolean {
+export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
   // Objects of another realm have their own Object.prototype, which is known by having no prototype itself.
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null

@@ -1,3 +1,4 @@
+import { isPlain } from './canonical-value.ts'
 import { OnceError } from './errors.ts'
 
 /**
@@ -73,7 +74,10 @@ function objectToJson(value: object, path: Path, depth: number): Json {
   // Not `map`, which leaves holes as they are, and JSON would make them null.
   if (Array.isArray(value)) return Array.from(value, (each, index) => toJson(each, below(path, index, '[', ']'), depth))
   if (value instanceof Date) return { [TAG]: 'date', is: Number.isNaN(value.getTime()) ? null : value.toISOString() }
-  if (value instanceof Uint8Array) return { [TAG]: 'bytes', is: bytesToBase64(value) }
+  if (value instanceof Uint8Array) {
+    const bytes = { [TAG]: 'bytes', is: bytesToBase64(value) }
+    return isBuffer(value) ? { ...bytes, of: 'Buffer' } : bytes
+  }
   // Other buffers would be stored as empty objects, and lose what they hold without a word.
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
     throw new NotStorable(`${path} is a ${value.constructor.name}`)
@@ -84,6 +88,8 @@ function objectToJson(value: object, path: Path, depth: number): Json {
     return { [TAG]: 'set', is: [...value].map((each, index) => toJson(each, below(path, index, '<', '>'), depth)) }
   }
   if ('toJSON' in value && typeof value.toJSON === 'function') return toJson(value.toJSON(), path, depth)
+  // What a class keeps in private fields or accessors would be lost, and a replay would answer with an empty object.
+  if (!isPlain(value)) throw new NotStorable(`${path} is a ${className(value)}, which is no plain data`)
   const json: { [name: string]: Json } = {}
   let escapes = false
   for (const name of Object.keys(value)) {
@@ -96,6 +102,24 @@ function objectToJson(value: object, path: Path, depth: number): Json {
   if (TAG in json) return { [TAG]: 'object', is: json }
   // Some versions of V8 misread an escaped member name once they have met the name `\\`; strings are read rightly.
   return escapes ? { [TAG]: 'members', is: Object.entries(json) } : json
+}
+
+function className(value: object): string {
+  const { constructor } = value
+  return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'class instance'
+}
+
+/** Node's bytes. This folder runs also where there is no Node: there they are a Uint8Array. */
+interface BufferMaker {
+  isBuffer(value: unknown): boolean
+  from(buffer: ArrayBufferLike, offset: number, length: number): Uint8Array
+}
+const { Buffer: maker } = globalThis as { readonly Buffer?: BufferMaker }
+
+const isBuffer = (bytes: Uint8Array): boolean => maker?.isBuffer(bytes) === true
+
+function asBuffer(bytes: Uint8Array): Uint8Array {
+  return maker === undefined ? bytes : maker.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
 function needsEscape(name: string): boolean {
@@ -137,8 +161,10 @@ function fromTag(json: { [name: string]: Json }): unknown {
       return BigInt(is as string)
     case 'date':
       return new Date(is === null ? Number.NaN : (is as string))
-    case 'bytes':
-      return base64ToBytes(is as string)
+    case 'bytes': {
+      const bytes = base64ToBytes(is as string)
+      return json['of'] === 'Buffer' ? asBuffer(bytes) : bytes
+    }
     case 'map':
       return new Map((is as Json[]).map((pair) => fromJson(pair) as [unknown, unknown]))
     case 'set':
