@@ -256,9 +256,11 @@ onEveryPlace('outreach', (place) => {
     const gate = Promise.withResolvers<void>()
     const lead = await makeLead(one, { recipientEmail })
     const held = Promise.withResolvers<void>()
-    const holding = guard.send(`Early ${lead}`, () => {
+    const holding = guard.send(`Early ${lead}`, async () => {
       held.resolve()
-      return gate.promise
+      await gate.promise
+      // Before an original exists, so that the content is free again.
+      throw new Error('not accepted after all')
     })
     await held.promise
     const sequence = await store(one, 'Early', [{ id: 'mail', type: 'email', template: 'Early {{lead.id}}' }])
@@ -268,7 +270,7 @@ onEveryPlace('outreach', (place) => {
     assert.match(waiting.steps[0]?.error ?? '', /being accepted/)
     assert.equal(mail.sentTo(`Early ${lead}`).length, 0)
     gate.resolve()
-    await holding
+    await assert.rejects(holding)
     await cluster.advance(5_000)
     const { steps } = await untilState(one, runId, 'succeeded')
     assert.equal(steps[0]?.key, waiting.steps[0]?.key)
