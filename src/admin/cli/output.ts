@@ -66,9 +66,11 @@ export function iso(at: number | null): string | null {
 
 /** JSON has no big integers and no bytes; a text says more than a failure. */
 export function json(value: unknown): string {
-  return JSON.stringify(value, (_name, each: unknown) => {
+  return JSON.stringify(value, function (this: Readonly<Record<string, unknown>>, name, each: unknown) {
     if (typeof each === 'bigint') return each.toString()
     if (each instanceof Map) return Object.fromEntries(each)
-    return each instanceof Uint8Array ? Buffer.from(each).toString('base64') : each
+    // Of a Buffer only its holder has the bytes: it has made an object of itself already.
+    const given = this[name]
+    return given instanceof Uint8Array ? Buffer.from(given).toString('base64') : each
   })
 }

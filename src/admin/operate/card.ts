@@ -126,8 +126,9 @@ export function answerOf(record: LedgerRecord): string | null {
   }
 }
 
-/** Bytes of a body are shown as the text they usually are. */
-function textual(_name: string, value: unknown): unknown {
+/** Bytes of a body are shown as the text they usually are; the holder has them as they were before a Buffer's `toJSON`. */
+function textual(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
-  return value instanceof Uint8Array ? new TextDecoder().decode(value) : value
+  const given = this[name]
+  return given instanceof Uint8Array ? new TextDecoder().decode(given) : value
 }
