@@ -68,7 +68,8 @@ test('a client is killed in the middle of a receiver: what it wrote is there onc
   await ann.say('after')
   start({ ...task, deadly: null })
   const applied = () => {
-    const database = new DatabaseSync(path, { readOnly: true })
+    // The killed client left a log that its successor is recovering meanwhile.
+    const database = new DatabaseSync(path, { readOnly: true, timeout: 60_000 })
     try {
       return database
         .prepare('select text from applied order by rowid')

@@ -116,7 +116,7 @@ export async function startedService(): Promise<TestService> {
 }
 
 function countRows(path: string): { escalations: number; audit: number; outbox: number } {
-  const db = new DatabaseSync(path, { readOnly: true })
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 60_000 })
   const count = (table: string) => Number(db.prepare(`select count(*) as n from ${table}`).get()?.['n'])
   const counts = {
     escalations: count('case_escalations'),

@@ -83,7 +83,7 @@ test('runs are replayed by one command: identical, diverged, many at once', asyn
 
 test('a run that cannot be replayed is counted, and the others go on', () => {
   deploy('dying')
-  const kept = new DatabaseSync(database)
+  const kept = new DatabaseSync(database, { timeout: 60_000 })
   kept.exec("update onceonly_runs set version = 2 where id = 'r-4'")
   kept.exec("update onceonly_runs set ended_at = 1 where id = 'r-5'")
   kept.close()
