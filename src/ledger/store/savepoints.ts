@@ -11,6 +11,8 @@ export interface Savepoints {
   outermost<T>(work: () => Promise<T>): Promise<T>
   /** A statement, once the savepoint that it was called in is the innermost. */
   inTurn<T>(work: (scope: StatementParts) => T | Promise<T>): Promise<T>
+  /** How many savepoints are around the caller: for a store that keeps the writes of each apart and need not wait. */
+  depth(): number
   /** Undoes what the work wrote when it throws, and rethrows. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
@@ -37,6 +39,7 @@ export interface SavepointSteps {
 
 interface Scope {
   readonly of: Life
+  readonly depth: number
   open: boolean
   readonly parts: StatementParts
   /** Settles when the savepoint that was opened directly inside this one has ended. */
@@ -47,7 +50,7 @@ interface Scope {
 const scopes = new AsyncLocalStorage<Scope>()
 
 export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints {
-  const root: Scope = { of: life, open: true, parts: [], inner: null }
+  const root: Scope = { of: life, depth: 0, open: true, parts: [], inner: null }
   let innermost = root
 
   /** Code that has lost its asynchronous context cannot be told apart; it acts on the innermost savepoint. */
@@ -56,11 +59,15 @@ export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints 
     return scope?.of === life ? scope : innermost
   }
 
-  /** Throws when waiting is of no use any more. */
-  function mustWait(scope: Scope): boolean {
+  function checkOpen(scope: Scope): void {
     life.check()
     if (!scope.open)
       throw new OnceError('transaction_aborted', 'This part of the transaction is over; await every statement.')
+  }
+
+  /** Throws when waiting is of no use any more. */
+  function mustWait(scope: Scope): boolean {
+    checkOpen(scope)
     return scope.inner !== null
   }
 
@@ -105,11 +112,16 @@ export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints 
       while (mustWait(scope)) await Promise.race([scope.inner, life.ended])
       return work(scope.parts)
     },
+    depth: () => {
+      const scope = here()
+      checkOpen(scope)
+      return scope.depth
+    },
     savepoint: async (work) => {
       const parent = here()
       while (mustWait(parent)) await Promise.race([parent.inner, life.ended])
       const { promise, resolve } = Promise.withResolvers<void>()
-      const scope: Scope = { of: life, open: true, parts: [], inner: null }
+      const scope: Scope = { of: life, depth: parent.depth + 1, open: true, parts: [], inner: null }
       // Before the step itself, which may take a while: whoever comes meanwhile waits.
       parent.inner = promise
       try {

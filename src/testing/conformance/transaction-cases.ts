@@ -67,6 +67,27 @@ export const transactionCases: readonly Case[] = [
     },
   },
   {
+    name: 'savepoints that overlap undo their own part only',
+    needs: 'transactions',
+    async run(subject) {
+      const transactions = transactionsOf(subject)
+      const { store } = subject
+      await transactions.run(async (session) => {
+        const undone = session.savepoint(async () => {
+          await session.apply(claim('undone'))
+          throw new Error('undo')
+        })
+        const kept = session.savepoint(() => session.apply(claim('kept')))
+        const beside = session.apply(claim('beside'))
+        await fails(undone, 'a savepoint rethrows')
+        await Promise.all([kept, beside])
+      }, CALL)
+      same(await kindOf(store, claim('undone')), 'first_attempt', 'the part that threw')
+      same(await kindOf(store, claim('kept')), 'in_progress', 'the part that was opened beside it')
+      same(await kindOf(store, claim('beside')), 'in_progress', 'the claim beside both')
+    },
+  },
+  {
     name: 'a twin in another transaction waits and then sees the outcome; many at once have one winner',
     needs: 'transactions',
     async run(subject) {

@@ -129,6 +129,58 @@ test('savepoints inside savepoints: each undoes its own part', async () => {
   assert.deepEqual(left, ['outer', 'kept'])
 })
 
+test('savepoints that overlap wait for each other, and what is written beside them is not undone with them', async () => {
+  const store = createMemoryStore()
+  const { promise: written, resolve: go } = Promise.withResolvers<void>()
+  await store.transactions.run(async ({ tx, savepoint }) => {
+    const failing = savepoint(async () => {
+      tx.set('a', 'undone')
+      await written
+      assert.equal(tx.get('a'), 'undone')
+      throw new Error('no')
+    })
+    const waiting = savepoint(async () => {
+      assert.equal(tx.get('a'), 'beside')
+      tx.set('b', 'kept')
+    })
+    await settled()
+    tx.set('a', 'beside')
+    tx.set('c', 'beside')
+    assert.deepEqual([tx.get('a'), tx.get('b')], ['beside', undefined])
+    go()
+    await assert.rejects(failing, /^Error: no$/)
+    await waiting
+  }, TRANSACTION)
+  const left = await store.transactions.run(async ({ tx }) => ['a', 'b', 'c'].map((key) => tx.get(key)), TRANSACTION)
+  assert.deepEqual(left, ['beside', 'kept', 'beside'])
+})
+
+test('what an effect forgot to await cannot write after its savepoint', async () => {
+  const store = createMemoryStore()
+  const { promise: paused, resolve: go } = Promise.withResolvers<void>()
+  const left = await store.transactions.run(async ({ tx, savepoint }) => {
+    let dangling: Promise<void> = Promise.resolve()
+    await savepoint(async () => {
+      dangling = paused.then(() => tx.set('a', 'late'))
+    })
+    go()
+    await assert.rejects(dangling, (error) => isOnceError(error, 'transaction_aborted'))
+    return tx.get('a')
+  }, TRANSACTION)
+  assert.equal(left, undefined)
+})
+
+test('a transaction ends after the savepoints that its effect did not await', async () => {
+  const store = createMemoryStore()
+  await store.transactions.run(async ({ tx, savepoint }) => {
+    void savepoint(async () => {
+      await settled()
+      tx.set('a', 'in time')
+    })
+  }, TRANSACTION)
+  assert.equal(await store.transactions.run(async ({ tx }) => tx.get('a'), TRANSACTION), 'in time')
+})
+
 test('short calls go before transactions that wait, and who waits too long is told that nothing happened', async () => {
   const clock = createFakeClock()
   const store = createMemoryStore({ clock })

@@ -13,14 +13,21 @@ interface Change {
   readonly after: LedgerRecord
 }
 
-/** What a transaction has written so far, over tables that nobody else sees changed until it commits. */
+/**
+ * What a transaction has written so far, over tables that nobody else sees changed until it commits: one layer for the
+ * transaction and one for each savepoint, the innermost last. `depth` counts the savepoints around a caller.
+ */
 export interface Overlay {
+  /** As the innermost savepoint sees and writes them. */
   readonly records: RecordView
-  get(key: string): unknown
+  get(key: string, depth: number): unknown
   /** An undefined value is one that is not there. */
-  set(key: string, value: unknown): void
-  /** A savepoint: what is written from here on can be undone without the rest. */
-  open(): { keep(): void; undo(): void }
+  set(key: string, value: unknown, depth: number): void
+  /** A savepoint: what is written in it can be undone without the rest. */
+  open(): void
+  /** Ends the innermost savepoint. */
+  keep(): void
+  undo(): void
   commit(): readonly Change[]
 }
 
@@ -28,27 +35,18 @@ export function createOverlay(tables: Tables): Overlay {
   const layers: Layer[] = [createLayer()]
   const top = () => layers.at(-1) as Layer
 
-  function find<V>(key: string, of: (layer: Layer) => Map<string, V>, below: Map<string, V>): V | undefined {
-    const layer = layers.findLast((each) => of(each).has(key))
-    return layer === undefined ? below.get(key) : of(layer).get(key)
+  function find<V>(key: string, of: (layer: Layer) => Map<string, V>, below: Map<string, V>, depth: number) {
+    for (let at = depth; at >= 0; at--) {
+      const layer = layers[at]
+      if (layer !== undefined && of(layer).has(key)) return of(layer).get(key)
+    }
+    return below.get(key)
   }
 
-  function open() {
-    const mine = createLayer()
-    const depth = layers.push(mine) - 1
-    // Savepoints that were opened inside this one and never ended share its fate.
-    const close = () => layers.splice(depth)
-    return {
-      keep: () => {
-        for (const { records, values } of close()) {
-          for (const [id, record] of records) top().records.set(id, record)
-          for (const [key, value] of values) top().values.set(key, value)
-        }
-      },
-      undo: () => {
-        close()
-      },
-    }
+  function keep(): void {
+    const { records, values } = layers.pop() as Layer
+    for (const [id, record] of records) top().records.set(id, record)
+    for (const [key, value] of values) top().values.set(key, value)
   }
 
   function commit(): Change[] {
@@ -69,12 +67,14 @@ export function createOverlay(tables: Tables): Overlay {
 
   return {
     records: {
-      get: (id) => find(id, (layer) => layer.records, tables.records) ?? null,
+      get: (id) => find(id, (layer) => layer.records, tables.records, layers.length - 1) ?? null,
       put: (record) => top().records.set(record.id, record),
     },
-    get: (key) => find(key, (layer) => layer.values, tables.values),
-    set: (key, value) => top().values.set(key, value),
-    open,
+    get: (key, depth) => find(key, (layer) => layer.values, tables.values, depth),
+    set: (key, value, depth) => void layers[depth]?.values.set(key, value),
+    open: () => void layers.push(createLayer()),
+    keep,
+    undo: () => void layers.pop(),
     commit,
   }
 }

@@ -1,7 +1,10 @@
 import { OnceError } from '../../core/errors.ts'
 import type { RecordId } from '../../core/identity.ts'
 import { limits } from '../../core/limits.ts'
+import { createLife } from '../../store/life.ts'
 import type { Session, TransactionCall, Transactions } from '../../store/port.ts'
+import type { Savepoints } from '../../store/savepoints.ts'
+import { createSavepoints } from '../../store/savepoints.ts'
 import type { Core } from './core.ts'
 import type { Overlay } from './overlay.ts'
 import { createOverlay } from './overlay.ts'
@@ -36,17 +39,24 @@ export function createTransactions(core: Core): Transactions<MemoryTx> {
   async function inTurn<T>(work: (session: Session<MemoryTx>) => Promise<T>, twin: Twin): Promise<T> {
     const overlay = createOverlay(core.tables)
     const life = createLife()
+    const savepoints = createSavepoints(overlay, life)
+    const session = createSession({ core, overlay, savepoints, twin })
+    const { promise: tooLong, reject } = Promise.withResolvers<never>()
     // The work may go on after its time is up: nobody waits for it then, and its session refuses everything.
-    const working = (async () => await work(createSession({ core, overlay, life, twin })))()
+    const working = savepoints.outermost(async () => await work(session))
     working.catch(() => undefined)
-    const hold = time.setTimer(limits.writerHoldMs, () => life.expire())
+    const hold = time.setTimer(limits.writerHoldMs, () => {
+      const reason = heldTooLong()
+      life.end(reason)
+      reject(reason)
+    })
     try {
-      const result = await Promise.race([working, life.expired])
+      const result = await Promise.race([working, tooLong])
       for (const { before, after } of overlay.commit()) core.watchers.changed(before, after)
       return result
     } finally {
       hold.cancel()
-      life.end()
+      life.end(usedAfterEnd())
     }
   }
 
@@ -70,73 +80,33 @@ function late({ lockMs }: TransactionCall): OnceError {
   return new OnceError('store_busy', `Another transaction held the memory store for more than ${lockMs} ms.`)
 }
 
-interface Life {
-  /** Throws once the transaction is over, for whatever reason. */
-  check(): void
-  expire(): void
-  /** Rejects when the transaction held the writer for too long. */
-  readonly expired: Promise<never>
-  end(): void
+function heldTooLong(): OnceError {
+  return new OnceError('transaction_too_long', `A transaction took more than ${limits.writerHoldMs} ms.`)
 }
 
-function createLife(): Life {
-  let over: OnceError | null = null
-  const { promise: expired, reject } = Promise.withResolvers<never>()
-  return {
-    check: () => {
-      if (over !== null) throw over
-    },
-    expire: () => {
-      over = new OnceError('transaction_too_long', `A transaction took more than ${limits.writerHoldMs} ms.`)
-      reject(over)
-    },
-    expired,
-    end: () => {
-      over ??= new OnceError('transaction_aborted', 'The transaction is over; its session cannot be used any more.')
-    },
-  }
+function usedAfterEnd(): OnceError {
+  return new OnceError('transaction_aborted', 'The transaction is over; its session cannot be used any more.')
 }
 
 interface SessionParts {
   readonly core: Core
   readonly overlay: Overlay
-  readonly life: Life
+  readonly savepoints: Savepoints
   readonly twin: Twin
 }
 
-function createSession({ core, overlay, life, twin }: SessionParts): Session<MemoryTx> {
+function createSession({ core, overlay, savepoints, twin }: SessionParts): Session<MemoryTx> {
   return {
     tx: {
-      get: (key) => {
-        life.check()
-        return overlay.get(key)
-      },
-      set: (key, value) => {
-        life.check()
-        overlay.set(key, value)
-      },
-      delete: (key) => {
-        life.check()
-        overlay.set(key, undefined)
-      },
+      get: (key) => overlay.get(key, savepoints.depth()),
+      set: (key, value) => overlay.set(key, value, savepoints.depth()),
+      delete: (key) => overlay.set(key, undefined, savepoints.depth()),
     },
-    apply: async (request) => {
-      life.check()
-      twin.ids.add(request.id)
-      return decide(core.tables, overlay.records, request, core.time.nowMs())
-    },
-    savepoint: async (work) => {
-      life.check()
-      const savepoint = overlay.open()
-      try {
-        const result = await work()
-        life.check()
-        savepoint.keep()
-        return result
-      } catch (error) {
-        savepoint.undo()
-        throw error
-      }
-    },
+    apply: (request) =>
+      savepoints.inTurn(() => {
+        twin.ids.add(request.id)
+        return decide(core.tables, overlay.records, request, core.time.nowMs())
+      }),
+    savepoint: (work) => savepoints.savepoint(work),
   }
 }
