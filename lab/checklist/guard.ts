@@ -1,0 +1,356 @@
+import type { Row } from './row.ts'
+
+const guardTests = 'test/contract/service/messages-guard.test.ts'
+const messageTests = 'test/contract/service/messages.test.ts'
+
+/** The atomic duplicate guard of `POST /api/messages`. */
+export const guard: readonly Row[] = [
+  {
+    id: 'G1',
+    promise: 'Two identical requests 0–350 ms apart send once, on one process and on several',
+    removals: [
+      {
+        without: 'the lock on the content is asked before a send',
+        file: 'service/messages/send.ts',
+        find: "if (config.guard === 'off') return",
+        replace: 'if (true) return',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'twenty pairs of identical requests, 0 to 350 ms apart, are twenty mails (G1, G3)',
+          },
+          { file: guardTests, name: 'twenty identical requests at once on two processes are one mail' },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G2',
+    promise: 'An identical request within 15 minutes gets the original; after the window it sends',
+    removals: [
+      {
+        without: 'the window is 15 minutes long',
+        file: 'service/messages/send.ts',
+        find: 'export const WINDOW_MS = 15 * MINUTE',
+        replace: 'export const WINDOW_MS = 13 * MINUTE',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'within the window the original comes back, with its age; a duplicate does not extend it (G2, G7)',
+          },
+        ],
+      },
+      {
+        without: 'the window runs from the first request',
+        file: 'src/ledger/guard/guard.ts',
+        find: "    retainFrom: 'claimed',\n",
+        replace: '    retainMs: 2 * windowMs,\n',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'within the window the original comes back, with its age; a duplicate does not extend it (G2, G7)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G3',
+    promise: 'It works without any header, and no caller changes',
+    removals: [
+      {
+        without: 'a request without a key is taken',
+        file: 'service/messages/routes.ts',
+        find: "key: 'guarded',",
+        replace: "key: 'required',",
+        noticed: [
+          {
+            file: guardTests,
+            name: 'twenty pairs of identical requests, 0 to 350 ms apart, are twenty mails (G1, G3)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G4',
+    promise:
+      'A key comes first and replays for 24 h; other keys and no key meet the guard; a pending answer is never kept',
+    removals: [
+      {
+        without: 'the answer under a key is kept for a day',
+        file: 'service/messages/routes.ts',
+        find: 'const KEY_MS = 24 * HOUR',
+        replace: 'const KEY_MS = 12 * HOUR',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'a key comes first: replayed for a day; other keys and no key meet the guard (G4)',
+          },
+        ],
+      },
+      {
+        without: 'a pending answer gives its key back',
+        file: 'service/messages/routes.ts',
+        find: "if (sent.kind === 'pending') protection?.notDone()",
+        replace: '',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'an original in flight is waited for, 3 s, then refused without an answer that lasts (G4, G8, G13)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G5',
+    promise: 'Another lead, character or workspace is another message; two leads with one phone are one human',
+    removals: [
+      {
+        without: 'the recipient is part of the content',
+        file: 'service/messages/send.ts',
+        find: '=> [workspaceId, phone, email, body],',
+        replace: '=> [workspaceId, null, null, body],',
+        noticed: [{ file: messageTests, name: 'one template to a hundred leads is a hundred sends' }],
+      },
+      {
+        without: 'the text is compared as it is',
+        file: 'service/messages/send.ts',
+        find: '=> [workspaceId, phone, email, body],',
+        replace: '=> [workspaceId, phone, email, body.trim().toLowerCase()],',
+        noticed: [{ file: messageTests, name: 'one more space is another message' }],
+      },
+      {
+        without: 'the workspace is part of the content',
+        file: 'service/messages/send.ts',
+        find: '=> [workspaceId, phone, email, body],',
+        replace: "=> ['*', phone, email, body],",
+        noticed: [{ file: messageTests, name: 'another workspace is another message' }],
+      },
+    ],
+  },
+  {
+    id: 'G6',
+    promise: 'A request that fails authentication or validation holds no lock',
+    removals: [
+      {
+        without: 'a refused request gives its key back',
+        file: 'service/messages/routes.ts',
+        find: "if (sent.kind === 'refused') {\n        protection?.notDone()",
+        replace: "if (sent.kind === 'refused') {",
+        noticed: [
+          {
+            file: 'test/contract/service/messages-input.test.ts',
+            name: 'a request that was refused holds no lock and no key (G6)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G7',
+    promise: 'Three shapes of answer with their codes, the age in seconds in the text',
+    removals: [
+      {
+        without: 'the age of the original is told',
+        file: 'service/messages/routes.ts',
+        find: 'secondsOf(sent.ageMs))',
+        replace: '0)',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'within the window the original comes back, with its age; a duplicate does not extend it (G2, G7)',
+          },
+        ],
+      },
+      {
+        without: 'a new lead is told by 201',
+        file: 'service/messages/answers.ts',
+        find: 'row.new_lead === 1 ? 201 : 200',
+        replace: '200',
+        noticed: [
+          {
+            file: messageTests,
+            name: 'a new lead is 201, a known one 200, and both answers carry the ids of the CRM (G7, G14)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G8',
+    promise: 'The loser waits up to 3 s for an original in flight, then answers without one; a later retry gets it',
+    removals: [
+      {
+        without: 'an original in flight is waited for',
+        file: 'service/messages/send.ts',
+        find: 'const WAIT_MS = 3 * SECOND',
+        replace: 'const WAIT_MS = 1',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'an original in flight is waited for, 3 s, then refused without an answer that lasts (G4, G8, G13)',
+          },
+          { file: guardTests, name: 'an original that appears while its duplicate waits is found at once (G8, G13)' },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G9',
+    promise: 'The lock is released when a send fails before its message exists; the message id is attached to it',
+    removals: [
+      {
+        without: 'a send that threw gives its lock back',
+        file: 'src/ledger/guard/guard.ts',
+        find: 'if (!named && (hasFailed || (threw && untold === null))) return lease.release(INSIST)',
+        replace: '',
+        noticed: [
+          { file: guardTests, name: 'a send that fails before its message exists frees the lock and the key (G9)' },
+        ],
+      },
+      {
+        without: 'the lock is told its message',
+        file: 'service/messages/send.ts',
+        find: 'await Promise.all([attach(lock, pointer), ',
+        replace: 'await Promise.all([null, ',
+        noticed: [
+          { file: guardTests, name: 'a send that fails before its message exists frees the lock and the key (G9)' },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G10',
+    promise: 'A store error on the lock is reported, and the send proceeds unguarded',
+    removals: [
+      {
+        without: 'a guard whose store fails lets the message go',
+        file: 'src/ledger/guard/guard.ts',
+        find: 'if (options.failClosed === true) {',
+        replace: 'if (true) {',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'a lock that cannot be asked is reported, and the message goes out unguarded (G10, G13)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G11',
+    promise: 'A failed original is returned within the window; an operator can release the lock by its hash',
+    removals: [
+      {
+        without: 'a failed original keeps its lock',
+        file: 'src/ledger/guard/guard.ts',
+        find: "if (!hasFailed || options.onFailed !== 'allow') return",
+        replace: 'if (!hasFailed) return',
+        noticed: [
+          {
+            file: 'test/contract/guard/doubt.test.ts',
+            name: 'a failed original stands like any other, unless its content may be sent again',
+          },
+        ],
+      },
+      {
+        without: 'a release forgets the lock',
+        file: 'src/ledger/guard/guard.ts',
+        find: 'await ledger.forget({ tenant, caller: ANY_CALLER, operation: lock.name, key }, by === undefined ? {} : { by })',
+        replace: '',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'a failed original comes back within its window, until an operator frees the lock (G11)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G12',
+    promise: 'Expired locks are cleaned up by themselves; a crashed process leaves none beyond the window',
+    removals: [
+      {
+        without: 'a lock whose holder died before the original existed is free',
+        file: 'src/ledger/guard/guard.ts',
+        find: "onAbandoned: 'hold_attached',",
+        replace: "onAbandoned: 'hold',",
+        noticed: [
+          {
+            file: guardTests,
+            name: 'a process that dies with a lock leaves it for its lease only, and nothing beyond the window (G12)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G13',
+    promise: 'Three events for operators, with their mode',
+    removals: [
+      {
+        without: 'a block says whether it waited',
+        file: 'src/ledger/guard/guard.ts',
+        find: "const mode = waited ? 'lock_resolved_polled' : 'lock_resolved'",
+        replace: "const mode = waited ? 'lock_resolved' : 'lock_resolved'",
+        noticed: [
+          { file: guardTests, name: 'an original that appears while its duplicate waits is found at once (G8, G13)' },
+        ],
+      },
+      {
+        without: 'a pending duplicate is told',
+        file: 'src/ledger/guard/guard.ts',
+        find: "tell({ kind: 'pending', message, hash: partsOf(message).key, ageMs })",
+        replace: '',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'an original in flight is waited for, 3 s, then refused without an answer that lasts (G4, G8, G13)',
+          },
+        ],
+      },
+      {
+        without: 'an error of the guard is told',
+        file: 'src/ledger/guard/guard.ts',
+        find: "if (!isStoreFault(error)) throw error\n      tell({ kind: 'error', message, hash: partsOf(message).key, error })",
+        replace: 'if (!isStoreFault(error)) throw error',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'a lock that cannot be asked is reported, and the message goes out unguarded (G10, G13)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'G14',
+    promise: 'One lead per phone and workspace, one conversation per phone, ids of the CRM in every answer',
+    removals: [
+      {
+        without: 'a phone is unique among leads',
+        file: 'service/messages/schema.ts',
+        find: '    unique (workspace_id, phone),\n    unique (workspace_id, email)',
+        replace: '    unique (workspace_id, email)',
+        noticed: [
+          { file: messageTests, name: 'one lead and one conversation for a phone, however many ask at once (G14)' },
+        ],
+      },
+      {
+        without: 'answers carry the ids of the CRM',
+        file: 'service/messages/answers.ts',
+        find: '...(lead === null ? noCrmIds : crmIdsOf(lead))',
+        replace: '...(lead === null ? noCrmIds : noCrmIds)',
+        noticed: [
+          {
+            file: messageTests,
+            name: 'a new lead is 201, a known one 200, and both answers carry the ids of the CRM (G7, G14)',
+          },
+        ],
+      },
+    ],
+  },
+]

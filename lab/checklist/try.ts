@@ -1,0 +1,49 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { REMOVAL_VARIABLE, type Removal, type Test } from './row.ts'
+
+export interface Tried {
+  readonly passed: number
+  readonly failed: number
+  readonly output: string
+}
+
+/** A test that hangs without its rule is ended, and has noticed. */
+const TEST_MS = 90_000
+const root = join(import.meta.dirname, '../..')
+const preload = join(import.meta.dirname, 'remove.ts')
+
+/** Runs one test by its name in a process of its own, with a rule taken out or, with `null`, with all of them. */
+export function tryTest({ file, name }: Test, removal: Removal | null): Promise<Tried> {
+  return new Promise((resolve, reject) => {
+    const args = ['--conditions=onceonly-source', '--test', '--test-reporter=tap', `--test-timeout=${TEST_MS}`]
+    const child = spawn(process.execPath, [...args, `--test-name-pattern=/${escaped(name)}/`, file], {
+      cwd: root,
+      env: {
+        ...process.env,
+        NODE_OPTIONS: `${process.env['NODE_OPTIONS'] ?? ''} --import=${preload}`,
+        [REMOVAL_VARIABLE]: JSON.stringify(removal),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let output = ''
+    child.stdout.on('data', (chunk) => (output += String(chunk)))
+    child.stderr.on('data', (chunk) => (output += String(chunk)))
+    child.on('error', reject)
+    child.on('close', () =>
+      resolve({
+        passed: countOf(output, 'pass'),
+        failed: countOf(output, 'fail') + countOf(output, 'cancelled'),
+        output,
+      }),
+    )
+  })
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[\\/^$.*+?()[\]{}|]/g, '\\$&')
+}
+
+function countOf(output: string, what: string): number {
+  return Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(output)?.[1] ?? 0)
+}
