@@ -17,6 +17,7 @@ export interface Declared {
   readonly leaseMs: number
   readonly maxRunMs: number
   readonly whileRunning: WhileRunning
+  readonly refuseUnverified: boolean
   readonly keep: Keep
   readonly maxOutcomeBytes: number
   readonly classify: Classify | undefined
@@ -55,6 +56,7 @@ export function declare(definition: AnyDefinition): Declared {
     leaseMs,
     maxRunMs: time('maxRunMs', leased.maxRunMs ?? Math.max(defaults.maxRunMs, leaseMs), leaseMs),
     whileRunning: whileRunningOf(definition.whileRunning),
+    refuseUnverified: definition.unverified === 'refuse',
     keep: definition.keep ?? 'response',
     maxOutcomeBytes: time(
       'maxOutcomeBytes',
@@ -79,7 +81,7 @@ function time(option: string, value: number, least: number, most: number = Numbe
 /** Every option there is. A name that is not here is a mistake of spelling, and must not pass in silence. */
 const optionNames = new Set(
   [
-    'name effect retainMs retainFrom afterExpiry refuseMs fingerprint shape shapes whileRunning maxOutcomeBytes',
+    'name effect retainMs retainFrom afterExpiry refuseMs fingerprint shape shapes unverified whileRunning maxOutcomeBytes',
     'authorize perKeyLimit keep sensitive pointer rebuild leaseMs maxRunMs unknownMs onAbandoned probe classify',
   ].flatMap((names) => names.split(' ')),
 )
@@ -149,11 +151,12 @@ function checkKeeping(definition: AnyDefinition): void {
 const FIRST_SHAPE = 1
 
 function checkShapes(definition: AnyDefinition): void {
-  const { shape = FIRST_SHAPE, shapes = {} } = definition
+  const { shape = FIRST_SHAPE, shapes = {}, unverified = 'replay' } = definition
   time('shape', shape, FIRST_SHAPE)
   if (typeof shapes !== 'object' || Object.values(shapes).some((form) => typeof form !== 'function')) {
     bad('shapes', 'must hold functions under their numbers')
   }
+  if (unverified !== 'replay' && unverified !== 'refuse') bad('unverified', "must be 'replay' or 'refuse'")
   if (Object.hasOwn(shapes, shape)) bad('shapes', `holds old forms only, and ${shape} is the current one`)
 }
 

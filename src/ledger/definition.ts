@@ -33,6 +33,8 @@ interface Common<I> {
   /** Raise it when `fingerprint` changes; give the old form under its number in `shapes`. */
   readonly shape?: number
   readonly shapes?: Readonly<Record<number, (input: I) => unknown>>
+  /** A record of a shape that is not in `shapes` cannot be compared: replayed and reported, or refused as a reused key. */
+  readonly unverified?: 'replay' | 'refuse'
   readonly whileRunning?: WhileRunning
   readonly maxOutcomeBytes?: number
   readonly authorize?: (request: ReplayRequest<I>) => boolean | Promise<boolean>

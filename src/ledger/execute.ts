@@ -48,7 +48,7 @@ export async function execute(
     const known = remembered(context, command)
     if (known !== null) return present(context, op, command, known, false)
     const running = context.flights.get(command.id)
-    const other = running !== undefined && differs(running, command)
+    const other = running !== undefined && differs(op, running, command)
     if (other && (await whetherRuns(running)))
       return present(context, op, command, reused(context, command, running), false)
     if (other && context.flights.get(command.id) !== running) continue
@@ -76,8 +76,9 @@ function remembered(context: Context, command: Command): Landing | null {
   return entry.fresh ? { kind: 'settled', record: entry.record, waited: false, cached: true } : null
 }
 
-function differs(flight: Flight, command: Command): boolean {
-  return compareFingerprints(flight.command.fingerprints[0], command.fingerprints) === 'different'
+function differs(op: Declared, flight: Flight, command: Command): boolean {
+  const match = compareFingerprints(flight.command.fingerprints[0], command.fingerprints)
+  return match === 'different' || (match === 'unverified' && op.refuseUnverified)
 }
 
 /** Another payload under a key whose effect runs in this process. */

@@ -110,7 +110,8 @@ export function claimRequest(
   claimId: string,
   { start, wait }: { start: boolean; wait: boolean },
 ): ClaimRequest {
-  return { kind: 'claim', id, identity, claimId, fingerprints, leaseMs: op.leaseMs, start, wait, policy: op.policy }
+  const { leaseMs, policy, refuseUnverified } = op
+  return { kind: 'claim', id, identity, claimId, fingerprints, refuseUnverified, leaseMs, start, wait, policy }
 }
 
 export function sendClaim(

@@ -5,6 +5,7 @@ import type { CallOptions } from '../../ledger/execute.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
 import type { TransactionWork } from '../../ledger/transact.ts'
+import type { RequestInput } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { RouteDefinition } from './route.ts'
 
@@ -28,6 +29,9 @@ export function declareRoute<N, Tx>(ledger: Ledger<Tx>, route: RouteDefinition<N
     name: route.name ?? `http.${++unnamed}`,
     effect,
     ...given({ retainMs, retainFrom, afterExpiry, refuseMs, whileRunning, perKeyLimit, shape }),
+    ...(route.shapes === undefined ? {} : formsOf(route.shapes)),
+    // Clients are many and retry whatever they like: a stored response goes only to the request that it belongs to.
+    unverified: 'refuse',
     ...(authorize === undefined
       ? {}
       : {
@@ -37,6 +41,17 @@ export function declareRoute<N, Tx>(ledger: Ledger<Tx>, route: RouteDefinition<N
   } as AnyDefinition
   remember(ledger, route)
   return ledger.operation(definition as never) as unknown as RouteOperation<Tx>
+}
+
+/** The forms of the bodies are computed while the request is read; here each shape picks its own. */
+function formsOf(shapes: NonNullable<RouteDefinition<never>['shapes']>): Pick<AnyDefinition, 'fingerprint' | 'shapes'> {
+  const under =
+    (number: string) =>
+    ({ olderBodies = {}, ...input }: RequestInput) => ({ ...input, body: olderBodies[number] })
+  return {
+    fingerprint: ({ olderBodies: _, ...input }: RequestInput) => input,
+    shapes: Object.fromEntries(Object.keys(shapes).map((number) => [number, under(number)])),
+  }
 }
 
 function leasedOptions<N>({ leaseMs, maxRunMs, unknownMs, onAbandoned, probe, classify }: RouteDefinition<N>) {

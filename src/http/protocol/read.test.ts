@@ -86,3 +86,24 @@ test('what cannot be read is told as a problem of the request', async () => {
   })
   await assert.rejects(readRequest(route, broken), /not about the request/)
 })
+
+test('the body is read in every form that the route has had', async () => {
+  const shaped: RouteDefinition<never> = {
+    ...route,
+    fingerprint: ({ amount }: { amount: number }) => ({ amount }),
+    shape: 2,
+    shapes: { 1: (body) => body as unknown },
+  }
+  const of = async (body: IncomingBody | string) => {
+    const read = await readRequest(shaped, incoming(body))
+    assert.ok(read.kind === 'keyed')
+    return read.input
+  }
+  const [a, b] = [await of('{"amount":1,"note":"a"}'), await of('{"amount":1,"note":"b"}')]
+  assert.equal(a.body, b.body)
+  assert.notDeepEqual(a.olderBodies, b.olderBodies)
+  assert.deepEqual(await of({ parsed: { note: 'a', amount: 1 } }), a)
+  const before = await readRequest(route, incoming('{"note":"a","amount":1}'))
+  assert.ok(before.kind === 'keyed')
+  assert.deepEqual(a.olderBodies, { 1: before.input.body })
+})

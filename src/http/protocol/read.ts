@@ -14,10 +14,21 @@ import { DEFAULT_KEY_HEADER } from './route.ts'
 
 /** What a request asks for, in one spelling; or what is wrong with it. Nothing is looked up, nothing is claimed. */
 export type ReadRequest =
-  | { readonly kind: 'keyed'; readonly key: string; readonly operation: string; readonly input: unknown }
+  | { readonly kind: 'keyed'; readonly key: string; readonly operation: string; readonly input: RequestInput }
   /** There is no key, and the route needs none: nobody looks at the rest. */
   | { readonly kind: 'keyless' }
   | RequestProblem
+
+/** What makes it the same request. */
+export interface RequestInput {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly conditions: readonly (readonly string[])[]
+  readonly body: string
+  /** The body in the older forms of the route, by the number of their shape. */
+  readonly olderBodies?: Readonly<Record<string, string>>
+}
 
 interface RequestProblem {
   readonly kind: 'problem'
@@ -74,24 +85,47 @@ function readHead<N>(route: RouteDefinition<N>, incoming: Incoming): Head | Read
 }
 
 function withBody<N>(route: RouteDefinition<N>, incoming: Incoming, head: Head, given: IncomingBody): ReadRequest {
-  const body = bodyMeaning(route, incoming, given)
+  const { fingerprint, shape = 1, shapes } = route
+  const body = bodyMeaning(route, incoming, given, { shape, choose: fingerprint })
   const key: KeyFound = head.key === null ? keyInBody(route, body.json) : { key: head.key }
   if ('problem' in key) return withoutKey(route, incoming, key)
   const { path, query } = head.target
   const conditions = conditionsOf(incoming)
-  const input = { method: incoming.method, path, query, conditions, body: body.fingerprint }
-  return { kind: 'keyed', key: key.key, operation: route.name ?? resource(incoming.method, path), input }
+  const { method } = incoming
+  const input = { method, path, query, conditions, body: body.fingerprint }
+  const older = (number: string, choose: BodyForm['choose']) =>
+    bodyMeaning(route, incoming, given, { shape: Number(number), choose }).fingerprint
+  return {
+    kind: 'keyed',
+    key: key.key,
+    operation: route.name ?? resource(method, path),
+    input: shapes === undefined ? input : { ...input, olderBodies: mapped(shapes, older) },
+  }
 }
 
 function keyInBody<N>({ keyFrom = { header: DEFAULT_KEY_HEADER } }: RouteDefinition<N>, json: unknown): KeyFound {
   return json === undefined || !('field' in keyFrom) ? { problem: 'missing' } : keyFromBody(json, keyFrom.field)
 }
 
-function bodyMeaning<N>(route: RouteDefinition<N>, incoming: Incoming, body: IncomingBody): BodyFingerprint {
+function mapped<T>(
+  shapes: Readonly<Record<string, T>>,
+  form: (number: string, each: T) => string,
+): Record<string, string> {
+  return Object.fromEntries(Object.entries(shapes).map(([number, each]) => [number, form(number, each)]))
+}
+
+/** One way in which the route picks what counts of a body. */
+type BodyForm = Pick<BodyInput, 'shape' | 'choose'>
+
+function bodyMeaning<N>(
+  route: RouteDefinition<N>,
+  incoming: Incoming,
+  body: IncomingBody,
+  form: BodyForm,
+): BodyFingerprint {
   const contentType = incoming.header('content-type')[0] ?? null
   const common: Omit<BodyInput, 'contentType' | 'body'> = {
-    shape: route.shape ?? 1,
-    choose: route.fingerprint,
+    ...form,
     parse: route.keyFrom !== undefined && 'field' in route.keyFrom,
   }
   if ('bytes' in body) {

@@ -73,8 +73,13 @@ interface RouteOptions<N> {
   /** Which fields of a JSON body make it the same command; all of it, when left out. */
   // oxlint-disable-next-line typescript/no-explicit-any -- the body's type is the route's own business.
   readonly fingerprint?: (body: any) => unknown
-  /** Raise it when `fingerprint` changes. */
+  /**
+   * Raise it when `fingerprint` changes, and give the old form under its number in `shapes`: `(body) => body` for all of
+   * it. A record of a shape that is in neither cannot be compared, so its key is refused as reused.
+   */
   readonly shape?: number
+  // oxlint-disable-next-line typescript/no-explicit-any -- as for `fingerprint`.
+  readonly shapes?: Readonly<Record<number, (body: any) => unknown>>
   /** Wins over the profile's. */
   readonly finality?: Finality
   readonly profile?: ProfileName
@@ -143,6 +148,9 @@ export function checkRoute<N>(route: RouteDefinition<N>): void {
   if (route.sensitive === true && route.authorize === undefined) bad('authorize', 'must be given for a sensitive route')
   // The reconciler finds a probe by the operation's name; the resources of an unnamed route have many.
   if (route.probe !== undefined && route.name === undefined) bad('name', 'must be given for a route with a `probe`')
+  if (Object.values(route.shapes ?? {}).some((form) => typeof form !== 'function')) {
+    bad('shapes', 'must hold functions under their numbers')
+  }
   const { maxAnswerBytes = MAX_ANSWER_BYTES } = route
   if (!Number.isSafeInteger(maxAnswerBytes) || maxAnswerBytes < 0 || maxAnswerBytes > MAX_ANSWER_BYTES) {
     bad('maxAnswerBytes', `must be a whole number from 0 to ${MAX_ANSWER_BYTES}`)

@@ -23,6 +23,8 @@ export interface ClaimRequest {
   readonly claimId: ClaimId
   /** The input under every shape that the operation knows; the first is the one to record. */
   readonly fingerprints: readonly [string, ...string[]]
+  /** A record of another shape cannot be compared: refuse it like another payload. Left out, it is replayed. */
+  readonly refuseUnverified?: boolean
   readonly leaseMs: number
   /** False reserves only: the effect may not begin before `start`. */
   readonly start: boolean

@@ -12,7 +12,7 @@ export function claim(record: LedgerRecord | null, request: ClaimRequest, at: Mo
   const match = compareFingerprints(record.fingerprint, request.fingerprints)
   if (record.state === 'vacant') return overVacant(record, request, at, match === 'same')
   // A reused key outranks every other answer, and never changes the record.
-  if (match === 'different') {
+  if (match === 'different' || (match === 'unverified' && request.refuseUnverified === true)) {
     const decision = { kind: 'key_reused', recorded: record.fingerprint, presented: request.fingerprints[0] } as const
     return { record, decision }
   }

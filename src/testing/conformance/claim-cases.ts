@@ -113,6 +113,10 @@ export const claimCases: readonly Case[] = [
         decision.kind === 'replay_success' && !decision.verified,
         'a shape that nobody knows is replayed, unverified',
       )
+      const strict = { fingerprints: ['v1:2:x'], refuseUnverified: true } as const
+      same(await kindOf(store, claim('a', strict)), 'key_reused', 'or refused, where the claim asks for that')
+      const known = { ...strict, fingerprints: ['v1:2:x', 'v1:1:one'] } as const
+      same(await kindOf(store, claim('a', known)), 'replay_success', 'an old shape that is known')
     },
   },
   {
