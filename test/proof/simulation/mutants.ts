@@ -16,7 +16,11 @@ const claim: readonly Rule[] = [
     find: 'if (record.claimId === request.claimId) return ownClaim',
     replace: 'if (false) return ownClaim',
   },
-  { name: 'a reused key is not noticed', find: "if (match === 'different') {", replace: 'if (false) {' },
+  {
+    name: 'a reused key is not noticed',
+    find: "if (match === 'different' || (match === 'unverified' && request.refuseUnverified === true)) {",
+    replace: 'if (false) {',
+  },
   {
     name: 'expiry is not looked at',
     find: "if (record.expiresAt <= at.now) return { record, decision: { kind: 'key_expired'",
