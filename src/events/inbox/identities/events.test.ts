@@ -31,6 +31,7 @@ describe('S3 event notifications', () => {
       bucket: 'mybucket',
       key: 'red floweré.jpg',
       version: 'd41d8cd98f',
+      etag: 'd41d8cd98f',
       sequencer: '0055AED6DCD90281E5',
       name: 'ObjectCreated:Put',
       size: 1024,

@@ -9,6 +9,8 @@ export interface S3Event {
   readonly key: string
   /** The version, where the bucket keeps versions; else the ETag; null for what has neither, such as a deletion. */
   readonly version: string | null
+  /** Of its content; null for what has none. */
+  readonly etag: string | null
   /** Orders the events of one object; null for events that have none. */
   readonly sequencer: string | null
   /** `ObjectCreated:Put` and so on, without `s3:`. */
@@ -22,12 +24,14 @@ export interface S3Event {
 const MOST_RECORDS = 1_000
 
 /**
- * The events in an S3 notification, also when it came through SNS. The test that S3 sends when notifications are set up
- * holds none.
+ * The events in an S3 notification, also when it came through SNS or EventBridge. The test that S3 sends when
+ * notifications are set up holds none.
  */
 export function readS3Notification(body: string): readonly S3Event[] {
   const notification = unwrapped(objectOf(jsonOf(body), 'body'))
   if (notification['Event'] === 's3:TestEvent') return []
+  if (typeof notification['detail-type'] === 'string')
+    return [bridgedEventOf(notification, notification['detail-type'])]
   const { Records: records } = notification
   if (!Array.isArray(records)) throw unreadable('Records', 'is missing')
   if (records.length > MOST_RECORDS) throw unreadable('Records', `are more than ${MOST_RECORDS}`)
@@ -45,12 +49,46 @@ function eventOf(record: JsonObject, at: string): S3Event {
   const object = objectOf(s3['object'], `${at}.s3.object`)
   const key = decodedKey(textIn(object, 'key', `${at}.s3.object.key`), `${at}.s3.object.key`)
   const name = textIn(record, 'eventName', `${at}.eventName`).replace(/^s3:/, '')
-  const version = optionalText(object, 'versionId', at) ?? optionalText(object, 'eTag', at)
+  return s3Event({ bucket, key, name }, object, { version: 'versionId', etag: 'eTag', at: `${at}.s3.object` })
+}
+
+/** What EventBridge calls the requests that S3 has its own names for. */
+const reasons: Readonly<Record<string, string>> = {
+  PutObject: 'Put',
+  'POST Object': 'Post',
+  CopyObject: 'Copy',
+  CompleteMultipartUpload: 'CompleteMultipartUpload',
+}
+
+/** The same event has the same id as in a notification of S3's own. Here keys are not encoded. */
+function bridgedEventOf(envelope: JsonObject, type: string): S3Event {
+  const source = textIn(envelope, 'source', 'source')
+  if (source !== 'aws.s3') throw unreadable('source', `is ${JSON.stringify(source)}, not "aws.s3"`)
+  const detail = objectOf(envelope['detail'], 'detail')
+  const bucket = textIn(objectOf(detail['bucket'], 'detail.bucket'), 'name', 'detail.bucket.name')
+  const object = objectOf(detail['object'], 'detail.object')
+  const key = textIn(object, 'key', 'detail.object.key')
+  const reason = typeof detail['reason'] === 'string' ? (reasons[detail['reason']] ?? detail['reason']) : null
+  const name = [type.replaceAll(' ', ''), ...(reason === null ? [] : [reason])].join(':')
+  return s3Event({ bucket, key, name }, object, { version: 'version-id', etag: 'etag', at: 'detail.object' })
+}
+
+interface Members {
+  readonly version: string
+  readonly etag: string
+  readonly at: string
+}
+
+function s3Event(about: Pick<S3Event, 'bucket' | 'key' | 'name'>, object: JsonObject, members: Members): S3Event {
+  const { bucket, key, name } = about
+  const { at } = members
+  const etag = optionalText(object, members.etag, at)
+  const version = optionalText(object, members.version, at) ?? etag
   const sequencer = optionalText(object, 'sequencer', at)
-  if (sequencer !== null && !isSequencer(sequencer)) throw unreadable(`${at}.s3.object.sequencer`, 'is not hexadecimal')
-  if (version === null && sequencer === null) throw unreadable(`${at}.s3.object`, 'has neither version nor sequencer')
+  if (sequencer !== null && !isSequencer(sequencer)) throw unreadable(`${at}.sequencer`, 'is not hexadecimal')
+  if (version === null && sequencer === null) throw unreadable(at, 'has neither version nor sequencer')
   const size = typeof object['size'] === 'number' ? object['size'] : null
-  const event = { bucket, key, version, sequencer, name, size }
+  const event = { bucket, key, version, etag, sequencer, name, size }
   const id = JSON.stringify([bucket, key, version, sequencer?.toUpperCase() ?? null, name])
   // The object is the line in which its events stand; they have no consecutive numbers, though.
   const line = JSON.stringify([bucket, key])
@@ -69,7 +107,7 @@ function decodedKey(text: string, part: string): string {
 function optionalText(object: JsonObject, name: string, at: string): string | null {
   const value = object[name]
   if (value === undefined || value === null || value === '') return null
-  if (typeof value !== 'string') throw unreadable(`${at}.s3.object.${name}`, 'is not a text')
+  if (typeof value !== 'string') throw unreadable(`${at}.${name}`, 'is not a text')
   return value
 }
 
