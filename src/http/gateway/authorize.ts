@@ -31,7 +31,7 @@ export async function allowedBy(
     if (!left.test((raw[at] as string).toLowerCase())) headers.push(raw[at] as string, raw[at + 1] as string)
   }
   headers.push('X-Original-Method', message.method ?? '', 'X-Original-Uri', message.url ?? '/')
-  const request = upstream.open({ method: 'GET', target: path, headers }, true)
+  const request = upstream.open({ method: 'GET', target: path, headers }, 'fresh')
   const { authorizeMs } = gatewayLimits
   const times = { connectMs: authorizeMs, answerMs: authorizeMs, idleMs: authorizeMs }
   const sent = await send(request, times, () => request.end())

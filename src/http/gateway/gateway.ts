@@ -9,11 +9,12 @@ import type { ServedRoute } from '../protocol/describe.ts'
 import type { Answer } from '../protocol/exchange.ts'
 import { jsonAnswer } from '../protocol/exchange.ts'
 import { listen } from '../protocol/listen.ts'
-import { createVoice } from '../protocol/voice.ts'
+import { createVoice, type Voice } from '../protocol/voice.ts'
 import { createRegion } from '../region/region.ts'
 import { checkGatewayConfig } from './check.ts'
 import type { GatewayConfig, RouteRule } from './config.ts'
 import type { GatewayConsole, OpenConsole } from './console.ts'
+import { declaresBody, whyMisframed } from './framing.ts'
 import { gatewayDefaults, gatewayLimits } from './limits.ts'
 import type { Metrics, MetricsOptions } from './metrics.ts'
 import { metricsAnswer } from './metrics.ts'
@@ -79,23 +80,24 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (found === undefined) throw new OnceError('bad_option', `There is no upstream \`${name}\`.`)
     return found
   }
-  const voice = {
+  const speech = {
     operationsPath: `${ownPath}/operations`,
     ...(config.problemBase === undefined ? {} : { problemBase: config.problemBase }),
   }
   const region = config.region === undefined ? undefined : createRegion(config.region)
   const rules = (config.routes ?? []).map((rule) =>
-    readRule(rule, { config, ledger: options.ledger, voice, upstreamOf, region, onError }),
+    readRule(rule, { config, ledger: options.ledger, voice: speech, upstreamOf, region, onError }),
   )
+  const voice = createVoice(speech)
   const fallback = upstreams.get(undefined)
   const pass: Pass | null =
     fallback === undefined
       ? null
-      : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice: createVoice(voice) }
+      : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice }
   const status = createTellStatus(rules, {
     ledger: options.ledger,
     onError,
-    ...voice,
+    ...speech,
     ...(region === undefined ? {} : { region }),
   })
   const links = [...upstreams.values(), ...(region === undefined ? [] : [region])]
@@ -115,7 +117,7 @@ export function createGateway(options: GatewayOptions): Gateway {
           onAction: ({ action, by }) => on.on?.({ kind: 'operator', action, by }),
           onError,
         })
-  return serve({ ...options, ...on, metricsToken, onError, ownPath, rules, pass, status, links, console: shown })
+  return serve({ ...options, ...on, metricsToken, onError, ownPath, voice, rules, pass, status, links, console: shown })
 }
 
 function guardedBy({ key, operation }: RouteRule): readonly string[] {
@@ -139,6 +141,8 @@ function harmless<E>(watch: (event: E) => void, onError: (error: unknown) => voi
 
 export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs' | 'on'>, MetricsOptions {
   readonly ownPath: string
+  /** Says what is wrong with a request that reaches no rule. */
+  readonly voice: Voice
   readonly rules: readonly Rule[]
   /** Where everything goes that no rule fits. */
   readonly pass: Pass | null
@@ -165,13 +169,15 @@ export function serve(serving: Serving): Gateway {
     if (draining) response.shouldKeepAlive = false
     busy.add(response)
     response.once('close', () => busy.delete(response))
+    const misframed = whyMisframed(message)
+    if (misframed !== null) return refuse(response, misframed)
     if (isOwn(target)) {
       return void own(message, response).catch(onError)
     }
     const note = watchRequest(serving.on, message, response)
     if (!SAFE.has(message.method ?? 'GET')) {
       const rule = ruleFor(rules, message.method ?? '', target)
-      if (rule === 'malformed') return malformed(response)
+      if (rule === 'malformed') return refuse(response, 'The request target cannot be read.')
       // What is recorded must be written down before the process ends, whether its client waits for it or not.
       if (rule !== null) {
         const work = protect(rule, message, response, note, serving.on)
@@ -183,9 +189,10 @@ export function serve(serving: Serving): Gateway {
     sendAnswer(response, jsonAnswer(404, 'application/json', { title: 'No rule and no upstream fits this request' }))
   }
 
-  function malformed(response: ServerResponse): void {
-    const { voice } = rules[0] as Rule
-    sendAnswer(response, voice.say('invalid-request', { detail: 'The request target cannot be read.' }))
+  /** Whatever stands behind such a head on its connection is not read any more. */
+  function refuse(response: ServerResponse, detail: string): void {
+    response.shouldKeepAlive = false
+    sendAnswer(response, serving.voice.say('invalid-request', { detail }))
   }
 
   async function own(message: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -223,7 +230,8 @@ export function serve(serving: Serving): Gateway {
     // Node has taken its own listener away, and an error that nobody hears ends the process.
     socket.on('error', () => {}).once('close', () => pipes.delete(socket))
     // Before 22.21 Node asks nobody whether an offer is taken up: what is not to be is refused, and nothing forwarded.
-    if (pass === null || !mayUpgrade(message)) socket.end(`HTTP/1.1 400 Bad Request\r\n${CLOSING}`)
+    const may = mayUpgrade(message) && whyMisframed(message) === null && !declaresBody(message)
+    if (pass === null || !may) socket.end(`HTTP/1.1 400 Bad Request\r\n${CLOSING}`)
     else if (draining) socket.end(`HTTP/1.1 503 Service Unavailable\r\n${CLOSING}`)
     else passUpgrade(pass, message, socket, head)
   })

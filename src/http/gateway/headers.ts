@@ -48,12 +48,12 @@ function nameOf(name: string): HeaderName {
 
 function kindOf(lower: string): HeaderName['kind'] {
   if (hopByHop.has(lower)) return 'hop'
-  if (lower.startsWith('x-forwarded-') || lower === 'forwarded') return 'forwarded'
+  if (lower.startsWith('x-forwarded-') || lower === 'forwarded' || lower === 'x-real-ip') return 'forwarded'
   return lower === 'host' || lower === 'accept-encoding' || lower === 'content-length' ? lower : 'other'
 }
 
 /** The names that a message itself declares to be of its connection. Null for the usual ones. */
-function nominated(raw: RawHeaders): ReadonlySet<string> | null {
+export function connectionOnly(raw: RawHeaders): ReadonlySet<string> | null {
   let names: Set<string> | null = null
   for (let at = 0; at < raw.length; at += 2) {
     if (nameOf(raw[at] as string).lower !== 'connection') continue
@@ -67,6 +67,13 @@ function nominated(raw: RawHeaders): ReadonlySet<string> | null {
     }
   }
   return names
+}
+
+/** Node keeps the first of several; an upstream may go by the last. */
+export function hostLines(raw: RawHeaders): number {
+  let lines = 0
+  for (let at = 0; at < raw.length; at += 2) if (nameOf(raw[at] as string).kind === 'host') lines++
+  return lines
 }
 
 /** How requests are told to upstreams. */
@@ -113,7 +120,7 @@ export interface RequestHeadersOptions {
   readonly client?: Client | null
   /** The `Host` that the upstream sees; the client's own, when null. */
   readonly host: string | null
-  /** Of a body that was read whole. Left out, the client's own framing stays. */
+  /** Of a body that was read whole, or zero where there is none. Left out, the client's own framing stays. */
   readonly length?: number
   /** Ask for the answer as it is: what is recorded must be readable by every retry. */
   readonly identityEncoding?: boolean
@@ -125,7 +132,7 @@ export function requestHeaders(options: RequestHeadersOptions): string[] {
   const { message, trustForwarded, host, length, identityEncoding = false } = options
   const { proto, addresses } = options.client ?? clientOf(message, trustForwarded)
   const raw = message.rawHeaders
-  const dropped = nominated(raw)
+  const dropped = connectionOnly(raw)
   const headers: string[] = []
   let sawHost = false
   for (let at = 0; at < raw.length; at += 2) {
@@ -159,7 +166,7 @@ function hasBodyHeaders({ headers }: IncomingMessage): boolean {
 
 /** What the client is told of an answer. */
 export function answerHeaders(raw: RawHeaders): string[] {
-  const dropped = nominated(raw)
+  const dropped = connectionOnly(raw)
   const headers: string[] = []
   for (let at = 0; at < raw.length; at += 2) {
     const { lower, kind } = nameOf(raw[at] as string)

@@ -43,7 +43,7 @@ export function passOn(pass: Pass, message: IncomingMessage, response: ServerRes
   attempt(false)
 
   function attempt(again: boolean): void {
-    const request = upstream.open(head, again)
+    const request = upstream.open(head, again ? 'fresh' : 'pooled')
     let answered = false
     connectWithin(request, pass.times.connectMs)
     const clientLeft = () => {

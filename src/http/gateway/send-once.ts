@@ -33,7 +33,7 @@ export async function sendOnce(
       ...(guarded && honoursKeys ? { added: [rule.keyHeader, attempt.effectKey] } : {}),
     })
     const head = { method: message.method ?? 'POST', target: originForm(message.url ?? '/'), headers }
-    const request = upstream.open(head, true)
+    const request = upstream.open(head, 'fresh')
     const sent = await send(request, times, () => spool.sendTo(request), attempt.signal)
     const repeated = honoursKeys && (tries > 0 || attempt.number > 1)
     const again = honoursKeys && tries < gatewayLimits.redrives && isOpen(sent, repeated)

@@ -12,12 +12,12 @@ export function passUpgrade(pass: Pass, message: IncomingMessage, client: Duplex
     message,
     trustForwarded: passing.trustForwarded,
     host: passing.host === 'upstream' ? upstream.host : null,
+    length: 0,
     added: ['Connection', 'Upgrade', 'Upgrade', message.headers.upgrade ?? ''],
   })
-  const request = upstream.open(
-    { method: message.method ?? 'GET', target: originForm(message.url ?? '/'), headers },
-    true,
-  )
+  const head = { method: message.method ?? 'GET', target: originForm(message.url ?? '/'), headers }
+  // Nobody can know what the other side takes for the end of an offer: the next caller must not stand behind it.
+  const request = upstream.open(head, 'own')
   connectWithin(request, pass.times.connectMs)
   const stop = () => void request.destroy()
   client.on('error', stop).once('close', stop)

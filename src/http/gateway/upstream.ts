@@ -9,10 +9,15 @@ import { gatewayLimits } from './limits.ts'
 export interface Upstream {
   /** As it is told to be, for the `Host` header. */
   readonly host: string
-  /** Begins a request. `fresh` uses no connection that the other side may be closing at this moment. */
-  open(head: RequestHead, fresh: boolean): ClientRequest
+  open(head: RequestHead, on: ConnectionChoice): ClientRequest
   stop(): void
 }
+
+/**
+ * `pooled`: any that is free. `fresh`: none that the other side may be closing at this moment. `own`: a new one, which
+ * nobody else ever gets.
+ */
+export type ConnectionChoice = 'pooled' | 'fresh' | 'own'
 
 export interface RequestHead {
   readonly method: string
@@ -45,7 +50,8 @@ export function createUpstream(address: string, ca?: string): Upstream {
     // The newest is the least likely to be closed, and the others may go.
     scheduling: 'lifo',
   }
-  const agent = secure ? new HttpsAgent({ ...pool, ...(ca === undefined ? {} : { ca }) }) : new HttpAgent(pool)
+  const trust = ca === undefined ? {} : { ca }
+  const agent = secure ? new HttpsAgent({ ...pool, ...trust }) : new HttpAgent(pool)
   const keep = agent.keepSocketAlive.bind(agent) as (socket: Duplex) => unknown
   Object.assign(agent, {
     keepSocketAlive(socket: Pooled) {
@@ -58,10 +64,11 @@ export function createUpstream(address: string, ca?: string): Upstream {
 
   return {
     host: url.host,
-    open({ method, target, headers }, fresh) {
-      if (fresh) dropStale(agent)
+    open({ method, target, headers }, on) {
+      if (on === 'fresh') dropStale(agent)
       const path = target === '*' ? target : prefix + target
-      const opened = request({ ...common, method, path, headers: headers as never })
+      const from = on === 'own' ? { ...common, ...trust, agent: false } : common
+      const opened = request({ ...from, method, path, headers: headers as never })
       // The pool's limit for idle connections is none for a request that thinks.
       opened.setTimeout(0)
       return opened

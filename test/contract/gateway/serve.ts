@@ -88,6 +88,7 @@ export async function serveGateway(site: Site): Promise<Served> {
         .answer(message.url ?? '/', { message, spool: createSpool(message, { maxBytes: 0, bodyMs: 1 }) })
         .catch(status.fault),
     rules,
+    voice: createVoice(voice),
     pass: { ...common, voice: createVoice(voice) },
     links: [upstream],
     ownPath: '',
