@@ -1,4 +1,5 @@
 import type { StreamBounds } from '../bounds.ts'
+import { countOf } from '../parts/count.ts'
 import type { DeliveryMode } from '../parts/delivery.ts'
 import { Delivery } from '../parts/delivery.ts'
 import { SequenceDedup } from '../parts/sequence-dedup.ts'
@@ -95,7 +96,7 @@ export function createIntake(options: IntakeOptions): Intake {
 
   /** Only the next entry of a log is taken, and only after its causes. Whatever else comes means: replay. */
   function take(entry: Delivered, taken: () => void): 'taken' | 'jump' {
-    const have = arrived[entry.log] ?? 0
+    const have = countOf(arrived, entry.log)
     if (entry.n <= have) {
       taken()
       return 'taken'

@@ -1,3 +1,4 @@
+import { countOf } from '../parts/count.ts'
 import type { Pending } from '../parts/sender.ts'
 import { IdempotentSender } from '../parts/sender.ts'
 import type { AckFrame, LogPlace, MessageIdentity, Position, SendFrame } from '../protocol/protocol.ts'
@@ -101,7 +102,7 @@ export function renumbered(
     const { seen } = message
     if (acknowledged === null) return { number: index + 1, message }
     const { log, n } = acknowledged
-    const after: Position = { ...seen, [log]: Math.max(seen[log] ?? 0, n) }
+    const after: Position = { ...seen, [log]: Math.max(countOf(seen, log), n) }
     return { number: index + 1, message: { ...message, seen: after } }
   })
 }

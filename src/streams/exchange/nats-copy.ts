@@ -1,4 +1,5 @@
 import { natsExchangeLimits, streamLimits } from '../limits.ts'
+import { countOf } from '../parts/count.ts'
 import type { ExchangedEntry, PullRequest } from '../ports.ts'
 import type { Position } from '../protocol/protocol.ts'
 import { decodeWord, readHint } from './decode.ts'
@@ -41,7 +42,7 @@ export async function readCopy(
     const most = { max_messages: natsExchangeLimits.copyMessages, expires: streamLimits.pullMs }
     messages = await reader.fetch(most)
     for await (const { data, info } of messages) {
-      const fresh = entriesOf(data).filter(({ log, n }) => n > (position[log] ?? 0))
+      const fresh = entriesOf(data).filter(({ log, n }) => n > countOf(position, log))
       for (const entry of fresh) found.set(placeText(entry.log, entry.n), entry)
       if (fresh.length > 0) bytes += data.length
       if (found.size >= streamLimits.pullEntries || bytes >= streamLimits.pullBytes) break
@@ -72,7 +73,7 @@ async function search(
 
 /** Whether a message comes after what somebody at the position has, or at most so many entries before. */
 function reaches(entries: readonly ExchangedEntry[], position: Position, skew: number): boolean {
-  return entries.some(({ log, n }) => n > (position[log] ?? 0) - skew)
+  return entries.some(({ log, n }) => n > countOf(position, log) - skew)
 }
 
 /** What somebody else put there is passed over. */
@@ -88,7 +89,7 @@ function entriesOf(data: Uint8Array): readonly ExchangedEntry[] {
 function withoutGaps(found: ReadonlyMap<string, ExchangedEntry>, position: Position): readonly ExchangedEntry[] {
   const entries: ExchangedEntry[] = []
   for (const log of new Set([...found.values()].map((entry) => entry.log))) {
-    for (let n = (position[log] ?? 0) + 1; ; n++) {
+    for (let n = countOf(position, log) + 1; ; n++) {
       const entry = found.get(placeText(log, n))
       if (entry === undefined) break
       entries.push(entry)

@@ -1,5 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { streamLimits } from '../limits.ts'
+import { countOf } from '../parts/count.ts'
 import type {
   Entered,
   ExchangedEntry,
@@ -101,7 +102,7 @@ class MemoryRoom {
     const stored: StoredEntry[] = []
     const forks: Fork[] = []
     for (const entry of merged) {
-      const have = this.position[entry.log] ?? 0
+      const have = countOf(this.position, entry.log)
       if (entry.n <= have) continue
       if (entry.n !== have + 1) throw new OnceError('bad_input', `${entry.log} goes on at ${have + 1}, not ${entry.n}.`)
       const fork = forkOf(this.#identities.get(identityText(entry)), entry)
@@ -128,7 +129,7 @@ class MemoryRoom {
       if (first.digest !== digest) return { kind: 'fork' }
       return { kind: 'accepted', place: { log: first.log, n: first.n }, duplicate: true }
     }
-    const place = { log: this.#log, n: (this.position[this.#log] ?? 0) + 1 }
+    const place = { log: this.#log, n: countOf(this.position, this.#log) + 1 }
     const after = known?.last ?? null
     const acceptedAtMs = Math.floor(this.#nowMs())
     stored.push(this.#store({ ...place, client, epoch, cseq, seen, after, replyTo, body, digest, acceptedAtMs }))
@@ -156,7 +157,7 @@ class MemoryRoom {
     if (!covers(position, this.#removed)) return { kind: 'expired', removed: this.#removed }
     let next = this.head + 1
     for (const log in this.position) {
-      const at = this.#places.get(placeText(log, (position[log] ?? 0) + 1))
+      const at = this.#places.get(placeText(log, countOf(position, log) + 1))
       if (at !== undefined && at < next) next = at
     }
     return { kind: 'found', at: next - 1 }

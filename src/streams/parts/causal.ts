@@ -1,5 +1,5 @@
 import { OnceError } from '../../ledger/core/errors.ts'
-import { safeCount } from './count.ts'
+import { countOf, safeCount } from './count.ts'
 import type { Counts } from './vector.ts'
 
 /**
@@ -49,16 +49,16 @@ export class CausalBuffer<T> {
 
   /** What the messages that wait are waiting for. */
   get missing(): Counts {
-    const missing: Record<string, number> = {}
+    const missing = new Map<string, number>()
     for (const place of this.#waitingFor.keys()) {
       const { sender, number } = readPlace(place)
-      missing[sender] = Math.max(missing[sender] ?? 0, number)
+      missing.set(sender, Math.max(missing.get(sender) ?? 0, number))
     }
-    return missing
+    return Object.fromEntries(missing)
   }
 
   receive(caused: Caused<T>): CausalArrival<T> {
-    const number = safeCount('count', caused.clock[caused.sender] ?? 0)
+    const number = safeCount('count', countOf(caused.clock, caused.sender))
     if (number === 0) throw new OnceError('bad_input', `A message of ${caused.sender} does not count itself.`)
     const own = placeOf(caused.sender, number)
     if (number <= this.#count(caused.sender) || this.#known.has(own)) return { kind: 'dropped' }
@@ -78,7 +78,7 @@ export class CausalBuffer<T> {
     const messages: Caused<T>[] = []
     const ready = [first]
     for (let next = ready.shift(); next !== undefined; next = ready.shift()) {
-      const number = next.clock[next.sender] ?? 0
+      const number = countOf(next.clock, next.sender)
       const own = placeOf(next.sender, number)
       this.#known.delete(own)
       this.#delivered.set(next.sender, number)
@@ -103,19 +103,19 @@ export class CausalBuffer<T> {
   /** The last message of one sender that must come first; null when nothing is missing. */
   #missingCause({ sender, clock }: Caused<T>): string | null {
     for (const node in clock) {
-      const needed = node === sender ? (clock[node] ?? 0) - 1 : (clock[node] ?? 0)
+      const needed = node === sender ? countOf(clock, node) - 1 : countOf(clock, node)
       if (this.#count(node) < needed) return placeOf(node, needed)
     }
     return null
   }
 
   #missingOf({ sender, clock }: Caused<T>): Counts {
-    const missing: Record<string, number> = {}
+    const missing: [string, number][] = []
     for (const node in clock) {
-      const needed = node === sender ? (clock[node] ?? 0) - 1 : (clock[node] ?? 0)
-      if (this.#count(node) < needed) missing[node] = needed
+      const needed = node === sender ? countOf(clock, node) - 1 : countOf(clock, node)
+      if (this.#count(node) < needed) missing.push([node, needed])
     }
-    return missing
+    return Object.fromEntries(missing)
   }
 }
 

@@ -5,3 +5,8 @@ export function safeCount(what: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 0) return value
   throw new OnceError('bad_input', `The ${what} ${String(value)} is not a whole number from 0 on.`)
 }
+
+/** Names come from peers, too: one like `constructor` finds nothing that it did not bring itself. */
+export function countOf(counts: Readonly<Record<string, number>>, name: string): number {
+  return Object.hasOwn(counts, name) ? (counts[name] as number) : 0
+}

@@ -1,4 +1,5 @@
 import { OnceError } from '../../ledger/core/errors.ts'
+import { countOf } from './count.ts'
 import type { Counts } from './vector.ts'
 
 /** One event of a history. The clock counts every event of its host, its own included. */
@@ -62,12 +63,12 @@ function checkClocks(history: readonly HistoryEvent[]): void {
   const seen = new Map<string, Counts>()
   for (const { host, clock } of history) {
     const before = seen.get(host) ?? {}
-    const own = clock[host] ?? 0
-    if (own !== (before[host] ?? 0) + 1) {
-      throw new OnceError('bad_input', `${host} counts its own event as ${own}, after ${before[host] ?? 0}.`)
+    const own = countOf(clock, host)
+    if (own !== countOf(before, host) + 1) {
+      throw new OnceError('bad_input', `${host} counts its own event as ${own}, after ${countOf(before, host)}.`)
     }
     for (const [node, count] of Object.entries(before)) {
-      if ((clock[node] ?? 0) < count) throw new OnceError('bad_input', `${host} forgot events of ${node}.`)
+      if (countOf(clock, node) < count) throw new OnceError('bad_input', `${host} forgot events of ${node}.`)
     }
     for (const [node, count] of Object.entries(clock)) {
       if (count > (events.get(node) ?? 0)) {

@@ -1,5 +1,5 @@
 import { OnceError } from '../../ledger/core/errors.ts'
-import { safeCount } from './count.ts'
+import { countOf, safeCount } from './count.ts'
 
 /** How two clocks stand to each other. Equal clocks are equal, not concurrent. */
 export type Order = 'before' | 'after' | 'equal' | 'concurrent'
@@ -61,13 +61,13 @@ export function compareCounts(a: Counts, b: Counts): Order {
   let less = false
   let more = false
   for (const node in a) {
-    const mine = a[node] ?? 0
-    const theirs = b[node] ?? 0
+    const mine = countOf(a, node)
+    const theirs = countOf(b, node)
     if (mine < theirs) less = true
     else if (mine > theirs) more = true
   }
   // Whoever stands only in the other clock counts 0 here.
-  if (!less) for (const node in b) if ((b[node] ?? 0) > (a[node] ?? 0)) less = true
+  if (!less) for (const node in b) if (countOf(b, node) > countOf(a, node)) less = true
   if (less) return more ? 'concurrent' : 'before'
   return more ? 'after' : 'equal'
 }
@@ -90,10 +90,10 @@ export function compareDense(a: DenseCounts, b: DenseCounts): Order {
 
 export function toDense(nodes: readonly string[], counts: Counts): DenseCounts {
   for (const node in counts) {
-    if ((counts[node] ?? 0) > 0 && !nodes.includes(node))
+    if (countOf(counts, node) > 0 && !nodes.includes(node))
       throw new OnceError('bad_input', `The node ${node} is not listed.`)
   }
-  return nodes.map((node) => counts[node] ?? 0)
+  return nodes.map((node) => countOf(counts, node))
 }
 
 export function toSparse(nodes: readonly string[], counts: DenseCounts): Counts {

@@ -1,21 +1,22 @@
+import { countOf } from '../parts/count.ts'
 import type { LogPlace, Position } from './protocol.ts'
 
 /** True when whoever is at `position` has everything that `needed` names. */
 export function covers(position: Position, needed: Position): boolean {
-  for (const log in needed) if ((position[log] ?? 0) < (needed[log] ?? 0)) return false
+  for (const log in needed) if (countOf(position, log) < countOf(needed, log)) return false
   return true
 }
 
 export function coversPlace(position: Position, place: LogPlace | null): boolean {
-  return place === null || (position[place.log] ?? 0) >= place.n
+  return place === null || countOf(position, place.log) >= place.n
 }
 
 /** What `needed` names and `position` does not have, as counts to come to. */
 export function missingFrom(position: Position, needed: Position): Position {
   const missing: Record<string, number> = {}
   for (const log in needed) {
-    const count = needed[log] ?? 0
-    if ((position[log] ?? 0) < count) missing[log] = count
+    const count = countOf(needed, log)
+    if (countOf(position, log) < count) missing[log] = count
   }
   return missing
 }
@@ -23,6 +24,6 @@ export function missingFrom(position: Position, needed: Position): Position {
 /** Log by log the larger count. */
 export function furthest(a: Position, b: Position): Position {
   const further: Record<string, number> = { ...a }
-  for (const log in b) further[log] = Math.max(further[log] ?? 0, b[log] ?? 0)
+  for (const log in b) further[log] = Math.max(countOf(further, log), countOf(b, log))
   return further
 }

@@ -1,4 +1,5 @@
 import type { StreamBounds } from '../bounds.ts'
+import { countOf } from '../parts/count.ts'
 import type { RoomLog, SessionLink, StoredEntry } from '../ports.ts'
 import type { Position } from '../protocol/protocol.ts'
 import { deliveredText } from './delivered-text.ts'
@@ -63,7 +64,7 @@ export function createFeed({ room, log, link, bounds, generation, expired, faile
     for (const entry of entries) {
       if (texts.length >= bounds.aheadEntries - (sent - taken)) break
       at = entry.at
-      if (entry.n <= (position[entry.log] ?? 0)) continue
+      if (entry.n <= countOf(position, entry.log)) continue
       const text = deliveredText(entry)
       position[entry.log] = entry.n
       texts.push(text)

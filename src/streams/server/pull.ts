@@ -1,11 +1,12 @@
 import type { StreamBounds } from '../bounds.ts'
+import { countOf } from '../parts/count.ts'
 import type { ExchangedEntry, PullAnswer, PullRequest, RoomLog } from '../ports.ts'
 import { covers } from '../protocol/position.ts'
 
 /** What a peer lacks: of our own log, or of all that we have, where it cannot reach the others. */
 export async function answerPull(log: RoomLog, bounds: StreamBounds, request: PullRequest): Promise<PullAnswer> {
   const state = await log.open(request.room)
-  const own = { ...state.position, [state.log]: request.position[state.log] ?? 0 }
+  const own = { ...state.position, [state.log]: countOf(request.position, state.log) }
   const wanted = request.all ? request.position : own
   // The usual answer in a quiet room, which costs one look.
   if (covers(wanted, state.position)) return { kind: 'entries', entries: [], position: state.position }
@@ -20,7 +21,7 @@ export async function answerPull(log: RoomLog, bounds: StreamBounds, request: Pu
     after = last.at
     for (const { at: _at, copy: _copy, ...entry } of read) {
       const asked = request.all || entry.log === state.log
-      if (asked && entry.n > (wanted[entry.log] ?? 0)) entries.push(entry)
+      if (asked && entry.n > countOf(wanted, entry.log)) entries.push(entry)
     }
   }
   return { kind: 'entries', entries, position: state.position }

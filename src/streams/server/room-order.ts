@@ -1,5 +1,6 @@
 import type { Runtime, Timer } from '../../runtime/runtime.ts'
 import type { StreamBounds } from '../bounds.ts'
+import { countOf } from '../parts/count.ts'
 import type { OrderLog, OrderRow, RoomLog, StoredEntry } from '../ports.ts'
 import { furthest } from '../protocol/position.ts'
 import type { MessageIdentity, Position } from '../protocol/protocol.ts'
@@ -87,7 +88,7 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
       const position: Record<string, number> = { ...held.position }
       const identities: MessageIdentity[] = []
       for (const entry of entries) {
-        if (entry.n <= (held.position[entry.log] ?? 0)) continue
+        if (entry.n <= countOf(held.position, entry.log)) continue
         position[entry.log] = entry.n
         if (!entry.copy) identities.push({ client: entry.client, epoch: entry.epoch, cseq: entry.cseq })
       }

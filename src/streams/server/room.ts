@@ -3,6 +3,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { sleep } from '../../runtime/runtime.ts'
 import type { StreamBounds } from '../bounds.ts'
 import { CausalBuffer } from '../parts/causal.ts'
+import { countOf } from '../parts/count.ts'
 import type { ExchangedEntry, Fork, RoomImage, RoomLog, SendRequest, SendResult, StoredEntry } from '../ports.ts'
 import type { Position } from '../protocol/protocol.ts'
 import { deliveredText } from './delivered-text.ts'
@@ -100,12 +101,12 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     const clock: Record<string, number> = { ...entry.seen, [entry.log]: entry.n }
     // The sender's previous message comes first, also when it was accepted elsewhere and the sender has not seen it there.
     if (entry.after !== null && entry.after.log !== entry.log) {
-      clock[entry.after.log] = Math.max(clock[entry.after.log] ?? 0, entry.after.n)
+      clock[entry.after.log] = Math.max(countOf(clock, entry.after.log), entry.after.n)
     }
     const arrival = buffer.receive({ sender: entry.log, clock, message: entry })
     if (arrival.kind !== 'delivered') return
     for (const { message } of arrival.messages) {
-      if (message.n > (position[message.log] ?? 0)) ready.push(message)
+      if (message.n > countOf(position, message.log)) ready.push(message)
     }
   }
 

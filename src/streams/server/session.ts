@@ -1,4 +1,5 @@
 import { OnceError } from '../../ledger/core/errors.ts'
+import { countOf } from '../parts/count.ts'
 import type { SessionClaim, SessionLink } from '../ports.ts'
 import { decodeClientFrame } from '../protocol/decode.ts'
 import { covers } from '../protocol/position.ts'
@@ -157,7 +158,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (room === null || claim === null || sends === null) return
     if (!fenced && !(await fence(frame.previousRegion))) return
     const before = adoptions
-    const own = { [room.ownLog]: frame.position[room.ownLog] ?? 0 }
+    const own = { [room.ownLog]: countOf(frame.position, room.ownLog) }
     // Another process of this region may have come further, so that the log is read before anybody is called a liar.
     if (!covers(room.position, own)) await room.catchUp()
     if (!covers(room.position, own)) return end('futurePosition', `${room.ownLog} has not come to ${own[room.ownLog]}`)
