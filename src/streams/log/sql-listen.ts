@@ -1,6 +1,7 @@
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import type { Watch } from '../../ledger/store/watch.ts'
-import { elements, text } from './sql-rows.ts'
+import { type Runtime, sleep } from '../../runtime/runtime.ts'
+import { elements, joining, text } from './sql-rows.ts'
 
 /** Tells rooms that somebody else wrote to them. */
 export interface RoomEar {
@@ -8,6 +9,14 @@ export interface RoomEar {
   /** This process wrote up to here: nobody needs to be told. */
   wrote(room: string, at: number): void
 }
+
+/**
+ * A look costs as much as there are rooms, and on SQLite every commit asks for one: after each, so many times as long as
+ * it took belong to others. The first after a rest comes at once.
+ */
+const REST_TIMES = 4
+/** However long a look took, rooms hear of each other within this. */
+const REST_MOST_MS = 100
 
 interface Heard {
   /** How far the room was when it was last looked at; null before that. */
@@ -23,12 +32,13 @@ export function createRoomEar(options: {
   readonly sql: SqlSeam
   readonly region: string
   readonly topic: string
+  readonly runtime: Runtime
   query<Row>(statement: string, values: readonly string[]): Promise<readonly Row[]>
 }): RoomEar {
-  const { sql, region, topic, query } = options
+  const { sql, region, topic, runtime, query } = options
   const rooms = new Map<string, Heard>()
   const heads = `select r.room, r.at from ${elements(sql.dialect)}
-    join onceonly_stream_rooms as r on r.region = ? and r.room = ${text('room')}`
+    ${joining(sql.dialect)} onceonly_stream_rooms as r on r.region = ? and r.room = ${text('room')}`
   let listening: Watch | null = null
   let busy = false
   let again = false
@@ -49,7 +59,10 @@ export function createRoomEar(options: {
     try {
       do {
         again = false
+        const begunMs = runtime.monotonicMs()
         await look()
+        const tookMs = runtime.monotonicMs() - begunMs
+        await sleep(runtime, Math.min(REST_MOST_MS, REST_TIMES * tookMs), true)
       } while (again)
     } catch {
       // A store that is away loses hints, and nothing else: rooms also look by themselves.

@@ -6,7 +6,7 @@ import { furthest } from '../protocol/position.ts'
 import type { Position } from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
 import { openStreamTables } from './sql-open.ts'
-import { big, elements, text } from './sql-rows.ts'
+import { big, elements, joining, text } from './sql-rows.ts'
 
 interface OrderHead {
   readonly holder: string
@@ -114,7 +114,7 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
       const list = JSON.stringify(identities.map(({ client, epoch, cseq }) => ({ client, epoch, cseq })))
       const rows = await sql.query<OrderRowRead>(
         `select o.g, o.client, o.epoch, o.cseq from ${elements(dialect)}
-          join onceonly_stream_order_rows as o on o.room = ? and ${SAME}`,
+          ${joining(dialect)} onceonly_stream_order_rows as o on o.room = ? and ${SAME}`,
         [list, room],
       )
       return rows.map(rowOf)

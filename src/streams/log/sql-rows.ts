@@ -61,6 +61,14 @@ export function text(member: string): string {
   return `e.value->>'${member}'`
 }
 
+/**
+ * Joins a table to the elements, and in this order. SQLite would rather go through the table, which has the rooms of
+ * everybody, and read the whole array again for each row of it.
+ */
+export function joining(dialect: Dialect): string {
+  return dialect === 'sqlite' ? 'cross join' : 'join'
+}
+
 export function elements(dialect: Dialect): string {
   return elementsOf(dialect, 'e')
 }

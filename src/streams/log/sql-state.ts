@@ -3,7 +3,7 @@ import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { streamLimits } from '../limits.ts'
 import type { RoomBatch, StoredEntry } from '../ports.ts'
 import { identityText, type LogPlace, type MessageIdentity } from '../protocol/protocol.ts'
-import { big, elementOf, elements, text } from './sql-rows.ts'
+import { big, elementOf, elements, joining, text } from './sql-rows.ts'
 
 export interface RoomWrite {
   readonly room: string
@@ -48,20 +48,21 @@ export interface RoomStates {
 export function createRoomStates(sql: SqlSeam, region: string, newLog: () => string, wake: string): RoomStates {
   const { dialect, now } = sql
   const from = `from ${elements(dialect)}`
+  const join = joining(dialect)
   const hold = dialect === 'sqlite' ? '' : 'for update of r'
   const lock = `select r.room, r.log, r.at ${from}
-    join onceonly_stream_rooms as r on r.region = ? and r.room = ${text('room')} order by r.room ${hold}`
+    ${join} onceonly_stream_rooms as r on r.region = ? and r.room = ${text('room')} order by r.room ${hold}`
   const begin = `insert into onceonly_stream_rooms (region, room, log, at)
     select ?, ${text('room')}, ?, 0 ${from} where true order by ${text('room')} on conflict do nothing`
   const readLogs = `select l.room, l.log, l.head, (select ${now}) as now ${from}
     left join onceonly_stream_logs as l on l.region = ? and l.room = ${text('room')}`
   const readSenders = `select s.room, s.client, s.epoch, s.floor, s.last_log, s.last_n ${from}
-    join onceonly_stream_senders as s on s.region = ? and s.room = ${text('room')}
+    ${join} onceonly_stream_senders as s on s.region = ? and s.room = ${text('room')}
       and s.client = ${text('client')} and s.epoch = ${big('epoch')}`
   const readSessions = `select s.room, s.client, s.generation ${from}
-    join onceonly_stream_sessions as s on s.region = ? and s.room = ${text('room')} and s.client = ${text('client')}`
+    ${join} onceonly_stream_sessions as s on s.region = ? and s.room = ${text('room')} and s.client = ${text('client')}`
   const readKnown = `select k.room, k.client, k.epoch, k.cseq, k.log, k.n, k.digest ${from}
-    join onceonly_stream_entries as k on k.region = ? and k.room = ${text('room')} and k.client = ${text('client')}
+    ${join} onceonly_stream_entries as k on k.region = ? and k.room = ${text('room')} and k.client = ${text('client')}
       and k.epoch = ${big('epoch')} and k.cseq = ${big('cseq')} and k.copy = 0`
   const addEntries = `insert into onceonly_stream_entries
       (region, room, at, log, n, client, epoch, cseq, copy, digest, accepted_at, stored_at, bytes, rest)

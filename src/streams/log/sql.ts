@@ -40,7 +40,7 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
     return sql.query<Row>(statement, values)
   }
 
-  const ear = createRoomEar({ sql, region, topic, query })
+  const ear = createRoomEar({ sql, region, topic, runtime, query })
 
   const group = createGroup<RoomWrite, RoomWritten>(runtime, {
     // Two at once would only wait for each other's rooms.
