@@ -9,14 +9,22 @@ export interface Tried {
 }
 
 /** A test that hangs without its rule is ended, and has noticed. */
-const TEST_MS = 90_000
+const TEST_MS = 40_000
+/** A file whose test is over and that does not end by itself: what the test waited for may be open still. */
+const FILE_MS = TEST_MS + 15_000
 const root = join(import.meta.dirname, '../..')
 const preload = join(import.meta.dirname, 'remove.ts')
 
 /** Runs one test by its name in a process of its own, with a rule taken out or, with `null`, with all of them. */
 export function tryTest({ file, name }: Test, removal: Removal | null): Promise<Tried> {
   return new Promise((resolve, reject) => {
-    const args = ['--conditions=onceonly-source', '--test', '--test-reporter=tap', `--test-timeout=${TEST_MS}`]
+    const args = [
+      '--conditions=onceonly-source',
+      '--test',
+      '--test-force-exit',
+      '--test-reporter=tap',
+      `--test-timeout=${TEST_MS}`,
+    ]
     const child = spawn(process.execPath, [...args, `--test-name-pattern=/${escaped(name)}/`, file], {
       cwd: root,
       env: {
@@ -25,18 +33,26 @@ export function tryTest({ file, name }: Test, removal: Removal | null): Promise<
         [REMOVAL_VARIABLE]: JSON.stringify(removal),
       },
       stdio: ['ignore', 'pipe', 'pipe'],
+      // In a group of its own, so that the servers that it started end with it.
+      detached: true,
     })
     let output = ''
+    let hung = false
+    const limit = setTimeout(() => {
+      hung = true
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+    }, FILE_MS)
     child.stdout.on('data', (chunk) => (output += String(chunk)))
     child.stderr.on('data', (chunk) => (output += String(chunk)))
     child.on('error', reject)
-    child.on('close', () =>
+    child.on('close', () => {
+      clearTimeout(limit)
       resolve({
         passed: countOf(output, 'pass'),
-        failed: countOf(output, 'fail') + countOf(output, 'cancelled'),
+        failed: countOf(output, 'fail') + countOf(output, 'cancelled') + (hung ? 1 : 0),
         output,
-      }),
-    )
+      })
+    })
   })
 }
 
