@@ -1,3 +1,4 @@
+import { leaseOver } from './attempt.ts'
 import type { Context } from './context.ts'
 import { refuseInsideTransaction, refuseWhenStopped } from './context.ts'
 import { OnceError } from './core/errors.ts'
@@ -141,10 +142,13 @@ async function landingOfTwin(
   const { waitMs } = op.whileRunning
   const startedAt = runtime.monotonicMs()
   return joiners.counted(async () => {
-    const late = Promise.withResolvers<null>()
-    const timer = runtime.setTimer(waitMs, () => late.resolve(null), false)
+    const sooner = Promise.withResolvers<Landing | null>()
+    const timer = runtime.setTimer(waitMs, () => sooner.resolve(null), false)
+    const decideAnew = () => sooner.resolve({ kind: 'released', error: leaseOver(op.name) })
+    const listeners = (flight.leaveListeners ??= new Set())
+    listeners.add(decideAnew)
     try {
-      const landing = await untilAborted(flight, Promise.race([flight.landed, late.promise]), signal)
+      const landing = await untilAborted(flight, Promise.race([flight.landed, sooner.promise]), signal)
       if (landing === null) return stillRunning()
       const waitedMs = runtime.monotonicMs() - startedAt
       const shared = landing.kind === 'executed' || landing.kind === 'failed'
@@ -152,6 +156,7 @@ async function landingOfTwin(
       return landing
     } finally {
       timer.cancel()
+      listeners.delete(decideAnew)
     }
   })
 }

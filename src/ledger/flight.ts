@@ -21,6 +21,8 @@ export interface Flight {
   /** Who waits for that decision: hardly anybody ever does, so a flight makes no promise of it by itself. */
   curious: ((runs: boolean) => void)[] | null
   readonly landed: Promise<Landing>
+  /** Called when it is left: who joined it decides anew. Most flights are joined by no caller, and have no set. */
+  leaveListeners: Set<() => void> | null
   /** Callers who still want the answer: when none is left before the effect began, the claim is given back. */
   callers: number
 }
@@ -32,7 +34,7 @@ export interface Flights {
   get(id: RecordId): Flight | undefined
   /** Identical commands join it; `apart`, it flies beside the one that they join. */
   start(command: Command, lead: Lead, apart?: boolean): Flight
-  /** Its lease is over, but its effect still runs, perhaps for ever: whoever comes now asks the store, not this flight. */
+  /** Its lease is over, but its effect still runs, perhaps for ever: twins ask the store, and not this flight any more. */
   leave(flight: Flight): void
   /** Resolves when none is under way. */
   drain(): Promise<void>
@@ -70,6 +72,7 @@ export function createFlights(): Flights {
         runs: null,
         curious: null,
         landed: NOT_YET,
+        leaveListeners: null,
         callers: 0,
       }
       if (apart) left.add(flight)
@@ -87,7 +90,9 @@ export function createFlights(): Flights {
     },
     leave(flight) {
       // A lease may end after its flight has landed, while the outcome is still being written.
-      if (take(flight)) left.add(flight)
+      if (!take(flight)) return
+      left.add(flight)
+      for (const leave of flight.leaveListeners ?? []) leave()
     },
     async drain() {
       while (flights.size + left.size > 0) {
