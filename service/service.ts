@@ -24,6 +24,7 @@ import { migrations as messageTables } from './messages/schema.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { addMetrics } from './metrics/routes.ts'
 import type { CollectedRoute } from './openapi/collect.ts'
+import { operateOn } from './operate.ts'
 import { addOperations } from './operations/routes.ts'
 import { addOutreach } from './outreach/index.ts'
 import { migrations as outreachTables } from './outreach/schema.ts'
@@ -83,10 +84,12 @@ export async function startService(config: Config): Promise<Service> {
     const protect = protectRoutes(server, once)
     await makeDemoWorkspace(workspaces, secrets)
     await makeDemoCases(base)
-    addAdmin(server, { once, base, workspaces, operatorToken: secrets.operatorToken, testClock: config.testClock })
-    addMetrics(server, { config, metrics, operatorToken: secrets.operatorToken })
-    addEscalations(server, { once, protect, base, workspaces })
+    const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
+    const operate = operateOn({ once, leased, base })
     const { operatorToken } = secrets
+    addAdmin(server, { once, base, operate, workspaces, operatorToken, testClock: config.testClock })
+    addMetrics(server, { config, metrics, operatorToken })
+    addEscalations(server, { once, protect, base, workspaces })
     const messages = addMessages(server, {
       once: leases.ledger,
       ledger: once,
@@ -117,12 +120,11 @@ export async function startService(config: Config): Promise<Service> {
     systems.push(notices)
     addOperations(server, { ledgers: [once, leases.ledger], workspaces, routes })
     const { runs } = outreach
-    const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
     const sagas = () => [imports.describe()]
     const { rooms } = chat
     const { findings } = imports
     const shown = { runs, sagas, rooms, findings }
-    live = addConsole(server, { once, leased, base, config, metrics, operatorToken, routes, ...shown })
+    live = addConsole(server, { operate, config, metrics, operatorToken, routes, ...shown })
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {

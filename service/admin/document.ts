@@ -86,6 +86,41 @@ export const putRights: Declaration = {
   repeat: natural('callers.rights.put', 'it writes the same rights again', 'one row per workspace and caller'),
 }
 
+const number: Schema = { type: 'number' }
+
+export const readUnknowns: Declaration = {
+  id: 'unknowns.list',
+  system,
+  summary: 'Everything whose outcome is unknown',
+  description:
+    'Records, messages among them (operation `messages.deliver`), steps of runs (`kind: step`) and parked runs ' +
+    '(`kind: run`): since when, what the provider was asked (`asked`), and the command that ends it (`end`). As many ' +
+    'as `dedup_unknown_waiting` and `runs_unknown` count together.',
+  access: 'operator',
+  query: {
+    limit: { about: 'At most 500; 100 when left out.', schema: { type: 'integer' } },
+    cursor: { about: 'What the page before gave.', schema: text },
+  },
+  answers: {
+    200: {
+      about: 'Records first, then runs',
+      schema: record({
+        unknowns: {
+          type: 'array',
+          items: record({
+            kind: { type: 'string', enum: ['record', 'step', 'run'] },
+            id: text,
+            since: number,
+            attempts: number,
+            end: text,
+          }),
+        },
+        cursor: { ...textOrNull, description: 'Null at the end.' },
+      }),
+    },
+  },
+}
+
 const caseFields = { workspaceId: name, escalatableTo: { type: 'array', items: name } }
 
 export const putCase: Declaration = {

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { HOUR, type Ledger, type SqlTx, type TransactionWork } from 'onceonly'
+import { HOUR, isOnceError, type Ledger, type SqlTx, type TransactionWork } from 'onceonly'
 import { idempotent } from 'onceonly/fastify'
 import { jsonAnswer } from 'onceonly/http'
+import type { Operate } from 'onceonly/operate'
 import { putCase } from '../escalations/cases.ts'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import { reportTo } from '../logs.ts'
@@ -14,6 +15,7 @@ import * as document from './document.ts'
 interface Parts {
   readonly once: Ledger<SqlTx>
   readonly base: Base
+  readonly operate: Operate
   readonly workspaces: Workspaces
   readonly operatorToken: string
   readonly testClock: boolean
@@ -23,6 +25,9 @@ interface Parts {
 const KEY_MS = 24 * HOUR
 /** Operators share one token, so they are one caller. */
 const OPERATOR = 'operator'
+/** Rows of a page of unknowns, unless more are asked for; and the most that one answer holds. */
+const UNKNOWNS_USUAL = 100
+const UNKNOWNS_MOST = 500
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** What an operator may do from outside: workspaces, keys, rights, and, in tests, the time. All of it may be repeated. */
@@ -33,6 +38,7 @@ export function addAdmin(server: FastifyInstance, parts: Parts): void {
     addCases(admin, parts)
     addClock(admin, parts)
     addKeys(admin, parts)
+    addUnknowns(admin, parts)
   })
 }
 
@@ -89,6 +95,26 @@ function addClock(admin: FastifyInstance, { base, testClock }: Parts): void {
     }
     await base.advance(Number(ms))
     return { now: await base.now() }
+  })
+}
+
+/** One list of everything unknown, the same as the console's and the command line's. */
+function addUnknowns(admin: FastifyInstance, { operate }: Parts): void {
+  const read = { config: { declaration: document.readUnknowns } }
+  type Query = { Querystring: { readonly limit?: string; readonly cursor?: string } }
+  admin.get<Query>('/api/admin/unknowns', read, async (request, reply) => {
+    const { limit = String(UNKNOWNS_USUAL), cursor = null } = request.query
+    const rows = Number(limit)
+    if (!Number.isSafeInteger(rows) || rows < 1 || rows > UNKNOWNS_MOST) {
+      return sendInvalid(reply, [{ field: 'limit', detail: `is not a whole number from 1 to ${UNKNOWNS_MOST}` }])
+    }
+    try {
+      const page = await operate.unknowns({ limit: rows, cursor })
+      return { unknowns: page.rows, cursor: page.cursor }
+    } catch (error) {
+      if (!isOnceError(error, 'bad_option')) throw error
+      return sendInvalid(reply, [{ field: 'cursor', detail: 'is not one of ours: leave it out to start again' }])
+    }
   })
 }
 

@@ -1,7 +1,10 @@
 import { type BusyCaller, type Identity, isOnceError } from 'onceonly'
 import type { Finding, Operate, Paging, Status } from 'onceonly/operate'
 
-type CardPage = Awaited<ReturnType<Operate['records']>>
+interface RowPage<Row> {
+  readonly rows: readonly Row[]
+  readonly cursor: string | null
+}
 
 /**
  * Where the claims of messages and the locks of the guard are in a store of their own, people still look at one console:
@@ -50,10 +53,10 @@ export function bothStores(main: Operate, claims: Operate): Operate {
     return [...first, ...second].toSorted(order).slice(0, limit)
   }
 
-  async function inTurn(
+  async function inTurn<Row>(
     { limit, cursor = null }: Paging = {},
-    ask: (of: Operate, page: Paging) => Promise<CardPage>,
-  ): Promise<CardPage> {
+    ask: (of: Operate, page: Paging) => Promise<RowPage<Row>>,
+  ): Promise<RowPage<Row>> {
     const bounds = limit === undefined ? {} : { limit }
     if (cursor?.startsWith(SECOND) === true) {
       const page = await ask(claims, { ...bounds, cursor: cursor.slice(SECOND.length) || null })

@@ -1,24 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Ledger, SqlTx, Store } from 'onceonly'
 import { CONSOLE_API, type ConsoleAnswer, createConsole } from 'onceonly/console'
-import { createOperate, type Finding } from 'onceonly/operate'
+import type { Finding, Operate } from 'onceonly/operate'
 import type { Description } from 'onceonly/saga'
 import type { Rooms } from '../chat/index.ts'
 import type { Config } from '../config.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { type CollectedRoute, servedRoutes } from '../openapi/collect.ts'
 import type { Runs } from '../outreach/runs.ts'
-import type { Base } from '../store.ts'
 import { GUARD_NAME } from '../watch.ts'
-import { bothStores } from './both.ts'
 import { act, signIn, signOut } from './document.ts'
 import { requestOf, tokensOf } from './request.ts'
 
 interface Parts {
-  readonly once: Ledger<SqlTx>
-  /** Where claims are in a store of their own; null where there is one store. */
-  readonly leased: { readonly store: Store; readonly ledger: Ledger<unknown> } | null
-  readonly base: Base
+  readonly operate: Operate
   readonly config: Config
   readonly metrics: Metrics
   readonly operatorToken: string
@@ -35,10 +29,7 @@ const LOCAL_ONLY =
 
 /** `/api/console/*`: what the pages of the console ask and do. */
 export function addConsole(server: FastifyInstance, parts: Parts): { stop(): void } {
-  const { once, leased, base, config, metrics, operatorToken, routes, runs, rooms, sagas, findings } = parts
-  const main = createOperate({ store: base.store, ledger: once })
-  // The claims' store has no place for an audit, so that it is written where everything else is.
-  const operate = leased === null ? main : bothStores(main, createOperate({ ...leased, audit: main.audit }))
+  const { operate, config, metrics, operatorToken, routes, runs, rooms, sagas, findings } = parts
   const console = createConsole({
     operate: { ...operate, doctor: async () => [...(await operate.doctor()), ...(await findings())] },
     meter: metrics.meter,

@@ -17,17 +17,10 @@ export function needs(standing: Standing | null): readonly Need[] {
   const all: readonly Need[] = [
     {
       title: 'Unknown outcomes',
-      count: unknownWaiting,
-      about: 'Nobody knows whether the effect happened.',
+      count: unknownWaiting + runsUnknown,
+      about: 'Records, messages and steps that may have happened.',
       page: 'records',
-      query: { state: 'unknown' },
-    },
-    {
-      title: 'Unknown steps',
-      count: runsUnknown,
-      about: 'Runs that wait until somebody says what a step did.',
-      page: 'runs',
-      query: { state: 'unknown' },
+      query: { view: 'unknowns' },
     },
     {
       title: 'Dead letters, outbox',

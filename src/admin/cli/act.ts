@@ -1,9 +1,12 @@
 import { failed, succeeded } from '../../ledger/claim.ts'
 import { rerun } from '../../ledger/operator.ts'
+import type { RunOperator } from '../../runs/operate.ts'
 import { type Asked, identityOf, named, operatorCommand } from './operator.ts'
 import { plain, type Shown } from './output.ts'
 import { Usage } from './usage.ts'
 
+/** Of the three endings, those that say something more; each may leave it out. */
+const ENDINGS_WITH_VALUES = ['succeeded', 'failed']
 const WHICH = 'TENANT CALLER OPERATION KEY | --id RECORD_ID'
 
 export const releaseCommand = operatorCommand({
@@ -34,15 +37,26 @@ export const forgetCommand = operatorCommand({
 })
 
 export const resolveCommand = operatorCommand({
-  usage: `resolve ${WHICH} --succeeded [JSON] | --failed [WHY] | --rerun`,
-  about: `Settles an outcome that nobody knows, after you have found out.
+  usage: `resolve ${WHICH} | --run RUN_ID --step KEY   --succeeded [JSON] | --failed [WHY] | --rerun`,
+  about: `Ends an unknown outcome of a record, a message or a step of a run, after you have found out.
 
-  --succeeded JSON  it happened; retries are answered with this value (null, when it is "")
-  --failed WHY      it was validly refused; retries are told why
-  --rerun           it did not happen: the next attempt runs, under the same effect keys`,
-  options: { ...named, succeeded: { type: 'string' }, failed: { type: 'string' }, rerun: { type: 'boolean' } },
+  --run, --step      the step of a run, by its key; \`onceonly unknowns\` prints the whole command
+  --succeeded [JSON] it happened; retries are answered with this value (null, when it is left out)
+  --failed [WHY]     it was validly refused; retries are told why
+  --rerun            it did not happen: the next attempt runs, under the same effect keys`,
+  options: {
+    ...named,
+    run: { type: 'string' },
+    step: { type: 'string' },
+    succeeded: { type: 'string' },
+    failed: { type: 'string' },
+    rerun: { type: 'boolean' },
+  },
+  optionalValues: ENDINGS_WITH_VALUES,
   async run(asked) {
     const ending = endingOf(asked)
+    const runId = asked.text('run')
+    if (runId !== undefined) return onStep(asked, runId, ending)
     return onRecord(
       asked,
       `Resolve as ${ending.kind}:`,
@@ -79,6 +93,34 @@ async function onRecord(
     process.stderr.write(`The ${asked.store.name} store keeps no audit: note yourself that it was you.\n`)
   }
   return { data: { done: true, id: record.id }, text: done }
+}
+
+/** A step speaks of what it did in the words of its run. */
+async function onStep(asked: Asked, runId: string, ending: ReturnType<typeof endingOf>): Promise<Shown> {
+  const { operate, store } = asked
+  const { runs } = operate
+  if (runs === null) throw new Usage(`The ${store.name} store has no runs: they need SQL.`)
+  const key = asked.text('step')
+  if (key === undefined) throw new Usage('Which step? Say --step KEY; `onceonly unknowns` has it.')
+  const run = await runs.get(runId)
+  const step = run.steps.find((each) => each.key === key)
+  if (step === undefined) return { data: null, text: 'This run has no step with this key.', status: 1 }
+  const named = plain(`the step ${step.id}, tick ${step.tick}, of the run ${runId}`)
+  await asked.confirm(`Resolve as ${ending.kind}: ${named}, which is ${step.state}?`)
+  const to = resolutionOf(ending)
+  await operate.act(asked.actor, 'run.resolve', { runId, key, to: to.kind }, () => runs.resolve(runId, key, to))
+  return { data: { done: true, runId, key }, text: 'Resolved.' }
+}
+
+function resolutionOf(ending: ReturnType<typeof endingOf>): Parameters<RunOperator['resolve']>[2] {
+  switch (ending.kind) {
+    case 'succeeded':
+      return { kind: 'succeeded', result: ending.value }
+    case 'failed':
+      return ending
+    case 'rerun':
+      return { kind: 'not_done' }
+  }
 }
 
 function endingOf({ values, text }: Asked) {

@@ -33,7 +33,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   unknowns: {
     usage: '',
-    about: 'outcomes of which nobody knows whether they happened',
+    about: 'everything whose outcome is unknown: records, messages, steps of runs',
     load: async () => (await import('./records.ts')).unknownsCommand,
   },
   top: {
@@ -58,7 +58,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   resolve: {
     usage: 'TENANT CALLER OPERATION KEY',
-    about: 'settles an unknown outcome: --succeeded, --failed or --rerun',
+    about: 'ends an unknown outcome, also of a step: --succeeded, --failed or --rerun',
     load: async () => (await import('./act.ts')).resolveCommand,
   },
   outbox: {
@@ -78,7 +78,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   runs: {
     usage: '[RUN_ID]',
-    about: 'runs and their steps: cancel, resume, resolve',
+    about: 'runs and their steps: cancel, resume',
     load: async () => (await import('./runs.ts')).runsCommand,
   },
   replay: {

@@ -24,6 +24,8 @@ export interface OperatorCommand {
   /** Everything else of its help. */
   readonly about: string
   readonly options?: Options
+  /** Options of type string whose value may be left out: then it is empty. */
+  readonly optionalValues?: readonly string[]
   /** Rows that are shown when nobody says how many. */
   readonly limit?: number
   run(asked: Asked): Promise<Shown>
@@ -69,7 +71,8 @@ const ROWS = 100
 
 export function operatorCommand(command: OperatorCommand): Run {
   return async (args) => {
-    const { values, positionals } = parse(args, { ...common, ...command.options })
+    const given = withEmptyValues(args, command.optionalValues ?? [])
+    const { values, positionals } = parse(given, { ...common, ...command.options })
     if (values['help'] === true) {
       process.stdout.write(`onceonly ${command.usage}\n\n${command.about.trim()}\n${COMMON_HELP}`)
       return 0
@@ -116,6 +119,24 @@ function away(error: Error): Usage {
   const cause = error.cause instanceof Error ? error.cause : null
   const why = cause === null ? '' : ` (${cause.message || ('code' in cause ? String(cause.code) : cause.name)})`
   return new Usage(`The store cannot be reached${why}. Check the URL, and that it runs.`, { cause: error })
+}
+
+/** `--failed --yes` becomes `--failed= --yes`; a value that begins with one dash, such as `-5`, is joined to its option. */
+function withEmptyValues(args: readonly string[], names: readonly string[]): readonly string[] {
+  const given: string[] = []
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? ''
+    if (arg === '--') return [...given, ...args.slice(at)]
+    if (!names.some((name) => arg === `--${name}`)) {
+      given.push(arg)
+      continue
+    }
+    const next = args[at + 1]
+    const isValue = next !== undefined && !/^-(-|[a-z]$)/.test(next)
+    given.push(isValue ? `${arg}=${next}` : `${arg}=`)
+    if (isValue) at++
+  }
+  return given
 }
 
 function parse(args: readonly string[], options: Options): { values: Values; positionals: readonly string[] } {

@@ -1,6 +1,7 @@
 import type { Card } from '../operate/card.ts'
 import type { Explanation } from '../operate/explain.ts'
 import type { Status } from '../operate/operate.ts'
+import type { UnknownOutcome } from '../operate/unknowns.ts'
 import { type Asked, identityOf, named, operatorCommand } from './operator.ts'
 import { type Cell, iso, paint, pairs, plain, type Shown, span, table } from './output.ts'
 import { Usage } from './usage.ts'
@@ -32,7 +33,8 @@ function statusText({ store, now, states, standing, lastHour, oldestLease }: Sta
     rows.push(['outbox', `${outbox.pending} waiting, lag ${span(outbox.lagMs)}, ${letters}`])
   }
   if (dead.length > 0) rows.push(['inbox', `dead letters: ${dead.join(', ')}`])
-  if (runsStuck !== undefined) rows.push(['runs', `${needs(runsStuck)} stuck, ${needs(runsUnknown)} unknown`])
+  if (runsStuck !== undefined)
+    rows.push(['runs', `${needs(runsStuck)} stuck, ${needs(runsUnknown)} steps unknown or runs parked`])
   return pairs(rows)
 }
 
@@ -116,14 +118,47 @@ export const staleCommand = operatorCommand({
 
 export const unknownsCommand = operatorCommand({
   usage: 'unknowns',
-  about: 'Outcomes of which nobody knows whether they happened. `onceonly resolve` settles one.',
+  about:
+    'Everything whose outcome is unknown: records, messages among them (operation messages.deliver), steps of runs, and\nparked runs. Each with since when, what the provider was asked, and the command that ends it.',
   async run({ operate, limit, since }) {
-    const { rows } = await operate.unknowns({ limit })
+    const found: UnknownOutcome[] = []
+    let cursor: string | null = null
+    do {
+      const page = await operate.unknowns({ limit, cursor })
+      found.push(...page.rows.filter((each) => since === undefined || each.since >= since))
+      cursor = page.cursor
+    } while (cursor !== null && found.length < limit)
     const now = await operate.now()
-    const young = rows.filter(({ claimedAt }) => since === undefined || claimedAt >= since)
-    return cards(young, 'No outcome is unknown.', ['for', ({ unknownSince }) => span(now - (unknownSince ?? now))])
+    const text = found.map((each) => unknownText(each, now)).join('\n')
+    return { data: found, text: found.length === 0 ? 'No outcome is unknown.' : text }
   },
 })
+
+function unknownText(outcome: UnknownOutcome, now: number): string {
+  const { kind, since, attempts, failure, asked, end } = outcome
+  const plan = kind === 'step' && outcome.plan !== null ? `${outcome.plan} ` : ''
+  const lines: (readonly [string, string | null])[] = [
+    ['since', `${iso(since)}, for ${span(now - since)}; ${attempts === 1 ? '1 attempt' : `${attempts} attempts`}`],
+    ['asked', asked === null ? null : plain(plan + asked)],
+    ['failure', failure === null ? null : plain(`${failure.name}: ${failure.message}`)],
+    ['end it', plain(end)],
+  ]
+  const told = lines.filter(([, value]) => value !== null).map(([name, value]) => `  ${name.padEnd(8)}${value}`)
+  return [`${paint('bold', kind.padEnd(7))} ${plain(nameOf(outcome))}`, ...told].join('\n')
+}
+
+function nameOf(outcome: UnknownOutcome): string {
+  switch (outcome.kind) {
+    case 'record': {
+      const { tenant, caller, operation, key } = outcome.identity
+      return `${operation} of ${tenant}/${caller} under the key ${key}, record ${outcome.id}`
+    }
+    case 'step':
+      return `${outcome.definition}, run ${outcome.runId}, step ${outcome.step}, tick ${outcome.tick}`
+    case 'run':
+      return `${outcome.definition}, run ${outcome.runId}, parked`
+  }
+}
 
 export const conflictsCommand = operatorCommand({
   usage: 'conflicts',

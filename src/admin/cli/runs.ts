@@ -9,23 +9,20 @@ import { Usage } from './usage.ts'
 const states: readonly RunState[] = ['running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
 
 export const runsCommand = operatorCommand({
-  usage: 'runs [RUN_ID] [--state STATE] [--definition NAME] [--stuck] [--cancel | --resume | --resolve KEY …]',
+  usage: 'runs [RUN_ID] [--state STATE] [--definition NAME] [--stuck] [--cancel | --resume]',
   about: `Runs, newest first; or one run with its steps.
 
   --state STATE      only those: ${states.join(', ')}
   --stuck            only those that are long due, and nobody drives
-  --cancel           ends a run        --resume   goes on with a failed one, after a fix
-  --resolve KEY      settles a step that nobody knows about: --succeeded JSON, --failed WHY or --not-done`,
+  --cancel           ends a run        --resume   goes on with a failed or parked one, after a fix
+
+A step whose outcome is unknown is ended by \`onceonly resolve --run RUN_ID --step KEY\`.`,
   options: {
     state: { type: 'string' },
     definition: { type: 'string' },
     stuck: { type: 'boolean' },
     cancel: { type: 'boolean' },
     resume: { type: 'boolean' },
-    resolve: { type: 'string' },
-    succeeded: { type: 'string' },
-    failed: { type: 'string' },
-    'not-done': { type: 'boolean' },
   },
   async run(asked) {
     const { operate, store, positionals, values } = asked
@@ -37,9 +34,6 @@ export const runsCommand = operatorCommand({
       const run = await runs.get(runId)
       if (values['cancel'] === true) return await act(asked, run, 'cancel', () => runs.cancel(runId))
       if (values['resume'] === true) return await act(asked, run, 'resume', () => runs.resume(runId))
-      const key = asked.text('resolve')
-      if (key !== undefined)
-        return await act(asked, run, 'resolve', () => runs.resolve(runId, key, resolutionOf(asked)))
       return { data: run, text: runText(run) }
     } catch (error) {
       if (!isOnceError(error, 'not_found')) throw error
@@ -110,15 +104,6 @@ function runText(run: RunView): string {
 
 async function act(asked: Asked, run: RunView, what: string, work: () => Promise<unknown>): Promise<Shown> {
   await asked.confirm(`${what} the run ${plain(run.runId)}, which is ${run.state}?`)
-  await asked.operate.act(asked.actor, `run.${what}`, { runId: run.runId, key: asked.text('resolve') ?? null }, work)
+  await asked.operate.act(asked.actor, `run.${what}`, { runId: run.runId }, work)
   return { data: { done: true, runId: run.runId }, text: 'Done.' }
-}
-
-function resolutionOf({ values, text }: Asked): Parameters<RunOperator['resolve']>[2] {
-  if (values['not-done'] === true) return { kind: 'not_done' }
-  const value = text('succeeded')
-  if (value !== undefined) return { kind: 'succeeded', result: value === '' ? null : JSON.parse(value) }
-  const why = text('failed')
-  if (why === undefined) throw new Usage('Say one of --succeeded, --failed and --not-done.')
-  return { kind: 'failed', error: new Error(why) }
 }

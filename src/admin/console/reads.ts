@@ -6,6 +6,7 @@ import type { Replay } from '../../runs/replay.ts'
 import type { HistoryEvent } from '../../streams/parts/shiviz.ts'
 import type { Paging } from '../operate/letters.ts'
 import type { Operate, Status } from '../operate/operate.ts'
+import type { UnknownOutcome } from '../operate/unknowns.ts'
 
 /** The rooms of streams as the process that serves them knows them. */
 export interface ConsoleRooms {
@@ -107,7 +108,10 @@ function addRecords(get: Get, { operate, guards }: ReadParts): void {
     return { ...found, stored: isOperator ? await operate.answer(id) : null, storedHidden: !isOperator }
   })
   get('/stale', async () => ({ rows: await operate.stale() }))
-  get('/unknowns', (request) => operate.unknowns(pageOf(request)))
+  get('/unknowns', async (question) => {
+    const { rows, cursor } = await operate.unknowns(pageOf(question))
+    return { rows: question.isOperator ? rows : rows.map(withoutPlan), cursor }
+  })
   get('/conflicts', (question) => operate.conflicts(pageOf(question)))
   get('/busiest', async () => ({ rows: await operate.busiest() }))
   get('/guard', async (question) => {
@@ -226,6 +230,10 @@ function pageOf({ query }: Question): Paging & { readonly limit: number } {
   const limit = Number(query['limit'] ?? PAGE_ROWS)
   const whole = Number.isSafeInteger(limit) && limit >= 1 ? Math.min(limit, PAGE_ROWS_MOST) : PAGE_ROWS
   return { limit: whole, cursor: query['cursor'] ?? null }
+}
+
+function withoutPlan(row: UnknownOutcome): UnknownOutcome {
+  return row.kind === 'step' ? { ...row, plan: null } : row
 }
 
 function withoutBody<L extends { readonly message: { readonly body: string } }>(letter: L) {

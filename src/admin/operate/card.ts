@@ -43,6 +43,9 @@ interface Counts {
   readonly conflicts: number
 }
 
+/** Of a record that was read without its counts. */
+export const uncounted: Counts = { replays: 0, conflicts: 0 }
+
 export function cardOf(record: LedgerRecord, { replays, conflicts }: Counts, now: number): Card {
   const { id, identity, state, attempts, fence, fingerprint, incarnation, pointer, claimedAt } = record
   const expiresAt = 'expiresAt' in record ? record.expiresAt : state === 'vacant' ? record.goneAt : null

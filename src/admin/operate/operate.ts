@@ -14,7 +14,7 @@ import { createRunOperator, noRun, type RunOperator } from '../../runs/operate.t
 import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
 import { STREAM_ROOM, streamTables } from '../../streams/log/sql-tables.ts'
 import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations } from './audit.ts'
-import { answerOf, type Card, cardOf, timelineOf } from './card.ts'
+import { answerOf, type Card, cardOf, timelineOf, uncounted } from './card.ts'
 import { examine, type Finding } from './doctor.ts'
 import { answersOf, type Explanation } from './explain.ts'
 import { createLetters, type Letters, type Paging } from './letters.ts'
@@ -22,6 +22,7 @@ import { createRoomCheck, roomsOf } from './rooms.ts'
 import { createSagas, type Sagas } from './sagas.ts'
 import { createStanding, type Standing } from './standing.ts'
 import { createStreams, type Streams } from './streams.ts'
+import { createUnknowns, type UnknownOutcome } from './unknowns.ts'
 
 export interface Status {
   readonly store: string
@@ -50,7 +51,8 @@ export interface Operate {
   /** What retries are answered with, as text. */
   answer(id: string): Promise<string | null>
   stale(page?: { readonly limit?: number }): Promise<readonly Card[]>
-  unknowns(page?: Paging): Promise<Page<Card>>
+  /** Everything whose outcome is unknown: records, messages among them, and steps of runs. */
+  unknowns(page?: Paging): Promise<Page<UnknownOutcome>>
   busiest(options?: { readonly since?: number; readonly limit?: number }): Promise<readonly BusyCaller[]>
   /**
    * Records whose key was reused or refused, newest first. Looks at a bounded share per call, and no further once it has as
@@ -108,7 +110,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
   const standing = createStanding(store)
   const audit = elsewhere ?? (sql === undefined ? null : createAudit(sql))
   const now = () => clock.now(call)
-  const uncounted = { replays: 0, conflicts: 0 }
+  const unknowns = createUnknowns(store, has)
 
   async function stored(id: string): Promise<LedgerRecord | null> {
     if (!/^[0-9a-f]{32}$/.test(id)) return null
@@ -177,11 +179,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
       const { rows, now: at } = await queries.lapsed(0, Math.min(limit, limits.pageRows), call)
       return rows.map((record) => cardOf(record, uncounted, at))
     },
-    async unknowns({ limit = limits.pageRows, cursor = null } = {}) {
-      const page = await queries.unknowns({ limit: Math.min(limit, limits.pageRows), cursor }, call)
-      const at = await now()
-      return { rows: page.rows.map((record) => cardOf(record, uncounted, at)), cursor: page.cursor }
-    },
+    unknowns: (page = {}) => unknowns.page(page),
     busiest: (options = {}) => ledger.busiest(options),
     async conflicts({ since, limit = CONFLICT_ROWS, cursor: from = null } = {}) {
       const rows: Card[] = []

@@ -7,6 +7,7 @@ import type { Store } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import { RUN_ROOM } from '../../runs/tables.ts'
 import { createRoomCheck } from './rooms.ts'
+import { countUnknownSteps } from './unknowns.ts'
 
 /** How things stand, by questions that stay cheap however much is stored: asked every few seconds. */
 export interface Standing {
@@ -21,6 +22,7 @@ export interface Standing {
   /** By consumer. */
   readonly inboxDeadLetters?: Readonly<Record<string, number>>
   readonly runsStuck?: number
+  /** Steps whose outcome is unknown, and runs that are parked: as many as `unknowns` lists. */
   readonly runsUnknown?: number
 }
 
@@ -75,15 +77,15 @@ async function countLetters(sql: SqlSeam): Promise<Readonly<Record<string, numbe
   return Object.fromEntries(rows.map(({ consumer, n }) => [consumer, Number(n)]))
 }
 
-/** Both along an index: what is due, and who holds it. */
+/** All along an index: what is due, who holds it, and what is unknown. */
 async function countRuns(sql: SqlSeam): Promise<Pick<Required<Standing>, 'runsStuck' | 'runsUnknown'>> {
   const now = `(SELECT ${sql.now})`
-  const [row] = await sql.query<{ due: unknown; held: unknown; unknown: unknown }>(
+  const [row] = await sql.query<{ due: unknown; held: unknown }>(
     `SELECT
        (SELECT count(*) FROM (SELECT 1 FROM onceonly_runs WHERE due_at < ${now} - ${STUCK_MS} LIMIT ${COUNTED_ROWS}) AS d) AS due,
        (SELECT count(*) FROM (SELECT 1 FROM onceonly_runs WHERE worker IS NOT NULL AND worker NOT IN (
-          SELECT id FROM onceonly_run_workers WHERE lease_until > ${now} - ${STUCK_MS}) LIMIT ${COUNTED_ROWS}) AS h) AS held,
-       (SELECT count(*) FROM (SELECT 1 FROM onceonly_runs WHERE state = 'unknown' LIMIT ${COUNTED_ROWS}) AS u) AS unknown`,
+          SELECT id FROM onceonly_run_workers WHERE lease_until > ${now} - ${STUCK_MS}) LIMIT ${COUNTED_ROWS}) AS h) AS held`,
   )
-  return { runsStuck: Number(row?.due ?? 0) + Number(row?.held ?? 0), runsUnknown: Number(row?.unknown ?? 0) }
+  const runsUnknown = await countUnknownSteps(sql, COUNTED_ROWS)
+  return { runsStuck: Number(row?.due ?? 0) + Number(row?.held ?? 0), runsUnknown }
 }

@@ -81,7 +81,7 @@ export const gauges = {
   storeUp: { name: 'store_up', about: '1 while the store answers.' },
   claimsUp: { name: 'claims_up', about: '1 while the store of the claims answers, where they have one of their own.' },
   staleLeases: { name: 'dedup_stale_leases', about: 'Leases past their end that nobody has taken over.' },
-  unknownWaiting: { name: 'dedup_unknown_waiting', about: 'Unknown outcomes that wait for a person or a probe.' },
+  unknownWaiting: { name: 'dedup_unknown_waiting', about: 'Records whose outcome is unknown, messages among them.' },
   outboxLag: { name: 'outbox_lag_seconds', about: 'How long the oldest message has been waiting to be published.' },
   outboxPending: { name: 'outbox_pending', about: 'Messages that wait to be published.' },
   outboxParked: { name: 'outbox_parked_keys', about: 'Keys whose messages wait for a person.' },
@@ -90,7 +90,7 @@ export const gauges = {
   runsStuck: { name: 'runs_stuck', about: 'Runs that are long due, or held by a worker that is gone.' },
   runsUnknown: {
     name: 'runs_unknown',
-    about: 'Runs that wait for a person, because nobody knows whether a step happened.',
+    about: 'Steps of runs whose outcome is unknown, and parked runs: what `onceonly unknowns` lists beside records.',
   },
   reuseByOne: {
     name: 'dedup_key_reuse_by_one_caller',

@@ -9,6 +9,7 @@ import { type Card, question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Filters, Page } from '../page.tsx'
 import { recordStates } from '../states.ts'
+import { UnknownsPage } from './unknowns.tsx'
 
 const filterNames = ['operation', 'tenant', 'caller', 'key', 'state'] as const
 
@@ -25,6 +26,7 @@ export function RecordsPage({ query }: { readonly query: URLSearchParams }) {
   const search = query.get('q') ?? ''
   const view = query.get('view') ?? ''
   const given = Object.fromEntries(filterNames.map((name) => [name, query.get(name) ?? '']))
+  if (view === 'unknowns') return <UnknownsPage />
   const go = (change: Readonly<Record<string, string>>) => navigate(addressOf(['records'], change), 'replace')
   return (
     <Page title="Records" actions={<Search value={search} search={(q) => go({ q })} />}>

@@ -1,0 +1,175 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import { limits } from '../../ledger/core/limits.ts'
+import type { Failure } from '../../ledger/core/verdict.ts'
+import type { Page, Store } from '../../ledger/store/port.ts'
+import type { SqlRow, SqlSeam } from '../../ledger/store/sql.ts'
+import { entryColumns, entryOf, readFailure } from '../../runs/stored.ts'
+import { RUN_ROOM } from '../../runs/tables.ts'
+import { type Card, cardOf, uncounted } from './card.ts'
+import type { Paging } from './letters.ts'
+
+interface Waiting {
+  readonly since: number
+  readonly attempts: number
+  readonly failure: Failure | null
+  /** What the other system was asked, as far as it is recorded. */
+  readonly asked: string | null
+  /** The command that ends it. */
+  readonly end: string
+}
+
+/** A record whose effect may have happened. A message is one, of the operation that delivers it. */
+export type UnknownRecord = Card & Waiting & { readonly kind: 'record' }
+
+/** A step of a run that may have happened. */
+export interface UnknownStep extends Waiting {
+  readonly kind: 'step'
+  readonly id: string
+  readonly runId: string
+  readonly definition: string
+  readonly step: string
+  readonly tick: number
+  readonly key: string
+  /** What a channel was asked to do, as JSON; null where the step keeps no plan. */
+  readonly plan: string | null
+  /** When the step's own probe looks again; null where only a person can tell. */
+  readonly nextLookAt: number | null
+}
+
+/** A run that ended every worker that had it: parked until a person resumes or cancels it. */
+export interface ParkedRun extends Waiting {
+  readonly kind: 'run'
+  readonly id: string
+  readonly runId: string
+  readonly definition: string
+}
+
+/** Everything whose outcome is unknown, whichever part of the system it belongs to. */
+export type UnknownOutcome = UnknownRecord | UnknownStep | ParkedRun
+
+const call = { timeoutMs: limits.storeCallMs }
+/** A cursor that goes on among the runs: they come after the records. */
+const RUNS = 'runs:'
+
+export interface Unknowns {
+  /** Records, newest or oldest first as the store has them; then runs, oldest first. All steps of a run stand on one page. */
+  page(page: Paging): Promise<Page<UnknownOutcome>>
+}
+
+export function createUnknowns(store: Store, has: (room: string) => Promise<boolean>): Unknowns {
+  const { queries, clock, sql } = store
+
+  async function runs(limit: number, cursor: string): Promise<Page<UnknownOutcome>> {
+    if (sql === undefined || !(await has(RUN_ROOM))) return { rows: [], cursor: null }
+    const [startedAt, runId] = placeOf(cursor)
+    const rows = await sql.query(unknownSteps(sql), [startedAt, runId, startedAt, runId, limit])
+    const found = new Set(rows.map((row) => String(row['run_id'])))
+    const last = found.size < limit ? undefined : rows.at(-1)
+    const next = last === undefined ? null : `${RUNS}${String(last['started_at'])} ${String(last['run_id'])}`
+    return { rows: rows.map(outcomeOf), cursor: next }
+  }
+
+  return {
+    async page({ limit = limits.pageRows, cursor = null }) {
+      const most = Math.min(limit, limits.pageRows)
+      if (cursor?.startsWith(RUNS) === true) return await runs(most, cursor.slice(RUNS.length))
+      const records = await queries.unknowns({ limit: most, cursor }, call)
+      const now = await clock.now(call)
+      const rows: UnknownOutcome[] = records.rows.map((record) => recordOf(cardOf(record, uncounted, now)))
+      if (records.cursor !== null) return { rows, cursor: records.cursor }
+      // A page that has room left goes on with the runs, so that a short list is one page.
+      const more = await runs(Math.max(1, most - rows.length), '')
+      return { rows: [...rows, ...more.rows], cursor: more.cursor }
+    },
+  }
+}
+
+/** As many rows as `page` lists of runs; counting stops at `most`. */
+export async function countUnknownSteps(sql: SqlSeam, most: number): Promise<number> {
+  const text = `SELECT count(*) AS n FROM (${unknownSteps(sql)}) AS u`
+  const [row] = await sql.query<{ n: unknown }>(text, [...START, ...START, most])
+  return Number(row?.n ?? 0)
+}
+
+const START = [-1, ''] as const
+/** Runs in the hands of workers that are looked through for unknown steps: more than one process drives at once. */
+const HELD_RUNS = 200
+
+/**
+ * A run is put down as `unknown` when one of its steps is; while a worker looks again, or goes on in another branch, it is
+ * `running`. Both are found along an index, and their steps by the key of the table.
+ */
+function unknownSteps({ dialect }: SqlSeam): string {
+  const at = dialect === 'postgres' ? '(?::bigint, ?::text)' : '(?, ?)'
+  const columns = 'id, definition, failure, started_at'
+  const steps = Object.keys(entryColumns)
+  return `SELECT r.id AS run_id, r.definition, r.failure, r.started_at, ${steps.map((name) => `s.${name}`).join(', ')}
+    FROM (SELECT * FROM (
+        SELECT ${columns} FROM onceonly_runs WHERE state = 'unknown' AND (started_at, id) > ${at}
+        UNION ALL
+        SELECT ${columns} FROM
+          (SELECT ${columns} FROM onceonly_runs WHERE worker IS NOT NULL AND (started_at, id) > ${at}
+            ORDER BY started_at, id LIMIT ${HELD_RUNS}) AS held
+          WHERE EXISTS (SELECT 1 FROM onceonly_run_steps AS s WHERE s.run_id = held.id AND s.state = 'unknown')
+      ) AS either ORDER BY started_at, id LIMIT ?) AS r
+    LEFT JOIN onceonly_run_steps AS s ON s.run_id = r.id AND s.state = 'unknown'
+    ORDER BY r.started_at, r.id, s.position`
+}
+
+function placeOf(cursor: string): readonly [startedAt: number, runId: string] {
+  if (cursor === '') return START
+  const space = cursor.indexOf(' ')
+  const startedAt = Number(cursor.slice(0, space))
+  if (space < 1 || !Number.isSafeInteger(startedAt)) throw new OnceError('bad_option', 'The cursor is not one of ours.')
+  return [startedAt, cursor.slice(space + 1)]
+}
+
+function recordOf(card: Card): UnknownRecord {
+  return {
+    ...card,
+    kind: 'record',
+    since: card.unknownSince ?? card.claimedAt,
+    asked: `under the effect key ${card.effectKey}`,
+    end: `onceonly resolve --id ${card.id} --succeeded [JSON] | --failed [WHY] | --rerun`,
+  }
+}
+
+function outcomeOf(row: SqlRow): UnknownStep | ParkedRun {
+  const runId = String(row['run_id'])
+  const definition = String(row['definition'])
+  const common = { runId, definition }
+  if (row['key'] === null) {
+    return {
+      kind: 'run',
+      id: runId,
+      ...common,
+      since: Number(row['started_at']),
+      attempts: 0,
+      failure: readFailure(row['failure'] as string | null),
+      asked: null,
+      end: `onceonly runs ${quoted(runId)} --resume | --cancel`,
+    }
+  }
+  const { stepId, tick, key, attempts, failures, at, plan, dueAt } = entryOf(row)
+  const last = failures.at(-1)
+  return {
+    kind: 'step',
+    id: `${runId} ${key}`,
+    ...common,
+    step: stepId,
+    tick,
+    key,
+    since: at,
+    attempts,
+    failure: last ?? null,
+    asked: `under the key ${key}`,
+    plan,
+    nextLookAt: dueAt,
+    end: `onceonly resolve --run ${quoted(runId)} --step ${key} --succeeded [JSON] | --failed [WHY] | --rerun`,
+  }
+}
+
+/** Ids of runs are chosen by users: what a shell would read otherwise is quoted. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
