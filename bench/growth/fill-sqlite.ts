@@ -34,6 +34,7 @@ for (let from = 2; from <= records; from += FILL_ROWS) {
   const { policy, operation, outcome, claimedAt, expiredEvery, expiredAt, expiresAt } = filling
   fill.run(from, to, policy, operation, outcome, claimedAt, expiredEvery, expiredAt, expiresAt)
 }
+db.exec('INSERT OR IGNORE INTO onceonly_ids (id, seq) SELECT id, seq FROM onceonly_records ORDER BY id')
 db.prepare('UPDATE onceonly_meta SET fence = ?').run(records)
 mustEqual('records', db.prepare('SELECT count(*) AS records FROM onceonly_records').get()?.['records'], records)
 db.exec('PRAGMA journal_mode = WAL')

@@ -66,7 +66,7 @@ async function effect(order: Parameters<typeof receiptOf>[0]) {
   return receiptOf(order)
 }
 
-/** The very table and indexes that our store makes, so that both sides write the same columns. */
+/** The very table that our store makes, so that both sides write the same columns, and the index that one would give it. */
 async function createTable(path: string): Promise<void> {
   const store = createSqliteStore({ path })
   const ledger = createLedger({ store, background: false })
@@ -75,7 +75,7 @@ async function createTable(path: string): Promise<void> {
   await ledger.stop()
   await store.stop()
   const file = new DatabaseSync(path)
-  file.exec('DELETE FROM onceonly_records')
+  file.exec('DELETE FROM onceonly_records; CREATE UNIQUE INDEX by_id ON onceonly_records (id)')
   file.close()
 }
 

@@ -2,6 +2,7 @@ import type { Loop } from '../runtime/loop.ts'
 import { startLoop } from '../runtime/loop.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { createRuntime, sleep } from '../runtime/runtime.ts'
+import { startSweepLoop } from '../runtime/sweep-loop.ts'
 import { createAttemptLimit } from './attempt-limit.ts'
 import { createBatcher } from './batch.ts'
 import { createReplayCache } from './cache.ts'
@@ -171,17 +172,19 @@ function startLoops(
   sweeper: Sweeper,
   reconciler: Reconciler,
 ): Loop[] {
+  const failed = (what: string) => (error: unknown) => events.emit({ kind: 'background_failed', what, error })
   const start = (what: string, everyMs: () => number, round: () => Promise<unknown>) =>
-    startLoop({
-      runtime,
-      everyMs,
-      round: async () => void (await round()),
-      failed: (error) => events.emit({ kind: 'background_failed', what, error }),
-    })
+    startLoop({ runtime, everyMs, round: async () => void (await round()), failed: failed(what) })
   const shortestLeaseMs = () => Math.min(defaults.leaseMs, ...[...declared.values()].map((op) => op.leaseMs))
   const everyMs = () => shortestLeaseMs() / ROUNDS_PER_LEASE
   return [
-    start('sweep', () => limits.sweepEveryMs, sweeper.round),
+    startSweepLoop({
+      runtime,
+      everyMs: limits.ledgerSweepEveryMs,
+      share: limits.sweepShare,
+      step: sweeper.step,
+      failed: failed('sweep'),
+    }),
     start('lapsed', everyMs, reconciler.lapsedLeases),
     // Apart from the leases: a provider that is slow to answer must not hold them up.
     start('unknown', everyMs, reconciler.unknownOutcomes),

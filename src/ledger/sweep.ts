@@ -1,23 +1,62 @@
+import type { SweepStep } from '../runtime/sweep-loop.ts'
 import type { Context } from './context.ts'
 import { limits } from './core/limits.ts'
+import type { Swept } from './store/port.ts'
 
-/** Removes what is past its end, in bounded steps. The cursor goes on where the last round stopped. */
+/** Removes what is past its end, in bounded steps. */
 export interface Sweeper {
+  /** One step of the background sweep. */
+  step(): Promise<SweepStep>
+  /** Many steps at once, for those who sweep by hand. The next round goes on where this one stopped. */
   round(): Promise<number>
 }
 
+/**
+ * Records that were written together mostly end together, so the sweep follows the oldest ones: as long as most of what
+ * it sees is removed, the next step begins behind it. When the oldest ones still live, it walks on through the others,
+ * some of which may have a shorter life; there it pauses after some steps in vain, and later goes on in the same place.
+ */
 export function createSweeper({ store, events }: Context): Sweeper {
+  let oldest: string | null = null
   let cursor: string | null = null
+  let walking = false
+  let stepsInVain = 0
+
+  async function sweep(from: string | null): Promise<Swept> {
+    const swept = await store.upkeep.sweep(from, limits.sweepRows, { timeoutMs: limits.storeCallMs })
+    if (swept.removed > 0) events.emit({ kind: 'swept', removed: swept.removed })
+    return swept
+  }
+
+  async function followOldest(): Promise<SweepStep> {
+    const swept = await sweep(oldest)
+    const most = swept.removed > 0 && 2 * swept.removed >= swept.looked
+    // Behind the last record there is nothing to follow; new ones may even stand before it.
+    if (swept.cursor === null) oldest = null
+    else if (most) oldest = swept.cursor
+    walking = !most || swept.cursor === null
+    return { more: true, waitedMs: swept.waitedMs ?? 0 }
+  }
+
+  async function walk(): Promise<SweepStep> {
+    const swept = await sweep(cursor)
+    cursor = swept.cursor
+    stepsInVain = swept.removed > 0 ? 0 : stepsInVain + 1
+    walking = cursor !== null && stepsInVain < limits.sweepIdleSteps
+    if (!walking) stepsInVain = 0
+    return { more: walking, waitedMs: swept.waitedMs ?? 0 }
+  }
+
   return {
+    step: () => (walking ? walk() : followOldest()),
     async round() {
       let removed = 0
       for (let step = 0; step < limits.sweepSteps; step++) {
-        const swept = await store.upkeep.sweep(cursor, limits.sweepRows, { timeoutMs: limits.storeCallMs })
+        const swept = await sweep(cursor)
         removed += swept.removed
         cursor = swept.cursor
         if (cursor === null) break
       }
-      if (removed > 0) events.emit({ kind: 'swept', removed })
       return removed
     },
   }

@@ -5,6 +5,8 @@ import { backoffMs } from '../ledger/core/retry.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { startLoop } from '../runtime/loop.ts'
 import { sleep } from '../runtime/runtime.ts'
+import type { SweepStep } from '../runtime/sweep-loop.ts'
+import { startSweepLoop } from '../runtime/sweep-loop.ts'
 import { createContext } from './body.ts'
 import type { RunDefinition } from './definition.ts'
 import type { End } from './determinism.ts'
@@ -271,24 +273,13 @@ export function createWorker(options: WorkerOptions): Worker {
     }
   }
 
-  let sweepAfterMs: number = limits.sweepEveryMs
-
-  /** One step. The next one comes soon while there is more to remove, after a pause that leaves the store to others. */
-  async function sweep(): Promise<void> {
-    const beganAtMs = runtime.monotonicMs()
-    sweepAfterMs = limits.sweepEveryMs
+  async function sweep(): Promise<SweepStep> {
     const removed = await holding.sweep(limits.runKeepMs, limits.runSweepRuns)
-    const tookMs = Math.max(1, runtime.monotonicMs() - beganAtMs)
-    if (removed === limits.runSweepRuns) sweepAfterMs = Math.min(sweepAfterMs, tookMs * (1 / limits.runSweepShare - 1))
+    return { more: removed === limits.runSweepRuns, waitedMs: 0 }
   }
 
-  const loop = (everyMs: () => number, round: () => Promise<void>) =>
-    startLoop({
-      runtime,
-      everyMs,
-      round,
-      failed: (error) => emit({ kind: 'background_failed', runId: null, error }),
-    })
+  const failed = (error: unknown) => emit({ kind: 'background_failed', runId: null, error })
+  const loop = (everyMs: () => number, round: () => Promise<void>) => startLoop({ runtime, everyMs, round, failed })
 
   return {
     id,
@@ -298,7 +289,7 @@ export function createWorker(options: WorkerOptions): Worker {
       loops.push(
         loop(() => leaseMs * limits.heartbeatShare, beat),
         loop(() => pollMs, look),
-        loop(() => sweepAfterMs, sweep),
+        startSweepLoop({ runtime, everyMs: limits.sweepEveryMs, share: limits.sweepShare, step: sweep, failed }),
         // A process that was paused, or cut off from the store, must stop by itself.
         loop(
           () => leaseMs * limits.heartbeatShare,

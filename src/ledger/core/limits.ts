@@ -115,6 +115,12 @@ export const limits = {
   sweepRows: 1_000,
   /** Pause between two rounds of the sweep. */
   sweepEveryMs: 60 * SECOND,
+  /** The part of its time that a sweep works at most, while there is something to remove: what is left serves callers. */
+  sweepShare: 0.25,
+  /** The ledger looks this often whether the oldest records have ended: it is one step, and the table grows meanwhile. */
+  ledgerSweepEveryMs: 10 * SECOND,
+  /** Steps in a row that removed nothing, after which the ledger's sweep pauses: a table of long-lived records is not read all the time. */
+  sweepIdleSteps: 20,
   /** Steps of one sweep round, so that a round ends. */
   sweepSteps: 100,
   /** Lapsed or unknown records handled by one round of the reconciler. */
@@ -229,8 +235,6 @@ export const limits = {
   runKeepMs: 90 * DAY,
   /** Ended runs removed by one step of the sweep, so that a step is a short transaction. */
   runSweepRuns: 200,
-  /** The part of its time that the sweep of runs works while there is something to remove. */
-  runSweepShare: 0.1,
   /** The longest timer that is kept in memory: longer waits are looked at again after it. */
   runTimerMs: 1 * HOUR,
   /** A consumer's name is part of an operation's name, and leaves room for what stands around it. */

@@ -170,13 +170,20 @@ export interface Tally {
   readonly callers: readonly BusyCaller[]
 }
 
+/** What one step of the sweep did. */
+export interface Swept {
+  /** Where to go on; null at the end. */
+  readonly cursor: string | null
+  /** Records that were looked at: no more than the limit, and fewer where they would have kept others waiting. */
+  readonly looked: number
+  readonly removed: number
+  /** How long the step waited for its turn, where a store has turns. */
+  readonly waitedMs?: number
+}
+
 export interface Upkeep {
   /** Looks at a bounded number of records from the cursor on, removes those past their end, empties those past replay. */
-  sweep(
-    cursor: string | null,
-    limit: number,
-    call: Call,
-  ): Promise<{ readonly cursor: string | null; readonly removed: number }>
+  sweep(cursor: string | null, limit: number, call: Call): Promise<Swept>
   /** Adds to the counts; losing some is harmless. */
   tally(tally: Tally, call: Call): Promise<void>
 }

@@ -36,11 +36,11 @@ export function createUpkeep(core: Core, callers: CallerStatistics): Upkeep {
         const { value: record, done } = rows.next()
         if (done === true) {
           sweeps.delete(name)
-          return { cursor: null, removed }
+          return { cursor: null, looked, removed }
         }
         if (sweepOne(core, record, now)) removed += 1
       }
-      return { cursor: name, removed }
+      return { cursor: name, looked: limit, removed }
     },
     tally: async ({ records, callers: busy }) => {
       core.checkOpen()

@@ -17,7 +17,7 @@ export function createUpkeep(core: Core): Upkeep {
         const looked = Number(row?.['looked'])
         const end = looked < limit
         if (end) await forgetTallies(on, names)
-        return { cursor: end ? null : text(row ?? {}, 'last'), removed: Number(row?.['removed']) }
+        return { cursor: end ? null : text(row ?? {}, 'last'), looked, removed: Number(row?.['removed']) }
       }),
     tally: ({ records, callers }, call) =>
       core.write(call, async (on) => {

@@ -82,9 +82,9 @@ export function createUpkeep(core: Core): Upkeep {
           const [looked, gone] = reply.answers as [number, number]
           removed += gone
           left -= looked
-          if (left <= 0) return { cursor: String(bucket.number), removed }
+          if (left <= 0) return { cursor: String(bucket.number), looked: limit, removed }
         }
-        return { cursor: null, removed }
+        return { cursor: null, looked: limit - left, removed }
       }),
     tally: ({ records, callers }, call) =>
       core.call(call, async (deadline) => {

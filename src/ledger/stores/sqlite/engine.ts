@@ -15,7 +15,10 @@ export interface Engine {
   readonly time: TimeSource
   /** Short synchronous work on the reader, repeated while another process opens, recovers or closes the file. */
   read<T>(call: Call, work: (reader: Connection) => T): Promise<T>
-  /** Synchronous work in one write transaction, committed before it answers. */
+  /**
+   * Synchronous work in one write transaction, committed before it answers. What is written in the lane of upkeep reaches
+   * the disk with the next commit of another lane: it is nothing that anybody relies on.
+   */
   write<T>(lane: Exclude<Lane, 'transaction'>, call: Call, work: (writer: Connection) => T): Promise<T>
   /** A transaction in which somebody may wait: the work commits, or rolls back, by itself. */
   hold<T>(waitMs: number, work: (connection: Connection) => Promise<T>): Promise<T>
@@ -65,10 +68,39 @@ export function createEngine(path: string, time: TimeSource): Engine {
 
   const beginWriter = () => begin('writer')
   const beginTransaction = () => begin('transaction')
+  const beginUpkeep = () => {
+    let begun = false
+    sync('NORMAL')
+    try {
+      begun = beginWriter()
+      return begun
+    } finally {
+      if (!begun) sync('FULL')
+    }
+  }
   const lateTransaction = (waitedMs: number) => busy(path, waitedMs)
   // Not `store_busy`: a batch that comes back with that is taken apart and tried again, and no part would fare better.
   const lateWrite = (waitedMs: number) =>
     unavailable(path, new Error(`its only writer was taken for ${Math.round(waitedMs)} ms`), 'no')
+
+  /** A writer that cannot be set back to full durability is not used again. */
+  function sync(mode: 'NORMAL' | 'FULL'): void {
+    try {
+      // Not prepared: SQLite sets it while it compiles the statement, and only then.
+      current().writer.db.exec(`PRAGMA synchronous = ${mode}`)
+    } catch (error) {
+      suspect = true
+      throw translate(error, 'no')
+    }
+  }
+
+  function writeUpkeep<T>(work: (writer: Connection) => T): T {
+    try {
+      return commitOrUndo(current().writer, work)
+    } finally {
+      sync('FULL')
+    }
+  }
 
   const group = createGroupCommit(queue, { begin: beginWriter, late: lateWrite, run: commitGroup })
 
@@ -131,8 +163,8 @@ export function createEngine(path: string, time: TimeSource): Engine {
     write: (lane, call, work) => {
       if (stopping !== null) return Promise.reject(stopped(path))
       if (lane === 'batch') return group.write(call.timeoutMs, work)
-      const turn = { lane, waitMs: call.timeoutMs, late: lateWrite, begin: beginWriter }
-      return queue.run(turn, () => commitOrUndo(current().writer, work))
+      const turn = { lane, waitMs: call.timeoutMs, late: lateWrite, begin: beginUpkeep }
+      return queue.run(turn, () => writeUpkeep(work))
     },
     hold: (waitMs, work) => {
       if (stopping !== null) return Promise.reject(stopped(path))

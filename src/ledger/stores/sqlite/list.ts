@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts'
 import { FILTER_COLUMNS, whereOf } from './filter.ts'
 import type { Meta } from './meta.ts'
 import { nowOf } from './meta.ts'
-import { COLUMNS, recordOf } from './records.ts'
+import { BY_ID, COLUMNS, recordOf } from './records.ts'
 import { STEP_ROWS } from './steps.ts'
 
 /** Fences grow with time, so their order is the order of claims. Two records share one only after a store was reset. */
@@ -77,7 +77,7 @@ function viewAt(reader: Connection, seq: number, meta: Meta): RecordView | null 
 }
 
 export function viewById(reader: Connection, id: Uint8Array, meta: Meta): RecordView | null {
-  return viewOf(reader.statements.prepared(`${VIEW} WHERE id = ?`).get(id), meta)
+  return viewOf(reader.statements.prepared(`${VIEW} WHERE ${BY_ID}`).get(id, id), meta)
 }
 
 function viewOf(found: unknown, meta: Meta): RecordView | null {

@@ -66,9 +66,10 @@ function startCount(filter: RecordFilter, time: TimeSource): (reader: Connection
   }
 }
 
-const UNKNOWNS = `SELECT lower(hex(id)) AS id, ${COLUMNS} FROM onceonly_records
-  WHERE id IN (SELECT id FROM onceonly_unknowns WHERE id > ? ORDER BY id LIMIT ?) AND state = ${stateCode.unknown}
-  ORDER BY id`
+const UNKNOWNS = `SELECT lower(hex(r.id)) AS id, ${COLUMNS}
+  FROM (SELECT id FROM onceonly_unknowns WHERE id > ? ORDER BY id LIMIT ?) AS u
+    JOIN onceonly_ids AS i ON i.id = u.id JOIN onceonly_records AS r ON r.seq = i.seq AND r.id = u.id
+  WHERE state = ${stateCode.unknown} ORDER BY u.id`
 
 /** In the order of their ids: they are few, and the reconciler goes through all of them. */
 function unknownsAfter({ statements, meta }: Connection, after: RecordId, limit: number): Page<LedgerRecord> {

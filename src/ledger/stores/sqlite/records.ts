@@ -51,31 +51,47 @@ const columns = [
 
 export const COLUMNS = columns.join(', ')
 
+/** Finds the record of an id, which is bound twice. */
+export const BY_ID = 'seq = (SELECT seq FROM onceonly_ids WHERE id = ?) AND id = ?'
+
+/** No record is where its id leads: it was removed, and another may have its place. */
+export const LEADS_NOWHERE =
+  'NOT EXISTS (SELECT 1 FROM onceonly_records AS r WHERE r.seq = onceonly_ids.seq AND r.id = onceonly_ids.id)'
+
+/** Takes the id for the next record, whose `seq` SQLite chooses in the same way. Changes nothing when there is a record. */
+const TAKE_ID = `INSERT INTO onceonly_ids (id, seq)
+  VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM onceonly_records))
+  ON CONFLICT (id) DO UPDATE SET seq = excluded.seq WHERE ${LEADS_NOWHERE}`
+
 /** Every value that is bound costs time, and a first claim has only these. */
 const FIRST = `INSERT INTO onceonly_records
     (id, fence, state, due_at, claimed_at, incarnation, attempts, awaited,
      claim_id, fingerprint, policy, tenant, caller, operation, key, batch)
-  VALUES (?, ?, ?, ?, ?, ?, 1, 0, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
+  VALUES (?, ?, ?, ?, ?, ?, 1, 0, ?, ?, ?, ?, ?, ?, ?, ?)`
 const INSERT = `INSERT INTO onceonly_records (id, ${COLUMNS}) VALUES (${['id', ...columns].map(() => '?').join(', ')})`
 const UPDATE = `UPDATE onceonly_records SET ${columns.map((column) => `${column} = ?`).join(', ')}`
 
 export function prepareRecords(db: DatabaseSync): RecordStatements {
-  const read = db.prepare(`SELECT ${COLUMNS} FROM onceonly_records WHERE id = ?`)
+  const read = db.prepare(`SELECT ${COLUMNS} FROM onceonly_records WHERE ${BY_ID}`)
+  const takeId = db.prepare(TAKE_ID)
   const first = db.prepare(FIRST)
   const insert = db.prepare(INSERT)
-  const update = db.prepare(`${UPDATE} WHERE id = ?`)
-  const restart = db.prepare(`${UPDATE}, replays = 0, conflicts = 0 WHERE id = ?`)
+  const update = db.prepare(`${UPDATE} WHERE ${BY_ID}`)
+  const restart = db.prepare(`${UPDATE}, replays = 0, conflicts = 0 WHERE ${BY_ID}`)
   const addUnknown = db.prepare('INSERT OR IGNORE INTO onceonly_unknowns (id) VALUES (?)')
   const removeUnknown = db.prepare('DELETE FROM onceonly_unknowns WHERE id = ?')
   return {
     read: (id, anchor) => {
-      const row = read.get(blobOf(id))
+      const blob = blobOf(id)
+      const row = read.get(blob, blob)
       return row === undefined ? null : recordOf(row as unknown as RecordRow, id, anchor)
     },
     insertFirst: (record) => {
       const { identity, fence } = record
-      const { changes } = first.run(
-        blobOf(record.id),
+      const blob = blobOf(record.id)
+      if (takeId.run(blob).changes === 0) return false
+      first.run(
+        blob,
         fence,
         record.started ? stateCode.running : stateCode.reserved,
         time('due_at', record.leaseUntil),
@@ -90,19 +106,24 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
         text('key', identity.key),
         identity.batch === undefined ? null : text('batch', identity.batch),
       )
-      return changes === 1
+      return true
     },
-    insert: (record) => void insert.run(blobOf(record.id), ...valuesOf(record)),
+    insert: (record) => {
+      const blob = blobOf(record.id)
+      if (takeId.run(blob).changes === 0) throw refusedRow('There is a record under this id already.')
+      insert.run(blob, ...valuesOf(record))
+    },
     update: (record, newIncarnation) => {
       const statement = newIncarnation ? restart : update
-      statement.run(...valuesOf(record), blobOf(record.id))
+      const blob = blobOf(record.id)
+      statement.run(...valuesOf(record), blob, blob)
     },
     addUnknown: (id) => void addUnknown.run(blobOf(id)),
     removeUnknown: (id) => void removeUnknown.run(blobOf(id)),
   }
 }
 
-const ID_BYTES = 16
+export const ID_BYTES = 16
 
 /** 16 bytes instead of 32 digits: half the index, twice as many entries in each of its pages. */
 export function blobOf(id: RecordId): Uint8Array {

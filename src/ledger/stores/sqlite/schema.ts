@@ -4,8 +4,13 @@ import type { MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations } from '../../store/migrations.ts'
 
 /**
- * A rowid table with a unique index on a 16-byte hash takes three times the writes of a `WITHOUT ROWID` table keyed by
- * text: new rows go to the end, and only the small index is written at random places.
+ * New rows go to the end of a rowid table, and only a small table of 16-byte ids is written at random places: that takes
+ * three times the writes of a `WITHOUT ROWID` table keyed by text.
+ *
+ * The ids are no index of SQLite's, because an index gives up the entry of every row with the row, each on another page,
+ * and that page is what a removal costs. Here rows are removed in the order of the table, many on one page; the ids that
+ * lead nowhere after that are removed in their own order, again many on one page. Measured with two million records on a
+ * disk, per removed record: with a unique index 50 to 100 µs, with the table of ids 5 to 10 µs.
  *
  * The small columns stand first and the outcome last, so that a scan for states and times never follows a large
  * outcome into its overflow pages. No index is on a column that renewing or settling changes: both rewrite one row in
@@ -40,7 +45,8 @@ const version1 = [
      detail TEXT,
      outcome TEXT
    )`,
-  'CREATE UNIQUE INDEX onceonly_records_id ON onceonly_records (id)',
+  // A record is under its id when this leads to it, and the record agrees: an id whose record was removed stays a while.
+  'CREATE TABLE onceonly_ids (id BLOB PRIMARY KEY NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID',
   // Fences only grow, so this index is written at its end; it serves the newest-first list and the low-water mark.
   'CREATE INDEX onceonly_records_fence ON onceonly_records (fence)',
   // Few records are ever unknown: a table of their ids finds them without a scan and costs the others nothing.

@@ -4,7 +4,7 @@ import type { HolderDecision, SettleRequest } from '../../core/request.ts'
 import type { Moment, Step } from '../../core/transition.ts'
 import { runningUnder, transition } from '../../core/transition.ts'
 import { keptCode, pointerText, policyText, stateCode } from '../../store/row.ts'
-import { blobOf, text, time } from './records.ts'
+import { BY_ID, blobOf, text, time } from './records.ts'
 
 /**
  * The usual settle: the record is still what its grant says, nobody waits for it, and nothing unusual ever happened to
@@ -13,7 +13,7 @@ import { blobOf, text, time } from './records.ts'
  */
 const SETTLE = `UPDATE onceonly_records
   SET state = ?, due_at = ?, settled_at = ?, expires_at = ?, gone_at = ?, kept = ?, pointer = ?, outcome = ?
-  WHERE id = ? AND fence = ? AND claim_id = ? AND state = ${stateCode.running} AND awaited = 0 AND detail IS NULL
+  WHERE ${BY_ID} AND fence = ? AND claim_id = ? AND state = ${stateCode.running} AND awaited = 0 AND detail IS NULL
     AND pointer IS ? AND policy = ? AND fingerprint = ? AND incarnation = ? AND attempts = ? AND claimed_at = ?`
 
 export interface SettleStatement {
@@ -26,13 +26,14 @@ export function prepareSettle(db: DatabaseSync): SettleStatement {
   return {
     tryBlind: (request, at) => {
       const { grant, to } = request
-      // An unknown also writes to the table of unknowns: too rare to be fast.
-      if (to.state === 'unknown' || grant.id !== request.id) return null
+      // An unknown also writes to the table of unknowns, and what an attempt notes stands in `detail`: too rare to be fast.
+      if (to.state === 'unknown' || to.note !== undefined || grant.id !== request.id) return null
       // The rules are run on what the record must be, so that this path cannot decide differently from the others.
       const step = transition(runningUnder(grant), request, at)
       const after = step.record as Succeeded | FailedTerminal | FailedRetryable
       const { data } = after.outcome
       const pointer = pointerText(after.pointer)
+      const blob = blobOf(grant.id)
       const { changes } = settle.run(
         stateCode[after.state],
         after.state === 'failed_retryable' ? time('due_at', after.retryAt) : null,
@@ -42,7 +43,8 @@ export function prepareSettle(db: DatabaseSync): SettleStatement {
         keptCode(after.outcome.kept),
         pointer === null ? null : text('pointer', pointer),
         data === null ? null : text('outcome', data),
-        blobOf(grant.id),
+        blob,
+        blob,
         grant.fence,
         grant.claimId,
         pointerText(grant.pointer),

@@ -16,6 +16,9 @@ async function settleMany(store: SqliteStore, count: number, refuseMs: number, n
   return grants
 }
 
+/** A step has fewer rows on a machine that is slow just then; on this clock none ever takes any time. */
+const atOnce = { internal: { time: { monotonicMs: () => 1 } } }
+
 async function sweepAll(store: SqliteStore, limit: number): Promise<{ removed: number; steps: number }> {
   let removed = 0
   let steps = 0
@@ -29,7 +32,7 @@ async function sweepAll(store: SqliteStore, limit: number): Promise<{ removed: n
 }
 
 test('the sweep removes what is past its end and leaves the rest, in bounded steps', async (t) => {
-  const store = freshStore(t)
+  const store = freshStore(t, atOnce)
   await settleMany(store, 200, 0, 'old')
   assert.deepEqual(await sweepAll(store, 70), { removed: 0, steps: 3 })
   await store.clock.advance(POLICY.retainMs, CALL)
@@ -40,7 +43,7 @@ test('the sweep removes what is past its end and leaves the rest, in bounded ste
 })
 
 test('past replay only a small tombstone stays, and it still refuses the key', async (t) => {
-  const store = freshStore(t)
+  const store = freshStore(t, atOnce)
   const [grant] = (await settleMany(store, 1, 60_000, 'refused')) as [Grant]
   await store.clock.advance(POLICY.retainMs, CALL)
   assert.deepEqual(await sweepAll(store, 100), { removed: 0, steps: 1 })
@@ -85,4 +88,51 @@ test('counts of callers add up in buckets, and old buckets are swept', async (t)
   await store.clock.advance(limits.tallyKeepMs, CALL)
   await sweepAll(store, 10)
   assert.deepEqual(await store.queries.busiest(0, 10, CALL), [])
+})
+
+/** A clock by which everything that is asked twice took a second. */
+function slowTime() {
+  let nowMs = 0
+  return { monotonicMs: () => (nowMs += 1_000) }
+}
+
+test('a step that keeps the writer for long is followed by shorter ones', async (t) => {
+  const store = freshStore(t, { internal: { time: slowTime() } })
+  await settleMany(store, 400, 0, 'old')
+  await store.clock.advance(POLICY.retainMs, CALL)
+  const looks: number[] = []
+  for (let cursor: string | null = null; ; ) {
+    const step = await store.upkeep.sweep(cursor, 1_000, CALL)
+    looks.push(step.looked)
+    cursor = step.cursor
+    if (cursor === null) break
+  }
+  assert.deepEqual(looks, [256, 128, 16])
+})
+
+test('an id whose record was removed is free, and ids that lead nowhere are removed in time', async (t) => {
+  const store = freshStore(t, atOnce)
+  const ids = async () => Number((await store.sql.query<{ n: number }>('SELECT count(*) AS n FROM onceonly_ids'))[0]?.n)
+  await settleMany(store, 100, 0, 'old')
+  await store.clock.advance(POLICY.retainMs, CALL)
+  assert.deepEqual(await sweepAll(store, 30), { removed: 100, steps: 4 })
+  assert.ok((await ids()) < 100, `${await ids()} ids`)
+  // The places of removed records are taken anew: an old id must not lead to another record.
+  const young = await settleMany(store, 50, 0, 'young')
+  const again = await settleMany(store, 50, 0, 'old')
+  const { records } = await store.claims.read(
+    [...young, ...again].map(({ id }) => id),
+    CALL,
+  )
+  assert.deepEqual(
+    records.map((record) => record?.identity.key),
+    [...young, ...again].map(({ identity }) => identity.key),
+  )
+  for (let round = 0; round < 5; round++) {
+    await settleMany(store, 100, 0, `round ${round}`)
+    await store.clock.advance(POLICY.retainMs, CALL)
+    await sweepAll(store, 1_000)
+  }
+  assert.deepEqual(await store.sql.query('SELECT count(*) AS rows FROM onceonly_records'), [{ rows: 0 }])
+  assert.ok((await ids()) <= 100, `${await ids()} ids`)
 })

@@ -5,94 +5,122 @@ import { stateCode } from '../../store/row.ts'
 import type { Connection } from './connection.ts'
 import type { Engine } from './engine.ts'
 import { nowOf } from './meta.ts'
-import { blobOf } from './records.ts'
+import { BY_ID, blobOf, ID_BYTES, LEADS_NOWHERE } from './records.ts'
 
-/** Rows of one write transaction of the upkeep: a claim that arrives in the middle waits for no more than these. */
-const WRITE_ROWS = 64
+/** How long a step may keep the only writer: a claim that arrives in the middle waits for no more than this. */
+const STEP_MS = 5
+/** Rows of a step, found by how long the last ones took. */
+const STEP_ROWS_FIRST = 256
+const STEP_ROWS_LEAST = 16
 
-/**
- * Upkeep is never urgent. After every part it rests this many times as long as that part took, waiting included: it
- * takes a fifth of an idle store, and much less of a busy one.
- */
-const REST_SHARE = 4
-const REST_MOST_MS = 100
+/** Rows that one write of the tallies changes: well below the time of a step. */
+const TALLY_ROWS = 64
 
-async function restAfter<T>(part: () => Promise<T>): Promise<T> {
-  const startedMs = performance.now()
-  const result = await part()
-  const restMs = Math.min(REST_SHARE * (performance.now() - startedMs), REST_MOST_MS)
-  await new Promise((resolve) => void setTimeout(resolve, restMs))
-  return result
-}
+/** Ids that are looked at for each record that was removed: with two, at most half of all ids ever lead nowhere. */
+const IDS_PER_RECORD = 2
 
 export function createUpkeep(engine: Engine): Upkeep {
-  async function inParts<T>(rows: readonly T[], call: Call, each: (writer: Connection, part: readonly T[]) => void) {
-    for (let from = 0; from < rows.length; from += WRITE_ROWS) {
-      const part = rows.slice(from, from + WRITE_ROWS)
-      await restAfter(() => engine.write('upkeep', call, (writer) => each(writer, part)))
-    }
+  const { time } = engine
+  let stepRows = STEP_ROWS_FIRST
+  let idsAfter: Uint8Array = NO_ID
+
+  /** Half as many rows after a step that took too long, more after a short one. */
+  function noteStep(tookMs: number): void {
+    if (tookMs > STEP_MS) stepRows = Math.max(STEP_ROWS_LEAST, stepRows >> 1)
+    else if (tookMs < STEP_MS / 2) stepRows = Math.min(limits.sweepRows, stepRows * 2)
   }
 
   return {
     sweep: async (cursor, limit, call) => {
       const after = cursor === null ? 0 : parsed(cursor)
       // 1. Look, on the reader: most rows are not due, and nobody should wait for that.
-      const look = await restAfter(() =>
-        engine.read(call, (reader) => lookAfter(reader, after, limit, nowOf(reader.meta.read(), engine.time))),
+      const rows = Math.min(limit, stepRows)
+      const look = await engine.read(call, (reader) =>
+        lookAfter(reader, after, rows, nowOf(reader.meta.read(), engine.time)),
       )
-      // 2. Write, in small parts, asking again there: a claim may have come in between.
-      let removed = 0
-      await inParts(look.due, call, (writer, part) => {
-        removed += removeOrEmpty(writer, part, nowOf(writer.meta.read(), engine.time))
-      })
-      if (look.last === null) await forgetTallies(engine, call)
-      return { cursor: look.last === null ? null : String(look.last), removed }
+      const { last, looked } = look
+      const next = looked < rows ? null : String(last)
+      let [removed, waitedMs] = [0, 0]
+      // 2. Write, asking again there: a claim may have come in between.
+      if (look.gone + look.over > 0) {
+        const askedMs = time.monotonicMs()
+        await engine.write('upkeep', call, (writer) => {
+          const beganMs = time.monotonicMs()
+          const now = nowOf(writer.meta.read(), engine.time)
+          removed = removeBetween(writer, after, last, now)
+          if (look.over > 0) writer.statements.prepared(EMPTY).run(after, last, now, now)
+          if (removed > 0) idsAfter = removeIds(writer, idsAfter, removed * IDS_PER_RECORD)
+          waitedMs = beganMs - askedMs
+          noteStep(time.monotonicMs() - beganMs)
+        })
+      }
+      if (next === null) await forgetTallies(engine, call)
+      return { cursor: next, looked, removed, waitedMs }
     },
     tally: async ({ records, callers }, call) => {
-      await inParts(records, call, countOnRecords)
-      await inParts(callers, call, (writer, part) => countCallers(writer, part, nowOf(writer.meta.read(), engine.time)))
+      for (const part of partsOf(records)) await engine.write('upkeep', call, (writer) => countOnRecords(writer, part))
+      for (const part of partsOf(callers)) {
+        await engine.write('upkeep', call, (writer) =>
+          countCallers(writer, part, nowOf(writer.meta.read(), engine.time)),
+        )
+      }
     },
   }
 }
 
+function* partsOf<T>(rows: readonly T[]): Generator<readonly T[]> {
+  for (let from = 0; from < rows.length; from += TALLY_ROWS) yield rows.slice(from, from + TALLY_ROWS)
+}
+
+const REPLAYABLE = `state IN (${stateCode.succeeded}, ${stateCode.failed_terminal})`
 // `typeof` reads the header of a row only, not the outcome in its overflow pages.
-const DUE = `SELECT seq FROM
-    (SELECT seq, gone_at, expires_at, state, typeof(outcome) AS kind FROM onceonly_records WHERE seq > ? ORDER BY seq LIMIT ?)
-  WHERE gone_at <= ? OR (expires_at <= ? AND kind <> 'null' AND state IN (${stateCode.succeeded}, ${stateCode.failed_terminal}))`
-const LAST = 'SELECT seq FROM onceonly_records WHERE seq > ? ORDER BY seq LIMIT 1 OFFSET ?'
+const LOOK = `SELECT count(*) AS looked, max(seq) AS last, coalesce(sum(gone_at <= ?), 0) AS gone,
+    coalesce(sum(gone_at > ? AND expires_at <= ? AND kind <> 'null' AND ${REPLAYABLE}), 0) AS over
+  FROM (SELECT seq, gone_at, expires_at, state, typeof(outcome) AS kind
+    FROM onceonly_records WHERE seq > ? ORDER BY seq LIMIT ?)`
 
 interface Look {
-  readonly due: readonly number[]
-  /** The last row that was looked at; null at the end of the table. */
-  readonly last: number | null
+  readonly looked: number
+  /** The last row that was looked at. */
+  readonly last: number
+  /** Rows past their end, and rows past replay. */
+  readonly gone: number
+  readonly over: number
 }
 
 /** By the primary key, which is the order on disk. */
 function lookAfter({ statements }: Connection, after: number, limit: number, now: number): Look {
-  const due = statements
-    .prepared(DUE)
-    .all(after, limit, now, now)
-    .map((row) => Number(row['seq']))
-  const last = statements.prepared(LAST).get(after, limit - 1)?.['seq']
-  return { due, last: typeof last === 'number' ? last : null }
+  return statements.prepared(LOOK).get(now, now, now, after, limit) as unknown as Look
 }
 
 const RAISE_FLOOR = `UPDATE onceonly_meta SET fence = newest.fence FROM
   (SELECT max(fence) AS fence FROM onceonly_records) AS newest WHERE one = 1 AND newest.fence > onceonly_meta.fence`
-const REMOVE = 'DELETE FROM onceonly_records WHERE seq = ? AND gone_at <= ?'
+const REMOVE = 'DELETE FROM onceonly_records WHERE seq > ? AND seq <= ? AND gone_at <= ?'
+/** Past replay, only the fact that the key was used is worth keeping. */
 const EMPTY = `UPDATE onceonly_records SET outcome = NULL, pointer = NULL, detail = NULL
-  WHERE seq = ? AND expires_at <= ? AND gone_at > ? AND state IN (${stateCode.succeeded}, ${stateCode.failed_terminal})`
+  WHERE seq > ? AND seq <= ? AND expires_at <= ? AND gone_at > ? AND typeof(outcome) <> 'null' AND ${REPLAYABLE}`
 
-/** Past replay, only the fact that the key was used is worth keeping; past its end, nothing. */
-function removeOrEmpty({ statements }: Connection, seqs: readonly number[], now: number): number {
+/** Past its end, nothing of a record is kept. */
+function removeBetween({ statements }: Connection, after: number, last: number, now: number): number {
   // Once for all of them; else the trigger would raise the floor with every row.
   statements.prepared(RAISE_FLOOR).run()
-  let removed = 0
-  for (const seq of seqs) {
-    if (statements.prepared(REMOVE).run(seq, now).changes === 1) removed += 1
-    else statements.prepared(EMPTY).run(seq, now, now)
-  }
-  return removed
+  return Number(statements.prepared(REMOVE).run(after, last, now).changes)
+}
+
+/** Before every id. */
+const NO_ID = new Uint8Array(0)
+const NEXT_IDS = 'SELECT id FROM onceonly_ids WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?'
+const OLDEST = 'SELECT min(seq) AS seq FROM onceonly_records'
+// Most ids that lead nowhere lead to before the oldest record, which is known without a look for each.
+const REMOVE_IDS = `DELETE FROM onceonly_ids WHERE id > ? AND id <= ? AND (seq < ? OR ${LEADS_NOWHERE})`
+const LAST_ID = new Uint8Array(ID_BYTES).fill(0xff)
+
+/** Some of the ids in their order, those on one page together. Answers where to go on. */
+function removeIds({ statements }: Connection, after: Uint8Array, count: number): Uint8Array {
+  const oldest = statements.prepared(OLDEST).get()?.['seq'] ?? Number.MAX_SAFE_INTEGER
+  const next = statements.prepared(NEXT_IDS).get(after, count - 1)?.['id'] as Uint8Array | undefined
+  statements.prepared(REMOVE_IDS).run(after, next ?? LAST_ID, oldest)
+  return next ?? NO_ID
 }
 
 const OLD_TALLIES = 'SELECT seq FROM onceonly_tallies WHERE bucket <= ? LIMIT ?'
@@ -109,10 +137,13 @@ async function forgetTallies(engine: Engine, call: Call): Promise<void> {
   })
 }
 
-const COUNT = 'UPDATE onceonly_records SET replays = replays + ?, conflicts = conflicts + ? WHERE id = ?'
+const COUNT = `UPDATE onceonly_records SET replays = replays + ?, conflicts = conflicts + ? WHERE ${BY_ID}`
 
 function countOnRecords({ statements }: Connection, records: Tally['records']): void {
-  for (const { id, replays, conflicts } of records) statements.prepared(COUNT).run(replays, conflicts, blobOf(id))
+  for (const { id, replays, conflicts } of records) {
+    const blob = blobOf(id)
+    statements.prepared(COUNT).run(replays, conflicts, blob, blob)
+  }
 }
 
 const COUNT_CALLER = `INSERT INTO onceonly_tallies (bucket, tenant, caller, operation, claims, replays, conflicts)

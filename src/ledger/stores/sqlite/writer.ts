@@ -22,9 +22,12 @@ export interface WriterTurn {
 
 /**
  * How much later than it came somebody is served. Group commits carry renewals and settles of what already runs, so
- * they go before transactions; but the lead is bounded, so that a stream of them cannot starve the others.
+ * they go before transactions; but the lead is bounded, so that a stream of them cannot starve the others. Upkeep keeps
+ * to its share of the time by itself, in parts of milliseconds: it waits for a burst to pass, not for a busy store.
  */
-const patienceMs: Record<Lane, number> = { batch: 0, transaction: 50, upkeep: 200 }
+const patienceMs: Record<Lane, number> = { batch: 0, transaction: 50, upkeep: 20 }
+/** While a transaction waits as well, upkeep waits this long: it is never urgent. */
+const UPKEEP_BEHIND_TRANSACTIONS_MS = 200
 
 /** Pauses between two questions for a lock that another process holds: short, jittered, and never a busy loop. */
 const BUSY_PAUSE_LEAST_MS = 1
@@ -53,6 +56,11 @@ export function createWriterQueue(): WriterQueue {
       if (head !== undefined && (best === null || rank(head) < rank(best))) best = head
     }
     return best
+  }
+
+  function rank({ turn: { lane }, since }: Waiting): number {
+    const behind = lane === 'upkeep' && lines.transaction.length > 0
+    return since + (behind ? UPKEEP_BEHIND_TRANSACTIONS_MS : patienceMs[lane])
   }
 
   function leave(waiting: Waiting): void {
@@ -147,10 +155,6 @@ export function createWriterQueue(): WriterQueue {
 export function tooManyWait(waiting: number): OnceError | null {
   if (waiting < limits.waiters) return null
   return new OnceError('store_busy', `${limits.waiters} calls already wait for SQLite's only writer.`)
-}
-
-function rank({ turn, since }: Waiting): number {
-  return since + patienceMs[turn.lane]
 }
 
 /** Null when the work is over at once. */

@@ -82,7 +82,7 @@ testPostgres('expired and vacant records are invisible at once, and swept later'
   assert.equal((await store.queries.get(running.id, CALL)).view?.record.id, running.id)
 
   // Past replay only the fact that the key was used stays; past its end nothing.
-  assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, removed: 1 })
+  assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, looked: 4, removed: 1 })
   const { records } = await store.claims.read([id, short.id], CALL)
   assert.ok(records[0]?.state === 'succeeded' && records[0].outcome.data === null && records[0].pointer === null)
   assert.equal(records[1], null)

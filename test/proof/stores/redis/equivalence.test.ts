@@ -91,11 +91,11 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
       assert.deepEqual(await sizes(), [3, 1], 'three records, and one place for their end')
       await store.clock.advance(60_000, CALL)
       assert.equal(await run('b', 2), 2)
-      assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, removed: 2 })
+      assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, looked: 3, removed: 2 })
       assert.deepEqual(await sizes(), [1, 1])
       assert.equal(await run('b', 3), 2, 'the new life is whole')
       await store.clock.advance(60_000, CALL)
-      assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, removed: 1 })
+      assert.deepEqual(await store.upkeep.sweep(null, 100, CALL), { cursor: null, looked: 1, removed: 1 })
       assert.deepEqual(await sizes(), [0, 0])
     } finally {
       await once.stop()
