@@ -3,8 +3,7 @@
 export interface RabbitConnection {
   /** Connected, and not blocked by an alarm of the server. */
   readonly ready: boolean
-  acquire(): Promise<RabbitChannel>
-  createConsumer(options: RabbitConsumerOptions, receive: (message: RabbitMessage) => Promise<Verdict>): RabbitConsumer
+  acquire(options?: { readonly emitErrorsFromChannel?: boolean }): Promise<RabbitChannel>
   on(event: 'error', listener: (error: unknown) => void): unknown
 }
 
@@ -13,20 +12,24 @@ export interface RabbitChannel {
   confirmSelect(): Promise<void>
   exchangeDeclare(exchange: RabbitExchange): Promise<void>
   queueDeclare(queue: RabbitQueue): Promise<unknown>
+  queueBind(binding: RabbitBinding): Promise<void>
   basicPublish(envelope: RabbitEnvelope, body: Buffer): Promise<void>
+  basicQos(qos: { readonly prefetchCount: number }): Promise<void>
+  basicConsume(
+    options: { readonly queue: string },
+    receive: (delivery: RabbitDelivery) => void,
+  ): Promise<{ readonly consumerTag: string }>
+  basicCancel(consumer: { readonly consumerTag: string }): Promise<unknown>
+  /** Throws on a channel that is closed. */
+  basicAck(delivery: { readonly deliveryTag: number }): void
+  basicNack(delivery: { readonly deliveryTag: number; readonly requeue: boolean }): void
   on(event: 'basic.return', listener: (message: RabbitReturn) => void): unknown
-  close(): Promise<void>
-}
-
-export interface RabbitConsumer {
-  on(event: 'ready', listener: () => void): unknown
+  /** The server has ended the consumer; the channel stays open. */
+  on(event: 'basic.cancel', listener: (consumerTag: string, error: unknown) => void): unknown
   on(event: 'error', listener: (error: unknown) => void): unknown
+  on(event: 'close', listener: () => void): unknown
   close(): Promise<void>
 }
-
-/** As `ConsumerStatus` has them. */
-export const verdicts = { acknowledge: 0, requeue: 1 } as const
-type Verdict = (typeof verdicts)[keyof typeof verdicts]
 
 export interface RabbitExchange {
   readonly exchange: string
@@ -40,13 +43,10 @@ export interface RabbitQueue {
   readonly arguments: Readonly<Record<string, string | number>>
 }
 
-export interface RabbitConsumerOptions {
+export interface RabbitBinding {
+  readonly exchange: string
   readonly queue: string
-  readonly queueOptions: RabbitQueue
-  readonly exchanges: RabbitExchange[]
-  readonly queueBindings: { readonly exchange: string; readonly queue: string; readonly routingKey: string }[]
-  readonly qos: { readonly prefetchCount: number }
-  readonly concurrency: number
+  readonly routingKey: string
 }
 
 export interface RabbitEnvelope {
@@ -72,4 +72,8 @@ export interface RabbitMessage {
   readonly messageId?: string
   readonly headers?: Readonly<Record<string, unknown>>
   readonly body: unknown
+}
+
+export interface RabbitDelivery extends RabbitMessage {
+  readonly deliveryTag: number
 }

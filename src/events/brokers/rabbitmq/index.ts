@@ -14,10 +14,10 @@ import { consume } from './subscribe.ts'
 
 export type { BrokerOptions } from '../options.ts'
 export type {
+  RabbitBinding,
   RabbitChannel,
   RabbitConnection,
-  RabbitConsumer,
-  RabbitConsumerOptions,
+  RabbitDelivery,
   RabbitEnvelope,
   RabbitExchange,
   RabbitMessage,

@@ -4,19 +4,22 @@ import { brokerLimits } from '../../../ledger/core/limits.ts'
 import type { IncomingMessage, Receive, SubscribeOptions } from '../../inbox/port.ts'
 import { startDeadline } from '../deadline.ts'
 import { reasonOf } from '../options.ts'
-import { type RabbitConnection, type RabbitConsumer, type RabbitMessage, verdicts } from './driver.ts'
+import { createSlots } from '../slots.ts'
+import type { RabbitChannel, RabbitConnection, RabbitDelivery } from './driver.ts'
 import { incomingOf } from './message.ts'
 
 /** From RabbitMQ 4 on a message is dropped after twenty deliveries unless the queue says otherwise; the inbox parks it. */
 const deliveryLimit = 2_000_000_000
 
-/** With these answers to a declaration trying again is in vain; the last is our own connection's, which was closed. */
+/** The driver says so when its user has closed the connection: no channel will come any more. */
+const closing = 'CLOSING'
+/** With these answers to the first declaration trying again is in vain. */
 const hopeless: readonly unknown[] = [
   'PRECONDITION_FAILED',
   'ACCESS_REFUSED',
   'NOT_ALLOWED',
   'RESOURCE_LOCKED',
-  'CLOSING',
+  closing,
 ]
 
 export interface Consuming {
@@ -34,39 +37,115 @@ export interface Consumption {
   stop(): Promise<void>
 }
 
-/** Settles when the queue is there, bound, and consumed. The driver does all of it again when the connection was lost. */
+/**
+ * Settles when the queue is there, bound, and consumed. The driver's own consumer is not used: after a lost connection
+ * it consumes only when every effect under way has ended, so that one slow effect would hold up all others.
+ */
 export async function consume(
   { connection, exchange, queue, putOff, onError }: Consuming,
   { topics, concurrency }: SubscribeOptions,
   receive: Receive,
 ): Promise<Consumption> {
-  const underWay = new Set<Promise<unknown>>()
-  const consumer = connection.createConsumer(
-    {
-      queue,
-      queueOptions: {
-        queue,
-        durable: true,
-        arguments: { 'x-queue-type': 'quorum', 'x-delivery-limit': deliveryLimit },
-      },
-      exchanges: [{ exchange, type: 'direct', durable: true }],
-      queueBindings: topics.map((topic) => ({ exchange, queue, routingKey: topic })),
-      qos: { prefetchCount: concurrency },
-      concurrency,
-    },
-    (delivery) => {
-      const handed = handOver(delivery).finally(() => underWay.delete(handed))
-      underWay.add(handed)
-      return handed
-    },
-  )
+  const slots = createSlots(concurrency)
+  const stopping = new AbortController()
+  const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
+  const ready = Promise.withResolvers<void>()
+  // What a lost connection leaves under way goes on, and is still counted when the next one consumes.
+  const underWay = new Set<Promise<void>>()
+  let lastError: unknown
 
-  async function handOver(delivery: RabbitMessage) {
+  async function consumeUntilStopped(): Promise<void> {
+    let failures = 0
+    while (!stopping.signal.aborted) {
+      try {
+        await consumeOnce(() => {
+          failures = 0
+          ready.resolve()
+        })
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        lastError = error
+        onError(error)
+        const code = codeOf(error)
+        if (hopeless.includes(code)) ready.reject(unavailable(queue, error))
+        if (code === closing) return
+      }
+      const delayMs = Math.min(brokerLimits.reconnectBaseMs * 2 ** failures, brokerLimits.reconnectCapMs)
+      failures += 1
+      await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
+  /** On a channel of its own, until the server or the connection ends it. */
+  async function consumeOnce(onReady: () => void): Promise<void> {
+    const channel = await connection.acquire({ emitErrorsFromChannel: true })
+    const delivered = new Set<Promise<void>>()
+    channel.on('error', onError)
+    const ended = new Promise<void>((resolve) => {
+      channel.on('close', resolve)
+      channel.on('basic.cancel', (_tag, error) => {
+        onError(error)
+        resolve()
+      })
+    })
+    try {
+      await declare(channel)
+      // With every place taken, what the server hands over would wait here, and could not be given to another process.
+      while (underWay.size >= concurrency && !stopping.signal.aborted) await Promise.race([...underWay, stopped])
+      if (stopping.signal.aborted || !channel.active) return
+      const { consumerTag } = await channel.basicConsume({ queue }, (delivery) => {
+        const handled = lookAfter(channel, delivery).finally(() => {
+          underWay.delete(handled)
+          delivered.delete(handled)
+        })
+        underWay.add(handled)
+        delivered.add(handled)
+      })
+      onReady()
+      await Promise.race([ended, stopped])
+      if (channel.active && stopping.signal.aborted) await channel.basicCancel({ consumerTag })
+    } finally {
+      // A message is acknowledged on the channel that brought it. Before a cancellation is answered, more may come.
+      const retired = retire(channel, delivered)
+      if (stopping.signal.aborted) await retired
+    }
+  }
+
+  async function retire(channel: RabbitChannel, delivered: ReadonlySet<Promise<void>>): Promise<void> {
+    while (channel.active && delivered.size > 0) await Promise.all(delivered)
+    await channel.close()
+  }
+
+  async function declare(channel: RabbitChannel): Promise<void> {
+    const settings = { 'x-queue-type': 'quorum', 'x-delivery-limit': deliveryLimit }
+    await channel.queueDeclare({ queue, durable: true, arguments: settings })
+    await channel.exchangeDeclare({ exchange, type: 'direct', durable: true })
+    for (const topic of topics) await channel.queueBind({ exchange, queue, routingKey: topic })
+    await channel.basicQos({ prefetchCount: concurrency })
+  }
+
+  async function lookAfter(channel: RabbitChannel, delivery: RabbitDelivery): Promise<void> {
+    const { deliveryTag } = delivery
+    await slots.take()
+    try {
+      // On a lost channel it cannot be answered; it comes again on another one.
+      if (!channel.active) return
+      if (!stopping.signal.aborted && (await handOver(channel, delivery))) channel.basicAck({ deliveryTag })
+      else channel.basicNack({ deliveryTag, requeue: true })
+    } catch (error) {
+      onError(error)
+    } finally {
+      slots.give()
+    }
+  }
+
+  /** Whether the message is done with, here: it was handled, or a copy of it waits. */
+  async function handOver(channel: RabbitChannel, delivery: RabbitDelivery): Promise<boolean> {
     const message = incomingOf(delivery)
     const delayMs = await delayAsked(message)
-    if (delayMs === null || (await putOff(message, delayMs))) return verdicts.acknowledge
-    await sleep(Math.min(delayMs, brokerLimits.requeueHoldMs))
-    return verdicts.requeue
+    if (delayMs === null || (channel.active && (await putOff(message, delayMs)))) return true
+    if (channel.active) await sleep(Math.min(delayMs, brokerLimits.requeueHoldMs))
+    return false
   }
 
   async function delayAsked(message: IncomingMessage): Promise<number | null> {
@@ -79,41 +158,31 @@ export async function consume(
     }
   }
 
-  await untilReady(consumer, queue, onError)
-  return {
-    async stop() {
-      const closed = consumer.close().catch(onError)
-      // Before the cancellation has been answered some more may come.
-      const handled = async () => {
-        while (underWay.size > 0) await Promise.all(underWay)
-        await sleep(brokerLimits.stopMs, undefined, { ref: false })
-      }
-      await Promise.race([closed, handled()])
-    },
-  }
-}
-
-async function untilReady(consumer: RabbitConsumer, queue: string, onError: (error: unknown) => void): Promise<void> {
-  const ready = Promise.withResolvers<void>()
   const deadline = startDeadline(brokerLimits.subscribeMs)
-  let lastError: unknown
-  consumer.on('ready', ready.resolve)
-  consumer.on('error', (error) => {
-    lastError = error
-    onError(error)
-    if (typeof error === 'object' && error !== null && 'code' in error && hopeless.includes(error.code)) {
-      ready.reject(unavailable(queue, error))
-    }
-  })
   void deadline.late.then(() => ready.reject(unavailable(queue, lastError)))
+  const consuming = consumeUntilStopped()
   try {
     await ready.promise
   } catch (error) {
-    await consumer.close()
+    stopping.abort()
     throw error
   } finally {
     deadline.cancel()
   }
+  return {
+    async stop() {
+      stopping.abort()
+      const handled = async () => {
+        while (underWay.size > 0) await Promise.all(underWay)
+        await sleep(brokerLimits.stopMs, undefined, { ref: false })
+      }
+      await Promise.race([consuming, handled()])
+    },
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 }
 
 function unavailable(queue: string, cause: unknown): OnceError {

@@ -179,7 +179,6 @@ function tamper({ connection }: RabbitmqClient, namespace: string, id: string) {
       get ready() {
         return connection.ready
       },
-      createConsumer: connection.createConsumer.bind(connection),
       on: (event, listener) => connection.on(event, listener),
       async acquire() {
         const channel = await connection.acquire()

@@ -10,9 +10,11 @@ const CLEAN_UP_MS = 5_000
 
 export const rabbitmqUrl = process.env['ONCEONLY_TEST_RABBITMQ_URL']
 
-/** A namespace of its own on a server that many share; its exchange and queues are removed at the end. */
-export async function openRabbitmqWorld(url: string): Promise<RabbitmqWorld> {
-  const namespace = `test-${randomBytes(6).toString('hex')}`
+/** A namespace of its own, unless one is given, on a server that many share; what was made in it is removed at the end. */
+export async function openRabbitmqWorld(
+  url: string,
+  namespace = `test-${randomBytes(6).toString('hex')}`,
+): Promise<RabbitmqWorld> {
   const queues = new Set<string>()
   return {
     namespace,

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Acknowledgement } from 'onceonly/inbox'
+import { until } from '../../../../src/testing/until.ts'
+import { createProxy } from '../../../../tools/proxy/index.ts'
+import { openRabbitmqWorld, rabbitmqUrl } from '../../../support/events/brokers/rabbitmq-world.ts'
+
+const CALL = { timeoutMs: 60_000 }
+const done: Acknowledgement = { kind: 'done' }
+const messageOf = (id: string) => ({ id, topic: 'paid', key: null, sequence: null, body: '{}', headers: {} })
+
+const skip = rabbitmqUrl === undefined && 'there is no RabbitMQ server'
+
+test('after a lost connection one slow effect holds up no other, and counts until it ends', { skip }, async () => {
+  const direct = await openRabbitmqWorld(rabbitmqUrl ?? '')
+  const proxy = await createProxy({ targetPort: Number(new URL(rabbitmqUrl ?? '').port) })
+  const far = await openRabbitmqWorld(proxy.rewrite(rabbitmqUrl ?? ''), direct.namespace)
+  const [publisher, consumer] = [await direct.connect(), await far.connect()]
+  const slow = Promise.withResolvers<Acknowledgement>()
+  const seen: string[] = []
+  let [running, most] = [0, 0]
+  try {
+    const subscription = await consumer.subscriber.subscribe(
+      { consumer: 'billing', topics: ['paid'], concurrency: 2 },
+      async ({ id }) => {
+        running += 1
+        most = Math.max(most, running)
+        seen.push(id)
+        const answer = id === 'slow' && seen.length === 1 ? await slow.promise : done
+        running -= 1
+        return answer
+      },
+    )
+    await publisher.publisher.publish([messageOf('slow')], CALL)
+    await until('the slow one is under way', () => seen.length === 1)
+    for (const id of ['first', 'second']) {
+      proxy.cut()
+      await publisher.publisher.publish([messageOf(id), messageOf(`${id} too`)], CALL)
+      await until(`${id} is handled`, () => seen.includes(id) && seen.includes(`${id} too`))
+    }
+    // What the lost connection had handed over came again, beside the effect that still runs.
+    await until('the slow one came again', () => seen.filter((id) => id === 'slow').length >= 2)
+    slow.resolve(done)
+    await publisher.publisher.publish([messageOf('last')], CALL)
+    await until('the last is handled', () => seen.includes('last') && running === 0)
+    assert.equal(most, 2)
+    await subscription.stop()
+  } finally {
+    slow.resolve(done)
+    await publisher.stop()
+    await consumer.stop()
+    await far.end()
+    await direct.end()
+    await proxy.stop()
+  }
+})
