@@ -20,15 +20,13 @@ const { port: servicePort } = service.address() as AddressInfo
 const gateway: GatewayConfig = {
   upstream: `http://127.0.0.1:${servicePort}`,
   routes: [
-    // A key is required, and belongs to whoever the API key is; whoever has it may see its answers again.
-    { method: 'POST', path: '/v1/charges', key: 'required', caller: { header: 'authorization' }, replay: 'trusted' },
+    // A key is required, and belongs to the caller; a retry is answered to the credential that asked first.
+    { method: 'POST', path: '/v1/charges', key: 'required' },
     // Clients that send no key: the same content is one request for five minutes.
     {
       method: 'POST',
       path: '/v1/chat/*',
       key: 'guarded',
-      caller: { header: 'authorization' },
-      replay: 'trusted',
       guard: { windowMs: 5 * 60_000 },
     },
   ],

@@ -33,7 +33,8 @@ Idempotency-Key is forwarded once, and its retries are answered from the record.
                    told at the start, and the console is for this machine only
   --quiet          no line for each request; what guards find, and what goes wrong, is still told
 
-Without rules every POST, PUT, PATCH and DELETE with a key is protected; retries are told status and Location.
+Without rules every POST, PUT, PATCH and DELETE with a key is protected; a retry is answered to the credential of the
+first request.
 Ends on SIGTERM or SIGINT as soon as the requests under way are answered. Ready: GET /.onceonly/ready
 Metrics, for this machine or with the configured token: GET /.onceonly/metrics
 `
@@ -42,12 +43,11 @@ const NAMES = ['onceonly.config.ts', 'onceonly.config.js', 'onceonly.config.mjs'
 const DEFAULT_LISTEN = '127.0.0.1:8080'
 const DEFAULT_STORE = 'onceonly.db'
 
-/** For who gives no rules: keys of everybody who sends one, and nothing of a body kept. */
+/** For who gives no rules: keys of everybody who sends one. */
 const DEFAULT_ROUTES: readonly RouteRule[] = [
   {
     method: ['POST', 'PUT', 'PATCH', 'DELETE'],
     path: '/*',
-    caller: { header: 'authorization', anonymous: true },
   },
 ]
 

@@ -1,58 +1,109 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { digestParts, sha256Hex } from '../../ledger/core/digest.ts'
 import type { Who } from '../protocol/route.ts'
 import type { CallerSource, RouteRule } from './config.ts'
+import { cookieOf, credentialNames, headerValue, proofsOf } from './credentials.ts'
 
 /** The request does not say who asks, and its route has to know. */
 export class MissingCaller extends Error {
   readonly field: string
 
   constructor(source: CallerSource) {
-    const field = 'header' in source ? source.header : 'authorization'
-    const what = 'header' in source ? `the header \`${field}\`` : `a bearer token with the claim \`${source.claim}\``
+    const [field, what] = describe(source)
     super(`The route needs ${what} to know whose key it is.`)
     this.name = 'MissingCaller'
     this.field = field
   }
 }
 
-/** What proves who somebody is must not stand in a record; its digest tells callers apart as well. */
-const CREDENTIALS = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'api-key', 'x-auth-token']
+function describe(source: CallerSource): readonly [field: string, what: string] {
+  if ('header' in source) return [source.header, `the header \`${source.header}\``]
+  if ('cookie' in source) return ['cookie', `the cookie \`${source.cookie}\``]
+  return ['authorization', `a bearer token with the claim \`${source.claim}\``]
+}
+
+/** Nobody said who it is; or only by something that proves it, and names nobody. */
 const ANONYMOUS = 'anonymous'
+const UNNAMED = 'unnamed'
 const DIGEST_HEX = 32
 /** A record holds more, but a name that is longer than this is none that people read. */
 const LONGEST_NAME_CHARS = 128
 
-/** Tenant and caller of a request, by what its rule says. Throws `MissingCaller`. */
+/**
+ * Tenant and caller of a request, by what its rule says. Throws `MissingCaller`.
+ *
+ * @param unnamed credentials that name nobody are one caller, so that a renewed one meets its key; or each its own, where
+ * strangers may well send the same
+ */
 export function createWho(
   rule: Pick<RouteRule, 'caller' | 'tenant'>,
   tenant: string,
+  unnamed: 'one' | 'each',
 ): (message: IncomingMessage) => Who {
-  const given = rule.tenant ?? tenant
+  const { tenant: given = tenant, caller } = rule
+  const callerOf = (message: IncomingMessage): string => {
+    if (caller === 'shared') return caller
+    if (caller !== undefined) return nameFrom(caller, message)
+    const derived = derivedCaller(message)
+    return derived === UNNAMED && unnamed === 'each' ? digested(proofsOf(message)) : derived
+  }
   return (message) => ({
     tenant: typeof given === 'string' ? given : nameFrom(given, message),
-    caller: rule.caller === 'shared' ? rule.caller : nameFrom(rule.caller, message),
+    caller: callerOf(message),
   })
 }
 
+function digested(parts: readonly (string | null)[]): string {
+  return `sha256:${digestParts(parts).slice(0, DIGEST_HEX)}`
+}
+
+/**
+ * A name that stays the same while credentials are renewed: subject of a token, id of an access key, user. Everybody
+ * else is one caller; what was answered is told to the credential that asked first only.
+ */
+function derivedCaller(message: IncomingMessage): string {
+  const authorization = message.headers.authorization ?? ''
+  const subject = claimOf(message, 'sub')
+  if (subject !== null) return named('jwt', `${claimOf(message, 'iss') ?? ''}#${subject}`)
+  const accessKey = /^AWS4-[\w-]+ Credential=([^/,\s]+)\//.exec(authorization)?.[1]
+  if (accessKey !== undefined) return named('aws', accessKey)
+  const basic = /^Basic ([\w+/=-]+)$/i.exec(authorization)?.[1]
+  if (basic !== undefined) return named('basic', Buffer.from(basic, 'base64').toString().split(':')[0] ?? '')
+  return credentialNames(message).length === 0 ? ANONYMOUS : UNNAMED
+}
+
+/** Whether the request says by itself whose it is, as `derivedCaller` reads it. */
+export function namesCaller(message: IncomingMessage): boolean {
+  return derivedCaller(message) !== UNNAMED
+}
+
+/** With its kind in front, so that no name of one kind is one of another, or of nobody. */
+function named(kind: string, name: string): string {
+  const text = `${kind}:${name}`
+  return isPlain(text) ? text : `${kind}:sha256:${sha256Hex(name).slice(0, DIGEST_HEX)}`
+}
+
 function nameFrom(source: CallerSource, message: IncomingMessage): string {
-  const value = 'header' in source ? headerValue(message, source.header) : claimOf(message, source.claim)
+  const value = valueOf(source, message)
   if (value === null || value.trim() === '') {
     if (source.anonymous === true) return ANONYMOUS
     throw new MissingCaller(source)
   }
-  const secret = 'header' in source && CREDENTIALS.includes(source.header.toLowerCase())
-  const plain = !secret && value.length <= LONGEST_NAME_CHARS && /^[\x20-\x7e]+$/.test(value)
+  const secret =
+    'cookie' in source || ('header' in source && credentialNames(message).includes(source.header.toLowerCase()))
+  const reserved = value === ANONYMOUS || value === UNNAMED || value === 'shared' || value.startsWith('sha256:')
   // A name can never be mistaken for a digest, nor for somebody without a name.
-  if (plain && value !== ANONYMOUS && value !== 'shared' && !value.startsWith('sha256:')) return value
+  if (!secret && !reserved && isPlain(value)) return value
   return `sha256:${sha256Hex(value).slice(0, DIGEST_HEX)}`
 }
 
-function headerValue({ headers }: IncomingMessage, name: string): string | null {
-  const value = headers[name.toLowerCase()]
-  if (value === undefined) return null
-  return typeof value === 'string' ? value : value.join(', ')
+function valueOf(source: CallerSource, message: IncomingMessage): string | null {
+  if ('header' in source) return headerValue(message, source.header.toLowerCase())
+  return 'cookie' in source ? cookieOf(message, source.cookie) : claimOf(message, source.claim)
+}
+
+function isPlain(name: string): boolean {
+  return name.length <= LONGEST_NAME_CHARS && /^[\x20-\x7e]+$/.test(name)
 }
 
 /** Read, not verified: whether the token is good is for the upstream to say. */
@@ -66,18 +117,4 @@ function claimOf({ headers }: IncomingMessage, claim: string): string | null {
   } catch {
     return null
   }
-}
-
-const SALT_BYTES = 12
-
-/** A salted digest of everything that proves who the caller is. */
-export function credentialsOf(message: IncomingMessage, salt = randomBytes(SALT_BYTES).toString('hex')): string {
-  return `${salt}.${digestParts([salt, ...CREDENTIALS.map((name) => headerValue(message, name))])}`
-}
-
-export function sameCredentials(message: IncomingMessage, recorded: string): boolean {
-  const [salt = ''] = recorded.split('.')
-  const now = Buffer.from(credentialsOf(message, salt))
-  const then = Buffer.from(recorded)
-  return now.length === then.length && timingSafeEqual(now, then)
 }

@@ -44,12 +44,23 @@ function urlFault(value: string): string | null {
   return url.search === '' && url.hash === '' ? null : 'has a query or a fragment'
 }
 
+/** A key is the same caller's after its token was renewed. */
+const steadyHeader: Check = (value, path, faults) => {
+  header(value, path, faults)
+  const name = typeof value === 'string' ? value.toLowerCase() : ''
+  if (name === 'authorization' || name === 'proxy-authorization') {
+    faults.push({ path, what: 'changes when it is renewed; leave `caller` out, and what stays the same of it counts' })
+  }
+  if (name === 'cookie') faults.push({ path, what: 'holds more than the session; write { cookie: … } and its name' })
+}
+
 const callerSource = either(
   [
-    fields({ header, anonymous: oneOf(true, false) }, ['header']),
+    fields({ header: steadyHeader, anonymous: oneOf(true, false) }, ['header']),
+    fields({ cookie: header, anonymous: oneOf(true, false) }, ['cookie']),
     fields({ claim: text(), anonymous: oneOf(true, false) }, ['claim']),
   ],
-  'is neither { header } nor { claim }',
+  'is neither { header } nor { cookie } nor { claim }',
 )
 
 const token = matching(/^[\x21-\x7e]{16,}$/, 'is not a text of at least 16 visible characters')
@@ -73,13 +84,14 @@ const rule = fields(
       [fields({ header }, ['header']), fields({ field: text() }, ['field'])],
       'is neither { header } nor { field }',
     ),
-    caller: either([oneOf('shared'), callerSource], "is neither 'shared' nor { header } nor { claim }"),
-    tenant: either([text(), callerSource], 'is neither a name nor { header } nor { claim }'),
+    caller: either([oneOf('shared'), callerSource], "is neither 'shared' nor { header } nor { cookie } nor { claim }"),
+    tenant: either([text(), callerSource], 'is neither a name nor { header } nor { cookie } nor { claim }'),
     profile: oneOf('standard', 'ietf', 'stripe'),
     finality: oneOf('deterministic', 'snapshot', 'success-only'),
     upstream: text(),
     honoursKeys: oneOf(true, false),
-    replay: oneOf('trusted', 'minimal'),
+    replay: oneOf('trusted', 'same-credential'),
+    notDone: listOf(wholeNumber(400, 599), MOST_LISTED),
     authorize: fields({ path: matching(/^\/[\x21-\x7e]*$/, 'is not a path') }, ['path']),
     whileRunning: either(
       [oneOf('conflict', 'accept'), fields({ waitMs: wholeNumber(0, limits.waitMaxMs) }, ['waitMs'])],
@@ -96,7 +108,7 @@ const rule = fields(
       failClosed: oneOf(true, false),
     }),
   },
-  ['method', 'path', 'caller'],
+  ['method', 'path'],
 )
 
 const config = fields({

@@ -55,8 +55,12 @@ export interface RouteRule {
   /** What becomes of a request without a key: refused, passed on unprotected (the default), or guarded by its content. */
   readonly key?: 'required' | 'optional' | 'guarded'
   readonly keyFrom?: KeySource
-  /** Who asks. Required, because a key belongs to its caller; `shared` says that all callers are one. */
-  readonly caller: 'shared' | CallerSource
+  /**
+   * Who asks, because a key belongs to its caller; `shared` says that all callers are one. Left out, it is derived from
+   * the credential by what stays the same when that is renewed: issuer and subject of a JWT, the access key id of AWS
+   * signatures, the user of Basic.
+   */
+  readonly caller?: 'shared' | CallerSource
   readonly tenant?: string | CallerSource
   readonly profile?: ProfileName
   /** Wins over the profile's. */
@@ -65,10 +69,12 @@ export interface RouteRule {
   /** The upstream answers a repeated key from its own record: what is in doubt is sent again under the same key. */
   readonly honoursKeys?: boolean
   /**
-   * `trusted`: whoever reaches the gateway as a caller may see that caller's answers, bodies included. Without it, and
-   * without `authorize`, a retry is told status and `Location` only, and only under the credentials of the first.
+   * `trusted`: whoever reaches the gateway as a caller may see that caller's answers. Without it, and without
+   * `authorize`, a retry is answered only under the credential of the first; any other gets 409 `credential-changed`.
    */
-  readonly replay?: 'trusted' | 'minimal'
+  readonly replay?: 'trusted' | 'same-credential'
+  /** Statuses by which the upstream says that nothing happened, such as `[500]`: the next retry is forwarded. */
+  readonly notDone?: readonly number[]
   /** Asked before a body is replayed: a GET on the upstream, with the headers of the retry. 2xx allows it. */
   readonly authorize?: { readonly path: string }
   readonly whileRunning?: WhileRunning
@@ -90,6 +96,8 @@ export interface RouteRule {
 /** Where the name of a caller stands. What is a credential is stored as its digest. */
 export type CallerSource = (
   | { readonly header: string }
+  /** The cookie of a session; others beside it count for nothing. */
+  | { readonly cookie: string }
   /** A claim of the bearer token, which the upstream verifies, not the gateway. */
   | { readonly claim: string }
 ) & {

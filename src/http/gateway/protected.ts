@@ -3,19 +3,17 @@ import { isOnceError } from '../../ledger/core/errors.ts'
 import { notDone } from '../../ledger/core/verdict.ts'
 import { hangUpSignal, incomingOf, sendAnswer } from '../protocol/capture-node.ts'
 import type { Answer, Captured, Incoming } from '../protocol/exchange.ts'
-import { headerOf } from '../protocol/exchange.ts'
 import type { Begun } from '../protocol/protect.ts'
 import { unreadable } from '../protocol/read.ts'
 import type { Running } from '../protocol/running.ts'
 import { NoAuthorizer } from './authorize.ts'
-import { credentialsOf, MissingCaller, sameCredentials } from './caller.ts'
+import { MissingCaller } from './caller.ts'
 import { deliver } from './deliver.ts'
 import { CONTENT_KEY_HEADER, keyedByContent } from './guard.ts'
 import { clientOf, writtenClient } from './headers.ts'
 import { passOn } from './pass.ts'
 import type { Asked, Rule } from './rule.ts'
-import { CREDENTIALS_HEADER } from './rule.ts'
-import { ofThisTry, sendOnce, stillInDoubt } from './send-once.ts'
+import { IN_USE, ofThisTry, sendOnce, stillInDoubt } from './send-once.ts'
 import { createSpool, SlowBody, SpoolFull } from './spool.ts'
 import type { Sent } from './upstream.ts'
 import type { Guarded, Note, Watch } from './watch.ts'
@@ -39,7 +37,7 @@ export async function protect(
         note.decision = begun.unguarded ? 'unguarded' : 'unkeyed'
         return passOn(rule, message, response, asked.spool)
       case 'answer': {
-        const answer = visible(rule, message, begun.answer)
+        const { answer } = begun
         note.decision = decisionOf(answer, begun.refused)
         return sendAnswer(response, answer)
       }
@@ -160,9 +158,9 @@ async function forward(
       // 3. An answer: its status is the outcome, whatever becomes of its body.
       const status = sent.answer.statusCode ?? 0
       const inDoubt = repeated && ofThisTry.has(status)
-      if (!inDoubt && neverFinal(status, guarded)) running.protection.notDone()
+      if (!inDoubt && saysNotDone(rule, status, guarded)) running.protection.notDone()
       const { maxAnswerBytes: maxBytes } = rule.route
-      const keep = rule.minimal ? (seen: Captured) => minimalOf(seen, asked.message) : (seen: Captured) => seen
+      const keep = (seen: Captured) => boundTo(rule, asked.message, seen)
       const recording = inDoubt ? stillInDoubt(running, status) : running
       return await deliver({ answer: sent.answer, response, running: recording, maxBytes, keep })
     }
@@ -173,7 +171,8 @@ async function forward(
 const RETRY_MS = 1_000
 
 /** The gateway cannot tell who is allowed to ask: what the upstream denies today it may allow tomorrow. */
-function neverFinal(status: number, guarded: boolean): boolean {
+function saysNotDone({ notDone, honoursKeys }: Rule, status: number, guarded: boolean): boolean {
+  if (notDone.has(status) || (honoursKeys && status === IN_USE)) return true
   return status === 401 || status === 403 || status === 404 || (guarded && status >= 400 && status < 500)
 }
 
@@ -186,20 +185,12 @@ function brokenAnswer({ voice, honoursKeys }: Rule, { error, late }: Extract<Sen
   return voice.say(late ? 'upstream-late' : 'upstream-broken', { detail })
 }
 
-/** Status and place, and who may be told. */
-function minimalOf({ status, headers }: Captured, message: IncomingMessage): Captured {
-  const location = headers.filter(([name]) => name === 'location')
-  return { status, headers: [...location, [CREDENTIALS_HEADER, credentialsOf(message)]], body: new Uint8Array() }
-}
-
-/** A minimal record is told to the credentials that made it only, and never says which those are. */
-function visible({ minimal, voice }: Rule, message: IncomingMessage, answer: Answer): Answer {
-  const recorded = minimal ? headerOf(answer.headers, CREDENTIALS_HEADER) : null
-  if (recorded === null) return answer
-  if (!sameCredentials(message, recorded)) {
-    return voice.say('not-authorized', { detail: 'You are not allowed to see this outcome.' })
-  }
-  return { ...answer, headers: answer.headers.filter(([name]) => name !== CREDENTIALS_HEADER) }
+/** What is recorded, with the credential that it is told to. */
+function boundTo({ binding }: Rule, message: IncomingMessage, seen: Captured): Captured {
+  if (binding === null) return seen
+  // An upstream of ours may be a gateway, too: its own word is not the one that counts here.
+  const headers = seen.headers.filter(([name]) => name !== binding.header)
+  return { ...seen, headers: [...headers, [binding.header, binding.of(message)]] }
 }
 
 function refusal({ voice, route }: Rule, error: unknown): Answer {

@@ -10,8 +10,9 @@ import type { Voice, VoiceOptions } from '../protocol/voice.ts'
 import { createVoice } from '../protocol/voice.ts'
 import type { Region } from '../region/region.ts'
 import { allowedBy } from './authorize.ts'
-import { createWho } from './caller.ts'
+import { createWho, namesCaller } from './caller.ts'
 import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
+import { bindingFor, type CredentialBinding } from './credentials.ts'
 import { CONTENT_KEY_HEADER } from './guard.ts'
 import type { Passing } from './headers.ts'
 import { labelOf } from './labels.ts'
@@ -44,8 +45,10 @@ export interface Rule {
   readonly route: Route<Asked, unknown>
   /** For requests without a key, where their content stands for one. */
   readonly guard: { readonly route: Route<Asked, unknown>; readonly failClosed: boolean } | null
-  /** Only status and `Location` are kept, and only for the same credentials. */
-  readonly minimal: boolean
+  /** Null where whoever asks is trusted, or the upstream is asked. */
+  readonly binding: CredentialBinding | null
+  /** Statuses by which its upstream says that nothing happened. */
+  readonly notDone: ReadonlySet<number>
   readonly honoursKeys: boolean
   readonly keyHeader: string
 }
@@ -56,19 +59,23 @@ export interface RuleParts {
   readonly methods: readonly string[]
   readonly path: string
   readonly definition: RouteDefinition<Asked>
-  readonly guarded?: { readonly definition: RouteDefinition<Asked>; readonly failClosed: boolean }
+  readonly guarded?: {
+    readonly definition: RouteDefinition<Asked>
+    readonly failClosed: boolean
+    /** Strangers may send the same content without knowing of each other. */
+    readonly who: (asked: Asked) => Who | Promise<Who>
+  }
   readonly who: (asked: Asked) => Who | Promise<Who>
   readonly voice: VoiceOptions
   readonly upstream: Upstream
   readonly passing: Passing
   readonly times: Required<Timeouts>
   readonly maxBodyBytes: number
-  readonly minimal: boolean
+  readonly binding?: CredentialBinding | null
+  readonly notDone?: readonly number[]
   readonly region?: Region | undefined
   readonly onError: (error: unknown) => void
 }
-
-export const CREDENTIALS_HEADER = 'onceonly-credentials'
 
 export function createRule(parts: RuleParts): Rule {
   const { ledger, who, onError, definition, guarded, voice, region } = parts
@@ -90,8 +97,12 @@ export function createRule(parts: RuleParts): Rule {
     guard:
       guarded === undefined
         ? null
-        : { route: createRoute(options, guarded.definition), failClosed: guarded.failClosed },
-    minimal: parts.minimal,
+        : {
+            route: createRoute({ ...options, who: guarded.who }, guarded.definition),
+            failClosed: guarded.failClosed,
+          },
+    binding: parts.binding ?? null,
+    notDone: new Set(parts.notDone),
     honoursKeys: definition.effect === 'repeatable',
     keyHeader: 'header' in keyFrom ? keyFrom.header : DEFAULT_KEY_HEADER,
   }
@@ -128,8 +139,10 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
   const upstream = context.upstreamOf(rule.upstream)
   const passing = passingOf(config)
   const times = { ...timesOf(config.timeouts), ...given(rule.timeouts ?? {}) }
-  const { authorize, replay = 'minimal', key = 'optional' } = rule
-  const minimal = authorize === undefined && replay !== 'trusted'
+  const { authorize, replay = 'same-credential', key = 'optional' } = rule
+  const decided = authorize !== undefined || replay === 'trusted'
+  // Who is trusted, or asked about, must be somebody: credentials that name nobody are many.
+  const binding = !decided ? bindingFor(rule) : rule.caller === undefined ? bindingFor(rule, namesCaller) : null
   const definition: RouteDefinition<Asked> = {
     ...given({
       name: rule.operation,
@@ -141,25 +154,31 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
       maxAnswerBytes: rule.maxAnswerBytes,
     }),
     effect: rule.honoursKeys === true ? 'repeatable' : 'external',
-    keepHeaders: [...(rule.keepHeaders ?? []), ...(minimal ? [CREDENTIALS_HEADER] : [])],
+    keepHeaders: [...(rule.keepHeaders ?? []), ...(binding === null ? [] : [binding.header])],
+    ...(binding === null ? {} : { bound: binding }),
     ...(authorize === undefined
       ? {}
       : { authorize: (asked: Asked) => allowedBy(upstream, authorize.path, asked.message, passing) }),
   }
-  const who = createWho(rule, config.tenant ?? DEFAULT_TENANT)
+  const tenant = config.tenant ?? DEFAULT_TENANT
+  const who = createWho(rule, tenant, 'one')
+  const eachOne = createWho(rule, tenant, 'each')
   return createRule({
     ledger,
     methods: typeof rule.method === 'string' ? [rule.method] : rule.method,
     path: rule.path,
     definition: { ...definition, key: key === 'guarded' ? 'optional' : key },
-    ...(key === 'guarded' ? { guarded: guardOf(rule, definition) } : {}),
+    ...(key === 'guarded'
+      ? { guarded: { ...guardOf(rule, definition), who: ({ message }: Asked) => eachOne(message) } }
+      : {}),
     who: ({ message }) => who(message),
     voice: context.voice,
     upstream,
     passing,
     times,
     maxBodyBytes: rule.maxBodyBytes ?? config.maxBodyBytes ?? gatewayDefaults.maxBodyBytes,
-    minimal,
+    binding,
+    ...(rule.notDone === undefined ? {} : { notDone: rule.notDone }),
     region: context.region,
     onError,
   })
@@ -168,7 +187,10 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
 const DEFAULT_TENANT = 'gateway'
 
 /** The same route once more, for requests whose content is their key, for as long as the window. */
-function guardOf({ guard = {} }: RouteRule, definition: RouteDefinition<Asked>): NonNullable<RuleParts['guarded']> {
+function guardOf(
+  { guard = {} }: RouteRule,
+  definition: RouteDefinition<Asked>,
+): Omit<NonNullable<RuleParts['guarded']>, 'who'> {
   const { windowMs = gatewayDefaults.windowMs, deadlineMs = gatewayDefaults.guardMs, failClosed = false } = guard
   return {
     failClosed,

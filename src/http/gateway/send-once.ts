@@ -50,7 +50,7 @@ function isOpen(sent: Sent, repeated: boolean): boolean {
 }
 
 /** The word for a key whose first request is under way, wherever keys are honoured. */
-const IN_USE = 409
+export const IN_USE = 409
 
 /** A later try that never left proves nothing of the first. */
 function sentBefore(sent: Sent): Sent {

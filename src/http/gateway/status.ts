@@ -6,9 +6,9 @@ import type { Answer } from '../protocol/exchange.ts'
 import { jsonAnswer, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
 import { createStatusBy, isOf } from '../protocol/status.ts'
-import { sameCredentials } from './caller.ts'
+import { bindingFor, CREDENTIALS_HEADER } from './credentials.ts'
 import type { Asked, Rule } from './rule.ts'
-import { CREDENTIALS_HEADER, ruleFor } from './rule.ts'
+import { ruleFor } from './rule.ts'
 import { createSpool } from './spool.ts'
 
 /** `GET /operations/{id}` at the gateway: what became of a request, for whoever made it. */
@@ -20,9 +20,15 @@ const NOBODY = { tenant: '', caller: '' }
 /** Rules may know their callers in different ways; whoever is right by a rule of the record is told. */
 export function createTellStatus(rules: readonly Rule[], common: Omit<HttpOptions<Asked, unknown>, 'who'>): TellStatus {
   const { region } = common
+  // A rule that is gone may have made the record: whoever is right by any of them, or by the usual one, is told.
+  const bindings = [bindingFor({}), ...rules.flatMap(({ binding }) => (binding === null ? [] : [binding]))]
   const status = createStatusBy<Asked, unknown>(
     {
       ...common,
+      bound: {
+        header: CREDENTIALS_HEADER,
+        same: (asked, recorded) => bindings.some(({ same }) => same(asked, recorded)),
+      },
       // Routes without a name are known by the resource that stands in the record.
       authorize: async (asked, { identity, pointer }) => {
         const rule = ruleOf(rules, identity)
@@ -44,8 +50,7 @@ export function createTellStatus(rules: readonly Rule[], common: Omit<HttpOption
 
   return async (message) => {
     const asked: Asked = { message, spool: createSpool(message, { maxBytes: 0, bodyMs: 1 }) }
-    const answer = await status.answer(message.url ?? '/', asked, incomingOf(message, noBody)).catch(() => null)
-    return answer === null ? nothing() : visible(answer, message)
+    return status.answer(message.url ?? '/', asked, incomingOf(message, noBody)).catch(() => nothing())
   }
 }
 
@@ -73,16 +78,3 @@ async function isMaker(rules: readonly Rule[], asked: Asked, identity: Identity)
 const NOT_FOUND = 404
 
 const nothing = () => jsonAnswer(NOT_FOUND, 'application/json', { title: 'There is no such operation' })
-
-/** As for a replay: a minimal record is for the credentials that made it, and never says which those are. */
-function visible(answer: Answer, message: IncomingMessage): Answer {
-  const text = Buffer.from(answer.body).toString()
-  if (!text.includes(CREDENTIALS_HEADER)) return answer
-  const document = JSON.parse(text) as { result?: { headers?: Record<string, string>; body?: unknown } }
-  const headers = document.result?.headers
-  const recorded = headers?.[CREDENTIALS_HEADER]
-  if (headers === undefined || recorded === undefined) return answer
-  if (!sameCredentials(message, recorded)) return nothing()
-  delete headers[CREDENTIALS_HEADER]
-  return jsonAnswer(answer.status, 'application/json', document)
-}

@@ -49,7 +49,7 @@ function formsOf(shapes: NonNullable<RouteDefinition<never>['shapes']>): Pick<An
     (number: string) =>
     ({ olderBodies = {}, ...input }: RequestInput) => ({ ...input, body: olderBodies[number] })
   return {
-    fingerprint: ({ olderBodies: _, ...input }: RequestInput) => input,
+    fingerprint: ({ olderBodies: _olderBodies, ...input }: RequestInput) => input,
     shapes: Object.fromEntries(Object.keys(shapes).map((number) => [number, under(number)])),
   }
 }

@@ -15,9 +15,10 @@ const neverFinal = new Set([401, 403, 407, 408, 421, 425, 429])
 
 export function meaningOf({ status, headers }: Pick<Captured, 'status' | 'headers'>, finality: Finality): Meaning {
   if (status < 400) return 'succeeded'
-  if (finality === 'snapshot') return 'refused'
+  // Whatever else is final: these say that the command was not taken.
   if (neverFinal.has(status)) return 'released'
   if (status === 503 && headerOf(headers, 'retry-after') !== null) return 'released'
+  if (finality === 'snapshot') return 'refused'
   if (status >= 500) return 'fault'
   return finality === 'success-only' ? 'released' : 'refused'
 }

@@ -14,7 +14,7 @@ import { hungUp, untilBegun } from './leaving.ts'
 import { readRequest } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { Asked } from './replay.ts'
-import { tellFailure, tellSuccess } from './replay.ts'
+import { credentialChanged, storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
 import type { RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
 import type { Begin, Running, RunRules } from './running.ts'
@@ -130,7 +130,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
       if (breaker !== null && asks) learn(breaker, 'work' in first ? null : first.ended)
       if ('work' in first) return createRunning(first, execution, rules(parts.operation))
       const asked = { route: definition, operation: parts.operation, method, request }
-      const answer = await recordedAnswer(voice, first.ended, asked)
+      const answer = (await changed(parts, first.ended, request)) ?? (await recordedAnswer(voice, first.ended, asked))
       return first.ended.kind === 'refused'
         ? { kind: 'answer', answer, refused: first.ended.error.code }
         : { kind: 'answer', answer }
@@ -140,6 +140,21 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     } finally {
       leaving.stop()
     }
+  }
+
+  /** Whoever may not see the record is not told either whether it was for the same request. */
+  async function changed(
+    parts: IdentityParts & { readonly operation: string },
+    ended: Execution<StoredAnswer>,
+    request: N,
+  ): Promise<Answer | null> {
+    const { bound } = definition
+    if (bound === undefined || ended.kind !== 'refused' || ended.error.code !== 'key_reused') return null
+    const record = (await options.ledger.get(parts))?.record
+    const stored = record === undefined ? null : storedIn(record)
+    if (stored === null || unbound(bound, stored, request) !== null) return null
+    const { situation, detail } = credentialChanged(parts.operation)
+    return voice.say(situation, detail)
   }
 
   function rules(name: string): RunRules {

@@ -1,10 +1,12 @@
-import type { Pointer } from '../../ledger/core/record.ts'
+import { decodeValue } from '../../ledger/core/codec.ts'
+import type { LedgerRecord, Pointer } from '../../ledger/core/record.ts'
+import { unpackFailure } from '../../ledger/outcome.ts'
 import type { Answer } from './exchange.ts'
-import { headersByName, joined } from './exchange.ts'
+import { headerOf, headersByName, joined } from './exchange.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
 import type { StoredAnswer } from './record.ts'
 import { asStoredAnswer, markedReplayed, replayedAnswer } from './record.ts'
-import type { RouteDefinition } from './route.ts'
+import type { AnswerBinding, RouteDefinition } from './route.ts'
 
 /** What a record can tell a retry: the answer itself, or why there is none. */
 export type Told =
@@ -43,14 +45,36 @@ export function tellFailure<N>(
   return { kind: 'problem', situation: 'request-failed', detail }
 }
 
-function tell<N>(stored: StoredAnswer, asked: Asked<N>): Told | Promise<Told> {
-  const { route, operation, method } = asked
-  const { pointer } = stored
+function tell<N>(given: StoredAnswer, asked: Asked<N>): Told | Promise<Told> {
+  const { route, operation, method, request } = asked
+  const open = unbound(route.bound, given, request)
+  if (open === null) return credentialChanged(operation)
+  const { pointer } = open
   // A pointer that stands in for the body; where the body is kept too, it is only a hint for operators.
-  const rebuilds = pointer !== undefined && stored.body === undefined
-  if (rebuilds && route.rebuild !== undefined) return rebuilt(route.rebuild, pointer, asked.request)
-  if (rebuilds || stored.missing !== undefined) return notStored(operation, stored)
-  return { kind: 'answer', answer: replayedAnswer(stored, method) }
+  const rebuilds = pointer !== undefined && open.body === undefined
+  if (rebuilds && route.rebuild !== undefined) return rebuilt(route.rebuild, pointer, request)
+  if (rebuilds || open.missing !== undefined) return notStored(operation, open)
+  return { kind: 'answer', answer: replayedAnswer(open, method) }
+}
+
+/** The answer without its binding; null for a request that it is not bound to. */
+export function unbound<N>(bound: AnswerBinding<N> | undefined, stored: StoredAnswer, request: N): StoredAnswer | null {
+  const recorded = bound === undefined ? null : headerOf(stored.headers, bound.header)
+  if (bound === undefined || recorded === null) return stored
+  if (!bound.same(request, recorded)) return null
+  return { ...stored, headers: stored.headers.filter(([name]) => name !== bound.header) }
+}
+
+/** What a settled record has of its answer. */
+export function storedIn(record: LedgerRecord): StoredAnswer | null {
+  if (record.state === 'failed_terminal') return asStoredAnswer(unpackFailure(record.outcome.data).answer)
+  if (record.state !== 'succeeded' || record.outcome.kept !== 'response' || record.outcome.data === null) return null
+  return asStoredAnswer(decodeValue(record.outcome.data))
+}
+
+export function credentialChanged(operation: string): Extract<Told, { kind: 'problem' }> {
+  const detail = 'The key was used with another credential, and nobody here can tell whether both are one caller’s.'
+  return { kind: 'problem', situation: 'credential-changed', detail: { operation, detail } }
 }
 
 async function rebuilt<N>(

@@ -46,6 +46,15 @@ export interface RouteGuard<N> {
 
 type Duplicate = Extract<Verdict<unknown>, { readonly kind: 'duplicate' }>
 
+/**
+ * Ties an answer to a proof of whoever got it first: it is recorded as a header, and told only to requests for which
+ * `same` holds. Everybody else gets `credential-changed`, and the header is never told to anybody.
+ */
+export interface AnswerBinding<N> {
+  readonly header: string
+  same(request: N, recorded: string): boolean
+}
+
 interface RouteOptions<N> {
   /** Part of every identity. Left out, the method and the concrete path stand for it. */
   readonly name?: string
@@ -65,6 +74,7 @@ interface RouteOptions<N> {
   /** Which thrown errors prove that nothing happened; `singleCall` for handlers that make one outgoing call. */
   readonly classify?: LeasedDefinition<unknown>['classify']
   readonly whileRunning?: WhileRunning
+  readonly bound?: AnswerBinding<N>
   /**
    * How long the store may take to say how things stand, before the answer is 503; its usual deadline, when left out.
    * A store that failed to five times in a row is not asked for five seconds: only what this process knows decides then.

@@ -14,7 +14,7 @@ import { retryAfterHeader } from './problem.ts'
 import type { HttpOptions } from './protect.ts'
 import { reportFault } from './protect.ts'
 import type { Asked, Told } from './replay.ts'
-import { tellFailure, tellSuccess } from './replay.ts'
+import { storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
 import type { RouteDefinition, Who } from './route.ts'
 import type { Voice } from './voice.ts'
 import { createVoice } from './voice.ts'
@@ -25,6 +25,8 @@ export interface StatusOptions<N, Tx> extends HttpOptions<N, Tx> {
    * route they belong to.
    */
   readonly authorize?: RouteDefinition<N>['authorize']
+  /** Holds for every record, also of routes that are gone. */
+  readonly bound?: RouteDefinition<N>['bound']
 }
 
 /** `GET /operations/{id}`: what became of a request, for whoever made it. */
@@ -112,7 +114,15 @@ export function createStatusBy<N, Tx>(
     const { identity } = record
     const route = routeOf(record)
     if (route === null || !(await allowed(route, record, request))) return nothing()
-    const asked = { route, operation: identity.operation, method: 'GET', request }
+    const { bound = route.bound } = options
+    const stored = bound === undefined ? null : storedIn(record)
+    if (stored !== null && unbound(bound, stored, request) === null) return nothing()
+    const asked = {
+      route: bound === undefined ? route : { ...route, bound },
+      operation: identity.operation,
+      method: 'GET',
+      request,
+    }
     const shown = await show(voice, record, asked)
     const members: [string, Json][] = [
       ['id', JSON.stringify(id)],

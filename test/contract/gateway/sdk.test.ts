@@ -10,7 +10,6 @@ import { guarded, openCounting, openGateway } from '../../support/gateway/world.
 const customers = {
   method: 'POST',
   path: '/v1/*',
-  caller: { header: 'authorization' },
   replay: 'trusted',
   profile: 'stripe',
 } as const

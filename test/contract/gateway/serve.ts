@@ -78,7 +78,6 @@ export async function serveGateway(site: Site): Promise<Served> {
       definition: definitionFor(route.definition, askedBy),
       who: (asked) => who(askedBy(asked)),
       maxBodyBytes: site.maxBodyBytes,
-      minimal: false,
     }),
   )
   const status = createStatus(statusOptionsFor(site, askedBy))

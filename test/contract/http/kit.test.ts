@@ -59,7 +59,7 @@ const broken: readonly [what: string, serve: Serve, notice: readonly string[]][]
   [
     'every answer is final',
     definedBy(() => ({ finality: 'snapshot' })),
-    ['finality: 429 gives the claim back', 'finality: 500 of a repeatable effect may be tried again'],
+    ['finality: 500 of a repeatable effect may be tried again'],
   ],
   [
     'only successes are final',

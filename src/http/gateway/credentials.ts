@@ -1,0 +1,87 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { digestParts } from '../../ledger/core/digest.ts'
+import type { AnswerBinding } from '../protocol/route.ts'
+import type { RouteRule } from './config.ts'
+
+/** The recorded digest of what proved who asked; never told to anybody. */
+export const CREDENTIALS_HEADER = 'onceonly-credentials'
+
+/**
+ * Headers that prove who somebody is, by the words in their names: whoever invents one calls it something like this.
+ * Better one too many: what counts and changes costs a replay, what does not count and differs tells a stranger.
+ */
+const PROVES = /(^|[-_])(auth\w*|\w*token|\w*key|secret|session(id)?|\w*sid|credentials?|jwt|password)([-_]|$)/
+/** Of one request, of the browser, or against forgery: different in every retry, or no proof of anybody. */
+const PROVES_NOTHING = /(csrf|xsrf|idempotency|^sec-|^www-authenticate$|^proxy-authenticate$|^x-amz-content-)/
+
+/** Names of the headers of this request that prove who asks; cookies only where nothing else does. */
+export function credentialNames({ headers }: IncomingMessage): readonly string[] {
+  const names: string[] = []
+  for (const name in headers) if (PROVES.test(name) && !PROVES_NOTHING.test(name)) names.push(name)
+  if (names.length === 0 && headers.cookie !== undefined) names.push('cookie')
+  return names.sort()
+}
+
+export function headerValue({ headers }: IncomingMessage, name: string): string | null {
+  const value = headers[name]
+  if (value === undefined) return null
+  return typeof value === 'string' ? value : value.join(', ')
+}
+
+/** The pairs of a `Cookie` header, whatever their order. */
+function cookies({ headers }: IncomingMessage): string[] {
+  return (headers.cookie ?? '')
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair !== '')
+    .sort()
+}
+
+export function cookieOf(message: IncomingMessage, name: string): string | null {
+  const found = cookies(message).find((pair) => pair.startsWith(`${name}=`))
+  return found === undefined ? null : found.slice(name.length + 1)
+}
+
+const SALT_BYTES = 12
+
+type Proofs = (message: IncomingMessage) => readonly (string | null)[]
+
+/** What counts of a request: the cookie that the rule names, or everything that looks like a proof. */
+function proofsFor({ caller }: Pick<RouteRule, 'caller'>): Proofs {
+  if (typeof caller === 'object' && 'cookie' in caller) return (message) => [cookieOf(message, caller.cookie)]
+  return proofsOf
+}
+
+/** Everything of a request that proves who asks, by name. */
+export function proofsOf(message: IncomingMessage): readonly (string | null)[] {
+  return credentialNames(message).flatMap((name) => [
+    name,
+    name === 'cookie' ? cookies(message).join(';') : headerValue(message, name),
+  ])
+}
+
+/** Ties what is recorded under a rule to the credential of the first request. */
+export interface CredentialBinding extends AnswerBinding<{ readonly message: IncomingMessage }> {
+  /** A salted digest of everything that proves who asks. */
+  of(message: IncomingMessage): string
+}
+
+/** @param vouched for requests that may see the answer whatever their credential */
+export function bindingFor(
+  rule: Pick<RouteRule, 'caller'>,
+  vouched: (message: IncomingMessage) => boolean = () => false,
+): CredentialBinding {
+  const proofs = proofsFor(rule)
+  const digest = (message: IncomingMessage, salt: string) => `${salt}.${digestParts([salt, ...proofs(message)])}`
+  return {
+    header: CREDENTIALS_HEADER,
+    of: (message) => digest(message, randomBytes(SALT_BYTES).toString('hex')),
+    same({ message }, recorded) {
+      if (vouched(message)) return true
+      const now = Buffer.from(digest(message, recorded.split('.')[0] ?? ''))
+      const then = Buffer.from(recorded)
+      return now.length === then.length && timingSafeEqual(now, then)
+    },
+  }
+}
