@@ -1,6 +1,6 @@
 import { natsExchangeLimits, streamLimits } from '../limits.ts'
-import { countOf } from '../parts/count.ts'
 import type { ExchangedEntry, PullRequest } from '../ports.ts'
+import { countOf } from '../protocol/position.ts'
 import type { Position } from '../protocol/protocol.ts'
 import { decodeWord, readHint } from './decode.ts'
 import type { JetStreamKept, JetStreamLine, JetStreamMessages } from './nats-driver.ts'

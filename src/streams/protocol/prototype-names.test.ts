@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { covers, furthest, missingFrom } from '../protocol/position.ts'
-import { CausalBuffer } from './causal.ts'
-import { compareCounts, toDense, VectorClock } from './vector.ts'
+import { CausalBuffer } from '../parts/causal.ts'
+import { compareCounts, toDense, VectorClock } from '../parts/vector.ts'
+import { covers, furthest, missingFrom } from './position.ts'
 
 /** What every object has without being told. */
 const inherited = ['constructor', 'toString', 'valueOf', 'hasOwnProperty', '__proto__']
