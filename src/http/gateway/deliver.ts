@@ -18,18 +18,24 @@ export interface Delivery {
   readonly maxBytes: number
   /** What is recorded of what is answered. */
   readonly keep: (captured: Captured) => Captured
+  /** The upstream gives the answer again under the same key: a cut one is no outcome, and can be asked for anew. */
+  readonly repeatable: boolean
 }
+
+/** `cut`: nothing of it has reached the client, and nothing was recorded. */
+export type Delivered = 'told' | 'cut'
 
 type Begun = Delivery & { readonly headers: RawHeaders }
 
 /** Brings the upstream's answer to the client, and records it before its last byte leaves. Never rejects. */
-export async function deliver(given: Delivery): Promise<void> {
+export async function deliver(given: Delivery): Promise<Delivered> {
   const { answer } = given
   const delivery: Begun = { ...given, headers: answerHeaders(answer.rawHeaders) }
   const length = Number(answer.headers['content-length'] ?? Number.NaN)
   const bodiless = delivery.response.req.method === 'HEAD' || hasNoBody(answer.statusCode ?? 0)
-  if (bodiless || length <= Math.min(gatewayLimits.wholeAnswerBytes, delivery.maxBytes)) await deliverWhole(delivery)
-  else await deliverStream(delivery, Number.isInteger(length))
+  if (bodiless || length <= Math.min(gatewayLimits.wholeAnswerBytes, delivery.maxBytes)) return deliverWhole(delivery)
+  await deliverStream(delivery, Number.isInteger(length))
+  return 'told'
 }
 
 function captured({ answer, keep, headers }: Begun, body: Captured['body']): Captured {
@@ -41,15 +47,17 @@ function begin({ answer, response, headers }: Begun): void {
 }
 
 /** Short answers, the most by far: one piece in, one record, one piece out. */
-async function deliverWhole(delivery: Begun): Promise<void> {
-  const { answer, response, running } = delivery
+async function deliverWhole(delivery: Begun): Promise<Delivered> {
+  const { answer, response, running, repeatable } = delivery
   const { body, whole } = await readAnswer(answer)
+  if (!whole && repeatable) return 'cut'
   await running.finish(captured(delivery, whole ? body : UNSEEN))
-  if (response.destroyed) return
+  if (response.destroyed) return 'told'
   begin(delivery)
   if (whole) endInOnePiece(response, body)
   // What the upstream cut is cut here too: it is the only way to say that it is not all.
   else response.write(body, () => response.destroy())
+  return 'told'
 }
 
 function readAnswer(answer: IncomingMessage): Promise<{ readonly body: Buffer; readonly whole: boolean }> {
@@ -75,8 +83,11 @@ async function deliverStream(delivery: Begun, lengthKnown: boolean): Promise<voi
     running: {
       ...running,
       finish: (seen) => running.finish(captured(delivery, seen.body)),
-      // The status was given; what was cut after it cannot change what happened.
-      fail: async () => void (await running.finish(captured(delivery, UNSEEN))),
+      // The status was given; what was cut after it cannot change what happened. Where the rest can be asked for, it is.
+      fail: async (error) =>
+        delivery.repeatable
+          ? running.fail(new Error('The upstream cut its answer.', { cause: error }))
+          : void (await running.finish(captured(delivery, UNSEEN))),
     },
   })
   response.once('close', () => passage.leave())

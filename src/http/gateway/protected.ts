@@ -8,12 +8,13 @@ import { unreadable } from '../protocol/read.ts'
 import type { Running } from '../protocol/running.ts'
 import { NoAuthorizer } from './authorize.ts'
 import { MissingCaller } from './caller.ts'
-import { deliver } from './deliver.ts'
+import { type Delivered, deliver } from './deliver.ts'
 import { CONTENT_KEY_HEADER, keyedByContent } from './guard.ts'
 import { clientOf, writtenClient } from './headers.ts'
+import { gatewayLimits } from './limits.ts'
 import { passOn } from './pass.ts'
 import type { Asked, Rule } from './rule.ts'
-import { IN_USE, ofThisTry, sendOnce, stillInDoubt } from './send-once.ts'
+import { IN_USE, ofThisTry, type SentOnce, sendOnce, stillInDoubt } from './send-once.ts'
 import { createSpool, SlowBody, SpoolFull } from './spool.ts'
 import type { Sent } from './upstream.ts'
 import type { Guarded, Note, Watch } from './watch.ts'
@@ -139,20 +140,42 @@ async function forward(
   running: Running<unknown>,
   guarded: boolean,
 ): Promise<void> {
+  for (let cuts = 0; ; cuts++) {
+    const { sent, repeated } = await sendOnce(rule, asked, running, guarded, cuts)
+    const delivered = await told(rule, asked, response, running, { guarded, sent, repeated })
+    if (delivered === 'told') return
+    if (cuts < gatewayLimits.redrives) continue
+    await running.fail(new Error('The upstream cut its answer, again and again.'))
+    return sendAnswer(
+      response,
+      brokenAnswer(rule, { kind: 'broken', late: false, error: new Error('the answer was cut') }),
+    )
+  }
+}
+
+/** Tells what became of one try, and records it. */
+async function told(
+  rule: Rule,
+  asked: Asked,
+  response: ServerResponse,
+  running: Running<unknown>,
+  { guarded, sent, repeated }: SentOnce & { readonly guarded: boolean },
+): Promise<Delivered> {
   const { voice } = rule
-  const { sent, repeated } = await sendOnce(rule, asked, running, guarded)
   switch (sent.kind) {
     case 'not-sent': {
       // 1. Nothing has left: whoever comes next may try.
       const detail = `The service cannot be reached, and nothing was sent to it: ${sent.error.message}`
       const answer = voice.say('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
       await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
-      return sendAnswer(response, answer)
+      sendAnswer(response, answer)
+      return 'told'
     }
     case 'broken': {
       // 2. Something may have. A new error, because the name of the old one could be taken for a proof.
       await running.fail(new Error(`The connection to the upstream broke: ${sent.error.message}`))
-      return sendAnswer(response, brokenAnswer(rule, sent))
+      sendAnswer(response, brokenAnswer(rule, sent))
+      return 'told'
     }
     case 'answered': {
       // 3. An answer: its status is the outcome, whatever becomes of its body.
@@ -162,7 +185,8 @@ async function forward(
       const { maxAnswerBytes: maxBytes } = rule.route
       const keep = (seen: Captured) => boundTo(rule, asked.message, seen)
       const recording = inDoubt ? stillInDoubt(running, status) : running
-      return await deliver({ answer: sent.answer, response, running: recording, maxBytes, keep })
+      const repeatable = rule.honoursKeys
+      return await deliver({ answer: sent.answer, response, running: recording, maxBytes, keep, repeatable })
     }
   }
 }

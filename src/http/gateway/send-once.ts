@@ -6,7 +6,7 @@ import type { Asked, Rule } from './rule.ts'
 import type { Sent } from './upstream.ts'
 import { send } from './upstream.ts'
 
-interface SentOnce {
+export interface SentOnce {
   readonly sent: Sent
   /** Under the same key something had been sent before, of which nobody knows what became of it. */
   readonly repeated: boolean
@@ -18,6 +18,8 @@ export async function sendOnce(
   asked: Asked,
   running: Running<unknown>,
   guarded: boolean,
+  /** How often an answer to this very request was cut. */
+  cuts: number,
 ): Promise<SentOnce> {
   const { upstream, passing, times, honoursKeys } = rule
   const { message, spool } = asked
@@ -35,9 +37,9 @@ export async function sendOnce(
     const head = { method: message.method ?? 'POST', target: originForm(message.url ?? '/'), headers }
     const request = upstream.open(head, 'fresh')
     const sent = await send(request, times, () => spool.sendTo(request), attempt.signal)
-    const repeated = honoursKeys && (tries > 0 || attempt.number > 1)
+    const repeated = honoursKeys && (tries + cuts > 0 || attempt.number > 1)
     const again = honoursKeys && tries < gatewayLimits.redrives && isOpen(sent, repeated)
-    if (!again || attempt.signal.aborted) return { sent: tries === 0 ? sent : sentBefore(sent), repeated }
+    if (!again || attempt.signal.aborted) return { sent: tries + cuts === 0 ? sent : sentBefore(sent), repeated }
     if (sent.kind === 'answered') sent.answer.on('error', () => {}).resume()
     await sleep(gatewayLimits.redriveMs)
   }

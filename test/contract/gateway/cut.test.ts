@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openGateway, things } from '../../support/gateway/world.ts'
+import { openWire, type WireAct } from './wire.ts'
+
+const rule = { ...things, honoursKeys: true } as const
+const head = 'HTTP/1.1 201 Created\r\nContent-Type: text/plain\r\n'
+const cut: WireAct = { write: Buffer.from(`${head}Content-Length: 4\r\n\r\nma`), finally: 'reset' }
+const whole: WireAct = { write: Buffer.from(`${head}Content-Length: 4\r\n\r\nmade`), finally: 'stay' }
+const cutStream: WireAct = {
+  write: Buffer.from(`${head}Transfer-Encoding: chunked\r\n\r\n2\r\nma\r\n`),
+  finally: 'reset',
+}
+
+test('an upstream that honours keys is asked again for an answer that was cut', async (context) => {
+  const wire = await openWire(context, (number) => (number === 1 ? cut : whole))
+  const world = await openGateway(context, wire.url, [rule])
+  assert.equal((await world.ask()).body, 'made')
+  assert.equal(wire.requests, 2)
+  const retry = await world.ask()
+  assert.deepEqual([retry.body, retry.replayed, wire.requests], ['made', true, 2])
+})
+
+test('what was cut when its beginning had been told is asked for by the retry', async (context) => {
+  const wire = await openWire(context, (number) => (number === 1 ? cutStream : whole))
+  const world = await openGateway(context, wire.url, [rule])
+  await assert.rejects(world.ask(), 'the client sees that it is not all')
+  assert.equal((await world.ask()).body, 'made')
+  assert.equal(wire.requests, 2)
+})
+
+test('one that cuts every time is not asked for ever', async (context) => {
+  const wire = await openWire(context, () => cut)
+  const world = await openGateway(context, wire.url, [rule])
+  const answer = await world.ask()
+  assert.deepEqual([answer.status, answer.problem], [503, 'upstream-unreachable'])
+  assert.ok(wire.requests >= 2 && wire.requests <= 20, String(wire.requests))
+})
+
+test('without keys of its own a cut answer is the outcome, and nothing is sent again', async (context) => {
+  const wire = await openWire(context, (number) => (number === 1 ? cut : whole))
+  const world = await openGateway(context, wire.url, [things])
+  await assert.rejects(world.ask())
+  assert.equal((await world.ask()).problem, 'response-not-stored')
+  assert.equal(wire.requests, 1)
+})
