@@ -165,6 +165,30 @@ export const guard: readonly Row[] = [
         ],
       },
       {
+        without: 'a duplicate is told apart from a send',
+        file: 'service/messages/answers.ts',
+        find: 'const found = { success: true, duplicateOnly: true,',
+        replace: 'const found = { success: true,',
+        noticed: [
+          {
+            file: guardTests,
+            name: 'within the window the original comes back, with its age; a duplicate does not extend it (G2, G7)',
+          },
+        ],
+      },
+      {
+        without: 'a duplicate of a send in flight is told as pending',
+        file: 'service/messages/answers.ts',
+        find: 'duplicateMessage: STILL_PROCESSED,',
+        replace: "duplicateMessage: '',",
+        noticed: [
+          {
+            file: guardTests,
+            name: 'an original in flight is waited for, 3 s, then refused without an answer that lasts (G4, G8, G13)',
+          },
+        ],
+      },
+      {
         without: 'a new lead is told by 201',
         file: 'service/messages/answers.ts',
         find: 'row.new_lead === 1 ? 201 : 200',
@@ -192,7 +216,6 @@ export const guard: readonly Row[] = [
             file: guardTests,
             name: 'an original in flight is waited for, 3 s, then refused without an answer that lasts (G4, G8, G13)',
           },
-          { file: guardTests, name: 'an original that appears while its duplicate waits is found at once (G8, G13)' },
         ],
       },
     ],
@@ -285,6 +308,13 @@ export const guard: readonly Row[] = [
           },
         ],
       },
+      {
+        without: 'expired locks are removed by themselves',
+        file: 'src/ledger/ledger.ts',
+        find: 'const sweeper = createSweeper(context)',
+        replace: 'const sweeper = { step: async () => ({ more: false, waitedMs: 0 }), round: async () => 0 }',
+        noticed: [{ file: 'src/ledger/background.test.ts', name: 'by itself: what is past its end is removed' }],
+      },
     ],
   },
   {
@@ -335,6 +365,15 @@ export const guard: readonly Row[] = [
         file: 'service/messages/schema.ts',
         find: '    unique (workspace_id, phone),\n    unique (workspace_id, email)',
         replace: '    unique (workspace_id, email)',
+        noticed: [
+          { file: messageTests, name: 'one lead and one conversation for a phone, however many ask at once (G14)' },
+        ],
+      },
+      {
+        without: 'a phone has one conversation',
+        file: 'service/messages/leads.ts',
+        find: "'select id from conversations where workspace_id = ? and phone = ?'",
+        replace: "'select id from conversations where workspace_id = ? and phone = ? and 1 = 0'",
         noticed: [
           { file: messageTests, name: 'one lead and one conversation for a phone, however many ask at once (G14)' },
         ],

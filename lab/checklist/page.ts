@@ -12,14 +12,29 @@ group: Reference
 Each row is a promise, a rule in the code that keeps it, and tests that fail when that rule is taken out.
 \`npm run lab -- checklist\` takes the rules out one by one and runs the tests; this page is written from the same list
 (\`npm run lab -- checklist --page\`), and a test compares the two.
+`
 
-| | promise | the rule that is taken out | what fails then |
+/** By the letter that their ids begin with. */
+const sections = {
+  G: 'Duplicate messages are not sent',
+  O: 'Messages come once and in order',
+  S: 'Imports ignore duplicate events',
+  R: 'Requests are safe to repeat',
+  E: 'Runs survive crashes',
+}
+
+const columns = `
+| | promise | without the rule that … | … these tests fail |
 |---|---|---|---|
 `
 
 /** The list as people read it. */
 export function pageOf(rows: readonly Row[]): string {
-  return head + rows.flatMap(linesOf).join('\n') + '\n'
+  const parts = Object.entries(sections).map(([letter, title]) => {
+    const lines = rows.filter(({ id }) => id.startsWith(letter)).flatMap(linesOf)
+    return `\n## ${title}\n${columns}${lines.join('\n')}\n`
+  })
+  return head + parts.join('')
 }
 
 function linesOf({ id, promise, removals }: Row): string[] {

@@ -9,7 +9,7 @@ export interface Tried {
 }
 
 /** A test that hangs without its rule is ended, and has noticed. */
-const TEST_MS = 40_000
+const TEST_MS = 80_000
 /** A file whose test is over and that does not end by itself: what the test waited for may be open still. */
 const FILE_MS = TEST_MS + 15_000
 const root = join(import.meta.dirname, '../..')

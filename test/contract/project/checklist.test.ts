@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { PAGE, pageOf } from '../../../lab/checklist/page.ts'
@@ -7,14 +8,32 @@ import { rows } from '../../../lab/checklist/rows.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const removals = rows.flatMap((row) => row.removals)
+const sourceOf = (file: string) => readFileSync(join(root, file), 'utf8')
 
 test('every rule of the checklist stands in the code once, and its tests are there', () => {
-  const lost = removals.filter(({ file, find }) => readFileSync(join(root, file), 'utf8').split(find).length !== 2)
+  const lost = removals.filter(({ file, find }) => sourceOf(file).split(find).length !== 2)
   assert.deepEqual(lost, [])
   const missing = removals.flatMap(({ noticed }) => noticed).filter(({ file }) => !existsSync(join(root, file)))
   assert.deepEqual(missing, [])
 })
 
+test('a file without one of its rules is still a program: what fails then is the rule', () => {
+  for (const { file, find, replace } of removals) {
+    assert.doesNotThrow(() => stripTypeScriptTypes(sourceOf(file).replace(find, () => replace)), find)
+  }
+})
+
+test('every line of the mission has its rules', () => {
+  const lines = { G: 14, O: 10, S: 10, R: 16, E: 7 }
+  const ids = Object.entries(lines).flatMap(([letter, count]) =>
+    Array.from({ length: count }, (_, index) => `${letter}${index + 1}`),
+  )
+  assert.deepEqual(
+    rows.map(({ id }) => id),
+    ids,
+  )
+})
+
 test('the page of the checklist is the one that its rows make', () => {
-  assert.equal(readFileSync(join(root, PAGE), 'utf8'), pageOf(rows), 'npm run lab -- checklist --page')
+  assert.equal(sourceOf(PAGE), pageOf(rows), 'npm run lab -- checklist --page')
 })

@@ -1,0 +1,454 @@
+import type { Row } from './row.ts'
+
+const bulk = 'src/http/protocol/bulk.test.ts'
+const replay = 'test/contract/ledger/replay.test.ts'
+const rules = 'test/contract/ledger/transition/rules.test.ts'
+const operators = 'test/contract/ledger/operators.test.ts'
+const background = 'src/ledger/background.test.ts'
+const escalations = 'test/contract/service/escalations.test.ts'
+const scenarios = 'test/contract/service/escalations-scenarios.test.ts'
+const openapi = 'test/contract/service/openapi/openapi.test.ts'
+const counted = {
+  file: 'test/contract/admin/telemetry/telemetry.test.ts',
+  name: 'attempts, claims, replays, conflicts and unknowns are counted apart',
+}
+const tenAnswers = {
+  file: 'test/contract/admin/cli/operator.test.ts',
+  name: 'an operator who knows nothing but a key finds the ten answers, and acts on what was found',
+}
+const twentyAtOnce = {
+  file: escalations,
+  name: 'twenty identical requests at once: one escalation, one audit row, one event',
+}
+const listed = { file: operators, name: 'operators list, count and see the busiest; the sweep removes what expired' }
+
+/** Request deduplication: batches, access, counting, the scenarios of a service, and operators. */
+export const requestsOfServices: readonly Row[] = [
+  {
+    id: 'R10',
+    promise: 'Every item of a batch has its own identity and outcome; a partial retry does only what is not done',
+    removals: [
+      {
+        without: 'an item belongs to its batch',
+        file: 'src/http/protocol/bulk.ts',
+        find: 'return { tenant, caller, batch, key: itemKey }',
+        replace: 'return { tenant, caller, key: itemKey }',
+        noticed: [{ file: bulk, name: 'another payload under an item key is refused, another batch is another item' }],
+      },
+      {
+        without: 'the outcome of an item is recorded',
+        file: 'src/http/protocol/bulk.ts',
+        find: 'await quietly(() => lease.settle(succeeded(value), INSIST), words)',
+        replace: '',
+        noticed: [
+          { file: bulk, name: 'a partial retry, in another order and with more items, runs only what is not done' },
+        ],
+      },
+      {
+        without: 'an item that has not begun is only reserved',
+        file: 'src/http/protocol/bulk.ts',
+        find: '{ reserve: true }',
+        replace: '{ reserve: false }',
+        noticed: [
+          {
+            file: bulk,
+            name: 'a crash in the middle leaves the items that had not begun free, and only the one that had unknown',
+          },
+        ],
+      },
+      {
+        without: 'a batch takes no key for all of its items',
+        file: 'service/http/batch.ts',
+        find: "if (request.headers['idempotency-key'] === undefined) return undefined",
+        replace: 'if (true) return undefined',
+        noticed: [
+          {
+            file: 'test/contract/service/escalations-batch.test.ts',
+            name: 'a batch that cannot be understood claims nothing',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R11',
+    promise: 'Authorisation is checked before every replay; a sensitive command keeps no response',
+    removals: [
+      {
+        without: 'every replay is authorised anew',
+        file: 'src/ledger/present.ts',
+        find: 'if (!refused && !(await admitted(',
+        replace: 'if (false && !(await admitted(',
+        noticed: [
+          { file: replay, name: 'authorisation runs before every replay and for every joiner' },
+          { file: 'test/contract/http/fetch.test.ts', name: 'answers: who lost access is told so, and nothing else' },
+        ],
+      },
+      {
+        without: 'a sensitive operation may not keep its response',
+        file: 'src/ledger/declared.ts',
+        find: "if (sensitive && keep === 'response') bad",
+        replace: 'if (false) bad',
+        noticed: [
+          { file: 'test/contract/ledger/bad-input.test.ts', name: 'a wrong option stops the declaration and is named' },
+        ],
+      },
+      {
+        without: 'the answer with a new API key is not kept',
+        file: 'service/admin/routes.ts',
+        find: "keep: 'pointer',",
+        replace: "keep: 'response',",
+        noticed: [
+          {
+            file: 'test/contract/service/admin.test.ts',
+            name: 'a retry makes no second API key, and shows no secret',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R12',
+    promise:
+      'Audit row and event once per command, a line of the access log per attempt, and a metric for every kind of answer',
+    removals: [
+      {
+        without: 'a command leaves an audit row',
+        file: 'service/escalations/escalate.ts',
+        find: "await tx.query(\n    'insert into escalation_audit",
+        replace: "if (false) await tx.query(\n    'insert into escalation_audit",
+        noticed: [twentyAtOnce],
+      },
+      {
+        without: 'a command publishes its event',
+        file: 'service/escalations/escalate.ts',
+        find: "await outbox.add({ topic: 'CaseEscalated'",
+        replace: "if (false) await outbox.add({ topic: 'CaseEscalated'",
+        noticed: [twentyAtOnce],
+      },
+      {
+        without: 'a replayed attempt is in the access log, too',
+        file: 'service/logs-access.ts',
+        find: 'else request.log.info(line)',
+        replace: 'else if (!line.replayed) request.log.info(line)',
+        noticed: [
+          {
+            file: 'test/contract/service/logs.test.ts',
+            name: 'a replayed command is two attempts in the access log, and one command in the audit',
+          },
+        ],
+      },
+      {
+        without: 'claims are counted',
+        file: 'src/admin/telemetry/ledger.ts',
+        find: 'return counters.claims.add(1',
+        replace: 'return void (1',
+        noticed: [counted],
+      },
+      {
+        without: 'replays are counted',
+        file: 'src/admin/telemetry/ledger.ts',
+        find: 'return counters.replays.add(1',
+        replace: 'return void (1',
+        noticed: [counted],
+      },
+      {
+        without: 'answers that the first attempt still runs are counted',
+        file: 'src/admin/telemetry/ledger.ts',
+        find: 'return counters.inProgress.add(1',
+        replace: 'return void (1',
+        noticed: [counted],
+      },
+      {
+        without: 'conflicts are counted',
+        file: 'src/admin/telemetry/ledger.ts',
+        find: 'return counters.conflicts.add(1',
+        replace: 'return void (1',
+        noticed: [counted],
+      },
+      {
+        without: 'retries with an expired key are counted',
+        file: 'src/admin/telemetry/ledger.ts',
+        find: 'return counters.expired.add(1',
+        replace: 'return void (1',
+        noticed: [
+          {
+            file: 'test/contract/admin/telemetry/expired.test.ts',
+            name: 'a retry with an expired key is counted apart',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R13',
+    promise:
+      'Known failures have their answer: a record without its effect, an effect without its record, a duplicate event, another payload, a hot key, a retention that is too short',
+    removals: [
+      {
+        without: 'a claim whose effect never began is free again',
+        file: 'src/ledger/core/transition-parts.ts',
+        find: 'if (record.started && !free) {',
+        replace: 'if (!free) {',
+        noticed: [{ file: rules, name: 'a lapsed reservation is free again, whatever the policy' }],
+      },
+      {
+        without: 'an effect whose record was lost is recorded anew',
+        file: 'src/ledger/core/transition-holder.ts',
+        find: 'if (record === null) return settleAbsent(request, at, stored)',
+        replace: 'if (record === null) return lost(null)',
+        noticed: [
+          { file: rules, name: 'a settle brings a lost record back' },
+          {
+            file: 'test/contract/ledger/faults.test.ts',
+            name: 'a settle whose record is gone writes it anew and reports the loss',
+          },
+        ],
+      },
+      {
+        without: 'copies of an event have one key',
+        file: 'src/events/inbox/key.ts',
+        find: '? messageId : PREFIX',
+        replace: '? messageId + Math.random() : PREFIX',
+        noticed: [
+          {
+            file: 'test/contract/events/inbox/receive.test.ts',
+            name: 'a message is handled once, and its copies are explained',
+          },
+        ],
+      },
+      {
+        without: 'a hot key is answered from memory',
+        file: 'src/ledger/execute.ts',
+        find: 'const known = remembered(context, command)',
+        replace: 'const known = null',
+        noticed: [
+          { file: 'src/ledger/hot-key.test.ts', name: 'a hot key is answered from memory, and read once a second' },
+        ],
+      },
+      {
+        without: 'what is answered from memory is read again after a second',
+        file: 'src/ledger/execute.ts',
+        find: 'return entry.fresh ? {',
+        replace: 'return true ? {',
+        noticed: [
+          { file: 'src/ledger/hot-key.test.ts', name: 'a hot key is answered from memory, and read once a second' },
+        ],
+      },
+      {
+        without: 'a caller that repeats one key too often is slowed down',
+        file: 'src/ledger/execute.ts',
+        find: 'const tooOften = context.attemptLimit.check(op, command)',
+        replace: 'const tooOften = null',
+        noticed: [
+          { file: replay, name: 'a caller that repeats one key too often is slowed down, where the operation says so' },
+        ],
+      },
+      {
+        without: 'a memory that is shorter than the redelivery of a broker is told',
+        file: 'src/events/inbox/consume.ts',
+        find: 'if (settings.windowMs < redeliveryHorizonMs) {',
+        replace: 'if (false) {',
+        noticed: [
+          {
+            file: 'test/contract/events/inbox/consume.test.ts',
+            name: 'a window that is shorter than the redelivery horizon is warned about',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R14',
+    promise:
+      'Ten scenarios and twenty concurrent duplicates of an escalation: first success, retry, other payload, while in progress, lost response, failure before commit, terminal failure, partial batch, expired key, lost authorisation',
+    removals: [
+      {
+        without: 'a first success is 201 with its location',
+        file: 'service/escalations/routes.ts',
+        find: ".header('location', `/case-escalations/${escalationId}`)",
+        replace: '',
+        noticed: [{ file: scenarios, name: 'first success' }],
+      },
+      {
+        without: 'the outcome commits with the effect',
+        file: 'src/ledger/transact.ts',
+        find: "await settleInside(session, grant, { state: 'succeeded'",
+        replace: "if (false) await settleInside(session, grant, { state: 'succeeded'",
+        noticed: [{ file: scenarios, name: 'same key retry' }],
+      },
+      {
+        without: 'another payload is refused',
+        file: 'src/ledger/core/transition-claim.ts',
+        find: "if (match === 'different' || ",
+        replace: 'if (',
+        noticed: [{ file: scenarios, name: 'other payload' }],
+      },
+      {
+        without: 'a twin that waited too long is told that the first attempt runs',
+        file: 'src/ledger/transact.ts',
+        find: "const twin = isOnceError(error, 'store_busy') && (",
+        replace: 'const twin = false && (',
+        noticed: [{ file: scenarios, name: 'while in progress' }],
+      },
+      {
+        without: 'a success is recorded before its answer leaves',
+        file: 'src/http/protocol/finality.ts',
+        find: "if (status < 400) return 'succeeded'",
+        replace: "if (status < 400) return 'released'",
+        noticed: [{ file: scenarios, name: 'lost response then retry' }],
+      },
+      {
+        without: 'a fault of the server ends nothing',
+        file: 'src/http/protocol/finality.ts',
+        find: "if (status >= 500) return 'fault'",
+        replace: "if (status >= 500) return 'refused'",
+        noticed: [{ file: scenarios, name: 'failure before commit then retry' }],
+      },
+      {
+        without: 'what the business refused is final',
+        file: 'src/http/protocol/finality.ts',
+        find: "return finality === 'success-only' ? 'released' : 'refused'",
+        replace: "return 'released'",
+        noticed: [{ file: scenarios, name: 'terminal failure retry' }],
+      },
+      {
+        without: 'an item that succeeded is not run again',
+        file: 'src/http/protocol/bulk.ts',
+        find: 'operation.execute(partsOf(batch, item), item.input, run)',
+        replace: 'operation.execute({ ...partsOf(batch, item), key: `${Math.random()}` }, item.input, run)',
+        noticed: [{ file: scenarios, name: 'batch partial retry' }],
+      },
+      {
+        without: 'a key is kept for 7 days',
+        file: 'src/ledger/core/limits.ts',
+        find: '  retainMs: 7 * DAY,',
+        replace: '  retainMs: 8 * DAY,',
+        noticed: [{ file: scenarios, name: 'expired key' }],
+      },
+      {
+        without: 'rights are looked at with every request',
+        file: 'service/workspaces/authenticate.ts',
+        find: 'if (right !== null && !(await workspaces.mayUse(caller, right))) {',
+        replace: 'if (false) {',
+        noticed: [{ file: scenarios, name: 'lost authorisation' }],
+      },
+      {
+        without: 'a twin waits for the transaction of the first attempt',
+        file: 'src/ledger/transact.ts',
+        find: 'const waits = waitMs > 0',
+        replace: 'const waits = false',
+        noticed: [{ file: scenarios, name: 'twenty concurrent duplicates' }],
+      },
+    ],
+  },
+  {
+    id: 'R15',
+    promise:
+      'One command answers the ten questions about a key; operators see stale leases, counts by state and the busiest callers',
+    removals: [
+      {
+        without: 'a retry storm is told',
+        file: 'src/admin/operate/explain.ts',
+        find: 'if (repeats < STORM_REPEATS)',
+        replace: 'if (true)',
+        noticed: [tenAnswers],
+      },
+      {
+        without: 'attempts with another payload are told',
+        file: 'src/admin/operate/explain.ts',
+        find: 'if (conflicts === 0) return',
+        replace: 'if (true) return',
+        noticed: [tenAnswers],
+      },
+      {
+        without: 'callers are counted',
+        file: 'src/ledger/tally.ts',
+        find: 'busy[what]++',
+        replace: '',
+        noticed: [listed],
+      },
+      {
+        without: 'stale leases are listed',
+        file: 'src/ledger/stores/memory/queries.ts',
+        find: 'hasLapsed(',
+        replace: '!hasLapsed(',
+        noticed: [
+          {
+            file: operators,
+            name: 'the reconciler finds lapsed leases by itself and gives up unknowns after their time',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R16',
+    promise:
+      'Every operation answers the design checklist and is documented in OpenAPI; clean-up and reconciliation run by themselves',
+    removals: [
+      {
+        without: 'a question that nobody answered is open',
+        file: 'src/http/protocol/describe.ts',
+        find: "answer === undefined || answer === '' ? null : answer",
+        replace: "answer ?? 'yes'",
+        noticed: [
+          { file: 'src/http/protocol/describe.test.ts', name: 'what nobody thought of is open, and is found' },
+          { file: openapi, name: 'a route that nobody declared, thought about or serves is noticed' },
+        ],
+      },
+      {
+        without: 'an operation says what makes it unique',
+        file: 'service/escalations/routes.ts',
+        find: "businessUniqueness: 'A unique index",
+        replace: "businessUniqueness: '' && 'A unique index",
+        noticed: [
+          {
+            file: openapi,
+            name: 'every route is declared and documented, and what changes something passes the design checklist',
+          },
+        ],
+      },
+      {
+        without: 'a protected route is documented with its key',
+        file: 'service/escalations/routes.ts',
+        find: "repeat: { kind: 'command' as const, definition: command.definition }",
+        replace: 'repeat: undefined',
+        noticed: [
+          {
+            file: openapi,
+            name: 'what is declared is in the document: key, lifetime, replay header, problems and security',
+          },
+        ],
+      },
+      {
+        without: 'the sweep runs by itself',
+        file: 'src/ledger/ledger.ts',
+        find: 'const sweeper = createSweeper(context)',
+        replace: 'const sweeper = { step: async () => ({ more: false, waitedMs: 0 }), round: async () => 0 }',
+        noticed: [{ file: background, name: 'by itself: what is past its end is removed' }],
+      },
+      {
+        without: 'lapsed leases are looked for by themselves',
+        file: 'src/ledger/ledger.ts',
+        find: "start('lapsed', everyMs, reconciler.lapsedLeases),",
+        replace: '',
+        noticed: [{ file: background, name: 'by itself: a lease that lapsed is found' }],
+      },
+      {
+        without: 'unknown outcomes are looked at by themselves',
+        file: 'src/ledger/ledger.ts',
+        find: "start('unknown', everyMs, reconciler.unknownOutcomes),",
+        replace: '',
+        noticed: [{ file: background, name: 'by itself: a provider is asked about an unknown outcome' }],
+      },
+      {
+        without: 'counts are written by themselves',
+        file: 'src/ledger/ledger.ts',
+        find: '() => tally.flush(),',
+        replace: 'async () => {},',
+        noticed: [{ file: background, name: 'by itself: what was counted is written' }],
+      },
+    ],
+  },
+]

@@ -1,0 +1,422 @@
+import type { Row } from './row.ts'
+
+const rules = 'test/contract/ledger/transition/rules.test.ts'
+const replay = 'test/contract/ledger/replay.test.ts'
+const lease = 'test/contract/ledger/lease.test.ts'
+const operators = 'test/contract/ledger/operators.test.ts'
+const transactions = 'test/contract/ledger/transactions.test.ts'
+const effects = 'test/contract/ledger/effect-table.test.ts'
+/** The kit that every adapter passes; this one needs no framework. */
+const http = 'test/contract/http/fetch.test.ts'
+const regions = 'test/contract/http/region/adapters.test.ts'
+const neverMeet = { file: replay, name: 'two tenants, callers, operations or batches never meet' }
+const identityOf = 'digestParts([i.tenant, i.caller, i.operation, i.key, i.batch ?? null])'
+
+/** Request deduplication: what the ledger and the protocol decide. */
+export const requests: readonly Row[] = [
+  {
+    id: 'R1',
+    promise: 'An identity is tenant, caller, operation and key; a blank part is refused',
+    removals: [
+      {
+        without: 'the tenant is part of an identity',
+        file: 'src/ledger/core/identity.ts',
+        find: identityOf,
+        replace: 'digestParts([i.caller, i.operation, i.key, i.batch ?? null])',
+        noticed: [neverMeet],
+      },
+      {
+        without: 'the caller is part of an identity',
+        file: 'src/ledger/core/identity.ts',
+        find: identityOf,
+        replace: 'digestParts([i.tenant, i.operation, i.key, i.batch ?? null])',
+        noticed: [neverMeet],
+      },
+      {
+        without: 'the operation is part of an identity',
+        file: 'src/ledger/core/identity.ts',
+        find: identityOf,
+        replace: 'digestParts([i.tenant, i.caller, i.key, i.batch ?? null])',
+        noticed: [neverMeet],
+      },
+      {
+        without: 'a blank part is refused',
+        file: 'src/ledger/core/identity.ts',
+        find: "if (part.trim() === '') refuse(name, 'is blank')",
+        replace: '',
+        noticed: [
+          {
+            file: 'test/contract/ledger/bad-input.test.ts',
+            name: 'blank, oversize and broken identity parts are refused by name, and nothing is recorded',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R2',
+    promise:
+      'Chosen fields in canonical form make the fingerprint; the same key with another payload is a conflict, and changes nothing',
+    removals: [
+      {
+        without: 'the order of members does not count',
+        file: 'src/ledger/core/canonical-value.ts',
+        find: '  sortNames(names)',
+        replace: '',
+        noticed: [{ file: 'src/ledger/core/canonical-value.test.ts', name: 'many members' }],
+      },
+      {
+        without: 'an operation chooses what counts',
+        file: 'src/ledger/declared.ts',
+        find: ': chosenBy(form, input)',
+        replace: ': (input ?? null)',
+        noticed: [
+          {
+            file: replay,
+            name: 'fields are chosen by the operation, and an old shape never turns a retry into a conflict',
+          },
+        ],
+      },
+      {
+        without: 'another payload is refused',
+        file: 'src/ledger/core/transition-claim.ts',
+        find: "if (match === 'different' || ",
+        replace: 'if (',
+        noticed: [
+          { file: rules, name: 'a reused key outranks every answer and changes nothing' },
+          {
+            file: http,
+            name: 'answers: another payload is a conflict while the first runs, and afterwards',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R3',
+    promise: 'Every state has its answer to a retry, and one identity never has two live leases',
+    removals: [
+      {
+        without: 'a running attempt keeps others out',
+        file: 'src/ledger/core/transition-claim.ts',
+        find: 'return twin(record, request, at, verified)',
+        replace: 'return again(record, request, at, verified)',
+        noticed: [
+          { file: rules, name: 'every state gives an identical claim its answer' },
+          { file: replay, name: 'twenty concurrent duplicates: one effect, twenty equal answers' },
+        ],
+      },
+      {
+        without: 'a retryable failure waits for its time',
+        file: 'src/ledger/core/transition-claim.ts',
+        find: 'if (at.now >= record.retryAt && ',
+        replace: 'if (',
+        noticed: [{ file: rules, name: 'a retryable failure is tried again from its time on and not before' }],
+      },
+      {
+        without: 'an effect that may have happened is unknown when its lease lapses',
+        file: 'src/ledger/core/transition-parts.ts',
+        find: 'if (record.started && !free) {',
+        replace: 'if (false) {',
+        noticed: [
+          { file: rules, name: 'a lapsed lease is unknown when its effect may not be repeated' },
+          { file: effects, name: 'external: a plain throw and a lapse are unknown and never run again by themselves' },
+        ],
+      },
+      {
+        without: 'a lease has a grace before others may take over',
+        file: 'src/ledger/core/transition-parts.ts',
+        find: 'return record.leaseUntil + limits.leaseGraceMs <= now',
+        replace: 'return record.leaseUntil <= now',
+        noticed: [{ file: rules, name: 'a lease lapses a grace after its end and no moment sooner' }],
+      },
+    ],
+  },
+  {
+    id: 'R4',
+    promise: 'Claim, execute, record: a lapsed claim is taken over by one process, and the old one records nothing',
+    removals: [
+      {
+        without: 'the fence rises with a takeover',
+        file: 'src/ledger/core/transition-claim.ts',
+        find: 'fence: at.fence,\n    claimId: request.claimId,\n    attempts: previous.attempts + 1,',
+        replace: 'claimId: request.claimId,\n    attempts: previous.attempts + 1,',
+        noticed: [{ file: rules, name: 'a lapsed lease that may be rerun goes to one winner with a higher fence' }],
+      },
+      {
+        without: 'processes decide about a record one after the other',
+        file: 'src/ledger/stores/postgres/decide.ts',
+        find: "ORDER BY r.id FOR UPDATE ${skipLocked ? 'SKIP LOCKED' : ''}",
+        replace: 'ORDER BY r.id',
+        noticed: [
+          {
+            file: 'test/contract/stores/postgres.test.ts',
+            name: 'many claims at once: one winner at first, after a lapse, after expiry, after forget',
+          },
+        ],
+      },
+      {
+        without: 'a late settle of an old attempt changes nothing',
+        file: 'src/ledger/core/transition-holder.ts',
+        find: 'return record.fence === holder.fence && record.claimId === holder.claimId',
+        replace: 'return true',
+        noticed: [
+          { file: lease, name: 'a paused holder can start nothing, and its late settle changes nothing' },
+          { file: rules, name: 'the right claim id with an older fence owns nothing' },
+        ],
+      },
+      {
+        without: 'a lost acknowledgement of a claim is recognised',
+        file: 'src/ledger/core/transition-claim.ts',
+        find: 'if (record.claimId === request.claimId) return ownClaim(record, request, at, verified)',
+        replace: '',
+        noticed: [
+          {
+            file: 'test/contract/ledger/faults.test.ts',
+            name: 'the lost acknowledgement of our own claim is recognised, not taken for a rival',
+          },
+        ],
+      },
+      {
+        without: 'a holder whose lease is over starts nothing',
+        file: 'src/ledger/lease.ts',
+        find: 'if (each.ended !== null) throw each.ended',
+        replace: '',
+        noticed: [{ file: lease, name: 'a paused holder can start nothing, and its late settle changes nothing' }],
+      },
+    ],
+  },
+  {
+    id: 'R5',
+    promise:
+      'An effect commits with its record and its messages; an external effect has a key, is recorded before it begins, and is reconciled when its outcome is unknown',
+    removals: [
+      {
+        without: 'the outcome is written in the transaction of the effect',
+        file: 'src/ledger/transact.ts',
+        find: "await settleInside(session, grant, { state: 'succeeded'",
+        replace: "if (false) await settleInside(session, grant, { state: 'succeeded'",
+        noticed: [{ file: transactions, name: 'record and business write commit together; a twin replays' }],
+      },
+      {
+        without: 'a final failure undoes the writes of its effect',
+        file: 'src/ledger/transact.ts',
+        find: 'const value = await session.savepoint(() =>',
+        replace: 'const value = await (async (work) => work())(() =>',
+        noticed: [
+          { file: effects, name: 'transaction: throw leaves nothing, final undoes the writes and is recorded' },
+        ],
+      },
+      {
+        without: 'messages have ids that derive from the command',
+        file: 'src/ledger/transact.ts',
+        find: 'id: effectKeyOf(id, incarnation, `outbox:${messages++}`)',
+        replace: 'id: context.runtime.newId()',
+        noticed: [
+          {
+            file: 'test/contract/ledger/outbox-ids.test.ts',
+            name: 'the ids of outbox messages derive from the command, so that an operator finds them',
+          },
+        ],
+      },
+      {
+        without: 'every attempt hands the same key to a provider',
+        file: 'src/ledger/attempt.ts',
+        find: 'return effectKeyOf(grant.id, grant.incarnation)\n',
+        replace: 'return effectKeyOf(grant.id, grant.fence)\n',
+        noticed: [{ file: lease, name: 'effect keys are equal for every attempt, and new after forget' }],
+      },
+      {
+        without: 'the record says that the effect has begun, before it begins',
+        file: 'src/ledger/core/transition-claim.ts',
+        find: 'history: NOTHING_UNUSUAL,\n    started: request.start,',
+        replace: 'history: NOTHING_UNUSUAL,\n    started: false,',
+        noticed: [{ file: rules, name: 'a lapsed lease is unknown when its effect may not be repeated' }],
+      },
+      {
+        without: 'a provider is asked about an unknown outcome',
+        file: 'src/ledger/reconcile.ts',
+        find: 'await prober.ask(record.id, op)',
+        replace: '',
+        noticed: [
+          {
+            file: operators,
+            name: 'a probe tells what happened, again with back-off, and "not found" counts only after the longest duration',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R6',
+    promise: 'A retry gets the whole response, one rebuilt from its resource, or the bare outcome',
+    removals: [
+      {
+        without: 'a replay has the bytes of the first answer',
+        file: 'src/http/protocol/record.ts',
+        find: "if (rules.keep === 'response') {",
+        replace: 'if (false) {',
+        noticed: [{ file: http, name: 'replay: one MiB is kept' }],
+      },
+      {
+        without: 'a resource is rebuilt with the rights of now',
+        file: 'src/http/protocol/replay.ts',
+        find: 'if (rebuilds && route.rebuild !== undefined) return rebuilt',
+        replace: 'if (false) return rebuilt',
+        noticed: [{ file: http, name: 'keep: a pointer rebuilds the answer with the rights of now' }],
+      },
+      {
+        without: 'a bare outcome keeps status and location, and nothing else',
+        file: 'src/http/protocol/record.ts',
+        find: "if (rules.keep === 'outcome') return",
+        replace: 'if (false) return',
+        noticed: [{ file: http, name: 'keep: the outcome alone replays its status and location' }],
+      },
+      {
+        without: 'a twin that waited gets no more than the record keeps',
+        file: 'src/ledger/present.ts',
+        find: "if (definition.keep === 'outcome') return undefined",
+        replace: '',
+        noticed: [
+          {
+            file: 'test/contract/ledger/joined-outcome.test.ts',
+            name: 'a twin that waited is told no more than the record keeps',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R7',
+    promise: 'While the first attempt runs: 409 with `Retry-After`, 202 with `Location`, or a bounded wait',
+    removals: [
+      {
+        without: 'a refusal says when to come back',
+        file: 'src/http/protocol/voice.ts',
+        find: '            ...location,\n            retryAfterMs,',
+        replace: '            ...location,',
+        noticed: [
+          { file: http, name: 'answers: a twin that waited long enough is told that the first attempt still runs' },
+          { file: http, name: 'answers: conflict is told at once' },
+        ],
+      },
+      {
+        without: 'a route may answer 202 with the place of the status',
+        file: 'src/http/protocol/voice.ts',
+        find: "const accept = whileRunning === 'accept' && id !== null",
+        replace: 'const accept = false',
+        noticed: [{ file: http, name: 'answers: accept tells where to look' }],
+      },
+      {
+        without: 'a twin waits for the answer',
+        file: 'src/ledger/lead.ts',
+        find: 'const change = waitMs > 0 ? await',
+        replace: 'const change = false ? await',
+        noticed: [{ file: replay, name: 'the policies while a twin runs: conflict at once, wait and then be told' }],
+      },
+      {
+        without: 'a wait has an end',
+        file: 'src/ledger/lead.ts',
+        find: 'const deadline = runtime.monotonicMs() + waitMs\n',
+        replace: 'const deadline = runtime.monotonicMs() + waitMs + 3_600_000\n',
+        noticed: [{ file: replay, name: 'the policies while a twin runs: conflict at once, wait and then be told' }],
+      },
+    ],
+  },
+  {
+    id: 'R8',
+    promise: 'Every operation has its retention and its expiry policy; business uniqueness is permanent beside it',
+    removals: [
+      {
+        without: 'a record is kept as long as its operation says',
+        file: 'src/ledger/core/transition-parts.ts',
+        find: 'Math.max(now, from + policy.retainMs)',
+        replace: 'Math.max(now, from + 2 * policy.retainMs)',
+        noticed: [{ file: replay, name: 'after expiry a key is new, or refused for a while, and effect keys are new' }],
+      },
+      {
+        without: 'an expired key may be refused for a while',
+        file: 'src/ledger/core/transition-parts.ts',
+        find: 'goneAt: expiresAt + policy.refuseMs',
+        replace: 'goneAt: expiresAt',
+        noticed: [{ file: replay, name: 'after expiry a key is new, or refused for a while, and effect keys are new' }],
+      },
+      {
+        without: 'a record past its end does not exist',
+        file: 'src/ledger/core/transition.ts',
+        find: 'goneAt !== null && goneAt <= at.now ? null : stored',
+        replace: 'stored',
+        noticed: [{ file: rules, name: 'a replay gives the recorded outcome until it expires' }],
+      },
+      {
+        without: 'a business value belongs to its first owner',
+        file: 'src/ledger/core/transition-operator.ts',
+        find: "return { record, decision: { kind: 'unique_taken', owner, since: record.settledAt } }",
+        replace: "return { record, decision: { kind: 'unique_claimed' } }",
+        noticed: [
+          { file: operators, name: 'a unique claim is permanent, outlives retention, and belongs to the tenant' },
+        ],
+      },
+      {
+        without: 'a claim on a business value never expires',
+        file: 'src/ledger/core/transition-operator.ts',
+        find: '    goneAt: FOREVER,',
+        replace: '    goneAt: at.now + 1_000,',
+        noticed: [
+          { file: operators, name: 'a unique claim is permanent, outlives retention, and belongs to the tenant' },
+        ],
+      },
+    ],
+  },
+  {
+    id: 'R9',
+    promise: 'A key has one home region, which alone accepts it; when that is away the key is refused',
+    removals: [
+      {
+        without: 'a request is sent to the home of its key',
+        file: 'src/http/protocol/elsewhere.ts',
+        find: 'const home = region.home(identity)\n  if (home === region.self) return null',
+        replace: 'const home = region.self\n  if (home === region.self) return null',
+        noticed: [
+          {
+            file: regions,
+            name: 'an adapter sends a request on to the home of its key, with its own caller, and gives the answer back',
+          },
+        ],
+      },
+      {
+        without: 'nothing runs elsewhere while the home is away',
+        file: 'src/http/protocol/elsewhere.ts',
+        find: 'return away(`The region',
+        replace: 'return null && (`The region',
+        noticed: [
+          {
+            file: 'test/contract/http/region/away.test.ts',
+            name: 'where the home of a key is away it is refused, and nothing runs elsewhere; other keys are not touched',
+          },
+        ],
+      },
+      {
+        without: 'a request that was sent on once is not sent on again',
+        file: 'src/http/protocol/elsewhere.ts',
+        find: "if (arrived) return away('The regions",
+        replace: "if (false) return away('The regions",
+        noticed: [
+          { file: regions, name: 'regions that do not agree about a home refuse, instead of sending in circles' },
+        ],
+      },
+      {
+        without: 'the word of a region is signed',
+        file: 'src/http/region/token.ts',
+        find: ' || !timingSafeEqual(actual, expected)) return null',
+        replace: ') return null',
+        noticed: [
+          {
+            file: 'src/http/region/token.test.ts',
+            name: 'a token tells who asks, and only what its region has signed',
+          },
+        ],
+      },
+    ],
+  },
+]
