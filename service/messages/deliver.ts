@@ -66,6 +66,8 @@ const BACK_OFF_MS = { first: 1 * SECOND, most: 5 * MINUTE }
 const RETRY_AFTER_MOST_MS = 1 * HOUR
 /** A message that no provider took for this long is refused for good: its reader no longer expects it. */
 const DELIVER_FOR_MS = 1 * DAY
+/** Providers that honour keys keep them for a day or more; an hour less, because their clock is not ours. */
+const KEY_HONOURED_MS = 23 * HOUR
 const STOP_MS = 5 * SECOND
 
 interface Parts {
@@ -85,7 +87,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, log }: P
     effect: 'external',
     retainMs: RETAIN_MS,
     whileRunning: { waitMs: sendTimeoutMs + WAIT_EXTRA_MS },
-    probe: ({ key }) => askAgain(key),
+    probe: ({ key }, { claimedAt }) => askAgain(key, claimedAt),
   })
   const partsOf = (row: MessageRow) => ({ tenant: row.workspace_id, caller: CALLER, key: row.id })
   const identityOf = (row: MessageRow) => ({ ...partsOf(row), operation: DELIVERY_OPERATION })
@@ -124,32 +126,47 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, log }: P
   /** A late answer is worth recording: it resolves the unknown that the time-out left. */
   function keepListening(row: MessageRow, call: Promise<Result>, fence: Attempt['fence']): void {
     const heard = call
-      .then(async (result) => {
-        const ending = endingOf(result)
-        if (ending === null) return
-        await ledger.resolve(identityOf(row), ending, { by: 'provider', ifFence: fence })
-        await follow(row)
-      })
-      .catch((error: unknown) => {
-        // Another word came first: a person's, or a probe's.
-        if (isOnceError(error) && !error.retryable) return
-        log.error({ event: 'message.late_answer_lost', messageId: row.id, err: error }, 'late answer not recorded')
-      })
+      .then((result) => record(row, result, fence))
+      .catch((error: unknown) =>
+        log.error({ event: 'message.late_answer_lost', messageId: row.id, err: error }, 'late answer not recorded'),
+      )
       .finally(() => late.delete(heard))
     late.add(heard)
   }
 
-  /** A provider that honours keys is asked by sending again under the same key; of others nothing can be learnt. */
-  async function askAgain(id: string): Promise<ProbeAnswer> {
+  async function record(row: MessageRow, result: Result, fence: Attempt['fence']): Promise<void> {
+    const ending = endingOf(result)
+    if (ending === null) return
+    try {
+      await ledger.resolve(identityOf(row), ending, { by: 'provider', ifFence: fence })
+    } catch (error) {
+      if (!isOnceError(error) || error.retryable) throw error
+      // Another word came first: a person's, or a probe's. It stands, and a provider that contradicts it is reported.
+      const status = (await read(row.id))?.status
+      if ((status === 'sent' || status === 'failed') && status !== result.kind) {
+        const told = { messageId: row.id, recorded: status, answered: result.kind }
+        log.warn({ event: 'message.late_answer_conflict', ...told }, 'late answer contradicts the recorded outcome')
+      }
+      return
+    }
+    await follow(row)
+  }
+
+  /**
+   * A provider that honours keys is asked by sending again under the same key; of others nothing can be learnt. Beyond
+   * the time for which keys are kept the same call would be a second message.
+   */
+  async function askAgain(id: string, claimedAt: number): Promise<ProbeAnswer> {
     const row = await read(id)
     const channel = row === null ? null : channels.get(row.channel)
     if (row === null || channel === null || !channel.dedups) return cannotTell
+    if ((await base.now()) - claimedAt > KEY_HONOURED_MS) return cannotTell
     const result = await within(calling(channel, outgoingOf(row), sendTimeoutMs), sendTimeoutMs)
     switch (result?.kind) {
       case 'sent':
         return happened({ providerMessageId: result.providerMessageId } satisfies Delivered)
       case 'failed':
-        return { answer: 'failed', error: new Error(result.error) }
+        return result.aboutCall === true ? cannotTell : { answer: 'failed', error: new Error(result.error) }
       default:
         return cannotTell
     }

@@ -23,8 +23,11 @@ export interface Outgoing {
 
 export type Result =
   | { readonly kind: 'sent'; readonly providerMessageId: string }
-  /** Refused for good. */
-  | { readonly kind: 'failed'; readonly error: string }
+  /**
+   * Refused for good. With `aboutCall` the provider refused the call before it looked at the message: of an earlier call
+   * for the same message that proves nothing.
+   */
+  | { readonly kind: 'failed'; readonly error: string; readonly aboutCall?: true }
   /** Proven not to have been taken, and worth another try: when the provider says, or else with back-off. */
   | { readonly kind: 'not_now'; readonly error: string; readonly retryAfterMs?: number }
   /** The answer was lost: it may have been sent. */

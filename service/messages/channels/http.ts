@@ -10,11 +10,19 @@ interface Answered {
   readonly text: string
   /** It says itself when to come back, so that it has done nothing. */
   readonly comeBack: boolean
+  /** Null where it names no time that is still to come. */
   readonly retryAfterMs: number | null
 }
 
 /** Not in time, too early, or too many. */
 const NOT_TAKEN = new Set([408, 425, 429])
+/**
+ * Refusals of the message itself. The others (who calls, where to, a key that is in use) come before the provider has
+ * looked at the message.
+ */
+const ABOUT_MESSAGE = new Set([400, 402, 422])
+/** Redirects that ask for the same POST elsewhere: nothing was done here. Any other follows a POST that was accepted. */
+const POST_ELSEWHERE = new Set([307, 308])
 
 /**
  * One call of a provider that speaks HTTP. A refusal is an answer; what nobody answered may still have been done, unless
@@ -34,7 +42,9 @@ export async function callProvider(
     const { status, headers } = response
     const retryAfterMs = retryAfterOf(headers.get('retry-after'))
     const comeBack = NOT_TAKEN.has(status) || (status === 503 && retryAfterMs !== null)
-    answered = { status, comeBack, retryAfterMs, text: (await response.text()).slice(0, ANSWER_CHARS_MOST) }
+    const text = (await response.text()).slice(0, ANSWER_CHARS_MOST)
+    // A provider that says "at once" while it refuses gets the same back-off as one that names no time.
+    answered = { status, comeBack, retryAfterMs: retryAfterMs === 0 ? null : retryAfterMs, text }
   } catch (error) {
     const kind = singleCall(error) === 'not_done' ? 'not_now' : 'unknown'
     return { kind, error: `No answer of the provider: ${reasonOf(error)}` }
@@ -46,14 +56,19 @@ export async function callProvider(
     return { kind: 'sent', providerMessageId: typeof id === 'string' && id !== '' ? id : ownId }
   }
   if (comeBack) return { kind: 'not_now', error: told, ...(retryAfterMs === null ? {} : { retryAfterMs }) }
-  return { kind: status >= 500 ? 'unknown' : 'failed', error: told }
+  const isLost = status >= 500 || (status < 400 && !POST_ELSEWHERE.has(status))
+  if (isLost) return { kind: 'unknown', error: told }
+  return { kind: 'failed', error: told, ...(ABOUT_MESSAGE.has(status) ? {} : { aboutCall: true }) }
 }
 
-/** Seconds, or a date; null for anything else. */
+/** `Wed, 21 Oct 2026 07:28:00 GMT`. `Date.parse` alone takes almost any text with a digit for a date. */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
+
+/** Seconds, or a date; 0 for one that has passed, null for anything else. */
 function retryAfterOf(text: string | null): number | null {
   if (text === null) return null
-  if (/^\d{1,9}$/.test(text)) return Number(text) * SECOND
-  const at = Date.parse(text)
+  if (/^\d+$/.test(text)) return Number(text) * SECOND
+  const at = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(at) ? null : Math.max(0, at - Date.now())
 }
 

@@ -1,76 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { createLedger, failed, OnceError, rerun } from 'onceonly'
-import { readConfig } from '../../../../service/config.ts'
-import { createLog } from '../../../../service/logs.ts'
-import { createAccept } from '../../../../service/messages/accept.ts'
-import type { Channel, Result } from '../../../../service/messages/channels/channel.ts'
-import { createDelivery, DELIVERY_OPERATION } from '../../../../service/messages/deliver.ts'
-import { type MessageRow, messageColumns, noCrmIds } from '../../../../service/messages/message.ts'
-import { migrations } from '../../../../service/messages/schema.ts'
-import { type Base, openBase } from '../../../../service/store.ts'
+import type { Result } from '../../../../service/messages/channels/channel.ts'
+import { DELIVERY_OPERATION } from '../../../../service/messages/deliver.ts'
 import { until } from '../../../../src/testing/until.ts'
-
-const SEND_TIMEOUT_MS = 200
-const sent: Result = { kind: 'sent', providerMessageId: 'p-1' }
-
-/** One message in a store of its own, and a provider that the test speaks for. */
-async function opened(provider: Channel['send'], { dedups = false } = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'onceonly-deliver-'))
-  const base = openBase({ ...readConfig({}), dataFolder: folder, testClock: true }, null)
-  await base.sql.migrate('messages', migrations)
-  const draft = {
-    to: { workspaceId: 'w', phone: '+491', email: null },
-    leadId: null,
-    crmIds: noCrmIds,
-    body: 'Hi',
-    channel: 'webhook',
-    attachments: [],
-    subject: null,
-    lockHash: 'h',
-  }
-  const accept = createAccept(base, { windowMs: 1_000, locksElsewhere: false })
-  const { row } = await accept(draft, { effectKey: 'e', lockClaim: 'l', keyClaim: null })
-  const ledger = createLedger({ store: base.store, background: false })
-  const channel: Channel = {
-    name: 'webhook',
-    dedups,
-    reaches: () => true,
-    complaints: () => [],
-    send: provider,
-  }
-  const deliveryOn = (on: Base, its = ledger) =>
-    createDelivery({
-      ledger: its,
-      base: on,
-      channels: { get: () => channel, pick: () => channel },
-      sendTimeoutMs: SEND_TIMEOUT_MS,
-      log: createLog({ logLevel: 'silent' }),
-    })
-  const delivery = deliveryOn(base)
-  const stateOf = async () => {
-    const [now] = await base.sql.query<MessageRow>(`select ${messageColumns} from messages`)
-    assert.ok(now !== undefined)
-    return now
-  }
-  return {
-    base,
-    row,
-    ledger,
-    delivery,
-    deliveryOn,
-    stateOf,
-    async [Symbol.asyncDispose]() {
-      await delivery.stop()
-      await ledger.stop()
-      await base.stop()
-      await rm(folder, { recursive: true, force: true })
-    },
-  }
-}
+import { openDelivery as opened, sent } from '../../../support/service/messages/delivery.ts'
 
 test('of all who want to send a message, one does, and the others see what came of it', async () => {
   let calls = 0
