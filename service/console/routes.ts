@@ -47,7 +47,7 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
   server.register(async (scope) => {
     // Before a body is read: whoever may not send one is not listened to.
     scope.addHook('onRequest', async (request, reply) => {
-      const refused = console.refuse(requestOf(request))
+      const refused = await console.refuse(requestOf(request))
       return refused === null ? undefined : send(reply, refused)
     })
     const answer = async (request: FastifyRequest, reply: FastifyReply) =>

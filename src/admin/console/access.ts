@@ -15,7 +15,11 @@ export interface Tokens {
 export interface Access {
   readonly chosen: boolean
   roleOf(token: string): Role | null
+  /** What a session of this role was opened with; null where the role has no token any more. */
+  proofOf(role: string): string | null
   bearerRole(request: ConsoleRequest): Role | null
+  /** Whether it brings a bearer token at all. */
+  hasBearer(request: ConsoleRequest): boolean
   isLocal(request: ConsoleRequest): boolean
 }
 
@@ -32,10 +36,16 @@ export function createAccess({ operator, viewer, chosen }: Tokens): Access {
   return {
     chosen,
     roleOf,
+    proofOf(role) {
+      const hash = role === 'operator' || role === 'viewer' ? hashes[role] : null
+      // Once more, so that what is stored is of no use to who wants to try tokens against it quickly.
+      return hash === null ? null : hashOf(hash.toString('hex')).toString('hex')
+    },
     bearerRole(request) {
       const token = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(headerOf(request, 'authorization') ?? '')?.[1]
       return token === undefined ? null : roleOf(token)
     },
+    hasBearer: (request) => /^Bearer /i.test(headerOf(request, 'authorization') ?? ''),
     isLocal: ({ remoteAddress, headers }) => isLocal(remoteAddress, headers),
   }
 }

@@ -13,7 +13,7 @@ import { CONSOLE_API, createSessions, type Person, type Sessions } from './sessi
 /** The console's own server side: what its pages ask and do, below `/api/console`. */
 export interface Console {
   /** Of a request that may not go on, whatever it asks; null for all others. For who must not read their bodies. */
-  refuse(request: ConsoleRequest): ConsoleAnswer | null
+  refuse(request: ConsoleRequest): Promise<ConsoleAnswer | null>
   /** Rejects with what the store says, when it cannot be asked. */
   answer(request: ConsoleRequest): Promise<ConsoleAnswer>
   /** Lets go of the pages that are open: they would keep their connections for ever. */
@@ -55,7 +55,7 @@ export function createConsole(options: ConsoleOptions): Console {
   const { operate, tokens, localOnly, guards = [], routes = null, rooms = null, runs = null } = options
   const { sagas = () => [], onAction = () => {}, onError = () => {} } = options
   const access = createAccess(tokens)
-  const sessions = createSessions(access, `${tokens.operator ?? ''} ${tokens.viewer ?? ''}`, localOnly)
+  const sessions = createSessions(access, operate.sessions, localOnly)
   const live = createLive({ meter: options.meter, standing: operate.standing, onError })
   const reads = createReads({ operate, guards, routes, sagas, rooms, replay: runs?.replay ?? null })
   const resolveStep = runs?.resolve ?? ((runId, key, word) => resolveIn(operate, runId, key, word))
@@ -73,12 +73,14 @@ export function createConsole(options: ConsoleOptions): Console {
   async function session(request: ConsoleRequest): Promise<ConsoleAnswer> {
     switch (request.method) {
       case 'GET':
-      case 'HEAD':
-        return told(who(sessions.personOf(request)))
+      case 'HEAD': {
+        const person = await sessions.personOf(request)
+        return person === null && sessions.isGuessing(request) ? guessing() : told(who(person))
+      }
       case 'POST':
         return await signIn(sessions, request, who)
       case 'DELETE':
-        return emptied(sessions.signOut(request))
+        return emptied(await sessions.signOut(request))
     }
     return absent()
   }
@@ -121,13 +123,13 @@ export function createConsole(options: ConsoleOptions): Console {
   }
 
   return {
-    refuse: (request) => sessions.refuse(request) ?? unsigned(sessions, request),
+    refuse: async (request) => sessions.refuse(request) ?? (await unsigned(sessions, request)),
     async answer(request) {
-      const refused = sessions.refuse(request) ?? unsigned(sessions, request)
+      const refused = sessions.refuse(request) ?? (await unsigned(sessions, request))
       if (refused !== null) return refused
       const path = pathOf(request)
       if (path === '/session') return await session(request)
-      const person = sessions.personOf(request)
+      const person = await sessions.personOf(request)
       if (person === null) return absent()
       if (request.method === 'GET' || request.method === 'HEAD') return await look(request, path, person)
       return request.method === 'POST' && path === '/actions' ? await act(request, person) : absent()
@@ -137,8 +139,9 @@ export function createConsole(options: ConsoleOptions): Console {
 }
 
 /** Everything but the session itself is for those who are signed in. */
-function unsigned(sessions: Sessions, request: ConsoleRequest): ConsoleAnswer | null {
-  if (pathOf(request) === '/session' || sessions.personOf(request) !== null) return null
+async function unsigned(sessions: Sessions, request: ConsoleRequest): Promise<ConsoleAnswer | null> {
+  if (pathOf(request) === '/session' || (await sessions.personOf(request)) !== null) return null
+  if (sessions.isGuessing(request)) return guessing()
   return problem('unauthorized', 'Sign in with the viewer or the operator token.')
 }
 
@@ -148,16 +151,18 @@ async function signIn(
   who: (person: Person) => unknown,
 ): Promise<ConsoleAnswer> {
   const { token, name = '' } = fieldsOf(await request.body())
-  if (!sessions.mayTry(request)) {
-    return problem('guessing', 'Too many wrong tokens came from this address; wait a minute.')
-  }
   if (typeof token !== 'string') return invalid([{ field: 'token', detail: 'is not a text' }])
   if (typeof name !== 'string' || name.length > NAME_CHARS_MOST) {
     return invalid([{ field: 'name', detail: `is not a text of at most ${NAME_CHARS_MOST} characters` }])
   }
-  const person = sessions.signIn(request, token, name.trim())
+  const person = await sessions.signIn(request, token, name.trim())
   if (person !== null) return told(who(person), person.headers)
+  if (sessions.isGuessing(request)) return guessing()
   return problem('unauthorized', 'This is neither the viewer nor the operator token.')
+}
+
+function guessing(): ConsoleAnswer {
+  return problem('guessing', 'Too many wrong tokens came from this address; wait a minute.')
 }
 
 /** The pages that have something to show, in the order in which they are listed. */

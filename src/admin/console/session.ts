@@ -1,6 +1,7 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { HeaderList } from '../../http/protocol/exchange.ts'
 import { HOUR, MINUTE } from '../../ledger/core/limits.ts'
+import type { SessionShelf } from '../operate/session-shelf.ts'
 import type { Access, Role } from './access.ts'
 import { type ConsoleAnswer, type ConsoleRequest, headerOf, problem } from './exchange.ts'
 
@@ -12,16 +13,23 @@ export interface Person {
 }
 
 export interface Sessions {
-  /** Of a cookie or of a bearer token; null for nobody. */
-  personOf(request: ConsoleRequest): Person | null
+  /** Of a cookie or of a bearer token; null for nobody. A wrong bearer token counts as a wrong one at the door. */
+  personOf(request: ConsoleRequest): Promise<Person | null>
   /** With the header that keeps them signed in; null when the token is none of ours. */
-  signIn(request: ConsoleRequest, token: string, name: string): (Person & { readonly headers: HeaderList }) | null
-  /** The header that ends it. */
-  signOut(request: ConsoleRequest): HeaderList
+  signIn(
+    request: ConsoleRequest,
+    token: string,
+    name: string,
+  ): Promise<(Person & { readonly headers: HeaderList }) | null>
+  /** Ends the session everywhere, and gives the header that makes the browser forget it. */
+  signOut(request: ConsoleRequest): Promise<HeaderList>
   /** Before everything: from where may the console be used at all, and is the request one of its own pages? */
   refuse(request: ConsoleRequest): ConsoleAnswer | null
-  /** Wrong tokens that came from one address lately; past a bound it has to wait. */
-  mayTry(request: ConsoleRequest): boolean
+  /**
+   * Wrong tokens came from this address, and too many. Who has the right one is never turned away for it: others may share
+   * the address, and a token of sixteen characters is not found by trying.
+   */
+  isGuessing(request: ConsoleRequest): boolean
 }
 
 /** A working day. Whoever stays longer signs in again. */
@@ -29,50 +37,51 @@ const SESSION_MS = 12 * HOUR
 const COOKIE = 'onceonly_console'
 /** Everything that the pages ask is below this. */
 export const CONSOLE_API = '/api/console'
-/** A person mistypes a few times; a program that guesses is stopped. */
+const SESSION_BYTES = 32
+/** A person mistypes a few times; a program that guesses is told to stop. */
 const TRIES_MOST = 10
 const TRIES_WINDOW_MS = 1 * MINUTE
 const ADDRESSES_MOST = 10_000
 
 /** @param localOnly said to whoever may not use it, because nobody chose a token */
-export function createSessions(access: Access, secret: string, localOnly: string): Sessions {
+export function createSessions(access: Access, shelf: SessionShelf, localOnly: string): Sessions {
   const tries = new Map<string, { count: number; until: number }>()
-  const sign = (text: string) => createHmac('sha256', `console ${secret}`).update(text).digest('base64url')
 
-  /** The cookie carries all there is to know, under a signature, so that every replica of the server accepts it. */
-  function read(cookie: string): Person | null {
-    const [payload = '', signature = ''] = cookie.split('.')
-    const given = Buffer.from(signature)
-    const expected = Buffer.from(sign(payload))
-    // In bytes: as many characters may be more of them, and what is compared must be of one length.
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null
-    const told = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Person & { until: number }
-    return told.until > Date.now() ? { role: told.role, name: told.name } : null
-  }
-
-  function personOf(request: ConsoleRequest): Person | null {
-    const role = access.bearerRole(request)
-    if (role !== null) return { role, name: role }
-    const cookie = cookieOf(request)
-    return cookie === null ? null : read(cookie)
+  /** The cookie is a random number and says nothing: who somebody is stands in the store, and can be ended there. */
+  async function read(cookie: string): Promise<Person | null> {
+    const session = await shelf.get(digestOf(cookie))
+    if (session === null || session.proof !== access.proofOf(session.role)) return null
+    return { role: session.role as Role, name: session.name }
   }
 
   return {
-    personOf,
-    signIn(request, token, name) {
+    async personOf(request) {
+      const role = access.bearerRole(request)
+      if (role !== null) return { role, name: role }
+      if (access.hasBearer(request)) countTry(tries, request.clientAddress)
+      const cookie = cookieOf(request)
+      return cookie === null ? null : read(cookie)
+    },
+    async signIn(request, token, name) {
       const role = access.roleOf(token)
-      if (role === null) {
+      const proof = role === null ? null : access.proofOf(role)
+      if (role === null || proof === null) {
         countTry(tries, request.clientAddress)
         return null
       }
       const person = { role, name: name === '' ? role : name }
-      const payload = Buffer.from(JSON.stringify({ ...person, until: Date.now() + SESSION_MS })).toString('base64url')
-      return { ...person, headers: [cookie(request, `${payload}.${sign(payload)}`, SESSION_MS)] }
+      const id = randomBytes(SESSION_BYTES).toString('base64url')
+      await shelf.put(digestOf(id), { ...person, proof }, SESSION_MS)
+      return { ...person, headers: [cookie(request, id, SESSION_MS)] }
     },
-    signOut: (request) => [cookie(request, '', 0)],
-    mayTry: ({ clientAddress }) => {
+    async signOut(request) {
+      const id = cookieOf(request)
+      if (id !== null) await shelf.remove(digestOf(id))
+      return [cookie(request, '', 0)]
+    },
+    isGuessing: ({ clientAddress }) => {
       const tried = tries.get(clientAddress)
-      return tried === undefined || tried.until < Date.now() || tried.count < TRIES_MOST
+      return tried !== undefined && tried.until >= Date.now() && tried.count > TRIES_MOST
     },
     refuse(request) {
       if (!access.chosen && !access.isLocal(request)) return problem('forbidden', localOnly)
@@ -84,6 +93,8 @@ export function createSessions(access: Access, secret: string, localOnly: string
     },
   }
 }
+
+const digestOf = (id: string) => createHash('sha256').update(id).digest('hex')
 
 /** Forms of other sites cannot set the header, and scripts of other sites may not; browsers also say where one is from. */
 function isOwnPage(request: ConsoleRequest): boolean {

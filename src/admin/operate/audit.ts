@@ -50,6 +50,15 @@ const table = (text: string, integer: string, seq: string) => `CREATE TABLE once
 
 const index = 'CREATE INDEX onceonly_operator_audit_action ON onceonly_operator_audit (action)'
 
+/** Who is signed in at the console. */
+const sessions = (text: string, integer: string) => `CREATE TABLE onceonly_operator_sessions (
+  digest ${text} PRIMARY KEY,
+  role ${text} NOT NULL,
+  name ${text} NOT NULL,
+  proof ${text} NOT NULL,
+  ends_at ${integer} NOT NULL
+)`
+
 /** Whoever wants to change what people did has to change the schema first. */
 const refuse = (what: string) => `CREATE TRIGGER onceonly_operator_audit_no_${what.toLowerCase()}
   BEFORE ${what} ON onceonly_operator_audit BEGIN SELECT RAISE(ABORT, 'the audit is only appended to'); END`
@@ -74,6 +83,11 @@ export const operateMigrations: readonly Migration[] = [
            FOR EACH STATEMENT EXECUTE FUNCTION onceonly_operator_audit_refuse()`,
       ],
     },
+  },
+  {
+    version: 2,
+    oldestCode: 1,
+    up: { sqlite: [sessions('TEXT', 'INTEGER')], postgres: [sessions('text', 'bigint')] },
   },
 ]
 

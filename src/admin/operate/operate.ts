@@ -9,17 +9,18 @@ import { HOUR, limits } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { ActOptions, rerun } from '../../ledger/operator.ts'
-import type { BusyCaller, Page, RecordFilter, SqlStore, StateCounts, Store } from '../../ledger/store/port.ts'
+import type { BusyCaller, Page, RecordFilter, Repeats, SqlStore, StateCounts, Store } from '../../ledger/store/port.ts'
 import { createRunOperator, noRun, type RunOperator } from '../../runs/operate.ts'
 import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
 import { STREAM_ROOM, streamTables } from '../../streams/log/sql-tables.ts'
 import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations } from './audit.ts'
 import { answerOf, type Card, cardOf, timelineOf, uncounted } from './card.ts'
 import { examine, type Finding } from './doctor.ts'
-import { answersOf, type Explanation } from './explain.ts'
+import { answersOf, type Explanation, guardOf } from './explain.ts'
 import { createLetters, type Letters, type Paging } from './letters.ts'
 import { createRoomCheck, roomsOf } from './rooms.ts'
 import { createSagas, type Sagas } from './sagas.ts'
+import { createMemorySessions, createSqlSessions, type SessionShelf } from './session-shelf.ts'
 import { createStanding, type Standing } from './standing.ts'
 import { createStreams, type Streams } from './streams.ts'
 import { createUnknowns, type UnknownOutcome } from './unknowns.ts'
@@ -31,7 +32,7 @@ export interface Status {
   readonly states: StateCounts
   readonly standing: Standing
   /** Attempts of the last hour, over all callers that were counted. */
-  readonly lastHour: { readonly claims: number; readonly replays: number; readonly conflicts: number }
+  readonly lastHour: { readonly claims: number } & Repeats
   readonly oldestLease: Card | null
 }
 
@@ -69,6 +70,8 @@ export interface Operate {
   readonly streams: Streams | null
   /** What people did; null where there is no place to write it. */
   readonly audit: Audit | null
+  /** Who is signed in at a console. */
+  readonly sessions: SessionShelf
   /** Does it and writes it down, where there is a place to write. */
   act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
   sweep(): Promise<number>
@@ -125,7 +128,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
     const asks = audit !== null && (elsewhere !== null || (await has(OPERATE_ROOM)))
     const forgotten = asks ? await audit.times('forget', targetOf(record.identity)) : 0
     const answers = await answersOf(store, record, card, { has, forgotten, isCounted: view !== null })
-    return { record: card, answers, timeline: timelineOf(record, counts) }
+    return { record: card, answers, timeline: timelineOf(record, counts), guard: guardOf(record, card) }
   }
 
   async function cards(filter: RecordFilter, { limit = limits.pageRows, cursor = null }: Paging): Promise<Page<Card>> {
@@ -141,6 +144,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
     now,
     act,
     audit,
+    sessions: sql === undefined ? createMemorySessions() : createSqlSessions(sql),
     standing,
     async status() {
       const at = await now()
@@ -150,13 +154,18 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
         queries.busiest(at - HOUR, limits.pageRows, call),
         queries.lapsed(0, 1, call).then(({ rows }) => rows),
       ])
-      const sum = (part: 'claims' | 'replays' | 'conflicts') => busy.reduce((total, row) => total + row[part], 0)
+      const sum = (part: 'claims' | keyof Repeats) => busy.reduce((total, row) => total + row[part], 0)
       return {
         store: store.name,
         now: at,
         states,
         standing: stands,
-        lastHour: { claims: sum('claims'), replays: sum('replays'), conflicts: sum('conflicts') },
+        lastHour: {
+          claims: sum('claims'),
+          replays: sum('replays'),
+          conflicts: sum('conflicts'),
+          inProgress: sum('inProgress'),
+        },
         oldestLease: oldest === undefined ? null : cardOf(oldest, uncounted, at),
       }
     },
@@ -186,7 +195,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
       let cursor = from
       for (let page = 0; page < CONFLICT_PAGES && rows.length < limit; page++) {
         const next: Page<Card> = await cards(since === undefined ? {} : { since }, { cursor })
-        rows.push(...next.rows.filter(({ conflicts }) => conflicts > 0))
+        rows.push(...next.rows.filter(({ conflicts, inProgress }) => conflicts + inProgress > 0))
         cursor = next.cursor
         if (cursor === null) break
       }

@@ -1,0 +1,76 @@
+import type { SqlSeam } from '../../ledger/store/sql.ts'
+import { OPERATE_ROOM, operateMigrations } from './audit.ts'
+
+/** Somebody who is signed in. */
+export interface StoredSession {
+  readonly role: string
+  readonly name: string
+  /** Of the token that it was opened with: a token that was replaced ends its sessions. */
+  readonly proof: string
+}
+
+/** Where sessions are kept, by the digest of what the browser has: whoever reads the table can use none of it. */
+export interface SessionShelf {
+  put(digest: string, session: StoredSession, ms: number): Promise<void>
+  /** Null when there is none, or none any more. */
+  get(digest: string): Promise<StoredSession | null>
+  remove(digest: string): Promise<void>
+}
+
+/** A team at several screens has a few dozen; past this the oldest end, so that nobody can fill a table by signing in. */
+const SESSIONS_MOST = 1_000
+
+/** For every replica on the store, and over restarts. */
+export function createSqlSessions(sql: SqlSeam): SessionShelf {
+  let ready: Promise<void> | null = null
+  async function query<Row>(text: string, values: readonly (string | number)[]): Promise<readonly Row[]> {
+    ready ??= sql.migrate(OPERATE_ROOM, operateMigrations).catch((error: unknown) => {
+      ready = null
+      throw error
+    })
+    await ready
+    return sql.query<Row>(text, values)
+  }
+
+  return {
+    async put(digest, { role, name, proof }, ms) {
+      await query(
+        `DELETE FROM onceonly_operator_sessions WHERE ends_at <= ${sql.now} OR digest IN (
+           SELECT digest FROM onceonly_operator_sessions ORDER BY ends_at DESC LIMIT ${SESSIONS_MOST} OFFSET ?)`,
+        [SESSIONS_MOST - 1],
+      )
+      await query(
+        `INSERT INTO onceonly_operator_sessions (digest, role, name, proof, ends_at) VALUES (?, ?, ?, ?, ${sql.now} + ?)`,
+        [digest, role, name, proof, ms],
+      )
+    },
+    async get(digest) {
+      const [row] = await query<StoredSession>(
+        `SELECT role, name, proof FROM onceonly_operator_sessions WHERE digest = ? AND ends_at > ${sql.now}`,
+        [digest],
+      )
+      return row ?? null
+    },
+    async remove(digest) {
+      await query('DELETE FROM onceonly_operator_sessions WHERE digest = ?', [digest])
+    },
+  }
+}
+
+/** For a store that does not speak SQL: as long as this process. */
+export function createMemorySessions(nowMs: () => number = () => performance.now()): SessionShelf {
+  const sessions = new Map<string, { readonly session: StoredSession; readonly endsAtMs: number }>()
+  return {
+    async put(digest, session, ms) {
+      for (const [each, { endsAtMs }] of sessions) if (endsAtMs <= nowMs()) sessions.delete(each)
+      const [oldest] = sessions.keys()
+      if (sessions.size >= SESSIONS_MOST && oldest !== undefined) sessions.delete(oldest)
+      sessions.set(digest, { session, endsAtMs: nowMs() + ms })
+    },
+    async get(digest) {
+      const found = sessions.get(digest)
+      return found !== undefined && found.endsAtMs > nowMs() ? found.session : null
+    },
+    remove: async (digest) => void sessions.delete(digest),
+  }
+}
