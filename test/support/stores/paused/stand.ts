@@ -1,0 +1,48 @@
+import { readSync, writeSync } from 'node:fs'
+import { StatementSync } from 'node:sqlite'
+import { Redis } from 'ioredis'
+import { applyScript } from '../../../../src/ledger/stores/redis/apply-script.ts'
+import { swapScript } from '../../../../src/ledger/stores/redis/swap-script.ts'
+
+/** Lets this process stand still before a named statement of SQLite, or a named script of Redis. */
+
+/** Where a process may stand still: before the writer of SQLite is taken, and before a script of Redis is sent. */
+export type Point = 'BEGIN IMMEDIATE' | 'apply' | 'swap'
+
+/** The pipe to the process that started this one: a byte out says that it stands, a byte in lets it go on. */
+export const PIPE = 3
+
+const scripts: Readonly<Record<string, Point>> = {
+  [applyScript.sha]: 'apply',
+  [applyScript.lua]: 'apply',
+  [swapScript.sha]: 'swap',
+  [swapScript.lua]: 'swap',
+}
+
+let waiting: { readonly point: Point; passes: number } | null = null
+
+/** The next statement of this name waits, after so many have passed. */
+export function standBefore(point: Point, passes = 0): void {
+  waiting = { point, passes }
+}
+
+function pass(name: string | undefined): void {
+  if (waiting === null || waiting.point !== name || waiting.passes-- > 0) return
+  waiting = null
+  // Synchronous, so that the whole process stands still, its timers too.
+  writeSync(PIPE, '!')
+  readSync(PIPE, Buffer.alloc(1))
+}
+
+export function watchStatements(): void {
+  const { run } = StatementSync.prototype
+  StatementSync.prototype.run = function (...values: Parameters<typeof run>) {
+    pass(this.sourceSQL)
+    return run.apply(this, values)
+  }
+  const { call } = Redis.prototype
+  Redis.prototype.call = function (...words: Parameters<typeof call>) {
+    pass(scripts[String(words[1])])
+    return call.apply(this, words)
+  } as typeof call
+}
