@@ -40,25 +40,36 @@ async function tryAll(asked: readonly Row[]): Promise<string[]> {
   const wrong: string[] = []
   const all = asked.flatMap((row) => row.removals.map((removal) => ({ id: row.id, removal })))
   for (const [index, { id, removal }] of all.entries()) {
-    const problem = await tryRemoval(removal)
-    console.log(`${index + 1}/${all.length} ${id} without “${removal.without}”: ${problem ?? 'noticed'}`)
+    const { problem, hung } = await tryRemoval(removal)
+    const told = problem ?? (hung ? 'noticed, at its time limit' : 'noticed')
+    console.log(`${index + 1}/${all.length} ${id} without “${removal.without}”: ${told}`)
     if (problem !== null) wrong.push(`${id} (${removal.without}): ${problem}`)
   }
   return wrong
 }
 
-/** Why the removal shows nothing; null when it was noticed as it should be. */
-async function tryRemoval(removal: Removal): Promise<string | null> {
+interface Trial {
+  /** Why the removal shows nothing; null when it was noticed as it should be. */
+  readonly problem: string | null
+  readonly hung: boolean
+}
+
+async function tryRemoval(removal: Removal): Promise<Trial> {
+  let hung = false
+  const wrong = (problem: string): Trial => ({ problem, hung })
   const found = readFileSync(join(root, removal.file), 'utf8').split(removal.find).length - 1
-  if (found !== 1) return `its target stands ${found} times in ${removal.file}`
+  if (found !== 1) return wrong(`its target stands ${found} times in ${removal.file}`)
   for (const test of removal.noticed) {
     const name = `${test.file} ${test.name}`
     if (!values.only && !seenToPass.has(name)) {
       const { passed, failed, output } = await tryTest(test, null)
-      if (failed > 0 || passed === 0) return `“${test.name}” does not pass with every rule in place\n${output}`
+      if (failed > 0 || passed === 0) return wrong(`“${test.name}” does not pass with every rule in place\n${output}`)
       seenToPass.add(name)
     }
-    if ((await tryTest(test, removal)).failed === 0) return `“${test.name}” passes without it`
+    const tried = await tryTest(test, removal)
+    if (tried.failed === 0) return wrong(`“${test.name}” passes without it`)
+    if (tried.broke) return wrong(`“${test.name}” could not be run without it\n${tried.output}`)
+    hung ||= tried.hung
   }
-  return null
+  return { problem: null, hung }
 }

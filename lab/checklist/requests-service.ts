@@ -369,6 +369,13 @@ export const requestsOfServices: readonly Row[] = [
         noticed: [listed],
       },
       {
+        without: 'records are counted by state',
+        file: 'src/ledger/store/visible.ts',
+        find: 'counts[state] += 1',
+        replace: 'counts.succeeded += 1',
+        noticed: [listed],
+      },
+      {
         without: 'stale leases are listed',
         file: 'src/ledger/stores/memory/queries.ts',
         find: 'hasLapsed(',

@@ -5,6 +5,10 @@ import { REMOVAL_VARIABLE, type Removal, type Test } from './row.ts'
 export interface Tried {
   readonly passed: number
   readonly failed: number
+  /** It came to its time limit: on a busy machine that may be for other reasons. */
+  readonly hung: boolean
+  /** The file ended without running its test: that says nothing about the rule. */
+  readonly broke: boolean
   readonly output: string
 }
 
@@ -50,6 +54,8 @@ export function tryTest({ file, name }: Test, removal: Removal | null): Promise<
       resolve({
         passed: countOf(output, 'pass'),
         failed: countOf(output, 'fail') + countOf(output, 'cancelled') + (hung ? 1 : 0),
+        hung: hung || /test timed out|did not finish before its parent/.test(output),
+        broke: !hung && /^not ok \d+ - .*\.test\.ts$/m.test(output),
         output,
       })
     })
