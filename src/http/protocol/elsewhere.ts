@@ -1,10 +1,12 @@
+import { digestParts } from '../../ledger/core/digest.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { Region } from '../region/region.ts'
 import { AnswerTooLarge } from '../region/send.ts'
-import { REGION_HEADER } from '../region/token.ts'
+import { CLIENT_HEADER, REGION_HEADER } from '../region/token.ts'
 import type { Answer, HeaderList, Incoming, IncomingBody } from './exchange.ts'
+import { wholeBody } from './read.ts'
 import type { Who } from './route.ts'
 import type { Voice } from './voice.ts'
 
@@ -19,11 +21,14 @@ export function sentHere(
   incoming: Incoming,
   { operation, key }: Named,
   voice: Voice,
+  body: IncomingBody | null,
 ): Who | { readonly answer: Answer } | null {
   const [token, ...others] = incoming.header(REGION_HEADER)
   if (token === undefined) return null
   const { method, target } = incoming
-  const who = others.length > 0 ? null : region.arrived(token, { method, target, operation, key })
+  const [client = null] = incoming.header(CLIENT_HEADER)
+  const content = contentOf(incoming, body, client)
+  const who = others.length > 0 ? null : region.arrived(token, { method, target, operation, key, content })
   return who ?? { answer: voice.say('not-authorized', { detail: 'No region has sent this request on.' }) }
 }
 
@@ -42,10 +47,12 @@ export async function elsewhere(
   // Sent on once more, it could go round in circles: two regions have different lists.
   if (arrived) return away('The regions do not agree about the home of this key.')
   const { method, target } = incoming
-  const { body, headers } = raw(incoming, await incoming.body())
+  const given = await incoming.body()
+  const { body, headers } = raw(incoming, given)
   try {
     const client = incoming.client === undefined ? {} : { client: incoming.client }
-    return await region.forward({ method, target, headers, body, ...client }, identity)
+    const content = contentOf(incoming, given, incoming.client ?? null)
+    return await region.forward({ method, target, headers, body, content, ...client }, identity)
   } catch (error) {
     if (error instanceof AnswerTooLarge) {
       const detail = 'The home of this key has answered, but its answer is too large to be passed on from there.'
@@ -59,6 +66,24 @@ export async function elsewhere(
   }
 }
 
+/** What proves who asks; the home may look at it again. */
+const CREDENTIALS = ['authorization', 'cookie']
+
+/**
+ * What a region vouches for beside the head: body, credentials, and the client that it saw. A body that is still
+ * compressed counts by that alone, because its home may have inflated it before it looks.
+ */
+function contentOf(head: Pick<Incoming, 'header'>, body: IncomingBody | null, client: string | null): string {
+  const proofs = CREDENTIALS.map((name) => head.header(name).join('\n'))
+  return digestParts([bodyDigest(head, body), client, ...proofs])
+}
+
+function bodyDigest(head: Pick<Incoming, 'header'>, body: IncomingBody | null): string | null {
+  if (body === null) return null
+  const [encoding = 'identity'] = head.header('content-encoding')
+  return encoding === 'identity' ? wholeBody(head, body) : encoding
+}
+
 /** What the home of a record is asked for; no route can have this name, as it has a space. */
 const STATUS = 'operation status'
 
@@ -70,13 +95,15 @@ export function lookingHere(region: Region, head: Head, id: string): Who | 'nobo
   const [token, ...others] = head.header(REGION_HEADER)
   if (token === undefined) return null
   const { method, target } = head
-  return (others.length > 0 ? null : region.arrived(token, { method, target, operation: STATUS, key: id })) ?? 'nobody'
+  const content = contentOf(head, null, null)
+  const seen = { method, target, operation: STATUS, key: id, content }
+  return (others.length > 0 ? null : region.arrived(token, seen)) ?? 'nobody'
 }
 
 /** What the home of a record says of it; null where it is at home here. */
 export async function lookElsewhere(
   region: Region,
-  { method, target, headers }: Head,
+  head: Head,
   id: string,
   { tenant, caller }: Who,
   voice: Voice,
@@ -84,7 +111,9 @@ export async function lookElsewhere(
   const home = region.homeOf(id)
   if (home === region.self) return null
   try {
-    const request = { method, target, headers: headers(), body: new Uint8Array() }
+    const { method, target } = head
+    const content = contentOf(head, null, null)
+    const request = { method, target, headers: head.headers(), body: new Uint8Array(), content }
     return await region.forward(request, { tenant, caller, operation: STATUS, key: id }, home)
   } catch {
     const detail = `The region ${home}, which is the home of this operation, cannot be reached.`

@@ -75,7 +75,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     if (read.kind === 'keyless') return withoutKey(incoming, request, signal)
     if (read.kind === 'problem') return { kind: 'answer', answer: voice.say(read.situation, read.detail) }
     // 2. Who asks, by the authentication of this request; or by the word of the region that it came from.
-    const sent = region === undefined ? null : sentHere(region, incoming, read, voice)
+    const sent = region === undefined ? null : sentHere(region, incoming, read, voice, await incoming.body())
     if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
     const { tenant, caller } = sent ?? (await options.who(request))
     const parts = { tenant, caller, operation: read.operation, key: read.key }

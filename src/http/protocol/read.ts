@@ -118,8 +118,8 @@ function mapped<T>(
 type BodyForm = Pick<BodyInput, 'shape' | 'choose'>
 
 function bodyMeaning<N>(
-  route: RouteDefinition<N>,
-  incoming: Incoming,
+  route: Pick<RouteDefinition<N>, 'keyFrom'>,
+  incoming: Pick<Incoming, 'header'>,
   body: IncomingBody,
   form: BodyForm,
 ): BodyFingerprint {
@@ -138,6 +138,11 @@ function bodyMeaning<N>(
   if (type.endsWith('json')) return fingerprintBody({ ...common, contentType, body: written })
   const meaning = fingerprintBody({ ...common, contentType: 'application/json', body: written })
   return { ...meaning, fingerprint: `${type} ${meaning.fingerprint}` }
+}
+
+/** The meaning of a body, all of it, whatever a route picks. */
+export function wholeBody(incoming: Pick<Incoming, 'header'>, body: IncomingBody): string {
+  return bodyMeaning({}, incoming, body, { shape: 1, choose: undefined }).fingerprint
 }
 
 const LONGEST_PATH_CHARS = 400

@@ -2,10 +2,11 @@ import { OnceError } from '../../ledger/core/errors.ts'
 import type { Identity, RecordId } from '../../ledger/core/identity.ts'
 import { recordIdOf } from '../../ledger/core/identity.ts'
 import { rendezvous } from '../../ledger/core/rendezvous.ts'
+import { createNonces } from './nonces.ts'
 import type { RegionAnswer, RegionLink, RegionRequest } from './send.ts'
 import { createRegionLink } from './send.ts'
 import type { Arrived } from './token.ts'
-import { CLIENT_HEADER, REGION_HEADER, readRegionToken, regionToken } from './token.ts'
+import { CLIENT_HEADER, LONGEST_WAY_MS, REGION_HEADER, readRegionToken, regionToken } from './token.ts'
 
 /** Which regions there are, and which one this is. */
 export interface RegionOptions {
@@ -42,6 +43,8 @@ export function createRegion(options: RegionOptions): Region {
   const { self, regions, secret } = options
   const names = Object.keys(regions)
   const links = new Map<string, RegionLink>()
+  // A token is good before its time as well as after it: clocks differ both ways.
+  const nonces = createNonces(2 * LONGEST_WAY_MS)
   const homeOf = (id: RecordId) => rendezvous(names, id)
   const home = (identity: Identity) => homeOf(recordIdOf(identity))
 
@@ -62,10 +65,13 @@ export function createRegion(options: RegionOptions): Region {
     self,
     home,
     homeOf,
-    arrived: (token, request) => readRegionToken(secret, Date.now(), token, { self, ...request }),
+    arrived(token, request) {
+      const vouched = readRegionToken(secret, Date.now(), token, { self, ...request })
+      return vouched !== null && nonces.take(vouched.nonce, performance.now()) ? vouched : null
+    },
     forward(request, identity, to = home(identity)) {
-      const { method, target } = request
-      const token = regionToken(secret, Date.now(), { from: self, to, method, target, identity })
+      const { method, target, content } = request
+      const token = regionToken(secret, Date.now(), { from: self, to, method, target, identity, content })
       const headers = request.headers.filter(([name]) => name !== REGION_HEADER && name !== CLIENT_HEADER)
       const client = request.client === undefined ? [] : [[CLIENT_HEADER, request.client] as const]
       return linkTo(to).send({ ...request, headers: [...headers, [REGION_HEADER, token], ...client] })

@@ -15,6 +15,8 @@ export interface RegionRequest {
   readonly target: string
   readonly headers: RegionHeaders
   readonly body: Uint8Array
+  /** A digest of all that the home must see as it was sent. */
+  readonly content: string
   /** Who is behind it: what the home tells its service in place of the region that sent it on. */
   readonly client?: string
   /** How long the home may take to answer; 30 s, when left out. */

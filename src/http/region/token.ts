@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { lengthPrefixed } from '../../ledger/core/digest.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
 import { MINUTE } from '../../ledger/core/limits.ts'
@@ -16,15 +16,25 @@ export interface Passage {
   readonly method: string
   readonly target: string
   readonly identity: Identity
+  /** A digest of what else the request says: its body, its credentials, the client behind it. */
+  readonly content: string
 }
 
 /** Clocks of regions differ, and a request may wait on its way; an older one is not on its way any more. */
-const LONGEST_WAY_MS = 10 * MINUTE
+export const LONGEST_WAY_MS = 2 * MINUTE
+const NONCE_BYTES = 12
 
-function signature(secret: string, at: string, { from, to, method, target, identity }: Passage): string {
+/** When it was signed, and a number that no other token has. */
+interface Moment {
+  readonly at: string
+  readonly nonce: string
+}
+
+function signature(secret: string, { at, nonce }: Moment, passage: Passage): string {
+  const { from, to, method, target, identity, content } = passage
   const { tenant, caller, operation, key } = identity
-  const said = lengthPrefixed(['region', 'v1', at, from, to, method, target, tenant, caller, operation, key])
-  return createHmac('sha256', secret).update(said).digest('base64url')
+  const said = ['region', 'v2', at, nonce, from, to, method, target, tenant, caller, operation, key, content]
+  return createHmac('sha256', secret).update(lengthPrefixed(said)).digest('base64url')
 }
 
 const encoded = (text: string) => Buffer.from(text).toString('base64url')
@@ -33,33 +43,41 @@ const decoded = (text: string) => Buffer.from(text, 'base64url').toString()
 /** Says who asks, so that the home need not find out again, and proves that a region says it. */
 export function regionToken(secret: string, nowMs: number, passage: Passage): string {
   const { from, to, identity } = passage
-  const at = String(nowMs)
-  return ['v1', at, from, to, encoded(identity.tenant), encoded(identity.caller), signature(secret, at, passage)].join(
-    '.',
-  )
+  const moment = { at: String(nowMs), nonce: randomBytes(NONCE_BYTES).toString('base64url') }
+  const who = [encoded(identity.tenant), encoded(identity.caller)]
+  return ['v2', moment.at, moment.nonce, from, to, ...who, signature(secret, moment, passage)].join('.')
 }
 
 /** What was seen of a request at the region that got it; tenant and caller are the token's own. */
-export type Arrived = Pick<Passage, 'method' | 'target'> & { readonly self: string } & Pick<
+export type Arrived = Pick<Passage, 'method' | 'target' | 'content'> & { readonly self: string } & Pick<
     Identity,
     'operation' | 'key'
   >
 
+/** What a token says of a request. */
+export interface Vouched {
+  readonly tenant: string
+  readonly caller: string
+  /** Whoever sees it twice sees a copy. */
+  readonly nonce: string
+}
+
 /** Tenant and caller of a request that a region sent here; null when none did. */
-export function readRegionToken(
-  secret: string,
-  nowMs: number,
-  token: string,
-  { self, method, target, operation, key }: Arrived,
-): { readonly tenant: string; readonly caller: string } | null {
-  const [version, at = '', from = '', to = '', tenantText = '', callerText = '', given = '', ...rest] = token.split('.')
-  if (version !== 'v1' || rest.length > 0 || to !== self) return null
+export function readRegionToken(secret: string, nowMs: number, token: string, arrived: Arrived): Vouched | null {
+  const { self, method, target, operation, key, content } = arrived
+  const [version, at = '', nonce = '', from = '', to = '', tenantText = '', callerText = '', given = '', ...rest] =
+    token.split('.')
+  if (version !== 'v2' || rest.length > 0 || to !== self) return null
   const tenant = decoded(tenantText)
   const caller = decoded(callerText)
   const expected = Buffer.from(
-    signature(secret, at, { from, to, method, target, identity: { tenant, caller, operation, key } }),
+    signature(
+      secret,
+      { at, nonce },
+      { from, to, method, target, identity: { tenant, caller, operation, key }, content },
+    ),
   )
   const actual = Buffer.from(given)
   if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) return null
-  return Math.abs(nowMs - Number(at)) <= LONGEST_WAY_MS ? { tenant, caller } : null
+  return Math.abs(nowMs - Number(at)) <= LONGEST_WAY_MS ? { tenant, caller, nonce } : null
 }
