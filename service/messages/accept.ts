@@ -42,6 +42,8 @@ export interface Accepted {
    */
   readonly kind: 'new' | 'resumed' | 'duplicate'
   readonly row: MessageRow
+  /** Of a duplicate that was accepted without this lock: the lock does not stand for it. */
+  readonly withoutLock?: true
 }
 
 /** The first durable fact: lead, conversation and message commit together, once for every claim. */
@@ -56,7 +58,7 @@ export function createAccept(base: Base, { windowMs, locksElsewhere }: AcceptOpt
       // 2. What was sent without a lock, or while we have none: the database knows it, whatever the locks know.
       if (locksElsewhere) {
         const original = await takeContent(tx, { id, draft, claims, now, windowStart: now - windowMs })
-        if (original !== null) return { kind: 'duplicate', row: original }
+        if (original !== null) return { kind: 'duplicate', row: original, withoutLock: true }
       }
       // 3. Who it goes to.
       const { lead, created } = await leadFor(tx, draft.to, { leadId: draft.leadId, crmIds: draft.crmIds, now })
@@ -101,6 +103,12 @@ async function takeContent(
     [draft.lockHash],
   )
   return original ?? null
+}
+
+/** Lets the content go out again, as far as the database knows of it. False when it knows nothing. */
+export async function forgetOriginal({ sql }: Base, lockHash: string): Promise<boolean> {
+  const text = 'delete from message_originals where lock_hash = ? returning lock_hash'
+  return (await sql.query(text, [lockHash])).length > 0
 }
 
 async function earlierOne(tx: SqlTx, { lockClaim, keyClaim }: Claims, windowStart: number): Promise<Accepted | null> {

@@ -3,6 +3,7 @@ import type { Ledger, RecordView } from 'onceonly'
 import type { Guard } from 'onceonly/guard'
 import type { Base } from '../store.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
+import { forgetOriginal } from './accept.ts'
 import { readLock, releaseLock } from './document.ts'
 import type { GuardedMessage } from './events.ts'
 import { isoOf } from './message.ts'
@@ -36,7 +37,9 @@ export function addLocks(server: FastifyInstance, { once, base, guard, operatorT
       const { hash } = request.params
       const view = await find(hash)
       const freed = view !== null && (await guard.release({ tenant: view.record.identity.tenant, hash }, 'operator'))
-      return freed ? reply.code(204).send() : reply.callNotFound()
+      // What went out without its lock is held by the database, whether or not there is a lock by now.
+      const forgotten = await forgetOriginal(base, hash)
+      return freed || forgotten ? reply.code(204).send() : reply.callNotFound()
     })
   })
 

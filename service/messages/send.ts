@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Attempt, Ledger, Pointer } from 'onceonly'
 import { MINUTE, OnceError, SECOND } from 'onceonly'
-import { createGuard, type Guard, type Verdict } from 'onceonly/guard'
+import { createGuard, type Guard, type GuardedAttempt, type Verdict } from 'onceonly/guard'
 import type { Config } from '../config.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
@@ -68,7 +68,7 @@ export function createSender({ once, base, channels, delivery, config, log, watc
   const accept = createAccept(base, { windowMs: WINDOW_MS, locksElsewhere })
 
   /** The three facts of a send, under the lock and under the key: accepted, sending, outcome. */
-  async function under(lock: Attempt | null, key: KeyClaim | null, addressed: Addressed): Promise<Accepted> {
+  async function under(lock: GuardedAttempt | null, key: KeyClaim | null, addressed: Addressed): Promise<Accepted> {
     const { command, to, channel } = addressed
     const { crmIds, body, subject, attachments, leadId } = command
     const lockClaim = lock?.effectKey ?? null
@@ -77,6 +77,10 @@ export function createSender({ once, base, channels, delivery, config, log, watc
     const draft = { to, leadId, crmIds, body, subject, channel: channel.name, attachments, lockHash: addressed.hash }
     const accepted = await accept(draft, claims)
     const pointer = { type: 'message', id: accepted.row.id }
+    if (accepted.withoutLock === true) {
+      lock?.duplicateOf(pointer, (await base.now()) - Number(accepted.row.created_at))
+      return accepted
+    }
     // From here on the message exists, and is found by its claims even if nobody can be told where it is.
     await Promise.all([attach(lock, pointer), accepted.kind === 'duplicate' ? null : attach(key, pointer)])
     return accepted.kind === 'duplicate' ? accepted : { ...accepted, row: await delivered(accepted.row) }
@@ -110,7 +114,7 @@ export function createSender({ once, base, channels, delivery, config, log, watc
   /** A lock that cannot be asked, on a guard that fails closed, is our trouble, whatever the store says about it. */
   async function guarded(
     content: GuardedMessage,
-    effect: (lock: Attempt | null) => Promise<Accepted>,
+    effect: (lock: GuardedAttempt | null) => Promise<Accepted>,
   ): Promise<Verdict<Accepted>> {
     if (config.guard === 'off') return { kind: 'unguarded', value: await effect(null) }
     let begun = false

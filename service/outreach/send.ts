@@ -1,5 +1,6 @@
 import { final, notDone, SECOND } from 'onceonly'
 import type { Channel, StepContext } from 'onceonly/run'
+import { forgetOriginal } from '../messages/accept.ts'
 import type { ChannelName } from '../messages/channels/channel.ts'
 import type { Channels } from '../messages/channels/index.ts'
 import { parseSend, type SendCommand } from '../messages/command.ts'
@@ -125,7 +126,9 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
         if (resolution.kind !== 'not_sent') return false
         await base.sql.query('delete from outreach_originals where step_key = ?', [key])
         const { phone, email, body } = commandOf(plan, channels)
-        await sender.guard.release({ message: { workspaceId: plan.workspaceId, phone, email, body } }, 'outreach')
+        const message = { workspaceId: plan.workspaceId, phone, email, body }
+        await sender.guard.release({ message }, 'outreach')
+        await forgetOriginal(base, sender.guard.hashOf(message))
         return false
       }
       if (found.row.status !== 'unknown') return false

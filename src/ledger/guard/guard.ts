@@ -29,6 +29,11 @@ export interface Guard<M> {
 export interface GuardedAttempt extends Attempt {
   /** The original exists, but came to nothing, for certain. Where failed ones allow it, the content is free again. */
   failed(): void
+  /**
+   * The content was sent before, without this lock: nothing is sent now, identical sends that wait are answered with that
+   * original, and the lock is given back, so that it does not begin a window of its own.
+   */
+  duplicateOf(original: Pointer, ageMs: number): void
 }
 
 export type Verdict<T> =
@@ -80,6 +85,8 @@ interface Ending {
   threw: boolean
   /** By the effect's own word. */
   failed: boolean
+  /** Likewise: the original is another send's. */
+  isDuplicate: boolean
   /** The original, of which the lock could not be told in time. */
   untold: Pointer | null
 }
@@ -225,10 +232,14 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     effect: (attempt: GuardedAttempt) => Promise<T>,
   ): Promise<T> {
     const begunMs = performance.now()
-    const how: Ending = { threw: true, failed: false, untold: null }
+    const how: Ending = { threw: true, failed: false, isDuplicate: false, untold: null }
     const { attach } = lease
     const attempt: GuardedAttempt = Object.assign(lease, {
       failed: () => void (how.failed = true),
+      duplicateOf(original: Pointer, ageMs: number) {
+        how.isDuplicate = true
+        content.found(original, ageMs)
+      },
       async attach(pointer: Pointer) {
         try {
           await bounded.write(() => attach(pointer))
@@ -257,9 +268,10 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     }
   }
 
-  async function end(message: M, lease: Lease, { threw, failed: hasFailed, untold }: Ending): Promise<void> {
+  async function end(message: M, lease: Lease, how: Ending): Promise<void> {
+    const { threw, failed: hasFailed, isDuplicate, untold } = how
     const named = lease.pointer !== null
-    if (!named && (hasFailed || (threw && untold === null))) return lease.release(INSIST)
+    if (!named && (hasFailed || isDuplicate || (threw && untold === null))) return lease.release(INSIST)
     const hash = partsOf(message).key
     if (!named && untold === null) tell({ kind: 'unattached', message, hash })
     const pointer = named ? null : (untold ?? { type: 'unattached', id: hash })

@@ -47,7 +47,7 @@ function endOf(text: string, at: number, codeFrom: number): number | null {
     case '"':
       return endOfQuoted(text, at, false)
     case '-':
-      return next === '-' ? orEnd(text, text.indexOf('\n', at)) : null
+      return next === '-' ? endOfLine(text, at) : null
     case '/':
       return next === '*' ? endOfComment(text, at) : null
     default: {
@@ -86,8 +86,11 @@ function endOfComment(text: string, from: number): number {
   return text.length
 }
 
-function orEnd(text: string, at: number): number {
-  return at === -1 ? text.length : at
+/** A carriage return alone ends a line, too. */
+function endOfLine(text: string, from: number): number {
+  const ends = /[\n\r]/g
+  ends.lastIndex = from
+  return ends.exec(text)?.index ?? text.length
 }
 
 /** Turns `?` into `$1`, `$2`, … outside of strings, quoted names and comments. `??` is a `?`, for operators of jsonb. */
