@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keyHashOf } from 'onceonly/operate'
 import type { Telemetry } from 'onceonly/telemetry'
 import { refusalOf } from './http/connection.ts'
+import { statusOf } from './http/problem.ts'
 import type { Declaration } from './openapi/declaration.ts'
 
 declare module 'fastify' {
@@ -74,7 +75,7 @@ function lineOf({ route, declaration }: Asked, request: FastifyRequest, reply: F
     event: 'http.access',
     method: request.method,
     route,
-    status: whole ? (refusal?.problem.status ?? reply.statusCode) : null,
+    status: whole ? (refusal === null ? reply.statusCode : statusOf(refusal.problem)) : null,
     durationMs: Math.round(ms * 10) / 10,
     workspace: caller?.workspaceId ?? null,
     caller: caller?.caller ?? null,

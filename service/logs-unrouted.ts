@@ -1,18 +1,16 @@
-import type { Problem } from './http/problem.ts'
+import { type Problem, statusOf } from './http/problem.ts'
 import type { Log } from './logs.ts'
 
-interface Unrouted extends Pick<Problem, 'status' | 'name'> {
-  /** Null for what was not even a request. */
-  readonly method: string | null
-}
-
-/** The line of the access log for an attempt that no route has seen. */
-export function logUnrouted(log: Pick<Log, 'info'>, { method, status, name }: Unrouted): void {
+/**
+ * The line of the access log for an attempt that no route has seen.
+ * @param method null for what was not even a request
+ */
+export function logUnrouted(log: Pick<Log, 'info'>, method: string | null, problem: Problem): void {
   log.info({
     event: 'http.access',
     method,
     route: null,
-    status,
+    status: statusOf(problem),
     durationMs: null,
     workspace: null,
     caller: null,
@@ -20,6 +18,6 @@ export function logUnrouted(log: Pick<Log, 'info'>, { method, status, name }: Un
     keyHash: null,
     replayed: false,
     decision: null,
-    problem: name,
+    problem: problem.name,
   })
 }

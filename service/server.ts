@@ -15,6 +15,8 @@ import { type Admission, admitCommands } from './http/admission.ts'
 import { connectionLimits, refuseRepeatedHeaders, watchConnections } from './http/connection.ts'
 import { health, readiness } from './http/document.ts'
 import { sendProblem } from './http/problem.ts'
+import { addProblems } from './http/problem-routes.ts'
+import type { ProblemName } from './http/problems.ts'
 import { problemOf } from './http/refusal.ts'
 import type { Log } from './logs.ts'
 import { logAccess } from './logs-access.ts'
@@ -30,6 +32,13 @@ const bodyBytesMax = 64 * 1024
 
 /** In the address as it is sent: the name of an uploaded file may have 200 characters of up to 12 each. */
 const paramCharsMax = 2_400
+
+/** What Fastify refuses by itself, by its status. */
+const refused: Readonly<Record<number, ProblemName>> = {
+  413: 'content-too-large',
+  414: 'address-too-long',
+  415: 'unsupported-media-type',
+}
 
 /** The part of a request that Fastify means when it refuses one by itself. */
 const blamed: Readonly<Record<number, string>> = { 400: 'body', 413: 'body', 415: 'Content-Type' }
@@ -81,6 +90,7 @@ export async function createServer(
       return reply.code(503).send({ status: 'waiting for the store' })
     }
   })
+  addProblems(server)
   await addDocs(server, routes)
   await addWeb(server)
   addFailures(server)
@@ -89,18 +99,12 @@ export async function createServer(
 
 function addFailures(server: FastifyInstance): void {
   server.setNotFoundHandler((request, reply) =>
-    sendProblem(reply, {
-      status: 404,
-      name: 'not-found',
-      title: 'Not found',
-      detail: `There is nothing at ${request.method} ${request.url}.`,
-      retryable: false,
-    }),
+    sendProblem(reply, { name: 'not-found', detail: `There is nothing at ${request.method} ${request.url}.` }),
   )
   server.setErrorHandler<FastifyError>((error, request, reply) => {
     const status = error.statusCode ?? 500
     if (status < 500) {
-      const problem = { status, name: 'bad-request', title: 'Bad request', detail: error.message, retryable: false }
+      const problem = { status, name: refused[status] ?? 'bad-request', detail: error.message }
       const field = blamed[status]
       return sendProblem(
         reply,
@@ -112,7 +116,7 @@ function addFailures(server: FastifyInstance): void {
     // The client learns that it failed; only the operator learns how.
     request.log.error({ event: 'http.failed', err: error }, 'A request failed')
     const detail = 'The server failed; send the same request again with the same key.'
-    return sendProblem(reply, { status: 500, name: 'internal', title: 'Internal error', detail, retryable: true })
+    return sendProblem(reply, { name: 'internal', detail })
   })
 }
 
@@ -122,8 +126,8 @@ function refuseAddress(
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  const problem = { status: statusCode, name: 'bad-request', title: 'Bad request', detail: message, retryable: false }
+  const problem = { status: statusCode, name: refused[statusCode] ?? 'bad-request', detail: message }
   // No hook has seen it, so that nobody else writes its line of the access log.
-  logUnrouted(request.log, { method: request.method, ...problem })
+  logUnrouted(request.log, request.method, problem)
   sendProblem(reply, { ...problem, errors: [{ field: 'path', detail: message }] })
 }

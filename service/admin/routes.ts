@@ -87,7 +87,7 @@ function addClock(admin: FastifyInstance, { base, testClock }: Parts): void {
   admin.put('/api/admin/test-clock', { config: { declaration: document.moveClock } }, async (request, reply) => {
     if (!testClock) {
       const detail = 'The time is moved only on a server that was started with ONCEONLY_TEST_CLOCK=1.'
-      return sendProblem(reply, { status: 404, name: 'not-found', title: 'Not found', detail, retryable: false })
+      return sendProblem(reply, { name: 'not-found', detail })
     }
     const ms = fieldOf(request.body, 'advanceMs')
     if (!Number.isSafeInteger(ms) || Number(ms) < 0 || Number(ms) > ADVANCE_MS_MOST) {

@@ -97,19 +97,11 @@ function answer(reply: FastifyReply, escalated: Escalated, { caseId }: EscalateC
       return located(reply, escalated.escalation).code(201).send(escalated.escalation)
     case 'already': {
       const detail = alreadyText(escalated.escalation)
-      const problem = { status: 409, name: 'already-escalated', title: 'Already escalated', detail, retryable: false }
-      return sendProblem(located(reply, escalated.escalation), problem)
+      return sendProblem(located(reply, escalated.escalation), { name: 'already-escalated', detail })
     }
     case 'not_escalatable': {
       const detail = NOT_ESCALATABLE_TEXT
-      const problem = {
-        status: 422,
-        name: 'case-not-escalatable',
-        title: 'Case not escalatable',
-        detail,
-        retryable: false,
-      }
-      return sendProblem(reply, { ...problem, errorCode: 'CASE_NOT_ESCALATABLE' })
+      return sendProblem(reply, { name: 'case-not-escalatable', detail, errorCode: 'CASE_NOT_ESCALATABLE' })
     }
     case 'case_not_found':
       return sendCaseNotFound(reply, caseId)
@@ -119,14 +111,7 @@ function answer(reply: FastifyReply, escalated: Escalated, { caseId }: EscalateC
 function sendCaseNotFound(reply: FastifyReply, caseId: string): FastifyReply {
   const errors = [{ field: 'caseId', detail: 'names no case of this workspace' }]
   const detail = `There is no case ${caseId}.`
-  return sendProblem(reply, {
-    status: 404,
-    name: 'case-not-found',
-    title: 'Case not found',
-    detail,
-    retryable: false,
-    errors,
-  })
+  return sendProblem(reply, { name: 'case-not-found', detail, errors })
 }
 
 function located(reply: FastifyReply, { escalationId }: Escalation): FastifyReply {

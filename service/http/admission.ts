@@ -106,12 +106,9 @@ function isCommand({ routeOptions }: FastifyRequest): boolean {
 
 function refuse(reply: FastifyReply): FastifyReply {
   return sendProblem(reply, {
-    status: 503,
     name: 'overloaded',
-    title: 'Overloaded',
     detail:
       'More commands are under way than the server keeps up with. Nothing was begun: send the same request again.',
-    retryable: true,
     retryAfterMs: randomInt(COME_AGAIN_LEAST_MS, COME_AGAIN_MOST_MS),
   })
 }

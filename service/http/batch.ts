@@ -5,7 +5,6 @@ import { sendProblem } from './problem.ts'
 export async function refuseHeaderKey(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   if (request.headers['idempotency-key'] === undefined) return undefined
   const detail = 'A batch takes no Idempotency-Key: the batchId and the itemKey of each item are its keys.'
-  const problem = { status: 400, name: 'idempotency-key-not-allowed', title: 'Idempotency key not allowed' }
   const errors = [{ field: 'Idempotency-Key', detail: 'is not allowed on a batch' }]
-  return sendProblem(reply, { ...problem, detail, retryable: false, errors })
+  return sendProblem(reply, { name: 'idempotency-key-not-allowed', detail, errors })
 }

@@ -1,10 +1,10 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { SOCKET_PATH } from '../chat/socket.ts'
 import type { Log } from '../logs.ts'
 import { logUnrouted } from '../logs-unrouted.ts'
-import { type Problem, problemBody, sendProblem } from './problem.ts'
+import { type Problem, problemBody, sendProblem, statusOf } from './problem.ts'
 
 /** A head is a few hundred bytes: whoever takes longer for it takes a connection away from others. */
 const HEADERS_MS = 10_000
@@ -140,7 +140,7 @@ function refuseBroken(error: Error & { readonly code?: string }, socket: Socket,
   // the answer to the next request.
   if (socket.writable && halfRead?.headersSent !== true) {
     const problem = problemOf(error.code ?? '')
-    if (halfRead === undefined) logUnrouted(log, { method: null, ...problem })
+    if (halfRead === undefined) logUnrouted(log, null, problem)
     else refusals.set(halfRead, { problem, hungUp: error.code === ENDED_EARLY })
     socket.write(written(problem))
   }
@@ -149,8 +149,9 @@ function refuseBroken(error: Error & { readonly code?: string }, socket: Socket,
 
 function written(problem: Problem): string {
   const body = problemBody(problem)
+  const status = statusOf(problem)
   return [
-    `HTTP/1.1 ${problem.status} ${problem.title}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/problem+json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
@@ -174,18 +175,16 @@ function problemOf(code: string): Problem {
     case TOO_SLOW: {
       const errors = [{ field: 'body', detail: 'did not arrive whole in time' }]
       const detail = 'The request did not arrive whole in time; nothing was done.'
-      return { status: 408, name: 'request-timeout', title: 'Request Timeout', detail, retryable: true, errors }
+      return { name: 'request-timeout', detail, errors }
     }
     case 'HPE_HEADER_OVERFLOW': {
       const errors = [{ field: 'headers', detail: 'are too large' }]
-      const problem = { status: 431, name: 'headers-too-large', title: 'Request Header Fields Too Large' }
-      return { ...problem, detail: 'The headers are too large.', retryable: false, errors }
+      return { name: 'headers-too-large', detail: 'The headers are too large.', errors }
     }
     default: {
       const [field, why] = faults[code] ?? ['request', 'is not HTTP']
       const errors = [{ field, detail: why }]
-      const problem = { status: 400, name: 'bad-request', title: 'Bad Request', detail: `${field} ${why}.` }
-      return { ...problem, retryable: false, errors }
+      return { name: 'bad-request', detail: `${field} ${why}.`, errors }
     }
   }
 }
@@ -200,12 +199,5 @@ export async function refuseRepeatedHeaders(request: FastifyRequest, reply: Fast
   if (repeated.length === 0) return undefined
   const errors = repeated.map((field) => ({ field, detail: 'stands there more than once' }))
   const detail = `${repeated.join(' and ')} must stand there once.`
-  return sendProblem(reply, {
-    status: 400,
-    name: 'repeated-header',
-    title: 'Repeated header',
-    detail,
-    retryable: false,
-    errors,
-  })
+  return sendProblem(reply, { name: 'repeated-header', detail, errors })
 }

@@ -1,35 +1,34 @@
 import type { ErrorCode, OnceError } from 'onceonly'
 import type { Problem } from './problem.ts'
+import { type ProblemName, problems } from './problems.ts'
 
 /** Codes that are not here cannot happen to a well-formed request, so they are the server's own fault. */
-const answers = {
-  key_reused: [409, 'idempotency-key-reused', 'Idempotency key reused'],
-  in_progress: [409, 'request-in-progress', 'Request in progress'],
-  retry_later: [409, 'retry-later', 'Retry later'],
-  outcome_unknown: [409, 'outcome-unknown', 'Outcome unknown'],
-  outcome_not_stored: [409, 'response-not-stored', 'Response not stored'],
-  key_expired: [412, 'key-expired', 'Key expired'],
-  not_authorized: [403, 'forbidden', 'Forbidden'],
-  too_many_attempts: [429, 'too-many-attempts', 'Too many attempts'],
-  too_many_waiters: [503, 'busy', 'Busy'],
-  store_busy: [503, 'busy', 'Busy'],
-  store_unavailable: [503, 'store-unavailable', 'Store unavailable'],
-  transaction_too_long: [503, 'busy', 'Busy'],
-  stopped: [503, 'stopping', 'The server is stopping'],
-} as const satisfies Partial<Record<ErrorCode, readonly [status: number, name: string, title: string]>>
+const names = {
+  key_reused: 'idempotency-key-reused',
+  in_progress: 'request-in-progress',
+  retry_later: 'retry-later',
+  outcome_unknown: 'outcome-unknown',
+  outcome_not_stored: 'response-not-stored',
+  key_expired: 'key-expired',
+  not_authorized: 'forbidden',
+  too_many_attempts: 'too-many-attempts',
+  too_many_waiters: 'busy',
+  store_busy: 'busy',
+  store_unavailable: 'store-unavailable',
+  transaction_too_long: 'busy',
+  stopped: 'stopping',
+} as const satisfies Partial<Record<ErrorCode, ProblemName>>
 
 /** Long enough for a store to come back, short enough for a person who waits. */
 const retryAfterMs = 1000
 
 /** What a client is told when the ledger said no. */
 export function problemOf(error: OnceError): Problem {
-  const [status, name, title] = isAnswered(error.code)
-    ? answers[error.code]
-    : ([500, 'internal', 'Internal error'] as const)
-  const problem = { status, name, title, detail: error.message, retryable: error.retryable }
-  return error.retryable ? { ...problem, retryAfterMs: error.retryAfterMs ?? retryAfterMs } : problem
+  const name: ProblemName = isAnswered(error.code) ? names[error.code] : 'internal-error'
+  const problem = { name, detail: error.message }
+  return problems[name].retryable ? { ...problem, retryAfterMs: error.retryAfterMs ?? retryAfterMs } : problem
 }
 
-function isAnswered(code: ErrorCode): code is keyof typeof answers {
-  return code in answers
+function isAnswered(code: ErrorCode): code is keyof typeof names {
+  return code in names
 }

@@ -111,22 +111,16 @@ export async function ownSearch(base: Base, request: FastifyRequest, searchId: s
 export function sendNoImport(reply: FastifyReply, searchId: string): FastifyReply {
   const detail = `There is no import ${searchId}.`
   return sendProblem(reply, {
-    status: 404,
     name: 'import-not-found',
-    title: 'Import not found',
     detail,
-    retryable: false,
     errors: [{ field: 'searchId', detail: 'names no import of this workspace' }],
   })
 }
 
 export function sendNoFile(reply: FastifyReply, field: string): FastifyReply {
   return sendProblem(reply, {
-    status: 404,
     name: 'file-not-declared',
-    title: 'File not declared',
     detail: 'This import has no file of that name; its files were named when it was started.',
-    retryable: false,
     errors: [{ field, detail: 'names no file of this import' }],
   })
 }

@@ -63,15 +63,14 @@ function contradictions(lead: LeadRow, { phone, email }: SendCommand): string[] 
 
 function unknownLead(leadId: string): Refused {
   const detail = `There is no lead ${leadId} in this workspace.`
-  const problem = { status: 404, name: 'unknown-lead', title: 'Unknown lead', detail, retryable: false }
-  return { kind: 'refused', problem: { ...problem, errors: [{ field: 'leadId', detail: 'is not a known lead' }] } }
+  const errors = [{ field: 'leadId', detail: 'is not a known lead' }]
+  return { kind: 'refused', problem: { name: 'unknown-lead', detail, errors } }
 }
 
 function contradictedLead(fields: readonly string[]): Refused {
   const errors = fields.map((field) => ({ field, detail: 'is not the one of the lead' }))
   const detail = `${fields.join(' and ')} contradict the lead that leadId names.`
-  const problem = { status: 409, name: 'lead-contradicted', title: 'Lead contradicted', detail, retryable: false }
-  return { kind: 'refused', problem: { ...problem, errors } }
+  return { kind: 'refused', problem: { name: 'lead-contradicted', detail, errors } }
 }
 
 function badChannel(detail: string): Refused {
@@ -80,6 +79,5 @@ function badChannel(detail: string): Refused {
 
 function invalid(errors: NonNullable<Problem['errors']>): Refused {
   const detail = errors.map((error) => `${error.field} ${error.detail}`).join('; ')
-  const problem = { status: 400, name: 'invalid-input', title: 'Invalid input', detail, retryable: false }
-  return { kind: 'refused', problem: { ...problem, errors } }
+  return { kind: 'refused', problem: { name: 'invalid-input', detail, errors } }
 }

@@ -41,11 +41,8 @@ export function addResolve(server: FastifyInstance, { base, delivery, operatorTo
       }
       const { status } = (await anyMessage(base, row.id)) ?? row
       return sendProblem(reply, {
-        status: 409,
         name: 'not-unknown',
-        title: 'The outcome is not unknown',
         detail: `The message ${row.id} is ${status}; only an unknown message can be resolved.`,
-        retryable: false,
       })
     },
   )

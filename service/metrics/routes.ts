@@ -21,10 +21,8 @@ export function addMetrics(server: FastifyInstance, { config, metrics, operatorT
       const detail = access.chosen
         ? 'Send the viewer or the operator token as `Authorization: Bearer …`.'
         : 'Without ONCEONLY_VIEWER_TOKEN or ONCEONLY_OPERATOR_TOKEN the metrics are for this machine only.'
-      const status = access.chosen ? 401 : 403
-      const title = access.chosen ? 'Unauthorized' : 'Forbidden'
       if (access.chosen) reply.header('www-authenticate', 'Bearer')
-      return sendProblem(reply, { status, name: title.toLowerCase(), title, detail, retryable: false })
+      return sendProblem(reply, { name: access.chosen ? 'unauthorized' : 'forbidden', detail })
     }
     return reply.type(metrics.meter.contentType).send(await metrics.meter.text())
   })

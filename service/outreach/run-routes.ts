@@ -92,8 +92,7 @@ async function answered(reply: FastifyReply, work: () => Promise<unknown>): Prom
     if (isOnceError(error, 'run_diverged')) return sendDiverged(reply, error)
     if (!isOnceError(error, 'not_resolvable')) throw error
     const detail = 'The run has no such step whose outcome is unknown.'
-    const problem = { status: 409, name: 'not-resolvable', title: 'Not resolvable', detail, retryable: false }
-    return sendProblem(reply, problem)
+    return sendProblem(reply, { name: 'not-resolvable', detail })
   }
 }
 
@@ -101,13 +100,12 @@ function sendDiverged(reply: FastifyReply, error: OnceError): FastifyReply {
   const { steps = [] } = (error.details ?? {}) as { steps?: readonly { id: string; status: string }[] }
   const errors = steps.map(({ id, status }) => ({ field: `steps.${id}`, detail: `would be ${status}` }))
   const detail = 'The run would not go as it went, so that nothing was performed; a dry run shows where.'
-  const problem = { status: 409, name: 'run-diverged', title: 'Run diverged', detail, retryable: false }
-  return sendProblem(reply, { ...problem, errors })
+  return sendProblem(reply, { name: 'run-diverged', detail, errors })
 }
 
 function sendEnded(reply: FastifyReply, runId: string, state: RunState): FastifyReply {
   const detail = `The run ${runId} has ended already: it ${state}.`
-  return sendProblem(reply, { status: 409, name: 'run-ended', title: 'Run ended', detail, retryable: false })
+  return sendProblem(reply, { name: 'run-ended', detail })
 }
 
 function parseQuery(query: Readonly<Record<string, unknown>>): RunsQuery | { readonly errors: FieldError[] } {

@@ -106,14 +106,12 @@ export function addStarts(
       case 'unknown_lead': {
         const errors = [{ field: 'leadId', detail: 'is not a known lead' }]
         const detail = `There is no lead ${parsed.command.leadId} in this workspace.`
-        const problem = { status: 404, name: 'unknown-lead', title: 'Unknown lead', detail, retryable: false }
-        return sendProblem(reply, { ...problem, errors })
+        return sendProblem(reply, { name: 'unknown-lead', detail, errors })
       }
       case 'conflict': {
         const { detail } = started
         const errors = [{ field: 'runId', detail: 'was given to another run' }]
-        const problem = { status: 409, name: 'run-conflict', title: 'Run conflict', detail, retryable: false }
-        return sendProblem(reply, { ...problem, errors })
+        return sendProblem(reply, { name: 'run-conflict', detail, errors })
       }
     }
   })

@@ -36,7 +36,7 @@ export function requireKey(workspaces: Workspaces, right: Right | null): Hook {
     if (caller === null) return unauthorised(reply, 'Send your API key as `Authorization: Bearer …`.')
     if (right !== null && !(await workspaces.mayUse(caller, right))) {
       const detail = `The caller ${caller.caller} has no right to use ${right}.`
-      return sendProblem(reply, { status: 403, name: 'forbidden', title: 'Forbidden', detail, retryable: false })
+      return sendProblem(reply, { name: 'forbidden', detail })
     }
     request.caller = caller
     return undefined
@@ -54,5 +54,5 @@ export function requireOperator(operatorToken: string): Hook {
 
 function unauthorised(reply: FastifyReply, detail: string): FastifyReply {
   reply.header('www-authenticate', 'Bearer')
-  return sendProblem(reply, { status: 401, name: 'unauthorized', title: 'Unauthorized', detail, retryable: false })
+  return sendProblem(reply, { name: 'unauthorized', detail })
 }

@@ -36,7 +36,7 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
     if ('errors' in read) return sendInvalid(reply, read.errors)
     const created = await withoutFinished(read.created)
     const refusal = await firstRefusal(created)
-    if (refusal !== null) return sendProblem(reply, { ...refusal, retryable: refusal.status === 409 })
+    if (refusal !== null) return sendProblem(reply, refusal)
     const counts = { received: 0, duplicates: 0, ignored: read.ignored + read.created.length - created.length }
     for (const each of created) {
       const receipt = await receiver.receive(each)
@@ -90,16 +90,16 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
 
   async function refusalOf(searchId: string, name: string) {
     if ((await searchById(base.sql, searchId)) === null) {
-      return { status: 404, name: 'import-not-found', title: 'Import not found', detail: 'names no import' }
+      return { name: 'import-not-found', detail: 'names no import' } as const
     }
     const upload = (await uploadsOf(base.sql, searchId)).find((each) => each.name === name)
     if (upload === undefined) {
       const detail = 'names no file of its import'
-      return { status: 404, name: 'file-not-declared', title: 'File not declared', detail }
+      return { name: 'file-not-declared', detail } as const
     }
     if (await isStored(upload, searchId, name)) return null
     const detail = 'names a file that is not in the storage'
-    return { status: 409, name: 'file-not-stored', title: 'File not stored', detail }
+    return { name: 'file-not-stored', detail } as const
   }
 }
 
@@ -116,11 +116,8 @@ function utf8(body: Uint8Array): string | null {
 /** To send it again would change nothing, so nobody is told to. */
 function sendConflict(reply: FastifyReply): FastifyReply {
   return sendProblem(reply, {
-    status: 409,
     name: 'notification-conflict',
-    title: 'Notification conflict',
     detail: 'The same event was told before with other details; the first telling stands.',
-    retryable: false,
     errors: [{ field: 'Records', detail: 'contradict what was told before' }],
   })
 }
@@ -129,17 +126,10 @@ function sendUnknownSender(reply: FastifyReply): FastifyReply {
   reply.header('www-authenticate', 'Bearer')
   const detail =
     'Send the hook secret as `Authorization: Bearer …` or `X-Hook-Secret`, or sign the body: `X-Hook-Signature: sha256=…`.'
-  return sendProblem(reply, { status: 401, name: 'unauthorized', title: 'Unauthorized', detail, retryable: false })
+  return sendProblem(reply, { name: 'unauthorized', detail })
 }
 
 function sendLater(reply: FastifyReply): FastifyReply {
   const detail = 'The notification could not be received just now; send it again.'
-  return sendProblem(reply, {
-    status: 503,
-    name: 'busy',
-    title: 'Busy',
-    detail,
-    retryable: true,
-    retryAfterMs: 1_000,
-  })
+  return sendProblem(reply, { name: 'busy', detail, retryAfterMs: 1_000 })
 }

@@ -77,9 +77,7 @@ function sendPartial(reply: FastifyReply, field: string): FastifyReply {
   return sendProblem(reply, {
     status: field === 'Content-Range' ? 400 : 415,
     name: 'not-the-file-itself',
-    title: 'Not the file itself',
     detail: `A file is uploaded whole and as it is, without ${field}.`,
-    retryable: false,
     errors: [{ field, detail: 'is not understood here' }],
   })
 }
@@ -88,21 +86,15 @@ function sendTooLarge(reply: FastifyReply): FastifyReply {
   // The rest of the body is not read, so nothing else can come over this connection.
   reply.header('connection', 'close')
   const detail = `A file may have ${UPLOAD_BYTES_MOST} bytes at most.`
-  return sendProblem(reply, { status: 413, name: 'file-too-large', title: 'File too large', detail, retryable: false })
+  return sendProblem(reply, { name: 'file-too-large', detail })
 }
 
 function sendClosed(reply: FastifyReply, state: string): FastifyReply {
   const detail = `The import is in the state ${state}, and takes no more files.`
-  return sendProblem(reply, { status: 409, name: 'import-closed', title: 'Import closed', detail, retryable: false })
+  return sendProblem(reply, { name: 'import-closed', detail })
 }
 
 function sendOther(reply: FastifyReply, name: string): FastifyReply {
   const detail = `${name} was uploaded before with other content, which stays; start another import for this one.`
-  return sendProblem(reply, {
-    status: 409,
-    name: 'file-already-uploaded',
-    title: 'File already uploaded',
-    detail,
-    retryable: false,
-  })
+  return sendProblem(reply, { name: 'file-already-uploaded', detail })
 }

@@ -55,7 +55,7 @@ export async function beginGuarded<N, Tx>(guard: RouteGuard<N>, asked: Guarded<N
 
 async function told<N>(
   guard: RouteGuard<N>,
-  { request, voice, name }: Guarded<N>,
+  { incoming, request, voice, name }: Guarded<N>,
   verdict: Verdict<StoredAnswer | null>,
 ): Promise<{ readonly kind: 'unprotected' } | { readonly kind: 'answer'; readonly answer: Answer }> {
   switch (verdict.kind) {
@@ -67,7 +67,7 @@ async function told<N>(
       return { kind: 'answer', answer: await guard.duplicate(verdict, request) }
     case 'pending': {
       const detail = 'An identical request is still being processed.'
-      const problem = { operation: name, detail, retryAfterMs: PENDING_RETRY_MS }
+      const problem = { operation: name, detail, instance: incoming.target, retryAfterMs: PENDING_RETRY_MS }
       const answer = (await guard.pending?.(request)) ?? voice.say('request-in-progress', problem)
       return { kind: 'answer', answer }
     }
@@ -75,10 +75,11 @@ async function told<N>(
 }
 
 /** A body that cannot be read, or locks that cannot be asked by a guard that fails closed. Rethrows everything else. */
-function refused<N>({ voice, name }: Guarded<N>, error: unknown): Answer {
+function refused<N>({ incoming, voice, name }: Guarded<N>, error: unknown): Answer {
+  const { target } = incoming
   const found = unreadable(error)
-  if (found !== null) return voice.say(found.situation, found.detail)
-  if (isOnceError(error)) return voice.refuse(error, { name, whileRunning: undefined })
+  if (found !== null) return voice.say(found.situation, { ...found.detail, instance: target })
+  if (isOnceError(error)) return voice.refuse(error, { name, whileRunning: undefined, target })
   throw error
 }
 

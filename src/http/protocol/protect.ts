@@ -73,14 +73,16 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     // 1. The request itself: what is wrong with it is found before anything is claimed.
     const read = await readRequest(definition, incoming)
     if (read.kind === 'keyless') return withoutKey(incoming, request, signal)
-    if (read.kind === 'problem') return { kind: 'answer', answer: voice.say(read.situation, read.detail) }
+    if (read.kind === 'problem') {
+      return { kind: 'answer', answer: voice.say(read.situation, { ...read.detail, instance: incoming.target }) }
+    }
     // 2. Who asks, by the authentication of this request; or by the word of the region that it came from.
     const sent = region === undefined ? null : sentHere(region, incoming, read, voice, await incoming.body())
     if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
     const { tenant, caller } = sent ?? (await options.who(request))
     const parts = { tenant, caller, operation: read.operation, key: read.key }
     const answer = region === undefined ? null : await elsewhere(region, incoming, parts, sent !== null, voice)
-    return answer === null ? claimed(parts, read.input, incoming.method, request, signal) : { kind: 'answer', answer }
+    return answer === null ? claimed(parts, read.input, incoming, request, signal) : { kind: 'answer', answer }
   }
 
   async function withoutKey(incoming: Incoming, request: N, signal: AbortSignal | undefined): Promise<Begun<Tx>> {
@@ -100,7 +102,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   async function claimed(
     parts: IdentityParts & { readonly operation: string },
     input: unknown,
-    method: string,
+    { method, target }: Pick<Incoming, 'method' | 'target'>,
     request: N,
     signal: AbortSignal | undefined,
   ): Promise<Begun<Tx>> {
@@ -129,7 +131,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
       const first = await met.promise
       if (breaker !== null && asks) learn(breaker, 'work' in first ? null : first.ended)
       if ('work' in first) return createRunning(first, execution, rules(parts.operation))
-      const asked = { route: definition, operation: parts.operation, method, request }
+      const asked = { route: definition, operation: parts.operation, method, target, request }
       const answer = (await changed(parts, first.ended, request)) ?? (await recordedAnswer(voice, first.ended, asked))
       return first.ended.kind === 'refused'
         ? { kind: 'answer', answer, refused: first.ended.error.code }
@@ -189,16 +191,21 @@ function readTwice(incoming: Incoming): Incoming {
 }
 
 /** What a twin is answered: the record, with the rights of the current request; or the reason why there is none. */
-async function recordedAnswer<N>(voice: Voice, execution: Execution<StoredAnswer>, asked: Asked<N>): Promise<Answer> {
+async function recordedAnswer<N>(
+  voice: Voice,
+  execution: Execution<StoredAnswer>,
+  asked: Asked<N> & { readonly target: string },
+): Promise<Answer> {
+  const { operation: name, route, target } = asked
   if (execution.kind === 'refused') {
-    return voice.refuse(execution.error, { name: asked.operation, whileRunning: asked.route.whileRunning })
+    return voice.refuse(execution.error, { name, whileRunning: route.whileRunning, target })
   }
   const telling =
     execution.kind === 'failed'
       ? tellFailure(execution.answer, execution.failure, asked)
       : tellSuccess(execution.value, asked)
   const told = telling instanceof Promise ? await telling : telling
-  return told.kind === 'answer' ? told.answer : voice.say(told.situation, told.detail)
+  return told.kind === 'answer' ? told.answer : voice.say(told.situation, { instance: target, ...told.detail })
 }
 
 /** The handler has answered, but its transaction did not commit: nothing happened, and the key is still free. */

@@ -12,7 +12,16 @@ export interface Voice {
   /** Where the status of an operation is told. */
   link(id: string): string
   /** The words of the error table, as HTTP. Rethrows what is not ours to answer. */
-  refuse(error: OnceError, route: { readonly name: string; readonly whileRunning: WhileRunning | undefined }): Answer
+  refuse(error: OnceError, refused: Refused): Answer
+}
+
+/** The request that the ledger refused. */
+export interface Refused {
+  /** Of its operation. */
+  readonly name: string
+  readonly whileRunning: WhileRunning | undefined
+  /** The address that was asked: the instance of the problem, where there is no operation to look at. */
+  readonly target?: string
 }
 
 export interface VoiceOptions {
@@ -38,11 +47,12 @@ export function createVoice(options: VoiceOptions): Voice {
     profile,
     say,
     link: linkTo,
-    refuse(error, { name, whileRunning }) {
+    refuse(error, { name, whileRunning, target }) {
       const { retryAfterMs, details } = error
       const id = typeof details['id'] === 'string' ? details['id'] : null
       const link = id === null ? {} : { instance: linkTo(id) }
-      const common = { operation: name, detail: sentence(error) }
+      const asked = target === undefined ? {} : { instance: target }
+      const common = { operation: name, detail: sentence(error), ...asked }
       switch (error.code) {
         case 'key_reused':
           return say('idempotency-key-reused', common)
@@ -68,7 +78,7 @@ export function createVoice(options: VoiceOptions): Voice {
         case 'outcome_not_stored':
           return say('response-not-stored', { ...common, extra: { original: { pointer: details['pointer'] ?? null } } })
         case 'not_authorized':
-          return say('not-authorized', { detail: 'You are not allowed to see this outcome.' })
+          return say('not-authorized', { detail: 'You are not allowed to see this outcome.', ...asked })
         case 'too_many_attempts':
           return say('too-many-attempts', { ...common, retryAfterMs })
         case 'too_many_waiters':
