@@ -227,8 +227,8 @@ export const guard: readonly Row[] = [
       {
         without: 'a send that threw gives its lock back',
         file: 'src/ledger/guard/guard.ts',
-        find: 'if (!named && (hasFailed || (threw && untold === null))) return lease.release(INSIST)',
-        replace: '',
+        find: 'return lease.release(INSIST)',
+        replace: 'return undefined',
         noticed: [
           { file: guardTests, name: 'a send that fails before its message exists frees the lock and the key (G9)' },
         ],

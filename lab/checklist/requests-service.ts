@@ -334,10 +334,11 @@ export const requestsOfServices: readonly Row[] = [
         noticed: [{ file: scenarios, name: 'lost authorisation' }],
       },
       {
-        without: 'a twin waits for the transaction of the first attempt',
-        file: 'src/ledger/transact.ts',
-        find: 'const waits = waitMs > 0',
-        replace: 'const waits = false',
+        without: 'a settled record answers its duplicates',
+        file: 'src/ledger/core/transition-claim.ts',
+        find: "const kind = record.state === 'succeeded' ? 'replay_success' : 'replay_failure'",
+        replace:
+          "if (record.state === 'succeeded') return again(record, request, at, verified)\n      const kind = 'replay_failure'",
         noticed: [{ file: scenarios, name: 'twenty concurrent duplicates' }],
       },
     ],

@@ -25,7 +25,12 @@ export const saga: readonly Row[] = [
         file: 'service/imports/searches.ts',
         find: 'and saved_at is null and not exists (',
         replace: 'and not exists (',
-        noticed: [lastFiles],
+        noticed: [
+          {
+            file: 'test/contract/service/imports/complete-once.test.ts',
+            name: 'a set of files is complete once, whatever is told of its files later',
+          },
+        ],
       },
       {
         without: 'who looks whether a set is complete is alone with it',
