@@ -36,13 +36,13 @@ function pass(name: string | undefined): void {
 
 export function watchStatements(): void {
   const { run } = StatementSync.prototype
-  StatementSync.prototype.run = function (...values: Parameters<typeof run>) {
+  StatementSync.prototype.run = function (this: StatementSync, ...values: unknown[]) {
     pass(this.sourceSQL)
-    return run.apply(this, values)
-  }
+    return Reflect.apply(run, this, values)
+  } as typeof run
   const { call } = Redis.prototype
-  Redis.prototype.call = function (...words: Parameters<typeof call>) {
+  Redis.prototype.call = function (this: Redis, ...words: Parameters<typeof call>) {
     pass(scripts[String(words[1])])
-    return call.apply(this, words)
+    return Reflect.apply(call, this, words)
   } as typeof call
 }
