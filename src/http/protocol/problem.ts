@@ -248,25 +248,52 @@ export function retryAfterHeader(ms: number | null | undefined): HeaderList {
   return [['retry-after', String(Math.max(1, Math.ceil(Math.min(ms, LONGEST_RETRY_MS) / SECOND)))]]
 }
 
+/** For SDKs that would try again by the status alone, and in vain. */
+export function shouldRetryHeaders(status: number, retryable: boolean): HeaderList {
+  if (status < LEAST_ERROR || retryable) return []
+  return [
+    ['x-should-retry', 'false'],
+    ['stripe-should-retry', 'false'],
+  ]
+}
+
+const LEAST_ERROR = 400
+const LEAST_FAULT = 500
+const TOO_MANY = 429
+
+/** Widespread SDKs look for nothing else, and take an answer without it for a success. */
+function errorMember(status: number, code: string, message: string) {
+  if (status < LEAST_ERROR) return {}
+  return { error: { type: errorTypeOf(status), code, message } }
+}
+
+export function errorTypeOf(status: number): string {
+  if (status === TOO_MANY) return 'rate_limit_error'
+  return status >= LEAST_FAULT ? 'api_error' : 'invalid_request_error'
+}
+
 /** A problem document of RFC 9457, with what a client needs as top-level members. */
 export function problemAnswer(base: string, situation: Situation, given: ProblemDetail, status?: number): Answer {
   const row: ProblemRow = situations[situation]
   const { detail, operation, instance, location, extra } = given
   const retryAfterMs = given.retryAfterMs ?? (situation === 'store-unavailable' ? STORE_RETRY_MS : null)
+  const code = status ?? row.status
   const headers: HeaderList = [
     ...retryAfterHeader(retryAfterMs),
+    ...shouldRetryHeaders(code, row.retryable),
     ...(location === undefined ? [] : [['location', location] as const]),
   ]
   const document = {
     type: `${base}/${situation}`,
     title: row.title,
-    status: status ?? row.status,
+    status: code,
     detail,
     ...(instance === undefined ? {} : { instance }),
     retryable: row.retryable,
     ...(operation === undefined ? {} : { operation }),
     ...(retryAfterMs === null ? {} : { retryAfterMs }),
+    ...errorMember(code, situation, detail),
     ...extra,
   }
-  return jsonAnswer(status ?? row.status, PROBLEM_TYPE, document, headers)
+  return jsonAnswer(code, PROBLEM_TYPE, document, headers)
 }

@@ -2,7 +2,7 @@ import type { Answer } from './exchange.ts'
 import { jsonAnswer } from './exchange.ts'
 import type { Finality } from './finality.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
-import { problemAnswer, retryAfterHeader, situations } from './problem.ts'
+import { errorTypeOf, problemAnswer, retryAfterHeader, shouldRetryHeaders, situations } from './problem.ts'
 
 /** How the protocol speaks: two settings under one name. */
 export interface Profile {
@@ -40,7 +40,8 @@ function stripeAnswer(situation: Situation, { detail, retryAfterMs }: ProblemDet
   const error = (type: string, code?: string) => ({
     error: { type, ...(code === undefined ? {} : { code }), message: detail },
   })
-  const headers = retryAfterHeader(retryAfterMs)
+  const { status, retryable } = situations[situation]
+  const headers = [...retryAfterHeader(retryAfterMs), ...shouldRetryHeaders(status, retryable)]
   switch (situation) {
     case 'idempotency-key-reused':
     case 'idempotency-key-invalid':
@@ -50,14 +51,7 @@ function stripeAnswer(situation: Situation, { detail, retryAfterMs }: ProblemDet
       return jsonAnswer(409, 'application/json', error('idempotency_error', 'idempotency_key_in_use'), headers)
     case 'too-many-attempts':
       return jsonAnswer(429, 'application/json', error('rate_limit_error', 'rate_limit'), headers)
-    default: {
-      const { status } = situations[situation]
-      return jsonAnswer(
-        status,
-        'application/json',
-        error(status >= 500 ? 'api_error' : 'invalid_request_error', situation),
-        headers,
-      )
-    }
+    default:
+      return jsonAnswer(status, 'application/json', error(errorTypeOf(status), situation), headers)
   }
 }

@@ -29,6 +29,8 @@ const usuallyKept = new Set([
   'cache-control',
   'vary',
   'retry-after',
+  'x-should-retry',
+  'stripe-should-retry',
   'x-content-type-options',
 ])
 
