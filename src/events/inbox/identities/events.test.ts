@@ -166,7 +166,6 @@ describe('CloudEvents', () => {
     for (const data_base64 of ['!', 'e30=!', 'e', '====', 'e30==', 7, {}]) {
       refuses('data_base64', () => structured({ data: undefined, data_base64 }))
     }
-    refuses('data_base64', () => structured({ data: undefined, data_base64: '//79' }))
     const ids = ['__proto__', 'a\0b', '\ud800', 'x'.repeat(100_000)]
     assert.equal(new Set(ids.map((id) => structured({ id })[0]?.id)).size, ids.length)
     fc.assert(

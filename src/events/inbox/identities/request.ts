@@ -9,7 +9,7 @@ export interface HookRequest {
 
 /** As `fetch` has them, or as Node has them. */
 export type HookHeaders =
-  | { get(name: string): string | null }
+  | { get(name: string): string | null; keys?(): Iterable<string> }
   | Readonly<Record<string, string | readonly string[] | undefined>>
 
 /** One value, or null when there is none. Two values for what can only be one are refused: which of them is meant? */
@@ -29,6 +29,22 @@ export function neededHeader(headers: HookHeaders, name: string): string {
   const value = headerOf(headers, name)?.trim() ?? ''
   if (value === '') throw unreadable(name, 'is missing')
   return value
+}
+
+/** Of all headers there are, in lower case. */
+export function headerNames(headers: HookHeaders): readonly string[] {
+  if (typeof headers.get !== 'function') return Object.keys(headers).map((name) => name.toLowerCase())
+  const { keys } = headers as { readonly keys?: () => Iterable<string> }
+  return keys === undefined ? [] : [...keys.call(headers)]
+}
+
+/** Null for bytes that are no text. */
+export function utf8OrNull(bytes: Uint8Array): string | null {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    return null
+  }
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -24,10 +24,14 @@ export interface S3Event {
 const MOST_RECORDS = 1_000
 
 /**
- * The events in an S3 notification, also when it came through SNS or EventBridge. The test that S3 sends when
+ * The events in an S3 notification, also when it came through SNS, EventBridge or SQS. The test that S3 sends when
  * notifications are set up holds none.
  */
 export function readS3Notification(body: string): readonly S3Event[] {
+  return readNotification(body, false)
+}
+
+function readNotification(body: string, inQueue: boolean): readonly S3Event[] {
   const notification = unwrapped(objectOf(jsonOf(body), 'body'))
   if (notification['Event'] === 's3:TestEvent') return []
   if (typeof notification['detail-type'] === 'string')
@@ -35,7 +39,13 @@ export function readS3Notification(body: string): readonly S3Event[] {
   const { Records: records } = notification
   if (!Array.isArray(records)) throw unreadable('Records', 'is missing')
   if (records.length > MOST_RECORDS) throw unreadable('Records', `are more than ${MOST_RECORDS}`)
-  return records.map((record: unknown, index) => eventOf(objectOf(record, `Records[${index}]`), `Records[${index}]`))
+  return records.flatMap((record: unknown, index) => {
+    const at = `Records[${index}]`
+    const each = objectOf(record, at)
+    // A batch of a queue, as functions get it: each holds a notification of its own, and no other batch.
+    if (each['eventSource'] === 'aws:sqs' && !inQueue) return readNotification(textIn(each, 'body', `${at}.body`), true)
+    return [eventOf(each, at)]
+  })
 }
 
 function unwrapped(body: JsonObject): JsonObject {
@@ -49,7 +59,11 @@ function eventOf(record: JsonObject, at: string): S3Event {
   const object = objectOf(s3['object'], `${at}.s3.object`)
   const key = decodedKey(textIn(object, 'key', `${at}.s3.object.key`), `${at}.s3.object.key`)
   const name = textIn(record, 'eventName', `${at}.eventName`).replace(/^s3:/, '')
-  return s3Event({ bucket, key, name }, object, { version: 'versionId', etag: 'eTag', at: `${at}.s3.object` })
+  const answered = record['responseElements']
+  const request =
+    typeof answered === 'object' && answered !== null ? (answered as JsonObject)['x-amz-request-id'] : null
+  const moment = firstText(request, record['eventTime'])
+  return s3Event({ bucket, key, name, moment }, object, { version: 'versionId', etag: 'eTag', at: `${at}.s3.object` })
 }
 
 /** What EventBridge calls the requests that S3 has its own names for. */
@@ -70,7 +84,8 @@ function bridgedEventOf(envelope: JsonObject, type: string): S3Event {
   const key = textIn(object, 'key', 'detail.object.key')
   const reason = typeof detail['reason'] === 'string' ? (reasons[detail['reason']] ?? detail['reason']) : null
   const name = [type.replaceAll(' ', ''), ...(reason === null ? [] : [reason])].join(':')
-  return s3Event({ bucket, key, name }, object, { version: 'version-id', etag: 'etag', at: 'detail.object' })
+  const moment = firstText(detail['request-id'], envelope['time'])
+  return s3Event({ bucket, key, name, moment }, object, { version: 'version-id', etag: 'etag', at: 'detail.object' })
 }
 
 interface Members {
@@ -79,17 +94,29 @@ interface Members {
   readonly at: string
 }
 
-function s3Event(about: Pick<S3Event, 'bucket' | 'key' | 'name'>, object: JsonObject, members: Members): S3Event {
-  const { bucket, key, name } = about
+interface About extends Pick<S3Event, 'bucket' | 'key' | 'name'> {
+  /** The request that it came of, or its time: what tells two events apart that have no sequencer. */
+  readonly moment: string | null
+}
+
+function firstText(...values: readonly unknown[]): string | null {
+  return values.find((value): value is string => typeof value === 'string' && value !== '') ?? null
+}
+
+function s3Event(about: About, object: JsonObject, members: Members): S3Event {
+  const { bucket, key, name, moment } = about
   const { at } = members
   const etag = optionalText(object, members.etag, at)
   const version = optionalText(object, members.version, at) ?? etag
   const sequencer = optionalText(object, 'sequencer', at)
   if (sequencer !== null && !isSequencer(sequencer)) throw unreadable(`${at}.sequencer`, 'is not hexadecimal')
-  if (version === null && sequencer === null) throw unreadable(at, 'has neither version nor sequencer')
+  if (version === null && sequencer === null && moment === null) {
+    throw unreadable(at, 'has neither version nor sequencer')
+  }
   const size = typeof object['size'] === 'number' ? object['size'] : null
   const event = { bucket, key, version, etag, sequencer, name, size }
-  const id = JSON.stringify([bucket, key, version, sequencer?.toUpperCase() ?? null, name])
+  const order = sequencer === null ? [null, ...(moment === null ? [] : [moment])] : [sequencer.toUpperCase()]
+  const id = JSON.stringify([bucket, key, version, ...order, name])
   // The object is the line in which its events stand; they have no consecutive numbers, though.
   const line = JSON.stringify([bucket, key])
   // Not the record itself: the same event may come through two configurations, and names them.

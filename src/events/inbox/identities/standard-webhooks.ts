@@ -1,6 +1,6 @@
 import type { IncomingMessage } from '../port.ts'
 import type { HookRequest } from './request.ts'
-import { incoming, neededHeader, textOf } from './request.ts'
+import { headerOf, incoming, neededHeader, textOf } from './request.ts'
 import type { TimedOptions } from './signature.ts'
 import { badOption, badSignature, bytesOfBase64, digestOf, isSignedBy, secretsOf, timeOf } from './signature.ts'
 
@@ -12,30 +12,33 @@ export interface StandardWebhookOptions extends TimedOptions {
 }
 
 /**
- * A webhook by the Standard Webhooks specification: `webhook-id` is the same over all retries, the signature covers id,
+ * A webhook by the Standard Webhooks specification, also under the names that it had at Svix: `webhook-id` is the same over all retries, the signature covers id,
  * time and body. Throws `unreadable_message` or `bad_signature`, naming the header at fault.
  */
 export function readStandardWebhook({ headers, body }: HookRequest, options: StandardWebhookOptions): IncomingMessage {
-  const id = neededHeader(headers, 'webhook-id')
-  const timestamp = neededHeader(headers, 'webhook-timestamp')
-  const signatures = signaturesIn(neededHeader(headers, 'webhook-signature'))
+  // All three of one family: a mixture would be signed by nobody.
+  const family = headerOf(headers, 'webhook-id') === null && headerOf(headers, 'svix-id') !== null ? 'svix' : 'webhook'
+  const id = neededHeader(headers, `${family}-id`)
+  const timestamp = neededHeader(headers, `${family}-timestamp`)
+  const signed = `${family}-signature`
+  const signatures = signaturesIn(neededHeader(headers, signed), signed)
   const keys = secretsOf(options).map(keyOfSecret)
   if (!isSignedBy(keys, [`${id}.${timestamp}.`, body], signatures)) {
-    throw badSignature('webhook-signature', 'does not belong to this message')
+    throw badSignature(signed, 'does not belong to this message')
   }
   // After the signature: of an unsigned message nobody needs to know how old it says that it is.
-  timeOf(timestamp, 'webhook-timestamp', options)
+  timeOf(timestamp, `${family}-timestamp`, options)
   return incoming({ id, topic: options.topic ?? 'webhook', body: textOf(body) })
 }
 
 /** `v1,BASE64 v1,BASE64 v1a,…`: other versions are for other kinds of keys. */
-function signaturesIn(header: string): readonly Uint8Array[] {
+function signaturesIn(header: string, name: string): readonly Uint8Array[] {
   const found = header
     .split(' ')
     .filter((each) => each.startsWith('v1,'))
     .map((each) => digestOf(each.slice('v1,'.length), 'base64'))
     .filter((each) => each !== null)
-  if (found.length === 0) throw badSignature('webhook-signature', 'holds no signature of version v1')
+  if (found.length === 0) throw badSignature(name, 'holds no signature of version v1')
   return found
 }
 
