@@ -33,6 +33,8 @@ interface Batch extends BatchTools {
   readonly answers: (Applied | null)[]
   /** Places of rows that a single statement could not get in time, because somebody holds one of them. */
   readonly contended: Set<number>
+  /** Records whose waiters are to be told. */
+  readonly woken: string[]
 }
 
 /** Rounds of the slow path for rows that keep appearing and disappearing; more than a few is a fight, not a race. */
@@ -47,7 +49,7 @@ export async function applyBatch(tools: BatchTools, requests: readonly Request[]
     const error = unfit(request)
     return error === null ? null : { error }
   })
-  const batch: Batch = { ...tools, on: preparedOn(tools.connection), answers, contended: new Set() }
+  const batch: Batch = { ...tools, on: preparedOn(tools.connection), answers, contended: new Set(), woken: [] }
   const rows = requests
     .map((request, index): Pending => ({ index, request }))
     .filter(({ index }) => answers[index] === null)
@@ -68,6 +70,9 @@ export async function applyBatch(tools: BatchTools, requests: readonly Request[]
     if (!answers.some((answer) => answer !== null && 'decision' in answer)) throw fault
     for (const { index } of left()) answers[index] = { error: notSent(fault) }
   }
+  // 5. Those who wait, here and elsewhere.
+  tools.wake(batch.woken)
+  await tools.steps.notify(tools.connection, batch.on, batch.woken)
   return answers.map((answer) => answer ?? { error: new OnceError('store_unavailable', 'No step decided a request.') })
 }
 
@@ -120,7 +125,7 @@ async function settle(batch: Batch, rows: readonly (Pending & { request: SettleR
   await unlessHeld(batch, rows, async () => {
     const { answers, woken } = await batch.steps.settle(batch.on, requestsOf(rows))
     keep(batch, rows, answers)
-    batch.wake(woken)
+    batch.woken.push(...woken)
   })
 }
 
@@ -128,7 +133,7 @@ async function hold(batch: Batch, rows: readonly (Pending & { request: HoldReque
   await unlessHeld(batch, rows, async () => {
     const { answers, woken } = await batch.steps.hold(batch.on, requestsOf(rows))
     keep(batch, rows, answers)
-    batch.wake(woken)
+    batch.woken.push(...woken)
   })
 }
 
@@ -173,7 +178,7 @@ async function decide(batch: Batch, rows: readonly Pending[], skipLocked: boolea
     const { decided, woken } = await inTransaction(batch.connection, 'BEGIN', () =>
       untilCommit(batch, () => batch.steps.decide(batch.on, requestsOf(these), skipLocked)),
     )
-    batch.wake(woken)
+    batch.woken.push(...woken)
     left = these.filter(({ index }, place) => {
       const answer = decided[place]
       if (answer === undefined || answer === 'again') return true

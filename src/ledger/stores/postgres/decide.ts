@@ -41,7 +41,6 @@ export function createDecide(names: Names): DecideRound {
     insert: insertRecords(names),
     update: updateRecords(names),
     ...unknownsOf(names),
-    notify: notifyWaiters(names),
   }
 
   return async (on, requests, skipLocked) => {
@@ -83,7 +82,7 @@ export function createDecide(names: Names): DecideRound {
     return written
   }
 
-  /** Keeps the list of unknowns in step, and wakes those who wait, when the transaction commits. */
+  /** Keeps the list of unknowns in step, and answers whose waiters are to be woken when the transaction has committed. */
   async function tell(on: Executor, changes: readonly Change[]): Promise<string[]> {
     const left = changes.flatMap(({ before, after }) => (isUnknown(before) && !isUnknown(after) ? [before.fence] : []))
     const entered = changes.filter(({ before, after }) => isUnknown(after) && !isUnknown(before))
@@ -92,7 +91,6 @@ export function createDecide(names: Names): DecideRound {
     if (entered.length > 0) {
       await on.run(statements.enter, [entered.map(({ after }) => after.fence), entered.map(({ after }) => after.id)])
     }
-    if (woken.length > 0) await on.run(statements.notify, [woken])
     return woken
   }
 }
@@ -167,12 +165,5 @@ function unknownsOf(names: Names): Record<'enter' | 'leave', Statement> {
       name: 'onceonly_unknown_leave',
       text: `DELETE FROM ${names.unknowns} WHERE fence = ANY ($1::bigint[])`,
     },
-  }
-}
-
-function notifyWaiters(names: Names): Statement {
-  return {
-    name: 'onceonly_notify',
-    text: `SELECT pg_notify(${quoteText(names.channel)}, woken.id) FROM unnest($1::text[]) AS woken(id)`,
   }
 }

@@ -14,6 +14,12 @@ export function sqlErrorOf(error: unknown): SqlError | null {
 
 /** Serialisation failure, deadlock, lock time-out: the server undid the statement, and it may be repeated as it is. */
 const BUSY = /^(40001|40P01|55P03)$/
+/**
+ * The queue of notifications is full, because some session listens and never reads. Its code is that of a row that is
+ * too large for an index; only the server's source file tells them apart, and it is not translated.
+ */
+const LIMIT_EXCEEDED = '54000'
+const NOTIFY_SOURCE = 'async.c'
 /** The server ended the session. By code, never by severity, which is translated. */
 const SESSION_OVER = /^(08|57P|25P03)/
 /** Also the errors that may end a session, or come from within a commit: the statement may have taken effect. */
@@ -25,7 +31,8 @@ const SCHEMA_GONE = /^(42P01|42703|3F000)$/
 const ABORTED = '25P02'
 
 export function isBusy(error: unknown): boolean {
-  return BUSY.test(sqlErrorOf(error)?.code ?? '')
+  const code = sqlErrorOf(error)?.code ?? ''
+  return BUSY.test(code) || (code === LIMIT_EXCEEDED && (error as { file?: unknown }).file === NOTIFY_SOURCE)
 }
 
 export function isSessionOver(error: unknown): boolean {
@@ -53,8 +60,7 @@ export function isSchemaGone(error: unknown): boolean {
 
 /** True when the connection is still good for the next statement. */
 export function leavesConnectionUsable(error: unknown): boolean {
-  const code = sqlErrorOf(error)?.code ?? ''
-  return BUSY.test(code) || DATA.test(code)
+  return isBusy(error) || DATA.test(sqlErrorOf(error)?.code ?? '')
 }
 
 /** `whenLost` says what a lost answer means: `maybe` for a write that was under way, `no` before it or for a read. */
@@ -68,7 +74,7 @@ export function storeError(error: unknown, whenLost: AppliedWord): OnceError {
     })
   }
   const told = `${sql.message} (SQLSTATE ${sql.code})`
-  if (BUSY.test(sql.code)) {
+  if (isBusy(error)) {
     return new OnceError('store_busy', `PostgreSQL undid the statement: ${told}.`, { cause: error, applied: 'no' })
   }
   if (DATA.test(sql.code)) {

@@ -4,7 +4,6 @@ import { pointerText, stateCode } from '../../store/row.ts'
 import { statementNowSql } from './clock-sql.ts'
 import type { Answers } from './insert-claims.ts'
 import type { Names } from './names.ts'
-import { quoteText } from './names.ts'
 import type { Executor, Statement, TextRow } from './statement.ts'
 import { awaitedCode, plainId, columnsOf as recordColumnsOf, recordOf, text, wholeMs } from './statement.ts'
 
@@ -28,7 +27,7 @@ export function createHold(names: Names): HoldRunning {
       const row = rows.get(request.id)
       return row === undefined ? null : held(row)
     })
-    return { answers, woken: given.filter((row) => row['told'] !== null).map((row) => plainId(text(row, 'id'))) }
+    return { answers, woken: given.filter((row) => row['news'] === 't').map((row) => plainId(text(row, 'id'))) }
   }
 }
 
@@ -47,8 +46,7 @@ function holdStatement(names: Names): Statement {
       WHERE r.id = u.id AND r.fence = u.fence AND r.claim_id = u.claim_id
         AND r.state IN (${stateCode.reserved}, ${stateCode.running})
       RETURNING ${recordColumnsOf('r')}, ${now} AS now,
-        CASE WHEN u.pointer IS NOT NULL AND r.awaited = ${awaitedCode.yes}
-          THEN pg_notify(${quoteText(names.channel)}, replace(r.id::text, '-', '')) END AS told`,
+        u.pointer IS NOT NULL AND r.awaited = ${awaitedCode.yes} AS news`,
   }
 }
 

@@ -6,7 +6,6 @@ import { keptCode, pointerText, policyText, stateCode } from '../../store/row.ts
 import { statementNowSql } from './clock-sql.ts'
 import type { Answers } from './insert-claims.ts'
 import type { Names } from './names.ts'
-import { quoteText } from './names.ts'
 import type { Executor, Statement, TextRow } from './statement.ts'
 import { awaitedCode, plainId, text, wholeMs } from './statement.ts'
 
@@ -14,8 +13,7 @@ import { awaitedCode, plainId, text, wholeMs } from './statement.ts'
  * The outcome of an attempt that still holds its record: fence and claim id are those of the grant, and nothing unusual
  * has happened to it. Whatever else a settle may meet is left to the slow path.
  *
- * Those who wait are told in the same statement. A notification takes a lock that all committing notifiers share, so it
- * is sent only for rows that somebody awaits.
+ * It also says which of them somebody awaits, so that only those are notified.
  */
 export interface SettleRunning {
   (on: Executor, requests: readonly SettleRequest[]): Promise<{ answers: Answers; woken: string[] }>
@@ -70,8 +68,7 @@ function change(names: Names, u: Readonly<Record<NewValue, string>>) {
         gone_at = ${expires} + ${u.refuseMs},
         awaited = r.awaited * ${awaitedCode.was}`,
     guard: `r.policy = ${u.policy} AND r.state IN (${stateCode.reserved}, ${stateCode.running}) AND r.detail IS NULL`,
-    returning: `r.settled_at AS now, r.pointer, CASE WHEN r.awaited = ${awaitedCode.was}
-        THEN pg_notify(${quoteText(names.channel)}, replace(r.id::text, '-', '')) END AS told`,
+    returning: `r.settled_at AS now, r.pointer, r.awaited = ${awaitedCode.was} AS awaited`,
   }
 }
 
@@ -147,9 +144,8 @@ function columnsOf(requests: readonly SettleRequest[]): unknown[][] {
   return Array.from({ length: 12 }, (_, column) => rows.map((row) => row[column]))
 }
 
-/** The notification was sent, so somebody waited. */
 function wasAwaited(row: TextRow): boolean {
-  return row['told'] !== null
+  return row['awaited'] === 't'
 }
 
 /** The record as it was: the grant, with the pointer that the row has. `transition` says what it became. */

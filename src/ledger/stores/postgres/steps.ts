@@ -2,6 +2,7 @@ import { createDecide } from './decide.ts'
 import { createHold } from './hold.ts'
 import { createInsertClaims } from './insert-claims.ts'
 import type { Names } from './names.ts'
+import { createNotify } from './notify.ts'
 import { createRead } from './read.ts'
 import { createSettle } from './settle.ts'
 
@@ -15,5 +16,6 @@ export function createSteps(names: Names) {
     hold: createHold(names),
     read: createRead(names),
     decide: createDecide(names),
+    notify: createNotify(names),
   }
 }

@@ -83,6 +83,7 @@ async function runOn<T>(parts: TransactionParts, ground: Ground, call: Transacti
   tx.close(ended())
   await commit(ground)
   parts.watchers.changed(woken)
+  await parts.steps.notify(connection, plannedOn(connection), woken)
   return result
 }
 
