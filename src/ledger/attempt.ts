@@ -27,7 +27,7 @@ export interface Attempt {
 export interface Ground {
   readonly grant: Grant
   signal(): AbortSignal
-  /** Throws when the lease is over by the holder's own, monotonic clock. */
+  /** Throws when the lease is over by the holder's own clock. */
   check(): void
 }
 

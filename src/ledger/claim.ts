@@ -82,6 +82,7 @@ export async function claimCommand(
   const claimId = runtime.newId()
   for (;;) {
     const sentAt = runtime.monotonicMs()
+    const heldFrom = context.heart.now()
     const request = claimRequest(op, command, claimId, { start: !reserve, wait: sentAt < deadline })
     const { decision, record, now } = await sendClaim(context, request).catch((error: unknown) => {
       claimFailed(context, request, error)
@@ -89,7 +90,7 @@ export async function claimCommand(
     })
     noteClaim(context, command, decision)
     if (decision.kind === 'first_attempt' || decision.kind === 'reclaimed') {
-      const lease = leaseOf(context, op, context.heart.hold(op, decision.lease, sentAt))
+      const lease = leaseOf(context, op, context.heart.hold(op, decision.lease, heldFrom))
       return { kind: decision.kind, lease, verified: decision.verified }
     }
     const settled = {

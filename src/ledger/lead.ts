@@ -30,6 +30,7 @@ export async function leadLeased(
   let asked = false
   for (;;) {
     const sentAt = runtime.monotonicMs()
+    const heldFrom = context.heart.now()
     const request = claimRequest(op, command, claimId, { start: true, wait: waitMs > 0 })
     let answer: AppliedDecision<ClaimDecision>
     try {
@@ -45,7 +46,7 @@ export async function leadLeased(
       case 'reclaimed': {
         if (flight.callers === 0) return givenBack(context, decision.lease)
         decideRuns(flight, true)
-        return await runEffect(context, op, decision.lease, sentAt, effect, () => context.flights.leave(flight))
+        return await runEffect(context, op, decision.lease, heldFrom, effect, () => context.flights.leave(flight))
       }
       case 'in_progress': {
         decideRuns(flight, false)

@@ -1,3 +1,4 @@
+import { createLeaseClock } from '../runtime/lease-clock.ts'
 import type { Runtime, Timer } from '../runtime/runtime.ts'
 import type { Ground } from './attempt.ts'
 import { leaseLost, leaseOver } from './attempt.ts'
@@ -8,15 +9,17 @@ import type { Grant } from './core/request.ts'
 import type { Declared } from './declared.ts'
 import type { Events } from './events.ts'
 
-/** One lease as its holder sees it: renewed while it lives, over by the holder's own monotonic clock. */
+/** One lease as its holder sees it: renewed while it lives, over by the holder's own clock. */
 export interface HeldLease extends Ground {
   /** No further heartbeat; the lease is left to its end. */
   letGo(): void
 }
 
 export interface Heart {
+  /** The clock of leases. */
+  now(): number
   /**
-   * `sentAt` is the monotonic time before the claim was sent: the lease cannot have begun earlier at the store. `over` is
+   * `sentAt` is the time by `now` before the claim was sent: the lease cannot have begun earlier at the store. `over` is
    * called when it ends before it is let go.
    */
   hold(op: Declared, grant: Grant, sentAt: number, over?: () => void): HeldLease
@@ -42,6 +45,7 @@ const TICKS_PER_LEASE = 20
 /** One timer for all leases of a ledger: most effects end long before their first heartbeat and never see it. */
 export function createHeart(batcher: Batcher, runtime: Runtime, events: Events): Heart {
   const held = new Set<Held>()
+  const clockMs = createLeaseClock(runtime)
   let timer: Timer | null = null
   let tickMs = TICK_MOST_MS
   let stopped = false
@@ -53,7 +57,7 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
 
   function tick(): void {
     timer = null
-    const now = runtime.monotonicMs()
+    const now = clockMs()
     for (const each of held) {
       if (now >= each.deadline) end(each, leaseOver(each.grant.identity.operation))
       else if (!stopped && now >= each.beatAt && now < each.lastBeatAt && !each.beating) void beat(each)
@@ -65,7 +69,7 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
     const { id, claimId, fence } = each.grant
     const { leaseMs } = each.op
     each.beating = true
-    const sentAt = runtime.monotonicMs()
+    const sentAt = clockMs()
     try {
       const { decision } = await batcher.apply({ kind: 'renew', id, claimId, fence, leaseMs }, each.deadline - sentAt)
       // Settled or ended meanwhile: the store's answer to a beat means nothing any more.
@@ -97,6 +101,7 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
   }
 
   return {
+    now: clockMs,
     hold(op, grant, sentAt, over) {
       const each: Held = {
         op,
@@ -122,8 +127,8 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
           return each.abort.signal
         },
         check() {
-          // A paused process finds its lease over before any timer could fire.
-          if (each.ended === null && runtime.monotonicMs() >= each.deadline) end(each, leaseOver(op.name))
+          // A paused process, or machine, finds its lease over before any timer could fire.
+          if (each.ended === null && clockMs() >= each.deadline) end(each, leaseOver(op.name))
           if (each.ended !== null) throw each.ended
         },
         letGo: () => void held.delete(each),

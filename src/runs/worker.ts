@@ -2,6 +2,7 @@ import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
 import { isOnceError, OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { backoffMs } from '../ledger/core/retry.ts'
+import { createLeaseClock } from '../runtime/lease-clock.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { startLoop } from '../runtime/loop.ts'
 import { sleep } from '../runtime/runtime.ts'
@@ -84,11 +85,12 @@ export function createWorker(options: WorkerOptions): Worker {
   let again = false
   /** The holder's own deadline, counted from before the heartbeat was sent: it always comes before the store's. */
   let ownUntilMs = 0
-  const alive = () => runtime.monotonicMs() < ownUntilMs
+  const leaseClockMs = createLeaseClock(runtime)
+  const alive = () => leaseClockMs() < ownUntilMs
   const around: Surroundings = { ...options.around, draining: () => draining, alive }
 
   async function beat(): Promise<void> {
-    const sentAtMs = runtime.monotonicMs()
+    const sentAtMs = leaseClockMs()
     if (await holding.beat(id, leaseMs + limits.leaseGraceMs)) {
       ownUntilMs = sentAtMs + leaseMs
       await compareHeld()
@@ -105,7 +107,7 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function arrive(): Promise<void> {
-    const sentAtMs = runtime.monotonicMs()
+    const sentAtMs = leaseClockMs()
     await holding.arrive(id, leaseMs + limits.leaseGraceMs)
     ownUntilMs = sentAtMs + leaseMs
   }

@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto'
 
 /** Time, randomness and scheduling, as arguments: a simulator gives its own, and every run of it can be repeated. */
 export interface Runtime {
-  /** Never goes back, whatever happens to the wall clock. */
+  /** Never goes back, whatever happens to the wall clock. It stands still while the machine is suspended. */
   monotonicMs(): number
+  /** The time of day, which also passes while the machine is suspended. Without it nobody ever is. */
+  wallMs?(): number
   /** `background` timers do not keep a process alive. */
   setTimer(ms: number, fire: () => void, background: boolean): Timer
   /** Runs after everything that is ready now, so that it shares one commit. */
@@ -27,6 +29,7 @@ export function createRuntime(): Runtime {
   let counter = 0
   return {
     monotonicMs: () => performance.now(),
+    wallMs: () => Date.now(),
     setTimer(ms, fire, background) {
       const timer = setTimeout(fire, ms)
       if (background) timer.unref()

@@ -1,6 +1,7 @@
 import { limits } from '../../ledger/core/limits.ts'
 import type { Dialect, SqlSeam } from '../../ledger/store/sql.ts'
 import { isOneOf, numbersValue } from '../../ledger/store/sql.ts'
+import { createLeaseClock } from '../../runtime/lease-clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
 /** A partition that is ours, under the fence of this grant of it. */
@@ -58,6 +59,7 @@ interface Row {
 
 export function createLeases(sql: SqlSeam, runtime: Runtime, relay: string, leaseMs: number): Leases {
   const { dialect, now } = sql
+  const clockMs = createLeaseClock(runtime)
   const held = new Map<number, Tenure & { readonly untilMs: number }>()
 
   const presence = `INSERT INTO onceonly_outbox_relays (relay, expires_at) VALUES (?, ${now} + ?)
@@ -85,7 +87,7 @@ export function createLeases(sql: SqlSeam, runtime: Runtime, relay: string, leas
 
   /** Extends what is ours and drops what is not; also adopts, if asked to, what an answer that was lost had given us. */
   async function renewAll(adopt: boolean): Promise<readonly number[]> {
-    const askedMs = runtime.monotonicMs()
+    const askedMs = clockMs()
     const mine = await ask(renew, [leaseMs, relay])
     const known = new Map(mine.map((tenure) => [tenure.partition, tenure.fence]))
     const lost = [...held.values()].filter(({ partition, fence }) => known.get(partition) !== fence)
@@ -96,7 +98,7 @@ export function createLeases(sql: SqlSeam, runtime: Runtime, relay: string, leas
 
   return {
     current: (leastMs) => {
-      const from = runtime.monotonicMs() + leastMs
+      const from = clockMs() + leastMs
       return [...held.values()].filter(({ untilMs }) => untilMs > from)
     },
     async round() {
@@ -108,7 +110,7 @@ export function createLeases(sql: SqlSeam, runtime: Runtime, relay: string, leas
       const share = Math.ceil(limits.outboxPartitions / relays)
       const missing = share - held.size
       if (missing > 0) {
-        const askedMs = runtime.monotonicMs()
+        const askedMs = clockMs()
         const start = Math.floor(runtime.random() * limits.outboxPartitions)
         keep(await ask(take, [relay, leaseMs, start, missing]), askedMs)
       }

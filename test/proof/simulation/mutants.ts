@@ -179,14 +179,14 @@ const ledger: Mutant[] = [
   {
     name: "the holder's deadline is looked at only by a timer",
     file: 'src/ledger/lease.ts',
-    find: 'if (each.ended === null && runtime.monotonicMs() >= each.deadline) end(each, leaseOver(op.name))',
+    find: 'if (each.ended === null && clockMs() >= each.deadline) end(each, leaseOver(op.name))',
     replace: '',
   },
   {
     name: 'a lease counts from the answer to its claim',
     file: 'src/ledger/lead.ts',
-    find: 'runEffect(context, op, decision.lease, sentAt, effect',
-    replace: 'runEffect(context, op, decision.lease, runtime.monotonicMs(), effect',
+    find: 'runEffect(context, op, decision.lease, heldFrom, effect',
+    replace: 'runEffect(context, op, decision.lease, context.heart.now(), effect',
     focus: { kinds: ['repeatable', 'rerun'], leaseMs: 5 * SECOND, partitions: 4, weather: { stuck: 0.3 } },
   },
   {

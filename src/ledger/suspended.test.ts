@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { test } from 'node:test'
+import { createRuntime } from '../runtime/runtime.ts'
+import type { Attempt } from './attempt.ts'
+import { isOnceError } from './core/errors.ts'
+import { MINUTE, SECOND } from './core/limits.ts'
+import { createLedger } from './ledger.ts'
+import { createMemoryStore } from './stores/memory/index.ts'
+
+const who = { tenant: 'acme', caller: 'ann', key: 'k' }
+const isOver = (error: unknown) => isOnceError(error, 'lease_over')
+
+/** A machine whose wall clock the test moves: forward beside a monotonic clock that stands, as after a suspension. */
+function scene(context: TestContext) {
+  let offsetMs = 0
+  const runtime = { ...createRuntime(), wallMs: () => Date.now() + offsetMs }
+  const once = createLedger({ store: createMemoryStore(), runtime, background: false })
+  context.after(() => once.stop())
+  const pay = once.operation({ name: 'pay', effect: 'repeatable', leaseMs: 30 * SECOND })
+  return { once, pay, move: (ms: number) => (offsetMs += ms) }
+}
+
+test('a machine that was suspended for longer than a lease does not believe in it', async (context) => {
+  const { pay, move } = scene(context)
+  const seen: Attempt[] = []
+  await pay
+    .run(who, 1, (attempt) => {
+      const { signal } = attempt
+      seen.push(attempt)
+      assert.ok(attempt.effectKey !== '')
+      move(10 * SECOND)
+      assert.ok(attempt.effectKey !== '', 'shorter than the lease')
+      move(1 * MINUTE)
+      assert.throws(() => attempt.effectKey, isOver)
+      assert.throws(() => attempt.derive('step'), isOver)
+      assert.ok(signal.aborted)
+      return 'paid'
+    })
+    .catch(() => {})
+  assert.equal(seen.length, 1)
+})
+
+test('a claim that is held by hand, too; and what is claimed after it has its whole lease', async (context) => {
+  const { pay, move } = scene(context)
+  const first = await pay.claim(who, 1)
+  assert.ok(first.kind === 'first_attempt')
+  move(1 * MINUTE)
+  assert.throws(() => first.lease.effectKey, isOver)
+  const second = await pay.claim({ ...who, key: 'other' }, 1)
+  assert.ok(second.kind === 'first_attempt')
+  move(29 * SECOND)
+  assert.ok(second.lease.effectKey !== '')
+})
+
+test('a wall clock that is set back changes nothing', async (context) => {
+  const { pay, move } = scene(context)
+  const value = await pay.run(who, 1, ({ effectKey }) => {
+    move(-60 * MINUTE)
+    return effectKey
+  })
+  assert.ok(value !== '')
+})
