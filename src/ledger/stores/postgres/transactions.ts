@@ -63,7 +63,7 @@ type Work<T> = (session: Session<PostgresTx>) => Promise<T>
 async function runOn<T>(parts: TransactionParts, ground: Ground, call: TransactionCall, work: Work<T>): Promise<T> {
   const { connection, deadline } = ground
   await begin(parts.core, ground, call)
-  const tx = createTx(connection)
+  const tx = createTx(connection, findOwnTables(parts.core.names, 'transaction'))
   const woken: string[] = []
   const session = createSession(parts, tx, woken, call)
   let result: T

@@ -50,16 +50,27 @@ export function rowsOf<Row>(result: PgResult | readonly PgResult[]): readonly Ro
   return (last?.rows ?? []) as readonly Row[]
 }
 
-export function createTx(connection: Connection): OpenTx {
+/** Statements by which an effect changes where names lead: `SET LOCAL search_path`, `set_config('search_path', …)`. */
+const MOVES_PATH = /\b(?:set|set_config|reset)\b.*\bsearch_path\b/is
+
+/** `findTables` puts our own tables first in the path, as at the beginning of the transaction. */
+export function createTx(connection: Connection, findTables: string): OpenTx {
   let turn: Promise<unknown> = Promise.resolve()
   const life = createLife()
+
+  /** The path of a tenant may lead to the tables of another store: ours stay in front of it. */
+  async function sendAlone(given: PgQuery, values?: unknown[]): Promise<PgResult> {
+    const result = await connection.query(given, values)
+    if (findTables !== '' && MOVES_PATH.test(given.text)) await connection.script(findTables)
+    return result
+  }
 
   /** In turn, because the driver would only queue them too, and warn about it. */
   async function send(given: PgQuery, values?: unknown[]): Promise<PgResult> {
     life.check()
     const mine = turn.then(() => {
       life.check()
-      return connection.query(given, values)
+      return sendAlone(given, values)
     })
     turn = mine.catch(() => undefined)
     return mine
