@@ -172,11 +172,9 @@ export async function consume(
   return {
     async stop() {
       stopping.abort()
-      const handled = async () => {
-        while (underWay.size > 0) await Promise.all(underWay)
-        await sleep(brokerLimits.stopMs, undefined, { ref: false })
-      }
-      await Promise.race([consuming, handled()])
+      // Also of channels that were lost. Before the cancellation has been answered some more may come; they are given back.
+      while (underWay.size > 0) await Promise.all(underWay)
+      await Promise.race([consuming, sleep(brokerLimits.stopMs, undefined, { ref: false })])
     },
   }
 }
