@@ -23,7 +23,7 @@ export function createSweeper({ store, events }: Context): Sweeper {
   let stepsInVain = 0
 
   async function sweep(from: string | null): Promise<Swept> {
-    const swept = await store.upkeep.sweep(from, limits.sweepRows, { timeoutMs: limits.storeCallMs })
+    const swept = await store.upkeep.sweep(from, limits.ledgerSweepRows, { timeoutMs: limits.storeCallMs })
     if (swept.removed > 0) events.emit({ kind: 'swept', removed: swept.removed })
     return swept
   }

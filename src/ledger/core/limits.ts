@@ -119,8 +119,10 @@ export const limits = {
   sweepShare: 0.25,
   /** The ledger looks this often whether the oldest records have ended: it is one step, and the table grows meanwhile. */
   ledgerSweepEveryMs: 10 * SECOND,
-  /** Steps in a row that removed nothing, after which the ledger's sweep pauses: a table of long-lived records is not read all the time. */
-  sweepIdleSteps: 20,
+  /** Records that one step of it looks at, at most: a store takes fewer where a step would keep others waiting. */
+  ledgerSweepRows: 4_000,
+  /** Steps in a row that removed nothing, after which it pauses: a table of long-lived records is not read all the time. */
+  sweepIdleSteps: 5,
   /** Steps of one sweep round, so that a round ends. */
   sweepSteps: 100,
   /** Lapsed or unknown records handled by one round of the reconciler. */

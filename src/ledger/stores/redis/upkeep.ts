@@ -5,6 +5,8 @@ import { addCallers } from './callers.ts'
 import type { Core } from './core.ts'
 import { scriptOf } from './script.ts'
 
+/** Records of one step: a script keeps everybody else waiting, some milliseconds with so many. */
+const STEP_ROWS = 1_000
 /** Places of the index that are taken out of it at once: each may hold a whole pack of ids. */
 const PLACES = 16
 
@@ -75,16 +77,17 @@ export function createUpkeep(core: Core): Upkeep {
   return {
     sweep: (cursor, limit, call) =>
       core.call(call, async (deadline) => {
-        let left = limit
+        const rows = Math.min(limit, STEP_ROWS)
+        let left = rows
         let removed = 0
         for (const bucket of core.names.buckets.slice(cursor === null ? 0 : Number(cursor))) {
           const reply = await core.run(sweepScript, bucket, { args: [left, bucket.record] }, deadline)
           const [looked, gone] = reply.answers as [number, number]
           removed += gone
           left -= looked
-          if (left <= 0) return { cursor: String(bucket.number), looked: limit, removed }
+          if (left <= 0) return { cursor: String(bucket.number), looked: rows, removed }
         }
-        return { cursor: null, looked: limit - left, removed }
+        return { cursor: null, looked: rows - left, removed }
       }),
     tally: ({ records, callers }, call) =>
       core.call(call, async (deadline) => {

@@ -27,7 +27,7 @@ export function createUpkeep(engine: Engine): Upkeep {
   /** Half as many rows after a step that took too long, more after a short one. */
   function noteStep(tookMs: number): void {
     if (tookMs > STEP_MS) stepRows = Math.max(STEP_ROWS_LEAST, stepRows >> 1)
-    else if (tookMs < STEP_MS / 2) stepRows = Math.min(limits.sweepRows, stepRows * 2)
+    else if (tookMs < STEP_MS / 2) stepRows = Math.min(limits.ledgerSweepRows, stepRows * 2)
   }
 
   return {
