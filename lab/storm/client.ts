@@ -1,0 +1,102 @@
+import { request as ask } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Random } from '../../src/testing/random.ts'
+import type { Front } from './network.ts'
+
+export interface Told {
+  readonly status: number
+  readonly body: Readonly<Record<string, unknown>>
+  readonly text: string
+}
+
+export interface Request {
+  readonly method: string
+  readonly path: string
+  readonly bearer?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+/** Clients as there are many: they repeat a request, here or there, until they are told an end. */
+export interface Clients {
+  readonly counts: { requests: number; unanswered: number; putOff: number; toldUnknown: number }
+  insist(request: Request, isEnd: (told: Told) => boolean): Promise<Told>
+}
+
+/** Less than a lease, so that clients come again while the first attempt still runs. */
+const REQUEST_MS = 10_000
+const AGAIN_MS = { least: 50, most: 400 }
+/** Longer than the storm's longest pause, a lease and its takeover together: who is told no end by then never is. */
+const INSIST_MS = 300_000
+
+export function createClients(fronts: readonly Front[], random: Random): Clients {
+  const counts = { requests: 0, unanswered: 0, putOff: 0, toldUnknown: 0 }
+
+  async function once(request: Request): Promise<Told | null> {
+    counts.requests += 1
+    try {
+      return await send(random.pick(fronts).url, request)
+    } catch {
+      counts.unanswered += 1
+      return null
+    }
+  }
+
+  return {
+    counts,
+    async insist(request, isEnd) {
+      const giveUpMs = performance.now() + INSIST_MS
+      for (;;) {
+        const told = await once(request)
+        if (told !== null && isEnd(told)) return told
+        const words = told === null ? 'no answer' : `${told.status} ${told.text}`
+        if (told !== null && !mayRepeat(told))
+          throw new Error(`${request.method} ${request.path} was refused: ${words}`)
+        if (performance.now() > giveUpMs)
+          throw new Error(`${request.method} ${request.path} was told no end within ${INSIST_MS / 1_000} s: ${words}`)
+        if (told !== null) counts[isUnknown(told) ? 'toldUnknown' : 'putOff'] += 1
+        await sleep(AGAIN_MS.least + random.below(AGAIN_MS.most - AGAIN_MS.least))
+      }
+    },
+  }
+}
+
+/** Not yet, or a trouble of the server, or an outcome that a probe will find out; anything else is final. */
+function mayRepeat(told: Told): boolean {
+  const { status, body } = told
+  return status < 300 || status >= 500 || status === 429 || body['retryable'] === true || isUnknown(told)
+}
+
+function isUnknown({ status, body }: Told): boolean {
+  return status === 409 && String(body['type']).endsWith('/outcome-unknown')
+}
+
+async function send(url: string, { method, path, bearer, headers = {}, body }: Request): Promise<Told> {
+  const bytes = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+  const { promise, resolve, reject } = Promise.withResolvers<Told>()
+  const request = ask(url + path, {
+    method,
+    // A connection of its own: its fate is the fate of one request.
+    agent: false,
+    signal: AbortSignal.timeout(REQUEST_MS),
+    headers: {
+      ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+      ...(bytes === undefined
+        ? {}
+        : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes) }),
+      ...headers,
+    },
+  })
+  request.on('error', reject)
+  request.on('response', (response) => {
+    text(response)
+      .then((whole) => {
+        const parsed: unknown = whole === '' ? {} : JSON.parse(whole)
+        resolve({ status: response.statusCode ?? 0, body: parsed as Told['body'], text: whole })
+      })
+      .catch(reject)
+  })
+  request.end(bytes)
+  return promise
+}
