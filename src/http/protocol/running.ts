@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Attempt } from '../../ledger/attempt.ts'
+import type { Pointer } from '../../ledger/core/record.ts'
 import { final, isVerdict, released } from '../../ledger/core/verdict.ts'
+import { isStoreFault } from '../../ledger/guard/bounded.ts'
 import type { Execution } from '../../ledger/present.ts'
 import type { TransactionWork } from '../../ledger/transact.ts'
 import type { Answer, Captured } from './exchange.ts'
@@ -84,6 +86,7 @@ export function createRunning<Tx>(
 ): Running<Tx> {
   const transaction = 'tx' in work ? work : null
   const attempt = 'tx' in work ? work.attempt : work
+  const pointer = rules.keep.keep === 'pointer' ? namedBy(attempt) : () => attempt.pointer
   let marked = false
   /** What we threw into the effect: when it comes back, the ledger did what the handler's answer says. */
   let thrownIn: unknown
@@ -96,7 +99,7 @@ export function createRunning<Tx>(
   function end(captured: Captured, thrown: unknown): void {
     // Made where it is needed: an error takes microseconds, and almost every answer is a success.
     const answered = () => new Error(`The handler answered ${captured.status}.`)
-    const stored = () => storedAnswer(captured, rules.keep, attempt.pointer)
+    const stored = () => storedAnswer(captured, rules.keep, pointer())
     if (marked) return reject(released(answered()))
     // A verdict that was thrown says more than the status that a framework made of it.
     if (isVerdict(thrown)) return reject(thrown.verdict === 'final' ? final(answered(), { answer: stored() }) : thrown)
@@ -137,4 +140,25 @@ export function createRunning<Tx>(
       await settled
     },
   }
+}
+
+/**
+ * What the handler named. A name that the store could not be told in time is told with the answer: what it names exists,
+ * and a retry that found neither a body nor a name would be refused for as long as the record is kept.
+ */
+function namedBy(attempt: Attempt): () => Pointer | null {
+  const { attach } = attempt
+  let untold: Pointer | null = null
+  Object.assign(attempt, {
+    async attach(pointer: Pointer) {
+      try {
+        await attach(pointer)
+        untold = null
+      } catch (error) {
+        if (isStoreFault(error)) untold = pointer
+        throw error
+      }
+    },
+  })
+  return () => untold ?? attempt.pointer
 }
