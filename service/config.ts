@@ -4,6 +4,7 @@ export interface Config {
   readonly port: number
   readonly host: string
   readonly dataFolder: string
+  readonly uploads: UploadsPlace
   /** Null is the embedded store in the data folder. */
   readonly storeUrl: string | null
   /** Null: claims are in the store, like everything else. */
@@ -35,6 +36,14 @@ export interface Config {
   readonly logLevel: LogLevel
 }
 
+/** Where uploaded files are kept. */
+export type UploadsPlace =
+  /** In the data folder. */
+  | { readonly kind: 'own folder' }
+  | { readonly kind: 'folder'; readonly path: string }
+  /** Without a slash at either end of the prefix; empty for the whole bucket. */
+  | { readonly kind: 'bucket'; readonly name: string; readonly prefix: string }
+
 interface Setting<T> {
   readonly variable: string
   readonly fallback: string
@@ -63,8 +72,16 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   dataFolder: {
     variable: 'ONCEONLY_DATA',
     fallback: './data',
-    about: 'the folder of the embedded store and of uploaded files; servers on one store share it',
+    about:
+      'the folder of the embedded store, of generated secrets and, unless ONCEONLY_UPLOADS is set, of uploaded files',
     read: (text) => (text.includes('\0') ? { wrong: 'is not a path' } : { value: text }),
+  },
+  uploads: {
+    variable: 'ONCEONLY_UPLOADS',
+    fallback: '',
+    about:
+      'where uploaded files are kept: a folder, or s3://BUCKET/PREFIX with AWS_REGION, AWS_ENDPOINT_URL_S3 and the credentials of the AWS SDK; servers on one store share it; empty for the data folder',
+    read: (text) => uploadsOf(text),
   },
   storeUrl: {
     variable: 'ONCEONLY_STORE',
@@ -229,6 +246,23 @@ function brokerOf(text: string): { value: string | null } | { wrong: string } {
     : { wrong: 'has a namespace that is not 1 to 64 letters, digits, dashes or underscores' }
 }
 
+const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
+/** With an import and a file behind it a key has room in the 1 024 bytes that S3 allows. */
+const BUCKET_PREFIX = /^[\w!.*'()-]+(?:\/[\w!.*'()-]+)*$/
+const BUCKET_PREFIX_CHARS_MOST = 256
+
+function uploadsOf(text: string): { value: UploadsPlace } | { wrong: string } {
+  if (text === '') return { value: { kind: 'own folder' } }
+  if (text.includes('\0')) return { wrong: 'is not a path' }
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return { value: { kind: 'folder', path: text } }
+  const [, name = '', rest = ''] = /^s3:\/\/([^/]*)(.*)$/s.exec(text) ?? []
+  if (!BUCKET_NAME.test(name)) return { wrong: 'is neither a folder nor s3://BUCKET/PREFIX' }
+  const prefix = rest.replace(/^\//, '').replace(/\/$/, '')
+  return prefix === '' || (BUCKET_PREFIX.test(prefix) && prefix.length <= BUCKET_PREFIX_CHARS_MOST)
+    ? { value: { kind: 'bucket', name, prefix } }
+    : { wrong: `has a prefix that is not 1 to ${BUCKET_PREFIX_CHARS_MOST} characters A-Z a-z 0-9 _ ! . * ' ( ) - /` }
+}
+
 function hostsOf(text: string): { value: readonly string[] } | { wrong: string } {
   const hosts = text.split(',').map((each) => each.trim().toLowerCase())
   if (text.trim() === '') return { value: [] }
@@ -275,6 +309,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     port: read('port'),
     host: read('host'),
     dataFolder: read('dataFolder'),
+    uploads: read('uploads'),
     storeUrl: read('storeUrl'),
     claimsUrl: read('claimsUrl'),
     brokerUrl: read('brokerUrl'),

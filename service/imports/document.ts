@@ -2,6 +2,7 @@ import type { NaturalNotes } from 'onceonly/http'
 import {
   type Declaration,
   instant,
+  instantOrNull,
   named,
   type Repeat,
   record,
@@ -11,7 +12,7 @@ import {
 } from '../openapi/declaration.ts'
 import { FILES_MOST, TEXT_CHARS_MOST } from './metadata.ts'
 import { BROKEN_SHOWN_MOST } from './parse-file.ts'
-import { notificationOf } from './uploads/notification.ts'
+import { BUCKET, notificationOf } from './uploads/notification.ts'
 import { UPLOAD_BYTES_MOST } from './uploads/storage.ts'
 
 /** What the document says about imports. */
@@ -159,6 +160,44 @@ export const uploadFile: Declaration = {
   ),
 }
 
+export const readUpload: Declaration = {
+  id: 'imports.upload_address',
+  system,
+  summary: 'Ask where to upload a file',
+  description:
+    'With files in a bucket, a signed address of the bucket itself, for this file and this length, which takes the file ' +
+    'once. Otherwise, and for a file that is stored already, the address on this server, with the API key.',
+  access: 'api key',
+  path: { searchId: 'The id of the import.', name: 'The name of the file, as it was declared.' },
+  query: {
+    bytes: {
+      about: 'The length of the file.',
+      schema: { type: 'integer', minimum: 0, maximum: UPLOAD_BYTES_MOST },
+    },
+  },
+  answers: {
+    200: {
+      about: 'The request that uploads the file',
+      schema: named(
+        'UploadAddress',
+        record({
+          to: { type: 'string', enum: ['server', 'storage'] },
+          method: { type: 'string', enum: ['PUT'] },
+          url: { type: 'string', description: 'An address of the storage, or a path on this server.' },
+          headers: {
+            type: 'object',
+            description: 'Signed with the address: to be sent as they are.',
+            additionalProperties: text,
+          },
+          expiresAt: { ...instantOrNull, description: 'Of a signed address; ask for another one then.' },
+        }),
+      ),
+      headers: { 'Cache-Control': '`no-store`: the address is a secret.' },
+    },
+    409: { about: 'The import has ended' },
+  },
+}
+
 function storedFile(): Schema {
   return record({ searchId: text, name: text, bytes: count, etag: text })
 }
@@ -251,8 +290,11 @@ export const receiveNotification: Declaration = {
   system,
   summary: 'Tell of files that a storage has received',
   description:
-    'Notifications in the form of S3, as often as the sender likes. The last two parts of an object’s key are the id of ' +
-    'the import and the name of the file. Every record is checked before the first one counts.',
+    'Notifications in the form of S3, as they are or in the envelope of SNS or EventBridge, as often as the sender likes. ' +
+    'The last two parts of an object’s key are the id of the import and the name of the file; with files in a bucket, it ' +
+    'has to be that bucket. Every record is checked before the first one counts. `postponed` are files that cannot be ' +
+    'seen in the bucket yet: they are looked for until their import ends. When SNS asks whether a topic may send here, ' +
+    'its address is logged for a person to open.',
   access: 'hook secret',
   body: {
     type: 'application/json',
@@ -260,10 +302,18 @@ export const receiveNotification: Declaration = {
       ...record({ Records: { type: 'array', items: { type: 'object' } } }, ['Records']),
       additionalProperties: true,
     },
-    example: notificationOf({ searchId: '5f0c8a4e', name: 'pubmed.nbib', etag: 'd41d8cd9', bytes: 1_024, storedAt: 0 }),
+    example: notificationOf({
+      bucket: BUCKET,
+      key: 'imports/5f0c8a4e/pubmed.nbib',
+      file: { etag: 'd41d8cd9', bytes: 1_024 },
+      storedAt: 0,
+    }),
   },
   answers: {
-    200: { about: 'Taken', schema: record({ received: count, duplicates: count, ignored: count }) },
+    200: {
+      about: 'Taken',
+      schema: record({ received: count, duplicates: count, postponed: count, ignored: count }, ['postponed']),
+    },
     404: { about: 'A record names no import, or no file of its import' },
     409: { about: 'A record names a file that is not in the storage, or contradicts what was told before' },
   },

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
 import type { Finding } from 'onceonly/operate'
@@ -18,11 +17,12 @@ import { addReferences } from './references.ts'
 import { addRead, addStart } from './routes.ts'
 import { searchImportJob } from './saga.ts'
 import { startAnnouncer } from './uploads/announce.ts'
+import { addDirect } from './uploads/direct.ts'
 import { addHook } from './uploads/hook.ts'
+import { openUploads } from './uploads/open.ts'
 import { createReceiver } from './uploads/receive.ts'
 import { addUpload } from './uploads/routes.ts'
 import { SAY_EVERY_MS, sharedStorage } from './uploads/shared.ts'
-import { openStorage } from './uploads/storage.ts'
 
 interface Parts {
   readonly once: Ledger<SqlTx>
@@ -51,8 +51,8 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
   const { once, protect, base, outbox, workspaces, config, log, watch, hookSecret } = parts
   const { requestTimeoutMs: pauseMs } = config
   const on = watch.inbox
-  const storage = await openStorage(join(config.dataFolder, 'uploads'))
-  const receiver = createReceiver({ once, base, on })
+  const storage = await openUploads(config)
+  const receiver = createReceiver({ once, base, storage, on, log })
   const parser = createParser({ once, base, outbox, storage, on })
   const saga = createSaga({
     definition: searchImportJob,
@@ -63,15 +63,17 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
   })
   const announcer = startAnnouncer({ base, outbox, storage, log })
   const shared = sharedStorage(base, storage)
-  await shared.warn(log)
+  // Beside the start, because a bucket that is away must not hold it up.
+  const warned = shared.warn(log)
   const saying = setInterval(() => void shared.say().catch(failureLog(log, 'imports.storage_not_said')), SAY_EVERY_MS)
   saying.unref()
   const historyOf = async (searchId: string) => (await saga.history(searchId)).map(historyView)
 
-  addStart(server, { protect, base, outbox, workspaces })
+  addStart(server, { protect, base, outbox, storage, workspaces })
   // Scopes of their own: each reads bodies in its own way.
   server.register(async (scope) => addUpload(scope, { base, storage, announcer, workspaces, pauseMs }))
-  server.register(async (scope) => addHook(scope, { base, storage, receiver, hookSecret }))
+  addDirect(server, { base, storage, workspaces })
+  server.register(async (scope) => addHook(scope, { base, storage, receiver, hookSecret, log }))
   addProjects(server, { base, workspaces })
   addRead(server, { base, workspaces, historyOf })
   addReferences(server, { base, workspaces })
@@ -82,6 +84,7 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
     findings: async () => [await shared.finding()],
     async stop() {
       clearInterval(saying)
+      await warned
       await Promise.all([receiver.stop(), parser.stop(), saga.stop(), announcer.stop()])
     },
   }

@@ -2,7 +2,7 @@ import type { Base } from '../store.ts'
 import type { BrokenRecord, JobFile } from './jobs.ts'
 import { Unreadable } from './parse/entry.ts'
 import { parseReferences } from './parse/parse.ts'
-import type { Storage } from './uploads/storage.ts'
+import type { Storage, StoredFile } from './uploads/storage.ts'
 
 /** How many broken records of a file are shown; all of them are counted. */
 export const BROKEN_SHOWN_MOST = 100
@@ -26,9 +26,8 @@ interface Row {
  * before its job says so, and whoever reads the same file again stores the same rows under the same numbers.
  */
 export async function parseFile(
-  { base, storage }: { readonly base: Base; readonly storage: Storage },
-  searchId: string,
-  name: string,
+  { base, storage }: { readonly base: Base; readonly storage: Pick<Storage, 'read'> },
+  { searchId, name, file }: { readonly searchId: string; readonly name: string; readonly file: StoredFile },
   signal: AbortSignal | null = null,
 ): Promise<JobFile> {
   const broken: BrokenRecord[] = []
@@ -42,7 +41,7 @@ export async function parseFile(
     chars = 0
   }
   try {
-    for await (const entries of parseReferences(storage.read(searchId, name))) {
+    for await (const entries of parseReferences(storage.read({ searchId, name }, file))) {
       signal?.throwIfAborted()
       for (const entry of entries) {
         if (entry.kind === 'reference') {

@@ -7,8 +7,8 @@ import type { Base } from '../store.ts'
 import { messageId, readFileCommand, type StartParsingReferenceFile, topics } from './events.ts'
 import { beginFile, endFile, fileStatus, type JobFile, settleFile } from './jobs.ts'
 import { parseFile } from './parse-file.ts'
-import { uploadsOf } from './searches.ts'
-import type { Storage } from './uploads/storage.ts'
+import { acceptedFile, uploadsOf } from './searches.ts'
+import { FileMissing, type Storage, StorageAway, type StoredFile } from './uploads/storage.ts'
 
 export interface Parser {
   /** One delivery of a command, whatever becomes of it. */
@@ -21,7 +21,7 @@ interface Parts {
   readonly once: Ledger<SqlTx>
   readonly base: Base
   readonly outbox: OutboxPort<SqlTx>
-  readonly storage: Storage
+  readonly storage: Pick<Storage, 'read'>
   readonly on: InboxListener
 }
 
@@ -37,8 +37,8 @@ const FAILURES_MOST = 6
 const LOOK_AGAIN_MS = 1_000
 
 /**
- * A file that another server has is left to it, ever more slowly: a quarter of an hour in all, which is longer than a
- * deploy.
+ * A file that this server cannot get, because another one has it or because the storage is away, is left for later, ever
+ * more slowly: a quarter of an hour in all, which is longer than a deploy.
  */
 const ELSEWHERE_DELIVERIES_MOST = 40
 const ELSEWHERE_CAP_MS = 30_000
@@ -66,28 +66,29 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
   const subscriptions: Subscription[] = []
   const stopping = new AbortController()
 
-  async function read({ searchId, file }: StartParsingReferenceFile, deliveries: number): Promise<Read> {
+  async function read({ searchId, file: name }: StartParsingReferenceFile, deliveries: number): Promise<Read> {
     try {
-      const beginnings = await beginFile(base.sql, searchId, file)
+      const beginnings = await beginFile(base.sql, searchId, name)
       if (beginnings === null) return { kind: 'not_read' }
-      if (beginnings > BEGINNINGS_MOST) return { kind: 'read', file: unread(file, NEVER_FINISHED) }
-      const parsed = await parseFile({ base, storage }, searchId, file, stopping.signal)
+      if (beginnings > BEGINNINGS_MOST) return { kind: 'read', file: unread(name, NEVER_FINISHED) }
+      const file = await acceptedContent(searchId, name)
+      if (file === null) return { kind: 'read', file: unread(name, NOT_STORED) }
+      const parsed = await parseFile({ base, storage }, { searchId, name, file }, stopping.signal)
       return { kind: 'read', file: parsed }
     } catch (error) {
-      if (isMissing(error) && !(await isElsewhere(searchId, file, deliveries))) {
-        return { kind: 'read', file: unread(file, 'The file is not in the storage') }
-      }
+      const isTooLate = deliveries >= ELSEWHERE_DELIVERIES_MOST
+      if (isTooLate && error instanceof FileMissing) return { kind: 'read', file: unread(name, NOT_STORED) }
       // Whoever can still say so has not ended; an answer that is lost here costs one beginning.
-      await endFile(base.sql, searchId, file).catch(() => {})
-      return { kind: 'threw', error: isMissing(error) ? notHere(file, deliveries) : error }
+      await endFile(base.sql, searchId, name).catch(() => {})
+      const isLater = error instanceof FileMissing || error instanceof StorageAway
+      return { kind: 'threw', error: isLater && !isTooLate ? later(error, deliveries) : error }
     }
   }
 
-  /** It was stored, but not in this folder: a server that does not share it may have it. */
-  async function isElsewhere(searchId: string, file: string, deliveries: number): Promise<boolean> {
-    if (deliveries >= ELSEWHERE_DELIVERIES_MOST) return false
-    const uploads = await uploadsOf(base.sql, searchId)
-    return uploads.some(({ name, stored_at: storedAt }) => name === file && storedAt !== null)
+  /** Null: it was never stored, in whichever storage. */
+  async function acceptedContent(searchId: string, name: string): Promise<StoredFile | null> {
+    const row = (await uploadsOf(base.sql, searchId)).find((each) => each.name === name)
+    return row === undefined ? null : acceptedFile(row)
   }
 
   async function take(message: IncomingMessage): Promise<Receipt> {
@@ -185,14 +186,10 @@ async function settle(
 
 const NEVER_FINISHED = `The file was begun ${BEGINNINGS_MOST} times, and never read to its end`
 
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
-}
+const NOT_STORED = 'The file is not in the storage'
 
-function notHere(file: string, deliveries: number): unknown {
-  const delayMs = Math.min(deliveries * LOOK_AGAIN_MS, ELSEWHERE_CAP_MS)
-  const why = `${file} is stored, but not in the folder of this server; servers on one store share their uploads`
-  return postpone(new Error(why), { delayMs })
+function later(error: unknown, deliveries: number): unknown {
+  return postpone(error, { delayMs: Math.min(deliveries * LOOK_AGAIN_MS, ELSEWHERE_CAP_MS) })
 }
 
 function unread(name: string, reason: string): JobFile {

@@ -10,7 +10,7 @@ import type { HistoryView } from './history.ts'
 import { checkMetadata } from './metadata.ts'
 import { type Search, searchById } from './searches.ts'
 import { newSearch, type StartCommand, startSearch, startUnkeyed } from './start.ts'
-import { objectKeyOf } from './uploads/notification.ts'
+import type { Storage } from './uploads/storage.ts'
 import { type ImportView, viewOf } from './view.ts'
 
 declare module 'fastify' {
@@ -24,13 +24,14 @@ interface Parts {
   readonly protect: Protect
   readonly base: Base
   readonly outbox: OutboxPort<SqlTx>
+  readonly storage: Pick<Storage, 'keyOf'>
   readonly workspaces: Workspaces
 }
 
 const fields = ['projectId', 'searchName', 'files']
 
 /** `POST /api/imports`: the search, its set of files and the news of it commit together. A key is welcome, not needed. */
-export function addStart(server: FastifyInstance, { protect, base, outbox, workspaces }: Parts): void {
+export function addStart(server: FastifyInstance, { protect, base, outbox, storage, workspaces }: Parts): void {
   server.decorateRequest('startImport', null)
   const command = protect({
     name: 'imports.start',
@@ -65,7 +66,7 @@ export function addStart(server: FastifyInstance, { protect, base, outbox, works
     const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
     if (work) await startSearch(work.tx, (message) => work.outbox.add(message), search)
     else await startUnkeyed(base, outbox, search)
-    return reply.code(201).header('location', pathOf(search)).send(startedAnswer(search))
+    return reply.code(201).header('location', pathOf(search)).send(startedAnswer(search, storage))
   })
 }
 
@@ -73,12 +74,17 @@ function pathOf({ searchId }: Pick<Search, 'searchId'>): string {
   return `/api/imports/${searchId}`
 }
 
-function startedAnswer(search: Search) {
+/** Where a file is uploaded to, on this server. */
+export function filePath(search: Pick<Search, 'searchId'>, name: string): string {
+  return `${pathOf(search)}/files/${encodeURIComponent(name)}`
+}
+
+function startedAnswer(search: Search, { keyOf }: Pick<Storage, 'keyOf'>) {
   const { searchId, referenceFiles } = search
   const uploads = referenceFiles.map((name) => ({
     name,
-    url: `${pathOf(search)}/files/${encodeURIComponent(name)}`,
-    objectKey: objectKeyOf({ searchId, name }),
+    url: filePath(search, name),
+    objectKey: keyOf({ searchId, name }),
   }))
   return { searchId, state: 'Uploading', uploads }
 }

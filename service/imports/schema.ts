@@ -66,10 +66,14 @@ const tables = (big: string) => [
   )`,
 ]
 
-/** The folders that servers keep uploads in: more than one in use is a mistake. */
+/** The folders and buckets that servers keep uploads in: more than one in use is a mistake. */
 const storages = (big: string) => `create table import_storages (id text primary key, seen_at ${big} not null)`
+
+/** Of a bucket that keeps versions: the one that was accepted. */
+const fileVersions = 'alter table import_uploads add column version text'
 
 export const migrations = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
   { version: 2, oldestCode: 1, up: { sqlite: [storages('integer')], postgres: [storages('bigint')] } },
+  { version: 3, oldestCode: 1, up: { sqlite: [fileVersions], postgres: [fileVersions] } },
 ] as const

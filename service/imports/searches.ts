@@ -1,6 +1,6 @@
 import type { SqlTx } from 'onceonly'
 import type { SearchMetadata } from './metadata.ts'
-import type { StoredFile } from './uploads/storage.ts'
+import type { StoredFile, Upload } from './uploads/storage.ts'
 
 /** A search as it was asked for, with the set of its files. */
 export interface Search extends SearchMetadata {
@@ -12,6 +12,8 @@ export interface Search extends SearchMetadata {
 export interface UploadRow {
   readonly name: string
   readonly etag: string | null
+  readonly bytes: number | string | null
+  readonly version: string | null
   readonly stored_at: number | string | null
   readonly received_at: number | string | null
 }
@@ -60,7 +62,7 @@ export async function searchById({ query }: Query, searchId: string): Promise<Se
 
 export function uploadsOf({ query }: Query, searchId: string): Promise<readonly UploadRow[]> {
   return query<UploadRow>(
-    'select name, etag, stored_at, received_at from import_uploads where search_id = ? order by position',
+    'select name, etag, bytes, version, stored_at, received_at from import_uploads where search_id = ? order by position',
     [searchId],
   )
 }
@@ -74,20 +76,36 @@ export async function holdSearch({ query }: Query, searchId: string): Promise<bo
   return held.length > 0
 }
 
-/** Only the first time; answers when it was. */
-export async function markStored(
+/** `other`: the file has other content, which came first and stays. */
+export type Accepted = 'first' | 'same' | 'other'
+
+/** The store decides which content a file has, wherever it was uploaded to: the first that it is told of, for good. */
+export async function acceptFile(
   { query }: Query,
-  searchId: string,
-  name: string,
-  { etag, bytes }: StoredFile,
+  { searchId, name }: Upload,
+  { etag, bytes, version }: StoredFile,
   now: number,
-): Promise<boolean> {
+): Promise<Accepted> {
   const marked = await query(
-    `update import_uploads set etag = ?, bytes = ?, stored_at = ?
+    `update import_uploads set etag = ?, bytes = ?, version = ?, stored_at = ?
      where search_id = ? and name = ? and stored_at is null returning name`,
-    [etag, bytes, now, searchId, name],
+    [etag, bytes, version, now, searchId, name],
   )
-  return marked.length > 0
+  if (marked.length > 0) return 'first'
+  const [row] = await query<Pick<UploadRow, 'etag'>>(
+    'select etag from import_uploads where search_id = ? and name = ?',
+    [searchId, name],
+  )
+  return row?.etag === etag ? 'same' : 'other'
+}
+
+/** What the store accepted of a file; null before it has. */
+export function acceptedFile({
+  etag,
+  bytes,
+  version,
+}: Pick<UploadRow, 'etag' | 'bytes' | 'version'>): StoredFile | null {
+  return etag === null ? null : { etag, bytes: Number(bytes), version }
 }
 
 /** Only the first time. */

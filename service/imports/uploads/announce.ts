@@ -7,13 +7,14 @@ import { inTransaction } from '../../messages/transaction.ts'
 import type { Base } from '../../store.ts'
 import { messageId, topics } from '../events.ts'
 import { UPLOAD_TIMEOUT_MS } from '../saga.ts'
-import { markStored } from '../searches.ts'
-import { notificationOf, type Upload } from './notification.ts'
-import type { Storage, StoredFile } from './storage.ts'
+import { type Accepted, acceptFile } from '../searches.ts'
+import { notificationOf } from './notification.ts'
+import type { Storage, StoredFile, Upload } from './storage.ts'
 
 /** The voice of the storage: every stored file is announced, at least once. */
 export interface Announcer {
-  announce(upload: Upload, file: StoredFile): Promise<void>
+  /** Answers whether the file has this content: the store keeps the first that it was told of. */
+  announce(upload: Upload, file: StoredFile): Promise<Accepted>
   /** Files that a crash left without an announcement, found and announced. Answers how many. */
   round(): Promise<number>
   stop(): Promise<void>
@@ -26,7 +27,6 @@ interface Parts {
   readonly log: Log
 }
 
-const ROUND_EVERY_MS = 5_000
 /** Declared files of one round; the next one goes on behind them. */
 const ROWS = 200
 /** Nobody waits for the files of an import that has timed out. */
@@ -42,14 +42,17 @@ export function startAnnouncer({ base, outbox, storage, log }: Parts): Announcer
   const report = failureLog(log, 'imports.announce_failed')
   let behind: MissingRow = { search_id: '', name: '' }
 
-  async function announce({ searchId, name }: Upload, file: StoredFile): Promise<void> {
+  async function announce(upload: Upload, file: StoredFile): Promise<Accepted> {
+    const { searchId, name } = upload
     const storedAt = await base.now()
-    await inTransaction(base, async (tx) => {
-      // Whoever marks it announces it: both are there after the commit, or neither is.
-      if (!(await markStored(tx, searchId, name, file, storedAt))) return
-      const body = notificationOf({ searchId, name, ...file, storedAt })
+    return await inTransaction(base, async (tx) => {
+      // The first one announces it: both are there after the commit, or neither is.
+      const accepted = await acceptFile(tx, upload, file, storedAt)
+      if (accepted !== 'first') return accepted
+      const body = notificationOf({ bucket: storage.bucket, key: storage.keyOf(upload), file, storedAt })
       const id = messageId('stored', searchId, name)
       await outbox.add(tx, { id, topic: topics.storage, key: searchId, body })
+      return accepted
     })
   }
 
@@ -63,7 +66,7 @@ export function startAnnouncer({ base, outbox, storage, log }: Parts): Announcer
     behind = rows.length < ROWS ? { search_id: '', name: '' } : (rows.at(-1) ?? behind)
     let found = 0
     for (const { search_id: searchId, name } of rows) {
-      const file = await storage.look(searchId, name)
+      const file = await storage.look({ searchId, name })
       if (file === null) continue
       await announce({ searchId, name }, file)
       found++
@@ -75,7 +78,7 @@ export function startAnnouncer({ base, outbox, storage, log }: Parts): Announcer
     await storage.tidy().catch(report)
     while (!stopping.signal.aborted) {
       // Spread out, so that many processes on one store do not all come at once.
-      const pauseMs = ROUND_EVERY_MS * (0.5 + Math.random())
+      const pauseMs = storage.lookEveryMs * (0.5 + Math.random())
       await sleep(pauseMs, null, { signal: stopping.signal, ref: false }).catch(() => {})
       if (!stopping.signal.aborted) await round().catch(report)
     }

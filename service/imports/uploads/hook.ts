@@ -1,27 +1,46 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { type FieldError, sendInvalid, sendProblem } from '../../http/problem.ts'
+import type { Log } from '../../logs.ts'
 import type { Base } from '../../store.ts'
 import { receiveNotification } from '../document.ts'
 import { jobOf } from '../jobs.ts'
 import { searchById, type UploadRow, uploadsOf } from '../searches.ts'
 import type { ObjectCreated } from './notification.ts'
 import type { Receiver } from './receive.ts'
-import { readNotification } from './s3.ts'
+import { type Confirmation, fieldOf, readNotification } from './s3.ts'
 import { knowsSecret } from './secret.ts'
-import type { Storage } from './storage.ts'
+import { type Storage, StorageAway } from './storage.ts'
+
+type Created = Extract<ReturnType<typeof readNotification>, { readonly created: unknown }>
+
+/** What became of the records of a notification. */
+interface Counts {
+  received: number
+  duplicates: number
+  /** Not in the bucket yet: looked for until the import ends. Left out where there are none. */
+  postponed?: number
+  ignored: number
+}
+
+/** A storage that is away comes back in seconds or in minutes. */
+const AWAY_MS = 10_000
 
 interface Parts {
   readonly base: Base
   readonly storage: Storage
   readonly receiver: Receiver
   readonly hookSecret: string
+  readonly log: Log
 }
 
 /** S3 puts one record into a notification; queues in between may put some together. */
 const HOOK_BYTES_MOST = 256 * 1024
 
-/** `POST /hooks/s3`: notifications of a storage, from outside. Every record is checked before the first is received. */
-export function addHook(server: FastifyInstance, { base, storage, receiver, hookSecret }: Parts): void {
+/**
+ * `POST /hooks/s3`: notifications of a storage, by itself, by SNS or by EventBridge. Every record is checked before the
+ * first is received.
+ */
+export function addHook(server: FastifyInstance, { base, storage, receiver, hookSecret, log }: Parts): void {
   // As bytes, because they may be signed.
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
@@ -32,12 +51,23 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
     if (!knowsSecret(hookSecret, request.headers, body)) return sendUnknownSender(reply)
     const text = utf8(body)
     if (text === null) return sendInvalid(reply, [{ field: 'body', detail: 'is not UTF-8' }])
-    const read = readNotification(text)
+    const read = readNotification(text, storage.locate)
     if ('errors' in read) return sendInvalid(reply, read.errors)
+    if ('confirm' in read) return askOperator(read.confirm)
+    try {
+      return await receiveAll(reply, read)
+    } catch (error) {
+      if (error instanceof StorageAway) return sendAway(reply, error)
+      throw error
+    }
+  })
+
+  async function receiveAll(reply: FastifyReply, read: Created): Promise<Counts | FastifyReply> {
     const created = await withoutFinished(read.created)
     const refusal = await firstRefusal(created)
     if (refusal !== null) return sendProblem(reply, refusal)
-    const counts = { received: 0, duplicates: 0, ignored: read.ignored + read.created.length - created.length }
+    const ignored = read.ignored + read.created.length - created.length
+    const counts: Counts = { received: 0, duplicates: 0, ignored }
     for (const each of created) {
       const receipt = await receiver.receive(each)
       switch (receipt.kind) {
@@ -50,6 +80,11 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
         case 'not_ours':
           counts.ignored++
           break
+        case 'absent':
+          counts.postponed = (counts.postponed ?? 0) + 1
+          break
+        case 'other':
+          return sendOther(reply, each)
         case 'conflict':
           return sendConflict(reply)
         case 'later':
@@ -59,7 +94,13 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
       }
     }
     return counts
-  })
+  }
+
+  /** This server opens no address that it was sent: whoever sends one could make it call anything. */
+  function askOperator({ topic, url }: Confirmation): Counts {
+    log.warn({ event: 'imports.subscription_to_confirm', topic, url }, 'open the address to let this topic send here')
+    return { received: 0, duplicates: 0, ignored: 1 }
+  }
 
   /** A finished import takes no more files: of one that was never stored nothing will ever be known. */
   async function withoutFinished(created: readonly ObjectCreated[]): Promise<readonly ObjectCreated[]> {
@@ -75,14 +116,14 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
   }
 
   async function isStored(upload: UploadRow, searchId: string, name: string): Promise<boolean> {
-    return upload.stored_at !== null || (await storage.has(searchId, name))
+    return upload.stored_at !== null || (await storage.look({ searchId, name })) !== null
   }
 
   async function firstRefusal(created: readonly ObjectCreated[]) {
     for (const [at, { searchId, name }] of created.entries()) {
       const refused = await refusalOf(searchId, name)
       if (refused === null) continue
-      const errors: FieldError[] = [{ field: `Records[${at}].s3.object.key`, detail: refused.detail }]
+      const errors: FieldError[] = [{ field: fieldOf(at, 'key'), detail: refused.detail }]
       return { ...refused, detail: `The key ${refused.detail}.`, errors }
     }
     return null
@@ -97,7 +138,8 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
       const detail = 'names no file of its import'
       return { name: 'file-not-declared', detail } as const
     }
-    if (await isStored(upload, searchId, name)) return null
+    // What a bucket has announced comes to be seen in it, and is looked for; only the sender knows of a folder.
+    if (storage.kind === 'bucket' || (await isStored(upload, searchId, name))) return null
     const detail = 'names a file that is not in the storage'
     return { name: 'file-not-stored', detail } as const
   }
@@ -113,6 +155,14 @@ function utf8(body: Uint8Array): string | null {
   }
 }
 
+function sendOther(reply: FastifyReply, { name }: ObjectCreated): FastifyReply {
+  return sendProblem(reply, {
+    name: 'file-already-uploaded',
+    detail: `${name} was uploaded before with other content, which stays; start another import for this one.`,
+    errors: [{ field: 'Records', detail: 'announce other content than was accepted' }],
+  })
+}
+
 /** To send it again would change nothing, so nobody is told to. */
 function sendConflict(reply: FastifyReply): FastifyReply {
   return sendProblem(reply, {
@@ -123,10 +173,14 @@ function sendConflict(reply: FastifyReply): FastifyReply {
 }
 
 function sendUnknownSender(reply: FastifyReply): FastifyReply {
-  reply.header('www-authenticate', 'Bearer')
+  reply.header('www-authenticate', 'Bearer, Basic realm="onceonly"')
   const detail =
-    'Send the hook secret as `Authorization: Bearer …` or `X-Hook-Secret`, or sign the body: `X-Hook-Signature: sha256=…`.'
+    'Send the hook secret as `Authorization: Bearer …`, as `X-Hook-Secret` or as the password of `Authorization: Basic …`, or sign the body: `X-Hook-Signature: sha256=…`.'
   return sendProblem(reply, { name: 'unauthorized', detail })
+}
+
+function sendAway(reply: FastifyReply, { message }: StorageAway): FastifyReply {
+  return sendProblem(reply, { name: 'busy', detail: `${message}; send it again.`, retryAfterMs: AWAY_MS })
 }
 
 function sendLater(reply: FastifyReply): FastifyReply {

@@ -1,30 +1,23 @@
 import type { IncomingMessage } from 'onceonly/inbox'
-import type { StoredFile } from './storage.ts'
-
-/** What the storage says about one file, in the words of S3 (`ObjectCreated`). */
-export interface Upload {
-  readonly searchId: string
-  readonly name: string
-}
+import type { Misplaced, StoredFile, Upload } from './storage.ts'
 
 /** One record of a notification, as both ways in understand it. */
 export interface ObjectCreated extends Upload {
+  readonly etag: string | null
   /** With the same id for every copy of the notification, whichever way it comes. */
   readonly message: IncomingMessage
 }
 
-interface Announcement extends Upload, StoredFile {
+interface Announcement {
+  readonly bucket: string
+  readonly key: string
+  readonly file: Pick<StoredFile, 'etag' | 'bytes'>
   /** By the store's clock. */
   readonly storedAt: number
 }
 
+/** What announcements of a folder name, because every notification names a bucket. */
 export const BUCKET = 'onceonly-uploads'
-const FOLDER = 'imports'
-
-/** The name of a file in its bucket. */
-export function objectKeyOf({ searchId, name }: Upload): string {
-  return `${FOLDER}/${searchId}/${name}`
-}
 
 /** The last two parts of a key are the search and the file; a bucket may have any folders in front of them. */
 export function uploadOf(objectKey: string): Upload | null {
@@ -34,10 +27,14 @@ export function uploadOf(objectKey: string): Upload | null {
   return name === undefined || searchId === undefined || name === '' || searchId === '' ? null : { searchId, name }
 }
 
+export function locateAnywhere(key: string): Upload | Misplaced {
+  return uploadOf(key) ?? { part: 'key', detail: 'does not end with an import and a file' }
+}
+
 const SEQUENCER_CHARS = 16
 
 /** As S3 would send it. A file never changes, so that every announcement of it is the same, to the letter. */
-export function notificationOf({ searchId, name, etag, bytes, storedAt }: Announcement): unknown {
+export function notificationOf({ bucket, key, file, storedAt }: Announcement): unknown {
   return {
     Records: [
       {
@@ -49,11 +46,11 @@ export function notificationOf({ searchId, name, etag, bytes, storedAt }: Announ
         s3: {
           s3SchemaVersion: '1.0',
           configurationId: 'imports',
-          bucket: { name: BUCKET, arn: `arn:aws:s3:::${BUCKET}` },
+          bucket: { name: bucket, arn: `arn:aws:s3:::${bucket}` },
           object: {
-            key: encodeURIComponent(objectKeyOf({ searchId, name })).replaceAll('%2F', '/').replaceAll('%20', '+'),
-            size: bytes,
-            eTag: etag,
+            key: encodeURIComponent(key).replaceAll('%2F', '/').replaceAll('%20', '+'),
+            size: file.bytes,
+            eTag: file.etag,
             sequencer: storedAt.toString(16).toUpperCase().padStart(SEQUENCER_CHARS, '0'),
           },
         },

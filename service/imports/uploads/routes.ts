@@ -8,8 +8,9 @@ import type { Workspaces } from '../../workspaces/workspaces.ts'
 import { uploadFile } from '../document.ts'
 import { jobOf } from '../jobs.ts'
 import { ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
+import { uploadsOf } from '../searches.ts'
 import type { Announcer } from './announce.ts'
-import { type Storage, UPLOAD_BYTES_MOST } from './storage.ts'
+import { type Storage, StorageAway, type Stored, UPLOAD_BYTES_MOST, type Upload } from './storage.ts'
 
 interface Parts {
   readonly base: Base
@@ -41,26 +42,55 @@ export function addUpload(server: FastifyInstance, { base, storage, announcer, w
     if (Number(request.headers['content-length'] ?? 0) > UPLOAD_BYTES_MOST) return sendTooLarge(reply)
     const partial = partialHeaderOf(request.headers)
     if (partial !== null) return sendPartial(reply, partial)
-    const there = await storage.has(searchId, name)
-    const state = (await jobOf(base.sql, searchId))?.state
-    if (!there && (state === 'Completed' || state === 'Error')) return sendClosed(reply, state)
+    const closed = await closedState(base, searchId, name)
+    if (closed !== null) return sendClosed(reply, closed)
 
     allowLongBody(request.raw, pauseMs)
-    const stored = await storage.put(searchId, name, request.body ?? nothing())
+    const stored = await put({ searchId, name }, request.body ?? nothing())
     switch (stored.kind) {
+      case 'away':
+        return sendAway(reply, stored.error)
       case 'too_large':
         return sendTooLarge(reply)
       case 'other':
         return sendOther(reply, name)
       case 'stored':
       case 'same': {
-        await announcer.announce({ searchId, name }, stored.file)
+        if ((await announcer.announce({ searchId, name }, stored.file)) === 'other') {
+          // Another server, whose storage this one does not share, was faster.
+          await storage.discard({ searchId, name })
+          return sendOther(reply, name)
+        }
         const { etag, bytes } = stored.file
         const code = stored.kind === 'stored' ? 201 : 200
         return reply.code(code).header('etag', `"${etag}"`).send({ searchId, name, bytes, etag })
       }
     }
   })
+
+  async function put(upload: Upload, content: AsyncIterable<Uint8Array>): Promise<Stored | Away> {
+    try {
+      return await storage.put(upload, content)
+    } catch (error) {
+      if (error instanceof StorageAway) return { kind: 'away', error }
+      throw error
+    }
+  }
+}
+
+interface Away {
+  readonly kind: 'away'
+  readonly error: StorageAway
+}
+
+/** Null while the import takes files, and for a file that it has: that may be sent again. */
+export async function closedState(base: Base, searchId: string, name: string): Promise<string | null> {
+  const state = (await jobOf(base.sql, searchId))?.state
+  if (state !== 'Completed' && state !== 'Error') return null
+  const isStored = (await uploadsOf(base.sql, searchId)).some(
+    (upload) => upload.name === name && upload.stored_at !== null,
+  )
+  return isStored ? null : state
 }
 
 /** With these the bytes of the body are not those of the file, and would be stored as if they were. */
@@ -89,7 +119,7 @@ function sendTooLarge(reply: FastifyReply): FastifyReply {
   return sendProblem(reply, { name: 'file-too-large', detail })
 }
 
-function sendClosed(reply: FastifyReply, state: string): FastifyReply {
+export function sendClosed(reply: FastifyReply, state: string): FastifyReply {
   const detail = `The import is in the state ${state}, and takes no more files.`
   return sendProblem(reply, { name: 'import-closed', detail })
 }
@@ -98,3 +128,10 @@ function sendOther(reply: FastifyReply, name: string): FastifyReply {
   const detail = `${name} was uploaded before with other content, which stays; start another import for this one.`
   return sendProblem(reply, { name: 'file-already-uploaded', detail })
 }
+
+function sendAway(reply: FastifyReply, { message }: StorageAway): FastifyReply {
+  return sendProblem(reply, { name: 'busy', detail: `${message}; upload the file again.`, retryAfterMs: AWAY_MS })
+}
+
+/** A storage that is away comes back in seconds or in minutes. */
+const AWAY_MS = 10_000

@@ -6,13 +6,16 @@ import { notificationOf } from './notification.ts'
 import { readNotification } from './s3.ts'
 import { knowsSecret } from './secret.ts'
 
-const file = { etag: 'e1', bytes: 3, storedAt: 1_700_000_000_000 }
+const file = { etag: 'e1', bytes: 3 }
+const storedAt = 1_700_000_000_000
+const announced = (key: string, etag = file.etag) =>
+  JSON.stringify(notificationOf({ bucket: 'b', key, file: { ...file, etag }, storedAt }))
 
 test('what the storage announces is what the hook reads, whatever the file is called', () => {
   const name = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/[/\0]/.test(text))
   fc.assert(
     fc.property(name, (each) => {
-      const read = readNotification(JSON.stringify(notificationOf({ searchId: 's-1', name: each, ...file })))
+      const read = readNotification(announced(`imports/s-1/${each}`))
       assert.ok('created' in read)
       const [{ searchId, name: found } = { searchId: '', name: '' }] = read.created
       assert.deepEqual([searchId, found], ['s-1', each])
@@ -21,8 +24,8 @@ test('what the storage announces is what the hook reads, whatever the file is ca
 })
 
 test('copies of a notification have one id; other content has another', () => {
-  const idOf = (change: object) => {
-    const read = readNotification(JSON.stringify(notificationOf({ searchId: 's', name: 'a', ...file, ...change })))
+  const idOf = ({ name = 'a', etag = 'e1' }) => {
+    const read = readNotification(announced(`s/${name}`, etag))
     return 'created' in read ? read.created[0]?.message.id : null
   }
   assert.equal(idOf({}), idOf({}))

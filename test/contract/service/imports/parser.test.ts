@@ -11,7 +11,9 @@ import { ris } from '../../../../service/imports/parse/test-files.ts'
 import { CHARS_AT_ONCE, parseFile } from '../../../../service/imports/parse-file.ts'
 import { createParser } from '../../../../service/imports/parser.ts'
 import { migrations } from '../../../../service/imports/schema.ts'
-import { openStorage, type Storage } from '../../../../service/imports/uploads/storage.ts'
+import { acceptFile, insertSearch } from '../../../../service/imports/searches.ts'
+import { openFolder } from '../../../../service/imports/uploads/folder.ts'
+import type { Storage, StoredFile } from '../../../../service/imports/uploads/storage.ts'
 import type { Base } from '../../../../service/store.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { onEveryPlace, sqlStore } from '../../../support/place.ts'
@@ -23,6 +25,8 @@ const LEASE_MS = 36_000
 interface Stage {
   readonly base: Base
   readonly storage: Storage
+  /** Uploads a file, as far as a parser sees it. */
+  put(searchId: string, name: string, content: AsyncIterable<Uint8Array>): Promise<StoredFile>
   /** Files that are to be parsed, without content yet. */
   job(searchId: string, ...files: readonly string[]): Promise<void>
   /** A parser as another process would have it; one that dies says no more that it lives. */
@@ -45,14 +49,21 @@ function onEveryStage(title: string, body: (stage: Stage) => Promise<void>): voi
     await store.sql.migrate('imports', migrations)
     const outbox = createOutbox({ store })
     await outbox.prepare()
-    const storage = await openStorage(folder)
+    const storage = await openFolder(folder)
     const opened: { stop(): Promise<void> }[] = []
     try {
       await body({
         base,
         storage,
+        async put(searchId, name, text) {
+          const stored = await storage.put({ searchId, name }, text)
+          assert.ok(stored.kind === 'stored')
+          await acceptFile(store.sql, { searchId, name }, stored.file, 1)
+          return stored.file
+        },
         async job(searchId, ...files) {
           const metadata = { workspaceId: 'demo', projectId: 'p', searchName: 's', referenceFiles: files }
+          await insertSearch(store.sql, { searchId, ...metadata, createdAt: 1 })
           await getOrCreateJob(store.sql, { searchId, ...metadata }, 1)
           await markFilesReceived(store.sql, searchId, 1)
           await startParsing(store.sql, searchId, 1)
@@ -91,9 +102,9 @@ async function* content(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text)
 }
 
-onEveryStage('copies of a command, also at once, give one result', async ({ storage, job, parser, said, base }) => {
+onEveryStage('copies of a command, also at once, give one result', async ({ put, job, parser, said, base }) => {
   await job('s', 'a.ris')
-  await storage.put('s', 'a.ris', content(ris(1) + ris(2)))
+  await put('s', 'a.ris', content(ris(1) + ris(2)))
   const [one, two] = [parser(), parser()]
   const receipts = await Promise.all([one, two, one, two].map((each) => each.take(command('s', 'a.ris'))))
   for (const { kind } of receipts) assert.ok(kind === 'handled' || kind === 'duplicate' || kind === 'later', kind)
@@ -108,9 +119,9 @@ onEveryStage('copies of a command, also at once, give one result', async ({ stor
 })
 
 onEveryStage('nine copies of a command at once, over five replicas: one of them reads the file', async (stage) => {
-  const { storage, job, parser, said, base } = stage
+  const { storage, put, job, parser, said, base } = stage
   await job('s', 'a.ris')
-  await storage.put('s', 'a.ris', content(ris(1) + ris(2)))
+  await put('s', 'a.ris', content(ris(1) + ris(2)))
   const open = Promise.withResolvers<void>()
   let reads = 0
   const slow: Storage = {
@@ -144,9 +155,9 @@ onEveryStage('nine copies of a command at once, over five replicas: one of them 
 })
 
 onEveryStage('a store that is away when the file was read counts against nothing', async (stage) => {
-  const { storage, job, parser, said, base } = stage
+  const { storage, put, job, parser, said, base } = stage
   await job('s', 'a.ris')
-  await storage.put('s', 'a.ris', content(ris(1)))
+  await put('s', 'a.ris', content(ris(1)))
   let away = true
   const run: SqlStore['transactions']['run'] = (work, call) =>
     away ? Promise.reject(new OnceError('store_unavailable', 'It is away.')) : base.store.transactions.run(work, call)
@@ -162,9 +173,9 @@ onEveryStage('a store that is away when the file was read counts against nothing
 })
 
 onEveryStage('whoever stops leaves a long file to another process, and nothing is counted', async (stage) => {
-  const { storage, job, parser, said, base } = stage
+  const { storage, put, job, parser, said, base } = stage
   await job('s', 'a.ris')
-  await storage.put('s', 'a.ris', content(ris(1)))
+  await put('s', 'a.ris', content(ris(1)))
   const begun = Promise.withResolvers<void>()
   const endless: Storage = {
     ...storage,
@@ -190,10 +201,10 @@ onEveryStage('whoever stops leaves a long file to another process, and nothing i
   ])
 })
 
-onEveryStage('a large file is stored in pieces, and numbered', async ({ storage, job, parser, base }) => {
+onEveryStage('a large file is stored in pieces, and numbered', async ({ put, job, parser, base }) => {
   await job('s', 'a.ris')
   const text = Array.from({ length: 1_001 }, (_, number) => ris(number)).join('')
-  await storage.put('s', 'a.ris', content(`${text}TY  - JOUR\nER  -\n`))
+  await put('s', 'a.ris', content(`${text}TY  - JOUR\nER  -\n`))
   await parser().take(command('s', 'a.ris'))
   const [file] = await filesOf(base.sql, 's')
   assert.deepEqual([file?.status, file?.references, file?.brokenCount], ['parsed', 1_001, 1])
@@ -203,9 +214,9 @@ onEveryStage('a large file is stored in pieces, and numbered', async ({ storage,
   assert.deepEqual([Number(row?.n), Number(row?.last)], [1_001, 1_001])
 })
 
-onEveryStage('a file that is not there, or cannot be read, is a fault', async ({ storage, job, parser, said }) => {
+onEveryStage('a file that is not there, or cannot be read, is a fault', async ({ put, job, parser, said }) => {
   await job('s', 'a.ris', 'b.ris')
-  await storage.put('s', 'b.ris', content('Dear colleague,\n'))
+  await put('s', 'b.ris', content('Dear colleague,\n'))
   const one = parser()
   await one.take(command('s', 'a.ris'))
   await one.take(command('s', 'b.ris'))
@@ -216,8 +227,9 @@ onEveryStage('a file that is not there, or cannot be read, is a fault', async ({
 })
 
 onEveryStage('a command that fails as often as it may is told as not started, once', async (stage) => {
-  const { storage, job, parser, said, base } = stage
+  const { storage, put, job, parser, said, base } = stage
   await job('s', 'a.ris')
+  await put('s', 'a.ris', content(ris(1)))
   const broken: Storage = {
     ...storage,
     async *read() {
@@ -238,9 +250,9 @@ onEveryStage('a command that fails as often as it may is told as not started, on
   ])
 })
 
-onEveryStage('a file under which every process ends is given up', async ({ storage, job, parser, said, base }) => {
+onEveryStage('a file under which every process ends is given up', async ({ storage, put, job, parser, said, base }) => {
   await job('s', 'a.ris')
-  await storage.put('s', 'a.ris', content(ris(1)))
+  await put('s', 'a.ris', content(ris(1)))
   const { promise: never } = Promise.withResolvers<never>()
   const hanging: Storage = {
     ...storage,
@@ -280,21 +292,24 @@ onEveryStage('commands for nobody, and what is no command, hold nothing up', asy
 
 onEveryStage(
   'the longest records there are fill neither a statement nor the memory',
-  async ({ base, storage, job }) => {
+  async ({ base, storage, put, job }) => {
     const abstract = 'x'.repeat(900_000).replaceAll(/.{1000}/g, (line) => `${line}\n      `)
     const record = (n: number) => `TY  - JOUR\nTI  - Long ${n}\nAB  - ${abstract}\nER  - \n`
     async function* content() {
       for (let n = 0; n < 12; n++) yield Buffer.from(record(n))
     }
     await job('s', 'long.ris')
-    await storage.put('s', 'long.ris', content())
+    const file = await put('s', 'long.ris', content())
     let longest = 0
     const query: Base['sql']['query'] = (text, values = []) => {
       const chars = values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
       longest = Math.max(longest, chars)
       return base.sql.query(text, values)
     }
-    const read = await parseFile({ base: { ...base, sql: { ...base.sql, query } }, storage }, 's', 'long.ris')
+    const read = await parseFile(
+      { base: { ...base, sql: { ...base.sql, query } }, storage },
+      { searchId: 's', name: 'long.ris', file },
+    )
     assert.deepEqual([read.references, read.brokenCount], [12, 0])
     assert.ok(longest > 800_000 && longest < CHARS_AT_ONCE + RECORD_CHARS_MOST, String(longest))
   },

@@ -25,6 +25,7 @@ interface Asked {
   /** As in the document. */
   readonly path: string
   readonly values?: Readonly<Record<string, string>>
+  readonly query?: string
   readonly key?: string
   readonly body?: unknown
   readonly as?: 'caller' | 'operator' | 'hook' | 'nobody'
@@ -33,12 +34,15 @@ interface Asked {
 const tried = new Set<string>()
 
 /** Sends a request and holds its answer to what the document says about it. */
-async function ask(status: number, { method, path, values = {}, key, body, as = 'caller' }: Asked): Promise<unknown> {
+async function ask(
+  status: number,
+  { method, path, values = {}, query = '', key, body, as = 'caller' }: Asked,
+): Promise<unknown> {
   const operation = document.paths[path]?.[method.toLowerCase()]
   assert.ok(operation, `${method} ${path} is not documented`)
   const bearer = { caller: demoKey, operator: operatorToken, hook: hookSecret, nobody: 'nobody-at-all' }[as]
   const url = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ''))
-  const response = await fetch(service.url + url, {
+  const response = await fetch(service.url + url + query, {
     method,
     headers: {
       authorization: `Bearer ${bearer}`,
@@ -152,6 +156,10 @@ test('imports are answered as documented', async () => {
   await ask(200, { ...put, values: { searchId, name } })
   await ask(409, { ...put, values: { searchId, name }, body: 'other' })
   await ask(404, { ...put, values: { searchId, name: 'nothing' } })
+  const address = { method: 'GET', path: '/api/imports/{searchId}/files/{name}/upload' }
+  await ask(200, { ...address, values: { searchId, name }, query: '?bytes=3' })
+  await ask(400, { ...address, values: { searchId, name } })
+  await ask(404, { ...address, values: { searchId: 'nothing', name } })
   const read = { method: 'GET', path: '/api/imports/{searchId}' }
   await ask(200, { ...read, values: { searchId } })
   await ask(404, { ...read, values: { searchId: 'nothing' } })

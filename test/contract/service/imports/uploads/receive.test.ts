@@ -3,14 +3,23 @@ import { createLedger, type SqlStore } from 'onceonly'
 import { createOutbox } from 'onceonly/outbox'
 import { migrations } from '../../../../../service/imports/schema.ts'
 import { insertSearch } from '../../../../../service/imports/searches.ts'
-import { notificationOf } from '../../../../../service/imports/uploads/notification.ts'
+import { BUCKET, locateAnywhere, notificationOf } from '../../../../../service/imports/uploads/notification.ts'
 import { createReceiver, type Receiver } from '../../../../../service/imports/uploads/receive.ts'
 import { readNotification } from '../../../../../service/imports/uploads/s3.ts'
+import { createLog } from '../../../../../service/logs.ts'
 import type { Base } from '../../../../../service/store.ts'
 import { onEveryPlace, sqlStore } from '../../../../support/place.ts'
 
 const CALL = { timeoutMs: 5_000 }
 const ROUNDS = 20
+/** Every file is there. */
+const file = { etag: 'e', bytes: 1, version: null }
+const storage: Parameters<typeof createReceiver>[0]['storage'] = {
+  kind: 'folder',
+  look: async () => file,
+  locate: ({ key }) => locateAnywhere(key),
+}
+const log = createLog({ logLevel: 'error' })
 const files = ['a.ris', 'b.ris', 'c.ris']
 
 function baseOf(store: SqlStore): Base {
@@ -27,7 +36,7 @@ onEveryPlace('of many last files at once one completes the set, and says so', as
     base: baseOf(each),
     once: createLedger({ store: each, outbox, background: false }),
   }))
-  const receivers = ledgers.map((parts) => createReceiver({ ...parts, on: () => {} }))
+  const receivers = ledgers.map((parts) => createReceiver({ ...parts, storage, on: () => {}, log }))
   try {
     for (let round = 0; round < ROUNDS; round++) {
       const searchId = `s-${round}`
@@ -49,7 +58,9 @@ onEveryPlace('of many last files at once one completes the set, and says so', as
 
 async function untilTaken(receiver: Receiver, searchId: string, name: string): Promise<void> {
   const read = readNotification(
-    JSON.stringify(notificationOf({ searchId, name, etag: 'e', bytes: 1, storedAt: 1_700_000_000_000 })),
+    JSON.stringify(
+      notificationOf({ bucket: BUCKET, key: `imports/${searchId}/${name}`, file, storedAt: 1_700_000_000_000 }),
+    ),
   )
   assert.ok('created' in read && read.created[0] !== undefined)
   for (let kind = 'later'; kind === 'later'; ) ({ kind } = await receiver.receive(read.created[0]))

@@ -1,0 +1,53 @@
+import type { FastifyInstance } from 'fastify'
+import { sendInvalid } from '../../http/problem.ts'
+import type { Base } from '../../store.ts'
+import { requireKey } from '../../workspaces/authenticate.ts'
+import type { Workspaces } from '../../workspaces/workspaces.ts'
+import { readUpload } from '../document.ts'
+import { filePath, ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
+import { uploadsOf } from '../searches.ts'
+import { closedState, sendClosed } from './routes.ts'
+import { type DirectUpload, type Storage, UPLOAD_BYTES_MOST } from './storage.ts'
+
+interface Parts {
+  readonly base: Base
+  readonly storage: Pick<Storage, 'direct'>
+  readonly workspaces: Workspaces
+}
+
+interface Named {
+  Params: { readonly searchId: string; readonly name: string }
+  Querystring: { readonly bytes?: unknown }
+}
+
+/** `GET /api/imports/{searchId}/files/{name}/upload`: where a client uploads a file to, whichever storage there is. */
+export function addDirect(server: FastifyInstance, { base, storage, workspaces }: Parts): void {
+  const options = { onRequest: requireKey(workspaces, 'imports'), config: { declaration: readUpload } }
+  server.get<Named>('/api/imports/:searchId/files/:name/upload', options, async (request, reply) => {
+    const { searchId, name } = request.params
+    const search = await ownSearch(base, request, searchId)
+    if (search === null) return sendNoImport(reply, searchId)
+    if (!search.referenceFiles.includes(name)) return sendNoFile(reply, 'name')
+    const bytes = bytesOf(request.query.bytes)
+    if (bytes === null) {
+      return sendInvalid(reply, [{ field: 'bytes', detail: `is not a whole number from 0 to ${UPLOAD_BYTES_MOST}` }])
+    }
+    const closed = await closedState(base, searchId, name)
+    if (closed !== null) return sendClosed(reply, closed)
+    const isStored = (await uploadsOf(base.sql, searchId)).some((each) => each.name === name && each.stored_at !== null)
+    // A file that is there is compared by this server: a bucket would only refuse it.
+    const direct = isStored ? null : await storage.direct({ searchId, name }, bytes)
+    return reply.header('cache-control', 'no-store').send(answerOf(direct, filePath(search, name)))
+  })
+}
+
+function answerOf(direct: DirectUpload | null, path: string) {
+  if (direct === null) return { to: 'server', method: 'PUT', url: path, headers: {}, expiresAt: null }
+  const { url, headers, expiresAt } = direct
+  return { to: 'storage', method: 'PUT', url, headers, expiresAt: new Date(expiresAt).toISOString() }
+}
+
+function bytesOf(text: unknown): number | null {
+  const bytes = typeof text === 'string' && /^\d{1,10}$/.test(text) ? Number(text) : -1
+  return bytes >= 0 && bytes <= UPLOAD_BYTES_MOST ? bytes : null
+}
