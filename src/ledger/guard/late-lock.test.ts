@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../../testing/until.ts'
+import { createLedger } from '../ledger.ts'
+import type { TransactionalStore } from '../store/port.ts'
+import { createMemoryStore } from '../stores/memory/index.ts'
+import { createGuard } from './guard.ts'
+
+/** The store of the locks is silent for longer than the guard waits, and grants the lock afterwards. */
+
+const CALL = { timeoutMs: 60_000 }
+/** Short, because each test outlives it. */
+const DEADLINE_MS = 50
+
+function stage() {
+  const store = createMemoryStore()
+  const answered = Promise.withResolvers<void>()
+  const ids = new Set<string>()
+  const apply: typeof store.claims.apply = async (requests, call) => {
+    for (const { id } of requests) ids.add(id)
+    const answers = await store.claims.apply(requests, call)
+    await answered.promise
+    return answers
+  }
+  const silent: TransactionalStore<unknown> = { ...store, claims: { ...store.claims, apply } } as never
+  const shared = { name: 'mail', identity: (text: string) => ['acme', text] as const, waitMs: 0 }
+  const hasty = createGuard<string>({
+    ...shared,
+    ledger: createLedger({ store: silent, background: false }),
+    deadlineMs: DEADLINE_MS,
+    originalOf: (value) => ({ type: 'mail', id: String(value) }),
+  })
+  const patient = createGuard<string>({ ...shared, ledger: createLedger({ store, background: false }) })
+  const stateOfLock = async () => {
+    const { records } = await store.claims.read([...ids], CALL)
+    return records[0]?.state
+  }
+  return { hasty, patient, answer: answered.resolve, stateOfLock }
+}
+
+test('a lock that is granted late stands for the original that was sent without it', async () => {
+  const { hasty, patient, answer, stateOfLock } = stage()
+  assert.deepEqual(await hasty.send('hello', async (attempt) => (attempt === null ? 'm-1' : 'guarded')), {
+    kind: 'unguarded',
+    value: 'm-1',
+  })
+  answer()
+  await until('the lock is settled', stateOfLock, (state) => state !== 'in_progress')
+  const verdict = await patient.send('hello', async () => assert.fail('it was sent twice'))
+  assert.ok(verdict.kind === 'duplicate')
+  assert.deepEqual(verdict.original, { type: 'mail', id: 'm-1' })
+})
+
+test('a lock that is granted late is given back when nothing was sent without it', async () => {
+  const { hasty, patient, answer, stateOfLock } = stage()
+  const failing = hasty.send('hello', () => Promise.reject(new Error('no line')))
+  await assert.rejects(failing, /no line/)
+  answer()
+  await until('the lock is free', stateOfLock, (state) => state !== 'in_progress')
+  assert.equal((await patient.send('hello', async () => 'm-2')).kind, 'sent')
+})
