@@ -19,7 +19,7 @@ type Step =
   | { readonly kind: 'violation' }
   | { readonly kind: 'part'; readonly by: Opener; readonly steps: readonly Step[]; readonly throws: boolean }
 
-interface History {
+export interface History {
   readonly steps: readonly Step[]
   readonly ends: 'returns' | 'throws' | 'final'
 }
@@ -31,7 +31,7 @@ export function kyselyOn<T>(tx: PostgresTx): Kysely<T> {
 
 export const drizzleOn = (tx: PostgresTx) => drizzle(tx.client as unknown as PoolClient)
 
-class Undone extends Error {}
+export class Undone extends Error {}
 
 const opens: Readonly<Record<Opener, (tx: PostgresTx, work: () => Promise<void>) => Promise<void>>> = {
   kysely: (tx, work) => kyselyOn(tx).transaction().execute(work),
@@ -49,7 +49,7 @@ const opens: Readonly<Record<Opener, (tx: PostgresTx, work: () => Promise<void>)
   },
 }
 
-const { history } = fc.letrec<{ step: Step; history: History }>((tie) => ({
+export const { history } = fc.letrec<{ step: Step; history: History }>((tie) => ({
   step: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
     { weight: 4, arbitrary: fc.constant<Step>({ kind: 'insert' }) },
@@ -71,9 +71,15 @@ const { history } = fc.letrec<{ step: Step; history: History }>((tie) => ({
 }))
 
 /** Runs the steps, and answers which of their rows must stay; names are counted, so that every row is another one. */
-async function perform(tx: PostgresTx, steps: readonly Step[], name: () => string): Promise<string[]> {
+export async function perform(
+  tx: PostgresTx,
+  steps: readonly Step[],
+  name: () => string,
+  before: () => Promise<void> = async () => undefined,
+): Promise<string[]> {
   const rows: string[] = []
   for (const step of steps) {
+    await before()
     switch (step.kind) {
       case 'insert': {
         const row = name()
@@ -87,7 +93,7 @@ async function perform(tx: PostgresTx, steps: readonly Step[], name: () => strin
       case 'part': {
         let inside: readonly string[] = []
         const part = opens[step.by](tx, async () => {
-          inside = await perform(tx, step.steps, name)
+          inside = await perform(tx, step.steps, name, before)
           if (step.throws) throw new Undone('undone')
         })
         // Whatever it threw, the part is undone, and the others go on.
