@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../testing/until.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
 import { createLedger } from '../ledger.ts'
 import type { TransactionalStore } from '../store/port.ts'
 import { createMemoryStore } from '../stores/memory/index.ts'
@@ -11,6 +12,8 @@ import { createGuard } from './guard.ts'
 const CALL = { timeoutMs: 60_000 }
 /** Short, because each test outlives it. */
 const DEADLINE_MS = 50
+/** Long enough for a claim on a busy machine; a write that fails is given up after it. */
+const PATIENT_MS = 2_000
 
 function stage() {
   const store = createMemoryStore()
@@ -58,4 +61,34 @@ test('a lock that is granted late is given back when nothing was sent without it
   answer()
   await until('the lock is free', stateOfLock, (state) => state !== 'in_progress')
   assert.equal((await patient.send('hello', async () => 'm-2')).kind, 'sent')
+})
+
+test('a lock that could not be told of its original is kept although the send threw', async () => {
+  const store = createMemoryStore()
+  const ids = new Set<string>()
+  let isAway = true
+  const apply: typeof store.claims.apply = async (requests, call) => {
+    for (const { id } of requests) ids.add(id)
+    if (isAway && requests.some(({ kind }) => kind === 'attach')) throw new OnceError('store_unavailable', 'Away.')
+    return store.claims.apply(requests, call)
+  }
+  const partly: TransactionalStore<unknown> = { ...store, claims: { ...store.claims, apply } } as never
+  const shared = { name: 'mail', identity: (text: string) => ['acme', text] as const, waitMs: 0 }
+  const ledger = createLedger({ store: partly, background: false })
+  const guard = createGuard<string>({ ...shared, ledger, deadlineMs: PATIENT_MS })
+  const sending = guard.send('hello', async (attempt) => {
+    // The message is out; that the lock cannot be told of it ends the send with an error.
+    await attempt?.attach({ type: 'mail', id: 'm-1' })
+  })
+  await assert.rejects(sending, (error) => isOnceError(error, 'store_unavailable'))
+  await until(
+    'the lock is settled',
+    async () => (await store.claims.read([...ids], CALL)).records[0]?.state,
+    (state) => state !== 'in_progress',
+  )
+  isAway = false
+  const patient = createGuard<string>({ ...shared, ledger: createLedger({ store, background: false }) })
+  const verdict = await patient.send('hello', async () => assert.fail('it was sent twice'))
+  assert.ok(verdict.kind === 'duplicate')
+  assert.deepEqual(verdict.original, { type: 'mail', id: 'm-1' })
 })
