@@ -67,8 +67,10 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
     regions: [options.region],
     transport: line,
     mode: 'at-least-once',
-    place: fromStart(place),
+    place,
     from: 'start',
+    // The page keeps nothing of what it showed.
+    again: 'replay',
     receiver: {
       message(entry) {
         conversation.shown(entry)
@@ -157,16 +159,5 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       return () => listeners.delete(listener)
     },
     stop: () => client.stop(),
-  }
-}
-
-/** The page keeps what is pending and nothing of what it showed: so it asks for everything again. */
-function fromStart(place: ClientPlace): ClientPlace {
-  return {
-    ...place,
-    async load() {
-      const record = await place.load()
-      return record === null ? null : { ...record, position: { logs: {}, ordered: 0 } }
-    },
   }
 }

@@ -60,6 +60,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     bounds,
     problem,
     restored: record?.position ?? { logs: {}, ordered: 0 },
+    replay: options.again === 'replay',
   })
   let outgoing = out(record ?? { next: 1, pending: [], acknowledged: null }, record !== null)
 

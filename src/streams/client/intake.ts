@@ -4,7 +4,15 @@ import type { DeliveryMode } from '../parts/delivery.ts'
 import { Delivery } from '../parts/delivery.ts'
 import { SequenceDedup } from '../parts/sequence-dedup.ts'
 import { covers, coversPlace, furthest } from '../protocol/position.ts'
-import type { Delivered, Entry, MessageIdentity, OrderFrame, Position, ResetFrame } from '../protocol/protocol.ts'
+import type {
+  Delivered,
+  Entry,
+  LogPlace,
+  MessageIdentity,
+  OrderFrame,
+  Position,
+  ResetFrame,
+} from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
 import type { ClientPlace, ClientPosition } from './ports.ts'
 import type { ClientRuntime } from './runtime.ts'
@@ -46,6 +54,8 @@ export interface IntakeOptions {
   readonly mode: DeliveryMode
   readonly place: ClientPlace
   readonly restored: ClientPosition
+  /** Everything comes again; what is restored is only what was seen. */
+  readonly replay: boolean
   readonly runtime: ClientRuntime
   readonly bounds: StreamBounds
   problem(error: unknown): void
@@ -55,9 +65,10 @@ export function createIntake(options: IntakeOptions): Intake {
   const { receiver, place, runtime, bounds, problem } = options
   const delivery = new Delivery(options.mode, place)
   const dedup = new SequenceDedup()
-  let arrived: Position = options.restored.logs
-  let ordered = options.restored.ordered
-  let shown: Position = arrived
+  let arrived: Position = options.replay ? {} : options.restored.logs
+  let ordered = options.replay ? 0 : options.restored.ordered
+  // What a person has read stays read: whatever it says next was said after it.
+  let shown: Position = options.restored.logs
   /** Of what is done with: this is what survives a restart. */
   let done: ClientPosition = options.restored
   let stopped = false
@@ -83,8 +94,8 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   async function show(entry: Entry, taken: () => void): Promise<void> {
-    shown = { ...shown, [entry.log]: entry.n }
-    const after = { ...done, logs: { ...done.logs, [entry.log]: entry.n } }
+    shown = reached(shown, entry)
+    const after = { ...done, logs: reached(done.logs, entry) }
     await insist(() =>
       delivery.deliver(identityText(entry), after, async () => {
         await receiver.message(entry)
@@ -112,10 +123,9 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   function skip(entry: Delivered, taken: () => void): void {
-    const { log, n } = entry
     receiver.copy?.(entry)
-    shown = { ...shown, [log]: n }
-    done = { ...done, logs: { ...done.logs, [log]: n } }
+    shown = reached(shown, entry)
+    done = { ...done, logs: reached(done.logs, entry) }
     taken()
   }
 
@@ -143,7 +153,7 @@ export function createIntake(options: IntakeOptions): Intake {
         ordered = g
         enqueue(() => {
           receiver.ordered?.(identity, g)
-          done = { ...done, ordered: g }
+          done = { ...done, ordered: Math.max(done.ordered, g) }
         })
       }
       return 'taken'
@@ -160,7 +170,10 @@ export function createIntake(options: IntakeOptions): Intake {
         // What was seen before still is a cause, also where the region does not know of it yet.
         shown = furthest(shown, after.logs)
         await insist(async () => receiver.reset?.({ why, snapshot }))
-        done = after
+        done =
+          snapshot === null
+            ? { logs: furthest(done.logs, after.logs), ordered: Math.max(done.ordered, after.ordered) }
+            : after
         await insist(() => place.advance(done))
       })
     },
@@ -175,4 +188,9 @@ export function createIntake(options: IntakeOptions): Intake {
       stopped = true
     },
   }
+}
+
+/** A position never goes back, also where entries come again. */
+function reached(position: Position, { log, n }: LogPlace): Position {
+  return n > countOf(position, log) ? { ...position, [log]: n } : position
 }

@@ -40,6 +40,11 @@ export interface StreamClientOptions {
   readonly place?: ClientPlace
   /** Where a client without a position begins: with all that the room still has, or with what comes next. */
   readonly from?: 'start' | 'head'
+  /**
+   * What a client with a position does after a restart: goes on behind it, or shows everything again that the room still
+   * has, for whoever keeps nothing of what it showed. What was seen before the restart stays a cause of what is said now.
+   */
+  readonly again?: 'go-on' | 'replay'
   onStatus?(status: ClientStatus): void
   /** The identity had to be taken anew: a clone has it, or nobody remembers it. */
   onIdentity?(identity: MessageIdentityPrefix, why: RenewReason): void

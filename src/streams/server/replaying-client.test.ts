@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../../testing/until.ts'
+import { createStreamClient } from '../client/client.ts'
+import { createMemoryPlace } from '../client/memory-place.ts'
+import type { StreamClient, StreamClientOptions } from '../client/options.ts'
+import type { Entry } from '../protocol/protocol.ts'
+import type { Region } from './region.ts'
+import { openRegion, wired } from './test-peer.ts'
+
+async function follow(
+  region: Region,
+  options: Partial<StreamClientOptions> = {},
+): Promise<{ readonly client: StreamClient; readonly seen: Entry[] }> {
+  const seen: Entry[] = []
+  const client = await createStreamClient({
+    room: 'room',
+    regions: ['eu'],
+    transport: wired(() => region),
+    mode: 'at-least-once',
+    receiver: { message: (entry) => void seen.push(entry) },
+    bounds: { reconnectBaseMs: 2, reconnectCapMs: 20 },
+    ...options,
+  })
+  return { client, seen }
+}
+
+test('who shows everything again after a restart still says things after what it had read', async () => {
+  const { region } = openRegion()
+  const ada = await follow(region)
+  for (const text of ['shall we ship?', 'today?']) await (await ada.client.send(text)).accepted
+  const place = createMemoryPlace()
+  const grace = await follow(region, { place })
+  await until('grace has read it', () => grace.seen.length === 2)
+  await grace.client.idle()
+  await grace.client.stop()
+
+  const again = await follow(region, { place, again: 'replay' })
+  // Before anything has come again: what was read is a cause all the same.
+  const said = await again.client.send('yes, ship it')
+  await said.accepted
+  await until('everything was shown again', () => again.seen.length === 3)
+  const reply = again.seen.find(({ body }) => body === 'yes, ship it')
+  assert.deepEqual(reply?.seen, { 'eu.1': 2 })
+  await again.client.idle()
+  await again.client.stop()
+  assert.deepEqual((await place.load())?.position.logs, { 'eu.1': 3 }, 'the position never went back')
+
+  const onward = await follow(region, { place })
+  await (await ada.client.send('done')).accepted
+  await until('only what is new is shown', () => onward.seen.length === 1)
+  assert.equal(onward.seen[0]?.body, 'done')
+  await Promise.all([ada.client.stop(), onward.client.stop(), region.stop()])
+})
