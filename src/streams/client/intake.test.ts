@@ -29,6 +29,7 @@ function open() {
     place: createMemoryPlace(),
     restored: { logs: {}, ordered: 0 },
     runtime: createClientRuntime(),
+    replay: false,
     bounds: streamBounds(),
     problem: (error) => assert.fail(String(error)),
   })
