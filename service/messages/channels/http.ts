@@ -1,8 +1,8 @@
 import { SECOND, singleCall } from 'onceonly'
 import type { Result } from './channel.ts'
 
-/** Enough of a provider's answer to find an id or a reason in it. */
-const ANSWER_CHARS_MOST = 64 * 1_024
+/** Enough of a provider's answer to find an id or a reason in it; the rest is not waited for. */
+const ANSWER_BYTES_MOST = 64 * 1_024
 const REASON_CHARS_MOST = 300
 
 interface Answered {
@@ -42,7 +42,7 @@ export async function callProvider(
     const { status, headers } = response
     const retryAfterMs = retryAfterOf(headers.get('retry-after'))
     const comeBack = NOT_TAKEN.has(status) || (status === 503 && retryAfterMs !== null)
-    const text = (await response.text()).slice(0, ANSWER_CHARS_MOST)
+    const text = await beginningOf(response)
     // A provider that says "at once" while it refuses gets the same back-off as one that names no time.
     answered = { status, comeBack, retryAfterMs: retryAfterMs === 0 ? null : retryAfterMs, text }
   } catch (error) {
@@ -59,6 +59,19 @@ export async function callProvider(
   const isLost = status >= 500 || (status < 400 && !POST_ELSEWHERE.has(status))
   if (isLost) return { kind: 'unknown', error: told }
   return { kind: 'failed', error: told, ...(ABOUT_MESSAGE.has(status) ? {} : { aboutCall: true }) }
+}
+
+async function beginningOf({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  // Leaving the loop ends the connection.
+  for await (const chunk of body ?? []) {
+    text += decoder.decode(chunk.subarray(0, ANSWER_BYTES_MOST - bytes), { stream: true })
+    bytes += chunk.byteLength
+    if (bytes >= ANSWER_BYTES_MOST) break
+  }
+  return text + decoder.decode()
 }
 
 /** `Wed, 21 Oct 2026 07:28:00 GMT`. `Date.parse` alone takes almost any text with a digit for a date. */
