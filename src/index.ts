@@ -8,8 +8,11 @@ export { errorTable, isOnceError, OnceError } from './ledger/core/errors.ts'
 export type { Fence, Identity, IdentityParts } from './ledger/core/identity.ts'
 export { DAY, defaults, HOUR, limits, MINUTE, SECOND } from './ledger/core/limits.ts'
 export type {
+  Facts,
+  GuardNote,
   HistoryEntry,
   LedgerRecord,
+  Note,
   OnAbandoned,
   Outcome,
   Pointer,

@@ -88,7 +88,7 @@ async function unlessAway<T, E>(asked: Promise<T>, otherwise: E): Promise<T | E>
 }
 
 const busiestFirst = (a: BusyCaller, b: BusyCaller) => attemptsOf(b) - attemptsOf(a)
-const attemptsOf = ({ claims, replays, conflicts }: BusyCaller) => claims + replays + conflicts
+const attemptsOf = ({ claims, replays, conflicts, inProgress }: BusyCaller) => claims + replays + conflicts + inProgress
 
 function added(first: Status, second: Status): Status {
   const sum = <T extends Readonly<Record<string, number>>>(a: T, b: T) =>

@@ -1,8 +1,9 @@
 import { OnceError } from './core/errors.ts'
 import type { Fence } from './core/identity.ts'
 import { effectKeyOf } from './core/identity.ts'
-import type { Pointer } from './core/record.ts'
+import type { Note, Pointer } from './core/record.ts'
 import type { Grant } from './core/request.ts'
+import { checkNote } from './note.ts'
 import { checkPointer } from './outcome.ts'
 
 /** What an effect is given: how to be recognised downstream, and how to notice that it lost its lease. */
@@ -21,11 +22,18 @@ export interface Attempt {
   readonly pointer: Pointer | null
   /** Names what this attempt makes: durable, fenced, and visible to those who wait, at once. */
   attach(pointer: Pointer): Promise<void>
+  /**
+   * Tells operators something about this attempt, above all how many calls of other systems it began: recorded with its
+   * outcome, and lost with it. What is said again replaces what was said before.
+   */
+  note(note: Note): void
 }
 
 /** What the attempt stands on: a lease that may end, or a transaction. */
 export interface Ground {
   readonly grant: Grant
+  /** What the attempt has told about itself so far. */
+  noted?: Note
   signal(): AbortSignal
   /** Throws when the lease is over by the holder's own clock. */
   check(): void
@@ -39,6 +47,7 @@ class OwnAttempt implements Attempt {
   pointer: Pointer | null
   readonly derive: Attempt['derive']
   readonly attach: Attempt['attach']
+  readonly note: Attempt['note']
   readonly #ground: Ground
 
   constructor(ground: Ground, attach: (pointer: Pointer) => Promise<void>) {
@@ -56,6 +65,9 @@ class OwnAttempt implements Attempt {
       const checked = checkPointer(next)
       await attach(checked)
       this.pointer = checked
+    }
+    this.note = (note) => {
+      ground.noted = { ...ground.noted, ...checkNote(note) }
     }
     // Own and enumerable, so that a copy by `{ ...attempt }` has them; made only when they are read. A descriptor that
     // all attempts share costs a tenth of a getter in a literal.
@@ -82,6 +94,11 @@ class OwnAttempt implements Attempt {
 
 export function createAttempt(ground: Ground, attach: (pointer: Pointer) => Promise<void>): Attempt {
   return new OwnAttempt(ground, attach)
+}
+
+/** What a settle says of an attempt beside its outcome; most say nothing. */
+export function told({ noted }: Ground): { readonly note?: Note } {
+  return noted === undefined ? {} : { note: noted }
 }
 
 export function leaseOver(operation: string): OnceError<'lease_over'> {

@@ -1,5 +1,5 @@
 import type { Attempt } from './attempt.ts'
-import { createAttempt, leaseLost } from './attempt.ts'
+import { createAttempt, leaseLost, told } from './attempt.ts'
 import type { Context } from './context.ts'
 import { refuseInsideTransaction, refuseWhenStopped } from './context.ts'
 import type { Pointer } from './core/record.ts'
@@ -132,7 +132,8 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
       held.check()
     },
     async settle(word: SettleWord, { insist = false }: HowToWrite = {}) {
-      const { to, pointer } = settlementOf(context, op, grant, word)
+      const { to: plain, pointer } = settlementOf(context, op, grant, word)
+      const to = { ...plain, ...told(held) }
       const decision = insist
         ? await context.settler.settle(grant, to, pointer, held.letGo)
         : await context.settler.write(grant, to, pointer)

@@ -93,6 +93,8 @@ export interface ProbedAttempt {
   readonly claimedAt: number
   /** How often it was asked before. */
   readonly probes: number
+  /** Asking means calling the other system again: counted with the calls of the attempts. */
+  calls(count: number): void
 }
 
 export type ProbeAnswer =

@@ -1,5 +1,5 @@
 import type { Attempt } from './attempt.ts'
-import { createAttempt, leaseLost } from './attempt.ts'
+import { createAttempt, leaseLost, told } from './attempt.ts'
 import type { Context } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
@@ -30,6 +30,7 @@ export async function runEffect(
   try {
     lease.check()
   } catch (over) {
+    attempt.note({ calls: 0 })
     return settleThrown(context, op, lease, notDone(over, { retryAfterMs: 0 }))
   }
   // 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
@@ -45,7 +46,7 @@ export async function runEffect(
   if (packed.problem !== null) {
     context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
   }
-  const to: Settlement = { state: 'succeeded', outcome: packed.outcome }
+  const to: Settlement = { state: 'succeeded', outcome: packed.outcome, ...told(lease) }
   const pointer = packed.pointer ?? attempt.pointer
   const decision = await context.settler.settle(grant, to, packed.pointer, lease.letGo)
   if (decision?.kind === 'lease_lost')
@@ -59,7 +60,7 @@ async function settleThrown(context: Context, op: Declared, lease: HeldLease, th
   const error = isVerdict(thrown) ? thrown.error : thrown
   if (isVerdict(thrown) && thrown.verdict === 'released') return giveBack(context, lease, error)
   const outcome = isVerdict(thrown) && thrown.verdict === 'final' ? packFinal(op, thrown) : packFailure(error)
-  const to = settlementOf(context, op, grant, thrown, outcome)
+  const to = { ...settlementOf(context, op, grant, thrown, outcome), ...told(lease) }
   const decision = await context.settler.settle(grant, to, null, lease.letGo)
   if (decision?.kind === 'lease_lost') {
     const lost = leaseLost(op.name, decision.state)

@@ -10,6 +10,8 @@ export type LedgerEvent =
       readonly attempt: number
       readonly fence: Fence
       readonly reclaimed: boolean
+      /** The record before it had expired, and was still there. */
+      readonly expired: boolean
     }
   | { readonly kind: 'settled'; readonly identity: Identity; readonly state: VisibleState; readonly attempt: number }
   | {

@@ -132,14 +132,15 @@ export function claimFailed({ settler }: Context, request: ClaimRequest, error: 
 export function noteClaim(
   context: Context,
   command: Command,
-  decision: { kind: string; verified?: boolean; lease?: Grant },
+  decision: { kind: string; verified?: boolean; lease?: Grant; expired?: true },
 ): void {
   const { identity } = command
   if (decision.verified === false) context.events.emit({ kind: 'fingerprint_unverified', identity })
   if (decision.lease === undefined) return
   const { attempt, fence } = decision.lease
   context.tally.count(command.id, identity, 'claims')
-  context.events.emit({ kind: 'claimed', identity, attempt, fence, reclaimed: decision.kind === 'reclaimed' })
+  const expired = decision.expired === true
+  context.events.emit({ kind: 'claimed', identity, attempt, fence, reclaimed: decision.kind === 'reclaimed', expired })
 }
 
 /**

@@ -158,7 +158,7 @@ function createContext<S extends Store>(options: LedgerOptions<S>): Context {
     settler: createSettler(batcher, runtime, events),
     joiners: createJoiners(store.claims, runtime, cache.drop),
     flights: createFlights(),
-    tally: createTallyBook(store),
+    tally: createTallyBook(store, runtime),
     prober: createProber(batcher, runtime, events),
     attemptLimit: createAttemptLimit(runtime),
     outbox: (outbox as OutboxPort<unknown> | undefined) ?? null,

@@ -5,6 +5,7 @@ import { claimCommand } from './claim.ts'
 import type { Context, OpenTransaction } from './context.ts'
 import { openTransaction } from './context.ts'
 import type { IdentityParts } from './core/identity.ts'
+import { checkIdentity, recordIdOf } from './core/identity.ts'
 import type { Command, Declared } from './declared.ts'
 import { commandOf } from './declared.ts'
 import type { CallOptions } from './execute.ts'
@@ -34,6 +35,11 @@ export interface LeasedOperation<I> {
   ): Promise<Execution<T>>
   /** No sugar: every possibility is a case, and a granted lease is yours to settle. */
   claim(parts: IdentityParts, input: I, options?: ClaimOptions): Promise<Claimed>
+  /**
+   * Counts a repeat that was answered without asking the ledger, because the caller knew the answer: so that operators are
+   * told of it. Written behind, as all counts are.
+   */
+  noteRepeat(parts: IdentityParts, as: 'replays' | 'inProgress'): void
 }
 
 /** An operation whose effect commits together with its record. */
@@ -81,6 +87,11 @@ export function leasedOperation<I>(context: Context, op: Declared): LeasedOperat
       const wrong = wrongClaim(options)
       if (wrong !== null) throw wrong
       return claimCommand(context, op, commandOf(op, parts, input, undefined), options)
+    },
+    noteRepeat(parts, as) {
+      const identity = { ...parts, operation: op.name }
+      checkIdentity(identity)
+      context.tally.count(recordIdOf(identity), identity, as)
     },
   }
 }

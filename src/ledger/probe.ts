@@ -20,7 +20,12 @@ export interface Prober {
 const BACKOFF = { baseMs: limits.probeBaseMs, capMs: limits.probeCapMs }
 
 export function createProber(batcher: Batcher, runtime: Runtime, events: Events): Prober {
-  async function answerOf(op: Declared, grant: Grant, probes: number): Promise<ProbeAnswer> {
+  async function answerOf(
+    op: Declared,
+    grant: Grant,
+    probes: number,
+    calls: (count: number) => void,
+  ): Promise<ProbeAnswer> {
     const late = Promise.withResolvers<ProbeAnswer>()
     const timer = runtime.setTimer(limits.probeLeaseMs, () => late.resolve(cannotTell), true)
     try {
@@ -31,6 +36,7 @@ export function createProber(batcher: Batcher, runtime: Runtime, events: Events)
         pointer: grant.pointer,
         claimedAt: grant.claimedAt,
         probes: probes - 1,
+        calls,
       })
       return understood(await Promise.race([asked ?? cannotTell, late.promise]))
     } catch (error) {
@@ -81,9 +87,11 @@ export function createProber(batcher: Batcher, runtime: Runtime, events: Events)
       const { decision, now } = await batcher.apply(request)
       if (decision.kind === 'unchanged') return false
       const { lease, fence, probes } = decision
-      const answer = await answerOf(op, lease, probes)
+      let calls = 0
+      const answer = await answerOf(op, lease, probes, (count) => void (calls += count))
       const to = resolutionOf(op, answer, lease, probes, now)
-      const resolved = await batcher.apply({ kind: 'resolve', id, by: 'probe', ifFence: null, probeFence: fence, to })
+      const word = { kind: 'resolve', id, by: 'probe', ifFence: null, probeFence: fence, to } as const
+      const resolved = await batcher.apply(calls === 0 ? word : { ...word, calls })
       events.emit({ kind: 'probed', identity: lease.identity, answer: answer.answer })
       return resolved.decision.kind === 'done' && to.kind !== 'cannot_tell'
     },

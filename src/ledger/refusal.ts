@@ -29,7 +29,7 @@ export function noteRefusal({ events, tally }: Context, { id, identity }: Comman
       return events.emit({ kind: 'key_reused', identity, recorded, presented })
     }
     case 'in_progress':
-      tally.count(id, identity, 'conflicts')
+      tally.count(id, identity, 'inProgress')
       return events.emit({ kind: 'in_progress', identity })
     case 'retry_later':
       return events.emit({ kind: 'retry_later', identity, retryAfterMs: decision.retryAfterMs })

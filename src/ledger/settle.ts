@@ -148,7 +148,7 @@ function bareOf(to: Settlement, pointer: Pointer | null): Settlement | null {
   switch (to.state) {
     case 'succeeded':
       if (to.outcome.data === null && pointer === null) return null
-      return { state: 'succeeded', outcome: { kept: 'not_stored', data: null } }
+      return { ...to, outcome: { kept: 'not_stored', data: null } }
     case 'failed_terminal':
     case 'failed_retryable':
       return to.outcome.data === null ? null : { ...to, outcome: { kept: 'outcome', data: null } }

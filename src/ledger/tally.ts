@@ -1,9 +1,10 @@
+import type { Runtime } from '../runtime/runtime.ts'
 import type { Identity, RecordId } from './core/identity.ts'
 import { limits } from './core/limits.ts'
-import type { BusyCaller, Store } from './store/port.ts'
+import type { BusyCaller, RecordTally, Repeats, Store } from './store/port.ts'
 
-/** Claims that were granted; attempts that a record answered; attempts that were refused: in progress, or key reused. */
-export type Counted = 'claims' | 'replays' | 'conflicts'
+/** Claims that were granted, and everything else by what was answered. */
+export type Counted = 'claims' | keyof Repeats
 
 /** Counts for people, written behind in batches: a hot key must not cost a write per replay. */
 export interface TallyBook {
@@ -12,11 +13,11 @@ export interface TallyBook {
   flush(): Promise<void>
 }
 
-type Counts = { -readonly [name in Counted]: number }
-type Busy = Omit<BusyCaller, Counted> & Counts
+type Busy = { -readonly [name in keyof BusyCaller]: BusyCaller[name] }
+type Repeated = { -readonly [name in keyof Repeats]: number } & { lastMs: number }
 
-export function createTallyBook(store: Store): TallyBook {
-  let records = new Map<RecordId, Counts>()
+export function createTallyBook(store: Store, runtime: Pick<Runtime, 'monotonicMs'>): TallyBook {
+  let records = new Map<RecordId, Repeated>()
   let callers = new Map<string, Busy>()
   /** Whoever was counted last is often counted next. */
   let last: Busy | null = null
@@ -28,7 +29,7 @@ export function createTallyBook(store: Store): TallyBook {
     if (busy === undefined) {
       // Counts are for orientation: past the bound some are lost, never a caller.
       if (callers.size >= limits.tallyRows) return null
-      busy = { tenant, caller, operation, claims: 0, replays: 0, conflicts: 0 }
+      busy = { tenant, caller, operation, claims: 0, replays: 0, conflicts: 0, inProgress: 0 }
       callers.set(name, busy)
     }
     last = busy
@@ -44,14 +45,18 @@ export function createTallyBook(store: Store): TallyBook {
       let counts = records.get(id)
       if (counts === undefined) {
         if (records.size >= limits.tallyRows) return
-        counts = { claims: 0, replays: 0, conflicts: 0 }
+        counts = { replays: 0, conflicts: 0, inProgress: 0, lastMs: 0 }
         records.set(id, counts)
       }
       counts[what]++
+      counts.lastMs = runtime.monotonicMs()
     },
     async flush() {
       if (callers.size === 0) return
-      const rows = [...records].map(([id, { replays, conflicts }]) => ({ id, replays, conflicts }))
+      const now = runtime.monotonicMs()
+      const rows = [...records].map(
+        ([id, { lastMs, ...repeats }]): RecordTally => ({ id, ...repeats, lastAgoMs: Math.round(now - lastMs) }),
+      )
       const tally = { records: rows, callers: [...callers.values()] }
       records = new Map()
       callers = new Map()

@@ -1,6 +1,6 @@
 import { sleep } from '../runtime/runtime.ts'
 import type { Attempt } from './attempt.ts'
-import { createAttempt, leaseLost, leaseOver } from './attempt.ts'
+import { createAttempt, type Ground, leaseLost, leaseOver, told } from './attempt.ts'
 import type { Context, OpenTransaction } from './context.ts'
 import { inTransaction, unwatched } from './context.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
@@ -190,7 +190,11 @@ async function runInside(
   }
   turn.end = end
   turn.outer?.signal.addEventListener('abort', end, { once: true, signal })
-  const work = workOf(context, transaction, grant, signal)
+  const check = () => {
+    if (!transaction.open) throw leaseOver(op.name)
+  }
+  const ground: Ground = { grant, signal: () => signal, check }
+  const work = workOf(context, transaction, ground)
   const around = context.around ?? unwatched
   try {
     // 2. The effect, under a savepoint: a final failure undoes its writes, but is recorded itself.
@@ -206,12 +210,12 @@ async function runInside(
     }
     // 3. The outcome, in the same transaction. 4. The store commits when we return.
     const pointer = packed.pointer ?? work.attempt.pointer
-    await settleInside(session, grant, { state: 'succeeded', outcome: packed.outcome }, packed.pointer)
+    await settleInside(session, grant, { state: 'succeeded', outcome: packed.outcome, ...told(ground) }, packed.pointer)
     return { kind: 'executed', value, packed: { ...packed, pointer } }
   } catch (thrown) {
     if (!isVerdict(thrown) || thrown.verdict !== 'final') throw thrown
     const outcome = packFinal(op, thrown)
-    await settleInside(session, grant, { state: 'failed_terminal', outcome }, null)
+    await settleInside(session, grant, { state: 'failed_terminal', outcome, ...told(ground) }, null)
     return { kind: 'failed', data: outcome.data, cause: thrown.error }
   } finally {
     end()
@@ -228,19 +232,12 @@ async function settleInside(
   if (decision.kind === 'lease_lost') throw leaseLost(grant.identity.operation, decision.state)
 }
 
-function workOf(
-  context: Context,
-  transaction: OpenTransaction,
-  grant: Grant,
-  signal: AbortSignal,
-): TransactionWork<unknown> {
+function workOf(context: Context, transaction: OpenTransaction, ground: Ground): TransactionWork<unknown> {
   const { session } = transaction
+  const { check, grant } = ground
   const { id, claimId, fence, identity, incarnation } = grant
   let messages = 0
-  const check = () => {
-    if (!transaction.open) throw leaseOver(identity.operation)
-  }
-  const attempt = createAttempt({ grant, signal: () => signal, check }, async (pointer) => {
+  const attempt = createAttempt(ground, async (pointer) => {
     await session.apply({ kind: 'attach', id, claimId, fence, pointer })
   })
   return {
@@ -254,14 +251,12 @@ function workOf(
         await context.outbox.add(session.tx, { ...message, id: effectKeyOf(id, incarnation, `outbox:${messages++}`) })
       },
     },
-    unique: (scope, value) => {
+    async unique(scope, value) {
       check()
-      return claimUnique((request) => session.apply(request), context.runtime, {
-        tenant: identity.tenant,
-        scope,
-        value,
-        owner: id,
-      })
+      const claim = { tenant: identity.tenant, scope, value, owner: id }
+      const answer = await claimUnique((request) => session.apply(request), context.runtime, claim)
+      if (answer.kind === 'taken') attempt.note({ taken: `${scope} ${value}`.slice(0, limits.noteChars) })
+      return answer
     },
   }
 }

@@ -1,5 +1,5 @@
 import type { Card } from '../operate/card.ts'
-import type { Explanation } from '../operate/explain.ts'
+import type { Explanation, GuardDecision } from '../operate/explain.ts'
 import type { Status } from '../operate/operate.ts'
 import type { UnknownOutcome } from '../operate/unknowns.ts'
 import { type Asked, identityOf, named, operatorCommand } from './operator.ts'
@@ -24,7 +24,10 @@ function statusText({ store, now, states, standing, lastHour, oldestLease }: Sta
   const rows: (readonly [string, string])[] = [
     ['store', `${store}, its time ${iso(now)}`],
     ...Object.entries(states).map(([state, count]) => [state, String(count)] as const),
-    ['last hour', `${lastHour.claims} claims, ${lastHour.replays} replays, ${lastHour.conflicts} refused`],
+    [
+      'last hour',
+      `${lastHour.claims} claims, ${lastHour.replays} replays, ${lastHour.inProgress} refused while running, ${lastHour.conflicts} for another payload`,
+    ],
     ['leases past end', `${needs(standing.staleLeases)}${late}`],
     ['unknown outcomes', needs(standing.unknownWaiting)],
   ]
@@ -95,14 +98,28 @@ export const explainCommand = operatorCommand({
   },
 })
 
-function explanationText({ record, answers, timeline }: Explanation): string {
+function explanationText({ record, answers, timeline, guard }: Explanation): string {
   const asked = answers.map(({ question, answer, alarming }) => {
     return `${paint('bold', question.padEnd(38))} ${paint(alarming ? 'red' : 'green', plain(answer))}`
   })
   const told = timeline.map(
     ({ at, what, note }) => `  ${iso(at)}  ${plain(what)}${note === null ? '' : `  ${plain(note)}`}`,
   )
-  return [`record ${record.id}, fence ${record.fence}`, ...asked, paint('bold', 'What happened'), ...told].join('\n')
+  const parts = [`record ${record.id}, fence ${record.fence}`, ...asked]
+  if (guard !== null) parts.push(paint('bold', 'What the guard decided'), ...guardLines(guard))
+  return [...parts, paint('bold', 'What happened'), ...told].join('\n')
+}
+
+function guardLines(guard: GuardDecision): string[] {
+  const { operation, hash, guarded, windowMs, windowEndsAt, original, blocked, lastBlockedAt } = guard
+  const last = lastBlockedAt === null ? '' : `, the last ${iso(lastBlockedAt)}`
+  return [
+    `  ${guarded ? 'sent under its lock' : 'sent WITHOUT its lock: an identical content may have gone out beside it'}`,
+    `  lock      ${plain(operation)} ${plain(hash)}`,
+    `  window    ${span(windowMs)}, until ${iso(windowEndsAt)}`,
+    `  original  ${plain(original ?? 'not known yet')}`,
+    `  blocked   ${blocked === 1 ? '1 duplicate' : `${blocked} duplicates`}${last}`,
+  ]
 }
 
 export const staleCommand = operatorCommand({
@@ -172,7 +189,10 @@ export const conflictsCommand = operatorCommand({
       cursor = page.cursor
       if (cursor === null) break
     }
-    return cards(found.slice(0, limit), 'Nobody was refused.', ['refused', ({ conflicts }) => conflicts])
+    return cards(found.slice(0, limit), 'Nobody was refused.', [
+      'refused',
+      ({ conflicts, inProgress }) => conflicts + inProgress,
+    ])
   },
 })
 
@@ -191,8 +211,10 @@ export const topCommand = operatorCommand({
   limit: 20,
   async run({ operate, limit, since }: Asked) {
     const rows = await operate.busiest({ limit, ...(since === undefined ? {} : { since }) })
-    const heads = ['claims', 'replays', 'refused', 'tenant', 'caller', 'operation']
-    const lines = rows.map((row) => [row.claims, row.replays, row.conflicts, row.tenant, row.caller, row.operation])
+    const heads = ['claims', 'replays', 'in progress', 'conflicts', 'tenant', 'caller', 'operation']
+    const lines = rows.map((row) => {
+      return [row.claims, row.replays, row.inProgress, row.conflicts, row.tenant, row.caller, row.operation]
+    })
     return { data: rows, text: table(heads, lines, 'Nobody has come.') }
   },
 })

@@ -2,9 +2,10 @@ import { decodeValue } from '../../ledger/core/codec.ts'
 import type { Fence, Identity } from '../../ledger/core/identity.ts'
 import { effectKeyOf } from '../../ledger/core/identity.ts'
 import { FOREVER } from '../../ledger/core/limits.ts'
-import type { Kept, LedgerRecord, Pointer, State } from '../../ledger/core/record.ts'
+import type { Facts, Kept, LedgerRecord, Pointer, State } from '../../ledger/core/record.ts'
 import type { Failure } from '../../ledger/core/verdict.ts'
 import { unpackFailure } from '../../ledger/outcome.ts'
+import type { RecordView } from '../../ledger/store/port.ts'
 
 /** A record as people see it: plain data, whatever its state. Times are the store's, in milliseconds. */
 export interface Card {
@@ -25,9 +26,16 @@ export interface Card {
   readonly unknownSince: number | null
   /** Null: never. */
   readonly expiresAt: number | null
+  /** Calls of other systems that its attempts began, and probes that repeat them. */
+  readonly calls: number
   readonly replays: number
   readonly conflicts: number
+  readonly inProgress: number
+  /** When it was last asked for again. */
+  readonly repeatedAt: number | null
   readonly failure: Failure | null
+  /** What its attempts noted about themselves. */
+  readonly facts: Facts | null
   readonly kept: Kept | null
 }
 
@@ -38,16 +46,14 @@ export interface Moment {
   readonly note: string | null
 }
 
-interface Counts {
-  readonly replays: number
-  readonly conflicts: number
-}
+type Counts = Omit<RecordView, 'record'>
 
 /** Of a record that was read without its counts. */
-export const uncounted: Counts = { replays: 0, conflicts: 0 }
+export const uncounted: Counts = { replays: 0, conflicts: 0, inProgress: 0, repeatedAt: null }
 
-export function cardOf(record: LedgerRecord, { replays, conflicts }: Counts, now: number): Card {
-  const { id, identity, state, attempts, fence, fingerprint, incarnation, pointer, claimedAt } = record
+export function cardOf(record: LedgerRecord, counts: Counts, now: number): Card {
+  const { id, identity, state, attempts, fence, fingerprint, incarnation, pointer, claimedAt, facts = null } = record
+  const { replays, conflicts, inProgress, repeatedAt } = counts
   const expiresAt = 'expiresAt' in record ? record.expiresAt : state === 'vacant' ? record.goneAt : null
   return {
     id,
@@ -65,9 +71,13 @@ export function cardOf(record: LedgerRecord, { replays, conflicts }: Counts, now
     retryAt: state === 'failed_retryable' ? record.retryAt : null,
     unknownSince: state === 'unknown' ? record.since : null,
     expiresAt: expiresAt === FOREVER ? null : expiresAt,
+    calls: attempts + (facts?.extraCalls ?? 0),
     replays,
     conflicts,
+    inProgress,
+    repeatedAt,
     failure: failureOf(record),
+    facts,
     kept: 'outcome' in record ? record.outcome.kept : null,
   }
 }
@@ -86,8 +96,8 @@ function failureOf(record: LedgerRecord): Failure | null {
   }
 }
 
-/** Its life, oldest first. Renewed leases leave no trace, and neither does the time of a replay: only their count. */
-export function timelineOf(record: LedgerRecord, { replays, conflicts }: Counts): readonly Moment[] {
+/** Its life, oldest first. Renewed leases leave no trace; of repeats, their count and the time of the last one. */
+export function timelineOf(record: LedgerRecord, counts: Counts): readonly Moment[] {
   const moments: Moment[] = [{ at: record.claimedAt, what: 'claimed', note: `attempt ${record.attempts}` }]
   for (const { at, what, attempt, note } of record.history) {
     moments.push({ at, what, note: note === undefined ? `attempt ${attempt}` : `attempt ${attempt}: ${note}` })
@@ -99,7 +109,7 @@ export function timelineOf(record: LedgerRecord, { replays, conflicts }: Counts)
     case 'succeeded':
     case 'failed_terminal':
     case 'failed_retryable':
-      moments.push({ at: record.settledAt, what: record.state, note: countsNote(replays, conflicts) })
+      moments.push({ at: record.settledAt, what: record.state, note: countsNote(counts) })
       if (record.expiresAt !== FOREVER) moments.push({ at: record.expiresAt, what: 'expires', note: null })
       break
     case 'unknown':
@@ -110,12 +120,17 @@ export function timelineOf(record: LedgerRecord, { replays, conflicts }: Counts)
       moments.push({ at: record.goneAt, what: 'trace removed', note: null })
       break
   }
+  if (counts.repeatedAt !== null) moments.push({ at: counts.repeatedAt, what: 'last repeat', note: null })
   return moments.toSorted((a, b) => a.at - b.at)
 }
 
-function countsNote(replays: number, conflicts: number): string | null {
+function countsNote({ replays, conflicts, inProgress }: Counts): string | null {
   const times = (count: number) => (count === 1 ? 'once' : `${count} times`)
-  const parts = [replays > 0 && `replayed ${times(replays)}`, conflicts > 0 && `refused ${times(conflicts)}`]
+  const parts = [
+    replays > 0 && `replayed ${times(replays)}`,
+    inProgress > 0 && `refused ${times(inProgress)} while it ran`,
+    conflicts > 0 && `refused ${times(conflicts)} for another payload`,
+  ]
   return parts.filter(Boolean).join(', ') || null
 }
 

@@ -2,7 +2,9 @@ import { OUTBOX_ROOM } from '../../events/outbox/tables.ts'
 import { effectKeyOf, UNIQUE_PREFIX } from '../../ledger/core/identity.ts'
 import { HOUR, limits } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
-import type { BusyCaller, Store } from '../../ledger/store/port.ts'
+import type { Failure } from '../../ledger/core/verdict.ts'
+import { GUARD_PREFIX } from '../../ledger/guard/guard.ts'
+import type { BusyCaller, Repeats, Store } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import type { Card, Moment } from './card.ts'
 
@@ -34,6 +36,7 @@ export interface Explanation {
   readonly record: Card
   readonly answers: readonly Answer[]
   readonly timeline: readonly Moment[]
+  readonly guard: GuardDecision | null
 }
 
 type Said = Readonly<Record<Topic, string | { readonly alarming: string }>>
@@ -79,14 +82,10 @@ export async function answersOf(
 
 function payloadAnswer({ conflicts, fingerprint }: Card, isCounted: boolean): Said['payload'] {
   const recorded = `recorded with the fingerprint ${fingerprint}`
-  if (!isCounted) return `${recorded}; it has ended, and who was refused is counted no more`
-  if (conflicts === 0) return `${recorded}; nobody has come with another payload, or while it ran`
+  if (!isCounted) return `${recorded}; it has ended, and refused repeats are counted no more`
+  if (conflicts === 0) return `${recorded}; no attempt came with another payload`
   const attempts = conflicts === 1 ? '1 attempt was' : `${conflicts} attempts were`
-  return {
-    alarming:
-      `${recorded}; ${attempts} refused, for bringing another payload or coming while it ran. Both are counted ` +
-      'together here; the access log tells them apart, as conflict and in_progress',
-  }
+  return { alarming: `${recorded}; ${attempts} refused for bringing another payload` }
 }
 
 function existedAnswer({ state }: LedgerRecord, { claimedAt, expired }: Card): string {
@@ -115,14 +114,28 @@ function stateAnswer(record: LedgerRecord, card: Card): Said['state'] {
   }
 }
 
-function uniquenessAnswer(record: LedgerRecord, { identity, failure }: Card): Said['uniqueness'] {
+/** What databases call a value that a unique index has already: PostgreSQL, and SQLite for an index and a primary key. */
+const UNIQUE_CODES: readonly string[] = ['23505', '2067', '1555']
+
+/** From what was recorded: a value that was taken, or a code that means it. The words of a failure prove nothing. */
+function uniquenessAnswer(record: LedgerRecord, { identity, failure, facts }: Card): Said['uniqueness'] {
   if (identity.operation.startsWith(UNIQUE_PREFIX)) {
     const owner = record.state === 'succeeded' ? record.outcome.data : null
     return `this record is the claim on the value; it belongs to ${owner ?? 'nobody'}`
   }
-  const text = `${failure?.name ?? ''} ${failure?.code ?? ''} ${failure?.message ?? ''}`
-  if (/unique|duplicate|23505|already/i.test(text)) return { alarming: `it seems so: ${failure?.message}` }
-  return failure === null ? 'no failure is recorded' : `no: ${failure.message}`
+  const told = failure === null ? null : failureText(failure)
+  if (facts?.taken !== undefined) {
+    const why = told === null ? '' : ` (${told})`
+    return { alarming: `it would have been, and was refused: ${facts.taken} stood in the way${why}` }
+  }
+  if (failure?.code !== undefined && UNIQUE_CODES.includes(failure.code)) {
+    return { alarming: `it would have been, and the database refused it: ${told}` }
+  }
+  return told === null ? 'no failure is recorded' : `no such conflict is recorded; it failed with ${told}`
+}
+
+function failureText({ code, message }: Failure): string {
+  return code === undefined ? message : `${code}: ${message}`
 }
 
 async function outboxAnswer(
@@ -147,32 +160,73 @@ async function outboxAnswer(
 }
 
 /** A record that was forgotten begins anew without its history, so that the audit is asked, too. */
-function providerAnswer(
-  { state, history }: LedgerRecord,
-  { attempts, effectKey }: Card,
-  forgotten: number,
-): Said['provider'] {
-  const key = `under the effect key ${effectKey}`
+function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Said['provider'] {
+  const { state, history } = record
+  const { calls, effectKey, facts, identity, pointer } = card
+  if (identity.operation.startsWith(GUARD_PREFIX)) {
+    return `none by this record, which is a lock on a content; its original is ${pointer?.id ?? 'not known yet'}`
+  }
+  const who = facts?.provider === undefined ? '' : ` of ${facts.provider}`
+  const key = facts?.reference === undefined ? `under the effect key ${effectKey}` : `under the name ${facts.reference}`
   if (forgotten > 0 || history.some(({ what }) => what === 'forgotten')) {
     const now = `(now ${effectKey})`
     return { alarming: `possibly: it was forgotten by a person, and attempts since then have new effect keys ${now}` }
   }
-  if (attempts > 1) return { alarming: `up to ${attempts}, all ${key}: a provider that honours keys did it once` }
-  const once = `one call at the most, ${key}`
-  return state === 'unknown' ? `${once}; nobody knows whether it arrived` : once
+  // Of an attempt that vanished, or still runs, it is not recorded how far it came.
+  const isBound = state === 'in_progress' || history.some(({ what }) => what === 'lapsed')
+  const most = isBound ? 'at most ' : ''
+  if (calls === 0) return `no: no call${who} was begun`
+  if (calls > 1) {
+    return { alarming: `yes: ${most}${calls} calls${who}, all ${key}; one that honours keys did it once` }
+  }
+  const once = `no: ${most}1 call${who}, ${key}`
+  return state === 'unknown' ? `${once}; whether it took effect is not known` : once
 }
 
-function stormAnswer({ replays, conflicts }: Card, isCounted: boolean, busy: BusyCaller | null): Said['storm'] {
-  const repeats = replays + conflicts
+function stormAnswer(card: Card, isCounted: boolean, busy: BusyCaller | null): Said['storm'] {
+  const repeats = repeatsOf(card)
   const hour =
-    busy === null
-      ? ''
-      : `; within the hour this caller made ${busy.claims + busy.replays + busy.conflicts} attempts on the operation`
+    busy === null ? '' : `; within the hour this caller made ${busy.claims + repeatsOf(busy)} attempts on the operation`
   if (!isCounted) return `it has ended, and its repeats are counted no more${hour}`
-  if (repeats === 0) return `neither: no repeat was answered from this record${hour}`
+  if (repeats === 0) return `neither: no repeat is counted for this record${hour}`
+  const last = card.repeatedAt === null ? '' : `, the last ${iso(card.repeatedAt)}`
   if (repeats < STORM_REPEATS)
-    return `a few retries, as clients and gateways make them: ${repeats === 1 ? '1 repeat' : `${repeats} repeats`}${hour}`
-  return { alarming: `a storm: ${repeats} repeats of this one key${hour}` }
+    return `a few retries, as clients and gateways make them: ${repeats === 1 ? '1 repeat' : `${repeats} repeats`}${last}${hour}`
+  return { alarming: `a storm: ${repeats} repeats of this one key${last}${hour}` }
+}
+
+function repeatsOf({ replays, conflicts, inProgress }: Repeats): number {
+  return replays + conflicts + inProgress
+}
+
+/** What the content guard decided about a message, or what one of its locks did. */
+export interface GuardDecision {
+  readonly operation: string
+  readonly hash: string
+  /** False: it went out without its lock. */
+  readonly guarded: boolean
+  readonly windowMs: number
+  /** By the store's clock; past it an identical content is sent again. */
+  readonly windowEndsAt: number
+  /** What duplicates are answered with. */
+  readonly original: string | null
+  /** Duplicates that were answered with the original, or refused while it was on its way. */
+  readonly blocked: number
+  readonly lastBlockedAt: number | null
+}
+
+/** Of a lock itself, and of whatever noted the decision about it; null for every other record. */
+export function guardOf(record: LedgerRecord, card: Card): GuardDecision | null {
+  const { identity, facts, claimedAt, pointer, repeatedAt: lastBlockedAt } = card
+  const blocked = repeatsOf(card)
+  if (identity.operation.startsWith(GUARD_PREFIX)) {
+    const { retainMs: windowMs } = record.policy
+    const lock = { operation: identity.operation, hash: identity.key, guarded: true, windowMs }
+    return { ...lock, windowEndsAt: claimedAt + windowMs, original: pointer?.id ?? null, blocked, lastBlockedAt }
+  }
+  if (facts?.guard === undefined) return null
+  const { original = identity.key, since = claimedAt, ...decision } = facts.guard
+  return { ...decision, windowEndsAt: since + decision.windowMs, original, blocked, lastBlockedAt }
 }
 
 async function busyOf({ queries, clock }: Store, { identity }: Card): Promise<BusyCaller | null> {

@@ -32,7 +32,7 @@ export interface Status {
   readonly states: StateCounts
   readonly standing: Standing
   /** Attempts of the last hour, over all callers that were counted. */
-  readonly lastHour: { readonly claims: number } & Repeats
+  readonly lastHour: Readonly<Record<'claims' | keyof Repeats, number>>
   readonly oldestLease: Card | null
 }
 

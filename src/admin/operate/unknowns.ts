@@ -129,9 +129,15 @@ function recordOf(card: Card): UnknownRecord {
     ...card,
     kind: 'record',
     since: card.unknownSince ?? card.claimedAt,
-    asked: `under the effect key ${card.effectKey}`,
+    asked: askedOf(card),
     end: `onceonly resolve --id ${card.id} --succeeded [JSON] | --failed [WHY] | --rerun`,
   }
+}
+
+/** As far as the attempt lived to note it: who was called, how often, and under which name. */
+function askedOf({ effectKey, facts, calls }: Card): string {
+  const key = facts?.reference === undefined ? `under the effect key ${effectKey}` : `under the name ${facts.reference}`
+  return facts?.provider === undefined ? key : `${facts.provider}, ${calls === 1 ? 'once' : `${calls} times`}, ${key}`
 }
 
 function outcomeOf(row: SqlRow): UnknownStep | ParkedRun {

@@ -21,7 +21,10 @@ export const counters = {
     name: 'dedup_key_reuse_conflicts_total',
     about: 'Attempts refused because their key was used with another payload.',
   },
-  expired: { name: 'dedup_expired_retries_total', about: 'Attempts with a key whose record has expired.' },
+  expired: {
+    name: 'dedup_expired_retries_total',
+    about: 'Attempts with a key whose record has expired: refused, or run as new, while the record is not swept.',
+  },
   unknown: {
     name: 'dedup_unknown_total',
     about: 'Outcomes that nobody knows: when one became unknown, and when an attempt was refused because of it.',

@@ -12,6 +12,7 @@ export function countLedger(
     switch (event.kind) {
       case 'claimed':
         attempt()
+        if (event.expired === true) counters.expired.add(1, { operation })
         return counters.claims.add(1, { operation, outcome: event.reclaimed === true ? 'reclaimed' : 'first' })
       case 'settled':
         if (event.state === 'unknown') counters.unknown.add(1, { operation, outcome: 'became' })

@@ -9,6 +9,7 @@ export interface ToldByLedger {
   readonly kind: string
   readonly identity?: Identity
   readonly reclaimed?: boolean
+  readonly expired?: boolean
   readonly state?: string
   readonly to?: string
   readonly answer?: string

@@ -117,6 +117,11 @@ export const errorTable = {
     applied: 'no',
     next: 'Retry: another transaction holds the row, or too many requests wait.',
   },
+  store_replaced: {
+    retryable: false,
+    applied: 'no',
+    next: 'Restart every process that uses the file. Before a file is restored, stop them all: what was recorded since the backup is forgotten.',
+  },
   broker_unavailable: {
     retryable: true,
     applied: 'no',

@@ -113,6 +113,8 @@ export const limits = {
   settleRetryMs: 5 * MINUTE,
   /** Rows looked at by one step of the sweep: a short statement, whatever the size of the table. */
   sweepRows: 1_000,
+  /** Characters of each text of a note: what an attempt tells operators, enough for a name or an id of another system. */
+  noteChars: 300,
   /** Pause between two rounds of the sweep. */
   sweepEveryMs: 60 * SECOND,
   /** The part of its time that a sweep works at most, while there is something to remove: what is left serves callers. */

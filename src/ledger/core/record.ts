@@ -50,6 +50,38 @@ export interface HistoryEntry {
   readonly note?: string
 }
 
+/** What the attempts of a record noted about themselves, for operators. Absent where nothing was unusual. */
+export interface Facts extends Omit<Note, 'calls'> {
+  /** Calls of other systems beyond one for each attempt; negative where attempts ended without one. */
+  readonly extraCalls?: number
+}
+
+/** What one attempt notes about itself; it is recorded with the attempt's outcome. */
+export interface Note {
+  /** Calls of other systems that the attempt really began; one, when it says nothing. */
+  readonly calls?: number
+  /** Who was called. */
+  readonly provider?: string
+  /** By which name the other system knows the call, where that is not the effect key. */
+  readonly reference?: string
+  /** What stood in the way: a value that must be unique belongs to it already. */
+  readonly taken?: string
+  /** What the content guard decided before the effect began. */
+  readonly guard?: GuardNote
+}
+
+export interface GuardNote {
+  readonly operation: string
+  readonly hash: string
+  readonly windowMs: number
+  /** False: it was let through without its lock. */
+  readonly guarded: boolean
+  /** Of a duplicate: the original that it was answered with. */
+  readonly original?: string
+  /** When the window began, where that is not the claim of the record. */
+  readonly since?: number
+}
+
 interface RecordBase {
   readonly id: RecordId
   readonly identity: Identity
@@ -66,6 +98,7 @@ interface RecordBase {
   /** Somebody waits for this attempt: whoever changes the record wakes them. */
   readonly awaited: boolean
   readonly history: readonly HistoryEntry[]
+  readonly facts?: Facts
 }
 
 export interface InProgress extends RecordBase {

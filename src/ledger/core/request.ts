@@ -1,5 +1,5 @@
 import type { ClaimId, Fence, Identity, RecordId } from './identity.ts'
-import type { Outcome, Pointer, Policy, State } from './record.ts'
+import type { Note, Outcome, Pointer, Policy, State } from './record.ts'
 
 /** Everything that can be asked of a record. One pure function, `transition`, answers all of it. */
 export type Request =
@@ -70,7 +70,12 @@ export interface AttachRequest extends HolderRequest {
   readonly pointer: Pointer
 }
 
-export type Settlement =
+export type Settlement = SettlementState & {
+  /** Left out where the attempt made its one call, and has nothing to tell. */
+  readonly note?: Note
+}
+
+type SettlementState =
   | { readonly state: 'succeeded'; readonly outcome: Outcome }
   | { readonly state: 'failed_terminal'; readonly outcome: Outcome }
   | { readonly state: 'failed_retryable'; readonly outcome: Outcome; readonly retryAfterMs: number }
@@ -124,6 +129,8 @@ export interface ResolveRequest {
   readonly ifFence: Fence | null
   readonly probeFence: Fence | null
   readonly to: Resolution
+  /** Calls of another system that the probe began, where asking means calling it again. */
+  readonly calls?: number
 }
 
 /** A person's way to free an identity: `release` a running claim (effect keys stay), or `forget` the whole record. */
@@ -146,7 +153,8 @@ export interface UniqueRequest {
 }
 
 export type ClaimDecision =
-  | { readonly kind: 'first_attempt'; readonly lease: Grant; readonly verified: boolean }
+  /** `expired`: a record of this identity was still there, past its end. One that was swept is not known any more. */
+  | { readonly kind: 'first_attempt'; readonly lease: Grant; readonly verified: boolean; readonly expired?: true }
   | { readonly kind: 'reclaimed'; readonly lease: Grant; readonly verified: boolean }
   | { readonly kind: 'replay_success'; readonly outcome: Outcome; readonly verified: boolean }
   | { readonly kind: 'replay_failure'; readonly outcome: Outcome; readonly verified: boolean }

@@ -6,8 +6,14 @@ import type { ClaimDecision, ClaimRequest } from './request.ts'
 import type { Moment, Step } from './transition-parts.ts'
 import { abandon, common, grantOf, hasLapsed, lapse, remember } from './transition-parts.ts'
 
-export function claim(record: LedgerRecord | null, request: ClaimRequest, at: Moment): Step<ClaimDecision> {
-  if (record === null) return first(request, at)
+/** `stored` is the record as the store still has it, also past its end, when it counts as absent. */
+export function claim(
+  record: LedgerRecord | null,
+  request: ClaimRequest,
+  at: Moment,
+  stored: LedgerRecord | null,
+): Step<ClaimDecision> {
+  if (record === null) return first(request, at, stored !== null && hadOutcome(stored, request))
   if (!sameIdentity(record.identity, request.identity)) return { record, decision: { kind: 'identity_collision' } }
   const match = compareFingerprints(record.fingerprint, request.fingerprints)
   if (record.state === 'vacant') return overVacant(record, request, at, match === 'same')
@@ -43,7 +49,7 @@ function sameCommand(record: Present, request: ClaimRequest, at: Moment, verifie
       if (record.abandonAt <= at.now) {
         const abandoned = abandon(record, at)
         // A window that counts from its claim is over in the same moment.
-        return abandoned.goneAt <= at.now ? first(request, at) : sameCommand(abandoned, request, at, verified)
+        return abandoned.goneAt <= at.now ? first(request, at, true) : sameCommand(abandoned, request, at, verified)
       }
       return {
         record,
@@ -52,10 +58,15 @@ function sameCommand(record: Present, request: ClaimRequest, at: Moment, verifie
   }
 }
 
+/** What is left of a released or forgotten record is no outcome that has expired. */
+function hadOutcome(stored: LedgerRecord, { identity }: ClaimRequest): boolean {
+  return stored.state !== 'vacant' && sameIdentity(stored.identity, identity)
+}
+
 /** Shared by all records whose life was ordinary: most of them. */
 const NOTHING_UNUSUAL: LedgerRecord['history'] = []
 
-function first(request: ClaimRequest, at: Moment): Step<ClaimDecision> {
+function first(request: ClaimRequest, at: Moment, expired = false): Step<ClaimDecision> {
   const record: InProgress = {
     state: 'in_progress',
     id: request.id,
@@ -73,7 +84,8 @@ function first(request: ClaimRequest, at: Moment): Step<ClaimDecision> {
     started: request.start,
     leaseUntil: at.now + request.leaseMs,
   }
-  return { record, decision: { kind: 'first_attempt', lease: grantOf(record), verified: true } }
+  const lease = grantOf(record)
+  return { record, decision: { kind: 'first_attempt', lease, verified: true, ...(expired ? { expired } : {}) } }
 }
 
 /** A new attempt of the same incarnation: effect keys stay, the fence rises, the old attempt can write nothing more. */

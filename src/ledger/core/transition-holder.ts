@@ -10,7 +10,17 @@ import type {
   StartRequest,
 } from './request.ts'
 import type { Moment, Step } from './transition-parts.ts'
-import { common, remember, retryable, runningUnder, settledAs, unknownFrom } from './transition-parts.ts'
+import {
+  common,
+  factsAfter,
+  knowing,
+  NO_CALL,
+  remember,
+  retryable,
+  runningUnder,
+  settledAs,
+  unknownFrom,
+} from './transition-parts.ts'
 
 const applied: HolderDecision = { kind: 'applied', recordLost: false }
 
@@ -79,8 +89,11 @@ function settleAbsent(request: SettleRequest, at: Moment, stored: LedgerRecord |
   return { record: after, decision: { kind: 'applied', recordLost: true } }
 }
 
-function settledFrom(record: LedgerRecord, request: SettleRequest, at: Moment): LedgerRecord {
+function settledFrom(before: LedgerRecord, request: SettleRequest, at: Moment): LedgerRecord {
   const { to } = request
+  // What an attempt tells of itself counts once: its first word may have been "unknown".
+  const isFirst = before.state !== 'unknown' || before.reason === null
+  const record = isFirst ? knowing(before, factsAfter(before.facts, to.note)) : before
   const quiet = { awaited: false }
   const pointer = request.pointer ?? record.pointer
   switch (to.state) {
@@ -93,8 +106,8 @@ function settledFrom(record: LedgerRecord, request: SettleRequest, at: Moment): 
     }
     case 'unknown':
       // A second "unknown" must not push the end of the first one away.
-      return record.state === 'unknown'
-        ? record
+      return before.state === 'unknown'
+        ? before
         : { ...unknownFrom({ ...record, pointer }, at.now, to.reason), ...quiet }
   }
 }
@@ -138,6 +151,7 @@ export function release(record: LedgerRecord | null, request: ReleaseRequest, at
   if (record.state === 'vacant') return { record, decision: applied }
   if (record.state !== 'in_progress') return lost(record)
   const history = remember(record, 'released', at)
-  const after: Vacant = { ...common(record), ...end, history, fence: at.fence, awaited: false }
+  const uncalled = knowing(record, factsAfter(record.facts, NO_CALL))
+  const after: Vacant = { ...common(uncalled), ...end, history, fence: at.fence, awaited: false }
   return { record: after, decision: applied }
 }

@@ -12,7 +12,18 @@ import type {
   UniqueRequest,
 } from './request.ts'
 import type { Moment, Step } from './transition-parts.ts'
-import { abandon, common, grantOf, hasLapsed, lapse, remember, retention, retryable } from './transition-parts.ts'
+import {
+  abandon,
+  common,
+  factsAfter,
+  grantOf,
+  hasLapsed,
+  knowing,
+  lapse,
+  remember,
+  retention,
+  retryable,
+} from './transition-parts.ts'
 
 export function reconcile(record: LedgerRecord | null, at: Moment): Step<ReconcileDecision> {
   if (record?.state === 'in_progress' && hasLapsed(record, at.now)) {
@@ -53,8 +64,9 @@ export function resolve(record: LedgerRecord | null, request: ResolveRequest, at
   return { record: resolved(current, request, at), decision: { kind: 'done' } }
 }
 
-function resolved(record: Unknown, request: ResolveRequest, at: Moment): LedgerRecord {
-  const { to } = request
+function resolved(unknown: Unknown, request: ResolveRequest, at: Moment): LedgerRecord {
+  const { to, calls = 0 } = request
+  const record = calls === 0 ? unknown : knowing(unknown, factsAfter(unknown.facts, { calls: calls + 1 }))
   if (to.kind === 'cannot_tell') return { ...record, probe: null, probeAt: at.now + to.probeAfterMs }
   const what = request.probeFence === null ? 'resolved' : 'probed'
   const history = remember(record, what, at, `${to.kind} by ${request.by}`)

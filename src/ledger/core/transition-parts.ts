@@ -1,11 +1,13 @@
 import type { Fence } from './identity.ts'
 import { limits } from './limits.ts'
 import type {
+  Facts,
   FailedRetryable,
   FailedTerminal,
   HistoryEntry,
   InProgress,
   LedgerRecord,
+  Note,
   Outcome,
   Pointer,
   Unknown,
@@ -39,8 +41,10 @@ export function common(r: LedgerRecord) {
     policy,
     awaited,
     history,
+    facts,
   } = r
   return {
+    ...(facts === undefined ? {} : { facts }),
     id,
     identity,
     fingerprint,
@@ -55,6 +59,26 @@ export function common(r: LedgerRecord) {
     history,
   }
 }
+
+/** What is known of a record after one of its attempts has told about itself. */
+export function factsAfter(facts: Facts | undefined, note: Note | undefined): Facts | undefined {
+  if (note === undefined) return facts
+  const { calls = 1, ...told } = note
+  const { extraCalls: before = 0, ...known } = facts ?? {}
+  const extraCalls = before + calls - 1
+  const after = { ...known, ...told, ...(extraCalls === 0 ? {} : { extraCalls }) }
+  return Object.keys(after).length === 0 ? undefined : after
+}
+
+/** The same record with what is known of it now. */
+export function knowing<R extends LedgerRecord>(record: R, facts: Facts | undefined): R {
+  if (facts === record.facts) return record
+  const { facts: _before, ...rest } = record
+  return { ...rest, ...(facts === undefined ? {} : { facts }) } as R
+}
+
+/** An attempt that was given back, or lapsed before it began, has called nothing. */
+export const NO_CALL: Note = { calls: 0 }
 
 /** Decided by the store's clock alone, a grace after the lease's end: the holder has stopped by then. */
 export function hasLapsed(record: InProgress, now: number): boolean {
@@ -127,7 +151,7 @@ export function settledAs<S extends 'succeeded' | 'failed_terminal'>(
   { outcome, pointer, now }: { outcome: Outcome; pointer: Pointer | null; now: number },
 ) {
   const { settledAt, expiresAt, goneAt } = retention(record, now)
-  return {
+  const settled = {
     state,
     id: record.id,
     identity: record.identity,
@@ -146,6 +170,7 @@ export function settledAs<S extends 'succeeded' | 'failed_terminal'>(
     expiresAt,
     goneAt,
   }
+  return record.facts === undefined ? settled : { ...settled, facts: record.facts }
 }
 
 /** Nothing happened, so nothing is refused after expiry. */
@@ -173,7 +198,8 @@ export function unknownFrom(record: LedgerRecord, now: number, reason: string | 
 }
 
 /** What a lease's end means: an effect that may be repeated (or never began) is free again, any other is unknown. */
-export function lapse(record: InProgress, at: Moment): Unknown | FailedRetryable {
+export function lapse(running: InProgress, at: Moment): Unknown | FailedRetryable {
+  const record = running.started ? running : knowing(running, factsAfter(running.facts, NO_CALL))
   const history = remember(record, 'lapsed', at)
   const { onAbandoned } = record.policy
   const free = onAbandoned === 'rerun' || (onAbandoned === 'hold_attached' && record.pointer === null)

@@ -26,7 +26,7 @@ export function transition(stored: LedgerRecord | null, request: Request, at: Mo
 function decide(record: LedgerRecord | null, request: Request, at: Moment, stored: LedgerRecord | null): Step {
   switch (request.kind) {
     case 'claim':
-      return claim(record, request, at)
+      return claim(record, request, at, stored)
     case 'start':
       return start(record, request, at)
     case 'renew':

@@ -98,14 +98,15 @@ const WINDOW_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
 /** Locks belong to the content, whoever sends it. */
 const ANY_CALLER = '*'
-const PREFIX = 'guard.'
+/** Of the operations whose keys are contents. */
+export const GUARD_PREFIX = 'guard.'
 /** A lock whose end is lost would keep its content from being sent, or from being found, for as long as it beats. */
 const INSIST = { insist: true }
 
 export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   const { ledger, name, windowMs = WINDOW_MS, waitMs = WAIT_MS } = options
   const lock = ledger.operation<null>({
-    name: PREFIX + name,
+    name: GUARD_PREFIX + name,
     effect: 'external',
     retainMs: windowMs,
     retainFrom: 'claimed',
@@ -172,8 +173,14 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
       // 2. The others wait for what it finds, as long as they would wait for another process.
       const found = await contents.wait(key, begunMs + waitMs)
       const waitedMs = performance.now() - begunMs
-      if (found !== null) return blocked(message, found.original, ageOf(found), waited || waitedMs >= 1)
-      if (waitedMs >= waitMs) return pending(message, Math.round(waitedMs))
+      if (found !== null) {
+        lock.noteRepeat(partsOf(message), 'replays')
+        return blocked(message, found.original, ageOf(found), waited || waitedMs >= 1)
+      }
+      if (waitedMs >= waitMs) {
+        lock.noteRepeat(partsOf(message), 'inProgress')
+        return pending(message, Math.round(waitedMs))
+      }
       // 3. It ended without an original: decided anew.
     }
   }

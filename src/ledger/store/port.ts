@@ -107,10 +107,20 @@ export interface StoreClock {
   advance(ms: number, call: Call): Promise<void>
 }
 
-export interface RecordView {
-  readonly record: LedgerRecord
+/** How often a record was asked for again, by what was answered. */
+export interface Repeats {
+  /** Answered from the record. */
   readonly replays: number
+  /** Refused, because the key came with another payload. */
   readonly conflicts: number
+  /** Refused, because an attempt was still running. */
+  readonly inProgress: number
+}
+
+export interface RecordView extends Repeats {
+  readonly record: LedgerRecord
+  /** When it was last asked for again; null when it never was. */
+  readonly repeatedAt: number | null
 }
 
 export interface RecordFilter {
@@ -133,13 +143,11 @@ export interface Page<T> {
 
 export type StateCounts = Readonly<Record<VisibleState, number>>
 
-export interface BusyCaller {
+export interface BusyCaller extends Repeats {
   readonly tenant: string
   readonly caller: string
   readonly operation: string
   readonly claims: number
-  readonly replays: number
-  readonly conflicts: number
 }
 
 /** The questions of operators and of the reconciler. Expired and vacant records are invisible to all of them, unless a list asks for `ended`. */
@@ -165,8 +173,14 @@ export interface Queries {
   busiest(since: number, limit: number, call: Call): Promise<readonly BusyCaller[]>
 }
 
+export interface RecordTally extends Repeats {
+  readonly id: RecordId
+  /** How long ago the last of them was, when it is written. */
+  readonly lastAgoMs: number
+}
+
 export interface Tally {
-  readonly records: readonly { readonly id: RecordId; readonly replays: number; readonly conflicts: number }[]
+  readonly records: readonly RecordTally[]
   readonly callers: readonly BusyCaller[]
 }
 

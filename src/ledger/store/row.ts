@@ -1,5 +1,14 @@
 import type { Identity } from '../core/identity.ts'
-import type { HistoryEntry, Kept, LedgerRecord, OnAbandoned, Pointer, Policy, ProbeLease } from '../core/record.ts'
+import type {
+  Facts,
+  HistoryEntry,
+  Kept,
+  LedgerRecord,
+  OnAbandoned,
+  Pointer,
+  Policy,
+  ProbeLease,
+} from '../core/record.ts'
 
 /** One record as the SQL stores keep it. Times are milliseconds of the store's clock. */
 export interface RecordRow {
@@ -67,6 +76,7 @@ function policyOf(text: string): Policy {
 
 interface Detail {
   readonly history?: readonly HistoryEntry[]
+  readonly facts?: Facts
   readonly reason?: string | null
   readonly probes?: number
   readonly probeAt?: number
@@ -74,12 +84,16 @@ interface Detail {
 }
 
 function detailOf(record: LedgerRecord): string | null {
-  const history = record.history.length === 0 ? {} : { history: record.history }
+  const { facts } = record
+  const told = {
+    ...(record.history.length === 0 ? {} : { history: record.history }),
+    ...(facts === undefined ? {} : { facts }),
+  }
   if (record.state === 'unknown') {
     const { reason, probes, probeAt, probe } = record
-    return JSON.stringify({ ...history, reason, probes, probeAt, probe } satisfies Detail)
+    return JSON.stringify({ ...told, reason, probes, probeAt, probe } satisfies Detail)
   }
-  return record.history.length === 0 ? null : JSON.stringify(history)
+  return record.history.length === 0 && facts === undefined ? null : JSON.stringify(told satisfies Detail)
 }
 
 export function pointerText(pointer: Pointer | null): string | null {
@@ -164,6 +178,7 @@ export function fromRow(row: RecordRow): LedgerRecord {
     policy: policyOf(row.policy),
     awaited: row.awaited === 1,
     history: detail.history ?? [],
+    ...(detail.facts === undefined ? {} : { facts: detail.facts }),
   }
   const dueAt = row.due_at ?? 0
   switch (row.state) {

@@ -126,7 +126,7 @@ function randomRequest(random: Random, model: Model): Request {
     case 7:
       return forget(id, { onlyRunning: random.chance(0.5), ifFence: random.chance(0.3) ? fence : null })
     default:
-      return settle(grant, random.pick([success(), success('"other"'), refusal(), later(0), later(20_000), unknown]))
+      return settle(grant, random.pick(settlements))
   }
 }
 
@@ -155,10 +155,22 @@ function randomResolve(random: Random, model: Model, { id, fence }: Grant): Requ
   return resolve(id, to, { probeFence, ifFence: random.chance(0.3) ? fence : null })
 }
 
-/** What a tombstone must still know: it may lose its outcome, its history and its pointer. */
+const settlements = [
+  success(),
+  success('"other"'),
+  refusal(),
+  later(0),
+  later(20_000),
+  unknown,
+  { ...success(), note: { calls: 2, provider: 'post' } },
+  { ...later(0), note: { calls: 0 } },
+  { ...unknown, note: { reference: 'r-1' } },
+] as const
+
+/** What a tombstone must still know: it may lose its outcome, its history, its pointer and its facts. */
 function small(record: LedgerRecord | null, now: number): unknown {
   const expired = record !== null && 'expiresAt' in record && record.expiresAt <= now
-  return expired ? { ...record, outcome: null, history: [], pointer: null } : record
+  return expired ? { ...record, outcome: null, history: [], pointer: null, facts: null } : record
 }
 
 /** Removes only what is past its end, and changes nothing that can still be replayed. */

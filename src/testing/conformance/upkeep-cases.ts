@@ -48,14 +48,21 @@ export const upkeepCases: readonly Case[] = [
     async run({ store }) {
       const grant = await granted(store, claim('a'))
       await ask(store, settle(grant))
-      const caller = { tenant: 't', caller: 'c', operation: 'o', claims: 3, replays: 2, conflicts: 1 }
-      for (let n = 0; n < 2; n++)
-        await store.upkeep.tally({ records: [{ id: grant.id, replays: 2, conflicts: 1 }], callers: [caller] }, CALL)
+      const caller = { tenant: 't', caller: 'c', operation: 'o', claims: 3, replays: 2, conflicts: 1, inProgress: 4 }
+      const never = (await store.queries.get(grant.id, CALL)).view
+      same([never?.replays, never?.conflicts, never?.inProgress, never?.repeatedAt], [0, 0, 0, null], 'before')
+      const record = { id: grant.id, replays: 2, conflicts: 1, inProgress: 4 }
+      const since = await store.clock.now(CALL)
+      await store.upkeep.tally({ records: [{ ...record, lastAgoMs: 0 }], callers: [caller] }, CALL)
+      // An older repeat that is written later does not take the time of the last one back.
+      await store.upkeep.tally({ records: [{ ...record, lastAgoMs: 60_000 }], callers: [caller] }, CALL)
       const { view } = await store.queries.get(grant.id, CALL)
-      same([view?.replays, view?.conflicts], [4, 2], 'of the record')
+      same([view?.replays, view?.conflicts, view?.inProgress], [4, 2, 8], 'of the record')
       const now = await store.clock.now(CALL)
+      const last = view?.repeatedAt ?? 0
+      same(last >= since - 1_000 && last <= now, true, `the last one at ${last}, between ${since} and ${now}`)
       const [busiest] = await store.queries.busiest(now - 3_600_000, 5, CALL)
-      same(busiest, { ...caller, claims: 6, replays: 4, conflicts: 2 }, 'of the caller')
+      same(busiest, { ...caller, claims: 6, replays: 4, conflicts: 2, inProgress: 8 }, 'of the caller')
       same((await store.queries.busiest(now + 3_600_000, 5, CALL)).length, 0, 'none since the future')
     },
   },

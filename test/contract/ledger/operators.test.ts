@@ -202,6 +202,7 @@ onEveryStore('operators list, count and see the busiest; the sweep removes what 
     claims: busiest?.claims,
     replays: 1,
     conflicts: 1,
+    inProgress: 0,
   })
   const view = await once.get({ ...who('k0'), operation: 'o' })
   assert.deepEqual([view?.replays, view?.conflicts], [1, 1])

@@ -27,7 +27,7 @@ export function Busiest() {
                 </tr>
               </thead>
               <tbody>
-                {rows.slice(0, 8).map(({ tenant, caller, operation, claims, replays, conflicts }) => (
+                {rows.slice(0, 8).map(({ tenant, caller, operation, claims, replays, conflicts, inProgress }) => (
                   <tr key={`${tenant}/${caller}/${operation}`}>
                     <td>
                       <a href={addressOf(['records'], { tenant, caller, operation })}>{operation}</a>
@@ -35,7 +35,7 @@ export function Busiest() {
                     <td>{`${tenant} / ${caller}`}</td>
                     <td class="number">{countText(claims)}</td>
                     <td class="number">{countText(replays)}</td>
-                    <td class="number">{countText(conflicts)}</td>
+                    <td class="number">{countText(conflicts + inProgress)}</td>
                   </tr>
                 ))}
               </tbody>

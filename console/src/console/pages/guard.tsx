@@ -38,7 +38,7 @@ export function GuardPage() {
               width: '150px',
               show: ({ state, expired }) => <StateBadge state={state} expired={expired} />,
             },
-            { name: 'Blocked', width: '70px', show: ({ replays, conflicts }) => String(replays + conflicts) },
+            { name: 'Blocked', width: '70px', show: ({ replays, inProgress }) => String(replays + inProgress) },
             { name: 'Age', width: '100px', show: ({ ageMs }) => durationText(ageMs) },
           ]}
         />

@@ -136,7 +136,9 @@ function LastHour({ status: { lastHour, oldestLease, store } }: { readonly statu
       <dd>{countText(lastHour.claims)}</dd>
       <dt>Replays</dt>
       <dd>{countText(lastHour.replays)}</dd>
-      <dt>Refused: in progress, or key reused</dt>
+      <dt>Refused while running</dt>
+      <dd>{countText(lastHour.inProgress)}</dd>
+      <dt>Refused for another payload</dt>
       <dd>{countText(lastHour.conflicts)}</dd>
       <dt>Longest under way</dt>
       <dd>

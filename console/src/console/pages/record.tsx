@@ -1,3 +1,4 @@
+import type { GuardDecision } from 'onceonly/operate'
 import { useAsk } from '../../parts/ask.ts'
 import type { Tone } from '../../parts/badge.tsx'
 import { countText, durationText, storedText, timeText } from '../../parts/format.ts'
@@ -20,7 +21,7 @@ export function RecordPage({ id }: { readonly id: string }) {
 }
 
 function Detail({ detail, again }: { readonly detail: RecordDetail; readonly again: () => void }) {
-  const { record, answers, timeline, stored, storedHidden } = detail
+  const { record, answers, timeline, guard, stored, storedHidden } = detail
   const now = useNow()
   return (
     <Page
@@ -53,6 +54,11 @@ function Detail({ detail, again }: { readonly detail: RecordDetail; readonly aga
           <RecordFacts record={record} now={now} />
         </CardBox>
       </div>
+      {guard === null ? null : (
+        <CardBox title="What the guard decided">
+          <GuardFacts guard={guard} now={now} />
+        </CardBox>
+      )}
       <CardBox title="Ten questions" isFlush>
         <table class="plain answers">
           <tbody>
@@ -91,18 +97,38 @@ function RecordFacts({ record, now }: { readonly record: Card; readonly now: num
         ['Record', <code>{record.id}</code>],
         ['Made', pointer === null ? null : `${pointer.type} ${pointer.id}`],
         ['Attempts', countText(record.attempts)],
+        ['Calls of other systems', countText(record.calls)],
         ['Replays', countText(record.replays)],
-        ['Reused for something else', countText(record.conflicts)],
+        ['Refused while it ran', countText(record.inProgress)],
+        ['Refused for another payload', countText(record.conflicts)],
+        ['Last repeat', time(record.repeatedAt)],
         ['Claimed', timeText(record.claimedAt)],
         ['Lease', record.leaseUntil === null ? null : leaseText(record.leaseUntil, now)],
         ['Settled', record.settledAt === null ? null : timeText(record.settledAt)],
         ['Retry from', time(record.retryAt)],
         ['Unknown since', time(record.unknownSince)],
         ['Forgotten', record.expiresAt === null ? 'never by itself' : time(record.expiresAt)],
-        ['Failure', failure === null ? null : `${failure.name}: ${failure.message}`],
+        ['Failure', failure === null ? null : `${failure.code ?? failure.name}: ${failure.message}`],
         ['Fence', String(record.fence)],
         ['Fingerprint', <code>{record.fingerprint}</code>],
         ['Effect key', record.effectKey === null ? null : <code>{record.effectKey}</code>],
+      ]}
+    />
+  )
+}
+
+function GuardFacts({ guard, now }: { readonly guard: GuardDecision; readonly now: number }) {
+  const { operation, hash, guarded, windowMs, windowEndsAt, original, blocked, lastBlockedAt } = guard
+  return (
+    <Facts
+      facts={[
+        ['Decision', guarded ? 'sent under its lock' : 'sent without its lock'],
+        ['Lock', <code>{`${operation} ${hash}`}</code>],
+        ['Window', durationText(windowMs)],
+        ['Window ends', <Time atMs={windowEndsAt} nowMs={now} />],
+        ['Original', original],
+        ['Duplicates blocked', countText(blocked)],
+        ['Last blocked', lastBlockedAt === null ? null : <Time atMs={lastBlockedAt} nowMs={now} />],
       ]}
     />
   )

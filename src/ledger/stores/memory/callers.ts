@@ -37,9 +37,12 @@ export function createCallerStatistics(time: Time): CallerStatistics {
   }
 }
 
-function addTo(bucket: Bucket, { tenant, caller, operation, claims, replays, conflicts }: BusyCaller): void {
+function addTo(
+  bucket: Bucket,
+  { tenant, caller, operation, claims, replays, conflicts, inProgress }: BusyCaller,
+): void {
   const name = JSON.stringify([tenant, caller, operation])
-  const old = bucket.get(name) ?? { claims: 0, replays: 0, conflicts: 0 }
+  const old = bucket.get(name) ?? { claims: 0, replays: 0, conflicts: 0, inProgress: 0 }
   bucket.set(name, {
     tenant,
     caller,
@@ -47,9 +50,10 @@ function addTo(bucket: Bucket, { tenant, caller, operation, claims, replays, con
     claims: old.claims + claims,
     replays: old.replays + replays,
     conflicts: old.conflicts + conflicts,
+    inProgress: old.inProgress + inProgress,
   })
 }
 
-function totalOf({ claims, replays, conflicts }: BusyCaller): number {
-  return claims + replays + conflicts
+function totalOf({ claims, replays, conflicts, inProgress }: BusyCaller): number {
+  return claims + replays + conflicts + inProgress
 }

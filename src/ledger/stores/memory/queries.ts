@@ -5,13 +5,13 @@ import type { Page, Queries, RecordFilter, RecordView } from '../../store/port.t
 import { countStates, fits, isVisible } from '../../store/visible.ts'
 import type { CallerStatistics } from './callers.ts'
 import type { Core } from './core.ts'
+import { UNCOUNTED } from './tables.ts'
 
 export function createQueries(core: Core, callers: CallerStatistics): Queries {
   const { tables, time } = core
 
   function viewOf(record: LedgerRecord): RecordView {
-    const { replays, conflicts } = tables.counts.get(record.id) ?? { replays: 0, conflicts: 0 }
-    return { record, replays, conflicts }
+    return { record, ...(tables.counts.get(record.id) ?? UNCOUNTED) }
   }
 
   /** A look at everything: this store is as large as the memory of one process, and operators ask rarely. */

@@ -2,7 +2,7 @@ import type { Fence, RecordId } from '../../core/identity.ts'
 import type { LedgerRecord, Policy } from '../../core/record.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
 import type { transition } from '../../core/transition.ts'
-import type { AppliedDecision } from '../../store/port.ts'
+import type { AppliedDecision, Repeats } from '../../store/port.ts'
 import { policyText } from '../../store/row.ts'
 
 /** What decides: `transition`, or a stand-in that looks on while it decides. */
@@ -14,7 +14,7 @@ export interface Tables {
   readonly records: Map<RecordId, LedgerRecord>
   /** The few that are in progress or unknown, so that the reconciler need not look at all the others. */
   readonly open: Map<RecordId, LedgerRecord>
-  /** Replays and conflicts, only of the records that had any. */
+  /** Only of the records that were asked for again. */
   readonly counts: Map<RecordId, Counts>
   /** What effects wrote: the business data of this little database. */
   readonly values: Map<string, unknown>
@@ -25,10 +25,11 @@ export interface Tables {
   lastFence: Fence
 }
 
-export interface Counts {
-  readonly replays: number
-  readonly conflicts: number
+export interface Counts extends Repeats {
+  readonly repeatedAt: number | null
 }
+
+export const UNCOUNTED: Counts = { replays: 0, conflicts: 0, inProgress: 0, repeatedAt: null }
 
 export function createTables(machine: Machine): Tables {
   const maps = { records: new Map(), open: new Map(), counts: new Map(), values: new Map(), policies: new Map() }
@@ -90,7 +91,7 @@ function compact(tables: Tables, record: LedgerRecord, before: LedgerRecord | nu
   if (before?.state === 'in_progress' && policy === record.policy) return record
   // Written out field by field: an object that was made by spreading several others takes twice the room.
   const { state, fence, incarnation, attempts, claimedAt, pointer, awaited, settledAt, expiresAt, goneAt } = record
-  return {
+  const small = {
     state,
     id: own.id,
     identity: own.identity,
@@ -109,6 +110,7 @@ function compact(tables: Tables, record: LedgerRecord, before: LedgerRecord | nu
     expiresAt,
     goneAt,
   }
+  return record.facts === undefined ? small : { ...small, facts: record.facts }
 }
 
 const NO_HISTORY: LedgerRecord['history'] = []

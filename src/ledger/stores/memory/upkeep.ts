@@ -1,10 +1,9 @@
-import type { RecordId } from '../../core/identity.ts'
 import type { LedgerRecord } from '../../core/record.ts'
 import { goneAtOf } from '../../core/record.ts'
-import type { Upkeep } from '../../store/port.ts'
+import type { RecordTally, Upkeep } from '../../store/port.ts'
 import type { CallerStatistics } from './callers.ts'
 import type { Core } from './core.ts'
-import { removeRecord } from './tables.ts'
+import { removeRecord, UNCOUNTED } from './tables.ts'
 
 /** Sweeps under way at once: one per ledger on this store, and a few that were given up. */
 const SWEEPS = 16
@@ -44,7 +43,7 @@ export function createUpkeep(core: Core, callers: CallerStatistics): Upkeep {
     },
     tally: async ({ records, callers: busy }) => {
       core.checkOpen()
-      for (const { id, replays, conflicts } of records) addCounts(core, id, replays, conflicts)
+      for (const each of records) addCounts(core, each, time.nowMs())
       callers.add(busy)
     },
   }
@@ -60,13 +59,19 @@ function sweepOne({ tables }: Core, record: LedgerRecord, now: number): boolean 
   if (record.state !== 'succeeded' && record.state !== 'failed_terminal') return false
   if (record.expiresAt <= now && record.outcome.data !== null) {
     const outcome = { kept: record.outcome.kept, data: null }
-    tables.records.set(record.id, { ...record, outcome, pointer: null, history: [] })
+    const { facts: _facts, ...rest } = record
+    tables.records.set(record.id, { ...rest, outcome, pointer: null, history: [] })
   }
   return false
 }
 
-function addCounts({ tables }: Core, id: RecordId, replays: number, conflicts: number): void {
+function addCounts({ tables }: Core, { id, lastAgoMs, ...added }: RecordTally, now: number): void {
   if (!tables.records.has(id)) return
-  const old = tables.counts.get(id) ?? { replays: 0, conflicts: 0 }
-  tables.counts.set(id, { replays: old.replays + replays, conflicts: old.conflicts + conflicts })
+  const old = tables.counts.get(id) ?? UNCOUNTED
+  tables.counts.set(id, {
+    replays: old.replays + added.replays,
+    conflicts: old.conflicts + added.conflicts,
+    inProgress: old.inProgress + added.inProgress,
+    repeatedAt: Math.max(old.repeatedAt ?? 0, now - lastAgoMs),
+  })
 }

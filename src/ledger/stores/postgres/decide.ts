@@ -143,12 +143,15 @@ function insertRecords(names: Names): Statement {
 /** A new incarnation is a new record to those who count. */
 function updateRecords(names: Names): Statement {
   const set = recordColumns.filter((column) => column !== 'id').map((column) => `${column} = u.${column}`)
+  const sameLife = 'coalesce(r.incarnation, r.fence) = u.incarnation'
   return {
     name: 'onceonly_update',
     text: `
       UPDATE ${names.records} AS r SET ${set.join(', ')},
-        replays = CASE WHEN coalesce(r.incarnation, r.fence) = u.incarnation THEN r.replays ELSE 0 END,
-        conflicts = CASE WHEN coalesce(r.incarnation, r.fence) = u.incarnation THEN r.conflicts ELSE 0 END
+        replays = CASE WHEN ${sameLife} THEN r.replays ELSE 0 END,
+        conflicts = CASE WHEN ${sameLife} THEN r.conflicts ELSE 0 END,
+        in_progress = CASE WHEN ${sameLife} THEN r.in_progress ELSE 0 END,
+        repeated_at = CASE WHEN ${sameLife} THEN r.repeated_at END
       FROM json_populate_recordset(NULL::${names.records}, $1::json) AS u
       WHERE r.id = u.id`,
   }

@@ -29,7 +29,7 @@ export function createQueries(core: Core): Queries {
     get: (id, call) =>
       core.read(call, async ({ rows }) => {
         const [row] = await rows(
-          `SELECT m.now, r.replays, r.conflicts, ${columnsOf('r')}
+          `SELECT m.now, ${COUNTS}, ${columnsOf('r')}
            FROM (SELECT ${nowSql(names)} AS now) AS m
            LEFT JOIN ${names.records} AS r ON r.id = $1::uuid AND ${visible('m.now')}`,
           [id],
@@ -54,6 +54,8 @@ export function createQueries(core: Core): Queries {
     busiest: (since, limit, call) => core.read(call, (on) => busiestCallers(on, names, since, limit)),
   }
 }
+
+const COUNTS = 'r.replays, r.conflicts, r.in_progress, r.repeated_at'
 
 /** Beyond every fence. */
 const NO_FENCE = Number.MAX_SAFE_INTEGER
@@ -93,7 +95,7 @@ async function listRecords(
   const below = cursor === null ? NO_FENCE : fenceOf(cursor)
   const values: unknown[] = [below, limits.scanRows, limit]
   const found = await rows(
-    `SELECT r.replays, r.conflicts, ${columnsOf('r')}
+    `SELECT ${COUNTS}, ${columnsOf('r')}
      FROM (SELECT ${nowSql(names)} AS now) AS m,
        (SELECT * FROM ${names.records} WHERE fence < $1::bigint ORDER BY fence DESC LIMIT $2::int) AS r
      WHERE ${filter.ended === true ? 'true' : visible('m.now')} AND ${conditions(filter, values)}
@@ -128,10 +130,11 @@ async function countRecords(on: Borrowed, names: Names, filter: RecordFilter, ti
 
 async function busiestCallers({ rows }: Borrowed, names: Names, since: number, limit: number): Promise<BusyCaller[]> {
   const found = await rows(
-    `SELECT tenant, caller, operation, sum(claims) AS claims, sum(replays) AS replays, sum(conflicts) AS conflicts
+    `SELECT tenant, caller, operation, sum(claims) AS claims, sum(replays) AS replays, sum(conflicts) AS conflicts,
+       sum(in_progress) AS in_progress
      FROM ${names.tallies} WHERE bucket_at + ${limits.tallyBucketMs} > $1::bigint
      GROUP BY tenant, caller, operation
-     ORDER BY sum(claims) + sum(replays) + sum(conflicts) DESC, tenant, caller, operation LIMIT $2::int`,
+     ORDER BY sum(claims) + sum(replays) + sum(conflicts) + sum(in_progress) DESC, tenant, caller, operation LIMIT $2::int`,
     [Math.floor(since), limit],
   )
   return found.map((row) => ({
@@ -141,9 +144,17 @@ async function busiestCallers({ rows }: Borrowed, names: Names, since: number, l
     claims: Number(row['claims']),
     replays: Number(row['replays']),
     conflicts: Number(row['conflicts']),
+    inProgress: Number(row['in_progress']),
   }))
 }
 
 function viewOf(row: TextRow): RecordView {
-  return { record: recordOf(row), replays: Number(row['replays']), conflicts: Number(row['conflicts']) }
+  const repeatedAt = row['repeated_at'] ?? null
+  return {
+    record: recordOf(row),
+    replays: Number(row['replays']),
+    conflicts: Number(row['conflicts']),
+    inProgress: Number(row['in_progress']),
+    repeatedAt: repeatedAt === null ? null : Number(repeatedAt),
+  }
 }

@@ -19,9 +19,9 @@ export interface SettleRunning {
   (on: Executor, requests: readonly SettleRequest[]): Promise<{ answers: Answers; woken: string[] }>
 }
 
-/** Unknown outcomes have a side table to keep, which is not worth a fast path. */
+/** Unknown outcomes have a side table to keep, and notes stand in `detail`: neither is worth a fast path. */
 export function settlesPlainly({ to }: SettleRequest): boolean {
-  return to.state !== 'unknown'
+  return to.state !== 'unknown' && to.note === undefined
 }
 
 export function createSettle(names: Names): SettleRunning {

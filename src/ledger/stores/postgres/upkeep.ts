@@ -79,13 +79,18 @@ async function countOnRecords({ rows }: Borrowed, names: Names, records: Tally['
     `WITH free AS MATERIALIZED (
        SELECT r.id FROM ${names.records} AS r WHERE r.id = ANY ($1::uuid[]) ORDER BY r.id FOR UPDATE SKIP LOCKED
      )
-     UPDATE ${names.records} AS r SET replays = r.replays + u.replays, conflicts = r.conflicts + u.conflicts
-     FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS u(id, replays, conflicts)
+     UPDATE ${names.records} AS r SET replays = r.replays + u.replays, conflicts = r.conflicts + u.conflicts,
+       in_progress = r.in_progress + u.in_progress,
+       repeated_at = greatest(r.repeated_at, (SELECT ${nowSql(names)}) - u.last_ago_ms)
+     FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+       AS u(id, replays, conflicts, in_progress, last_ago_ms)
      WHERE r.id = u.id AND r.id = ANY (ARRAY(SELECT id FROM free))`,
     [
       records.map((record) => record.id),
       records.map((record) => record.replays),
       records.map((record) => record.conflicts),
+      records.map((record) => record.inProgress),
+      records.map((record) => Math.floor(record.lastAgoMs)),
     ],
   )
 }
@@ -93,16 +98,17 @@ async function countOnRecords({ rows }: Borrowed, names: Names, records: Tally['
 /** In one order, so that two processes that count the same callers never wait for each other in a circle. */
 async function countCallers({ rows }: Borrowed, names: Names, callers: readonly BusyCaller[]): Promise<void> {
   await rows(
-    `INSERT INTO ${names.tallies} AS t (bucket_at, tenant, caller, operation, claims, replays, conflicts)
+    `INSERT INTO ${names.tallies} AS t (bucket_at, tenant, caller, operation, claims, replays, conflicts, in_progress)
      SELECT m.now - m.now % ${limits.tallyBucketMs}, u.tenant, u.caller, u.operation,
-       sum(u.claims), sum(u.replays), sum(u.conflicts)
+       sum(u.claims), sum(u.replays), sum(u.conflicts), sum(u.in_progress)
      FROM (SELECT ${nowSql(names)} AS now) AS m,
-       unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
-       AS u(tenant, caller, operation, claims, replays, conflicts)
+       unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+       AS u(tenant, caller, operation, claims, replays, conflicts, in_progress)
      GROUP BY m.now, u.tenant, u.caller, u.operation
      ORDER BY u.tenant, u.caller, u.operation
      ON CONFLICT (bucket_at, tenant, caller, operation) DO UPDATE SET claims = t.claims + excluded.claims,
-       replays = t.replays + excluded.replays, conflicts = t.conflicts + excluded.conflicts`,
+       replays = t.replays + excluded.replays, conflicts = t.conflicts + excluded.conflicts,
+       in_progress = t.in_progress + excluded.in_progress`,
     [
       callers.map((busy) => busy.tenant),
       callers.map((busy) => busy.caller),
@@ -110,6 +116,7 @@ async function countCallers({ rows }: Borrowed, names: Names, callers: readonly 
       callers.map((busy) => busy.claims),
       callers.map((busy) => busy.replays),
       callers.map((busy) => busy.conflicts),
+      callers.map((busy) => busy.inProgress),
     ],
   )
 }

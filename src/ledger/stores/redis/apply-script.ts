@@ -204,6 +204,7 @@ function askedOf(request: Request): Asked {
     case 'claim':
       return claimAsked(request)
     case 'settle':
+      if (request.to.note !== undefined) return READ
       return request.to.state === 'unknown' ? READ : settleAsked(request, request.to)
     case 'start':
     case 'renew':

@@ -26,7 +26,7 @@ for time = start - start % width, now, width do answer(redis.call('HGETALL', ARG
 `,
 )
 
-const counted = ['claims', 'replays', 'conflicts'] as const
+const counted = ['claims', 'replays', 'conflicts', 'inProgress'] as const
 
 export async function addCallers(core: Core, callers: readonly BusyCaller[], deadline: Deadline): Promise<void> {
   const bucket = core.names.buckets[0] as Bucket
@@ -59,10 +59,10 @@ function add(sums: Map<string, BusyCaller>, field: string, count: number): void 
   const [what, ...who] = JSON.parse(field) as [(typeof counted)[number], string, string, string]
   const [tenant, caller, operation] = who
   const name = JSON.stringify(who)
-  const sum = sums.get(name) ?? { tenant, caller, operation, claims: 0, replays: 0, conflicts: 0 }
+  const sum = sums.get(name) ?? { tenant, caller, operation, claims: 0, replays: 0, conflicts: 0, inProgress: 0 }
   sums.set(name, { ...sum, [what]: sum[what] + count })
 }
 
-function totalOf({ claims, replays, conflicts }: BusyCaller): number {
-  return claims + replays + conflicts
+function totalOf({ claims, replays, conflicts, inProgress }: BusyCaller): number {
+  return claims + replays + conflicts + inProgress
 }

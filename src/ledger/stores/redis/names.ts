@@ -17,7 +17,7 @@ export interface Bucket {
   readonly unknowns: string
   /** What has an end, by the next thing that the sweep has to do with it. */
   readonly ends: string
-  /** Replays and conflicts of records that had any. */
+  /** How often records were asked for again, and when last: of those that were. */
   readonly counts: string
   /** Followed by an id, the key of a record. */
   readonly record: string

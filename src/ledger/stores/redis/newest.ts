@@ -75,7 +75,9 @@ function foundIn([id, fence, value, counts]: RowAnswer): Found {
 /** Counts of an earlier incarnation are not those of this one. */
 export function viewOf(id: string, value: string, counts: string | null): RecordView {
   const record = decodeRecord(id, value)
-  const [incarnation, replays, conflicts] = (counts ?? '').split(' ').map(Number)
-  if (incarnation !== record.incarnation) return { record, replays: 0, conflicts: 0 }
-  return { record, replays: replays ?? 0, conflicts: conflicts ?? 0 }
+  const [incarnation, replays = 0, conflicts = 0, inProgress = 0, repeatedAt = null] = (counts ?? '')
+    .split(' ')
+    .map(Number)
+  if (incarnation !== record.incarnation) return { record, replays: 0, conflicts: 0, inProgress: 0, repeatedAt: null }
+  return { record, replays, conflicts, inProgress, repeatedAt }
 }

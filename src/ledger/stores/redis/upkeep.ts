@@ -57,17 +57,19 @@ answer(removed)
 const tallyScript = scriptOf(
   'maybe',
   `
-for field = 5, #ARGV, 3 do
+for field = 5, #ARGV, 5 do
   local id = ARGV[field]
   local value = redis.call('GET', ARGV[4] .. id)
   if value then
     local _, _, _, incarnation = headOf(value)
     local counted = redis.call('HGET', COUNTS, id) or ''
-    local life, replays, conflicts = string.match(counted, '^(%d+) (%d+) (%d+)$')
+    local life, replays, conflicts, running, last = string.match(counted, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
     -- A new incarnation is a new record to those who count.
-    if life ~= incarnation then replays, conflicts = 0, 0 end
+    if life ~= incarnation then replays, conflicts, running, last = 0, 0, 0, 0 end
     local sums = whole(replays + ARGV[field + 1]) .. ' ' .. whole(conflicts + ARGV[field + 2])
-    redis.call('HSET', COUNTS, id, incarnation .. ' ' .. sums)
+      .. ' ' .. whole(running + ARGV[field + 3])
+    local repeatedAt = whole(math.max(tonumber(last), now - tonumber(ARGV[field + 4])))
+    redis.call('HSET', COUNTS, id, incarnation .. ' ' .. sums .. ' ' .. repeatedAt)
   end
 end
 `,
@@ -101,7 +103,9 @@ async function countOnRecords(core: Core, records: Tally['records'], deadline: D
   const byBucket = Map.groupBy(records, ({ id }) => core.names.bucketOf(id))
   await Promise.all(
     [...byBucket].map(([bucket, rows]) => {
-      const counts = rows.flatMap(({ id, replays, conflicts }) => [id, replays, conflicts])
+      const counts = rows.flatMap(({ id, replays, conflicts, inProgress, lastAgoMs }) => {
+        return [id, replays, conflicts, inProgress, Math.floor(lastAgoMs)]
+      })
       return core.run(tallyScript, bucket, { args: [bucket.record, ...counts] }, deadline)
     }),
   )

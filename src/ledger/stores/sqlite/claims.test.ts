@@ -124,7 +124,10 @@ test('a claim over an expired record starts a new incarnation and new counts', a
   const store = freshStore(t)
   const first = await claimIn(store, 'a')
   await store.claims.apply([settleOf(first)], CALL)
-  await store.upkeep.tally({ records: [{ id: first.id, replays: 3, conflicts: 1 }], callers: [] }, CALL)
+  await store.upkeep.tally(
+    { records: [{ id: first.id, replays: 3, conflicts: 1, inProgress: 2, lastAgoMs: 5 }], callers: [] },
+    CALL,
+  )
   assert.equal((await store.queries.get(first.id, CALL)).view?.replays, 3)
   await store.clock.advance(POLICY.retainMs, CALL)
   assert.equal((await store.queries.get(first.id, CALL)).view, null)

@@ -1,9 +1,10 @@
+import { statSync } from 'node:fs'
 import { isOnceError } from '../../core/errors.ts'
 import type { Call } from '../../store/port.ts'
 import type { TimeSource } from './clock.ts'
 import type { Connection, Connections } from './connection.ts'
 import { openConnections } from './connection.ts'
-import { busy, isBroken, isBusy, stopped, unavailable } from './errors.ts'
+import { busy, isBroken, isBusy, replaced, stopped, unavailable } from './errors.ts'
 import type { GroupMember } from './group.ts'
 import { createGroupCommit } from './group.ts'
 import type { Lane } from './writer.ts'
@@ -22,8 +23,16 @@ export interface Engine {
   write<T>(lane: Exclude<Lane, 'transaction'>, call: Call, work: (writer: Connection) => T): Promise<T>
   /** A transaction in which somebody may wait: the work commits, or rolls back, by itself. */
   hold<T>(waitMs: number, work: (connection: Connection) => Promise<T>): Promise<T>
+  /** Refuses when another file has the name of the one that is open. */
+  checkFile(): void
   /** Waits for what is under way, then closes the file. */
   stop(): Promise<void>
+}
+
+/** Which file has this name now; null when there is none. */
+function fileAt(path: string): string | null {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found === undefined ? null : `${found.dev}:${found.ino}`
 }
 
 export function createEngine(path: string, time: TimeSource): Engine {
@@ -32,7 +41,17 @@ export function createEngine(path: string, time: TimeSource): Engine {
   /** A disk or file error happened: the connections are opened anew as soon as nobody uses them. */
   let suspect = false
   let held = false
+  /** The file that was opened first: a store serves no other. */
+  let file: string | null = null
   let stopping: Promise<void> | null = null
+
+  /**
+   * A backup that is restored under a running process has another file under the name. Claims would go on in the old
+   * one, which nobody else sees, so this is asked before every write and read; it takes two microseconds.
+   */
+  function checkFile(): void {
+    if (file !== null && fileAt(path) !== file) throw replaced(path)
+  }
 
   /** Opens when first used, and again after trouble, so that a store that was away needs no restart. */
   function current(): Connections {
@@ -41,7 +60,9 @@ export function createEngine(path: string, time: TimeSource): Engine {
       connections = null
     }
     if (connections === null) {
+      checkFile()
       connections = openConnections(path, time)
+      file ??= fileAt(path)
       suspect = false
     }
     return connections
@@ -58,6 +79,7 @@ export function createEngine(path: string, time: TimeSource): Engine {
 
   function begin(which: 'writer' | 'transaction'): boolean {
     try {
+      checkFile()
       current()[which].statements.prepared('BEGIN IMMEDIATE').run()
       return true
     } catch (error) {
@@ -147,11 +169,13 @@ export function createEngine(path: string, time: TimeSource): Engine {
   return {
     path,
     time,
+    checkFile,
     read: async (call, work) => {
       const startedMs = performance.now()
       for (let tries = 0; ; tries++) {
         if (stopping !== null) throw stopped(path)
         try {
+          checkFile()
           return work(current().reader)
         } catch (error) {
           if (!isBusy(error)) throw translate(error, 'no')

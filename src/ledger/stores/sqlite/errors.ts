@@ -66,6 +66,14 @@ export function otherMachine(): OnceError {
   return new OnceError('store_unavailable', message, { applied: 'no' })
 }
 
+/** Another file, or none, has the name of the one that is open: what is written now is in no file that anybody will read. */
+export function replaced(path: string): OnceError<'store_replaced'> {
+  return new OnceError(
+    'store_replaced',
+    `The SQLite file ${path} was replaced or removed while this process had it open.`,
+  )
+}
+
 export function busy(path: string, waitedMs: number, cause?: unknown): OnceError {
   const message = `The only writer of ${path} was taken for ${Math.round(waitedMs)} ms.`
   return new OnceError('store_busy', message, { applied: 'no', ...(cause === undefined ? {} : { cause }) })

@@ -68,9 +68,11 @@ function endOfStep(reader: Connection, from: Position): Position | undefined {
 interface ViewRow extends RecordRow {
   readonly replays: number
   readonly conflicts: number
+  readonly in_progress: number
+  readonly repeated_at: number | null
 }
 
-const VIEW = `SELECT lower(hex(id)) AS id, replays, conflicts, ${COLUMNS} FROM onceonly_records`
+const VIEW = `SELECT lower(hex(id)) AS id, replays, conflicts, in_progress, repeated_at, ${COLUMNS} FROM onceonly_records`
 
 function viewAt(reader: Connection, seq: number, meta: Meta): RecordView | null {
   return viewOf(reader.statements.prepared(`${VIEW} WHERE seq = ?`).get(seq), meta)
@@ -83,7 +85,8 @@ export function viewById(reader: Connection, id: Uint8Array, meta: Meta): Record
 function viewOf(found: unknown, meta: Meta): RecordView | null {
   if (found === undefined) return null
   const row = found as ViewRow
-  return { record: recordOf(row, row.id, meta), replays: row.replays, conflicts: row.conflicts }
+  const { replays, conflicts, in_progress: inProgress, repeated_at: repeatedAt } = row
+  return { record: recordOf(row, row.id, meta), replays, conflicts, inProgress, repeatedAt }
 }
 
 function written({ fence, seq }: Position): string {

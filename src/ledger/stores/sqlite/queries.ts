@@ -85,9 +85,10 @@ function checkedId(cursor: string): RecordId {
 }
 
 const BUSIEST = `SELECT tenant, caller, operation,
-    sum(claims) AS claims, sum(replays) AS replays, sum(conflicts) AS conflicts
+    sum(claims) AS claims, sum(replays) AS replays, sum(conflicts) AS conflicts,
+    sum(in_progress) AS inProgress
   FROM onceonly_tallies WHERE bucket > ? GROUP BY tenant, caller, operation
-  ORDER BY sum(claims) + sum(replays) + sum(conflicts) DESC, tenant, caller, operation LIMIT ?`
+  ORDER BY sum(claims) + sum(replays) + sum(conflicts) + sum(in_progress) DESC, tenant, caller, operation LIMIT ?`
 
 /** A bucket counts when any part of it is recent enough. */
 function busiestSince({ statements }: Connection, since: number, limit: number): BusyCaller[] {

@@ -77,7 +77,9 @@ export function prepareRecords(db: DatabaseSync): RecordStatements {
   const first = db.prepare(FIRST)
   const insert = db.prepare(INSERT)
   const update = db.prepare(`${UPDATE} WHERE ${BY_ID}`)
-  const restart = db.prepare(`${UPDATE}, replays = 0, conflicts = 0 WHERE ${BY_ID}`)
+  const restart = db.prepare(
+    `${UPDATE}, replays = 0, conflicts = 0, in_progress = 0, repeated_at = NULL WHERE ${BY_ID}`,
+  )
   const addUnknown = db.prepare('INSERT OR IGNORE INTO onceonly_unknowns (id) VALUES (?)')
   const removeUnknown = db.prepare('DELETE FROM onceonly_unknowns WHERE id = ?')
   return {

@@ -33,6 +33,8 @@ const version1 = [
      kept INTEGER,
      replays INTEGER NOT NULL DEFAULT 0,
      conflicts INTEGER NOT NULL DEFAULT 0,
+     in_progress INTEGER NOT NULL DEFAULT 0,
+     repeated_at INTEGER,
      claim_id TEXT NOT NULL,
      fingerprint TEXT NOT NULL,
      policy TEXT NOT NULL,
@@ -77,6 +79,7 @@ const version1 = [
      claims INTEGER NOT NULL,
      replays INTEGER NOT NULL,
      conflicts INTEGER NOT NULL,
+     in_progress INTEGER NOT NULL,
      UNIQUE (bucket, tenant, caller, operation)
    )`,
 ]

@@ -26,8 +26,8 @@ export function prepareSettle(db: DatabaseSync): SettleStatement {
   return {
     tryBlind: (request, at) => {
       const { grant, to } = request
-      // An unknown also writes to the table of unknowns: too rare to be fast.
-      if (to.state === 'unknown' || grant.id !== request.id) return null
+      // An unknown also writes to the table of unknowns, and what an attempt notes stands in `detail`: too rare to be fast.
+      if (to.state === 'unknown' || to.note !== undefined || grant.id !== request.id) return null
       // The rules are run on what the record must be, so that this path cannot decide differently from the others.
       const step = transition(runningUnder(grant), request, at)
       const after = step.record as Succeeded | FailedTerminal | FailedRetryable

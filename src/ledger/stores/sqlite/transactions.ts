@@ -94,6 +94,8 @@ async function inTransaction<T>(
     const result = await Promise.race([working, tooLong])
     life.check()
     const wakesAfter = doings.woken.length > 0 ? guard(() => connection.meta.read().wakes) : doings.wakesBefore
+    // The effect may have taken seconds.
+    engine.checkFile()
     guard(() => connection.statements.prepared('COMMIT').run(), 'maybe')
     if (doings.wakesBefore !== null) watchers.committed(doings.wakesBefore, wakesAfter ?? 0, doings.woken)
     return result

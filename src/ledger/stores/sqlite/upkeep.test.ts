@@ -74,13 +74,21 @@ test('a claim that comes between looking and removing keeps its record', async (
 
 test('counts of callers add up in buckets, and old buckets are swept', async (t) => {
   const store = freshStore(t)
-  const counts = { claims: 2, replays: 3, conflicts: 4 }
+  const counts = { claims: 2, replays: 3, conflicts: 4, inProgress: 5 }
   const web = { tenant: 'acme', caller: 'web', operation: 'order.create', ...counts }
-  const job = { tenant: 'acme', caller: 'job', operation: 'order.create', claims: 100, replays: 0, conflicts: 0 }
+  const job = {
+    tenant: 'acme',
+    caller: 'job',
+    operation: 'order.create',
+    claims: 100,
+    replays: 0,
+    conflicts: 0,
+    inProgress: 0,
+  }
   await store.upkeep.tally({ records: [], callers: [web, job] }, CALL)
   await store.upkeep.tally({ records: [], callers: [web] }, CALL)
   const start = await store.clock.now(CALL)
-  const twice = { ...web, claims: 4, replays: 6, conflicts: 8 }
+  const twice = { ...web, claims: 4, replays: 6, conflicts: 8, inProgress: 10 }
   assert.deepEqual(await store.queries.busiest(start, 10, CALL), [job, twice])
   assert.deepEqual(await store.queries.busiest(start, 1, CALL), [job])
   await store.clock.advance(2 * limits.tallyBucketMs, CALL)

@@ -58,7 +58,11 @@ export function createUpkeep(engine: Engine): Upkeep {
       return { cursor: next, looked, removed, waitedMs }
     },
     tally: async ({ records, callers }, call) => {
-      for (const part of partsOf(records)) await engine.write('upkeep', call, (writer) => countOnRecords(writer, part))
+      for (const part of partsOf(records)) {
+        await engine.write('upkeep', call, (writer) =>
+          countOnRecords(writer, part, nowOf(writer.meta.read(), engine.time)),
+        )
+      }
       for (const part of partsOf(callers)) {
         await engine.write('upkeep', call, (writer) =>
           countCallers(writer, part, nowOf(writer.meta.read(), engine.time)),
@@ -137,23 +141,25 @@ async function forgetTallies(engine: Engine, call: Call): Promise<void> {
   })
 }
 
-const COUNT = `UPDATE onceonly_records SET replays = replays + ?, conflicts = conflicts + ? WHERE ${BY_ID}`
+const COUNT = `UPDATE onceonly_records SET replays = replays + ?, conflicts = conflicts + ?, in_progress = in_progress + ?,
+    repeated_at = max(coalesce(repeated_at, 0), ?) WHERE ${BY_ID}`
 
-function countOnRecords({ statements }: Connection, records: Tally['records']): void {
-  for (const { id, replays, conflicts } of records) {
+function countOnRecords({ statements }: Connection, records: Tally['records'], now: number): void {
+  for (const { id, replays, conflicts, inProgress, lastAgoMs } of records) {
     const blob = blobOf(id)
-    statements.prepared(COUNT).run(replays, conflicts, blob, blob)
+    statements.prepared(COUNT).run(replays, conflicts, inProgress, Math.floor(now - lastAgoMs), blob, blob)
   }
 }
 
-const COUNT_CALLER = `INSERT INTO onceonly_tallies (bucket, tenant, caller, operation, claims, replays, conflicts)
-  VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (bucket, tenant, caller, operation) DO UPDATE SET
-    claims = claims + excluded.claims, replays = replays + excluded.replays, conflicts = conflicts + excluded.conflicts`
+const COUNT_CALLER = `INSERT INTO onceonly_tallies (bucket, tenant, caller, operation, claims, replays, conflicts, in_progress)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (bucket, tenant, caller, operation) DO UPDATE SET
+    claims = claims + excluded.claims, replays = replays + excluded.replays, conflicts = conflicts + excluded.conflicts,
+    in_progress = in_progress + excluded.in_progress`
 
 function countCallers({ statements }: Connection, callers: readonly BusyCaller[], now: number): void {
   const bucket = now - (now % limits.tallyBucketMs)
-  for (const { tenant, caller, operation, claims, replays, conflicts } of callers) {
-    statements.prepared(COUNT_CALLER).run(bucket, tenant, caller, operation, claims, replays, conflicts)
+  for (const { tenant, caller, operation, claims, replays, conflicts, inProgress } of callers) {
+    statements.prepared(COUNT_CALLER).run(bucket, tenant, caller, operation, claims, replays, conflicts, inProgress)
   }
 }
 

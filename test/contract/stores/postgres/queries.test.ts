@@ -173,10 +173,18 @@ testPostgres('unknown outcomes are listed while they are unknown, newest first',
 testPostgres('counts are added, to records and to callers, and begin anew with a new life', async (t) => {
   const store = await openStore(t)
   const grant = await claimIn(store, 'a')
-  const caller = { tenant: 'acme', caller: 'web', operation: 'order.create', claims: 1, replays: 2, conflicts: 3 }
+  const caller = {
+    tenant: 'acme',
+    caller: 'web',
+    operation: 'order.create',
+    claims: 1,
+    replays: 2,
+    conflicts: 3,
+    inProgress: 0,
+  }
   const records = [
-    { id: grant.id, replays: 2, conflicts: 1 },
-    { id: claimOf('absent').id, replays: 1, conflicts: 1 },
+    { id: grant.id, replays: 2, conflicts: 1, inProgress: 0, lastAgoMs: 0 },
+    { id: claimOf('absent').id, replays: 1, conflicts: 1, inProgress: 0, lastAgoMs: 0 },
   ]
   await store.upkeep.tally({ records, callers: [caller, { ...caller, caller: 'app', claims: 9 }] }, CALL)
   await store.upkeep.tally({ records, callers: [caller, caller] }, CALL)
