@@ -97,7 +97,7 @@ export const commands: Readonly<Record<string, Command>> = {
     load: async () => (await import('./upkeep.ts')).migrateCommand,
   },
   doctor: {
-    usage: '',
+    usage: '[--server URL]',
     about: 'is the store configured safely?',
     load: async () => (await import('./upkeep.ts')).doctorCommand,
   },

@@ -5,6 +5,7 @@ import { operatorCommand } from './operator.ts'
 import { iso, json, paint, plain, table } from './output.ts'
 import { createProgress } from './progress.ts'
 import type { Run } from './run.ts'
+import { serverFindings } from './server-findings.ts'
 import { Usage } from './usage.ts'
 
 /** Rounds of one command; each looks at a bounded share of the records. */
@@ -43,11 +44,15 @@ export const migrateCommand = operatorCommand({
 })
 
 export const doctorCommand = operatorCommand({
-  usage: 'doctor',
+  usage: 'doctor [--server URL]',
   about:
-    'Is the store configured so that nothing acknowledged is lost: durability, eviction, clock, connections?\nExits with 1 when it is not.',
-  async run({ operate }) {
-    const findings = await operate.doctor()
+    'Is the store configured so that nothing acknowledged is lost: durability, eviction, clock, connections?\nExits with 1 when it is not.\n\n  --server URL   also what a running server finds, such as its folder or bucket of uploads; the token of operators\n                 is ONCEONLY_OPERATOR_TOKEN',
+  options: { server: { type: 'string' } },
+  async run({ operate, text }) {
+    const own = await operate.doctor()
+    const server = text('server')
+    const told = server === undefined ? [] : await serverFindings(server, process.env['ONCEONLY_OPERATOR_TOKEN'])
+    const findings = [...own, ...told.filter(({ name }) => !own.some((each) => each.name === name))]
     const colours = { ok: 'green', warning: 'yellow', danger: 'red' } as const
     const lines = findings.map(({ name, verdict, found, advice }) => {
       const text = `${paint(colours[verdict], verdict.padEnd(7))} ${name.padEnd(12)} ${plain(found)}`

@@ -1,0 +1,39 @@
+import { SECOND } from '../../ledger/core/limits.ts'
+import type { Finding } from '../operate/doctor.ts'
+import { Usage } from './usage.ts'
+
+/** A server that looks into its own storages first. */
+const ANSWER_MS = 30 * SECOND
+
+/** What a running server finds, such as whether it can write its uploads: only it has the rights and the network for that. */
+export async function serverFindings(server: string, token: string | undefined): Promise<readonly Finding[]> {
+  const url = URL.parse('/api/console/doctor', server)
+  if (url === null || !/^https?:$/.test(url.protocol)) throw new Usage(`--server is not an http(s) address: ${server}`)
+  if (!token) throw new Usage('--server needs the token of operators or viewers in ONCEONLY_OPERATOR_TOKEN.')
+  const response = await fetch(url, {
+    headers: { authorization: `Bearer ${token}` },
+    redirect: 'error',
+    signal: AbortSignal.timeout(ANSWER_MS),
+  }).catch((cause: unknown) => {
+    throw new Usage(`${url.origin} does not answer (${cause instanceof Error ? cause.message : String(cause)}).`)
+  })
+  if (!response.ok) throw new Usage(`${url.origin} answers ${response.status} to the question of its doctor.`)
+  const body: unknown = await response.json().catch(() => null)
+  if (!hasFindings(body)) throw new Usage(`${url.origin} answers with no findings; is it an Onceonly server?`)
+  return body.findings
+}
+
+function hasFindings(body: unknown): body is { readonly findings: readonly Finding[] } {
+  if (typeof body !== 'object' || body === null || !('findings' in body) || !Array.isArray(body.findings)) return false
+  return body.findings.every(
+    (each: unknown) =>
+      typeof each === 'object' &&
+      each !== null &&
+      'name' in each &&
+      typeof each.name === 'string' &&
+      'found' in each &&
+      typeof each.found === 'string' &&
+      'verdict' in each &&
+      (each.verdict === 'ok' || each.verdict === 'warning' || each.verdict === 'danger'),
+  )
+}
