@@ -26,10 +26,7 @@ export const ordering: readonly Row[] = [
         file: 'src/streams/parts/sender.ts',
         find: 'await this.#place?.save(pending)',
         replace: '',
-        noticed: [
-          { file: copies, name: 'a number whose write failed is the next one’s' },
-          { file: client, name: 'pending messages survive a restart, with their numbers and what had been seen' },
-        ],
+        noticed: [{ file: copies, name: 'a number whose write failed is the next one’s' }],
       },
       {
         without: 'an acknowledged message is not pending any more',
@@ -330,19 +327,7 @@ export const ordering: readonly Row[] = [
         ],
       },
       {
-        without: 'a region that is cut off takes messages and does not pass them on',
-        file: 'service/chat/network.ts',
-        find: "cut: ends.some(({ state }) => state === 'cut'),",
-        replace: 'cut: false,',
-        noticed: [
-          {
-            file: chat,
-            name: 'a region is cut off, people reply on both sides, it is joined again: all converge under one order',
-          },
-        ],
-      },
-      {
-        without: 'a client that is offline is cut off, and a slow link is slow',
+        without: 'a slow link of the demo is slow',
         file: 'service/chat/slow-link.ts',
         find: 'if (delayMs === 0 && up.empty) inner.received(text)',
         replace: 'if (true) inner.received(text)',
