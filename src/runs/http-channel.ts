@@ -5,13 +5,19 @@ import type { Channel } from './channel.ts'
 import type { KeyPlace, ProviderProfile } from './providers.ts'
 
 /** A request as data: it can be recorded, compared by a replay, and sent again byte for byte. */
-export interface HttpPlan {
+export interface HttpPlan<Body = unknown> {
   readonly url: string
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON. */
-  readonly body?: unknown
+  /** Sent as JSON, or as a form where the provider takes forms. */
+  readonly body?: Body
 }
+
+/** Names as the provider writes them (`metadata[order]`); a list repeats its name. */
+export type FormFields = Readonly<Record<string, FormValue | readonly FormValue[]>>
+type FormValue = string | number | boolean
+
+type BodyOf<P extends ProviderProfile> = P extends { readonly body: 'form' } ? FormFields : unknown
 
 export interface HttpSent {
   readonly status: number
@@ -19,9 +25,9 @@ export interface HttpSent {
   readonly body: unknown
 }
 
-export interface HttpChannelOptions {
+export interface HttpChannelOptions<P extends ProviderProfile = ProviderProfile> {
   readonly name: string
-  readonly provider: ProviderProfile
+  readonly provider: P
   /** Added to every request and never recorded: credentials belong here. */
   readonly headers?: () => Promise<Readonly<Record<string, string>>>
   /** Node's, when left out. What another one throws is ambiguous unless it is a `notDone`. */
@@ -34,9 +40,11 @@ const NOT_NOW = new Set([408, 425, 429])
 const MOST_BODY_BYTES = 64 * 1_024
 
 /** Sends plans over HTTP, with the key in the form that the provider takes, and tells what its answers mean. */
-export function httpChannel(options: HttpChannelOptions): Channel<HttpPlan, HttpSent> {
+export function httpChannel<const P extends ProviderProfile>(
+  options: HttpChannelOptions<P>,
+): Channel<HttpPlan<BodyOf<P>>, HttpSent> {
   const { name, provider, headers = async () => ({}), fetch = globalThis.fetch } = options
-  const { offer, carries } = provider
+  const { offer, carries, body: encoding = 'json' }: ProviderProfile = provider
   // Node's fetch makes one call; another one may have tried before. Without keys even a proven failure is for a person.
   const single = options.fetch === undefined && offer.kind === 'native'
   return {
@@ -44,14 +52,15 @@ export function httpChannel(options: HttpChannelOptions): Channel<HttpPlan, Http
     offer,
     async send(plan, { key, signal }) {
       const tagged = withKey(plan, carries, fitting(provider, key))
+      const content = tagged.body === undefined ? {} : { body: written(tagged.body, encoding) }
       // Whoever cannot tell its credentials has sent nothing.
       const own = await headers().catch((error: unknown) => {
         throw notDone(error)
       })
       const response = await fetch(plan.url, {
         method: plan.method ?? 'POST',
-        headers: { 'content-type': 'application/json', ...plan.headers, ...own, ...tagged.headers },
-        ...(tagged.body === undefined ? {} : { body: JSON.stringify(tagged.body) }),
+        headers: { 'content-type': contentTypes[encoding], ...plan.headers, ...own, ...tagged.headers },
+        ...content,
         redirect: 'error',
         signal,
       }).catch((error: unknown) => {
@@ -61,6 +70,22 @@ export function httpChannel(options: HttpChannelOptions): Channel<HttpPlan, Http
       return judged(name, sent, response.headers.get('retry-after'), offer.kind === 'native')
     },
   }
+}
+
+const contentTypes = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const
+
+function written(body: unknown, encoding: keyof typeof contentTypes): string {
+  if (encoding === 'json') return JSON.stringify(body)
+  const form = new URLSearchParams()
+  for (const [name, value] of Object.entries(membersOf(body))) {
+    for (const each of [value].flat() as readonly unknown[]) {
+      if (typeof each === 'object' || each === undefined) {
+        throw refused(`\`${name}\` is no text, number or boolean: write the names of a form as the provider does.`)
+      }
+      form.append(name, String(each))
+    }
+  }
+  return form.toString()
 }
 
 function judged(name: string, sent: HttpSent, retryAfter: string | null, native: boolean): HttpSent {
@@ -145,5 +170,5 @@ function withTag(body: unknown, { list, tag }: { readonly list: string; readonly
 function membersOf(given: unknown): Readonly<Record<string, unknown>> {
   const body = given ?? {}
   if (typeof body === 'object' && !Array.isArray(body)) return body as Readonly<Record<string, unknown>>
-  throw refused('The body of this provider must be an object, so that it can carry the key.')
+  throw refused('The body of this provider must be an object: it is a form, or has to carry the key.')
 }

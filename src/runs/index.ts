@@ -17,7 +17,7 @@ export type { Engine, EngineOptions, RunHandle, StartOptions } from './engine.ts
 export { createEngine } from './engine.ts'
 export type { AttemptFailure, EntryKind, EntryState, RunState } from './entry.ts'
 export type { RunEvent, StepState } from './events.ts'
-export type { HttpChannelOptions, HttpPlan, HttpSent } from './http-channel.ts'
+export type { FormFields, HttpChannelOptions, HttpPlan, HttpSent } from './http-channel.ts'
 export { httpChannel } from './http-channel.ts'
 export { stepKey } from './key.ts'
 export type { Resolution, RunOperator, RunPage, RunQuery } from './operate.ts'

@@ -12,6 +12,8 @@ export interface ProviderProfile {
   readonly offer: Offer
   /** Where the key or the tag goes: a header, a field of the body, or a list in the body of `{ Name, Value }` pairs. */
   readonly carries: KeyPlace | null
+  /** How it takes its bodies; JSON, when left out. */
+  readonly body?: 'json' | 'form'
   /** The longest key that it takes, in characters. */
   readonly keyChars: number
   /** What a key may be made of. */
@@ -51,6 +53,7 @@ export const providers = {
     carries: key,
     keyChars: 255,
     keyCharset: printable,
+    body: 'form',
     endpoints: 'every POST of API v1',
   },
   telnyx: {
@@ -107,6 +110,7 @@ export const providers = {
     carries: null,
     keyChars: 0,
     keyCharset: printable,
+    body: 'form',
     endpoints: 'POST …/Messages.json',
   },
   smtp: {

@@ -24,7 +24,9 @@ async function provider(answer: (seen: Seen, number: number) => { status: number
       text += chunk.toString()
     })
     request.on('end', () => {
-      const one = { key: request.headers['idempotency-key'] as string | undefined, body: JSON.parse(text) as unknown }
+      const isForm = request.headers['content-type'] === 'application/x-www-form-urlencoded'
+      const body: unknown = isForm ? Object.fromEntries(new URLSearchParams(text)) : JSON.parse(text)
+      const one = { key: request.headers['idempotency-key'] as string | undefined, body }
       seen.push(one)
       const told = answer(one, seen.length)
       if (told === 'cut') return request.socket.destroy()
