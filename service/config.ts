@@ -1,3 +1,4 @@
+import { complaintAboutPort } from './http/blocked-ports.ts'
 import { type LogLevel, logLevels } from './logs-level.ts'
 
 export interface Config {
@@ -154,7 +155,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     variable: 'ONCEONLY_MESSAGE_WEBHOOK_URL',
     fallback: '',
     about: 'http(s)://… delivers messages to a provider of your own, with the effect key as Idempotency-Key',
-    read: (text) => urlOf(text, ['http:', 'https:']),
+    read: httpUrlOf,
   },
   webhookHonoursKeys: {
     variable: 'ONCEONLY_MESSAGE_WEBHOOK_HONOURS_KEYS',
@@ -167,7 +168,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     variable: 'ONCEONLY_TWILIO_URL',
     fallback: '',
     about: 'https://SID:TOKEN@…/Messages.json?From=%2B1… delivers text messages in the manner of Twilio',
-    read: (text) => urlOf(text, ['http:', 'https:']),
+    read: httpUrlOf,
   },
   webhookHosts: {
     variable: 'ONCEONLY_WEBHOOK_HOSTS',
@@ -231,6 +232,13 @@ function urlOf(text: string, protocols: readonly string[]): { value: string | nu
   return protocol !== undefined && protocols.includes(protocol)
     ? { value: text }
     : { wrong: `is not a URL that starts with ${protocols.join('// or ')}//` }
+}
+
+/** Of a service that is called with `fetch`. */
+function httpUrlOf(text: string): { value: string | null } | { wrong: string } {
+  const read = urlOf(text, ['http:', 'https:'])
+  const wrong = 'wrong' in read || read.value === null ? null : complaintAboutPort(new URL(read.value))
+  return wrong === null ? read : { wrong }
 }
 
 const NAMESPACE = /^[\w-]{1,64}$/

@@ -30,11 +30,11 @@ export function parseSend(given: unknown): Parsed {
   const errors: FieldError[] = []
   const refuse = (field: string, detail: string) => void errors.push({ field, detail })
 
-  const phone = optional('recipientPhone', normalisePhone, 'is not an E.164 phone number, such as +4915112345678')
-  const email = optional('recipientEmail', normaliseEmail, 'is not an e-mail address')
-  const leadId = optional('leadId', idOrNull, 'is not the id of a lead')
+  const phone = unlessEmpty('recipientPhone', normalisePhone, 'is not an E.164 phone number, such as +4915112345678')
+  const email = unlessEmpty('recipientEmail', normaliseEmail, 'is not an e-mail address')
+  const leadId = unlessEmpty('leadId', idOrNull, 'is not the id of a lead')
   const channel = optional('channel', channelOrNull, `is none of ${channelNames.join(', ')}`)
-  const missing = ['recipientPhone', 'recipientEmail', 'leadId'].every((field) => isAbsent(given[field]))
+  const missing = ['recipientPhone', 'recipientEmail', 'leadId'].every((field) => isEmpty(given[field]))
   if (missing) {
     refuse('recipientPhone', 'is missing, and so is recipientEmail: a message needs a recipient')
     refuse('recipientEmail', 'is missing, and so is recipientPhone: a message needs a recipient')
@@ -55,13 +55,21 @@ export function parseSend(given: unknown): Parsed {
   function optional<T>(field: string, read: (text: string) => T | null, detail: string): T | null {
     const value = (given as Fields)[field]
     if (isAbsent(value)) return null
-    const read1 = typeof value === 'string' ? read(value) : null
-    if (read1 === null) refuse(field, detail)
-    return read1
+    const found = typeof value === 'string' ? read(value) : null
+    if (found === null) refuse(field, detail)
+    return found
+  }
+
+  /** CRMs send every field that they have, and an empty one means that it is not filled in. */
+  function unlessEmpty<T>(field: string, read: (text: string) => T | null, detail: string): T | null {
+    return isEmpty((given as Fields)[field]) ? null : optional(field, read, detail)
   }
 
   function crmId(field: string): string | null {
-    return optional(field, crmIdOrNull, `is not a string of 1 to ${CRM_ID_CHARS_MOST} characters`)
+    const value = (given as Fields)[field]
+    // Some CRMs count their records, and send the number. One that a double has rounded names another record.
+    if (Number.isSafeInteger(value)) return String(value)
+    return unlessEmpty(field, crmIdOrNull, `is no whole number and no string of 1 to ${CRM_ID_CHARS_MOST} characters`)
   }
 }
 
@@ -71,6 +79,10 @@ function isFields(value: unknown): value is Fields {
 
 function isAbsent(value: unknown): boolean {
   return value === undefined || value === null
+}
+
+function isEmpty(value: unknown): boolean {
+  return isAbsent(value) || value === ''
 }
 
 /** The text is neither trimmed nor normalised: one differing character makes another message. */

@@ -60,16 +60,20 @@ const attachment: Schema = {
   oneOf: [{ required: ['url'] }, { required: ['base64'] }],
 }
 
-const crmId: Schema = { type: ['string', 'null'], maxLength: CRM_ID_CHARS_MOST }
+const crmId: Schema = {
+  type: ['string', 'integer', 'null'],
+  maxLength: CRM_ID_CHARS_MOST,
+  description: 'A whole number is kept as its digits; an empty string is none.',
+}
 
 const send = record(
   {
     recipientPhone: {
       type: ['string', 'null'],
-      description: 'E.164: + or 00 and digits.',
+      description: 'E.164: + or 00 and digits. An empty string is none.',
       examples: ['+4915112345678'],
     },
-    recipientEmail: { type: ['string', 'null'], description: 'Compared in lower case.' },
+    recipientEmail: { type: ['string', 'null'], description: 'Compared in lower case. An empty string is none.' },
     message: { type: 'string', minLength: 1, maxLength: BODY_CHARS_MOST },
     leadId: { type: ['string', 'null'], description: 'A known lead; without a recipient, its own are used.' },
     channel: { type: ['string', 'null'], enum: [...channelNames, null] },
@@ -114,7 +118,8 @@ export const sendMessage: Declaration = {
   description:
     'With an `Idempotency-Key` every retry shows the one message as it stands. Without one, or under another key, the ' +
     'guard compares workspace, phone, e-mail and the exact text: within 15 minutes an equal message is not sent again, ' +
-    'and the original is answered with `duplicateOnly`.',
+    'and the original is answered with `duplicateOnly`. The same text to the same phone with an e-mail address and ' +
+    'without one are two messages: send the same recipient fields every time.',
   access: 'api key',
   body: {
     schema: named('SendRequest', {

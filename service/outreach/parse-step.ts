@@ -1,3 +1,4 @@
+import { complaintAboutPort } from '../http/blocked-ports.ts'
 import { isInside } from './public-host.ts'
 import { complaintAboutPath } from './scope.ts'
 import { type Condition, ops, type Scalar, type Step, type StepType, stepTypes } from './sequence.ts'
@@ -130,6 +131,7 @@ function urlOf(given: unknown, webhookHosts: readonly string[], refuse: Refuse):
   const url = typeof given === 'string' && given.length <= URL_CHARS_MOST ? URL.parse(given) : null
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) refuse('url', 'is not an http(s):// URL')
   else if (url.username !== '' || url.password !== '') refuse('url', 'carries a credential, which everybody could read')
+  else if (complaintAboutPort(url) !== null) refuse('url', String(complaintAboutPort(url)))
   else if (isInside(url, webhookHosts)) {
     refuse('url', `leads to ${url.hostname}, which is not a public address, and no operator has allowed it`)
   }

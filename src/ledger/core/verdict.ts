@@ -104,7 +104,11 @@ const neverSent = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'ERR_TLS_CERT_ALTNAME_INVALID',
+  'ERR_INVALID_URL',
 ])
+
+/** Of `fetch`, which has no codes for what it refuses to send at all. */
+const refusedByFetch = new Set(['bad port', 'unknown scheme'])
 
 const CAUSE_DEPTH = 5
 
@@ -112,8 +116,8 @@ const CAUSE_DEPTH = 5
 export type Classify = (error: unknown) => 'not_done' | 'ambiguous'
 
 /**
- * For `classify`, in effects that make exactly one outgoing call: when the connection was refused, the name not found or
- * the TLS handshake failed, nothing was sent. With a second call in the effect it proves nothing of the first.
+ * For `classify`, in effects that make exactly one outgoing call: when the connection was refused, the name not found, the
+ * TLS handshake failed or `fetch` refused the address, nothing was sent. With a second call in the effect it proves nothing of the first.
  */
 export function singleCall(error: unknown): ReturnType<Classify> {
   return neverLeft(error, CAUSE_DEPTH) ? 'not_done' : 'ambiguous'
@@ -121,8 +125,9 @@ export function singleCall(error: unknown): ReturnType<Classify> {
 
 function neverLeft(error: unknown, depth: number): boolean {
   if (typeof error !== 'object' || error === null || depth === 0) return false
-  const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown }
+  const { code, cause, errors, message } = error as Partial<Record<'code' | 'cause' | 'errors' | 'message', unknown>>
   if (typeof code === 'string' && neverSent.has(code)) return true
+  if (message === 'fetch failed' && cause instanceof Error && refusedByFetch.has(cause.message)) return true
   // Several addresses were tried: only when none of them was reached is it proven.
   if (Array.isArray(errors) && errors.length > 0) return errors.every((each) => neverLeft(each, depth - 1))
   return cause !== undefined && neverLeft(cause, depth - 1)
