@@ -15,6 +15,7 @@ const names = {
   too_many_waiters: 'busy',
   store_busy: 'busy',
   store_unavailable: 'store-unavailable',
+  store_replaced: 'store-unavailable',
   transaction_too_long: 'busy',
   stopped: 'stopping',
 } as const satisfies Partial<Record<ErrorCode, ProblemName>>

@@ -84,6 +84,7 @@ export function createVoice(options: VoiceOptions): Voice {
         case 'too_many_waiters':
         case 'store_busy':
         case 'store_unavailable':
+        case 'store_replaced':
         case 'transaction_too_long':
         case 'stopped':
           return say('store-unavailable', {

@@ -106,16 +106,16 @@ function slowTime() {
 
 test('a step that keeps the writer for long is followed by shorter ones', async (t) => {
   const store = freshStore(t, { internal: { time: slowTime() } })
-  await settleMany(store, 400, 0, 'old')
+  await settleMany(store, 2_100, 0, 'old')
   await store.clock.advance(POLICY.retainMs, CALL)
   const looks: number[] = []
   for (let cursor: string | null = null; ; ) {
-    const step = await store.upkeep.sweep(cursor, 1_000, CALL)
+    const step = await store.upkeep.sweep(cursor, 4_000, CALL)
     looks.push(step.looked)
     cursor = step.cursor
     if (cursor === null) break
   }
-  assert.deepEqual(looks, [256, 128, 16])
+  assert.deepEqual(looks, [1_024, 512, 256, 256, 52])
 })
 
 test('an id whose record was removed is free, and ids that lead nowhere are removed in time', async (t) => {

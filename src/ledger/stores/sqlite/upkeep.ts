@@ -10,8 +10,9 @@ import { BY_ID, blobOf, ID_BYTES, LEADS_NOWHERE } from './records.ts'
 /** How long a step may keep the only writer: a claim that arrives in the middle waits for no more than this. */
 const STEP_MS = 5
 /** Rows of a step, found by how long the last ones took. */
-const STEP_ROWS_FIRST = 256
-const STEP_ROWS_LEAST = 16
+const STEP_ROWS_FIRST = 1_024
+/** About two milliseconds of work. On a machine that is short of it a step takes longer, and fewer rows would not help. */
+const STEP_ROWS_LEAST = 256
 
 /** Rows that one write of the tallies changes: well below the time of a step. */
 const TALLY_ROWS = 64
