@@ -12,6 +12,7 @@ import { isOnceError } from 'onceonly'
 import type { Config } from './config.ts'
 import { addDocs } from './docs/routes.ts'
 import { type Admission, admitCommands } from './http/admission.ts'
+import { endConnectionsAtClose } from './http/closing.ts'
 import { connectionLimits, refuseRepeatedHeaders, watchConnections } from './http/connection.ts'
 import { health, readiness } from './http/document.ts'
 import { sendProblem } from './http/problem.ts'
@@ -71,6 +72,7 @@ export async function createServer(
   })
   const endSilent = watchConnections(server.server)
   server.addHook('preClose', async () => endSilent())
+  endConnectionsAtClose(server)
   const routes = collectRoutes(server)
   decorate(server)
   logAccess(server, telemetry.request)
