@@ -28,6 +28,8 @@ const numbered: readonly (readonly [string, string])[] = [
   ['SELECT $1$ ?', 'SELECT $1$ $1'],
   ["SELECT data ?? 'a' AND data ??| ? AND data ??& ?", "SELECT data ? 'a' AND data ?| $1 AND data ?& $2"],
   ['SELECT a-?, b/?', 'SELECT a-$1, b/$2'],
+  // A carriage return alone ends a comment, as PostgreSQL reads it.
+  ['SELECT 1 -- really?\r, ?', 'SELECT 1 -- really?\r, $1'],
 ]
 for (const [text, expected] of numbered) {
   test(`places are numbered in ${JSON.stringify(text)}`, () => assert.equal(numberPlaceholders(text), expected))
