@@ -211,7 +211,10 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
         }
         try {
           const value = await effect(null)
-          late.resolve(options.originalOf?.(value) ?? null)
+          const original = options.originalOf?.(value) ?? null
+          late.resolve(original)
+          // Those that wait in this process are duplicates of it, whatever the locks know.
+          if (original !== null) content.found(original, 0)
           return { kind: 'unguarded', value }
         } finally {
           late.resolve(null)

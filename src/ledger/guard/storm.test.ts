@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { OnceError } from '../core/errors.ts'
 import { createLedger } from '../ledger.ts'
 import { createMemoryStore } from '../stores/memory/index.ts'
 import { createGuard } from './guard.ts'
@@ -69,4 +70,27 @@ test('other content does not wait', async () => {
   assert.equal((await scene.guard.send('quick', async () => 'q')).kind, 'sent')
   gate.resolve()
   await slow
+})
+
+test('without a store, those that wait in this process are duplicates of the one that was sent', async () => {
+  const memory = createMemoryStore()
+  const apply: typeof memory.claims.apply = async () => {
+    throw new OnceError('store_unavailable', 'It is away.', { applied: 'no' })
+  }
+  const ledger = createLedger({ store: { ...memory, claims: { ...memory.claims, apply } }, background: false })
+  const guard = createGuard<string>({
+    ledger,
+    name: 'test',
+    identity: (text) => ['acme', text],
+    originalOf: (id) => ({ type: 'message', id: String(id) }),
+  })
+  let sends = 0
+  const verdicts = await Promise.all(Array.from({ length: 20 }, () => guard.send('hello', async () => `m-${++sends}`)))
+  assert.equal(sends, 1)
+  assert.deepEqual(
+    ['unguarded', 'duplicate'].map((kind) => verdicts.filter((verdict) => verdict.kind === kind).length),
+    [1, 19],
+  )
+  await ledger.stop()
+  await memory.stop()
 })
