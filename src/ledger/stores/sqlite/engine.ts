@@ -16,6 +16,8 @@ export interface Engine {
   readonly time: TimeSource
   /** Short synchronous work on the reader, repeated while another process opens, recovers or closes the file. */
   read<T>(call: Call, work: (reader: Connection) => T): Promise<T>
+  /** Calls back after every write of this process, whether it changed anything or not. */
+  onWrite(wrote: () => void): void
   /**
    * Synchronous work in one write transaction, committed before it answers. What is written in the lane of upkeep reaches
    * the disk with the next commit of another lane: it is nothing that anybody relies on.
@@ -37,6 +39,7 @@ function fileAt(path: string): string | null {
 
 export function createEngine(path: string, time: TimeSource): Engine {
   const queue = createWriterQueue()
+  let wrote = () => {}
   let connections: Connections | null = null
   /** A disk or file error happened: the connections are opened anew as soon as nobody uses them. */
   let suspect = false
@@ -158,6 +161,7 @@ export function createEngine(path: string, time: TimeSource): Engine {
       return
     }
     for (const { member, value } of kept) member.resolve(value)
+    wrote()
   }
 
   async function stop(): Promise<void> {
@@ -170,6 +174,7 @@ export function createEngine(path: string, time: TimeSource): Engine {
     path,
     time,
     checkFile,
+    onWrite: (listener) => void (wrote = listener),
     read: async (call, work) => {
       const startedMs = performance.now()
       for (let tries = 0; ; tries++) {
@@ -206,6 +211,7 @@ export function createEngine(path: string, time: TimeSource): Engine {
           // Whatever happened in there, the next transaction on this connection starts clean.
           if (!undo(transaction)) suspect = true
           held = false
+          wrote()
         }
       })
     },

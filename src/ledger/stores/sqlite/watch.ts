@@ -14,6 +14,14 @@ export interface Watchers {
 
 /** A joiner in another process hears of a settle this much later at most; asking takes some microseconds. */
 const POLL_MS = 20
+/** After this long without a commit of anybody the file is quiet, and is looked at less often. */
+const QUIET_MS = 1 * SECOND
+/**
+ * How much later at most a listener hears of the first commit of another process to a quiet file. Listeners look for
+ * themselves every second or two; who waits for a record keeps the file awake, and commits of this process are noticed
+ * as soon as ever.
+ */
+const DOZE_MS = 200
 const POLL_CALL = { timeoutMs: 1 * SECOND }
 
 const MISSED = -1
@@ -22,6 +30,9 @@ export function createWatchers(engine: Engine): Watchers {
   const wakes = new Set<Wake>()
   const ears = new Set<() => void>()
   let timer: NodeJS.Timeout | null = null
+  let dozing = false
+  /** Since the file last changed, by our own polls. */
+  let quietMs = 0
   /** How many wakes the file had counted when we last looked; null before the first look. */
   let known: number | null = null
   let dataVersion = -1
@@ -59,6 +70,7 @@ export function createWatchers(engine: Engine): Watchers {
         const version = Number(reader.statements.prepared('PRAGMA data_version').get()?.['data_version'])
         if (version === dataVersion) return
         dataVersion = version
+        quietMs = 0
         hear()
         seen(reader.meta.read().wakes)
       })
@@ -69,14 +81,28 @@ export function createWatchers(engine: Engine): Watchers {
   }
 
   function pollOn(): void {
-    if (timer !== null) return
-    timer = setInterval(() => void poll(), POLL_MS)
+    if (timer !== null && !dozing) return
+    pollIn(POLL_MS)
+  }
+
+  function pollIn(ms: number): void {
+    if (timer !== null) clearTimeout(timer)
+    dozing = ms === DOZE_MS
+    const own = setTimeout(() => {
+      quietMs += ms
+      void poll().finally(() => {
+        if (timer === own) pollIn(wakes.size === 0 && quietMs >= QUIET_MS ? DOZE_MS : POLL_MS)
+      })
+    }, ms)
+    timer = own
     timer.unref()
   }
 
   function pollOff(): void {
-    if (timer !== null) clearInterval(timer)
+    if (timer !== null) clearTimeout(timer)
     timer = null
+    dozing = false
+    quietMs = 0
     known = null
     dataVersion = -1
   }
@@ -84,6 +110,11 @@ export function createWatchers(engine: Engine): Watchers {
   function quieten(): void {
     if (wakes.size + ears.size === 0) pollOff()
   }
+
+  // Whether a write changed anything, the next look tells: it comes as soon as ever.
+  engine.onWrite(() => {
+    if (dozing) pollIn(POLL_MS)
+  })
 
   return {
     watch: (wake) => {

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { Engine } from './engine.ts'
+import { createWatchers } from './watch.ts'
+
+/** An engine whose file changes when the test says so, under a clock of the test. */
+function world(t: TestContext) {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let version = 1
+  let polls = 0
+  let wrote = () => {}
+  const reader = {
+    statements: { prepared: () => ({ get: () => ({ data_version: version }) }) },
+    meta: { read: () => ({ wakes: 0 }) },
+  }
+  const engine = {
+    read: async (_call: unknown, work: (given: unknown) => unknown) => {
+      polls += 1
+      return work(reader)
+    },
+    onWrite: (listener: () => void) => void (wrote = listener),
+  }
+  const watchers = createWatchers(engine as unknown as Engine)
+  t.after(() => watchers.stop())
+  return {
+    watchers,
+    write: () => wrote(),
+    change: () => void (version += 1),
+    /** How often the file was looked at in this time. */
+    async pass(ms: number): Promise<number> {
+      const before = polls
+      for (let at = 0; at < ms; at += 10) {
+        t.mock.timers.tick(10)
+        await new Promise(setImmediate)
+      }
+      return polls - before
+    },
+  }
+}
+
+test('a quiet file is looked at five times a second, and as often as ever once it changes', async (t) => {
+  const { watchers, pass, change } = world(t)
+  let heard = 0
+  await watchers.listen(() => (heard += 1)).ready
+  await pass(2_000)
+  heard = 0
+  assert.equal(await pass(10_000), 50)
+  change()
+  await pass(200)
+  assert.equal(heard, 1, 'a commit of another process is heard within 200 ms')
+  assert.equal(await pass(500), 25, 'more commits probably follow')
+})
+
+test('a write of this process is noticed as soon as ever, and does not keep a file awake that it did not change', async (t) => {
+  const { watchers, pass, change, write } = world(t)
+  let heard = 0
+  await watchers.listen(() => (heard += 1)).ready
+  await pass(2_000)
+  heard = 0
+  change()
+  write()
+  await pass(20)
+  assert.equal(heard, 1)
+  await pass(2_000)
+  write()
+  assert.equal(await pass(20), 1)
+  assert.equal(await pass(1_000), 5)
+})
+
+test('whoever waits for a record keeps the file awake', async (t) => {
+  const { watchers, pass } = world(t)
+  await watchers.listen(() => {}).ready
+  await pass(2_000)
+  const watch = watchers.watch(() => {})
+  await watch.ready
+  await pass(20)
+  assert.equal(await pass(10_000), 500)
+  watch.stop()
+  await pass(40)
+  assert.equal(await pass(1_000), 5)
+})
