@@ -168,8 +168,8 @@ export const requests: readonly Row[] = [
       {
         without: 'a lost acknowledgement of a claim is recognised',
         file: 'src/ledger/core/transition-claim.ts',
-        find: 'if (record.claimId === request.claimId) return ownClaim(record, request, at, verified)',
-        replace: '',
+        find: 'if (record.claimId === request.claimId) return ownClaim',
+        replace: 'if (false) return ownClaim',
         noticed: [
           {
             file: 'test/contract/ledger/faults.test.ts',
@@ -351,8 +351,8 @@ export const requests: readonly Row[] = [
       {
         without: 'a business value belongs to its first owner',
         file: 'src/ledger/core/transition-operator.ts',
-        find: "return { record, decision: { kind: 'unique_taken', owner, since: record.settledAt } }",
-        replace: "return { record, decision: { kind: 'unique_claimed' } }",
+        find: "kind: 'unique_taken', owner,",
+        replace: "kind: 'unique_claimed', owner,",
         noticed: [
           { file: operators, name: 'a unique claim is permanent, outlives retention, and belongs to the tenant' },
         ],

@@ -85,8 +85,8 @@ export const runs: readonly Row[] = [
       {
         without: 'ended runs are removed by themselves',
         file: 'src/runs/worker.ts',
-        find: 'const removed = await holding.sweep(limits.runKeepMs, limits.runSweepRuns)',
-        replace: 'const removed = 0',
+        find: 'const removed = await holding.sweep(',
+        replace: 'const removed = 0 && (await holding).sweep(',
         noticed: [
           {
             file: 'test/contract/runs/sweep.test.ts',
@@ -115,8 +115,8 @@ export const runs: readonly Row[] = [
       {
         without: 'a permanent failure is final',
         file: 'src/runs/perform.ts',
-        find: "if (isVerdict(thrown) && thrown.verdict === 'final') return after({ state: 'failed' })",
-        replace: '',
+        find: "if (isVerdict(thrown) && thrown.verdict === 'final') return after",
+        replace: 'if (false) return after',
         noticed: [triedAgain],
       },
       {
@@ -202,8 +202,8 @@ export const runs: readonly Row[] = [
       {
         without: 'plans are compared',
         file: 'src/runs/replay.ts',
-        find: 'const diff = differences(recorded.plan === null ? undefined : decodeValue(recorded.plan), plan.value)',
-        replace: 'const diff = []',
+        find: 'const diff = differences(recorded.plan',
+        replace: 'const diff = [] ?? differences(recorded.plan',
         noticed: [
           { file: replay, name: 'a changed template is shown by its place, unless it was declared' },
           {
@@ -215,8 +215,8 @@ export const runs: readonly Row[] = [
       {
         without: 'both sides of a step are told',
         file: 'src/runs/replay.ts',
-        find: 'return { ...known, status, originalResult: before, replayedResult: after, identical: diff.length === 0, diff }',
-        replace: 'return { ...known, status, identical: diff.length === 0, diff }',
+        find: 'originalResult: before, replayedResult: after, ',
+        replace: '',
         noticed: [
           {
             file: 'test/contract/runs/replay-sides.test.ts',

@@ -55,7 +55,7 @@ export function tryTest({ file, name }: Test, removal: Removal | null): Promise<
         passed: countOf(output, 'pass'),
         failed: countOf(output, 'fail') + countOf(output, 'cancelled') + (hung ? 1 : 0),
         hung: hung || /test timed out|did not finish before its parent/.test(output),
-        broke: !hung && /^not ok \d+ - .*\.test\.ts$/m.test(output),
+        broke: !hung && (/^not ok \d+ - .*\.test\.ts$/m.test(output) || output.includes("failureType: 'hookFailed'")),
         output,
       })
     })
