@@ -1,4 +1,5 @@
 import type { FastifyReply } from 'fastify'
+import { errorMember, shouldRetryHeaders } from 'onceonly/http'
 import { type ProblemName, problems } from './problems.ts'
 
 /** What is wrong with one field of a request. */
@@ -26,14 +27,17 @@ export function sendInvalid(reply: FastifyReply, errors: readonly FieldError[]):
 
 /** Answers a problem document (RFC 9457). */
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  const status = statusOf(problem)
   if (problem.retryAfterMs !== undefined) reply.header('retry-after', Math.ceil(problem.retryAfterMs / 1000))
-  return reply.code(statusOf(problem)).type('application/problem+json').send(problemBody(problem, reply.request.url))
+  for (const [name, value] of shouldRetryHeaders(status, problems[problem.name].retryable)) reply.header(name, value)
+  return reply.code(status).type('application/problem+json').send(problemBody(problem, reply.request.url))
 }
 
 /** @param instance the address that was asked, where it is known */
 export function problemBody({ name, ...problem }: Problem, instance?: string): string {
   const { title, status, retryable } = problems[name]
-  return JSON.stringify({ type: `/problems/${name}`, title, status, retryable, ...problem, instance })
+  const error = errorMember(problem.status ?? status, problem.errorCode ?? name, problem.detail)
+  return JSON.stringify({ type: `/problems/${name}`, title, status, retryable, ...problem, ...error, instance })
 }
 
 export function statusOf({ name, status }: Problem): number {

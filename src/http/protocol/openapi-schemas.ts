@@ -13,6 +13,12 @@ export const problemSchema = {
     retryable: { type: 'boolean', description: 'May the same request succeed later, unchanged?' },
     operation: { type: 'string' },
     retryAfterMs: { type: 'number', minimum: 0 },
+    error: {
+      type: 'object',
+      description: 'The same once more, where widespread SDKs look for it.',
+      required: ['type', 'code', 'message'],
+      properties: { type: { type: 'string' }, code: { type: 'string' }, message: { type: 'string' } },
+    },
     errors: {
       type: 'array',
       description: 'Every field that is wrong.',

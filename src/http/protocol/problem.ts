@@ -262,7 +262,11 @@ const LEAST_FAULT = 500
 const TOO_MANY = 429
 
 /** Widespread SDKs look for nothing else, and take an answer without it for a success. */
-function errorMember(status: number, code: string, message: string) {
+export function errorMember(
+  status: number,
+  code: string,
+  message: string,
+): { readonly error?: { readonly type: string; readonly code: string; readonly message: string } } {
   if (status < LEAST_ERROR) return {}
   return { error: { type: errorTypeOf(status), code, message } }
 }

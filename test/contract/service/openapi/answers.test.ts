@@ -202,6 +202,7 @@ test('operators are answered as documented', async () => {
   await ask(200, { method: 'GET', ...lock, values: { hash } })
   await ask(204, { method: 'DELETE', ...lock, values: { hash } })
   await ask(404, { method: 'GET', ...lock, values: { hash: '0'.repeat(64) } })
+  await ask(200, { method: 'GET', path: '/api/admin/unknowns', as })
   await ask(200, { method: 'PUT', ...example('/api/admin/test-clock', 'put') })
 })
 
