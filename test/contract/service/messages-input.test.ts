@@ -28,7 +28,7 @@ describe('bad messages', () => {
     ['a phone with letters', { ...good, recipientPhone: '+49151CALLME' }, ['recipientPhone']],
     ['a phone of 16 digits', { ...good, recipientPhone: '+4915112345678901' }, ['recipientPhone']],
     ['a phone that starts with a zero', { ...good, recipientPhone: '+0151123456' }, ['recipientPhone']],
-    ['an empty phone', { ...good, recipientPhone: '' }, ['recipientPhone']],
+    ['an empty phone, and no other recipient', { ...good, recipientPhone: '' }, ['recipientPhone', 'recipientEmail']],
     ['a phone that is a number', { ...good, recipientPhone: 4915112345678 }, ['recipientPhone']],
     ['an address without a domain', { ...good, recipientEmail: 'ann@' }, ['recipientEmail']],
     ['an address with a space', { ...good, recipientEmail: 'ann b@example.com' }, ['recipientEmail']],
@@ -45,7 +45,7 @@ describe('bad messages', () => {
     ['a lead with a NUL', { ...good, leadId: 'a\0' }, ['leadId']],
     ['a channel that nobody knows', { ...good, channel: 'pigeon' }, ['channel']],
     ['a channel that is not configured', { ...good, channel: 'twilio' }, ['channel']],
-    ['a CRM id that is a number', { ...good, ghlContactId: 7 }, ['ghlContactId']],
+    ['a CRM id that is half a number', { ...good, ghlContactId: 7.5 }, ['ghlContactId']],
     ['a CRM id that is blank', { ...good, hsPortalId: ' ' }, ['hsPortalId']],
     ['attachments that are no list', { ...good, attachments: file }, ['attachments']],
     ['eleven attachments', { ...good, attachments: Array.from({ length: 11 }, () => file) }, ['attachments']],
@@ -60,7 +60,7 @@ describe('bad messages', () => {
     ['too large attachments', withFile({ base64: Buffer.alloc(5_300_000).toString('base64') }), ['attachments']],
     [
       'everything wrong at once',
-      { recipientPhone: 'x', recipientEmail: 'x', message: '', channel: 'x', leadId: 1, attachments: 1, hsPortalId: 1 },
+      { recipientPhone: 'x', recipientEmail: 'x', message: '', channel: 'x', leadId: 1, attachments: 1, hsPortalId: true },
       ['recipientPhone', 'recipientEmail', 'leadId', 'channel', 'message', 'attachments', 'hsPortalId'],
     ],
   ] as const) {
