@@ -77,6 +77,22 @@ test('at a steady rate the records stay bounded, and the table is not read over 
   assert.ok(steps.length < full + rounds * (limits.sweepIdleSteps + 4), `${steps.length} steps`)
 })
 
+test('behind many that live long they stay bounded, too, once the sweep has found them', async (t) => {
+  const { runtime, ends, ledger, left, nowMs } = scene()
+  t.after(() => ledger.stop())
+  const [perSecond, retainMs] = [1_000, MINUTE]
+  const long = 2 * limits.sweepIdleSteps * limits.ledgerSweepRows
+  for (let n = 0; n < long; n++) ends.push(Number.MAX_SAFE_INTEGER)
+  let most = 0
+  for (let second = 0; second < 300; second += 2) {
+    for (let n = 0; n < 2 * perSecond; n++) ends.push(nowMs() + retainMs)
+    await runtime.advance(2 * SECOND)
+    if (second > 180) most = Math.max(most, left() - long)
+  }
+  const worthMs = (most / perSecond) * SECOND
+  assert.ok(worthMs <= retainMs + 2 * limits.ledgerSweepEveryMs, `the worth of ${worthMs} ms`)
+})
+
 test('records with a short life are found behind many that live long', async (t) => {
   const { runtime, ends, ledger, left } = scene()
   t.after(() => ledger.stop())

@@ -12,12 +12,13 @@ export interface Sweeper {
 }
 
 /**
- * Records that were written together mostly end together, so the sweep follows the oldest ones: as long as most of what
- * it sees is removed, the next step begins behind it. When the oldest ones still live, it walks on through the others,
- * some of which may have a shorter life; there it pauses after some steps in vain, and later goes on in the same place.
+ * Records that were written together mostly end together, so the sweep follows the place where they end: as long as most
+ * of what it sees is removed, the next step begins behind it. When those there still live, it walks on through the whole
+ * table, where others may have a shorter life. It pauses after some steps in vain, later goes on in the same place, and
+ * follows what it finds.
  */
 export function createSweeper({ store, events }: Context): Sweeper {
-  let oldest: string | null = null
+  let front: string | null = null
   let cursor: string | null = null
   let walking = false
   let stepsInVain = 0
@@ -28,19 +29,18 @@ export function createSweeper({ store, events }: Context): Sweeper {
     return swept
   }
 
-  async function followOldest(): Promise<SweepStep> {
-    const swept = await sweep(oldest)
-    const most = swept.removed > 0 && 2 * swept.removed >= swept.looked
+  async function follow(): Promise<SweepStep> {
+    const swept = await sweep(front)
     // Behind the last record there is nothing to follow; new ones may even stand before it.
-    if (swept.cursor === null) oldest = null
-    else if (most) oldest = swept.cursor
-    walking = !most || swept.cursor === null
+    if (swept.cursor === null || removedMost(swept)) front = swept.cursor
+    walking = swept.cursor === null || !removedMost(swept)
     return { more: true, waitedMs: swept.waitedMs ?? 0 }
   }
 
   async function walk(): Promise<SweepStep> {
     const swept = await sweep(cursor)
     cursor = swept.cursor
+    if (cursor !== null && removedMost(swept)) front = cursor
     stepsInVain = swept.removed > 0 ? 0 : stepsInVain + 1
     walking = cursor !== null && stepsInVain < limits.sweepIdleSteps
     if (!walking) stepsInVain = 0
@@ -48,7 +48,7 @@ export function createSweeper({ store, events }: Context): Sweeper {
   }
 
   return {
-    step: () => (walking ? walk() : followOldest()),
+    step: () => (walking ? walk() : follow()),
     async round() {
       let removed = 0
       for (let step = 0; step < limits.sweepSteps; step++) {
@@ -60,4 +60,8 @@ export function createSweeper({ store, events }: Context): Sweeper {
       return removed
     },
   }
+}
+
+function removedMost({ removed, looked }: Swept): boolean {
+  return removed > 0 && 2 * removed >= looked
 }

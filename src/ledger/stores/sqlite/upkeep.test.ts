@@ -118,6 +118,28 @@ test('a step that keeps the writer for long is followed by shorter ones', async 
   assert.deepEqual(looks, [1_024, 512, 256, 256, 52])
 })
 
+test('an id does not lead to the record that took the place of its own', async (t) => {
+  const store = freshStore(t, atOnce)
+  const gone = await settleMany(store, 10, 0, 'gone')
+  await store.sql.query('DELETE FROM onceonly_records')
+  const young = await settleMany(store, 10, 0, 'young')
+  const ids = gone.map(({ id }) => id)
+  assert.deepEqual((await store.claims.read(ids, CALL)).records, Array(10).fill(null))
+  for (const id of ids) assert.equal((await store.queries.get(id, CALL)).view, null)
+  await store.claims.apply(
+    gone.map((grant) => settleOf(grant)),
+    CALL,
+  )
+  const { records } = await store.claims.read(
+    young.map(({ id }) => id),
+    CALL,
+  )
+  assert.deepEqual(
+    records.map((record) => record?.identity.key),
+    young.map(({ identity }) => identity.key),
+  )
+})
+
 test('an id whose record was removed is free, and ids that lead nowhere are removed in time', async (t) => {
   const store = freshStore(t, atOnce)
   const ids = async () => Number((await store.sql.query<{ n: number }>('SELECT count(*) AS n FROM onceonly_ids'))[0]?.n)
