@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Acknowledgement } from 'onceonly/inbox'
 import { until } from '../../../../src/testing/until.ts'
 import { createProxy } from '../../../../tools/proxy/index.ts'
-import { openRabbitmqWorld, rabbitmqUrl } from '../../../support/events/brokers/rabbitmq-world.ts'
+import { openRabbitmqWorld, type RabbitmqClient, rabbitmqUrl } from '../../../support/events/brokers/rabbitmq-world.ts'
 
 const CALL = { timeoutMs: 60_000 }
 const done: Acknowledgement = { kind: 'done' }
@@ -16,9 +16,13 @@ test('after a lost connection one slow effect holds up no other, and counts unti
   const proxy = await createProxy({ targetPort: Number(new URL(rabbitmqUrl ?? '').port) })
   const far = await openRabbitmqWorld(proxy.rewrite(rabbitmqUrl ?? ''), direct.namespace)
   const [publisher, consumer] = [await direct.connect(), await far.connect()]
-  const slow = Promise.withResolvers<Acknowledgement>()
+  const slow = Promise.withResolvers<void>()
+  const pair = Promise.withResolvers<void>()
   const seen: string[] = []
   let [running, most] = [0, 0]
+  /** Messages of the queue that wait at the server, asked for behind what it has handed over. */
+  const readyIn = async ({ connection }: RabbitmqClient) =>
+    (await connection.queueDeclare({ queue: `${direct.namespace}.billing`, passive: true })).messageCount
   try {
     const subscription = await consumer.subscriber.subscribe(
       { consumer: 'billing', topics: ['paid'], concurrency: 2 },
@@ -26,9 +30,10 @@ test('after a lost connection one slow effect holds up no other, and counts unti
         running += 1
         most = Math.max(most, running)
         seen.push(id)
-        const answer = id === 'slow' && seen.length === 1 ? await slow.promise : done
+        if (id === 'slow' && seen.length === 1) await slow.promise
+        if (id.startsWith('second')) await pair.promise
         running -= 1
-        return answer
+        return done
       },
     )
     await publisher.publisher.publish([messageOf('slow')], CALL)
@@ -36,6 +41,14 @@ test('after a lost connection one slow effect holds up no other, and counts unti
     for (const id of ['first', 'second']) {
       proxy.cut()
       await publisher.publisher.publish([messageOf(id), messageOf(`${id} too`)], CALL)
+      if (id === 'second') {
+        // Both are handed over, and one waits for the place that the slow one has.
+        await until('all are handed over', async () => (await readyIn(consumer)) === 0)
+        const begun = () => seen.filter((each) => each.startsWith(id)).length
+        await until('one is under way', begun)
+        assert.equal(begun(), 1)
+        pair.resolve()
+      }
       await until(`${id} is handled`, () => seen.includes(id) && seen.includes(`${id} too`))
     }
     // What the lost connection had handed over came again, beside the effect that still runs.
@@ -53,11 +66,12 @@ test('after a lost connection one slow effect holds up no other, and counts unti
       await until(`${id} is handled elsewhere`, () => others.includes(id))
     }
     assert.deepEqual([stopped, running, most], [false, 1, 2])
-    slow.resolve(done)
+    slow.resolve()
     await stopping
     assert.equal(running, 0)
   } finally {
-    slow.resolve(done)
+    slow.resolve()
+    pair.resolve()
     await publisher.stop()
     await consumer.stop()
     await far.end()
