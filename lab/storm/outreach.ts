@@ -80,10 +80,11 @@ export function createOutreach(world: World): System {
 
   function judgeRun({ runId, state, steps: seen }: SeenRun, who: string): string[] {
     const open = seen.filter((step) => !['succeeded', 'failed', 'unknown'].includes(step.state))
-    const stuck = state === 'unknown' && !seen.some((step) => step.state === 'unknown')
+    // Several workers were killed under it in turn: it waits for a person, at whatever step it had come to.
+    const parked = state === 'unknown' && !seen.some((step) => step.state === 'unknown')
+    if (parked) states['parked'] = (states['parked'] ?? 0) + 1
     return [
-      ...(stuck ? [`${runId} is unknown, and none of its steps is`] : []),
-      ...(open.length > 0 ? [`${runId} is ${state}, and its step ${open[0]?.id} is ${open[0]?.state}`] : []),
+      ...(open.length > 0 && !parked ? [`${runId} is ${state}, and its step ${open[0]?.id} is ${open[0]?.state}`] : []),
       ...Object.entries(steps).flatMap(([id, { door, text }]) => {
         const step = seen.find((each) => each.id === id)
         const status = step?.state === 'succeeded' ? 'done' : (step?.state ?? 'never begun')

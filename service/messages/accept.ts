@@ -31,8 +31,8 @@ export interface Claims {
 
 export interface AcceptOptions {
   readonly windowMs: number
-  /** The locks are kept in another store, which may be away while this one works. */
-  readonly locksElsewhere: boolean
+  /** Equal contents are one message: also where the lock of one of them could not be asked. */
+  readonly guarded: boolean
 }
 
 export interface Accepted {
@@ -47,7 +47,7 @@ export interface Accepted {
 }
 
 /** The first durable fact: lead, conversation and message commit together, once for every claim. */
-export function createAccept(base: Base, { windowMs, locksElsewhere }: AcceptOptions) {
+export function createAccept(base: Base, { windowMs, guarded }: AcceptOptions) {
   return async (draft: Draft, claims: Claims): Promise<Accepted> => {
     const now = await base.now()
     const id = `msg_${randomUUID()}`
@@ -56,7 +56,7 @@ export function createAccept(base: Base, { windowMs, locksElsewhere }: AcceptOpt
       const earlier = await earlierOne(tx, claims, now - windowMs)
       if (earlier !== null) return earlier.row.id === id ? { kind: 'new', row: earlier.row } : earlier
       // 2. What was sent without a lock, or while we have none: the database knows it, whatever the locks know.
-      if (locksElsewhere) {
+      if (guarded) {
         const original = await takeContent(tx, { id, draft, claims, now, windowStart: now - windowMs })
         if (original !== null) return { kind: 'duplicate', row: original, withoutLock: true }
       }

@@ -79,7 +79,7 @@ const deliveries = (big: string) => [
   `alter table messages add column due_at ${big}`,
   // Small, whatever the size of the table: only what the worker has to look after.
   `create index messages_under_way on messages (status, status_at) where status in ('queued', 'sending', 'unknown')`,
-  // The original of a content while locks are kept elsewhere: what a send without its lock still meets.
+  // The original of a content: what a send without its lock still meets.
   `create table message_originals (
     lock_hash text primary key,
     message_id text not null,

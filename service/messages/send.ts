@@ -64,8 +64,7 @@ export function createSender({ once, base, channels, delivery, config, log, watc
     originalOf: (accepted) => ({ type: 'message', id: (accepted as Accepted).row.id }),
     on: watch.guard,
   })
-  const locksElsewhere = config.guard === 'on' && config.claimsUrl !== null
-  const accept = createAccept(base, { windowMs: WINDOW_MS, locksElsewhere })
+  const accept = createAccept(base, { windowMs: WINDOW_MS, guarded: config.guard === 'on' })
 
   /** The three facts of a send, under the lock and under the key: accepted, sending, outcome. */
   async function under(lock: GuardedAttempt | null, key: KeyClaim | null, addressed: Addressed): Promise<Accepted> {
