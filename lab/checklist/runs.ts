@@ -183,12 +183,7 @@ export const runs: readonly Row[] = [
         file: 'src/runs/engine.ts',
         find: 'if (given.dryRun !== false) return dry',
         replace: '',
-        noticed: [
-          {
-            file: 'test/contract/runs/replay-performs.test.ts',
-            name: 'a replay that is not dry performs what is open',
-          },
-        ],
+        noticed: [{ file: replay, name: 'a changed template is shown by its place, unless it was declared' }],
       },
       {
         without: 'a replay reaches no network',
