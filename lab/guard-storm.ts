@@ -42,6 +42,7 @@ await storms.each(async (storm, say) => {
   await using provider = await startProvider()
   const env = { ...storm.env, ONCEONLY_MESSAGE_WEBHOOK_URL: provider.url }
   await using cluster = await openCluster(storm.place, { processes: PROCESSES, env })
+  storms.beforeExit(() => cluster.servers.forEach(({ pid }) => process.kill(pid, 'SIGKILL')))
   await quietRounds(cluster, provider, say)
   await pausedRounds(storm, cluster, provider, say)
 })

@@ -79,7 +79,9 @@ async function runOn(storm: Storm, say: (line: string, figures: object) => void)
     operatorToken: 'operator-token-of-tests',
   }
   const systems = creates.map((create) => create(world))
-  const chaos = startChaos({ storm, cluster, network, random })
+  const answered = () => clients.counts.requests - clients.counts.unanswered
+  const chaos = startChaos({ storm, cluster, network, random, answered })
+  storms.beforeExit(() => chaos.servers.forEach(({ pid }) => end(pid)))
   const figures = () => ({
     ...Object.fromEntries(systems.map((system) => [system.name, system.figures()])),
     chaos: chaos.counts,
@@ -145,6 +147,11 @@ async function drive(
 
 function* counted(): Generator<number> {
   for (let number = 0; ; number++) yield number
+}
+
+/** However the lab ends, its servers end with it. */
+function end(pid: number): void {
+  if (isThere(pid)) process.kill(pid, 'SIGKILL')
 }
 
 function isThere(pid: number): boolean {

@@ -17,6 +17,8 @@ interface Parts {
   readonly cluster: Cluster
   readonly network: Network
   readonly random: Random
+  /** How many requests were answered so far. */
+  answered(): number
 }
 
 const KILL_EVERY_MS = { least: 10_000, most: 20_000 }
@@ -26,6 +28,12 @@ const PAUSE_MS = { least: 1_000, most: 8_000 }
 /** Now and then a server stands still for longer than any lease, and wakes up as somebody whom others have replaced. */
 const LONG_PAUSE_SHARE = 0.08
 const LONG_PAUSE_MS = { least: 35_000, most: 45_000 }
+/**
+ * On a busy machine a server takes long to start and to answer. Where every server is always dead or waking up there is
+ * nothing to disturb, so that the next blow waits until clients have been answered, bounded.
+ */
+const ANSWERS_BETWEEN = 15
+const CALM_MS_MOST = 60_000
 /** A server that starts while its database stands still gives up; whoever runs it starts it again. */
 const STARTS_MOST = 20
 
@@ -35,7 +43,7 @@ interface Slot {
 }
 
 /** Kills and pauses, each at its own pace, so that they also meet. */
-export function startChaos({ storm, cluster, network, random }: Parts): Chaos {
+export function startChaos({ storm, cluster, network, random, answered }: Parts): Chaos {
   const counts: Chaos['counts'] = { kills: 0 }
   const stopping = new AbortController()
   const slots: Slot[] = cluster.servers.map((server, at) => ({
@@ -91,7 +99,11 @@ export function startChaos({ storm, cluster, network, random }: Parts): Chaos {
 
   async function forever(every: { least: number; most: number }, act: () => Promise<void>): Promise<void> {
     while (!stopping.signal.aborted) {
+      const before = answered()
       await rest(between(every))
+      const endMs = performance.now() + CALM_MS_MOST
+      while (answered() - before < ANSWERS_BETWEEN && performance.now() < endMs && !stopping.signal.aborted)
+        await rest(100)
       if (!stopping.signal.aborted) await act()
     }
   }

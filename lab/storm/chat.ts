@@ -6,6 +6,8 @@ const REGIONS = ['frankfurt', 'tokyo', 'virginia'] as const
 const PEOPLE = 6
 const SAY_EVERY_MS = { least: 200, most: 1_200 }
 const MOVES = 0.03
+/** Who is not heard stops talking after so many messages. */
+const PENDING_MOST = 20
 
 interface Person {
   readonly name: string
@@ -82,7 +84,7 @@ export function createChat(world: World): System {
       const person = people[number % PEOPLE]
       if (person === undefined) return
       if (random.chance(MOVES)) person.client.moveTo(random.pick(ways))
-      await say(person)
+      if (person.client.pending < PENDING_MOST) await say(person)
       await new Promise((resolve) => {
         setTimeout(resolve, SAY_EVERY_MS.least + random.below(SAY_EVERY_MS.most - SAY_EVERY_MS.least))
       })

@@ -28,7 +28,7 @@ export interface Clients {
 const REQUEST_MS = 10_000
 const AGAIN_MS = { least: 50, most: 400 }
 /** Longer than the storm's longest pause, a lease and its takeover together: who is told no end by then never is. */
-const INSIST_MS = 300_000
+const INSIST_MS = 900_000
 
 export function createClients(fronts: readonly Front[], random: Random): Clients {
   const counts = { requests: 0, unanswered: 0, putOff: 0, toldUnknown: 0 }

@@ -13,7 +13,7 @@ interface Card {
 type Unknown = ({ readonly kind: 'record' } & Card) | { readonly kind: 'step' | 'run'; readonly runId: string }
 
 /** Past every lease, time-out and redelivery together, on a machine that does other things as well. */
-const REST_MS = 300_000
+const REST_MS = 600_000
 const LOOK_EVERY_MS = 2_000
 /** What waits for its time, such as a retry with back-off, is not waited for: the clock is moved. */
 const MOVE_AFTER_LOOKS = 5

@@ -28,6 +28,8 @@ export interface Storm {
 }
 
 export interface Storms extends AsyncDisposable {
+  /** Done last, also where a signal ends the lab. */
+  beforeExit(work: () => void): void
   note(name: string, line: string, figures: object): void
   /** One combination after the other; the first violation ends the lab. */
   each(work: (storm: Storm, say: (line: string, figures: object) => void) => Promise<void>): Promise<void>
@@ -54,7 +56,12 @@ export async function openStorms(names: readonly string[], out: string | undefin
     written = written.then(() => appendFile(file, text))
   }
 
+  const last: (() => void)[] = [() => [postgres, redis].forEach((server) => server !== null && wake(server))]
+  process.on('exit', () => last.forEach((work) => work()))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
   return {
+    beforeExit: (work) => void last.push(work),
     note,
     async each(work) {
       for (const name of chosen) {
@@ -103,9 +110,18 @@ function stormOf(name: StormName, postgres: StartedServer | null, redis: Started
   }
 }
 
-async function pauseAll({ pid }: StartedServer): Promise<Wake> {
-  await pause(pid)
-  return () => resume(pid)
+async function pauseAll(server: StartedServer): Promise<Wake> {
+  await pause(server.pid)
+  return () => wake(server)
+}
+
+/** One that was paused cannot be stopped. */
+function wake({ pid }: StartedServer): void {
+  try {
+    resume(pid)
+  } catch {
+    // It has ended.
+  }
 }
 
 export async function pauseProcess(pid: number): Promise<Wake> {
