@@ -66,20 +66,25 @@ async function call(): Promise<void> {
 
 const calling = Promise.all(Array.from({ length: callers }, call))
 
-parentPort?.on('message', async (what: 'report' | 'stop') => {
-  if (what === 'report') {
-    const sorted = Float64Array.from(latencies).sort()
-    const p99Ms = sorted[Math.floor(sorted.length * 0.99)] ?? 0
-    parentPort?.postMessage({ requests: sorted.length, p99Ms, removed, sweptMs, failures } satisfies LoadReport)
-    latencies = []
-    failures = []
-    removed = 0
-    sweptMs = 0
-    return
-  }
+function report(): void {
+  const sorted = Float64Array.from(latencies).sort()
+  const p99Ms = sorted[Math.floor(sorted.length * 0.99)] ?? 0
+  parentPort?.postMessage({ requests: sorted.length, p99Ms, removed, sweptMs, failures } satisfies LoadReport)
+  latencies = []
+  failures = []
+  removed = 0
+  sweptMs = 0
+}
+
+async function stop(): Promise<void> {
   over = true
   await calling
   await ledger.stop()
   await close()
   parentPort?.close()
+}
+
+parentPort?.on('message', (what: 'report' | 'stop') => {
+  if (what === 'report') report()
+  else void stop()
 })
