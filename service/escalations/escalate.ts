@@ -33,7 +33,10 @@ export async function escalate(
   if (found === null) return { kind: 'case_not_found' }
   if (!found.escalatableTo.includes(targetQueue)) return { kind: 'not_escalatable' }
   const open = await openEscalation(tx, tenant, caseId, targetQueue)
-  if (open !== null) return { kind: 'already', escalation: open }
+  if (open !== null) {
+    attempt.note({ taken: open.escalationId })
+    return { kind: 'already', escalation: open }
+  }
 
   const at = new Date(now).toISOString()
   const [next] = await tx.query<{ last: number }>('update escalation_counter set last = last + 1 returning last')
@@ -46,6 +49,7 @@ export async function escalate(
     // Another command was faster, between our look and our insert; it has committed by now.
     const theirs = await openEscalation(tx, tenant, caseId, targetQueue)
     if (theirs === null) throw new Error('An escalation that stands in the way cannot be found')
+    attempt.note({ taken: theirs.escalationId })
     return { kind: 'already', escalation: theirs }
   }
   const escalation = escalationOf(row)

@@ -7,6 +7,7 @@ import {
   type Execution,
   failed,
   final,
+  type GuardNote,
   HOUR,
   happened,
   isOnceError,
@@ -20,6 +21,7 @@ import {
 } from 'onceonly'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
+import { GUARD_NAME } from '../watch.ts'
 import type { Attachment } from './attachments.ts'
 import { type Channel, LATE_SHARE, type Outgoing, type Result } from './channels/channel.ts'
 import type { Channels } from './channels/index.ts'
@@ -38,6 +40,8 @@ export interface Delivery {
   deliver(row: MessageRow): Promise<MessageRow>
   /** Copies to the message what became of its delivery elsewhere: a probe, a resolve, a late answer. */
   follow(row: MessageRow): Promise<void>
+  /** Counts a duplicate that was answered with this message. */
+  repeated(row: MessageRow): void
   /** Ends an unknown delivery. Rejects with `not_found` or `not_unknown` when there is nothing to end. */
   resolve(row: MessageRow, resolution: Resolution, by: string): Promise<MessageRow>
   /** Waits, bounded, for late answers that are being recorded. */
@@ -45,6 +49,7 @@ export interface Delivery {
 }
 
 interface SendingRow extends MessageRow {
+  readonly lock_claim: string | null
   readonly attachments: string | null
   readonly subject: string | null
 }
@@ -54,6 +59,7 @@ interface Delivered {
 }
 
 export const DELIVERY_OPERATION = 'messages.deliver'
+const LOCK_OPERATION = `guard.${GUARD_NAME}`
 /** The deliveries of a workspace belong to the messages system, whichever caller sent the message. */
 const CALLER = 'messages'
 /** Longer than an operator needs to look into an unknown, and than any provider keeps a key. */
@@ -75,11 +81,13 @@ interface Parts {
   readonly base: Base
   readonly channels: Channels
   readonly sendTimeoutMs: number
+  /** Of the guard. */
+  readonly windowMs: number
   readonly log: Log
 }
 
 /** Delivery is one external operation of the ledger per message: leases, unknowns, probes and resolves are the ledger's. */
-export function createDelivery({ ledger, base, channels, sendTimeoutMs, log }: Parts): Delivery {
+export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs, log }: Parts): Delivery {
   const { sql } = base
   const late = new Set<Promise<unknown>>()
   const operation = ledger.operation<null>({
@@ -87,13 +95,13 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, log }: P
     effect: 'external',
     retainMs: RETAIN_MS,
     whileRunning: { waitMs: sendTimeoutMs + WAIT_EXTRA_MS },
-    probe: ({ key }, { claimedAt }) => askAgain(key, claimedAt),
+    probe: ({ key }, { claimedAt, calls }) => askAgain(key, claimedAt, calls),
   })
   const partsOf = (row: MessageRow) => ({ tenant: row.workspace_id, caller: CALLER, key: row.id })
   const identityOf = (row: MessageRow) => ({ ...partsOf(row), operation: DELIVERY_OPERATION })
 
   async function read(id: string): Promise<SendingRow | null> {
-    const text = `select ${messageColumns}, attachments, subject from messages where id = ?`
+    const text = `select ${messageColumns}, attachments, subject, lock_claim from messages where id = ?`
     return (await sql.query<SendingRow>(text, [id]))[0] ?? null
   }
 
@@ -109,6 +117,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, log }: P
   async function send(row: MessageRow, attempt: Attempt): Promise<Delivered> {
     // A first attempt at a message that was tried before means that its record is gone: what happened then is unknown.
     if (attempt.number === 1 && row.status !== 'queued') throw new Error('The record of an earlier attempt is gone')
+    attempt.note({ calls: 0 })
     // Until the provider is called nothing can have been sent.
     const message = await begin(row).catch((error: unknown) => {
       throw notDone(error)
@@ -116,11 +125,21 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, log }: P
     if (message === null) throw final(new Error('The message is gone'))
     const channel = channels.get(message.channel)
     if (channel === null) throw final(new Error(`The channel ${message.channel} is not configured`))
-    const call = calling(channel, outgoingOf(message), sendTimeoutMs * LATE_SHARE)
+    const outgoing = outgoingOf(message)
+    const reference = channel.reference(outgoing)
+    const named = { provider: channel.name, ...(reference === null ? {} : { reference }) }
+    attempt.note({ calls: 1, ...named, guard: guardNoteOf(message) })
+    const call = calling(channel, outgoing, sendTimeoutMs * LATE_SHARE)
     const result = await within(call, sendTimeoutMs)
+    if (result?.kind === 'not_now' && result.unreached === true) attempt.note({ calls: 0 })
     if (result !== null) return outcomeOf(result, message, attempt.number)
     keepListening(message, call, attempt.fence)
-    throw new Error(`The provider did not answer within ${sendTimeoutMs} ms`)
+    throw coded(`The provider did not answer within ${sendTimeoutMs} ms`, 'timed_out')
+  }
+
+  /** What operators are told of the guard, for as long as the delivery is recorded: much longer than the lock is. */
+  function guardNoteOf({ lock_hash: hash, lock_claim: lock, created_at: since }: SendingRow): GuardNote {
+    return { operation: LOCK_OPERATION, hash, windowMs, guarded: lock !== null, since: Number(since) }
   }
 
   /** A late answer is worth recording: it resolves the unknown that the time-out left. */
@@ -156,17 +175,18 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, log }: P
    * A provider that honours keys is asked by sending again under the same key; of others nothing can be learnt. Beyond
    * the time for which keys are kept the same call would be a second message.
    */
-  async function askAgain(id: string, claimedAt: number): Promise<ProbeAnswer> {
+  async function askAgain(id: string, claimedAt: number, calls: (count: number) => void): Promise<ProbeAnswer> {
     const row = await read(id)
     const channel = row === null ? null : channels.get(row.channel)
     if (row === null || channel === null || !channel.dedups) return cannotTell
     if ((await base.now()) - claimedAt > KEY_HONOURED_MS) return cannotTell
     const result = await within(calling(channel, outgoingOf(row), sendTimeoutMs), sendTimeoutMs)
+    if (result?.kind !== 'not_now' || result.unreached !== true) calls(1)
     switch (result?.kind) {
       case 'sent':
         return happened({ providerMessageId: result.providerMessageId } satisfies Delivered)
       case 'failed':
-        return result.aboutCall === true ? cannotTell : { answer: 'failed', error: new Error(result.error) }
+        return result.aboutCall === true ? cannotTell : { answer: 'failed', error: coded(result.error, result.code) }
       default:
         return cannotTell
     }
@@ -227,6 +247,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, log }: P
   return {
     deliver,
     follow,
+    repeated: (row) => operation.noteRepeat(partsOf(row), 'replays'),
     async resolve(row, resolution, by) {
       const { ending, queued } = wordsOf(resolution)
       await ledger.resolve(identityOf(row), ending, { by })
@@ -249,7 +270,7 @@ async function calling(channel: Channel, message: Outgoing, listenMs: number): P
   try {
     return await channel.send(message, AbortSignal.timeout(listenMs))
   } catch (error) {
-    return { kind: 'unknown', error: error instanceof Error ? error.message : String(error) }
+    return { kind: 'unknown', error: error instanceof Error ? error.message : String(error), code: 'channel_threw' }
   }
 }
 
@@ -262,17 +283,22 @@ async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
   }
 }
 
+/** What operators tell failures apart by, whatever their words are. */
+function coded(message: string, code: string | undefined): Error {
+  return Object.assign(new Error(message), code === undefined ? {} : { code })
+}
+
 /** The provider's answer in the words of an effect. */
 function outcomeOf(result: Result, row: MessageRow, attempt: number): Delivered {
   switch (result.kind) {
     case 'sent':
       return { providerMessageId: result.providerMessageId }
     case 'failed':
-      throw final(new Error(result.error))
+      throw final(coded(result.error, result.code))
     case 'unknown':
-      throw new Error(result.error)
+      throw coded(result.error, result.code)
     case 'not_now': {
-      const error = new Error(result.error)
+      const error = coded(result.error, result.code)
       const backOffMs = Math.min(BACK_OFF_MS.first * 2 ** (attempt - 1), BACK_OFF_MS.most)
       const retryAfterMs = Math.min(result.retryAfterMs ?? backOffMs, RETRY_AFTER_MOST_MS)
       const waitedMs = Number(row.status_at) - Number(row.created_at)
@@ -286,7 +312,7 @@ function endingOf(result: Result): Ending | typeof rerun | null {
     case 'sent':
       return succeeded({ providerMessageId: result.providerMessageId } satisfies Delivered)
     case 'failed':
-      return failed(new Error(result.error))
+      return failed(coded(result.error, result.code))
     case 'not_now':
       return rerun
     case 'unknown':

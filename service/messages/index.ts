@@ -39,7 +39,7 @@ export function addMessages(server: FastifyInstance, parts: Parts): Messages {
   const channels = createChannels(config)
   const { log } = server
   const { sendTimeoutMs } = config
-  const delivery = createDelivery({ ledger, base, channels, sendTimeoutMs, log })
+  const delivery = createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs: WINDOW_MS, log })
   const sender = createSender({ once, base, channels, delivery, config, log, watch })
   addSend(server, { protect: protectRoutes(server, once), base, workspaces, sender })
   addBatchSend(server, { once, base, workspaces, sender })

@@ -31,7 +31,7 @@ export interface Sender {
 }
 
 /** What a send needs of the claim of a key: the key of its effect, and to be told of the message. */
-export interface KeyClaim extends Pick<Attempt, 'effectKey' | 'attach'> {
+export interface KeyClaim extends Pick<Attempt, 'effectKey' | 'attach'>, Partial<Pick<Attempt, 'note'>> {
   /** What the provider shall know the message by: a run's step has a key of its own. */
   readonly providerKey?: string
 }
@@ -135,6 +135,9 @@ export function createSender({ once, base, channels, delivery, config, log, watc
       return { kind: 'message', row: await delivered(row) }
     }
     await attach(key, { type: 'duplicate', id: `${row.id} ${secondsOf(ageMs)}` })
+    delivery.repeated(row)
+    const lock = { operation: `guard.${GUARD_NAME}`, hash: row.lock_hash, windowMs: WINDOW_MS, guarded: true }
+    key?.note?.({ calls: 0, guard: { ...lock, original: row.id, since: Number(row.created_at) } })
     return { kind: 'duplicate', row, ageMs }
   }
 

@@ -27,17 +27,28 @@ export type Result =
    * Refused for good. With `aboutCall` the provider refused the call before it looked at the message: of an earlier call
    * for the same message that proves nothing.
    */
-  | { readonly kind: 'failed'; readonly error: string; readonly aboutCall?: true }
-  /** Proven not to have been taken, and worth another try: when the provider says, or else with back-off. */
-  | { readonly kind: 'not_now'; readonly error: string; readonly retryAfterMs?: number }
+  | { readonly kind: 'failed'; readonly error: string; readonly code?: string; readonly aboutCall?: true }
+  /**
+   * Proven not to have been taken, and worth another try: when the provider says, or else with back-off. `unreached`: the
+   * provider itself saw nothing of it.
+   */
+  | {
+      readonly kind: 'not_now'
+      readonly error: string
+      readonly code?: string
+      readonly retryAfterMs?: number
+      readonly unreached?: true
+    }
   /** The answer was lost: it may have been sent. */
-  | { readonly kind: 'unknown'; readonly error: string }
+  | { readonly kind: 'unknown'; readonly error: string; readonly code?: string }
 
 /** A way to deliver. Providers fail by answering a result; what they throw counts as unknown. */
 export interface Channel {
   readonly name: ChannelName
   /** True where the same effect key delivers once, so that a lost attempt may be repeated. */
   readonly dedups: boolean
+  /** By which name the provider knows the message; null where it is told none. */
+  reference(message: Pick<Outgoing, 'messageId' | 'effectKey'>): string | null
   /** Can it deliver to such a recipient at all? */
   reaches(to: { readonly phone: string | null; readonly email: string | null }): boolean
   /** What of a message this channel cannot carry. */

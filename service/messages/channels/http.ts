@@ -46,8 +46,9 @@ export async function callProvider(
     // A provider that says "at once" while it refuses gets the same back-off as one that names no time.
     answered = { status, comeBack, retryAfterMs: retryAfterMs === 0 ? null : retryAfterMs, text }
   } catch (error) {
-    const kind = singleCall(error) === 'not_done' ? 'not_now' : 'unknown'
-    return { kind, error: `No answer of the provider: ${reasonOf(error)}` }
+    const told = `No answer of the provider: ${reasonOf(error)}`
+    if (singleCall(error) !== 'not_done') return { kind: 'unknown', error: told, code: 'no_answer' }
+    return { kind: 'not_now', error: told, code: 'unreached', unreached: true }
   }
   const { status, text, comeBack, retryAfterMs } = answered
   const told = `The provider answered ${status}${text === '' ? '' : `: ${text.slice(0, REASON_CHARS_MOST)}`}`
@@ -55,10 +56,11 @@ export async function callProvider(
     const id = idOf(fieldsOf(text))
     return { kind: 'sent', providerMessageId: typeof id === 'string' && id !== '' ? id : ownId }
   }
-  if (comeBack) return { kind: 'not_now', error: told, ...(retryAfterMs === null ? {} : { retryAfterMs }) }
+  const code = `http_${status}`
+  if (comeBack) return { kind: 'not_now', error: told, code, ...(retryAfterMs === null ? {} : { retryAfterMs }) }
   const isLost = status >= 500 || (status < 400 && !POST_ELSEWHERE.has(status))
-  if (isLost) return { kind: 'unknown', error: told }
-  return { kind: 'failed', error: told, ...(ABOUT_MESSAGE.has(status) ? {} : { aboutCall: true }) }
+  if (isLost) return { kind: 'unknown', error: told, code }
+  return { kind: 'failed', error: told, code, ...(ABOUT_MESSAGE.has(status) ? {} : { aboutCall: true }) }
 }
 
 async function beginningOf({ body }: Response): Promise<string> {

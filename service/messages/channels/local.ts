@@ -7,6 +7,7 @@ import type { Channel } from './channel.ts'
 export const local: Channel = {
   name: 'local',
   dedups: true,
+  reference: ({ messageId }) => messageId,
   reaches: () => true,
   complaints: () => [],
   send: async ({ messageId }) => ({ kind: 'sent', providerMessageId: `local:${messageId}` }),

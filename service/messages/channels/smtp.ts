@@ -14,6 +14,7 @@ export function createSmtp(options: SmtpOptions): Channel {
   return {
     name: 'smtp',
     dedups: false,
+    reference: ({ messageId }) => mailIdOf(messageId),
     reaches: ({ email }) => email !== null,
     complaints: ({ email }) =>
       email === null ? [{ field: 'recipientEmail', detail: 'is needed by the channel smtp' }] : [],
@@ -46,7 +47,7 @@ async function sendMail({ url, from, timeoutMs }: SmtpOptions, message: Outgoing
       from,
       to: message.email ?? '',
       subject: message.subject ?? subjectOf(message.body),
-      messageId: `<${message.messageId}@onceonly.invalid>`,
+      messageId: mailIdOf(message.messageId),
       text: textOf(message),
       attachments: message.attachments.flatMap(({ filename, contentType, base64 }) =>
         base64 === undefined ? [] : [{ filename, contentType, content: base64, encoding: 'base64' }],
@@ -66,10 +67,16 @@ function resultOf(error: unknown, handedOver: boolean): Result {
   const told = `The mail server refused or was lost: ${message}`
   // 421 is the server going away: what it had read by then nobody knows.
   if (responseCode !== undefined && !(handedOver && responseCode === 421)) {
-    return { kind: responseCode >= 500 ? 'failed' : 'not_now', error: told }
+    return { kind: responseCode >= 500 ? 'failed' : 'not_now', error: told, code: `smtp_${responseCode}` }
   }
-  if (handedOver) return { kind: 'unknown', error: told }
-  return { kind: command === 'API' ? 'failed' : 'not_now', error: told }
+  if (handedOver) return { kind: 'unknown', error: told, code: 'no_answer' }
+  if (command === 'API') return { kind: 'failed', error: told, code: 'malformed' }
+  return { kind: 'not_now', error: told, code: 'unreached', unreached: true }
+}
+
+/** Always the same, so that a reader can tell copies. */
+function mailIdOf(messageId: string): string {
+  return `<${messageId}@onceonly.invalid>`
 }
 
 /** The first line; a mail without a subject looks like spam. */

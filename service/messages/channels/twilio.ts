@@ -20,6 +20,7 @@ export function createTwilio(configured: string): Channel {
   return {
     name: 'twilio',
     dedups: false,
+    reference: () => null,
     reaches: ({ phone }) => phone !== null,
     complaints({ phone, attachments }) {
       const inline = attachments.findIndex(({ base64 }) => base64 !== undefined)

@@ -6,6 +6,7 @@ export function createWebhook(url: string, honoursKeys: boolean): Channel {
   return {
     name: 'webhook',
     dedups: honoursKeys,
+    reference: ({ effectKey }) => effectKey,
     reaches: () => true,
     complaints: () => [],
     send({ messageId, effectKey, workspaceId, phone, email, body, attachments }, signal) {

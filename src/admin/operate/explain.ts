@@ -159,6 +159,12 @@ async function outboxAnswer(
   return `no: messages added: ${added.messages}, each under an id that can be added once; ${left}`
 }
 
+/** By what the other system can tell that two calls are one. */
+export function nameOfCall({ effectKey, facts }: Card): string {
+  if (facts?.reference !== undefined) return `under the name ${facts.reference}`
+  return facts?.provider === undefined ? `under the effect key ${effectKey}` : 'under no key, because it takes none'
+}
+
 /** A record that was forgotten begins anew without its history, so that the audit is asked, too. */
 function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Said['provider'] {
   const { state, history } = record
@@ -167,7 +173,7 @@ function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Sa
     return `none by this record, which is a lock on a content; its original is ${pointer?.id ?? 'not known yet'}`
   }
   const who = facts?.provider === undefined ? '' : ` of ${facts.provider}`
-  const key = facts?.reference === undefined ? `under the effect key ${effectKey}` : `under the name ${facts.reference}`
+  const key = nameOfCall(card)
   if (forgotten > 0 || history.some(({ what }) => what === 'forgotten')) {
     const now = `(now ${effectKey})`
     return { alarming: `possibly: it was forgotten by a person, and attempts since then have new effect keys ${now}` }
@@ -177,7 +183,9 @@ function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Sa
   const most = isBound ? 'at most ' : ''
   if (calls === 0) return `no: no call${who} was begun`
   if (calls > 1) {
-    return { alarming: `yes: ${most}${calls} calls${who}, all ${key}; one that honours keys did it once` }
+    const keyed = facts?.provider === undefined || facts.reference !== undefined
+    const rest = keyed ? 'one that honours keys did it once' : 'nothing told it that they are one'
+    return { alarming: `yes: ${most}${calls} calls${who}, all ${key}; ${rest}` }
   }
   const once = `no: ${most}1 call${who}, ${key}`
   return state === 'unknown' ? `${once}; whether it took effect is not known` : once

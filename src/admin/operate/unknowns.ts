@@ -6,6 +6,7 @@ import type { SqlRow, SqlSeam } from '../../ledger/store/sql.ts'
 import { entryColumns, entryOf, readFailure } from '../../runs/stored.ts'
 import { RUN_ROOM } from '../../runs/tables.ts'
 import { type Card, cardOf, uncounted } from './card.ts'
+import { nameOfCall } from './explain.ts'
 import type { Paging } from './letters.ts'
 
 interface Waiting {
@@ -135,8 +136,9 @@ function recordOf(card: Card): UnknownRecord {
 }
 
 /** As far as the attempt lived to note it: who was called, how often, and under which name. */
-function askedOf({ effectKey, facts, calls }: Card): string {
-  const key = facts?.reference === undefined ? `under the effect key ${effectKey}` : `under the name ${facts.reference}`
+function askedOf(card: Card): string {
+  const { facts, calls } = card
+  const key = nameOfCall(card)
   return facts?.provider === undefined ? key : `${facts.provider}, ${calls === 1 ? 'once' : `${calls} times`}, ${key}`
 }
 

@@ -98,7 +98,7 @@ export function createRunning<Tx>(
 
   function end(captured: Captured, thrown: unknown): void {
     // Made where it is needed: an error takes microseconds, and almost every answer is a success.
-    const answered = () => new Error(`The handler answered ${captured.status}.`)
+    const answered = () => answeredError(captured)
     const stored = () => storedAnswer(captured, rules.keep, pointer())
     if (marked) return reject(released(answered()))
     // A verdict that was thrown says more than the status that a framework made of it.
@@ -139,6 +139,29 @@ export function createRunning<Tx>(
       reject(marked ? released(error) : error)
       await settled
     },
+  }
+}
+
+/** For operators: the status, and the code that the problem document of a refusal has. */
+function answeredError(captured: Captured): Error {
+  const error = new Error(`The handler answered ${captured.status}.`)
+  const code = captured.status >= 400 ? problemCode(captured) : null
+  return code === null ? error : Object.assign(error, { code })
+}
+
+/** Problem documents are small: what is larger is not read for its code. */
+const PROBLEM_BYTES_MOST = 16 * 1_024
+
+/** `code` of a JSON document, or the last part of its `type`; null where it has neither. */
+function problemCode({ headers, body }: Captured): string | null {
+  const type = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? ''
+  if (!(body instanceof Uint8Array) || body.length > PROBLEM_BYTES_MOST || !type.includes('json')) return null
+  try {
+    const { code, type: uri } = JSON.parse(new TextDecoder().decode(body)) as Readonly<Record<string, unknown>>
+    if (typeof code === 'string' && code !== '') return code
+    return typeof uri === 'string' ? (uri.split(/[/#:]/).findLast((part) => part !== '') ?? null) : null
+  } catch {
+    return null
   }
 }
 

@@ -39,6 +39,7 @@ export async function openDelivery(
   const channel: Channel = {
     name: 'webhook',
     dedups,
+    reference: ({ effectKey }) => effectKey,
     reaches: () => true,
     complaints: () => [],
     send: provider,
@@ -49,6 +50,7 @@ export async function openDelivery(
       base: on,
       channels: { get: () => channel, pick: () => channel },
       sendTimeoutMs: SEND_TIMEOUT_MS,
+      windowMs: 1_000,
       log,
     })
   const delivery = deliveryOn(base)
