@@ -6,6 +6,8 @@ import { exceedsBytes } from '../../core/identity.ts'
 export interface Names {
   readonly schema: string | null
   readonly records: string
+  /** The records for people with SQL. */
+  readonly recordsView: string
   readonly unknowns: string
   readonly fences: string
   /** How far tests have moved the store's time: a function without arguments. */
@@ -30,6 +32,7 @@ export function namesIn(schema: string | undefined): Names {
   return {
     schema: schema ?? null,
     records: `${prefix}onceonly_records`,
+    recordsView: `${prefix}onceonly_records_view`,
     unknowns: `${prefix}onceonly_unknowns`,
     fences: `${prefix}onceonly_fences`,
     clockOffset: `${prefix}onceonly_clock_offset()`,

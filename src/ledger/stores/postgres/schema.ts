@@ -3,6 +3,7 @@ import type { LedgerMigration } from '../../store/ledger-migrations.ts'
 import { ledgerMigrations } from '../../store/ledger-migrations.ts'
 import type { MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations } from '../../store/migrations.ts'
+import { recordsView, YEAR_10000_MS } from '../../store/records-view.ts'
 import { clockOffsetFunction } from './clock-sql.ts'
 import type { Connection } from './connection.ts'
 import { inTransaction } from './connection.ts'
@@ -76,6 +77,11 @@ export function ledgerTables(names: Names): LedgerMigration[] {
          operation text NOT NULL,
          PRIMARY KEY (bucket_at, tenant, caller, operation)
        )`,
+      `CREATE OR REPLACE VIEW ${names.recordsView} AS ${recordsView(names.records, {
+        id: `replace(id::text, '-', '')`,
+        time: (column) => `CASE WHEN ${column} < ${YEAR_10000_MS} THEN to_timestamp(${column} / 1000.0) END`,
+        member: (column, ...path) => `(${column}::json #>> '{${path.join(',')}}')`,
+      })}`,
     ],
   })
 }

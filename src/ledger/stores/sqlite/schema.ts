@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { LEDGER_ROOM, ledgerMigrations } from '../../store/ledger-migrations.ts'
 import type { MigrationStep } from '../../store/migrations.ts'
 import { pendingMigrations } from '../../store/migrations.ts'
+import { recordsView, YEAR_10000_MS } from '../../store/records-view.ts'
 
 /**
  * New rows go to the end of a rowid table, and only a small table of 16-byte ids is written at random places: that takes
@@ -82,6 +83,12 @@ const version1 = [
      in_progress INTEGER NOT NULL,
      UNIQUE (bucket, tenant, caller, operation)
    )`,
+  `CREATE VIEW onceonly_records_view AS ${recordsView('onceonly_records', {
+    id: 'lower(hex(id))',
+    time: (column) =>
+      `strftime('%Y-%m-%dT%H:%M:%fZ', CASE WHEN ${column} < ${YEAR_10000_MS} THEN ${column} / 1000.0 END, 'unixepoch')`,
+    member: (column, ...path) => `json_extract(${column}, '$.${path.join('.')}')`,
+  })}`,
 ]
 
 const migrationsTable = `CREATE TABLE IF NOT EXISTS onceonly_migrations (
