@@ -114,7 +114,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   })
   if (work) await worker.begin()
   const wake = () => {
-    if (work) worker.look().catch((error: unknown) => emit({ kind: 'background_failed', runId: null, error }))
+    if (work) void worker.look()
   }
   const watch = work ? sql.listen(RUN_TOPIC, wake) : null
   const operator = createRunOperator(store, time.clock, { wake, drop: worker.drop })

@@ -88,6 +88,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const leaseClockMs = createLeaseClock(runtime)
   const alive = () => leaseClockMs() < ownUntilMs
   const around: Surroundings = { ...options.around, draining: () => draining, alive }
+  const failed = (error: unknown) => emit({ kind: 'background_failed', runId: null, error })
 
   async function beat(): Promise<void> {
     const sentAtMs = leaseClockMs()
@@ -135,11 +136,14 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const execution of executions) execution.lose()
   }
 
+  /** Never rejects: a look that fails is told once, however many asked for it while the store was silent. */
   function look(): Promise<void> {
     again = true
-    looking ??= lookAround().finally(() => {
-      looking = null
-    })
+    looking ??= lookAround()
+      .catch(failed)
+      .finally(() => {
+        looking = null
+      })
     return looking
   }
 
@@ -203,7 +207,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function endAlone(): void {
     isAlone = false
-    if (!draining) lookSoon()
+    if (!draining) void look()
   }
 
   /** Counted before anything is awaited, so that starting and taking never have one place between them. */
@@ -221,7 +225,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   /** A place is free: what the last look left may be taken now. */
   function freed(): void {
-    if (more && !draining) lookSoon()
+    if (more && !draining) void look()
   }
 
   function drive(run: RunRow, journal = async () => nothingYet): void {
@@ -235,10 +239,6 @@ export function createWorker(options: WorkerOptions): Worker {
         freed()
       })
     driving.add(drives)
-  }
-
-  function lookSoon(): void {
-    look().catch((error: unknown) => emit({ kind: 'background_failed', runId: null, error }))
   }
 
   async function driveToEnd(run: RunRow, journal: () => Promise<Journal>): Promise<void> {
@@ -280,7 +280,6 @@ export function createWorker(options: WorkerOptions): Worker {
     return { more: removed === limits.runSweepRuns, waitedMs: 0 }
   }
 
-  const failed = (error: unknown) => emit({ kind: 'background_failed', runId: null, error })
   const loop = (everyMs: () => number, round: () => Promise<void>) => startLoop({ runtime, everyMs, round, failed })
 
   return {
