@@ -72,7 +72,7 @@ export function optionsFor<N>(site: Site, asker: (request: N) => Asker): HttpOpt
 }
 
 export function statusOptionsFor<N>(site: Site, asker: (request: N) => Asker): StatusOptions<N, unknown> {
-  const { authorize, ...options } = site.status.options
+  const { authorize, bound: _bound, ...options } = site.status.options
   return {
     ...options,
     who: (request) => options.who(asker(request)),

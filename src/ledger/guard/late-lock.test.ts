@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import { until } from '../../testing/until.ts'
 import { isOnceError, OnceError } from '../core/errors.ts'
 import { createLedger } from '../ledger.ts'
-import type { TransactionalStore } from '../store/port.ts'
 import { createMemoryStore } from '../stores/memory/index.ts'
 import { createGuard } from './guard.ts'
 
@@ -25,7 +24,7 @@ function stage() {
     await answered.promise
     return answers
   }
-  const silent: TransactionalStore<unknown> = { ...store, claims: { ...store.claims, apply } } as never
+  const silent = { ...store, claims: { ...store.claims, apply } }
   const shared = { name: 'mail', identity: (text: string) => ['acme', text] as const, waitMs: 0 }
   const hasty = createGuard<string>({
     ...shared,
@@ -72,7 +71,7 @@ test('a lock that could not be told of its original is kept although the send th
     if (isAway && requests.some(({ kind }) => kind === 'attach')) throw new OnceError('store_unavailable', 'Away.')
     return store.claims.apply(requests, call)
   }
-  const partly: TransactionalStore<unknown> = { ...store, claims: { ...store.claims, apply } } as never
+  const partly = { ...store, claims: { ...store.claims, apply } }
   const shared = { name: 'mail', identity: (text: string) => ['acme', text] as const, waitMs: 0 }
   const ledger = createLedger({ store: partly, background: false })
   const guard = createGuard<string>({ ...shared, ledger, deadlineMs: PATIENT_MS })

@@ -163,9 +163,9 @@ const store: Mutant[] = [
   },
   {
     name: 'a failed savepoint is kept',
-    file: 'src/ledger/stores/memory/transactions.ts',
-    find: 'savepoint.undo()',
-    replace: 'savepoint.keep()',
+    file: 'src/ledger/store/savepoints.ts',
+    find: 'steps.undo()',
+    replace: 'steps.keep()',
   },
   {
     name: 'two transactions write at once',
@@ -262,7 +262,7 @@ const ledger: Mutant[] = [
   {
     name: 'the outcome of a transaction is not written in it',
     file: 'src/ledger/transact.ts',
-    find: "await settleInside(session, grant, { state: 'succeeded', outcome: packed.outcome }, packed.pointer)",
+    find: "await settleInside(session, grant, { state: 'succeeded', outcome: packed.outcome, ...told(ground) }, packed.pointer)",
     replace: '',
   },
 ]

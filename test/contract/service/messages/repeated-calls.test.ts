@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HOUR } from 'onceonly'
-import { pino } from 'pino'
+import { createLog } from '../../../../service/logs.ts'
 import type { Result } from '../../../../service/messages/channels/channel.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { openDelivery, sent } from '../../../support/service/messages/delivery.ts'
@@ -63,7 +63,8 @@ test('a key that its provider may have forgotten is not sent again', async () =>
 test('an answer that contradicts what a person said is reported', async () => {
   const lines: string[] = []
   const answer = Promise.withResolvers<Result>()
-  const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+  const heard = (about: object) => void lines.push(JSON.stringify(about))
+  const log = Object.assign(createLog({ logLevel: 'silent' }), { warn: heard, error: heard })
   await using world = await openDelivery(() => answer.promise, { log })
   const unknown = await world.delivery.deliver(world.row)
   await world.delivery.resolve(unknown, { kind: 'failed', error: 'not sent' }, 'a person')
