@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Attempt } from '../../ledger/attempt.ts'
+import { isOnceError } from '../../ledger/core/errors.ts'
 import type { Pointer } from '../../ledger/core/record.ts'
 import { final, isVerdict, released } from '../../ledger/core/verdict.ts'
-import { isStoreFault } from '../../ledger/guard/bounded.ts'
 import type { Execution } from '../../ledger/present.ts'
 import type { TransactionWork } from '../../ledger/transact.ts'
 import type { Answer, Captured } from './exchange.ts'
@@ -178,7 +178,7 @@ function namedBy(attempt: Attempt): () => Pointer | null {
         await attach(pointer)
         untold = null
       } catch (error) {
-        if (isStoreFault(error)) untold = pointer
+        if (!isOnceError(error, 'bad_input')) untold = pointer
         throw error
       }
     },

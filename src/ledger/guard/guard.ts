@@ -256,7 +256,8 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
           how.untold = null
           content.found(pointer, Math.round(performance.now() - begunMs))
         } catch (error) {
-          if (isOnceError(error, 'store_unavailable')) {
+          // The original exists, also where the lock stood still past its lease; only what is no pointer names nothing.
+          if (!isOnceError(error, 'bad_input')) {
             how.untold = pointer
             content.found(pointer, Math.round(performance.now() - begunMs))
           }
