@@ -48,7 +48,7 @@ function begin(world: World, { life, host, name, beganMs, joins }: Call, attempt
 }
 
 function end(world: World, effect: RunningEffect, how: 'returned' | 'threw', retryable: boolean): void {
-  effect.ended = { how, retryable, atMs: world.simulation.now() }
+  effect.ended = { how, retryable, atMs: world.simulation.now(), inTime: !effect.attempt.signal.aborted }
   world.trace.note(`${effect.host} ${effect.call} effect under fence ${effect.attempt.fence} ${how}`)
 }
 

@@ -49,7 +49,13 @@ export interface RunningEffect {
   readonly startedMs: number
   readonly joins: boolean
   /** Null while it runs. */
-  ended: { readonly how: 'returned' | 'threw'; readonly retryable: boolean; readonly atMs: number } | null
+  ended: {
+    readonly how: 'returned' | 'threw'
+    readonly retryable: boolean
+    readonly atMs: number
+    /** Its lease still held. */
+    readonly inTime: boolean
+  } | null
 }
 
 /** One decision of the store, with the record before and after it. */

@@ -53,12 +53,12 @@ function effectKeyStays({ life, incarnation, effectKey }: Begin): string | null 
   return `incarnation ${incarnation} had the effect key ${known} and now has ${effectKey}`
 }
 
-/** In one process a twin shares the attempt that ran when it came, also its retryable failure. */
+/** In one process a twin shares the attempt that ran when it came, also its retryable failure, while its lease holds. */
 function twinStartsNothing({ life, effect, calledMs }: Begin): string | null {
   if (!effect.joins) return null
   for (const other of life.running) {
-    if (other === effect || !other.joins || other.process !== effect.process || other.ended?.retryable !== true)
-      continue
+    if (other === effect || !other.joins || other.process !== effect.process) continue
+    if (other.ended?.retryable !== true || !other.ended.inTime) continue
     if (other.startedMs < calledMs && calledMs < other.ended.atMs) {
       return `${effect.call} came while ${other.call} ran in its process, and ran the failed attempt again`
     }
