@@ -205,7 +205,9 @@ const ledger: Mutant[] = [
     name: 'twins of one process run the failed attempt again',
     file: 'src/ledger/execute.ts',
     find: "if (!leader && landing.kind === 'released') continue",
-    replace: "if (!leader && landing.kind !== 'executed') continue",
+    // But not where it is still running, which would be asked for ever.
+    replace:
+      "if (!leader && (landing.kind === 'released' || (landing.kind === 'refused' && landing.error.code !== 'in_progress'))) continue",
   },
   {
     name: 'a failure to record looks like a failed effect',
