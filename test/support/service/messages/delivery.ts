@@ -33,7 +33,7 @@ export async function openDelivery(
     subject: null,
     lockHash: 'h',
   }
-  const accept = createAccept(base, { windowMs: 1_000, locksElsewhere: false })
+  const accept = createAccept(base, { windowMs: 1_000, guarded: false })
   const { row } = await accept(draft, { effectKey: 'e', lockClaim: 'l', keyClaim: null })
   const ledger = createLedger({ store: base.store, background: false })
   const channel: Channel = {
