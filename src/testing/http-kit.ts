@@ -1,4 +1,5 @@
 import { answerCases, profileCases } from './http-cases-answers.ts'
+import { asyncCases } from './http-cases-async.ts'
 import { finalityCases } from './http-cases-finality.ts'
 import { fingerprintCases } from './http-cases-fingerprint.ts'
 import { guardCases } from './http-cases-guard.ts'
@@ -29,6 +30,7 @@ export const httpCases: readonly HttpCase[] = [
   ...replayCases,
   ...keepCases,
   ...answerCases,
+  ...asyncCases,
   ...profileCases,
   ...finalityCases,
   ...lostCases,

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isVerdict } from '../../ledger/core/verdict.ts'
 import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { answerEarly } from '../protocol/early-node.ts'
 import type { IncomingBody } from '../protocol/exchange.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
@@ -71,6 +72,7 @@ export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions
           request.onceonly = begun.protection as Protection<unknown>
           const { maxAnswerBytes: maxBytes, buffered } = route
           taps.set(request, tapResponse(response, { maxBytes, buffered, running: begun }))
+          answerEarly(response, begun.early)
           begun.inside(next)
         }
       }

@@ -6,6 +6,8 @@ import type { NodeRequest } from '../protocol/capture-node.ts'
 import { hangUpSignal, incomingOf } from '../protocol/capture-node.ts'
 import { nodeChunks, webChunks } from '../protocol/chunks.ts'
 import { collected } from '../protocol/collector.ts'
+import { backgroundOver } from '../protocol/early.ts'
+import { answerEarly } from '../protocol/early-node.ts'
 import type { Answer, Captured, HeaderList, IncomingBody } from '../protocol/exchange.ts'
 import { hasNoBody, headerOf, headersByName, noBody } from '../protocol/exchange.ts'
 import { createPassage } from '../protocol/passage.ts'
@@ -47,6 +49,7 @@ interface FastifyLike {
   getDefaultJsonParser(proto: 'error', constructor: 'error'): (request: never, body: string, done: Parsed) => void
   decorateRequest(name: string, value: null): unknown
   hasRequestDecorator(name: string): boolean
+  addHook(name: 'onClose', hook: () => Promise<void>): unknown
 }
 
 type Parsed = (error: Error | null, body?: unknown) => void
@@ -127,6 +130,7 @@ const NO_HEADERS: ReadonlySet<string> = new Set()
 /** Hooks for one route: `app.post('/payments', protect({ effect: 'external' }), handler)`; `request.onceonly` is the protection. */
 export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, options: HttpOptions<R, Tx>) {
   keepRawBodies(app)
+  app.addHook('onClose', () => backgroundOver(options.ledger))
 
   return (definition: RouteDefinition<R>) => {
     const route = createRoute(options, definition)
@@ -137,6 +141,7 @@ export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, o
       const before = route.buffered ? new Set(Object.keys(reply.getHeaders())) : NO_HEADERS
       marksOf<Tx>(request)[exchange] = { kind: 'running', running, before }
       tapWhenHijacked(request, reply, running)
+      if (running.early !== null) answerEarly(reply.raw, running.early, reply.getHeaders())
     }
 
     function answer(request: R, reply: FastifyReplyLike, given: Answer): void {

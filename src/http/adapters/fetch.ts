@@ -1,4 +1,11 @@
-import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../protocol/capture-web.ts'
+import {
+  answeredInTime,
+  captureResponse,
+  incomingOf,
+  readableAgain,
+  readBody,
+  responseOf,
+} from '../protocol/capture-web.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
@@ -40,7 +47,12 @@ export function idempotent<Tx>(options: FetchOptions<Tx>) {
         case 'answer':
           return responseOf(begun.answer)
         case 'run':
-          return answered(route, begun, again, handler)
+          return answeredInTime(
+            begun,
+            request.signal,
+            (signal) => answered(route, begun, again, signal, handler),
+            route.fault,
+          )
       }
     }
     return Object.assign(protect, { definition })
@@ -51,9 +63,10 @@ async function answered<Tx>(
   route: Route<Request, Tx>,
   running: Running<Tx>,
   request: Request,
+  signal: AbortSignal,
   handler: FetchHandler<Tx>,
 ): Promise<Response> {
-  const { method, signal } = request
+  const { method } = request
   const capture = { method, signal, maxBytes: route.maxAnswerBytes, buffered: route.buffered, running }
   let response: Response
   try {

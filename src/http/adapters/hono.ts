@@ -1,5 +1,6 @@
 import { isVerdict } from '../../ledger/core/verdict.ts'
 import { captureResponse, incomingOf, readableAgain, readBody, responseOf } from '../protocol/capture-web.ts'
+import { answerEarly } from '../protocol/early-node.ts'
 import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
@@ -14,6 +15,8 @@ export type { Protection } from '../protocol/running.ts'
 export interface HonoContext {
   readonly req: { raw: Request; arrayBuffer(): Promise<ArrayBuffer> }
   res: Response
+  /** What the server behind Hono gives along; on Node its response is among it. */
+  readonly env?: unknown
   readonly error: Error | undefined
   set(key: 'onceonly', value: unknown): void
 }
@@ -33,6 +36,8 @@ export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx
 
     async function answered(context: C, running: Running<Tx>, next: Next): Promise<undefined> {
       context.set('onceonly', running.protection satisfies Protection<Tx>)
+      // A middleware cannot answer and go on with the same context: only the response of Node's server can.
+      answerEarly((context.env as { readonly outgoing?: unknown } | undefined)?.outgoing, running.early)
       let thrown: unknown
       try {
         await running.inside(next)

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hangUpSignal, incomingOf, readBody, sendAnswer } from '../protocol/capture-node.ts'
+import { answerEarly } from '../protocol/early-node.ts'
 import { isClosing, MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
@@ -54,6 +55,7 @@ export function idempotent<Tx>(options: NodeOptions<Tx>) {
             buffered: route.buffered,
             running: begun,
           })
+          answerEarly(response, begun.early)
           try {
             await begun.inside(() => handler(request, response, begun.protection))
           } catch (error) {

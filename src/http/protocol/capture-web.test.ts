@@ -12,6 +12,7 @@ function stage() {
   const lease = new AbortController()
   const running: Running<unknown> = {
     kind: 'run',
+    early: null,
     protection: { attempt: { signal: lease.signal } as Attempt, work: null, notDone: () => {} },
     inside: (work) => work(),
     async finish(captured) {

@@ -2,6 +2,7 @@ import { webChunks } from './chunks.ts'
 import { collected } from './collector.ts'
 import type { Answer, Captured, HeaderList, Incoming } from './exchange.ts'
 import { bodyCut, bodyTooLarge, hasNoBody } from './exchange.ts'
+import { untilBegun } from './leaving.ts'
 import { createPassage } from './passage.ts'
 import type { Running } from './running.ts'
 
@@ -63,6 +64,44 @@ export interface Capture {
   readonly running: Running<unknown>
   readonly thrown?: unknown
   readonly idleMs?: number
+}
+
+/**
+ * The handler's answer; or 202, when its caller has waited long enough. Then the handler's answer is read to its end here.
+ *
+ * @param answered runs the handler, and is told by the signal when its client hung up
+ * @param failed is told what went wrong after the 202
+ */
+export async function answeredInTime(
+  { early }: Pick<Running<unknown>, 'early'>,
+  signal: AbortSignal,
+  answered: (signal: AbortSignal) => Promise<Response>,
+  failed: (error: unknown) => void,
+): Promise<Response> {
+  if (early === null) return answered(signal)
+  const client = untilBegun(signal)
+  let accepted = early.waitMs === 0 ? early.answer() : null
+  const response = answered(client.signal)
+  if (early.waitMs > 0 && !(await isAnswered(response, early.waitMs)) && !signal.aborted) accepted = early.answer()
+  if (accepted === null) return response
+  // Some servers abort the signal of a request that has its answer.
+  client.stop()
+  void readToTheEnd(response).catch(failed)
+  return responseOf(accepted)
+}
+
+async function isAnswered(response: Promise<unknown>, waitMs: number): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>()
+  const timer = setTimeout(late.resolve, waitMs, false)
+  try {
+    return await Promise.race([response.then(() => true), late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function readToTheEnd(response: Promise<Response>): Promise<void> {
+  await (await response).body?.pipeTo(new WritableStream())
 }
 
 /** Passes an answer on while it is collected; its end is held back until the outcome is recorded. */

@@ -186,7 +186,15 @@ export function retentionOf({ retainMs = defaults.retainMs, afterExpiry = 'new',
   return `${span(retainMs)} from settling; ${after}`
 }
 
-function runningAnswer({ whileRunning = { waitMs: defaults.waitMs } }: CommandRoute['definition']): string {
+function runningAnswer({ respondAsync = false, ...definition }: CommandRoute['definition']): string {
+  return (
+    twinAnswer(definition) + (respondAsync ? '; a caller that prefers respond-async gets 202 with its location' : '')
+  )
+}
+
+function twinAnswer({
+  whileRunning = { waitMs: defaults.waitMs },
+}: Pick<RouteDefinition<never>, 'whileRunning'>): string {
   if (whileRunning === 'conflict') return '409 at once, with Retry-After'
   if (whileRunning === 'accept') return '202 with the location of its status'
   return `waits up to ${span(whileRunning.waitMs)}, then 409 with Retry-After`

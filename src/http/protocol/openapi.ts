@@ -1,9 +1,10 @@
-import { defaults } from '../../ledger/core/limits.ts'
+import { defaults, SECOND } from '../../ledger/core/limits.ts'
 import type { BatchRoute, CommandRoute, ServedRoute } from './describe.ts'
 import { describe, retentionOf } from './describe.ts'
 import { headerOf } from './exchange.ts'
 import { meaningOf } from './finality.ts'
 import { problemSchema, stripeSchema } from './openapi-schemas.ts'
+import { PREFERRED_WAIT_MOST_MS } from './prefer.ts'
 import type { Situation } from './problem.ts'
 import { situations } from './problem.ts'
 import type { Profile } from './profiles.ts'
@@ -66,7 +67,7 @@ function described(operation: OpenApiOperation, route: ServedRoute): OpenApiOper
     case 'command':
       return {
         ...operation,
-        parameters: [...(operation.parameters ?? []), ...keyParameter(route)],
+        parameters: [...(operation.parameters ?? []), ...keyParameter(route), ...preferParameter(route)],
         responses: responsesOf(operation.responses ?? {}, route),
         'x-onceonly': { ...commandContract(route), checklist },
       }
@@ -93,6 +94,23 @@ function keyParameter({ definition }: CommandRoute): readonly unknown[] {
   ]
 }
 
+function preferParameter({ definition }: CommandRoute): readonly unknown[] {
+  if (definition.respondAsync !== true) return []
+  return [
+    {
+      name: 'Prefer',
+      in: 'header',
+      required: false,
+      description:
+        'With a key: `respond-async` asks for 202 with the location of the operation, while the request is processed; ' +
+        '`respond-async, wait=10` asks for it when the answer is not there within 10 seconds ' +
+        `(${PREFERRED_WAIT_MOST_MS / SECOND} at most). A server that is busy answers as without it.`,
+      schema: { type: 'string' },
+      example: 'respond-async, wait=10',
+    },
+  ]
+}
+
 /** What the route answers itself, and what the protocol answers in its place. */
 function responsesOf(
   own: Readonly<Record<string, OpenApiResponse>>,
@@ -108,13 +126,14 @@ function responsesOf(
 
 /** The situations that this route can get into. */
 function situationsOf({ definition }: CommandRoute): readonly Situation[] {
-  const { key = 'required', effect, afterExpiry, authorize, perKeyLimit, whileRunning } = definition
+  const { key = 'required', effect, afterExpiry, authorize, perKeyLimit, whileRunning, respondAsync } = definition
   return [
     'invalid-request',
     'idempotency-key-invalid',
     ...(key === 'required' ? (['idempotency-key-missing'] as const) : []),
     'idempotency-key-reused',
-    whileRunning === 'accept' ? 'request-accepted' : 'request-in-progress',
+    ...(respondAsync === true || whileRunning === 'accept' ? (['request-accepted'] as const) : []),
+    ...(whileRunning === 'accept' ? [] : (['request-in-progress'] as const)),
     ...(effect === 'transaction' ? [] : (['retry-later'] as const)),
     ...(effect === 'external' ? (['outcome-unknown'] as const) : []),
     'response-not-stored',
@@ -132,7 +151,7 @@ function protocolResponses(route: CommandRoute): ReadonlyMap<string, OpenApiResp
   const operation = route.definition.name ?? `${route.method.toUpperCase()} ${route.path}`
   const byStatus = new Map<string, OpenApiResponse>()
   for (const situation of situationsOf(route)) {
-    const [status, response] = protocolResponse(profile, situation, operation)
+    const [status, response] = protocolResponse(route.definition, profile, situation, operation)
     const before = byStatus.get(status)
     byStatus.set(status, before === undefined ? response : merged(before, response))
   }
@@ -142,7 +161,12 @@ function protocolResponses(route: CommandRoute): ReadonlyMap<string, OpenApiResp
 const EXAMPLE_RETRY_MS = 1_000
 const EXAMPLE_ID = '0123456789abcdef0123456789abcdef'
 
-function protocolResponse(profile: Profile, situation: Situation, operation: string): [string, OpenApiResponse] {
+function protocolResponse(
+  { respondAsync = false }: CommandRoute['definition'],
+  profile: Profile,
+  situation: Situation,
+  operation: string,
+): [string, OpenApiResponse] {
   const { title, retryable } = situations[situation]
   const location = situation === 'request-accepted' ? { location: `/operations/${EXAMPLE_ID}` } : {}
   const later = retryable ? { retryAfterMs: EXAMPLE_RETRY_MS } : {}
@@ -153,6 +177,7 @@ function protocolResponse(profile: Profile, situation: Situation, operation: str
   const headers = {
     ...(headerOf(answer.headers, 'retry-after') === null ? {} : { 'Retry-After': retryAfter }),
     ...(headerOf(answer.headers, 'location') === null ? {} : { Location: statusLocation }),
+    ...(respondAsync && situation === 'request-accepted' ? preferenceApplied : {}),
   }
   return [
     String(answer.status),
@@ -172,6 +197,13 @@ const retryAfter = {
 const statusLocation = {
   description: 'Where the status of the operation is told.',
   schema: { type: 'string', format: 'uri-reference' },
+}
+
+const preferenceApplied = {
+  'Preference-Applied': {
+    description: 'Present where the request asked for it by `Prefer: respond-async`.',
+    schema: { type: 'string', enum: ['respond-async'] },
+  },
 }
 
 /** Two reasons for one status: both are told, and what stands there already wins. */
@@ -230,9 +262,10 @@ function commandContract({ kind, definition }: CommandRoute): Readonly<Record<st
     afterExpiry = 'new',
     whileRunning = { waitMs: defaults.waitMs },
     keep = 'response',
+    respondAsync = false,
   } = definition
   const named = definition.name === undefined ? {} : { operation: definition.name }
-  return { kind, ...named, effect, key, retainMs, afterExpiry, whileRunning, keep }
+  return { kind, ...named, effect, key, retainMs, afterExpiry, whileRunning, respondAsync, keep }
 }
 
 function batchContract({ kind, definition }: BatchRoute): Readonly<Record<string, unknown>> {

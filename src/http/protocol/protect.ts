@@ -1,16 +1,19 @@
 import type { ErrorCode } from '../../ledger/core/errors.ts'
-import { isOnceError } from '../../ledger/core/errors.ts'
-import type { IdentityParts } from '../../ledger/core/identity.ts'
+import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
+import type { Identity, IdentityParts } from '../../ledger/core/identity.ts'
+import { SECOND } from '../../ledger/core/limits.ts'
 import type { Breaker } from '../../ledger/guard/breaker.ts'
 import { createBreaker } from '../../ledger/guard/breaker.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
 import type { Region } from '../region/region.ts'
 import { declareRoute } from './declare.ts'
+import { createEarly, type Early } from './early.ts'
 import { elsewhere, sentHere } from './elsewhere.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { beginGuarded } from './guarded.ts'
 import { hungUp, untilBegun } from './leaving.ts'
+import { PREFERENCE_APPLIED, preferredWaitMs } from './prefer.ts'
 import { readRequest } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { Asked } from './replay.ts'
@@ -61,6 +64,10 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   checkRoute(definition)
   const profile = definition.profile ?? options.profile
   const voice = createVoice({ ...options, ...(profile === undefined ? {} : { profile }) })
+  if (definition.respondAsync === true && voice.profile.name === 'stripe') {
+    const why = "is not offered in the profile 'stripe', which has no answer for a request that is being processed"
+    throw new OnceError('bad_option', `Route option \`respondAsync\` ${why}.`, { details: { option: 'respondAsync' } })
+  }
   const { keep = 'response', keepHeaders = [], whileRunning, decideMs } = definition
   const keeping = { keep, headers: new Set(keepHeaders.map((each) => each.toLowerCase())) }
   const operation = declareRoute(options.ledger, definition)
@@ -102,10 +109,12 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   async function claimed(
     parts: IdentityParts & { readonly operation: string },
     input: unknown,
-    { method, target }: Pick<Incoming, 'method' | 'target'>,
+    incoming: Pick<Incoming, 'method' | 'target' | 'header'>,
     request: N,
     signal: AbortSignal | undefined,
   ): Promise<Begun<Tx>> {
+    const { method, target } = incoming
+    const waitMs = definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null
     // A client that hangs up before its handler began gives its claim back; afterwards the outcome is awaited.
     const leaving = untilBegun(signal)
     const met = Promise.withResolvers<Begin<Tx> | { readonly ended: Execution<StoredAnswer> }>()
@@ -130,9 +139,16 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
       execution.then((ended) => met.resolve({ ended }), met.reject)
       const first = await met.promise
       if (breaker !== null && asks) learn(breaker, 'work' in first ? null : first.ended)
-      if ('work' in first) return createRunning(first, execution, rules(parts.operation))
+      if ('work' in first) {
+        const early = waitMs === null ? null : earlyFor(parts, waitMs, execution)
+        return createRunning(first, execution, rules(parts.operation), early)
+      }
       const asked = { route: definition, operation: parts.operation, method, target, request }
-      const answer = (await changed(parts, first.ended, request)) ?? (await recordedAnswer(voice, first.ended, asked))
+      const { ended } = first
+      const answer =
+        (await changed(parts, ended, request)) ??
+        (waitMs === null ? null : stillRunning(parts, ended)) ??
+        (await recordedAnswer(voice, ended, asked))
       return first.ended.kind === 'refused'
         ? { kind: 'answer', answer, refused: first.ended.error.code }
         : { kind: 'answer', answer }
@@ -142,6 +158,20 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     } finally {
       leaving.stop()
     }
+  }
+
+  function earlyFor(identity: Identity, waitMs: number, over: Promise<unknown>): Early {
+    const { ledger } = options
+    const transactional = definition.effect === 'transaction'
+    return createEarly(waitMs, { ledger, identity, transactional, over }, (id) =>
+      acceptedAnswer(voice, inProgress(identity.operation, id), identity.operation),
+    )
+  }
+
+  /** A retry that prefers not to wait, after it has waited as the route says. */
+  function stillRunning({ operation: name }: Identity, ended: Execution<StoredAnswer>): Answer | null {
+    if (ended.kind !== 'refused' || ended.error.code !== 'in_progress') return null
+    return acceptedAnswer(voice, ended.error, name)
   }
 
   /** Whoever may not see the record is not told either whether it was for the same request. */
@@ -175,6 +205,20 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     begin,
     fault: (error) => reportFault(options, voice, error),
   }
+}
+
+/** How soon a caller should ask what became of its operation. */
+const ACCEPTED_RETRY_MS = SECOND
+
+/** As the ledger refuses a retry while the first attempt runs. */
+function inProgress(operation: string, id: string): OnceError {
+  const options = { retryAfterMs: ACCEPTED_RETRY_MS, details: { id } }
+  return new OnceError('in_progress', `${operation} under this key is still running.`, options)
+}
+
+function acceptedAnswer(voice: Voice, error: OnceError, name: string): Answer {
+  const answer = voice.refuse(error, { name, whileRunning: 'accept' })
+  return { ...answer, headers: [...answer.headers, PREFERENCE_APPLIED] }
 }
 
 /** Whether the store has decided, whatever it was. */

@@ -1,6 +1,7 @@
 import { decodeValue } from '../../ledger/core/codec.ts'
 import type { LedgerRecord, Pointer } from '../../ledger/core/record.ts'
 import { unpackFailure } from '../../ledger/outcome.ts'
+import type { Uncommitted } from './early.ts'
 import type { Answer } from './exchange.ts'
 import { headerOf, headersByName, joined } from './exchange.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
@@ -66,7 +67,7 @@ export function unbound<N>(bound: AnswerBinding<N> | undefined, stored: StoredAn
 }
 
 /** What a settled record has of its answer. */
-export function storedIn(record: LedgerRecord): StoredAnswer | null {
+export function storedIn(record: LedgerRecord | Uncommitted): StoredAnswer | null {
   if (record.state === 'failed_terminal') return asStoredAnswer(unpackFailure(record.outcome.data).answer)
   if (record.state !== 'succeeded' || record.outcome.kept !== 'response' || record.outcome.data === null) return null
   return asStoredAnswer(decodeValue(record.outcome.data))

@@ -74,6 +74,11 @@ interface RouteOptions<N> {
   /** Which thrown errors prove that nothing happened; `singleCall` for handlers that make one outgoing call. */
   readonly classify?: LeasedDefinition<unknown>['classify']
   readonly whileRunning?: WhileRunning
+  /**
+   * A first caller may send `Prefer: respond-async, wait=10`: when the handler has not answered in time, the caller gets
+   * 202 with the `Location` of the operation, and the handler goes on. Left out, the preference is ignored.
+   */
+  readonly respondAsync?: boolean
   readonly bound?: AnswerBinding<N>
   /**
    * How long the store may take to say how things stand, before the answer is 503; its usual deadline, when left out.

@@ -5,6 +5,7 @@ import type { Pointer } from '../../ledger/core/record.ts'
 import { final, isVerdict, released } from '../../ledger/core/verdict.ts'
 import type { Execution } from '../../ledger/present.ts'
 import type { TransactionWork } from '../../ledger/transact.ts'
+import type { Early } from './early.ts'
 import type { Answer, Captured } from './exchange.ts'
 import type { Finality } from './finality.ts'
 import { meaningOf } from './finality.ts'
@@ -24,6 +25,8 @@ export interface Protection<Tx> {
 export interface Running<Tx> {
   readonly kind: 'run'
   readonly protection: Protection<Tx>
+  /** The caller prefers a 202 to a long wait; null where it does not, or the route offers none. */
+  readonly early: Early | null
   /** Starts the handler where the ledger sees the transaction that it is in. */
   inside<T>(work: () => T): T
   /**
@@ -83,6 +86,7 @@ export function createRunning<Tx>(
   { work, inside, ended }: Begin<Tx>,
   execution: Promise<Execution<unknown>>,
   rules: RunRules,
+  early: Early | null = null,
 ): Running<Tx> {
   const transaction = 'tx' in work ? work : null
   const attempt = 'tx' in work ? work.attempt : work
@@ -130,6 +134,7 @@ export function createRunning<Tx>(
   return {
     kind: 'run',
     protection: { attempt, work: transaction, notDone: () => void (marked = true) },
+    early,
     inside,
     finish(captured, thrown) {
       end(captured, thrown)

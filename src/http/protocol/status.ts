@@ -5,6 +5,7 @@ import { SECOND } from '../../ledger/core/limits.ts'
 import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Failure } from '../../ledger/core/verdict.ts'
 import { routesFor } from './declare.ts'
+import { type Uncommitted, uncommittedOf } from './early.ts'
 import type { Head } from './elsewhere.ts'
 import { lookElsewhere, lookingHere } from './elsewhere.ts'
 import type { Answer, HeaderList } from './exchange.ts'
@@ -79,11 +80,11 @@ export interface Look<N> {
   readonly head: Head | undefined
   readonly voice: Voice
   /** Asks the store of this region. */
-  record(): Promise<LedgerRecord | null>
+  record(): Promise<LedgerRecord | Uncommitted | null>
 }
 
 /** The record, for whoever may see it; or what another region says of it. Null for everybody else. */
-export type FindRecord<N> = (look: Look<N>) => Promise<LedgerRecord | { readonly answer: Answer } | null>
+export type FindRecord<N> = (look: Look<N>) => Promise<LedgerRecord | Uncommitted | { readonly answer: Answer } | null>
 
 export function createStatusBy<N, Tx>(
   options: Omit<StatusOptions<N, Tx>, 'who' | 'region'>,
@@ -107,7 +108,7 @@ export function createStatusBy<N, Tx>(
     const id = /([0-9a-f]{32})\/?(?:\?.*)?$/.exec(target)?.[1]
     // Whoever may not see it learns nothing, not even that it exists.
     if (id === undefined) return nothing()
-    const find = async () => (await ledger.find(id))?.record ?? null
+    const find = async () => uncommittedOf(ledger, id) ?? (await ledger.find(id))?.record ?? null
     const record = await findRecord({ id, request, head, voice, record: find })
     if (record === null) return nothing()
     if ('answer' in record) return record.answer
@@ -136,7 +137,7 @@ export function createStatusBy<N, Tx>(
   }
 
   /** Of records without a named route any unnamed one may be the maker, so that none of them may have a secret rule. */
-  function routeOf(record: LedgerRecord): RouteDefinition<N> | null {
+  function routeOf(record: Pick<LedgerRecord, 'identity'>): RouteDefinition<N> | null {
     const routes = routesFor(ledger, record.identity.operation) as readonly RouteDefinition<N>[]
     const [route] = routes
     if (route === undefined || route.name !== undefined) return route ?? null
@@ -146,7 +147,7 @@ export function createStatusBy<N, Tx>(
     return { effect: route.effect, ...(routes.length === 1 ? route : {}) }
   }
 
-  async function allowed(route: RouteDefinition<N>, record: LedgerRecord, request: N): Promise<boolean> {
+  async function allowed(route: RouteDefinition<N>, record: LedgerRecord | Uncommitted, request: N): Promise<boolean> {
     const { identity, pointer } = record
     for (const authorize of [options.authorize, route.authorize]) {
       if (authorize !== undefined && !(await authorize(request, { identity, pointer }))) return false
@@ -157,7 +158,7 @@ export function createStatusBy<N, Tx>(
   return { answer, fault: (error) => reportFault(options, voice, error) }
 }
 
-async function show<N>(voice: Voice, record: LedgerRecord, asked: Asked<N>): Promise<Shown> {
+async function show<N>(voice: Voice, record: LedgerRecord | Uncommitted, asked: Asked<N>): Promise<Shown> {
   const { operation } = asked
   const problem = (situation: Situation, detail: ProblemDetail) => ({ problem: textOf(voice.say(situation, detail)) })
   const shown = (told: Told) =>

@@ -32,6 +32,7 @@ async function onStage(
   const failed: unknown[] = []
   const running: Running<unknown> = {
     kind: 'run',
+    early: null,
     protection: { attempt: { signal: lease.signal } as Attempt, work: null, notDone: () => {} },
     inside: (work) => work(),
     finish(captured) {

@@ -5,6 +5,7 @@ import { serveGateway } from './serve.ts'
 /** What is otherwise behind a wire: only its answer tells what an upstream did, and the gateway cannot authenticate. */
 const otherwise: readonly (readonly [RegExp, string])[] = [
   [/^transaction: |of a transaction/, 'no transaction reaches through HTTP'],
+  [/^async: /, 'the gateway offers no `Prefer: respond-async`'],
   [/^guard: /, 'the gateway guards by the content of the whole request: guard.test.ts'],
   [/pointer|3 MB as/, 'an upstream attaches no pointer'],
   [/marks as|marked|after the mark/, 'an upstream marks nothing'],
