@@ -60,7 +60,15 @@ describe('bad messages', () => {
     ['too large attachments', withFile({ base64: Buffer.alloc(5_300_000).toString('base64') }), ['attachments']],
     [
       'everything wrong at once',
-      { recipientPhone: 'x', recipientEmail: 'x', message: '', channel: 'x', leadId: 1, attachments: 1, hsPortalId: true },
+      {
+        recipientPhone: 'x',
+        recipientEmail: 'x',
+        message: '',
+        channel: 'x',
+        leadId: 1,
+        attachments: 1,
+        hsPortalId: true,
+      },
       ['recipientPhone', 'recipientEmail', 'leadId', 'channel', 'message', 'attachments', 'hsPortalId'],
     ],
   ] as const) {
