@@ -15,7 +15,7 @@ declare module 'fastify' {
 }
 
 /** What scripts of other origins may read of an answer, if they may read it at all. */
-const EXPOSED = 'Idempotent-Replayed, Location, Retry-After, X-Request-Id'
+const EXPOSED = 'Idempotent-Replayed, Location, Preference-Applied, Retry-After, X-Request-Id'
 
 /**
  * One line for every attempt, however it ended: a business audit counts commands, this one counts requests. Keys are

@@ -46,6 +46,7 @@ function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts
   const command = protect({
     name: escalateCase.id,
     effect: 'transaction',
+    respondAsync: true,
     about: {
       documentation: '/docs#case.escalate',
       businessUniqueness: 'A unique index: one open escalation per workspace, case and queue, whatever the key.',

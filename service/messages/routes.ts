@@ -42,6 +42,7 @@ export function addSend(server: FastifyInstance, { protect, base, workspaces, se
   const keyed = protect({
     name: 'messages.send',
     effect: 'external',
+    respondAsync: true,
     key: 'guarded',
     // With a key or without: another key for the same content meets the lock, too.
     guard: 'handler',

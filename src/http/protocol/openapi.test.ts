@@ -89,6 +89,23 @@ test('options of a route bring their answers along', () => {
   assert.deepEqual(none, [])
 })
 
+test('a route that offers respond-async tells how to ask for it, and its 202', () => {
+  const { responses, parameters } = operationOf({
+    ...escalate,
+    definition: { ...escalate.definition, respondAsync: true },
+  })
+  assert.deepEqual(
+    parameters.map(({ name, required }) => [name, required]),
+    [
+      ['Idempotency-Key', true],
+      ['Prefer', false],
+    ],
+  )
+  assert.ok(responses['202']?.headers?.['Preference-Applied'])
+  assert.ok(responses['409']?.content?.['application/problem+json']?.examples?.['request-in-progress'])
+  assert.equal(operationOf(escalate).responses['202'], undefined)
+})
+
 test('batches and natural routes tell their design, and nothing else is added', () => {
   const batch = operationOf(
     { kind: 'batch', method: 'POST', path: '/b', definition: { name: 'b', effect: 'external' } },
