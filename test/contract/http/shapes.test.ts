@@ -28,7 +28,7 @@ function deployments(context: TestContext) {
     const pay = protect({ name: 'payment.create', effect, ...shaped }, (_request, response) => {
       response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify({ payment: ++paid }))
     })
-    const { port, stop } = await listen(createServer(pay))
+    const { port, stop } = await listen(createServer((request, response) => void pay(request, response)))
     context.after(stop)
     return async (key: string, body: Payment) => {
       const answer = await fetch(`http://127.0.0.1:${port}/payments`, {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
@@ -13,11 +13,12 @@ const context = { key: 'k-1', attempt: 1, signal: AbortSignal.timeout(60_000), d
 /** A provider that takes forms only, as those of text messages do. */
 async function provider(t: TestContext) {
   const seen: { readonly type: string | undefined; readonly key: string | undefined; readonly body: string }[] = []
-  const server = createServer(async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const { 'content-type': type, 'idempotency-key': key } = request.headers
     seen.push({ type, key: key as string | undefined, body: await text(request) })
     response.writeHead(type === 'application/x-www-form-urlencoded' ? 201 : 400).end('{"sid":"SM1"}')
-  })
+  }
+  const server = createServer((request, response) => void answer(request, response))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.after(() => server.close())
   return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/Messages.json` }
