@@ -80,12 +80,16 @@ export async function answeredInTime(
 ): Promise<Response> {
   if (early === null) return answered(signal)
   const client = untilBegun(signal)
-  let accepted = early.waitMs === 0 ? early.answer() : null
+  const accept = () => {
+    const answer = early.answer()
+    // Some servers abort the signal of a request that has its answer.
+    if (answer !== null) client.stop()
+    return answer
+  }
+  let accepted = early.waitMs === 0 ? accept() : null
   const response = answered(client.signal)
-  if (early.waitMs > 0 && !(await isAnswered(response, early.waitMs)) && !signal.aborted) accepted = early.answer()
+  if (early.waitMs > 0 && !(await isAnswered(response, early.waitMs)) && !signal.aborted) accepted = accept()
   if (accepted === null) return response
-  // Some servers abort the signal of a request that has its answer.
-  client.stop()
   void readToTheEnd(response).catch(failed)
   return responseOf(accepted)
 }

@@ -8,6 +8,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import fastify from 'fastify'
 import { idempotent as fastifyIdempotent } from 'onceonly/fastify'
+import { idempotent as fetchIdempotent } from 'onceonly/fetch'
 import { idempotent, operationStatus } from 'onceonly/node'
 import { until } from '../../../src/testing/until.ts'
 import { own } from './own.ts'
@@ -31,10 +32,11 @@ test('the 202 ends its connection, whatever follows on it, and the server serves
   const { options, ledger, to } = own(context)
   const gate = Promise.withResolvers<void>()
   const listener = idempotent(options)(offered, async ({ headers }, response) => {
-    if (headers['prefer'] !== undefined) await gate.promise
+    const { 'idempotency-key': key } = headers
+    if (key === 'background') await gate.promise
     // A handler may look at its connection after it has ended, and may want it kept.
     response.setTimeout(5_000).setHeader('connection', 'keep-alive')
-    response.end(`done for ${response.req.socket.remoteAddress}`)
+    response.end(key === 'background' ? `done for ${response.req.socket.remoteAddress}` : 'done')
   })
   const server = createServer((request, response) => void listener(request, response))
   const ask = await to(server)
@@ -43,19 +45,45 @@ test('the 202 ends its connection, whatever follows on it, and the server serves
   socket.on('data', (chunk) => chunks.push(chunk))
   // An ordinary request first: the connection is kept alive then. The last one comes while the one before it runs.
   socket.write(bytesOf('first'))
-  await until('the first answer', () => Buffer.concat(chunks).includes('done for'))
+  await until('the first answer', () => Buffer.concat(chunks).includes('done'))
   socket.write(bytesOf('background', prefer) + bytesOf('behind'))
   await once(socket, 'close')
   const text = Buffer.concat(chunks).toString()
   assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 2, text)
   assert.match(text, /HTTP\/1\.1 202 Accepted\r\n[^]*connection: close\r\n/i)
+  // A handler that ends before its connection does.
+  const quick = connect(portOf(server), '127.0.0.1').resume()
+  quick.write(bytesOf('quick', prefer) + bytesOf('behind-quick'))
+  await once(quick, 'close')
   gate.resolve()
   const retry = await ask({ key: 'background', body: '{}', headers: { 'content-type': '' } })
   assert.match(await retry.text(), /^done for .*127\.0\.0\.1$/)
-  await until('all are recorded', async () => {
+  // Those behind a 202 may have lost their connection before they began.
+  await until('all three are recorded', async () => {
     const { rows } = await ledger.list()
-    return rows.length === 3 && rows.every(({ record }) => record.state === 'succeeded')
+    const done = rows.filter(({ record }) => record.state === 'succeeded').map(({ record }) => record.identity.key)
+    return ['first', 'background', 'quick'].every((key) => done.includes(key))
   })
+})
+
+test('fetch: an answer that is too large to be kept ends in the background, whatever its signal says', async (context) => {
+  const { options, ledger } = own(context)
+  const client = new AbortController()
+  const handle = fetchIdempotent(options)(offered, async () => {
+    // As servers do that abort the signal of a request that has its answer.
+    client.abort()
+    async function* parts() {
+      for (let turn = 0; turn < 3; turn++) yield new Uint8Array(1_024 * 1_024)
+    }
+    return new Response(ReadableStream.from(parts()) as ReadableStream)
+  })
+  const headers = { ...prefer, 'idempotency-key': 'key-1' }
+  const accepted = await handle(new Request('http://host/a', { method: 'POST', headers, signal: client.signal }))
+  assert.equal(accepted.status, 202)
+  await until('it is recorded', async () => (await ledger.list()).rows[0]?.record.state === 'succeeded')
+  const retry = await handle(new Request('http://host/a', { method: 'POST', headers }))
+  const { original } = (await retry.json()) as { original: { bytes: number } }
+  assert.deepEqual([retry.status, original.bytes], [409, 3 * 1_024 * 1_024])
 })
 
 test('past so many in the background the preference is ignored, until one is done', async (context) => {
@@ -166,7 +194,9 @@ test('a request whose body is still on its way keeps its connection', async (con
   // The body is handed on as a stream, and is no part of the fingerprint.
   app.addContentTypeParser('application/octet-stream', (_request, _payload, done) => done(null, {}))
   const protect = fastifyIdempotent(app, options)
+  const begun = Promise.withResolvers<void>()
   app.post('/things', protect(offered), async ({ raw }) => {
+    begun.resolve()
     let bytes = 0
     for await (const chunk of raw) bytes += (chunk as Buffer).length
     return { bytes }
@@ -177,8 +207,9 @@ test('a request whose body is still on its way keeps its connection', async (con
   const type = { 'content-type': 'application/octet-stream', connection: 'close', 'content-length': '6' }
   const chunks: Buffer[] = []
   socket.on('data', (chunk) => chunks.push(chunk))
-  socket.write(bytesOf('key-1', { ...prefer, ...type }))
-  socket.write('rest')
+  socket.write(bytesOf('key-1', { ...prefer, ...type }).slice(0, -2))
+  await begun.promise
+  socket.write('{}rest')
   await once(socket, 'close')
   assert.match(Buffer.concat(chunks).toString(), /HTTP\/1\.1 200 OK[^]*\{"bytes":6\}$/)
 })
