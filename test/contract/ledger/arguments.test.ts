@@ -60,7 +60,7 @@ onEveryStore('a `fingerprint` that returns undefined is refused: every payload w
 
 onEveryStore('a copy of an attempt has all its members, and none is handed out after the lease', async (bench) => {
   const { once } = bench
-  const members = ['attach', 'derive', 'effectKey', 'fence', 'number', 'pointer', 'signal']
+  const members = ['attach', 'derive', 'effectKey', 'fence', 'note', 'number', 'pointer', 'signal']
   const of = (attempt: Attempt) => Object.keys({ ...attempt }).sort()
   const leased = once.operation({ name: 'leased', effect: 'external' })
   await leased.run(who('k'), 1, async (attempt) => {
