@@ -14,7 +14,7 @@ const isOver = (error: unknown) => isOnceError(error, 'lease_over')
 /** A machine whose wall clock the test moves: forward beside a monotonic clock that stands, as after a suspension. */
 function scene(context: TestContext) {
   let offsetMs = 0
-  const runtime = { ...createRuntime(), wallMs: () => Date.now() + offsetMs }
+  const runtime = { ...createRuntime(), wallMs: () => Date.now() + offsetMs, upMs: () => performance.now() + offsetMs }
   const once = createLedger({ store: createMemoryStore(), runtime, background: false })
   context.after(() => once.stop())
   const pay = once.operation({ name: 'pay', effect: 'repeatable', leaseMs: 30 * SECOND })

@@ -61,3 +61,24 @@ test('without a wall clock nobody is ever suspended', () => {
   const clockMs = createLeaseClock(runtime)
   assert.equal(clockMs(), runtime.monotonicMs())
 })
+
+test('where the uptime is known, a clock that was set is told from a machine that slept', () => {
+  const clocks = { monotonic: 1_000, wall: 1_700_000_000_000, up: 50_000 }
+  const clockMs = createLeaseClock({
+    ...createTestRuntime(),
+    monotonicMs: () => clocks.monotonic,
+    wallMs: () => clocks.wall,
+    // In whole seconds, as some machines count.
+    upMs: () => Math.floor(clocks.up / 1_000) * 1_000,
+  })
+  const before = clockMs()
+  for (const jumpMs of [3_600_000, -7_200_000, 3_600_000]) {
+    clocks.wall += jumpMs
+    assert.equal(clockMs(), before, 'somebody set the clock')
+  }
+  clocks.wall += 60_000
+  clocks.up += 60_000
+  assert.equal(clockMs() - before, 60_000, 'the machine slept')
+  clocks.wall += 3_600_000
+  assert.equal(clockMs() - before, 60_000)
+})

@@ -6,21 +6,34 @@ import type { Runtime } from './runtime.ts'
  */
 const NOTICED_MS = 100
 
+/** Uptime may count in whole seconds: only more than that says something. */
+const UPTIME_GRAIN_MS = 1_100
+
 /**
  * The time by which the holder of a lease knows when it is over. A monotonic clock stands still while the machine is
- * suspended, and the store's does not; so the larger distance of it and the wall clock counts. A wall clock that jumps
- * forward ends leases early, and one that jumps back changes nothing.
+ * suspended, and the store's does not. The wall clock, which is cheap to ask, shows that something happened; whether the
+ * machine slept or somebody set the clock is told by the uptime. Without one, a wall clock that jumps forward counts as
+ * sleep, which ends leases early and never late.
  */
 export function createLeaseClock(runtime: Runtime): () => number {
   const wallMs = () => runtime.wallMs?.() ?? runtime.monotonicMs()
   let [since, wallSince] = [runtime.monotonicMs(), wallMs()]
+  const [begunAt, upAtBeginning] = [since, runtime.upMs?.() ?? null]
   let missedMs = 0
+
+  /** All that the machine slept since the beginning; null where nobody can tell. */
+  function sleptMs(now: number): number | null {
+    if (runtime.upMs === undefined || upAtBeginning === null) return null
+    const slept = runtime.upMs() - upAtBeginning - (now - begunAt)
+    return slept > UPTIME_GRAIN_MS ? slept : 0
+  }
+
   return () => {
     const now = runtime.monotonicMs()
     const wall = wallMs()
     const aheadMs = wall - wallSince - (now - since)
     if (Math.abs(aheadMs) > NOTICED_MS) {
-      missedMs += Math.max(0, aheadMs)
+      missedMs = Math.max(missedMs, sleptMs(now) ?? missedMs + aheadMs)
       since = now
       wallSince = wall
     }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { uptime } from 'node:os'
 
 /** Time, randomness and scheduling, as arguments: a simulator gives its own, and every run of it can be repeated. */
 export interface Runtime {
@@ -6,6 +7,8 @@ export interface Runtime {
   monotonicMs(): number
   /** The time of day, which also passes while the machine is suspended. Without it nobody ever is. */
   wallMs?(): number
+  /** Since the machine started, suspended or not; in whole seconds on some, and not cheap. Set by nobody. */
+  upMs?(): number
   /** `background` timers do not keep a process alive. */
   setTimer(ms: number, fire: () => void, background: boolean): Timer
   /** Runs after everything that is ready now, so that it shares one commit. */
@@ -30,6 +33,7 @@ export function createRuntime(): Runtime {
   return {
     monotonicMs: () => performance.now(),
     wallMs: () => Date.now(),
+    upMs: () => uptime() * 1_000,
     setTimer(ms, fire, background) {
       const timer = setTimeout(fire, ms)
       if (background) timer.unref()

@@ -8,7 +8,7 @@ import { createGuard } from './guard.ts'
 
 test('a sender that stood still past its lease leaves its original under the lock', async (context) => {
   let offsetMs = 0
-  const runtime = { ...createRuntime(), wallMs: () => Date.now() + offsetMs }
+  const runtime = { ...createRuntime(), wallMs: () => Date.now() + offsetMs, upMs: () => performance.now() + offsetMs }
   const ledger = createLedger({ store: createMemoryStore(), runtime, background: false })
   context.after(() => ledger.stop())
   const guard = createGuard<string>({ ledger, name: 'mail', identity: (text) => ['acme', text], waitMs: 0 })

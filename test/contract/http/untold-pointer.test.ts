@@ -18,7 +18,7 @@ async function route(context: TestContext, refusal: 'lease_over' | 'store_unavai
   }
   const ledger = createLedger({
     store: { ...store, claims: { ...store.claims, apply } },
-    runtime: { ...createRuntime(), wallMs: () => Date.now() + offsetMs },
+    runtime: { ...createRuntime(), wallMs: () => Date.now() + offsetMs, upMs: () => performance.now() + offsetMs },
     background: false,
   })
   context.after(() => ledger.stop())
