@@ -192,8 +192,8 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   await stored('lead.phone')
 
   const { page, assertClean } = await signIn(operatorToken, 'Mira')
-  await page.getByRole('link', { name: /unknown step/i }).click()
-  await page.getByRole('cell', { name: 'shop/charge-1' }).click()
+  await page.getByRole('link', { name: /unknown outcomes/i }).click()
+  await page.getByRole('cell', { name: /shop\/charge-1/ }).click()
   await page.getByRole('button', { name: 'Resolve this step' }).click()
   await page.getByLabel('Its result, as JSON').fill('{"paid":')
   await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
