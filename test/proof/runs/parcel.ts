@@ -8,7 +8,8 @@ export interface ParcelInput {
 }
 
 const keyed = httpChannel({ name: 'keyed', provider: providers.http })
-const blind = httpChannel({ name: 'blind', provider: providers.twilio })
+// Takes no keys; as JSON, so that a plan of any shape fits.
+const blind = httpChannel({ name: 'blind', provider: { ...providers.twilio, body: 'json' } })
 
 const retry = { attempts: 50, backoff: 'fixed', baseMs: 50 } as const
 
