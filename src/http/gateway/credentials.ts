@@ -11,14 +11,25 @@ export const CREDENTIALS_HEADER = 'onceonly-credentials'
  * Headers that prove who somebody is, by the words in their names: whoever invents one calls it something like this.
  * Better one too many: what counts and changes costs a replay, what does not count and differs tells a stranger.
  */
-const PROVES = /(^|[-_])(auth\w*|\w*token|\w*key|secret|session(id)?|\w*sid|credentials?|jwt|password)([-_]|$)/
+const PROOFS = new Set(['secret', 'session', 'sessionid', 'credential', 'credentials', 'jwt', 'password'])
+const PROOF_ENDINGS = ['token', 'key', 'sid']
+
+/** Word by word, and not by a pattern: names come from anybody, and may be made to cost much. */
+function proves(name: string): boolean {
+  return name
+    .split(/[-_]/)
+    .some(
+      (word) => PROOFS.has(word) || word.startsWith('auth') || PROOF_ENDINGS.some((ending) => word.endsWith(ending)),
+    )
+}
+
 /** Of one request, of the browser, or against forgery: different in every retry, or no proof of anybody. */
 const PROVES_NOTHING = /(csrf|xsrf|idempotency|^sec-|^www-authenticate$|^proxy-authenticate$|^x-amz-content-)/
 
 /** Names of the headers of this request that prove who asks; cookies only where nothing else does. */
 export function credentialNames({ headers }: IncomingMessage): readonly string[] {
   const names: string[] = []
-  for (const name in headers) if (PROVES.test(name) && !PROVES_NOTHING.test(name)) names.push(name)
+  for (const name in headers) if (proves(name) && !PROVES_NOTHING.test(name)) names.push(name)
   if (names.length === 0 && headers.cookie !== undefined) names.push('cookie')
   return names.sort()
 }
