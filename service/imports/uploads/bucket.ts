@@ -110,8 +110,18 @@ export async function openBucket({
 
   async function compared(upload: Upload, there: StoredFile, spooled: Spooled): Promise<Stored> {
     // Byte by byte, because the ETag of an encrypted object, or of one in parts, is no digest of its content.
-    const isSame = there.bytes === spooled.bytes && (await digestOf(read(upload, there))).digest === spooled.digest
+    const isSame = there.bytes === spooled.bytes && (await digestThere(upload, there)) === spooled.digest
     return { kind: isSame ? 'same' : 'other', file: there }
+  }
+
+  async function digestThere(upload: Upload, there: StoredFile): Promise<string> {
+    try {
+      return (await digestOf(read(upload, there))).digest
+    } catch (error) {
+      // Storage without conditions lets another request replace or remove it after the look: the same upload again tells.
+      if (!(error instanceof Unreadable || error instanceof FileMissing)) throw error
+      throw new StorageAway(`${upload.name} in ${title} was changed while it was compared`, { cause: error })
+    }
   }
 
   async function write(upload: Upload, spooled: Spooled): Promise<StoredFile | null> {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import S3rver from '@20minutes/s3rver'
-import { S3Client } from '@aws-sdk/client-s3'
+import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 
 export const BUCKET_OF_TESTS = 'uploads'
 export const PREFIX_OF_TESTS = 'team-a'
@@ -13,6 +13,8 @@ export const PREFIX_OF_TESTS = 'team-a'
 /** A bucket that really speaks the protocol over HTTP, and checks signatures. */
 export interface TestBucket extends AsyncDisposable {
   readonly client: S3Client
+  /** For another client of the same bucket. */
+  readonly config: S3ClientConfig
   /** For a server that imports from it. */
   readonly env: Readonly<Record<string, string>>
   /** Requests that came, as `METHOD key`. */
@@ -32,7 +34,7 @@ export async function openTestBucket(): Promise<TestBucket> {
   await s3.configureBuckets()
   const handle = s3.callback()
   const requests: string[] = []
-  const writing = new Set<string>()
+  const writing = new Map<string, Promise<unknown>>()
   const state = { hidden: new Set<string>(), away: false }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -41,9 +43,11 @@ export async function openTestBucket(): Promise<TestBucket> {
     requests.push(`${method} ${key}`)
     if (state.away) return refuse(response, 503, 'SlowDown')
     if (method !== 'PUT' && state.hidden.has(key)) return refuse(response, 404, 'NoSuchKey')
+    // S3 shows an object whole or not at all; this server shows parts of what it is writing.
+    if (method !== 'PUT') await writing.get(key)
     if (method === 'PUT' && request.headers['if-none-match'] === '*') {
       if (writing.has(key)) return refuse(response, 409, 'ConditionalRequestConflict')
-      writing.add(key)
+      writing.set(key, new Promise((resolve) => response.once('close', resolve)))
       response.once('close', () => writing.delete(key))
       if (await s3.store.existsObject(BUCKET_OF_TESTS, key)) return refuse(response, 412, 'PreconditionFailed')
     }
@@ -54,7 +58,7 @@ export async function openTestBucket(): Promise<TestBucket> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const client = new S3Client({
+  const config = {
     endpoint,
     region: 'us-east-1',
     forcePathStyle: true,
@@ -62,9 +66,11 @@ export async function openTestBucket(): Promise<TestBucket> {
     maxAttempts: 1,
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-  })
+  } as const
+  const client = new S3Client(config)
   return Object.assign(state, {
     client,
+    config,
     requests,
     env: {
       ONCEONLY_UPLOADS: `s3://${BUCKET_OF_TESTS}/${PREFIX_OF_TESTS}`,

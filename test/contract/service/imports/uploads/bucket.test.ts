@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { PutObjectCommand } from '@aws-sdk/client-s3'
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { openBucket } from '../../../../../service/imports/uploads/bucket.ts'
 import type { StoredFile, Upload } from '../../../../../service/imports/uploads/storage.ts'
 import { BUCKET_OF_TESTS, openTestBucket, PREFIX_OF_TESTS } from '../../../../support/service/imports/s3.ts'
@@ -54,6 +54,27 @@ test('of many uploads at once one wins, whole', async () => {
   )
   const file = await storage.look(upload('s2'))
   assert.equal(file && (await textOf(upload('s2'), file)), bodies[kinds.indexOf('stored')])
+})
+
+test('a file that is replaced while it is compared is asked for again, never called the same', async () => {
+  const of = upload('s6')
+  await storage.put(of, content('first'))
+  const client = new S3Client(s3.config)
+  client.middlewareStack.add(
+    (next, { commandName }) =>
+      async (args) => {
+        const answer = await next(args)
+        if (commandName === 'HeadObjectCommand') await overwrite(of, 'later')
+        return answer
+      },
+    { step: 'initialize' },
+  )
+  const raced = await openBucket({ client, place, spoolFolder: folder, bytesMost: 100 })
+  await assert.rejects(raced.put(of, content('first')), {
+    name: 'StorageAway',
+    message: /changed while it was compared/,
+  })
+  client.destroy()
 })
 
 test('what is too large, or breaks off, leaves nothing', async () => {
