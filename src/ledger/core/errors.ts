@@ -204,6 +204,21 @@ export const errorTable = {
     applied: 'no',
     next: 'Await one step before the next, or run them as named branches with `run.all`.',
   },
+  place_taken: {
+    retryable: false,
+    applied: 'no',
+    next: 'Stop the client that has the place, or give this one a place of its own.',
+  },
+  dedup_full: {
+    retryable: true,
+    applied: 'no',
+    next: 'Deliver the message again after `retryAfterMs`, or remember more with `mostKeys`.',
+  },
+  target_unknown: {
+    retryable: false,
+    applied: 'no',
+    next: 'Reply to a message that was received in this room.',
+  },
   unreadable_message: {
     retryable: false,
     applied: 'no',

@@ -1,41 +1,15 @@
+import { OnceError } from '../../ledger/core/errors.ts'
+import {
+  answered,
+  browserIndexedDb,
+  committed,
+  type IndexedDb,
+  type IndexedDbDatabase,
+  openDatabase,
+} from './indexeddb.ts'
 import { createShelfPlace, type KeptPlace } from './place-on-shelf.ts'
 import { applyChanges, type Shelf } from './place-shelf.ts'
-
-/** What is used of the browser's `indexedDB`, so that the library needs no types of the DOM. */
-export interface IndexedDb {
-  open(name: string, version: number): IndexedDbOpening
-}
-
-export interface IndexedDbRequest<T> {
-  readonly result: T
-  readonly error: unknown
-  onsuccess: (() => void) | null
-  onerror: (() => void) | null
-}
-
-export interface IndexedDbOpening extends IndexedDbRequest<IndexedDbDatabase> {
-  onupgradeneeded: (() => void) | null
-  onblocked: (() => void) | null
-}
-
-export interface IndexedDbDatabase {
-  createObjectStore(name: string): unknown
-  transaction(store: string, mode: 'readonly' | 'readwrite', options?: { durability: 'strict' }): IndexedDbTransaction
-  close(): void
-}
-
-export interface IndexedDbTransaction {
-  readonly error: unknown
-  oncomplete: (() => void) | null
-  onerror: (() => void) | null
-  onabort: (() => void) | null
-  objectStore(name: string): {
-    put(value: unknown, key: string): unknown
-    delete(key: string): unknown
-    getAllKeys(): IndexedDbRequest<readonly unknown[]>
-    getAll(): IndexedDbRequest<readonly unknown[]>
-  }
-}
+import { createClientRuntime } from './runtime.ts'
 
 export interface IndexedDbPlaceOptions {
   readonly name: string
@@ -44,38 +18,49 @@ export interface IndexedDbPlaceOptions {
 }
 
 const STORE = 'kept'
+const PREFIX = 'onceonly:'
+/** The name under which the last opener stands. */
+const OPENER = 'opener'
 
 /**
- * One database for each client. Tabs of a site share it, so the name must be the tab's own: keep it in `sessionStorage`,
- * and hold a lock of `navigator.locks` on it, because a duplicated tab copies it. Two tabs that share a name all the same
- * are told apart by the server, and one of them takes a new identity; what is pending then survives only one of them.
+ * One database for each client. Tabs of a site share their databases, so the name must be the tab's own; `holdPlace`
+ * tells a duplicated tab from its original. Where two tabs open one database all the same, the last one has it: every
+ * write of the other is refused with `place_taken`, so that their pending messages never mix.
  */
 export function createIndexedDbPlace(options: IndexedDbPlaceOptions): KeptPlace {
   return createShelfPlace(createIndexedDbShelf(options))
 }
 
+/** The names of all places of this site, whether a tab holds them or not; none where the browser cannot list databases. */
+export async function listIndexedDbPlaces(indexedDB: IndexedDb = browserIndexedDb()): Promise<readonly string[]> {
+  const databases = (await indexedDB.databases?.()) ?? []
+  return databases.flatMap(({ name }) => (name?.startsWith(PREFIX) === true ? [name.slice(PREFIX.length)] : []))
+}
+
+/** Deletes a place with everything that is pending in it. Hold it first, so that no tab works in it. */
+export async function removeIndexedDbPlace(name: string, indexedDB: IndexedDb = browserIndexedDb()): Promise<void> {
+  await answered(indexedDB.deleteDatabase(PREFIX + name))
+}
+
 function createIndexedDbShelf(options: IndexedDbPlaceOptions): Shelf {
-  const { name, indexedDB = (globalThis as unknown as { indexedDB: IndexedDb }).indexedDB } = options
+  const { name, indexedDB = browserIndexedDb() } = options
+  const opener = createClientRuntime().newId()
   let opened: Promise<IndexedDbDatabase> | null = null
 
   function ready(): Promise<IndexedDbDatabase> {
-    opened ??= new Promise((resolve, reject) => {
-      const opening = indexedDB.open(`onceonly:${name}`, 1)
-      opening.onupgradeneeded = () => void opening.result.createObjectStore(STORE)
-      opening.onsuccess = () => resolve(opening.result)
-      opening.onerror = () => reject(opening.error)
-    })
+    opened ??= openDatabase(indexedDB, PREFIX + name, STORE)
     return opened
   }
 
   return {
     async load() {
       const database = await ready()
-      const transaction = database.transaction(STORE, 'readonly')
+      const transaction = database.transaction(STORE, 'readwrite')
       const store = transaction.objectStore(STORE)
+      store.put(opener, OPENER)
       const keys = store.getAllKeys()
       const values = store.getAll()
-      await done(transaction)
+      await committed(transaction)
       return new Map(keys.result.map((key, at) => [String(key), values.result[at]]))
     },
     async write(changes) {
@@ -83,11 +68,19 @@ function createIndexedDbShelf(options: IndexedDbPlaceOptions): Shelf {
       // Strict: the browser must have given it to the disk, because the message leaves right after it.
       const transaction = database.transaction(STORE, 'readwrite', { durability: 'strict' })
       const store = transaction.objectStore(STORE)
+      const last = store.get(OPENER)
       const wanted = new Map<string, unknown>()
       applyChanges(wanted, changes)
-      for (const key of changes.remove ?? []) store.delete(key)
-      for (const [key, value] of wanted) store.put(value, key)
-      await done(transaction)
+      let taken = false
+      last.onsuccess = () => {
+        taken = last.result !== opener
+        if (taken) return transaction.abort()
+        for (const key of changes.remove ?? []) store.delete(key)
+        for (const [key, value] of wanted) store.put(value, key)
+      }
+      await committed(transaction).catch((error: unknown) => {
+        throw taken ? placeTaken(name) : error
+      })
     },
     async stop() {
       const database = await opened?.catch(() => null)
@@ -96,10 +89,6 @@ function createIndexedDbShelf(options: IndexedDbPlaceOptions): Shelf {
   }
 }
 
-function done(transaction: IndexedDbTransaction): Promise<void> {
-  return new Promise((resolve, reject) => {
-    transaction.oncomplete = () => resolve()
-    transaction.onerror = () => reject(transaction.error)
-    transaction.onabort = () => reject(transaction.error)
-  })
+function placeTaken(name: string): OnceError {
+  return new OnceError('place_taken', `The place ${name} was opened by another tab.`, { details: { place: name } })
 }
