@@ -2,6 +2,7 @@ import type { Row } from './row.ts'
 
 const clocks = 'src/streams/parts/clocks.test.ts'
 const copies = 'src/streams/parts/dedup.test.ts'
+const fullDedup = 'src/streams/parts/dedup-full.test.ts'
 const order = 'src/streams/server/order.test.ts'
 const intake = 'src/streams/client/intake.test.ts'
 const client = 'src/streams/server/client.test.ts'
@@ -59,8 +60,8 @@ export const ordering: readonly Row[] = [
       {
         without: 'a key is known while its effect runs',
         file: 'src/streams/parts/dedup.ts',
-        find: 'fingerprint, expiresAtMs: Number.POSITIVE_INFINITY }',
-        replace: 'fingerprint, expiresAtMs: 0 }',
+        find: 'this.#running.set(key, { result: running, fingerprint })',
+        replace: '',
         noticed: [{ file: copies, name: 'copies at the same time share one run' }],
       },
       {
@@ -71,11 +72,17 @@ export const ordering: readonly Row[] = [
         noticed: [{ file: copies, name: 'what is remembered stays within its bound, and clean-up keeps up by itself' }],
       },
       {
-        without: 'the oldest keys make room when there are too many',
+        without: 'a key is refused when there are too many',
         file: 'src/streams/parts/dedup.ts',
-        find: 'if (expiresAtMs > nowMs && this.#known.size <= this.#mostKeys) return',
-        replace: 'if (expiresAtMs > nowMs) return',
-        noticed: [{ file: copies, name: 'what is remembered stays within its bound, and clean-up keeps up by itself' }],
+        find: 'if (this.size >= this.#mostKeys) this.#makeRoom(nowMs)',
+        replace: '',
+        noticed: [
+          { file: copies, name: 'what is remembered stays within its bound, and clean-up keeps up by itself' },
+          {
+            file: fullDedup,
+            name: 'a key is never forgotten before its time: with too many of them a new one is refused',
+          },
+        ],
       },
     ],
   },

@@ -43,9 +43,15 @@ test('an effect that throws is forgotten; another body under the same key is a f
 
 test('what is remembered stays within its bound, and clean-up keeps up by itself', async () => {
   let nowMs = 0
-  const dedup = new ReceiveDedup<number>({ nowMs: () => nowMs, ttlMs: 10, mostKeys: 50 })
+  const evicted: string[] = []
+  const onEvict = (key: string) => void evicted.push(key)
+  const dedup = new ReceiveDedup<number>({ nowMs: () => nowMs, ttlMs: 10, mostKeys: 50, onEvict })
   for (let key = 0; key < 500; key++) await dedup.process(`${key}`, () => key)
   assert.ok(dedup.size <= 51, `${dedup.size}`)
+  assert.deepEqual(
+    evicted,
+    Array.from({ length: 450 }, (_, key) => `${key}`),
+  )
   nowMs = 1_000
   for (let key = 0; key < 20; key++) await dedup.process(`late ${key}`, () => key)
   assert.ok(dedup.size <= 21, `${dedup.size}`)

@@ -7,77 +7,119 @@ export interface Processed<R> {
   readonly duplicate: boolean
 }
 
-interface Remembered<R> {
+export interface ReceiveDedupOptions {
+  readonly nowMs: () => number
+  readonly ttlMs?: number
+  readonly mostKeys?: number
+  /**
+   * Forgets the oldest result early instead of refusing a new key, and is told its key: from then on a duplicate of it
+   * runs again.
+   */
+  onEvict?(key: string): void
+}
+
+interface Running<R> {
   readonly result: Promise<R>
   readonly fingerprint: string | null
-  /** By the clock that was given; infinite while it runs. */
-  expiresAtMs: number
+}
+
+interface Settled<R> {
+  readonly result: R
+  readonly fingerprint: string | null
+  /** By the clock that was given. */
+  readonly expiresAtMs: number
 }
 
 /** Long enough for a client that retries after a lost connection. */
 const TTL_MS = 5 * MINUTE
-/** Keys that are remembered at once; past it the oldest are forgotten early rather than the memory filled. */
+/** Keys that are remembered at once, running ones included: a few hundred bytes each. */
 const MOST_KEYS = 100_000
 /** Expired keys that one arrival removes: clean-up is paid in small coins, and never falls behind. */
 const SWEEP_KEYS = 4
 
 /**
  * Remembers results by key, so that a second copy gets the first one's. Copies at the same time share one run; a run
- * that throws is forgotten. Results are settled in the order in which they expire, so that clean-up needs no search.
+ * that throws is forgotten. With as many keys as may be remembered, a new one is refused with `dedup_full`: a key that
+ * made room for it before its time would let a duplicate through.
  */
 export class ReceiveDedup<R> {
-  readonly #known = new Map<string, Remembered<R>>()
+  /** Apart from the settled ones, so that an effect that never ends is in nobody's way. */
+  readonly #running = new Map<string, Running<R>>()
+  /** In the order in which they expire, so that clean-up needs no search. */
+  readonly #settled = new Map<string, Settled<R>>()
   readonly #nowMs: () => number
   readonly #ttlMs: number
   readonly #mostKeys: number
+  readonly #onEvict: ((key: string) => void) | null
 
-  constructor(options: { readonly nowMs: () => number; readonly ttlMs?: number; readonly mostKeys?: number }) {
+  constructor(options: ReceiveDedupOptions) {
     this.#nowMs = options.nowMs
     this.#ttlMs = options.ttlMs ?? TTL_MS
     this.#mostKeys = options.mostKeys ?? MOST_KEYS
+    this.#onEvict = options.onEvict?.bind(options) ?? null
   }
 
   get size(): number {
-    return this.#known.size
+    return this.#running.size + this.#settled.size
   }
 
   /** `fingerprint` tells another body under the same key: that is a `fork`, and neither is run again. */
   async process(key: string, effect: () => R | Promise<R>, fingerprint: string | null = null): Promise<Processed<R>> {
     const nowMs = this.#nowMs()
     this.#sweep(nowMs)
-    const known = this.#known.get(key)
-    if (known !== undefined && known.expiresAtMs > nowMs) {
+    const known = this.#running.get(key) ?? this.#unexpired(key, nowMs)
+    if (known !== undefined) {
       if (known.fingerprint !== fingerprint) throw fork(key)
       return { result: await known.result, duplicate: true }
     }
+    if (this.size >= this.#mostKeys) this.#makeRoom(nowMs)
+    return { result: await this.#run(key, effect, fingerprint), duplicate: false }
+  }
+
+  async #run(key: string, effect: () => R | Promise<R>, fingerprint: string | null): Promise<R> {
     const running = new Promise<R>((resolve) => resolve(effect()))
-    const remembered: Remembered<R> = { result: running, fingerprint, expiresAtMs: Number.POSITIVE_INFINITY }
-    this.#known.set(key, remembered)
+    this.#running.set(key, { result: running, fingerprint })
     try {
       const result = await running
       // From its end, and to the end of the line, so that the oldest always come first.
-      remembered.expiresAtMs = this.#nowMs() + this.#ttlMs
-      if (this.#known.get(key) === remembered) {
-        this.#known.delete(key)
-        this.#known.set(key, remembered)
-      }
-      return { result, duplicate: false }
-    } catch (error) {
-      if (this.#known.get(key) === remembered) this.#known.delete(key)
-      throw error
+      this.#settled.set(key, { result, fingerprint, expiresAtMs: this.#nowMs() + this.#ttlMs })
+      return result
+    } finally {
+      this.#running.delete(key)
     }
+  }
+
+  #unexpired(key: string, nowMs: number): Settled<R> | undefined {
+    const settled = this.#settled.get(key)
+    if (settled === undefined || settled.expiresAtMs > nowMs) return settled
+    // Its next result belongs at the end of the line.
+    this.#settled.delete(key)
+    return undefined
   }
 
   #sweep(nowMs: number): void {
     let looked = 0
-    for (const [key, { expiresAtMs }] of this.#known) {
-      if (looked++ >= SWEEP_KEYS && this.#known.size <= this.#mostKeys) return
-      // What runs is not forgotten, whatever the pressure: its copies would run beside it.
-      if (expiresAtMs === Number.POSITIVE_INFINITY) continue
-      if (expiresAtMs > nowMs && this.#known.size <= this.#mostKeys) return
-      this.#known.delete(key)
+    for (const [key, { expiresAtMs }] of this.#settled) {
+      if (expiresAtMs > nowMs || (looked++ >= SWEEP_KEYS && this.size < this.#mostKeys)) return
+      this.#settled.delete(key)
     }
   }
+
+  #makeRoom(nowMs: number): void {
+    for (const [key, { expiresAtMs }] of this.#settled) {
+      if (this.#onEvict === null) throw full(this.#mostKeys, expiresAtMs - nowMs)
+      this.#settled.delete(key)
+      return this.#onEvict(key)
+    }
+    throw full(this.#mostKeys, this.#ttlMs)
+  }
+}
+
+function full(mostKeys: number, retryAfterMs: number): OnceError {
+  return new OnceError('dedup_full', `${mostKeys} keys are remembered, and none has expired.`, {
+    retryAfterMs,
+    details: { mostKeys },
+  })
 }
 
 /** One identity with two bodies: a clone of the sender, or a sender that forgot what it had sent. */
