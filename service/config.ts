@@ -1,7 +1,8 @@
+import { type LimitConfig, limitSettings } from './config-limits.ts'
 import { complaintAboutPort } from './http/blocked-ports.ts'
 import { type LogLevel, logLevels } from './logs-level.ts'
 
-export interface Config {
+export interface Config extends LimitConfig {
   readonly port: number
   readonly host: string
   readonly dataFolder: string
@@ -222,6 +223,7 @@ const TIMEOUT_MS_LEAST = 100
 function millisecondsOf(text: string, most: number): { value: number } | { wrong: string } {
   const value = /^\d{1,6}$/.test(text) ? Number(text) : -1
   return value >= TIMEOUT_MS_LEAST && value <= most
+  ...limitSettings,
     ? { value }
     : { wrong: `is not a whole number from ${TIMEOUT_MS_LEAST} to ${most}` }
 }
@@ -357,3 +359,13 @@ export function help(): string {
     '\n',
   )
 }
+    quotaMessages: read('quotaMessages'),
+    quotaMessageBytes: read('quotaMessageBytes'),
+    quotaImports: read('quotaImports'),
+    quotaUploadBytes: read('quotaUploadBytes'),
+    quotaUploads: read('quotaUploads'),
+    quotaRooms: read('quotaRooms'),
+    quotaConnections: read('quotaConnections'),
+    retainMessagesDays: read('retainMessagesDays'),
+    retainUploadsDays: read('retainUploadsDays'),
+    retainImportsDays: read('retainImportsDays'),

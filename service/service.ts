@@ -35,6 +35,7 @@ import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
 import { migrations as workspaceTables } from './workspaces/schema.ts'
 import { createWorkspaces } from './workspaces/workspaces.ts'
 
+import { createQuotas } from './workspaces/quotas.ts'
 export interface Service {
   readonly url: string
   /** The API key of the demo workspace. */
@@ -84,6 +85,7 @@ export async function startService(config: Config): Promise<Service> {
     const protect = protectRoutes(server, once)
     await makeDemoWorkspace(workspaces, secrets)
     await makeDemoCases(base)
+    const quotas = createQuotas(config)
     const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
     const operate = operateOn({ once, leased, base })
     const { operatorToken } = secrets
@@ -100,6 +102,7 @@ export async function startService(config: Config): Promise<Service> {
       watch,
     })
     systems.push(messages)
+      quotas,
     const outreach = await addOutreach(server, { once, base, workspaces, messages, config, watch })
     systems.push(outreach)
     const imports = await addImports(server, {
@@ -112,6 +115,7 @@ export async function startService(config: Config): Promise<Service> {
       log,
       watch,
       hookSecret: secrets.hookSecret,
+      quotas,
     })
     systems.push(imports)
     const chat = addChat(server, { base, workspaces, config, demoKey: secrets.demoKey, log, watch })

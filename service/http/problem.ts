@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { errorMember, shouldRetryHeaders } from 'onceonly/http'
+import type { QuotaUse } from '../workspaces/quotas.ts'
 import { type ProblemName, problems } from './problems.ts'
 
 /** What is wrong with one field of a request. */
@@ -17,6 +18,8 @@ export interface Problem {
   readonly errors?: readonly FieldError[]
   /** The word of the business for it, for programs. */
   readonly errorCode?: string
+  /** The quota of the workspace that stands in the way. */
+  readonly quota?: QuotaUse
 }
 
 /** Every field that is wrong, by name, so that a person can mend all of them at once. */

@@ -191,6 +191,20 @@ const own = {
     about: 'The same event was announced before with other details. The first announcement stands.',
     next: 'Give every event an id of its own.',
   },
+  'quota-exceeded': {
+    status: 403,
+    title: 'Quota exceeded',
+    retryable: false,
+    about: 'The workspace keeps as much as it may; `quota` says of what, how much, and the limit. Nothing was done.',
+    next: 'Wait until what is no longer needed has been removed at the end of its retention, or ask the operator for a higher quota. Retries of what was accepted are still answered.',
+  },
+  'too-many-at-once': {
+    status: 429,
+    title: 'Too many at once',
+    retryable: true,
+    about: 'The workspace has as much under way as it may; `quota` says of what, and the limit. Nothing was begun.',
+    next: 'Let what is under way end, or wait as long as `Retry-After` says, and send the same request again.',
+  },
   'request-timeout': {
     status: 408,
     title: 'Request timeout',

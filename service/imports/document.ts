@@ -103,6 +103,7 @@ export const startImport: Declaration = {
     example: { projectId: 'retries', searchName: 'PubMed, November', files: ['pubmed.nbib', 'embase.ris'] },
   },
   answers: {
+    403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
     201: {
       about: 'Started',
       schema: named(
@@ -149,8 +150,13 @@ export const uploadFile: Declaration = {
   answers: {
     200: { about: 'The same content was stored before', schema: storedFile(), headers: { ETag: 'Of the content.' } },
     201: { about: 'Stored', schema: storedFile(), headers: { ETag: 'Of the content.' } },
+    403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
     409: { about: 'It was uploaded before with other content, or the import has ended' },
     415: { about: 'The body is encoded, so that it is not the file itself' },
+    429: {
+      about: 'The workspace uploads as many files at once as it may',
+      headers: { 'Retry-After': 'In how many seconds to come back.' },
+    },
   },
   repeat: natural(
     'imports.upload',
@@ -176,6 +182,7 @@ export const readUpload: Declaration = {
     },
   },
   answers: {
+    403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
     200: {
       about: 'The request that uploads the file',
       schema: named(

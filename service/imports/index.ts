@@ -9,6 +9,7 @@ import type { Protect } from '../http/protect.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { historyView } from './history.ts'
 import { createParser } from './parser.ts'
@@ -20,6 +21,7 @@ import { startAnnouncer } from './uploads/announce.ts'
 import { addDirect } from './uploads/direct.ts'
 import { addHook } from './uploads/hook.ts'
 import { openUploads } from './uploads/open.ts'
+import { createPromisedBytes } from './uploads/promised.ts'
 import { createReceiver } from './uploads/receive.ts'
 import { addUpload } from './uploads/routes.ts'
 import { SAY_EVERY_MS, sharedStorage } from './uploads/shared.ts'
@@ -30,6 +32,7 @@ interface Parts {
   readonly base: Base
   readonly outbox: OutboxPort<SqlTx>
   readonly workspaces: Workspaces
+  readonly quotas: Quotas
   readonly config: Config
   readonly log: Log
   readonly watch: Watch
@@ -48,7 +51,7 @@ export interface Imports {
 
 /** The imports system: uploads, the storage's notifications, the saga of every search, and those who read its files. */
 export async function addImports(server: FastifyInstance, parts: Parts): Promise<Imports> {
-  const { once, protect, base, outbox, workspaces, config, log, watch, hookSecret } = parts
+  const { once, protect, base, outbox, workspaces, quotas, config, log, watch, hookSecret } = parts
   const { requestTimeoutMs: pauseMs } = config
   const on = watch.inbox
   const storage = await openUploads(config)
@@ -62,6 +65,7 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
     on: watch.saga,
   })
   const announcer = startAnnouncer({ base, outbox, storage, log })
+  const promised = createPromisedBytes(base, quotas)
   const shared = sharedStorage(base, storage)
   // Beside the start, because a bucket that is away must not hold it up.
   const warned = shared.warn(log)
@@ -69,10 +73,12 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
   saying.unref()
   const historyOf = async (searchId: string) => (await saga.history(searchId)).map(historyView)
 
-  addStart(server, { protect, base, outbox, storage, workspaces })
+  addStart(server, { protect, base, outbox, storage, quotas, workspaces })
   // Scopes of their own: each reads bodies in its own way.
-  server.register(async (scope) => addUpload(scope, { base, storage, announcer, workspaces, pauseMs }))
-  addDirect(server, { base, storage, workspaces })
+  server.register(async (scope) =>
+    addUpload(scope, { base, storage, announcer, promised, quotas, workspaces, pauseMs }),
+  )
+  addDirect(server, { base, storage, promised, workspaces })
   server.register(async (scope) => addHook(scope, { base, storage, receiver, hookSecret, log }))
   addProjects(server, { base, workspaces })
   addRead(server, { base, workspaces, historyOf })

@@ -4,6 +4,7 @@ import { sendInvalid, sendProblem } from '../http/problem.ts'
 import type { Protect } from '../http/protect.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { readImport, startImport, startNotes } from './document.ts'
 import type { HistoryView } from './history.ts'
@@ -25,13 +26,15 @@ interface Parts {
   readonly base: Base
   readonly outbox: OutboxPort<SqlTx>
   readonly storage: Pick<Storage, 'keyOf'>
+  readonly quotas: Quotas
   readonly workspaces: Workspaces
 }
 
 const fields = ['projectId', 'searchName', 'files']
 
 /** `POST /api/imports`: the search, its set of files and the news of it commit together. A key is welcome, not needed. */
-export function addStart(server: FastifyInstance, { protect, base, outbox, storage, workspaces }: Parts): void {
+export function addStart(server: FastifyInstance, parts: Parts): void {
+  const { protect, base, outbox, storage, quotas, workspaces } = parts
   server.decorateRequest('startImport', null)
   const command = protect({
     name: 'imports.start',
@@ -64,8 +67,13 @@ export function addStart(server: FastifyInstance, { protect, base, outbox, stora
     if (request.startImport === null) throw new Error('The import was not checked')
     const search = newSearch(request.startImport)
     const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
-    if (work) await startSearch(work.tx, (message) => work.outbox.add(message), search)
-    else await startUnkeyed(base, outbox, search)
+    try {
+      if (work) await startSearch(work.tx, { quotas, add: (message) => work.outbox.add(message) }, search)
+      else await startUnkeyed(base, { quotas, outbox }, search)
+    } catch (error) {
+      if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
+      throw error
+    }
     return reply.code(201).header('location', pathOf(search)).send(startedAnswer(search, storage))
   })
 }

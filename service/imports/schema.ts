@@ -1,3 +1,5 @@
+import { counting } from '../workspaces/usage.ts'
+
 /** Times are numbers: milliseconds by the store's clock. */
 const tables = (big: string) => [
   // What was asked for. The id is never given out again.
@@ -72,8 +74,49 @@ const storages = (big: string) => `create table import_storages (id text primary
 /** Of a bucket that keeps versions: the one that was accepted. */
 const fileVersions = 'alter table import_uploads add column version text'
 
+/** How many imports a workspace keeps, and how large their files are, those included that are on their way. */
+const counts = [
+  counting({
+    table: 'import_searches',
+    workspace: (row) => `${row}.workspace_id`,
+    amounts: [{ quota: 'imports', amount: () => '1' }],
+  }),
+  counting({
+    table: 'import_uploads',
+    workspace: (row) => `(select workspace_id from import_searches where search_id = ${row}.search_id)`,
+    amounts: [
+      {
+        quota: 'upload-bytes',
+        amount: (row) =>
+          `case when ${row}.removed_at is null then coalesce(${row}.bytes, ${row}.promised, 0) else 0 end`,
+      },
+    ],
+    changing: ['bytes', 'promised', 'removed_at'],
+  }),
+]
+
+/** When files and imports go: the file first, and some time later everything else. */
+const retained = (big: string) => [
+  `alter table import_uploads add column promised ${big}`,
+  `alter table import_uploads add column removed_at ${big}`,
+  // Small, whatever the size of the table: room that was asked for, and not used so far.
+  'create index import_uploads_promised on import_uploads (search_id) where promised is not null and stored_at is null',
+  'alter table import_jobs add column files_removed integer not null default 0',
+  `create index import_jobs_ended on import_jobs (changed_at) where state in ('Completed', 'Error')`,
+  `create index import_jobs_files on import_jobs (changed_at) where state in ('Completed', 'Error') and files_removed = 0`,
+]
+
 export const migrations = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
   { version: 2, oldestCode: 1, up: { sqlite: [storages('integer')], postgres: [storages('bigint')] } },
   { version: 3, oldestCode: 1, up: { sqlite: [fileVersions], postgres: [fileVersions] } },
+  // Code that does not know of the counts is counted all the same.
+  {
+    version: 4,
+    oldestCode: 1,
+    up: {
+      sqlite: [...retained('integer'), ...counts.flatMap(({ sqlite }) => sqlite)],
+      postgres: [...retained('bigint'), ...counts.flatMap(({ postgres }) => postgres)],
+    },
+  },
 ] as const

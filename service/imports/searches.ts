@@ -43,6 +43,10 @@ export async function insertSearch({ query }: Query, search: Search): Promise<bo
   return true
 }
 
+export async function isSearch({ query }: Query, searchId: string): Promise<boolean> {
+  return (await query('select 1 from import_searches where search_id = ?', [searchId])).length > 0
+}
+
 export async function searchById({ query }: Query, searchId: string): Promise<Search | null> {
   const [row] = await query<SearchRow>(
     'select search_id, workspace_id, project_id, search_name, created_at from import_searches where search_id = ?',

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 import type { OutboxPort, SqlTx } from 'onceonly'
 import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
 import { messageId, topics } from './events.ts'
 import type { SearchMetadata } from './metadata.ts'
-import { insertSearch, type Search } from './searches.ts'
+import { insertSearch, isSearch, type Search } from './searches.ts'
 
 export interface StartCommand extends SearchMetadata {
   readonly workspaceId: string
@@ -14,8 +15,15 @@ export interface StartCommand extends SearchMetadata {
 
 type Add = (message: { readonly topic: string; readonly key: string; readonly body: unknown }) => Promise<void>
 
-/** The search and the news of it, in the transaction of whoever asks. */
-export async function startSearch(tx: SqlTx, add: Add, search: Search): Promise<boolean> {
+/** The search and the news of it, in the transaction of whoever asks. @throws QuotaExceeded */
+export async function startSearch(
+  tx: SqlTx,
+  { quotas, add }: { readonly quotas: Quotas; readonly add: Add },
+  search: Search,
+): Promise<boolean> {
+  // Where the answer to a commit was lost it is there already, and needs no more room.
+  if (await isSearch(tx, search.searchId)) return false
+  await quotas.check(tx, search.workspaceId, { imports: 1 })
   if (!(await insertSearch(tx, search))) return false
   const { searchId, workspaceId, projectId, searchName, referenceFiles } = search
   const body = { workspaceId, projectId, searchId, searchName, referenceFiles }
@@ -29,7 +37,13 @@ export function newSearch({ now, ...command }: StartCommand): Search {
 }
 
 /** For a caller without a key. The id is fixed before the first try, so that a commit whose answer was lost is found. */
-export async function startUnkeyed(base: Base, outbox: OutboxPort<SqlTx>, search: Search): Promise<void> {
+export async function startUnkeyed(
+  base: Base,
+  { quotas, outbox }: { readonly quotas: Quotas; readonly outbox: OutboxPort<SqlTx> },
+  search: Search,
+): Promise<void> {
   const id = messageId('started', search.searchId)
-  await inTransaction(base, (tx) => startSearch(tx, (message) => outbox.add(tx, { ...message, id }), search))
+  await inTransaction(base, (tx) =>
+    startSearch(tx, { quotas, add: (message) => outbox.add(tx, { ...message, id }) }, search),
+  )
 }

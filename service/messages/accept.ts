@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { SqlTx } from 'onceonly'
 import type { Base } from '../store.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
 import type { Attachment } from './attachments.ts'
 import type { Recipient } from './leads.ts'
 import { conversationFor, leadFor } from './leads.ts'
@@ -33,6 +34,7 @@ export interface AcceptOptions {
   readonly windowMs: number
   /** Equal contents are one message: also where the lock of one of them could not be asked. */
   readonly guarded: boolean
+  readonly quotas: Quotas
 }
 
 export interface Accepted {
@@ -46,8 +48,11 @@ export interface Accepted {
   readonly withoutLock?: true
 }
 
-/** The first durable fact: lead, conversation and message commit together, once for every claim. */
-export function createAccept(base: Base, { windowMs, guarded }: AcceptOptions) {
+/**
+ * The first durable fact: lead, conversation and message commit together, once for every claim.
+ * Throws `QuotaExceeded` for a message that is new: retries and duplicates of what was accepted are answered.
+ */
+export function createAccept(base: Base, { windowMs, guarded, quotas }: AcceptOptions) {
   return async (draft: Draft, claims: Claims): Promise<Accepted> => {
     const now = await base.now()
     const id = `msg_${randomUUID()}`
@@ -60,6 +65,7 @@ export function createAccept(base: Base, { windowMs, guarded }: AcceptOptions) {
         const original = await takeContent(tx, { id, draft, claims, now, windowStart: now - windowMs })
         if (original !== null) return { kind: 'duplicate', row: original, withoutLock: true }
       }
+      await quotas.check(tx, draft.to.workspaceId, { messages: 1, 'message-bytes': bytesOf(draft) })
       // 3. Who it goes to.
       const { lead, created } = await leadFor(tx, draft.to, { leadId: draft.leadId, crmIds: draft.crmIds, now })
       const conversationId = await conversationFor(tx, draft.to, lead.id, now)
@@ -153,7 +159,7 @@ async function insert(
       body,
       subject,
       channel,
-      attachments.length === 0 ? null : JSON.stringify(attachments),
+      attachmentsText(attachments),
       created ? 1 : 0,
       claims.effectKey,
       claims.lockClaim,
@@ -164,4 +170,13 @@ async function insert(
     ],
   )
   return row ?? null
+}
+
+/** As the database has them; null without any. */
+function attachmentsText(attachments: Draft['attachments']): string | null {
+  return attachments.length === 0 ? null : JSON.stringify(attachments)
+}
+
+function bytesOf({ body, attachments }: Draft): number {
+  return Buffer.byteLength(body) + Buffer.byteLength(attachmentsText(attachments) ?? '')
 }

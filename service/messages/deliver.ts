@@ -198,7 +198,8 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     const { status, providerMessageId, error, dueAt } = statusOf(execution, now)
     const [written] = await sql.query<MessageRow>(
       `update messages set status = ?, provider_message_id = ?, due_at = ?, status_at = ?, sent_at = ?,
-         error = case when ? = 'sent' then null else coalesce(?, error) end
+         error = case when ? = 'sent' then null else coalesce(?, error) end,
+         attachments = case when ? in ('sent', 'failed') then null else attachments end
        where id = ? and status not in ('sent', 'failed') returning ${messageColumns}`,
       [
         status,
@@ -208,6 +209,8 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
         status === 'sent' ? now : null,
         status,
         error ?? fallbackOf(status, row),
+        // Only a message that is still to be sent needs them, and they are most of what it takes up.
+        status,
         row.id,
       ],
     )

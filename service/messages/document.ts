@@ -132,6 +132,7 @@ export const sendMessage: Declaration = {
     200: { about: 'Sent to a known lead, or a duplicate of an earlier message', schema: sent },
     201: { about: 'Sent, to a new lead', schema: sent },
     202: { about: 'Accepted: whether the provider took it is not known yet', schema: sent },
+    403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
     404: { about: 'The leadId names no lead of this workspace' },
     409: { about: 'The recipient contradicts the lead' },
   },

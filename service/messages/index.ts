@@ -4,6 +4,7 @@ import type { Config } from '../config.ts'
 import { protectRoutes } from '../http/protect.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchSend } from './batch-route.ts'
 import { type Channels, createChannels } from './channels/index.ts'
@@ -22,6 +23,7 @@ interface Parts {
   readonly base: Base
   readonly workspaces: Workspaces
   readonly config: Config
+  readonly quotas: Quotas
   readonly operatorToken: string
   readonly watch: Watch
 }
@@ -35,12 +37,12 @@ export interface Messages {
 
 /** The messages system: its routes, and the worker that finishes what a crash interrupted. */
 export function addMessages(server: FastifyInstance, parts: Parts): Messages {
-  const { once, ledger, base, workspaces, config, operatorToken, watch } = parts
+  const { once, ledger, base, workspaces, config, quotas, operatorToken, watch } = parts
   const channels = createChannels(config)
   const { log } = server
   const { sendTimeoutMs } = config
   const delivery = createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs: WINDOW_MS, log })
-  const sender = createSender({ once, base, channels, delivery, config, log, watch })
+  const sender = createSender({ once, base, channels, delivery, config, quotas, log, watch })
   addSend(server, { protect: protectRoutes(server, once), base, workspaces, sender })
   addBatchSend(server, { once, base, workspaces, sender })
   addReads(server, { base, workspaces })

@@ -1,3 +1,5 @@
+import { counting } from '../workspaces/usage.ts'
+
 const leads = (big: string) => [
   // Two nulls are different to a unique index, so a lead without a phone or without an e-mail address is no rival.
   `create table leads (
@@ -89,6 +91,23 @@ const deliveries = (big: string) => [
   'create index message_originals_by_age on message_originals (created_at)',
 ]
 
+/** How many messages a workspace keeps, and how large they are. */
+const counts = counting({
+  table: 'messages',
+  workspace: (row) => `${row}.workspace_id`,
+  amounts: [
+    {
+      quota: 'message-bytes',
+      amount: (row) => `octet_length(${row}.body) + coalesce(octet_length(${row}.attachments), 0)`,
+    },
+    { quota: 'messages', amount: () => '1' },
+  ],
+  changing: ['attachments'],
+})
+
+/** For the sweep: those that have come to their end, oldest first. */
+const ended = `create index messages_ended on messages (status_at) where status in ('sent', 'failed')`
+
 /** Leads, conversations and messages, beside the ledger's own tables. */
 export const migrations = [
   {
@@ -102,4 +121,10 @@ export const migrations = [
   // Code that knows neither column leaves both alone.
   { version: 2, oldestCode: 1, up: { sqlite: later, postgres: later } },
   { version: 3, oldestCode: 3, up: { sqlite: deliveries('integer'), postgres: deliveries('bigint') } },
+  // Code that does not know of the counts is counted all the same.
+  {
+    version: 4,
+    oldestCode: 3,
+    up: { sqlite: [...counts.sqlite, ended], postgres: [...counts.postgres, ended] },
+  },
 ] as const

@@ -6,6 +6,7 @@ import type { Config } from '../config.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import { GUARD_NAME, type Watch } from '../watch.ts'
+import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
 import { type Accepted, createAccept } from './accept.ts'
 import { type Addressed, address, type Refused } from './address.ts'
 import type { Channels } from './channels/index.ts'
@@ -42,6 +43,7 @@ interface Parts {
   readonly channels: Channels
   readonly delivery: Delivery
   readonly config: Config
+  readonly quotas: Quotas
   readonly log: Log
   readonly watch: Watch
 }
@@ -51,7 +53,7 @@ const WAIT_MS = 3 * SECOND
 /** A lock call on Redis takes a millisecond or two. */
 const LOCK_MS = 250
 
-export function createSender({ once, base, channels, delivery, config, log, watch }: Parts): Sender {
+export function createSender({ once, base, channels, delivery, config, quotas, log, watch }: Parts): Sender {
   const guard = createGuard<GuardedMessage>({
     ledger: once,
     name: GUARD_NAME,
@@ -64,7 +66,7 @@ export function createSender({ once, base, channels, delivery, config, log, watc
     originalOf: (accepted) => ({ type: 'message', id: (accepted as Accepted).row.id }),
     on: watch.guard,
   })
-  const accept = createAccept(base, { windowMs: WINDOW_MS, guarded: config.guard === 'on' })
+  const accept = createAccept(base, { windowMs: WINDOW_MS, guarded: config.guard === 'on', quotas })
 
   /** The three facts of a send, under the lock and under the key: accepted, sending, outcome. */
   async function under(lock: GuardedAttempt | null, key: KeyClaim | null, addressed: Addressed): Promise<Accepted> {
@@ -150,9 +152,11 @@ export function createSender({ once, base, channels, delivery, config, log, watc
       // 2. The lock on the content, and under it the send.
       const { to, hash } = addressed
       const content = { ...to, body: command.body }
-      const verdict = await guarded(content, (lock) => under(lock, key, addressed))
+      const verdict = await unlessFull(() => guarded(content, (lock) => under(lock, key, addressed)))
       // 3. What it came to.
       switch (verdict.kind) {
+        case 'refused':
+          return verdict
         case 'sent':
         case 'unguarded': {
           const { kind, row } = verdict.value
@@ -170,6 +174,16 @@ export function createSender({ once, base, channels, delivery, config, log, watc
           return verdict
       }
     },
+  }
+}
+
+/** A workspace that is full is refused like any other command that cannot be carried out, and the lock is free again. */
+async function unlessFull<T>(work: () => Promise<T>): Promise<T | Refused> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof QuotaExceeded) return { kind: 'refused', problem: error.problem }
+    throw error
   }
 }
 

@@ -1,17 +1,20 @@
 import type { FastifyInstance } from 'fastify'
-import { sendInvalid } from '../../http/problem.ts'
+import { sendInvalid, sendProblem } from '../../http/problem.ts'
 import type { Base } from '../../store.ts'
 import { requireKey } from '../../workspaces/authenticate.ts'
+import { QuotaExceeded } from '../../workspaces/quotas.ts'
 import type { Workspaces } from '../../workspaces/workspaces.ts'
 import { readUpload } from '../document.ts'
 import { filePath, ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
 import { uploadsOf } from '../searches.ts'
+import type { PromisedBytes } from './promised.ts'
 import { closedState, sendClosed } from './routes.ts'
 import { type DirectUpload, type Storage, UPLOAD_BYTES_MOST } from './storage.ts'
 
 interface Parts {
   readonly base: Base
   readonly storage: Pick<Storage, 'direct'>
+  readonly promised: PromisedBytes
   readonly workspaces: Workspaces
 }
 
@@ -21,7 +24,7 @@ interface Named {
 }
 
 /** `GET /api/imports/{searchId}/files/{name}/upload`: where a client uploads a file to, whichever storage there is. */
-export function addDirect(server: FastifyInstance, { base, storage, workspaces }: Parts): void {
+export function addDirect(server: FastifyInstance, { base, storage, promised, workspaces }: Parts): void {
   const options = { onRequest: requireKey(workspaces, 'imports'), config: { declaration: readUpload } }
   server.get<Named>('/api/imports/:searchId/files/:name/upload', options, async (request, reply) => {
     const { searchId, name } = request.params
@@ -37,6 +40,13 @@ export function addDirect(server: FastifyInstance, { base, storage, workspaces }
     const isStored = (await uploadsOf(base.sql, searchId)).some((each) => each.name === name && each.stored_at !== null)
     // A file that is there is compared by this server: a bucket would only refuse it.
     const direct = isStored ? null : await storage.direct({ searchId, name }, bytes)
+    try {
+      // What goes past this server can only be refused here.
+      if (direct !== null) await promised.promise(search.workspaceId, { searchId, name }, bytes)
+    } catch (error) {
+      if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
+      throw error
+    }
     return reply.header('cache-control', 'no-store').send(answerOf(direct, filePath(search, name)))
   })
 }

@@ -4,18 +4,22 @@ import { allowLongBody } from '../../http/connection.ts'
 import { sendProblem } from '../../http/problem.ts'
 import type { Base } from '../../store.ts'
 import { requireKey } from '../../workspaces/authenticate.ts'
+import { QuotaExceeded, type Quotas } from '../../workspaces/quotas.ts'
 import type { Workspaces } from '../../workspaces/workspaces.ts'
 import { uploadFile } from '../document.ts'
 import { jobOf } from '../jobs.ts'
 import { ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
-import { uploadsOf } from '../searches.ts'
+import { type Search, uploadsOf } from '../searches.ts'
 import type { Announcer } from './announce.ts'
-import { type Storage, StorageAway, type Stored, UPLOAD_BYTES_MOST, type Upload } from './storage.ts'
+import { type PromisedBytes, withinPromise } from './promised.ts'
+import { type Storage, StorageAway, type Stored, UPLOAD_BYTES_MOST } from './storage.ts'
 
 interface Parts {
   readonly base: Base
   readonly storage: Storage
   readonly announcer: Announcer
+  readonly promised: PromisedBytes
+  readonly quotas: Quotas
   readonly workspaces: Workspaces
   /** For how long nothing of a file may come. */
   readonly pauseMs: number
@@ -27,7 +31,8 @@ interface Named {
 }
 
 /** `PUT /api/imports/{searchId}/files/{name}`: safe to repeat, because a file is stored once and announced at least once. */
-export function addUpload(server: FastifyInstance, { base, storage, announcer, workspaces, pauseMs }: Parts): void {
+export function addUpload(server: FastifyInstance, parts: Parts): void {
+  const { base, storage, announcer, promised, quotas, workspaces, pauseMs } = parts
   // Whatever a client calls its file, it is a stream of bytes.
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
@@ -46,8 +51,14 @@ export function addUpload(server: FastifyInstance, { base, storage, announcer, w
     if (closed !== null) return sendClosed(reply, closed)
 
     allowLongBody(request.raw, pauseMs)
-    const stored = await put({ searchId, name }, request.body ?? nothing())
+    const declared = request.headers['content-length']
+    const stored = await putWithin(search, name, {
+      content: request.body ?? nothing(),
+      declared: declared === undefined && request.body !== undefined ? null : Number(declared ?? 0),
+    })
     switch (stored.kind) {
+      case 'full':
+        return sendFull(reply, stored.error)
       case 'away':
         return sendAway(reply, stored.error)
       case 'too_large':
@@ -68,20 +79,33 @@ export function addUpload(server: FastifyInstance, { base, storage, announcer, w
     }
   })
 
-  async function put(upload: Upload, content: AsyncIterable<Uint8Array>): Promise<Stored | Away> {
+  async function putWithin({ workspaceId, searchId }: Search, name: string, body: Body): Promise<Put> {
+    const upload = { searchId, name }
     try {
-      return await storage.put(upload, content)
+      using _place = quotas.enter('uploads', workspaceId)
+      const promise = (bytes: number) => promised.promise(workspaceId, upload, bytes)
+      const stored = await storage.put(upload, withinPromise(body.content, body.declared, promise))
+      if (stored.kind === 'too_large' || stored.kind === 'other') await promised.forget(upload)
+      return stored
     } catch (error) {
+      await promised.forget(upload)
       if (error instanceof StorageAway) return { kind: 'away', error }
+      if (error instanceof QuotaExceeded) return { kind: 'full', error }
       throw error
     }
   }
 }
 
-interface Away {
-  readonly kind: 'away'
-  readonly error: StorageAway
+interface Body {
+  readonly content: AsyncIterable<Uint8Array>
+  /** Bytes; null where the client did not say. */
+  readonly declared: number | null
 }
+
+type Put =
+  | Stored
+  | { readonly kind: 'away'; readonly error: StorageAway }
+  | { readonly kind: 'full'; readonly error: QuotaExceeded }
 
 /** Null while the import takes files, and for a file that it has: that may be sent again. */
 export async function closedState(base: Base, searchId: string, name: string): Promise<string | null> {
@@ -110,6 +134,12 @@ function sendPartial(reply: FastifyReply, field: string): FastifyReply {
     detail: `A file is uploaded whole and as it is, without ${field}.`,
     errors: [{ field, detail: 'is not understood here' }],
   })
+}
+
+function sendFull(reply: FastifyReply, { problem }: QuotaExceeded): FastifyReply {
+  // As below: the rest of the body is not read.
+  reply.header('connection', 'close')
+  return sendProblem(reply, problem)
 }
 
 function sendTooLarge(reply: FastifyReply): FastifyReply {

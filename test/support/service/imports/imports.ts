@@ -9,6 +9,9 @@ import { until } from '../../../../src/testing/until.ts'
 import { natsUrl, openNatsWorld } from '../../events/brokers/nats-world.ts'
 import { rabbitmqUrl } from '../../events/brokers/rabbitmq-world.ts'
 import { type Answer, type Cluster, openCluster, type PlaceName, type TestServer } from '../cluster.ts'
+import { ask, upload } from './upload.ts'
+
+export { ask, upload }
 
 export const hookSecret = 'hook-secret-of-tests'
 
@@ -116,17 +119,6 @@ export async function startImport(server: TestServer, files: readonly string[], 
   return answer.body as unknown as Started
 }
 
-export async function upload(
-  server: TestServer,
-  { searchId }: Pick<Started, 'searchId'>,
-  name: string,
-  content: string | Uint8Array<ArrayBuffer>,
-  apiKey = server.apiKey,
-): Promise<Answer> {
-  const path = `/api/imports/${searchId}/files/${encodeURIComponent(name)}`
-  return ask(server, 'PUT', path, content, { authorization: `Bearer ${apiKey}`, 'content-type': 'text/plain' })
-}
-
 /** As S3 would send it. The time differs from copy to copy, as theirs may. */
 export function notification(searchId: string, name: string, etag = 'etag', sequencer = '0055'): object {
   return {
@@ -148,18 +140,6 @@ export function notification(searchId: string, name: string, etag = 'etag', sequ
 export function notify(server: TestServer, body: object | string, secret = hookSecret): Promise<Answer> {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   return ask(server, 'POST', '/hooks/s3', text, { 'x-hook-secret': secret, 'content-type': 'application/json' })
-}
-
-export async function ask(
-  server: TestServer,
-  method: string,
-  path: string,
-  body: string | Uint8Array<ArrayBuffer>,
-  headers: Readonly<Record<string, string>>,
-): Promise<Answer> {
-  const response = await fetch(server.url + path, { method, headers: { ...headers }, body })
-  const text = await response.text()
-  return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Answer['body'] }
 }
 
 export async function see(server: TestServer, searchId: string): Promise<Seen> {

@@ -11,6 +11,7 @@ import { createDelivery } from '../../../../service/messages/deliver.ts'
 import { type MessageRow, messageColumns, noCrmIds } from '../../../../service/messages/message.ts'
 import { migrations } from '../../../../service/messages/schema.ts'
 import { type Base, openBase } from '../../../../service/store.ts'
+import { createQuotas } from '../../../../service/workspaces/quotas.ts'
 
 const SEND_TIMEOUT_MS = 200
 export const sent: Result = { kind: 'sent', providerMessageId: 'p-1' }
@@ -33,7 +34,8 @@ export async function openDelivery(
     subject: null,
     lockHash: 'h',
   }
-  const accept = createAccept(base, { windowMs: 1_000, guarded: false })
+  const quotas = createQuotas(readConfig({}))
+  const accept = createAccept(base, { windowMs: 1_000, guarded: false, quotas })
   const { row } = await accept(draft, { effectKey: 'e', lockClaim: 'l', keyClaim: null })
   const ledger = createLedger({ store: base.store, background: false })
   const channel: Channel = {

@@ -1,0 +1,69 @@
+/** How much a workspace may keep and have under way, and for how long what it stored is kept. */
+export interface LimitConfig {
+  readonly quotaMessages: number
+  readonly quotaMessageBytes: number
+  readonly quotaImports: number
+  readonly quotaUploadBytes: number
+  readonly quotaUploads: number
+  readonly quotaRooms: number
+  readonly quotaConnections: number
+  readonly retainMessagesDays: number
+  readonly retainUploadsDays: number
+  readonly retainImportsDays: number
+}
+
+interface NumberSetting {
+  readonly variable: string
+  readonly fallback: string
+  readonly about: string
+  read(text: string): { readonly value: number } | { readonly wrong: string }
+}
+
+const GIB = 1_024 ** 3
+/** A century: longer times would leave the range in which milliseconds are exact. */
+const DAYS_MOST = 36_500
+/** The record of a key answers with its message for a day, and must not outlive it. */
+const MESSAGE_DAYS_LEAST = 2
+
+/** The defaults leave room for a busy workspace, and end before the disk of a small server is full. */
+export const limitSettings: { readonly [Name in keyof LimitConfig]: NumberSetting } = {
+  quotaMessages: quota('MESSAGES', 1_000_000, 'messages that a workspace keeps'),
+  quotaMessageBytes: quota('MESSAGE_BYTES', 2 * GIB, 'bytes of the texts and attachments of these messages'),
+  quotaImports: quota('IMPORTS', 10_000, 'imports that a workspace keeps'),
+  quotaUploadBytes: quota('UPLOAD_BYTES', 10 * GIB, 'bytes of uploaded files that a workspace keeps or is uploading'),
+  quotaUploads: quota('UPLOADS', 20, 'files that a workspace uploads to one server at the same time'),
+  quotaRooms: quota('ROOMS', 1_000, 'rooms of the chat that a workspace keeps'),
+  quotaConnections: quota('CONNECTIONS', 1_000, 'connections of the chat that a workspace has to one server'),
+  retainMessagesDays: days(
+    'MESSAGES',
+    30,
+    MESSAGE_DAYS_LEAST,
+    'days that a message is kept after it was sent or has failed; an unknown one is kept until it is resolved',
+  ),
+  retainUploadsDays: days('UPLOADS', 7, 1, 'days that the uploaded files of an import are kept after it has ended'),
+  retainImportsDays: days('IMPORTS', 90, 1, 'days that an import and its references are kept after it has ended'),
+}
+
+function quota(name: string, fallback: number, about: string): NumberSetting {
+  return whole(`ONCEONLY_QUOTA_${name}`, fallback, { least: 1, most: Number.MAX_SAFE_INTEGER, about })
+}
+
+function days(name: string, fallback: number, least: number, about: string): NumberSetting {
+  return whole(`ONCEONLY_RETAIN_${name}_DAYS`, fallback, { least, most: DAYS_MOST, about })
+}
+
+function whole(
+  variable: string,
+  fallback: number,
+  { least, most, about }: { readonly least: number; readonly most: number; readonly about: string },
+): NumberSetting {
+  return {
+    variable,
+    fallback: String(fallback),
+    about,
+    read(text) {
+      const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+      return value >= least && value <= most ? { value } : { wrong: `is not a whole number from ${least} to ${most}` }
+    },
+  }
+}

@@ -1,0 +1,114 @@
+import type { SqlTx } from 'onceonly'
+import type { Config } from '../config.ts'
+import type { LimitConfig } from '../config-limits.ts'
+import type { Problem } from '../http/problem.ts'
+import type { KeptQuota } from './usage.ts'
+
+/** What a workspace has under way, in one process. */
+type BusyQuota = 'connections' | 'uploads'
+
+export type QuotaName = KeptQuota | BusyQuota
+
+/** What is left to a workspace of what everybody shares. */
+export interface Quotas {
+  /**
+   * Before something new is written, in its transaction. Transactions that are open at the same moment do not see each
+   * other, so that a quota can be exceeded by what the connections of all processes write at once.
+   * @throws QuotaExceeded
+   */
+  check(tx: Pick<SqlTx, 'query'>, workspaceId: string, wanted: Wanted): Promise<void>
+  /** Takes one place; the answer gives it back. @throws QuotaExceeded */
+  enter(quota: BusyQuota, workspaceId: string): Disposable
+}
+
+/** How much more of each. */
+export type Wanted = Readonly<Partial<Record<KeptQuota, number>>>
+
+/** The refusal of a request that would exceed a quota: nothing was done. */
+export class QuotaExceeded extends Error {
+  override readonly name = 'QuotaExceeded'
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.detail)
+    this.problem = problem
+  }
+}
+
+const settings = {
+  connections: 'quotaConnections',
+  imports: 'quotaImports',
+  'message-bytes': 'quotaMessageBytes',
+  messages: 'quotaMessages',
+  rooms: 'quotaRooms',
+  'upload-bytes': 'quotaUploadBytes',
+  uploads: 'quotaUploads',
+} as const satisfies Record<QuotaName, keyof LimitConfig>
+
+/** As the end of "1 000 of 1 000". */
+const things: Readonly<Record<QuotaName, string>> = {
+  connections: 'connections of the chat to this server',
+  imports: 'imports',
+  'message-bytes': 'bytes of messages and attachments',
+  messages: 'messages',
+  rooms: 'rooms of the chat',
+  'upload-bytes': 'bytes of uploaded files',
+  uploads: 'files that are being uploaded to this server',
+}
+
+/** An upload or a page of the chat ends within minutes; whoever asks more often is only refused more often. */
+const COME_AGAIN_MS = 10_000
+
+export function createQuotas(config: Config): Quotas {
+  const busy: Record<BusyQuota, Map<string, number>> = { connections: new Map(), uploads: new Map() }
+  const limitOf = (quota: QuotaName) => config[settings[quota]]
+
+  return {
+    async check({ query }, workspaceId, wanted) {
+      const text = 'select quota, sum(used) as used from workspace_usage where workspace_id = ? group by quota'
+      const rows = await query<{ readonly quota: string; readonly used: unknown }>(text, [workspaceId])
+      const used = new Map(rows.map((row) => [row.quota, Number(row.used)]))
+      for (const [name, more] of Object.entries(wanted)) {
+        const quota = name as KeptQuota
+        const refusal = { name: quota, limit: limitOf(quota), used: used.get(quota) ?? 0 }
+        if (refusal.used + more > refusal.limit) throw new QuotaExceeded(exceeded(refusal, more))
+      }
+    },
+    enter(quota, workspaceId) {
+      const places = busy[quota]
+      const used = places.get(workspaceId) ?? 0
+      const limit = limitOf(quota)
+      if (used >= limit) throw new QuotaExceeded(tooMany({ name: quota, limit, used }))
+      places.set(workspaceId, used + 1)
+      let left = false
+      return {
+        [Symbol.dispose]() {
+          if (left) return
+          left = true
+          const now = (places.get(workspaceId) ?? 1) - 1
+          if (now === 0) places.delete(workspaceId)
+          else places.set(workspaceId, now)
+        },
+      }
+    },
+  }
+}
+
+/** The member `quota` of a problem document. */
+export interface QuotaUse {
+  readonly name: QuotaName
+  readonly limit: number
+  readonly used: number
+}
+
+function exceeded(quota: QuotaUse, more: number): Problem {
+  const { name, limit, used } = quota
+  const detail = `The workspace keeps ${used} of ${limit} ${things[name]}, and this needs ${more} more. Nothing was done.`
+  return { name: 'quota-exceeded', detail, quota }
+}
+
+function tooMany(quota: QuotaUse): Problem {
+  const { name, limit, used } = quota
+  const detail = `The workspace has ${used} of ${limit} ${things[name]}. Nothing was begun.`
+  return { name: 'too-many-at-once', detail, quota, retryAfterMs: COME_AGAIN_MS }
+}
