@@ -13,12 +13,13 @@ const below = {
   'ledger/guard': ['runtime', 'ledger/core', 'ledger'],
 
   'http/client': ['ledger/core'],
+  'http/front': ['runtime', 'ledger/core'],
   'http/region': heart,
   'http/protocol': [...heart, 'http/region'],
   'http/adapters': ['ledger/core', 'http/protocol', 'http'],
-  'http/gateway': [...heart, 'http/region', 'http/protocol'],
+  'http/gateway': [...heart, 'http/front', 'http/region', 'http/protocol'],
   // The entry `onceonly/http` only lists names.
-  http: ['http/protocol'],
+  http: ['http/protocol', 'http/front'],
 
   'events/outbox': heart,
   'events/inbox': [...heart, 'events/outbox'],

@@ -1,0 +1,34 @@
+/**
+ * Whether a holder may have more of something that is scarce: what it has already must be within its share of what is left
+ * afterwards. One holder alone gets `share` of everything, two get less each, and whoever comes new always finds some.
+ * There is nothing to configure for each holder, and nothing to take away from anybody.
+ *
+ * @param share of everything, for one holder alone: over 0, up to 1
+ */
+export function isFair(share: number, held: number, leftAfter: number): boolean {
+  return leftAfter >= 0 && held * (1 - share) <= share * leftAfter
+}
+
+/** How much each key holds. Keys that hold nothing take no memory. */
+export interface Holdings {
+  readonly total: number
+  of(key: string): number
+  add(key: string, amount: number): void
+}
+
+export function createHoldings(): Holdings {
+  const held = new Map<string, number>()
+  let total = 0
+  return {
+    get total() {
+      return total
+    },
+    of: (key) => held.get(key) ?? 0,
+    add(key, amount) {
+      const now = (held.get(key) ?? 0) + amount
+      total += amount
+      if (now === 0) held.delete(key)
+      else held.set(key, now)
+    },
+  }
+}

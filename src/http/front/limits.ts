@@ -1,0 +1,19 @@
+import { SECOND } from '../../ledger/core/limits.ts'
+
+/** Bounds of what a server takes on at once, each with its unit and its reason. */
+
+const MIB = 1_024 * 1_024
+
+export const frontLimits = {
+  /** Bodies in memory, all together: a process that has 512 MiB stays below that with everything else it needs. */
+  bodyBytes: 256 * MIB,
+  /** Of it, one caller alone: some dozens of the largest bodies, and three quarters are left for the others. */
+  bodyShare: 0.25,
+  /** Of all places, one caller alone: where there is only one caller, a quarter more would change little. */
+  placeShare: 0.75,
+  /** A refused client comes back after at least this long, and those who were refused at once not all at once. */
+  retryLeastMs: 1 * SECOND,
+  retryMostMs: 5 * SECOND,
+  /** How often bodies on their way are looked at: they are cut at most this much later than promised. */
+  paceEveryMs: 500,
+} as const
