@@ -11,7 +11,7 @@ const identity = { tenant: 'acme', caller: 'web', operation: 'order.create', key
 function crowded(): { readonly admission: Admission; claim(tookMs: number): Promise<void> } {
   let nowMs = 0
   const admission = createAdmission(() => nowMs)
-  while (admission.enter());
+  for (let n = 0; admission.enter(`workspace-${n}`); n++);
   const claim = (tookMs: number) =>
     admission.around('claim', { id: '', identity }, async () => {
       nowMs += tookMs
@@ -24,7 +24,7 @@ test('a store that falls behind is given less, down to what keeps it busy', asyn
   assert.equal(admission.most, 1_000)
   await claim(1_000)
   assert.equal(admission.most, 700)
-  assert.equal(admission.enter(), false)
+  assert.equal(admission.enter('another'), false)
   for (let n = 0; n < 20; n++) await claim(2_000)
   assert.equal(admission.most, 64)
 })
@@ -65,13 +65,12 @@ async function serve(t: TestContext, most: number) {
   const left = Promise.withResolvers<void>()
   let underWay = 0
   admitCommands(server, {
-    around: (_part, _command, work) => work(),
-    most,
     enter: () => underWay < most && ++underWay > 0,
     leave: () => {
       underWay -= 1
       left.resolve()
     },
+    hold: () => ({ cover: () => true, release() {} }),
   })
   for (const [url, access] of [
     ['/commands', 'api key'],

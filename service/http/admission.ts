@@ -1,21 +1,25 @@
-import { randomInt } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { addressKey, createByteBudget, createShares, frontLimits, type Hold, retryAfterMs } from 'onceonly/http'
 import type { Around } from 'onceonly/telemetry'
 import { sendProblem } from './problem.ts'
 
 /**
- * How many commands are worked on at once. A command that is taken on and then waits longer than its lease, its locks or
- * its client was work for nothing, and made the others wait as well: past some load such a server answers nobody. So it
- * takes on what the store keeps up with, and tells everybody else at once to come again.
+ * How many commands are worked on at once, and how many bytes of bodies are held. A command that is taken on and then waits
+ * longer than its lease, its locks or its client was work for nothing, and made the others wait as well: past some load such
+ * a server answers nobody. So it takes on what the store keeps up with, shared between workspaces, and tells everybody else
+ * at once to come again.
  */
 export interface Admission {
   /** Around every claim: how long the store takes for one tells whether it keeps up. */
   readonly around: Around
   /** How many may be under way now. */
   readonly most: number
-  /** Whether one more may begin. Whoever may says so when it has ended. */
-  enter(): boolean
-  leave(): void
+  /** Whether this workspace may begin one more. Whoever may says so when it has ended. */
+  enter(key: string): boolean
+  leave(key: string): void
+  /** The bytes of one body, for as long as somebody needs them. */
+  hold(key: string): Hold
+  readonly load: { readonly underWay: number; readonly waiting: number; readonly bodyBytes: number }
 }
 
 /** A command waits, and costs memory, for as long as its effect takes: this many may wait for slow providers. */
@@ -30,7 +34,8 @@ const KEPT_WHEN_SLOW = 0.7
 
 export function createAdmission(now: () => number = () => performance.now()): Admission {
   let most = COMMANDS_MOST
-  let underWay = 0
+  const commands = createShares({ most: () => most, share: frontLimits.placeShare })
+  const bodies = createByteBudget({ totalBytes: frontLimits.bodyBytes, share: frontLimits.bodyShare })
   let judgedMs = Number.NEGATIVE_INFINITY
 
   function learn(tookMs: number): void {
@@ -38,7 +43,7 @@ export function createAdmission(now: () => number = () => performance.now()): Ad
       most = Math.min(COMMANDS_MOST, most + 1)
     } else if (now() - judgedMs >= JUDGED_EVERY_MS) {
       judgedMs = now()
-      most = Math.max(COMMANDS_LEAST, Math.floor(Math.min(most, underWay) * KEPT_WHEN_SLOW))
+      most = Math.max(COMMANDS_LEAST, Math.floor(Math.min(most, commands.underWay) * KEPT_WHEN_SLOW))
     }
   }
 
@@ -55,36 +60,50 @@ export function createAdmission(now: () => number = () => performance.now()): Ad
     get most() {
       return most
     },
-    enter() {
-      if (underWay >= most) return false
-      underWay += 1
-      return true
-    },
-    leave() {
-      underWay -= 1
+    enter: (key) => commands.enter(key),
+    leave: (key) => commands.leave(key),
+    hold: (key) => bodies.hold(key),
+    get load() {
+      return { underWay: commands.underWay, waiting: commands.waiting, bodyBytes: bodies.heldBytes }
     },
   }
 }
 
-/** Everybody who was refused at once must not come back at once. */
-const COME_AGAIN_LEAST_MS = 1_000
-const COME_AGAIN_MOST_MS = 5_000
 /** Longer than effects take. */
 const FORSAKEN_MS = 60_000
 
-/** Before anything of a command is begun, so that a refused one has changed nothing and holds no lock. */
-export function admitCommands(server: FastifyInstance, admission: Admission): void {
-  const entered = new WeakSet<FastifyRequest>()
+/** What was taken for one request. */
+interface Taken {
+  readonly key: string
+  readonly hold: Hold
+  readonly isCommand: boolean
+}
 
-  server.addHook('preValidation', (request, reply, done) => {
-    if (!isCommand(request)) return done()
-    if (!admission.enter()) return void refuse(reply)
-    entered.add(request)
+/**
+ * When it is known who asks, and before anything of the body is read: a refused command has changed nothing, holds no lock, and
+ * takes no memory.
+ */
+export function admitCommands(server: FastifyInstance, admission: Pick<Admission, 'enter' | 'leave' | 'hold'>): void {
+  const taken = new WeakMap<FastifyRequest, Taken>()
+
+  server.addHook('preParsing', (request, reply, payload, done) => {
+    const command = isCommand(request)
+    const bytes = isOperators(request) ? 0 : bodyBytesOf(request)
+    if (!command && bytes === 0) return done(null, payload)
+    const key = shareOf(request)
+    if (command && !admission.enter(key)) return void refuse(request, reply, COMMANDS_FULL)
+    const hold = admission.hold(key)
+    taken.set(request, { key, hold, isCommand: command })
+    if (!hold.cover(bytes)) {
+      leave(request)
+      return void refuse(request, reply, BODIES_FULL)
+    }
     // An effect that goes on without its client is still work; but nobody answers a client for certain who is gone.
     reply.raw.once('close', () => {
-      if (entered.has(request)) setTimeout(leave, FORSAKEN_MS, request).unref()
+      if (!request.raw.complete) leave(request)
+      else if (taken.has(request)) setTimeout(leave, FORSAKEN_MS, request).unref()
     })
-    done()
+    done(null, payload)
   })
 
   server.addHook('onSend', (request, _reply, payload, done) => {
@@ -93,22 +112,44 @@ export function admitCommands(server: FastifyInstance, admission: Admission): vo
   })
 
   function leave(request: FastifyRequest): void {
-    if (entered.delete(request)) admission.leave()
+    const found = taken.get(request)
+    if (found === undefined) return
+    taken.delete(request)
+    found.hold.release()
+    if (found.isCommand) admission.leave(found.key)
   }
 }
 
-/** Operators come in at any time, above all when it is crowded. */
-function isCommand({ routeOptions }: FastifyRequest): boolean {
-  const { declaration } = routeOptions.config
-  if (declaration === undefined || declaration === 'page') return false
-  return declaration.repeat !== undefined && declaration.access !== 'operator'
+/** Workspaces share the server; whoever has not said who it is shares it by address. */
+function shareOf({ caller, raw }: FastifyRequest): string {
+  return caller ? `workspace ${caller.workspaceId}` : `address ${addressKey(raw.socket.remoteAddress ?? '')}`
 }
 
-function refuse(reply: FastifyReply): FastifyReply {
-  return sendProblem(reply, {
-    name: 'overloaded',
-    detail:
-      'More commands are under way than the server keeps up with. Nothing was begun: send the same request again.',
-    retryAfterMs: randomInt(COME_AGAIN_LEAST_MS, COME_AGAIN_MOST_MS),
-  })
+/** What the body may take: as much as it says, or as much as it may have where it says nothing. */
+function bodyBytesOf({ headers, routeOptions: { bodyLimit } }: FastifyRequest): number {
+  if (headers['transfer-encoding'] !== undefined) return bodyLimit
+  return Math.min(Number(headers['content-length'] ?? 0) || 0, bodyLimit)
+}
+
+function isCommand(request: FastifyRequest): boolean {
+  const { declaration } = request.routeOptions.config
+  if (declaration === undefined || declaration === 'page') return false
+  return declaration.repeat !== undefined && !isOperators(request)
+}
+
+/** Operators come in at any time, above all when it is crowded. */
+function isOperators({ routeOptions }: FastifyRequest): boolean {
+  const { declaration } = routeOptions.config
+  return declaration !== undefined && declaration !== 'page' && declaration.access === 'operator'
+}
+
+const COMMANDS_FULL =
+  'More commands are under way than the server keeps up with. Nothing was begun: send the same request again.'
+const BODIES_FULL =
+  'More bytes of requests are on their way than the server has room for. Nothing was begun: send the same request again.'
+
+function refuse(request: FastifyRequest, reply: FastifyReply, detail: string): FastifyReply {
+  // Nothing else can come over a connection whose body nobody reads.
+  if (!request.raw.complete && bodyBytesOf(request) > 0) reply.raw.shouldKeepAlive = false
+  return sendProblem(reply, { name: 'overloaded', detail, retryAfterMs: retryAfterMs() })
 }

@@ -1,6 +1,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { createPaceWatch } from 'onceonly/http'
 import { SOCKET_PATH } from '../chat/socket.ts'
 import type { Log } from '../logs.ts'
 import { logUnrouted } from '../logs-unrouted.ts'
@@ -45,6 +46,7 @@ interface LongBody {
 }
 
 const longBodies = new WeakMap<IncomingMessage, LongBody>()
+const paces = createPaceWatch(LOOK_EVERY_MS)
 
 /** A large file over a slow line takes minutes: for this request it counts that its body goes on, not when it ends. */
 export function allowLongBody(request: IncomingMessage, patienceMs: number): void {
@@ -57,18 +59,15 @@ function watchLongBody(request: IncomingMessage, long: LongBody, halted: () => v
   if (long.watched) return
   long.watched = true
   const { socket } = request
-  let [seenBytes, seenMs] = [socket.bytesRead, performance.now()]
-  const look = setInterval(() => {
-    if (request.complete || socket.destroyed) return clearInterval(look)
-    const nowMs = performance.now()
-    if (socket.bytesRead > seenBytes) [seenBytes, seenMs] = [socket.bytesRead, nowMs]
-    const countedMs = nowMs - long.startedMs - long.patienceMs
-    const isSlow = seenBytes - long.startBytes < (countedMs / 1_000) * BYTES_PER_SECOND_LEAST
-    if (!isSlow && nowMs - seenMs < long.patienceMs) return
-    clearInterval(look)
-    halted()
-  }, LOOK_EVERY_MS)
-  look.unref()
+  const graceMs = long.patienceMs - (performance.now() - long.startedMs)
+  const stop = paces.watch({
+    pace: { graceMs, bytesPerSecond: BYTES_PER_SECOND_LEAST, pauseMs: long.patienceMs },
+    bytes: () => socket.bytesRead - long.startBytes,
+    isHeld: () => false,
+    tooSlow: halted,
+  })
+  request.once('end', stop)
+  socket.once('close', stop)
 }
 
 interface Exchange {

@@ -1,5 +1,14 @@
 /** `onceonly/http`: the protocol without a framework. Adapters for the usual ones are entries of their own. */
 
+export { addressKey } from './front/addresses.ts'
+export type { ByteBudget, ByteBudgetOptions, Hold } from './front/bytes.ts'
+export { createByteBudget } from './front/bytes.ts'
+export { frontLimits } from './front/limits.ts'
+export type { Pace, PacedBody, PaceWatch } from './front/pace.ts'
+export { createPaceWatch } from './front/pace.ts'
+export { retryAfterMs } from './front/retry.ts'
+export type { Shares, SharesOptions } from './front/shares.ts'
+export { createShares } from './front/shares.ts'
 export type { Batch, BatchError, BulkItem } from './protocol/batch.ts'
 export { readBatch } from './protocol/batch.ts'
 export type {

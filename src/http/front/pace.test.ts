@@ -17,7 +17,7 @@ function watching() {
       return { cancel() {} }
     },
   }
-  const watch = createPaceWatch(runtime, EVERY_MS)
+  const watch = createPaceWatch(EVERY_MS, runtime)
   return {
     watch,
     pass(ms: number, each = () => {}) {

@@ -1,4 +1,5 @@
 import type { Runtime, Timer } from '../../runtime/runtime.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
 
 /** How slowly a body may come. */
 export interface Pace {
@@ -36,7 +37,7 @@ interface Seen {
 }
 
 /** One timer for all bodies: most of them are whole before it is due. */
-export function createPaceWatch(runtime: Runtime, everyMs: number): PaceWatch {
+export function createPaceWatch(everyMs: number, runtime: Runtime = createRuntime()): PaceWatch {
   const bodies = new Map<PacedBody, Seen>()
   let timer: Timer | null = null
 
