@@ -13,6 +13,8 @@ export interface Config extends LimitConfig {
   readonly claimsUrl: string | null
   /** Null is the bus inside the store. */
   readonly brokerUrl: string | null
+  /** A workspace to try things with, whose key this machine can read, and switches that break its network. */
+  readonly demo: boolean
   /** Null: generated once and kept in the data folder. */
   readonly demoKey: string | null
   /** Null: generated once and kept in the data folder, like the demo key. */
@@ -46,12 +48,14 @@ export type UploadsPlace =
   /** Without a slash at either end of the prefix; empty for the whole bucket. */
   | { readonly kind: 'bucket'; readonly name: string; readonly prefix: string }
 
+type Env = Readonly<Record<string, string | undefined>>
+
 interface Setting<T> {
   readonly variable: string
   readonly fallback: string
   readonly about: string
-  /** Answers what is wrong with the text, or the value. */
-  read(text: string): { readonly value: T } | { readonly wrong: string }
+  /** Answers what is wrong with the text, or the value; the other settings are for what depends on them. */
+  read(text: string, env: Env): { readonly value: T } | { readonly wrong: string }
 }
 
 /** Every setting of the server; `--help` and the errors are made from this table, so that neither can forget one. */
@@ -106,11 +110,18 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     about: 'amqp://… or nats://…, with ?namespace=… where systems share a broker; empty for the bus inside the store',
     read: (text) => brokerOf(text),
   },
+  demo: {
+    variable: 'ONCEONLY_DEMO',
+    fallback: 'auto',
+    about:
+      'on or off: a demo workspace whose API key only this machine can read; auto is on, unless HOST is public or NODE_ENV is production',
+    read: (text, env) => demoOf(text, env),
+  },
   demoKey: {
     variable: 'ONCEONLY_DEMO_KEY',
     fallback: '',
-    about: 'API key of the demo workspace; generated and kept in the data folder when empty',
-    read: (text) => secret(text),
+    about: 'API key of the demo workspace, the only one it has; generated and kept in the data folder when empty',
+    read: (text, env) => demoKeyOf(text, env),
   },
   operatorToken: {
     variable: 'ONCEONLY_OPERATOR_TOKEN',
@@ -212,6 +223,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
       return value === undefined ? { wrong: `is none of ${logLevels.join(', ')}` } : { value }
     },
   },
+  ...limitSettings,
 }
 
 /** Longer than any provider takes, shorter than a client waits. */
@@ -223,7 +235,6 @@ const TIMEOUT_MS_LEAST = 100
 function millisecondsOf(text: string, most: number): { value: number } | { wrong: string } {
   const value = /^\d{1,6}$/.test(text) ? Number(text) : -1
   return value >= TIMEOUT_MS_LEAST && value <= most
-  ...limitSettings,
     ? { value }
     : { wrong: `is not a whole number from ${TIMEOUT_MS_LEAST} to ${most}` }
 }
@@ -290,6 +301,30 @@ function secret(text: string): { value: string | null } | { wrong: string } {
     : { value: text }
 }
 
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i
+
+function demoOf(text: string, { HOST, NODE_ENV }: Env): { value: boolean } | { wrong: string } {
+  const isPublic = !LOOPBACK.test(HOST || settings.host.fallback)
+  switch (text) {
+    case 'on':
+      return isPublic ? { wrong: 'needs a HOST of this machine, such as 127.0.0.1' } : { value: true }
+    case 'off':
+      return { value: false }
+    case 'auto':
+      return { value: !isPublic && NODE_ENV !== 'production' }
+    default:
+      return { wrong: 'is none of on, off, auto' }
+  }
+}
+
+/** A key that would be ignored stops the start: its owner would look for the fault in their requests. */
+function demoKeyOf(text: string, env: Env): { value: string | null } | { wrong: string } {
+  const demo = demoOf(env[settings.demo.variable] || settings.demo.fallback, env)
+  const isUnused = text !== '' && 'value' in demo && !demo.value
+  const wrong = 'is not used: this server has no demo; operators add keys with POST /api/admin/workspaces/ID/keys'
+  return isUnused ? { wrong } : secret(text)
+}
+
 const secrets = new Set<keyof Config>([
   'demoKey',
   'operatorToken',
@@ -314,7 +349,7 @@ export class BadSetting extends Error {
 }
 
 /** An empty variable counts as unset, because many deployments cannot remove one. */
-export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+export function readConfig(env: Env): Config {
   return {
     port: read('port'),
     host: read('host'),
@@ -323,6 +358,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     storeUrl: read('storeUrl'),
     claimsUrl: read('claimsUrl'),
     brokerUrl: read('brokerUrl'),
+    demo: read('demo'),
     demoKey: read('demoKey'),
     operatorToken: read('operatorToken'),
     viewerToken: read('viewerToken'),
@@ -339,12 +375,23 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     guard: read('guard'),
     guardFails: read('guardFails'),
     logLevel: read('logLevel'),
+    quotaMessages: read('quotaMessages'),
+    quotaMessageBytes: read('quotaMessageBytes'),
+    quotaImports: read('quotaImports'),
+    quotaUploadBytes: read('quotaUploadBytes'),
+    quotaUploads: read('quotaUploads'),
+    quotaRooms: read('quotaRooms'),
+    quotaConnections: read('quotaConnections'),
+    retainMessagesDays: read('retainMessagesDays'),
+    retainUploadsDays: read('retainUploadsDays'),
+    retainImportsDays: read('retainImportsDays'),
+    sweepEveryMs: read('sweepEveryMs'),
   }
 
   function read<Name extends keyof Config>(name: Name): Config[Name] {
     const setting: Setting<Config[Name]> = settings[name]
     const text = env[setting.variable] || setting.fallback
-    const result = setting.read(text)
+    const result = setting.read(text, env)
     if ('wrong' in result) throw new BadSetting(name, text, result.wrong)
     return result.value
   }
@@ -359,13 +406,3 @@ export function help(): string {
     '\n',
   )
 }
-    quotaMessages: read('quotaMessages'),
-    quotaMessageBytes: read('quotaMessageBytes'),
-    quotaImports: read('quotaImports'),
-    quotaUploadBytes: read('quotaUploadBytes'),
-    quotaUploads: read('quotaUploads'),
-    quotaRooms: read('quotaRooms'),
-    quotaConnections: read('quotaConnections'),
-    retainMessagesDays: read('retainMessagesDays'),
-    retainUploadsDays: read('retainUploadsDays'),
-    retainImportsDays: read('retainImportsDays'),

@@ -1,7 +1,8 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { BadSetting, type Config, help, readConfig } from './config.ts'
 import type { Service } from './service.ts'
 import { startService } from './service.ts'
+import { demoKeyFile } from './workspaces/demo.ts'
 
 const args = process.argv.slice(2)
 
@@ -36,22 +37,39 @@ async function stopped({ log, stop }: Service, signal: string): Promise<void> {
   }
 }
 
-function greeting({ dataFolder, storeUrl, operatorToken, viewerToken }: Config, { url, demoKey }: Service): string {
+function greeting(config: Config, { url }: Service): string {
+  const { dataFolder, storeUrl, operatorToken, viewerToken, demo } = config
+  return [
+    `Onceonly listens on ${url} and keeps its data in ${storeUrl === null ? dataFolder : 'PostgreSQL'}`,
+    `Its API is described at ${url}/docs, and people talk at ${url}/chat`,
+    operatorToken === null && viewerToken === null
+      ? `Its console is ${url}/console, for this machine only; the token is in ${join(dataFolder, 'operator-token')}`
+      : `Its console is ${url}/console, for whoever has a token`,
+    ...(demo ? tryThis(config, url) : ['It has no demo workspace: operators add workspaces and keys at /api/admin']),
+  ].join('\n')
+}
+
+/** Whoever reads the output of a server, or keeps it, learns where the key is and not the key. */
+function tryThis(config: Config, url: string): readonly string[] {
+  const [place, key] =
+    config.demoKey === null
+      ? [`in ${demoKeyFile(config)}`, `$(cat ${quoted(resolve(demoKeyFile(config)))})`]
+      : ['the value of ONCEONLY_DEMO_KEY', '$ONCEONLY_DEMO_KEY']
   const body = JSON.stringify({
     caseId: 'CASE-100',
     targetQueue: 'LEGAL_REVIEW',
     reason: 'Customer disputes the invoice',
   })
   return [
-    `Onceonly listens on ${url} and keeps its data in ${storeUrl === null ? dataFolder : 'PostgreSQL'}`,
-    `The API key of the demo workspace is ${demoKey}`,
-    `Its API is described at ${url}/docs, and people talk at ${url}/chat`,
-    operatorToken === null && viewerToken === null
-      ? `Its console is ${url}/console, for this machine only; the token is in ${join(dataFolder, 'operator-token')}`
-      : `Its console is ${url}/console, for whoever has a token`,
+    `The API key of the demo workspace is ${place}`,
     'Try this twice:',
-    `curl -i ${url}/case-escalations -H 'Content-Type: application/json' -H 'Authorization: Bearer ${demoKey}' -H 'Idempotency-Key: try-1' -d '${body}'`,
-  ].join('\n')
+    `curl -i ${url}/case-escalations -H 'Content-Type: application/json' -H "Authorization: Bearer ${key}" -H 'Idempotency-Key: try-1' -d '${body}'`,
+  ]
+}
+
+/** As a word of a shell, also inside of double quotes. */
+function quoted(path: string): string {
+  return `'${path.replaceAll("'", "'\\''")}'`
 }
 
 function refuse(line: string): void {

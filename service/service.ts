@@ -1,6 +1,8 @@
 import { mkdir } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { createLedger, isOnceError } from 'onceonly'
+import { createAccess } from 'onceonly/console'
+import { accessFinding } from 'onceonly/operate'
 import type { Outbox } from 'onceonly/outbox'
 import type { Around } from 'onceonly/telemetry'
 import { addAdmin } from './admin/routes.ts'
@@ -8,6 +10,7 @@ import { addChat } from './chat/index.ts'
 import { migrations as chatTables } from './chat/schema.ts'
 import { leasesOn, openClaims } from './claims.ts'
 import { BadSetting, type Config } from './config.ts'
+import { tokensOf } from './console/request.ts'
 import { addConsole } from './console/routes.ts'
 import { makeDemoCases } from './escalations/cases.ts'
 import { createNotices } from './escalations/notices.ts'
@@ -32,14 +35,15 @@ import { createServer } from './server.ts'
 import { type Base, openBase } from './store.ts'
 import { createWatch } from './watch.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
+import { createQuotas } from './workspaces/quotas.ts'
+import { startRetention } from './workspaces/retention.ts'
 import { migrations as workspaceTables } from './workspaces/schema.ts'
 import { createWorkspaces } from './workspaces/workspaces.ts'
 
-import { createQuotas } from './workspaces/quotas.ts'
 export interface Service {
   readonly url: string
-  /** The API key of the demo workspace. */
-  readonly demoKey: string
+  /** The API key of the demo workspace; null without one. */
+  readonly demoKey: string | null
   readonly log: Log
   /** Every route, with what it declares. */
   readonly routes: readonly CollectedRoute[]
@@ -82,15 +86,16 @@ export async function startService(config: Config): Promise<Service> {
   try {
     await makeTables(config, base, events.outbox)
     const workspaces = createWorkspaces(base)
+    const quotas = createQuotas(config)
     const protect = protectRoutes(server, once)
     await makeDemoWorkspace(workspaces, secrets)
-    await makeDemoCases(base)
-    const quotas = createQuotas(config)
+    if (config.demo) await makeDemoCases(base)
     const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
     const operate = operateOn({ once, leased, base })
     const { operatorToken } = secrets
     addAdmin(server, { once, base, operate, workspaces, operatorToken, testClock: config.testClock })
-    addMetrics(server, { config, metrics, operatorToken })
+    const access = createAccess(tokensOf(config, operatorToken))
+    addMetrics(server, { config, metrics, access })
     addEscalations(server, { once, protect, base, workspaces })
     const messages = addMessages(server, {
       once: leases.ledger,
@@ -98,11 +103,11 @@ export async function startService(config: Config): Promise<Service> {
       base,
       workspaces,
       config,
+      quotas,
       operatorToken,
       watch,
     })
     systems.push(messages)
-      quotas,
     const outreach = await addOutreach(server, { once, base, workspaces, messages, config, watch })
     systems.push(outreach)
     const imports = await addImports(server, {
@@ -111,14 +116,14 @@ export async function startService(config: Config): Promise<Service> {
       base,
       outbox: events.outbox,
       workspaces,
+      quotas,
       config,
       log,
       watch,
       hookSecret: secrets.hookSecret,
-      quotas,
     })
     systems.push(imports)
-    const chat = addChat(server, { base, workspaces, config, demoKey: secrets.demoKey, log, watch })
+    const chat = addChat(server, { base, workspaces, quotas, demoKey: secrets.demoKey, access, log, watch })
     systems.push(chat)
     const notices = createNotices({ once, base, watch })
     systems.push(notices)
@@ -126,9 +131,11 @@ export async function startService(config: Config): Promise<Service> {
     const { runs } = outreach
     const sagas = () => [imports.describe()]
     const { rooms } = chat
-    const { findings } = imports
+    const findings = async () => [...(await imports.findings()), await accessFinding('data folder', ownFolders(config))]
     const shown = { runs, sagas, rooms, findings }
     live = addConsole(server, { operate, config, metrics, operatorToken, routes, ...shown })
+    const sweeps = [...messages.sweeps, ...imports.sweeps, ...chat.sweeps]
+    systems.push(startRetention({ sweeps, everyMs: config.sweepEveryMs, log }))
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }
   } catch (error) {
@@ -140,12 +147,20 @@ export async function startService(config: Config): Promise<Service> {
 
 // A setting that only the system can judge is refused like any other: in one line that names it.
 
+/** Of folders that we make; one that is there may be shared on purpose. */
+const OWNER_ONLY_FOLDER = 0o700
+
 async function makeFolder({ dataFolder }: Config): Promise<void> {
   try {
-    await mkdir(dataFolder, { recursive: true })
+    await mkdir(dataFolder, { recursive: true, mode: OWNER_ONLY_FOLDER })
   } catch (error) {
     throw new BadSetting('dataFolder', dataFolder, `cannot be used: ${reason(error)}`)
   }
+}
+
+/** What is in them should be read by the server alone. */
+function ownFolders({ dataFolder, uploads }: Config): readonly string[] {
+  return uploads.kind === 'folder' ? [dataFolder, uploads.path] : [dataFolder]
 }
 
 /** The first that is asked of the store: here it is known whether it is there, and lets us in. */

@@ -63,8 +63,14 @@ export const listRegions: Declaration = {
   id: 'chat.regions',
   system,
   summary: 'The regions of this server, and how they are joined',
+  description: '`clients` counts the connections of this workspace to this process.',
   access: 'api key',
-  answers: { 200: { about: 'All of them.', schema: record({ regions: { type: 'array', items: region } }) } },
+  answers: {
+    200: {
+      about: 'All of them, and whose key it is.',
+      schema: record({ workspace: text, caller: text, regions: { type: 'array', items: region } }),
+    },
+  },
 }
 
 export const setRegionLink: Declaration = {
@@ -150,13 +156,15 @@ export const readDemo: Declaration = {
   id: 'chat.demo',
   system,
   summary: 'The key of the demo workspace, for a page on the same machine',
-  description: 'Only on a server that listens on loopback, and only for whoever asks it by a name of loopback.',
+  description:
+    'Only on a server with a demo, which listens on loopback, and only to a request of the same machine that no proxy ' +
+    'passed on.',
   access: 'anyone',
   answers: {
     200: {
       about: 'The key, and whether the switches are there.',
       schema: record({ apiKey: text, switches: { type: 'boolean' } }),
     },
-    404: { about: 'This server, or whoever asks, is not on loopback.' },
+    404: { about: 'This server has no demo, or the request comes from elsewhere.' },
   },
 }

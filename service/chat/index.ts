@@ -1,14 +1,18 @@
 import type { FastifyInstance } from 'fastify'
+import type { Access } from 'onceonly/console'
 import type { HistoryEvent } from 'onceonly/stream'
-import type { Config } from '../config.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
+import type { Sweep } from '../workspaces/retention.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { eventsOf, readHistory } from './history.ts'
 import { createNetwork } from './network.ts'
 import { createOwners } from './owners.ts'
+import { createPresence } from './presence.ts'
 import { createRegions } from './regions.ts'
+import { createKnownRooms } from './rooms.ts'
 import { addDemo, addReads, addSwitches } from './routes.ts'
 import { openSockets } from './socket.ts'
 import { isRegion, regionNames } from './words.ts'
@@ -16,13 +20,13 @@ import { isRegion, regionNames } from './words.ts'
 interface Parts {
   readonly base: Base
   readonly workspaces: Workspaces
-  readonly config: Config
-  readonly demoKey: string
+  readonly quotas: Quotas
+  /** Null without a demo. */
+  readonly demoKey: string | null
+  readonly access: Pick<Access, 'isLocal'>
   readonly log: Log
   readonly watch: Watch
 }
-
-const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1'])
 
 /** What operators see of the rooms of all workspaces. */
 export interface Rooms {
@@ -32,24 +36,40 @@ export interface Rooms {
   history(room: string, region: string): Promise<readonly HistoryEvent[] | null>
 }
 
-/** The chat: five regions in this process, rooms of workspaces, and, on loopback, switches that break the network. */
-export function addChat(server: FastifyInstance, parts: Parts): { readonly rooms: Rooms; stop(): Promise<void> } {
-  const { base, workspaces, config, demoKey, log, watch } = parts
+interface Chat {
+  readonly rooms: Rooms
+  readonly sweeps: readonly Sweep[]
+  stop(): Promise<void>
+}
+
+/** The chat: five regions in this process, rooms of workspaces, and, in a demo, switches that break the network. */
+export function addChat(server: FastifyInstance, parts: Parts): Chat {
+  const { base, workspaces, quotas, demoKey, access, log, watch } = parts
   const network = createNetwork()
   const regions = createRegions(base, network, log, watch)
-  const sockets = openSockets(server, { workspaces, regions, network, owners: createOwners(base) })
+  const presence = createPresence()
+  const known = createKnownRooms(base, quotas)
+  const sockets = openSockets(server, {
+    workspaces,
+    regions,
+    network,
+    presence,
+    owners: createOwners(base),
+    rooms: known,
+    quotas,
+  })
   // Before the server waits for its connections to end: these do not end by themselves.
   server.addHook('preClose', () => sockets.stop())
-  addReads(server, { base, workspaces, regions, network })
+  addReads(server, { base, workspaces, regions, network, presence, known })
   // Elsewhere a network breaks without our help, and nobody shall be able to break it for others.
-  if (LOOPBACK.has(config.host)) {
-    addSwitches(server, { base, workspaces, regions, network })
-    addDemo(server, { apiKey: demoKey, switches: true })
+  if (demoKey !== null) {
+    addSwitches(server, { base, workspaces, regions, network, presence })
+    addDemo(server, access, { apiKey: demoKey, switches: true })
   }
   const rooms: Rooms = {
     sessions: () => regionNames.map((region) => ({ region, sessions: regions.regionOf(region).sessions })),
     history: async (room, region) =>
       isRegion(region) ? eventsOf(await readHistory(regions.logOf(region), regions.order, room)) : null,
   }
-  return { rooms, stop: () => regions.stop() }
+  return { rooms, sweeps: [known.sweep], stop: () => regions.stop() }
 }

@@ -1,14 +1,18 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Access } from 'onceonly/console'
 import { shivizParser, toShiViz } from 'onceonly/stream'
+import { requestOf } from '../console/request.ts'
 import { type FieldError, sendInvalid } from '../http/problem.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import * as document from './document.ts'
-import { eventsOf, readHistory } from './history.ts'
+import { eventsOf, type HistoryMessage, readHistory } from './history.ts'
 import type { Network } from './network.ts'
 import { parseClientLink, parseRegionLink } from './parse.ts'
+import type { Presence } from './presence.ts'
 import type { Regions } from './regions.ts'
+import type { KnownRooms } from './rooms.ts'
 import { isRegion, isRoom, type RegionName, regionNames, roomOf } from './words.ts'
 
 interface Parts {
@@ -16,6 +20,7 @@ interface Parts {
   readonly workspaces: Workspaces
   readonly regions: Regions
   readonly network: Network
+  readonly presence: Presence
 }
 
 type OfRegion = { Params: { readonly region: string } }
@@ -23,19 +28,33 @@ type OfClient = { Params: { readonly client: string } }
 type OfRoom = { Params: { readonly room: string }; Querystring: { readonly region?: string } }
 
 /** What a page needs beside its connection: the regions, and what was said in a room. */
-export function addReads(server: FastifyInstance, { workspaces, regions, network }: Parts): void {
+export function addReads(server: FastifyInstance, parts: Parts & { readonly known: Pick<KnownRooms, 'has'> }): void {
+  const { workspaces, regions, network, presence, known } = parts
   const onRequest = requireKey(workspaces, 'chat')
 
+  /** Reading the log of a room makes one: a room that nobody has entered has nothing to read. */
+  async function historyOf(
+    request: FastifyRequest<OfRoom>,
+    { region, room }: Asked,
+  ): Promise<readonly HistoryMessage[]> {
+    const isKnown = await known.has(callerOf(request).workspaceId, request.params.room)
+    return isKnown ? readHistory(regions.logOf(region), regions.order, room) : []
+  }
+
   server.get('/api/chat/regions', { onRequest, config: { declaration: document.listRegions } }, async (request) => {
-    const { workspaceId } = callerOf(request)
-    return { regions: regionNames.map((region) => viewOf({ regions, network }, workspaceId, region)) }
+    const { workspaceId, caller } = callerOf(request)
+    return {
+      workspace: workspaceId,
+      caller,
+      regions: regionNames.map((region) => viewOf({ network, presence }, workspaceId, region)),
+    }
   })
 
   const messages = { onRequest, config: { declaration: document.readMessages } }
   server.get<OfRoom>('/api/chat/rooms/:room/messages', messages, async (request, reply) => {
     const asked = askedOf(request)
     if ('errors' in asked) return sendInvalid(reply, asked.errors)
-    const history = await readHistory(regions.logOf(asked.region), regions.order, asked.room)
+    const history = await historyOf(request, asked)
     const shown = history.map(({ acceptedAtMs, after: _after, ...message }) => ({
       ...message,
       acceptedAt: new Date(acceptedAtMs).toISOString(),
@@ -47,7 +66,7 @@ export function addReads(server: FastifyInstance, { workspaces, regions, network
   server.get<OfRoom>('/api/chat/rooms/:room/shiviz', shiviz, async (request, reply) => {
     const asked = askedOf(request)
     if ('errors' in asked) return sendInvalid(reply, asked.errors)
-    const history = await readHistory(regions.logOf(asked.region), regions.order, asked.room)
+    const history = await historyOf(request, asked)
     return reply
       .type('text/plain; charset=utf-8')
       .header('content-disposition', `attachment; filename="${request.params.room}.shiviz.log"`)
@@ -57,7 +76,7 @@ export function addReads(server: FastifyInstance, { workspaces, regions, network
 }
 
 /** The switches of the demo: they break the network of the caller's own workspace, in this process, and mend it. */
-export function addSwitches(server: FastifyInstance, { base, workspaces, regions, network }: Parts): void {
+export function addSwitches(server: FastifyInstance, { base, workspaces, network, presence }: Parts): void {
   const onRequest = requireKey(workspaces, 'chat')
 
   const region = { onRequest, config: { declaration: document.setRegionLink } }
@@ -68,7 +87,7 @@ export function addSwitches(server: FastifyInstance, { base, workspaces, regions
     if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
     const { workspaceId } = callerOf(request)
     network.setRegion(workspaceId, name, parsed.link)
-    return viewOf({ regions, network }, workspaceId, name)
+    return viewOf({ network, presence }, workspaceId, name)
   })
 
   const client = { onRequest, config: { declaration: document.setClientLink } }
@@ -84,13 +103,18 @@ export function addSwitches(server: FastifyInstance, { base, workspaces, regions
   })
 }
 
-function viewOf({ regions, network }: Pick<Parts, 'regions' | 'network'>, workspaceId: string, region: RegionName) {
-  return { region, ...network.regionOf(workspaceId, region), clients: regions.regionOf(region).sessions }
+/** Of this workspace alone. */
+function viewOf({ network, presence }: Pick<Parts, 'network' | 'presence'>, workspaceId: string, region: RegionName) {
+  return { region, ...network.regionOf(workspaceId, region), clients: presence.count(workspaceId, region) }
 }
 
-function askedOf(
-  request: FastifyRequest<OfRoom>,
-): { readonly room: string; readonly region: RegionName } | { readonly errors: readonly FieldError[] } {
+interface Asked {
+  /** By the name that streams know it by. */
+  readonly room: string
+  readonly region: RegionName
+}
+
+function askedOf(request: FastifyRequest<OfRoom>): Asked | { readonly errors: readonly FieldError[] } {
   const { room } = request.params
   const { region = regionNames[0] } = request.query
   const errors: FieldError[] = []
@@ -101,19 +125,12 @@ function askedOf(
 }
 
 /** For a page on the machine of whoever tries this: the demo key, without asking for it. */
-export function addDemo(server: FastifyInstance, demo: { readonly apiKey: string; readonly switches: boolean }): void {
-  server.get('/chat/demo', { config: { declaration: document.readDemo } }, async (request, reply) => {
-    if (!isLocal(request)) return reply.callNotFound()
-    return reply.header('cache-control', 'no-store').send(demo)
-  })
-}
-
-const LOCAL_NAMES = new Set(['localhost', '127.0.0.1', '[::1]'])
-const LOCAL_ADDRESSES = /^(127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/
-
-/** The name too: a page of somebody else whose name was made to lead here would come under its own. */
-function isLocal({ headers, hostname, ip }: FastifyRequest): boolean {
-  const site = headers['sec-fetch-site']
-  const ours = site === undefined || site === 'same-origin' || site === 'none'
-  return ours && LOCAL_NAMES.has(hostname) && LOCAL_ADDRESSES.test(ip)
+export function addDemo(
+  server: FastifyInstance,
+  access: Pick<Access, 'isLocal'>,
+  demo: { readonly apiKey: string; readonly switches: boolean },
+): void {
+  server.get('/chat/demo', { config: { declaration: document.readDemo } }, async (request, reply) =>
+    access.isLocal(requestOf(request)) ? reply.send(demo) : reply.callNotFound(),
+  )
 }

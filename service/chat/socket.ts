@@ -8,10 +8,13 @@ import {
   type SocketServer,
 } from 'onceonly/stream/server'
 import { WebSocketServer } from 'ws'
+import type { Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import type { Network } from './network.ts'
 import type { Owners } from './owners.ts'
+import type { Presence } from './presence.ts'
 import type { Regions } from './regions.ts'
+import type { KnownRooms } from './rooms.ts'
 import { createSlowLink } from './slow-link.ts'
 import { isRegion, isRoom, type RegionName, ROOM_CHARS_MOST, roomOf } from './words.ts'
 
@@ -27,7 +30,10 @@ interface Parts {
   readonly workspaces: Workspaces
   readonly regions: Regions
   readonly network: Network
+  readonly presence: Presence
   readonly owners: Owners
+  readonly rooms: Pick<KnownRooms, 'enter'>
+  readonly quotas: Quotas
 }
 
 /**
@@ -35,7 +41,7 @@ interface Parts {
  * nobody under the name of somebody else's client.
  */
 export function openSockets({ server }: FastifyInstance, parts: Parts): SocketServer {
-  const { workspaces, regions, network, owners } = parts
+  const { workspaces, regions, network, presence, owners, rooms, quotas } = parts
 
   async function admit(url: string | undefined, key: string | null): Promise<Admission<Guest>> {
     const region = URL.parse(url ?? '', 'http://server')?.searchParams.get('region')
@@ -43,15 +49,28 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
     const caller = key === null ? null : await workspaces.authenticate(key)
     if (caller === null) return refused(401, 'Send an API key, as a bearer token or as a subprotocol.')
     if (!(await workspaces.mayUse(caller, 'chat'))) return refused(403, 'This caller has no right to use chat.')
+    const full = quotas.full('connections', caller.workspaceId)
+    if (full !== null) return refused(429, full.message)
     return { kind: 'admitted', who: { workspaceId: caller.workspaceId, caller: caller.caller, region } }
   }
 
   function begin(real: SocketLink, { workspaceId, caller, region }: Guest): Session {
+    // Others may have come in since it was admitted.
+    const full = quotas.full('connections', workspaceId)
+    if (full !== null) {
+      real.close(closeCodes.flooded, full.message)
+      return NOBODY
+    }
+    const place = quotas.enter('connections', workspaceId)
     let client: string | null = null
+    let room = ''
     let unwatch = () => {}
+    const leave = presence.enter(workspaceId, region)
     const slow = createSlowLink(real, () => (client === null ? CLEAR : network.clientOf(workspaceId, client)))
     const authorize = async (hello: HelloFrame) =>
-      (await owners.own(workspaceId, hello.client, caller)) ? null : { taken: 'this client is somebody else’s' }
+      (await owners.own(workspaceId, hello.client, caller))
+        ? rooms.enter(workspaceId, room)
+        : { taken: 'this client is somebody else’s' }
     const inside = slow.through(regions.regionOf(region).connect(slow.link, { authorize }))
     return {
       received(text) {
@@ -61,11 +80,14 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
           return real.close(closeCodes.notAllowed, `the name of a room has at most ${ROOM_CHARS_MOST} characters`)
         }
         client = hello.client
+        room = hello.room
         unwatch = network.watch(workspaceId, client, slow.changed)
         inside.received(JSON.stringify({ ...hello, room: roomOf(workspaceId, hello.room) }))
       },
       drained: () => inside.drained(),
       closed() {
+        place[Symbol.dispose]()
+        leave()
         unwatch()
         inside.closed()
       },
@@ -81,6 +103,7 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
   })
 }
 
+const NOBODY: Session = { received: () => {}, drained: () => {}, closed: () => {} }
 const CLEAR = { delayMs: 0, offlineUntilMs: null }
 
 function refused(status: number, reason: string): Admission<Guest> {

@@ -13,7 +13,8 @@ export const OFFLINE_MS_MOST = 600_000
 /** Of one room, the newest: what a diagram can show. */
 export const HISTORY_MESSAGES = 500
 
-const WORKSPACE_CHARS = 12
+/** 132 bits of a digest in base64: nobody finds a second workspace with the same. */
+const WORKSPACE_CHARS = 22
 
 export function isRegion(value: unknown): value is RegionName {
   return regionNames.some((name) => name === value)
@@ -30,5 +31,7 @@ export function roomOf(workspaceId: string, room: string): string {
 
 /** What the names of all rooms of a workspace begin with. */
 export function prefixOf(workspaceId: string): string {
-  return `w${createHash('sha256').update(workspaceId).digest('hex').slice(0, WORKSPACE_CHARS)}.`
+  const digest = createHash('sha256').update(workspaceId).digest('base64url').slice(0, WORKSPACE_CHARS)
+  // Names of streams have no underscore.
+  return `w${digest.replaceAll('_', '~')}.`
 }

@@ -8,11 +8,12 @@ export function tokensOf({ operatorToken: chosen, viewerToken: viewer }: Config,
 }
 
 export function requestOf(request: FastifyRequest): ConsoleRequest {
-  const { method, url, headers, socket, ip } = request
+  const { method, url, headers, socket, ip, raw } = request
   return {
     method,
     url,
     headers,
+    httpVersion: raw.httpVersion,
     remoteAddress: socket.remoteAddress,
     clientAddress: ip,
     isEncrypted: request.protocol === 'https',

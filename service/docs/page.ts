@@ -41,7 +41,7 @@ ${chapters.map(({ name, operations }) => html`<section><h2><a href="#${name}">${
 <p>${prose(info.description)}</p>
 <p>The same for programs: <a href="/openapi.json"><code>/openapi.json</code></a>, OpenAPI 3.1.</p>
 <h2>Before you start</h2>
-<p>The examples use variables of your shell. The API key of the demo workspace is printed when the server starts.</p>
+<p>The examples use variables of your shell. When the server starts, it prints where the API key of its demo workspace is.</p>
 ${code(`URL=http://127.0.0.1:4000\nKEY=your-api-key\nOPERATOR=your-operator-token`, 'setup')}
 </header>
 ${chapters.map((chapter) => html`<section class="chapter" id="${chapter.name}"><h2>${chapter.name}</h2><p>${prose(chapter.description)}</p>${chapter.operations.map((each) => card(each, components.schemas))}</section>`)}

@@ -61,7 +61,8 @@ const securitySchemes = {
   apiKey: {
     type: 'http',
     scheme: 'bearer',
-    description: 'The API key of a caller. It names the workspace, too; the one of the demo is printed at the start.',
+    description:
+      'The API key of a caller. It names the workspace, too; where the one of the demo is stands in what the server prints at the start.',
   },
   operator: { type: 'http', scheme: 'bearer', description: 'The operator token of the server.' },
   hookSecret: {

@@ -8,7 +8,8 @@ import type { Workspaces } from './workspaces.ts'
 export const DEMO = { workspaceId: 'demo', caller: 'demo' } as const
 
 export interface Secrets {
-  readonly demoKey: string
+  /** Null without a demo. */
+  readonly demoKey: string | null
   readonly operatorToken: string
   readonly hookSecret: string
 }
@@ -17,10 +18,14 @@ export interface Secrets {
 export async function readSecrets(config: Config): Promise<Secrets> {
   const { dataFolder } = config
   return {
-    demoKey: config.demoKey ?? (await kept(join(dataFolder, 'demo-key'), newKey)),
+    demoKey: config.demo ? (config.demoKey ?? (await kept(demoKeyFile(config), newKey))) : null,
     operatorToken: config.operatorToken ?? (await kept(join(dataFolder, 'operator-token'), newSecret)),
     hookSecret: config.hookSecret ?? (await kept(join(dataFolder, 'hook-secret'), newSecret)),
   }
+}
+
+export function demoKeyFile({ dataFolder }: Pick<Config, 'dataFolder'>): string {
+  return join(dataFolder, 'demo-key')
 }
 
 function newSecret(): string {
@@ -39,7 +44,10 @@ async function kept(path: string, make: () => string): Promise<string> {
   return (await readFile(path, 'utf8')).trim()
 }
 
+/** Its caller has the key of today only: an older one may have become known. Without a demo it has none. */
 export async function makeDemoWorkspace(workspaces: Workspaces, { demoKey }: Secrets): Promise<void> {
+  if (demoKey === null) return workspaces.removeOtherKeys(DEMO.workspaceId, DEMO.caller, null)
   await workspaces.put(DEMO.workspaceId, 'Demo')
-  await workspaces.addKey(DEMO.workspaceId, DEMO.caller, { key: demoKey })
+  const { keyId } = await workspaces.addKey(DEMO.workspaceId, DEMO.caller, { key: demoKey })
+  await workspaces.removeOtherKeys(DEMO.workspaceId, DEMO.caller, keyId)
 }

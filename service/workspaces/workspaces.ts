@@ -21,6 +21,8 @@ export interface Workspaces {
   /** The key is shown once, here. */
   addKey(workspaceId: string, caller: string, options?: AddKeyOptions): Promise<{ keyId: string; key: string }>
   removeKey(keyId: string): Promise<boolean>
+  /** All keys of a caller, except this one. */
+  removeOtherKeys(workspaceId: string, caller: string, keyId: string | null): Promise<void>
   setRights(workspaceId: string, caller: string, rights: readonly Right[]): Promise<void>
 }
 
@@ -70,6 +72,10 @@ export function createWorkspaces({ sql }: Base): Workspaces {
     },
     async removeKey(keyId) {
       return (await sql.query('delete from api_keys where id = ? returning id', [keyId])).length > 0
+    },
+    async removeOtherKeys(workspaceId, caller, keyId) {
+      const text = 'delete from api_keys where workspace_id = ? and caller = ? and id <> ?'
+      await sql.query(text, [workspaceId, caller, keyId ?? ''])
     },
     async setRights(workspaceId, caller, rights) {
       await sql.query(

@@ -46,7 +46,7 @@ export function createAccess({ operator, viewer, chosen }: Tokens): Access {
       return token === undefined ? null : roleOf(token)
     },
     hasBearer: (request) => /^Bearer /i.test(headerOf(request, 'authorization') ?? ''),
-    isLocal: ({ remoteAddress, headers }) => isLocal(remoteAddress, headers),
+    isLocal,
   }
 }
 

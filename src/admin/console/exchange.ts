@@ -11,6 +11,8 @@ export interface ConsoleRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** Of the connection itself, whatever headers say. */
   readonly remoteAddress: string | undefined
+  /** As Node has it: a proxy may be known by it. */
+  readonly httpVersion?: string | undefined
   /** Who is counted when a token was wrong: the client, where a proxy that is trusted has named it. */
   readonly clientAddress: string
   readonly isEncrypted: boolean

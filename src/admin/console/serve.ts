@@ -76,11 +76,12 @@ export function createConsoleServer({ console: answering, onError }: ConsoleServ
 }
 
 function requestOf(message: IncomingMessage): ConsoleRequest {
-  const { method = 'GET', url = '/', headers, socket } = message
+  const { method = 'GET', url = '/', headers, httpVersion, socket } = message
   return {
     method,
     url,
     headers,
+    httpVersion,
     remoteAddress: socket.remoteAddress,
     clientAddress: socket.remoteAddress ?? '',
     isEncrypted: false,

@@ -1,6 +1,7 @@
 import { limits, SECOND } from '../../ledger/core/limits.ts'
 import type { Store } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
+import { accessFinding } from './file-access.ts'
 
 /** One thing that decides whether what is acknowledged is safe. */
 export interface Finding {
@@ -88,7 +89,16 @@ async function sqliteFindings(sql: SqlSeam): Promise<Finding[]> {
       'danger',
       'The file is damaged: stop, and restore a backup.',
     ),
+    ...(await filesFinding(sql)),
   ]
+}
+
+/** Windows has no modes. */
+async function filesFinding(sql: SqlSeam): Promise<readonly Finding[]> {
+  const rows = await sql.query<{ readonly name: string; readonly file: string }>('PRAGMA database_list')
+  const file = rows.find(({ name }) => name === 'main')?.file ?? ''
+  if (file === '' || process.platform === 'win32') return []
+  return [await accessFinding('access', [file, `${file}-wal`, `${file}-shm`])]
 }
 
 async function postgresFindings(sql: SqlSeam): Promise<Finding[]> {

@@ -18,14 +18,15 @@ export interface MetricsOptions {
 /** Numbers tell how much business there is: they are for this machine, or for whoever has the token. */
 export async function metricsAnswer({ metrics, metricsToken = null }: MetricsOptions, message: IncomingMessage) {
   if (metrics === undefined) return told(404, 'Nothing is here')
-  if (metricsToken === null && !isLocal(message.socket.remoteAddress, message.headers)) {
+  const { headers, httpVersion } = message
+  if (metricsToken === null && !isLocal({ remoteAddress: message.socket.remoteAddress, headers, httpVersion })) {
     return told(403, 'Without `metricsToken` in the configuration the metrics are for this machine only')
   }
   if (metricsToken !== null && !hasToken(message, metricsToken)) {
     return told(401, 'Send the token as `Authorization: Bearer …`', [['www-authenticate', 'Bearer']])
   }
-  const headers = [['content-type', metrics.contentType]] as const
-  return { status: 200, headers, body: Buffer.from(await metrics.text()) } satisfies Answer
+  const type = [['content-type', metrics.contentType]] as const
+  return { status: 200, headers: type, body: Buffer.from(await metrics.text()) } satisfies Answer
 }
 
 function told(status: number, title: string, headers: Answer['headers'] = []): Answer {

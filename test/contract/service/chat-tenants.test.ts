@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { after, test } from 'node:test'
+import { WebSocket } from 'ws'
+import { prefixOf, ROOM_CHARS_MOST, roomOf } from '../../../service/chat/words.ts'
+import { isStreamName } from '../../../src/streams/protocol/fields.ts'
+import { until } from '../../../src/testing/until.ts'
+import { demoKey, openedService, operatorToken } from '../../support/service/openapi/opened.ts'
+
+const { service, ...opened } = await openedService()
+after(() => opened[Symbol.asyncDispose]())
+
+async function clientsOf(key: string, region: string): Promise<number | undefined> {
+  const response = await fetch(`${service.url}/api/chat/regions`, { headers: { authorization: `Bearer ${key}` } })
+  const { regions } = (await response.json()) as { regions: readonly { region: string; clients: number }[] }
+  return regions.find((each) => each.region === region)?.clients
+}
+
+async function keyOfAnother(): Promise<string> {
+  const headers = { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' }
+  const place = `${service.url}/api/admin/workspaces/other`
+  await fetch(place, { method: 'PUT', headers, body: JSON.stringify({ name: 'Other' }) })
+  const made = await fetch(`${place}/keys`, { method: 'POST', headers, body: JSON.stringify({ caller: 'eve' }) })
+  return ((await made.json()) as { key: string }).key
+}
+
+test('a workspace is told how many of its own clients a region has, and of no others', async () => {
+  const other = await keyOfAnother()
+  const url = `${service.url.replace('http', 'ws')}/chat/socket?region=tokyo`
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${demoKey}` } })
+  await once(socket, 'open')
+  await until('it is counted', async () => (await clientsOf(demoKey, 'tokyo')) === 1)
+  assert.equal(await clientsOf(other, 'tokyo'), 0)
+  assert.equal(await clientsOf(demoKey, 'sydney'), 0)
+  socket.terminate()
+  await until('it is gone', async () => (await clientsOf(demoKey, 'tokyo')) === 0)
+})
+
+test('what tells the rooms of workspaces apart has 128 bits and more, and fits a name of streams', () => {
+  const digest = prefixOf('demo').slice(1, -1)
+  assert.ok(digest.length * 6 >= 128, digest)
+  for (const workspace of Array.from({ length: 200 }, (_, at) => `workspace-${at}`)) {
+    assert.ok(isStreamName(roomOf(workspace, 'r'.repeat(ROOM_CHARS_MOST))), roomOf(workspace, 'r'))
+  }
+})
