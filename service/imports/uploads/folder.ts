@@ -4,7 +4,7 @@ import { link, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SECOND } from 'onceonly'
 import { BUCKET, locateAnywhere } from './notification.ts'
-import { digestOf, openSpool, type Spooled } from './spool.ts'
+import { digestOf, OWNER_ONLY, openSpool, type Spooled } from './spool.ts'
 import { FileMissing, type Storage, type Stored, type StoredFile, UPLOAD_BYTES_MOST, type Upload } from './storage.ts'
 
 const LOOK_EVERY_MS = 5 * SECOND
@@ -30,7 +30,7 @@ export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST):
 
   /** Gives the finished file its name, unless another one has it: a link, because a rename would put it aside. */
   async function publish({ path, digest: etag, bytes }: Spooled, upload: Upload): Promise<Stored> {
-    await mkdir(folderOf(upload), { recursive: true })
+    await mkdir(folderOf(upload), { recursive: true, mode: OWNER_ONLY.folder })
     await syncFolder(folder)
     try {
       await link(path, pathOf(upload))
@@ -67,7 +67,7 @@ export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST):
     direct: async () => null,
     async examine() {
       const path = spool.draft()
-      await writeFile(path, '')
+      await writeFile(path, '', { mode: OWNER_ONLY.file })
       await rm(path)
     },
     tidy: spool.tidy,
@@ -78,7 +78,7 @@ export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST):
 async function idOf(folder: string, draft: string): Promise<string> {
   const path = join(folder, 'id')
   try {
-    await writeFile(draft, randomUUID())
+    await writeFile(draft, randomUUID(), { mode: OWNER_ONLY.file })
     await link(draft, path)
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error

@@ -19,11 +19,14 @@ export interface Spool {
   tidy(): Promise<void>
 }
 
+/** Modes of what is made here: uploads are for the server alone. */
+export const OWNER_ONLY = { folder: 0o700, file: 0o600 } as const
+
 /** No upload takes as long, so nobody is writing a file that was begun before. */
 const LEFT_BEHIND_MS = 24 * HOUR
 
 export async function openSpool(folder: string, bytesMost: number): Promise<Spool> {
-  await mkdir(folder, { recursive: true })
+  await mkdir(folder, { recursive: true, mode: OWNER_ONLY.folder })
   const draft = () => join(folder, randomUUID())
   return {
     draft,
@@ -60,7 +63,7 @@ async function write(
   content: AsyncIterable<Uint8Array>,
   bytesMost: number,
 ): Promise<{ readonly digest: string; readonly bytes: number } | null> {
-  await using handle = await open(path, 'wx')
+  await using handle = await open(path, 'wx', OWNER_ONLY.file)
   const hash = createHash('sha256')
   let bytes = 0
   for await (const chunk of content) {

@@ -16,7 +16,7 @@ export interface FileKeysOptions {
  * is there as a whole or not at all, and of two processes with one intent the second gets the key of the first.
  */
 export async function openFileKeys({ folder, keepMs = clientDefaults.keepKeysMs }: FileKeysOptions): Promise<KeyPlace> {
-  await mkdir(folder, { recursive: true })
+  await mkdir(folder, { recursive: true, mode: 0o700 })
   await removeOld(folder, keepMs)
   const fileOf = (intent: string) => join(folder, createHash('sha256').update(intent).digest('hex'))
   return {

@@ -5,6 +5,7 @@ import type { TimeSource } from './clock.ts'
 import { unavailable } from './errors.ts'
 import type { MetaStatements } from './meta.ts'
 import { anchor, needsAnchor, nowOf, prepareMeta } from './meta.ts'
+import { makePrivate } from './private-file.ts'
 import type { RecordStatements } from './records.ts'
 import { prepareRecords } from './records.ts'
 import { isCurrent, LEDGER_ROOM, migrate, ownMigrations } from './schema.ts'
@@ -53,6 +54,7 @@ export function openConnections(path: string, time: TimeSource): Connections {
     return db
   }
   try {
+    makePrivate(path)
     const writer = open()
     prepareFile(writer, path, time)
     const transaction = open()
