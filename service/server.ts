@@ -15,6 +15,8 @@ import { type Admission, admitCommands } from './http/admission.ts'
 import { endConnectionsAtClose } from './http/closing.ts'
 import { connectionLimits, refuseRepeatedHeaders, watchConnections } from './http/connection.ts'
 import { health, readiness } from './http/document.ts'
+import { addUsualHeaders } from './http/headers.ts'
+import { pagePolicy, partsOf } from './http/page-policy.ts'
 import { sendProblem } from './http/problem.ts'
 import { addProblems } from './http/problem-routes.ts'
 import type { ProblemName } from './http/problems.ts'
@@ -59,6 +61,7 @@ export async function createServer(
   admission: Admission,
 ): Promise<Server> {
   const page = await readFile(join(import.meta.dirname, 'page.html'), 'utf8')
+  const policy = pagePolicy({ ...partsOf(page), asks: true })
   const server = Fastify({
     bodyLimit: bodyBytesMax,
     forceCloseConnections: 'idle',
@@ -70,6 +73,7 @@ export async function createServer(
     frameworkErrors: refuseAddress,
     ...connectionLimits(requestTimeoutMs, log),
   })
+  addUsualHeaders(server.server)
   const endSilent = watchConnections(server.server)
   server.addHook('preClose', async () => endSilent())
   endConnectionsAtClose(server)
@@ -80,7 +84,7 @@ export async function createServer(
   admitCommands(server, admission)
 
   server.get('/', { config: { declaration: 'page' } }, (_request, reply) =>
-    reply.type('text/html; charset=utf-8').send(page),
+    reply.type('text/html; charset=utf-8').header('content-security-policy', policy).send(page),
   )
   server.get('/healthz', { config: { declaration: health } }, () => ({ status: 'ok' }))
   // Ready is who can reach the store; a process that only lives may be restarted for nothing.

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { openapiDocument } from '../http/document.ts'
+import { pagePolicy } from '../http/page-policy.ts'
 import type { CollectedRoute } from '../openapi/collect.ts'
 import { documentOf } from '../openapi/document.ts'
 import { docsPage } from './page.ts'
@@ -16,15 +16,7 @@ export async function addDocs(server: FastifyInstance, routes: readonly Collecte
     const json = JSON.stringify(documentOf(routes))
     return { json, html: docsPage(JSON.parse(json) as ShownDocument, { style, script }) }
   })
-  const policy = [
-    "default-src 'none'",
-    `style-src '${hashOf(style)}'`,
-    `script-src '${hashOf(script)}'`,
-    'img-src data:',
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ')
+  const policy = pagePolicy({ style, script, asks: false })
 
   server.get('/openapi.json', { config: { declaration: openapiDocument } }, (_request, reply) =>
     reply.type('application/json; charset=utf-8').send(made().json),
@@ -36,11 +28,6 @@ export async function addDocs(server: FastifyInstance, routes: readonly Collecte
 
 function asset(name: string): Promise<string> {
   return readFile(join(import.meta.dirname, name), 'utf8')
-}
-
-/** Nothing but these two runs on the page, whatever a declaration may contain. */
-function hashOf(text: string): string {
-  return `sha256-${createHash('sha256').update(text).digest('base64')}`
 }
 
 function once<T>(make: () => T): () => T {

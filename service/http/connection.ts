@@ -5,6 +5,7 @@ import { createPaceWatch } from 'onceonly/http'
 import { SOCKET_PATH } from '../chat/socket.ts'
 import type { Log } from '../logs.ts'
 import { logUnrouted } from '../logs-unrouted.ts'
+import { usualLines } from './headers.ts'
 import { type Problem, problemBody, sendProblem, statusOf } from './problem.ts'
 
 /** A head is a few hundred bytes: whoever takes longer for it takes a connection away from others. */
@@ -152,6 +153,7 @@ function written(problem: Problem): string {
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/problem+json; charset=utf-8',
+    ...usualLines,
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
     '',
