@@ -10,6 +10,7 @@ export interface LimitConfig {
   readonly retainMessagesDays: number
   readonly retainUploadsDays: number
   readonly retainImportsDays: number
+  readonly sweepEveryMs: number
 }
 
 interface NumberSetting {
@@ -24,6 +25,9 @@ const GIB = 1_024 ** 3
 const DAYS_MOST = 36_500
 /** The record of a key answers with its message for a day, and must not outlive it. */
 const MESSAGE_DAYS_LEAST = 2
+/** A look costs a few short statements. */
+const SWEEP_MS_LEAST = 100
+const SWEEP_MS_MOST = 3_600_000
 
 /** The defaults leave room for a busy workspace, and end before the disk of a small server is full. */
 export const limitSettings: { readonly [Name in keyof LimitConfig]: NumberSetting } = {
@@ -42,6 +46,11 @@ export const limitSettings: { readonly [Name in keyof LimitConfig]: NumberSettin
   ),
   retainUploadsDays: days('UPLOADS', 7, 1, 'days that the uploaded files of an import are kept after it has ended'),
   retainImportsDays: days('IMPORTS', 90, 1, 'days that an import and its references are kept after it has ended'),
+  sweepEveryMs: whole('ONCEONLY_SWEEP_EVERY_MS', 60_000, {
+    least: SWEEP_MS_LEAST,
+    most: SWEEP_MS_MOST,
+    about: 'how often what is past its retention is looked for',
+  }),
 }
 
 function quota(name: string, fallback: number, about: string): NumberSetting {

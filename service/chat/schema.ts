@@ -1,3 +1,5 @@
+import { counting } from '../workspaces/usage.ts'
+
 const tables = (big: string) => [
   // Who came first under the name of a client: the name stands in every message, for everybody to read.
   `create table chat_clients (
@@ -10,7 +12,29 @@ const tables = (big: string) => [
   'create index chat_clients_seen on chat_clients (seen_at)',
 ]
 
+/** The rooms of each workspace: streams know them under other names, which do not tell whose they are. */
+const rooms = (big: string) => [
+  `create table chat_rooms (
+    workspace_id text not null,
+    room text not null,
+    seen_at ${big} not null,
+    primary key (workspace_id, room)
+  )`,
+  'create index chat_rooms_seen on chat_rooms (seen_at)',
+]
+
+const counts = counting({
+  table: 'chat_rooms',
+  workspace: (row) => `${row}.workspace_id`,
+  amounts: [{ quota: 'rooms', amount: () => '1' }],
+})
+
 /** Beside the rooms, which streams keep for themselves. */
 export const migrations = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
+  {
+    version: 2,
+    oldestCode: 1,
+    up: { sqlite: [...rooms('integer'), ...counts.sqlite], postgres: [...rooms('bigint'), ...counts.postgres] },
+  },
 ] as const

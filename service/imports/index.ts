@@ -10,11 +10,13 @@ import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
+import type { Sweep } from '../workspaces/retention.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { historyView } from './history.ts'
 import { createParser } from './parser.ts'
 import { addProjects } from './projects.ts'
 import { addReferences } from './references.ts'
+import { importSweeps } from './retention.ts'
 import { addRead, addStart } from './routes.ts'
 import { searchImportJob } from './saga.ts'
 import { startAnnouncer } from './uploads/announce.ts'
@@ -44,6 +46,7 @@ export interface Imports {
   readonly consumers: readonly Consumer[]
   /** The saga, for those who look at its instances. */
   describe(): Description
+  readonly sweeps: readonly Sweep[]
   /** For `doctor`. */
   findings(): Promise<readonly Finding[]>
   stop(): Promise<void>
@@ -87,6 +90,7 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
   return {
     consumers: [saga, parser, receiver],
     describe: () => saga.describe(),
+    sweeps: importSweeps({ base, storage, config }),
     findings: async () => [await shared.finding()],
     async stop() {
       clearInterval(saying)

@@ -102,7 +102,7 @@ const retained = (big: string) => [
   // Small, whatever the size of the table: room that was asked for, and not used so far.
   'create index import_uploads_promised on import_uploads (search_id) where promised is not null and stored_at is null',
   'alter table import_jobs add column files_removed integer not null default 0',
-  `create index import_jobs_ended on import_jobs (changed_at) where state in ('Completed', 'Error')`,
+  'create index import_jobs_by_age on import_jobs (changed_at)',
   `create index import_jobs_files on import_jobs (changed_at) where state in ('Completed', 'Error') and files_removed = 0`,
 ]
 

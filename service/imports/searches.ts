@@ -16,6 +16,8 @@ export interface UploadRow {
   readonly version: string | null
   readonly stored_at: number | string | null
   readonly received_at: number | string | null
+  /** When the file was removed at the end of its retention. */
+  readonly removed_at: number | string | null
 }
 
 interface SearchRow {
@@ -66,7 +68,8 @@ export async function searchById({ query }: Query, searchId: string): Promise<Se
 
 export function uploadsOf({ query }: Query, searchId: string): Promise<readonly UploadRow[]> {
   return query<UploadRow>(
-    'select name, etag, bytes, version, stored_at, received_at from import_uploads where search_id = ? order by position',
+    `select name, etag, bytes, version, stored_at, received_at, removed_at from import_uploads
+     where search_id = ? order by position`,
     [searchId],
   )
 }

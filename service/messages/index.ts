@@ -5,12 +5,14 @@ import { protectRoutes } from '../http/protect.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
+import type { Sweep } from '../workspaces/retention.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchSend } from './batch-route.ts'
 import { type Channels, createChannels } from './channels/index.ts'
 import { createDelivery, type Delivery } from './deliver.ts'
 import { addLocks } from './locks.ts'
 import { addResolve } from './resolve.ts'
+import { messageSweep } from './retention.ts'
 import { addReads, addSend } from './routes.ts'
 import { createSender, type Sender, WINDOW_MS } from './send.ts'
 import { startWorker } from './worker.ts'
@@ -32,6 +34,7 @@ export interface Messages {
   readonly sender: Sender
   readonly channels: Channels
   readonly delivery: Delivery
+  readonly sweeps: readonly Sweep[]
   stop(): Promise<void>
 }
 
@@ -53,6 +56,7 @@ export function addMessages(server: FastifyInstance, parts: Parts): Messages {
     sender,
     channels,
     delivery,
+    sweeps: [messageSweep(base, config.retainMessagesDays)],
     async stop() {
       await worker.stop()
       await delivery.stop()

@@ -17,6 +17,8 @@ export interface Quotas {
    * @throws QuotaExceeded
    */
   check(tx: Pick<SqlTx, 'query'>, workspaceId: string, wanted: Wanted): Promise<void>
+  /** Why one more has no place now, or null. */
+  full(quota: BusyQuota, workspaceId: string): QuotaExceeded | null
   /** Takes one place; the answer gives it back. @throws QuotaExceeded */
   enter(quota: BusyQuota, workspaceId: string): Disposable
 }
@@ -63,7 +65,14 @@ export function createQuotas(config: Config): Quotas {
   const busy: Record<BusyQuota, Map<string, number>> = { connections: new Map(), uploads: new Map() }
   const limitOf = (quota: QuotaName) => config[settings[quota]]
 
+  function full(quota: BusyQuota, workspaceId: string): QuotaExceeded | null {
+    const used = busy[quota].get(workspaceId) ?? 0
+    const limit = limitOf(quota)
+    return used < limit ? null : new QuotaExceeded(tooMany({ name: quota, limit, used }))
+  }
+
   return {
+    full,
     async check({ query }, workspaceId, wanted) {
       const text = 'select quota, sum(used) as used from workspace_usage where workspace_id = ? group by quota'
       const rows = await query<{ readonly quota: string; readonly used: unknown }>(text, [workspaceId])
@@ -76,10 +85,9 @@ export function createQuotas(config: Config): Quotas {
     },
     enter(quota, workspaceId) {
       const places = busy[quota]
-      const used = places.get(workspaceId) ?? 0
-      const limit = limitOf(quota)
-      if (used >= limit) throw new QuotaExceeded(tooMany({ name: quota, limit, used }))
-      places.set(workspaceId, used + 1)
+      const refusal = full(quota, workspaceId)
+      if (refusal !== null) throw refusal
+      places.set(workspaceId, (places.get(workspaceId) ?? 0) + 1)
       let left = false
       return {
         [Symbol.dispose]() {

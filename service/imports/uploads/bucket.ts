@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
-import { GetObjectCommand, HeadObjectCommand, PutObjectCommand, S3Client, S3ServiceException } from '@aws-sdk/client-s3'
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { MINUTE, SECOND } from 'onceonly'
 import { Unreadable } from '../parse/entry.ts'
@@ -205,6 +212,15 @@ export async function openBucket({
     read,
     // Its name has the content that counts, or the reader says that it was replaced.
     discard: async () => {},
+    async remove(upload, version) {
+      try {
+        // A bucket that keeps versions would only hide the file behind a marker, unless it is told which one to remove.
+        const which = version === null ? {} : { VersionId: version }
+        await client.send(new DeleteObjectCommand({ Bucket, Key: keyOf(upload), ...which }))
+      } catch (error) {
+        if (statusOf(error) !== STATUS.missing || nameOf(error) === 'NoSuchBucket') throw away(error)
+      }
+    },
     async direct(upload, bytes) {
       const expiresAt = Date.now() + DIRECT_MS
       const headers = {

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { link, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, mkdir, open, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SECOND } from 'onceonly'
 import { BUCKET, locateAnywhere } from './notification.ts'
@@ -8,6 +8,8 @@ import { digestOf, OWNER_ONLY, openSpool, type Spooled } from './spool.ts'
 import { FileMissing, type Storage, type Stored, type StoredFile, UPLOAD_BYTES_MOST, type Upload } from './storage.ts'
 
 const LOOK_EVERY_MS = 5 * SECOND
+/** Another file is in the folder, or there is none. */
+const KEPT_FOLDER: ReadonlySet<unknown> = new Set(['ENOTEMPTY', 'EEXIST', 'ENOENT'])
 
 /** Files in a folder, which the servers of one store share. Their ETag is their SHA-256. */
 export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST): Promise<Storage> {
@@ -64,6 +66,13 @@ export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST):
       yield* createReadStream(pathOf(upload))
     },
     discard: (upload) => rm(pathOf(upload), { force: true }),
+    async remove(upload) {
+      await rm(pathOf(upload), { force: true })
+      // The last file of an import takes its folder along.
+      await rmdir(folderOf(upload)).catch((error: unknown) => {
+        if (!KEPT_FOLDER.has(codeOf(error))) throw error
+      })
+    },
     direct: async () => null,
     async examine() {
       const path = spool.draft()

@@ -107,12 +107,12 @@ type Put =
   | { readonly kind: 'away'; readonly error: StorageAway }
   | { readonly kind: 'full'; readonly error: QuotaExceeded }
 
-/** Null while the import takes files, and for a file that it has: that may be sent again. */
+/** Null while the import takes files, and for a file that it still has: that may be sent again. */
 export async function closedState(base: Base, searchId: string, name: string): Promise<string | null> {
   const state = (await jobOf(base.sql, searchId))?.state
   if (state !== 'Completed' && state !== 'Error') return null
   const isStored = (await uploadsOf(base.sql, searchId)).some(
-    (upload) => upload.name === name && upload.stored_at !== null,
+    (upload) => upload.name === name && upload.stored_at !== null && upload.removed_at === null,
   )
   return isStored ? null : state
 }

@@ -1,0 +1,67 @@
+import { DAY, HOUR } from 'onceonly'
+import { inTransaction } from '../messages/transaction.ts'
+import type { Base } from '../store.ts'
+import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
+import type { Sweep } from '../workspaces/retention.ts'
+
+/** The rooms that each workspace keeps. */
+export interface KnownRooms {
+  /** For a client that comes in: why it may not, or null. A room that is known already needs no more place. */
+  enter(workspaceId: string, room: string): Promise<string | null>
+  /** Whether anybody has come to it lately: to look at any other would make one. */
+  has(workspaceId: string, room: string): Promise<boolean>
+  readonly sweep: Sweep
+}
+
+/** As long as streams remember what a client has sent: after that nothing of the room is left to come back to. */
+const KEPT_MS = 7 * DAY
+/** The time is written so often at most: whoever comes in every second is one visit. */
+const SEEN_EVERY_MS = 1 * HOUR
+/** Rooms that one step of the sweep removes. */
+const SWEPT_ROOMS = 500
+
+export function createKnownRooms(base: Base, quotas: Quotas): KnownRooms {
+  const { sql } = base
+  const seen = `update chat_rooms set seen_at = ${sql.now} where workspace_id = ? and room = ? and seen_at < ${sql.now} - ?`
+  const hold = sql.dialect === 'sqlite' ? '' : 'for update skip locked'
+  const forget = `delete from chat_rooms where (workspace_id, room) in (
+    select workspace_id, room from chat_rooms where seen_at < ${sql.now} - ? order by seen_at limit ? ${hold})
+    returning room`
+
+  async function has(workspaceId: string, room: string): Promise<boolean> {
+    const text = 'select 1 from chat_rooms where workspace_id = ? and room = ?'
+    return (await sql.query(text, [workspaceId, room])).length > 0
+  }
+
+  return {
+    has,
+    async enter(workspaceId, room) {
+      if (await has(workspaceId, room)) {
+        await sql.query(seen, [workspaceId, room, SEEN_EVERY_MS])
+        return null
+      }
+      try {
+        await inTransaction(base, async (tx) => {
+          await quotas.check(tx, workspaceId, { rooms: 1 })
+          await tx.query(
+            `insert into chat_rooms (workspace_id, room, seen_at) values (?, ?, ${sql.now}) on conflict do nothing`,
+            [workspaceId, room],
+          )
+        })
+        return null
+      } catch (error) {
+        if (!(error instanceof QuotaExceeded)) throw error
+        const { used, limit } = error.problem.quota ?? {}
+        // It becomes the reason of a close frame, which has room for 123 bytes.
+        return `quota-exceeded: the workspace keeps ${used} of ${limit} rooms`
+      }
+    },
+    sweep: {
+      name: 'chat rooms',
+      async step() {
+        const removed = (await sql.query(forget, [KEPT_MS, SWEPT_ROOMS])).length
+        return { removed, more: removed === SWEPT_ROOMS }
+      },
+    },
+  }
+}

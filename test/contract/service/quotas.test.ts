@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { after, before, test } from 'node:test'
+import { WebSocket } from 'ws'
+import { until } from '../../../src/testing/until.ts'
+import {
+  type Cluster,
+  makeWorkspace,
+  onEveryPlace,
+  openCluster,
+  type TestServer,
+} from '../../support/service/cluster.ts'
+import { upload } from '../../support/service/imports/upload.ts'
+
+const env = {
+  ONCEONLY_QUOTA_MESSAGES: '5',
+  ONCEONLY_QUOTA_MESSAGE_BYTES: '100000',
+  ONCEONLY_QUOTA_IMPORTS: '3',
+  ONCEONLY_QUOTA_UPLOAD_BYTES: '3000000',
+  ONCEONLY_QUOTA_UPLOADS: '1',
+  ONCEONLY_QUOTA_ROOMS: '2',
+  ONCEONLY_QUOTA_CONNECTIONS: '3',
+}
+const bytes = (n: number) => ({
+  filename: 'a.txt',
+  contentType: 'text/plain',
+  base64: Buffer.alloc(n).toString('base64'),
+})
+
+onEveryPlace('quotas', (place) => {
+  let cluster: Cluster
+  let one: TestServer
+  let two: TestServer
+  before(async () => {
+    cluster = await openCluster(place, { processes: 2, env })
+    ;[one, two] = cluster.servers as [TestServer, TestServer]
+  })
+  after(() => cluster[Symbol.asyncDispose]())
+
+  const used = async (workspace: string) => {
+    const rows = await cluster.sql<{ quota: string; used: unknown }>(
+      `select quota, sum(used) as used from workspace_usage where workspace_id = '${workspace}' group by quota`,
+    )
+    return Object.fromEntries(rows.map((row) => [row.quota, Number(row.used)]))
+  }
+
+  test('messages are counted over all processes; retries and duplicates of what was accepted are still answered', async () => {
+    const apiKey = await makeWorkspace(one, 'full')
+    const other = await makeWorkspace(one, 'other')
+    const body = (n: number) => ({ recipientPhone: '+4930222', message: `number ${n}` })
+    for (const n of [1, 2, 3, 4]) {
+      assert.equal((await [one, two][n % 2]?.send(body(n), { apiKey }))?.status, n === 1 ? 201 : 200)
+    }
+    const keyed = await one.send(body(5), { apiKey, key: 'k-5' })
+    assert.equal(keyed.status, 200)
+    for (const server of [one, two]) {
+      const refused = await server.send(body(6), { apiKey, key: 'k-6' })
+      assert.deepEqual(
+        [refused.status, refused.body.type, refused.body.retryable],
+        [403, '/problems/quota-exceeded', false],
+      )
+      assert.deepEqual(refused.body['quota'], { name: 'messages', limit: 5, used: 5 })
+      assert.match(String(refused.body['detail']), /keeps 5 of 5 messages, and this needs 1 more. Nothing was done/)
+      const retried = await server.send(body(5), { apiKey, key: 'k-5' })
+      assert.deepEqual([retried.status, retried.body.message?._id], [200, keyed.body.message?._id])
+      const duplicate = await server.send(body(4), { apiKey })
+      assert.deepEqual([duplicate.status, duplicate.body.duplicateOnly], [200, true])
+    }
+    assert.equal((await one.send(body(6), { apiKey: other })).status, 201)
+    const items = [{ itemKey: 'i', ...body(7) }]
+    const batch = await two.post('/api/messages:batchSend', { batchId: 'b', items }, { apiKey })
+    assert.match(batch.text, /"errorCode":"QUOTA_EXCEEDED"/)
+    // A refused message leaves neither rows nor a lock: where there is room again, it goes out under the same key.
+    await cluster.sql(`delete from messages where id = '${keyed.body.message?._id}'`)
+    assert.equal((await two.send(body(6), { apiKey, key: 'k-6' })).status, 200)
+    assert.equal((await used('full'))['messages'], 5)
+  })
+
+  test('bytes of messages are counted; those of attachments no longer once they were sent', async () => {
+    const apiKey = await makeWorkspace(one, 'large')
+    const send = (message: string, n: number) =>
+      one.send({ recipientEmail: 'a@example.com', message, attachments: [bytes(n)] }, { apiKey })
+    const refused = await send('too large', 90_000)
+    assert.deepEqual([refused.status, refused.body['quota']], [403, { name: 'message-bytes', limit: 100_000, used: 0 }])
+    for (const text of ['one', 'two', 'six']) assert.ok((await send(text, 60_000)).status < 202, text)
+    assert.deepEqual(await used('large'), { messages: 3, 'message-bytes': 9 })
+  })
+
+  const start = (server: TestServer, apiKey: string, key?: string) =>
+    server.post(
+      '/api/imports',
+      { projectId: 'p', searchName: 's', files: ['a.csv', 'b.csv', 'c.csv'] },
+      { apiKey, ...(key === undefined ? {} : { key }) },
+    )
+  const idOf = async (answer: ReturnType<typeof start>) => ({ searchId: String((await answer).body['searchId']) })
+
+  test('imports are counted over all processes, and an accepted one is still answered to its key', async () => {
+    const apiKey = await makeWorkspace(one, 'many')
+    const first = await start(one, apiKey, 'first')
+    for (const server of [two, one]) assert.equal((await start(server, apiKey)).status, 201)
+    for (const key of [undefined, 'fourth']) {
+      const refused = await start(two, apiKey, key)
+      assert.deepEqual([refused.status, refused.body.type], [403, '/problems/quota-exceeded'], refused.text)
+      assert.deepEqual(refused.body['quota'], { name: 'imports', limit: 3, used: 3 })
+    }
+    const again = await start(two, apiKey, 'first')
+    assert.deepEqual([again.status, again.text], [201, first.text])
+    assert.equal((await start(one, await makeWorkspace(one, 'few'))).status, 201)
+  })
+
+  test('bytes of uploads are counted over all processes, also of a length that nobody declared', async () => {
+    const apiKey = await makeWorkspace(one, 'bytes')
+    const started = await idOf(start(one, apiKey))
+    const large = new Uint8Array(2_500_000).fill(120)
+    assert.equal((await upload(one, started, 'a.csv', large, apiKey)).status, 201)
+    const refused = await upload(two, started, 'b.csv', large, apiKey)
+    assert.equal(refused.status, 403, refused.text)
+    assert.deepEqual(refused.body['quota'], { name: 'upload-bytes', limit: 3_000_000, used: 2_500_000 })
+    const streamed = await fetch(`${two.url}/api/imports/${started.searchId}/files/b.csv`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${apiKey}` },
+      body: new Blob([large]).stream(),
+      duplex: 'half',
+    } as RequestInit)
+    assert.equal(streamed.status, 403)
+    // The same file again is no news, and what was refused has left nothing behind.
+    assert.equal((await upload(two, started, 'a.csv', large, apiKey)).status, 200)
+    assert.equal((await upload(two, started, 'b.csv', large.slice(0, 400_000), apiKey)).status, 201)
+    const [kept] = await cluster.sql<{ used: unknown }>(
+      `select sum(used) as used from workspace_usage where workspace_id = 'bytes' and quota = 'upload-bytes'`,
+    )
+    assert.equal(Number(kept?.used), 2_900_000)
+  })
+
+  test('a workspace has so many uploads under way on one server; another one is served meanwhile', async () => {
+    const apiKey = await makeWorkspace(one, 'slow')
+    const started = await idOf(start(one, apiKey))
+    const slow = request(`${one.url}/api/imports/${started.searchId}/files/a.csv`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-length': '10' },
+    })
+    slow.write('title')
+    await until('the room is promised', async () => {
+      const rows = await cluster.sql(
+        `select 1 from import_uploads where search_id = '${started.searchId}' and promised = 10`,
+      )
+      return rows.length === 1
+    })
+    const refused = await upload(one, started, 'b.csv', 'title\nx\n', apiKey)
+    assert.deepEqual([refused.status, refused.body.type], [429, '/problems/too-many-at-once'], refused.text)
+    assert.deepEqual(refused.body['quota'], { name: 'uploads', limit: 1, used: 1 })
+    assert.ok(Number(refused.headers.get('retry-after')) > 0)
+    const other = await makeWorkspace(one, 'quick')
+    assert.equal((await upload(one, await idOf(start(one, other)), 'a.csv', 'title\nx\n', other)).status, 201)
+    slow.end('\nwxyz')
+    const [response] = await once(slow, 'response')
+    assert.equal(response.statusCode, 201, JSON.stringify(await json(response)))
+    assert.equal((await upload(one, started, 'b.csv', 'title\nx\n', apiKey)).status, 201)
+  })
+
+  /** Answers what the server says first: a frame, or why it ends the connection. */
+  async function enter(server: TestServer, apiKey: string, room: string): Promise<{ socket: WebSocket; said: string }> {
+    const socket = new WebSocket(
+      `${server.url.replace('http', 'ws')}/chat/socket?region=frankfurt`,
+      'onceonly.stream.1',
+      {
+        headers: { authorization: `Bearer ${apiKey}` },
+      },
+    )
+    const said = Promise.withResolvers<string>()
+    socket.on('message', (data) => said.resolve(String((JSON.parse(String(data)) as { kind: string }).kind)))
+    socket.on('close', (code, reason) => said.resolve(`${code} ${reason}`))
+    socket.on('unexpected-response', (_request, response) => {
+      response.setEncoding('utf8').on('data', (text) => said.resolve(`${response.statusCode} ${text}`))
+    })
+    const client = `c${randomUUID().slice(0, 8)}`
+    const hello = { kind: 'hello', version: 1, room, client, epoch: 1, generation: 1, instance: client }
+    socket.on('open', () => socket.send(JSON.stringify(hello)))
+    socket.on('error', () => {})
+    after(() => socket.terminate())
+    return { socket, said: await said.promise }
+  }
+
+  test('a workspace keeps so many rooms, over all processes; whoever comes to one of them comes in', async () => {
+    const apiKey = await makeWorkspace(one, 'rooms')
+    for (const [server, room] of [
+      [one, 'a'],
+      [two, 'b'],
+    ] as const) {
+      const { socket, said } = await enter(server, apiKey, room)
+      assert.equal(said, 'welcome')
+      socket.close()
+    }
+    const refused = await enter(two, apiKey, 'c')
+    assert.equal(refused.said, '4403 quota-exceeded: the workspace keeps 2 of 2 rooms')
+    assert.equal((await enter(one, apiKey, 'b')).said, 'welcome')
+    // To read what was said in a room makes none.
+    const rooms = async () => (await cluster.sql('select room from onceonly_stream_rooms')).length
+    const before = await rooms()
+    const read = await one.get('/api/chat/rooms/nowhere/messages', { apiKey })
+    assert.deepEqual([read.status, read.body['messages']], [200, []])
+    assert.equal(await rooms(), before)
+  })
+
+  test('a workspace has so many connections to one server; each that ends makes room', async () => {
+    const apiKey = await makeWorkspace(one, 'busy')
+    const entered = await Promise.all(['a', 'a', 'a'].map((room) => enter(one, apiKey, room)))
+    assert.deepEqual(
+      entered.map(({ said }) => said),
+      ['welcome', 'welcome', 'welcome'],
+    )
+    const refused = await enter(one, apiKey, 'a')
+    assert.match(refused.said, /^429 The workspace has 3 of 3 connections of the chat to this server/)
+    assert.equal((await enter(one, await makeWorkspace(one, 'idle'), 'a')).said, 'welcome')
+    assert.equal((await enter(two, apiKey, 'a')).said, 'welcome')
+    entered[0]?.socket.close()
+    await until('there is room again', async () => (await enter(one, apiKey, 'a')).said === 'welcome')
+  })
+})

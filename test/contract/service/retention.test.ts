@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { until } from '../../../src/testing/until.ts'
+import { type Cluster, onEveryPlace, openCluster, type TestServer } from '../../support/service/cluster.ts'
+import { upload } from '../../support/service/imports/upload.ts'
+import { type Provider, startProvider } from '../../support/service/messages/provider.ts'
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+
+onEveryPlace('retention', (place) => {
+  let sms: Provider
+  let cluster: Cluster
+  let one: TestServer
+  let two: TestServer
+  let folder: string
+  before(async () => {
+    sms = await startProvider()
+    folder = await mkdtemp(join(tmpdir(), 'onceonly-uploads-'))
+    const env = {
+      ONCEONLY_SWEEP_EVERY_MS: '100',
+      ONCEONLY_UPLOADS: folder,
+      ONCEONLY_TWILIO_URL: `http://AC1:secret@${new URL(sms.url).host}/Accounts/AC1/Messages.json?From=%2B15550100`,
+    }
+    cluster = await openCluster(place, { processes: 2, env })
+    ;[one, two] = cluster.servers as [TestServer, TestServer]
+  })
+  after(async () => {
+    await cluster[Symbol.asyncDispose]()
+    await sms[Symbol.asyncDispose]()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const count = async (table: string, where = 'true') => {
+    const [row] = await cluster.sql<{ n: unknown }>(`select count(*) as n from ${table} where ${where}`)
+    return Number(row?.n)
+  }
+  const used = async () => {
+    const rows = await cluster.sql<{ quota: string; used: unknown }>(
+      'select quota, sum(used) as used from workspace_usage group by quota',
+    )
+    return Object.fromEntries(rows.map((row) => [row.quota, Number(row.used)]))
+  }
+
+  test('messages go after their end, those without an outcome never', async () => {
+    const send = async (recipientPhone: string, message: string, channel: string) =>
+      (await one.send({ recipientPhone, message, channel })).body.message?._id ?? ''
+    const sent = await send('+4930331', 'an old one', 'local')
+    const unknown = await send('+4915177001', 'hang up', 'twilio')
+    await cluster.advance(31 * DAY)
+    const young = await send('+4930332', 'a new one', 'local')
+    await until('the old one is gone', async () => (await two.get(`/api/messages/${sent}`)).status === 404)
+    assert.equal((await two.get(`/api/messages/${young}`)).body.status, 'sent')
+    assert.equal((await two.get(`/api/messages/${unknown}`)).body.status, 'unknown')
+    assert.deepEqual((await used())['messages'], 2)
+    // Its time begins when somebody has found out what became of it.
+    const resolved = await one.asOperator('POST', `/api/messages/${unknown}/resolve`, { outcome: 'sent' })
+    assert.equal(resolved.status, 200, resolved.text)
+    await cluster.advance(29 * DAY)
+    await send('+4930333', 'the newest', 'local')
+    await cluster.advance(2 * DAY)
+    await until('only the newest is left', async () => (await count('messages')) === 1)
+    assert.equal((await used())['messages'], 1)
+    await until('the windows are over', async () => (await count('message_originals')) === 0)
+  })
+
+  const start = async (files: readonly string[]) => {
+    const answer = await one.post('/api/imports', { projectId: 'p', searchName: 's', files })
+    assert.equal(answer.status, 201, answer.text)
+    return { searchId: String(answer.body['searchId']) }
+  }
+  const state = async ({ searchId }: { searchId: string }) => (await two.get(`/api/imports/${searchId}`)).body['state']
+  /** What is in the folder, beside its own name and what is on its way. */
+  const stored = async () => (await readdir(folder)).filter((name) => name !== 'id' && name !== 'unfinished')
+
+  test('files go soon after their import has ended, the import and its references later', async () => {
+    const [whole, failed] = [await start(['a.csv']), await start(['a.csv', 'b.csv'])]
+    for (const each of [whole, failed]) assert.equal((await upload(one, each, 'a.csv', 'title\nOne\n')).status, 201)
+    await until('one is complete', async () => (await state(whole)) === 'Completed')
+    await cluster.advance(2 * HOUR)
+    await until('one has failed', async () => (await state(failed)) === 'Error')
+    const kept = await stored()
+    assert.equal(kept.length, 2)
+    await cluster.advance(8 * DAY)
+    // Still under way when the others go.
+    const young = await start(['a.csv'])
+    await upload(two, young, 'a.csv', 'title\nTwo\n')
+    await until('the files are gone', async () => !(await stored()).some((name) => kept.includes(name)))
+    await until('they count no longer', async () => (await used())['upload-bytes'] === 10)
+    assert.equal((await stored()).length, 1)
+    assert.deepEqual([await state(whole), await state(failed)], ['Completed', 'Error'])
+    const again = await upload(one, failed, 'a.csv', 'title\nOne\n')
+    assert.deepEqual([again.status, again.body.type], [409, '/problems/import-closed'])
+    assert.deepEqual(await count('import_references', `search_id = '${whole.searchId}'`), 1)
+
+    await cluster.advance(83 * DAY)
+    const gone = [whole, failed].map(({ searchId }) => `'${searchId}'`).join(', ')
+    await until('the jobs are gone', async () => (await count('import_jobs', `search_id in (${gone})`)) === 0)
+    for (const table of ['searches', 'uploads', 'job_files', 'references']) {
+      assert.equal(await count(`import_${table}`, `search_id in (${gone})`), 0, table)
+    }
+    assert.equal((await one.get(`/api/imports/${whole.searchId}`)).status, 404)
+    assert.equal((await used())['imports'], 1)
+  })
+
+  test('what a crash left between a file and its row goes with the next sweep', async () => {
+    const crashed = await start(['a.csv'])
+    await upload(one, crashed, 'a.csv', 'title\nOne\n')
+    await until('it is complete', async () => (await state(crashed)) === 'Completed')
+    const before = new Set(await stored())
+    // The file went, and the process with it, before the row was written.
+    for (const name of before) await rm(join(folder, name), { recursive: true })
+    await cluster.advance(8 * DAY)
+    await until('the row knows', () => count('import_jobs', 'files_removed = 1').then((n) => n > 0))
+    await until('nothing counts', async () => (await used())['upload-bytes'] === 0)
+    // An upload that was under way meanwhile came after its row: it goes with the import.
+    const late = await start(['a.csv'])
+    await upload(one, late, 'a.csv', 'title\nLate\n')
+    await until('that is complete', async () => (await state(late)) === 'Completed')
+    await cluster.advance(8 * DAY)
+    await until('its file is gone', async () => (await stored()).length === 0)
+    await mkdir(join(folder, digest(late.searchId)))
+    await writeFile(join(folder, digest(late.searchId), digest('a.csv')), 'title\nLate\n')
+    await cluster.advance(91 * DAY)
+    await until('all of it is gone', async () => (await count('import_jobs')) === 0)
+    assert.deepEqual(await stored(), [])
+  })
+
+  test('rooms to which nobody comes any more count no longer', async () => {
+    await cluster.sql(`insert into chat_rooms (workspace_id, room, seen_at) values ('demo', 'idle', 1)`)
+    await until('it is forgotten', async () => (await count('chat_rooms')) === 0)
+    assert.equal((await used())['rooms'], 0)
+  })
+})
+
+/** What the folder calls a file. */
+const digest = (text: string) => createHash('sha256').update(text).digest('hex')
