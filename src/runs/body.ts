@@ -1,7 +1,7 @@
 import type { Branch, Place } from './branch.ts'
 import { enter, valueOf, versionOf } from './branch.ts'
 import type { RunContext } from './context.ts'
-import type { Entry, EntryKind } from './entry.ts'
+import type { Entry, EntryKind, ValueTypes } from './entry.ts'
 import { isOpen } from './entry.ts'
 import type { Execution } from './execution.ts'
 import { never } from './execution.ts'
@@ -21,14 +21,27 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
   /** Comes to the next step. A branch that lost its race, or whose run is somebody else's, comes no further. */
   async function next<T>(id: string, kind: EntryKind, work: (place: Place) => Promise<T>): Promise<T> {
     if (branch.signal.aborted) return never()
-    const place = enter(branch, at, id, kind)
     try {
-      execution.mustHaveRoom(place)
-      const value = await work(place)
-      if (execution.isLeftAfterSteps() && kind !== 'sleep' && !isFinal(place.recorded)) await execution.handOver()
-      return value
-    } finally {
-      branch.pending = null
+      const place = enter(branch, at, id, kind)
+      try {
+        execution.mustHaveRoom(place)
+        const value = await work(place)
+        if (execution.isLeftAfterSteps() && kind !== 'sleep' && !isFinal(place.recorded)) await execution.handOver()
+        return value
+      } finally {
+        branch.pending = null
+      }
+    } catch (error) {
+      return await execution.endIfDiverged(error)
+    }
+  }
+
+  function value<K extends keyof ValueTypes>(kind: K, make: () => ValueTypes[K]): ValueTypes[K] {
+    try {
+      return valueOf(branch, kind, make)
+    } catch (error) {
+      execution.endIfDiverged(error).catch(() => {})
+      throw error
     }
   }
 
@@ -61,11 +74,11 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
       if (timeoutMs !== null) checkMs(`The timeoutMs of ${name}`, timeoutMs)
       return next(name, 'signal', (place) => receive<T>(execution, place, name, timeoutMs))
     },
-    all: (id, branches) => forkAll(execution, inside, branch, id, branches) as never,
+    all: (id, branches) => forkAll(execution, inside, branch, id, branches).catch(execution.endIfDiverged) as never,
     race: (id, branches) => next(id, 'race', (place) => forkRace(execution, inside, place, branches)) as never,
-    now: () => valueOf(branch, 'now', () => around.nearNow()),
-    random: () => valueOf(branch, 'random', () => around.runtime.random()),
-    uuid: () => valueOf(branch, 'uuid', () => crypto.randomUUID()),
+    now: () => value('now', () => around.nearNow()),
+    random: () => value('random', () => around.runtime.random()),
+    uuid: () => value('uuid', () => crypto.randomUUID()),
     version: (name) => versionOf(branch, name),
   }
 }

@@ -12,8 +12,8 @@ export interface Branch {
   readonly recorded: readonly Entry[]
   /** The first entry of a branch below this one that the body has not come to again. */
   ahead(): Entry | undefined
-  /** Whether something is recorded above it that comes later: then the run has left this branch before. */
-  isLeft(): boolean
+  /** What is recorded above it and comes later: then the run has left this branch before. */
+  behind(): Entry | undefined
   /** How many of its own the body has come to again. */
   passed: number
   /** Values of the next recorded entry that the body has asked for again. */
@@ -44,9 +44,9 @@ export function createBranch(
   path: string,
   recorded: readonly Entry[],
   signal: AbortSignal,
-  { ahead, isLeft }: Pick<Branch, 'ahead' | 'isLeft'>,
+  { ahead, behind }: Pick<Branch, 'ahead' | 'behind'>,
 ): Branch {
-  return { path, signal, recorded, ahead, isLeft, passed: 0, valuesRead: 0, fresh: [], pending: null }
+  return { path, signal, recorded, ahead, behind, passed: 0, valuesRead: 0, fresh: [], pending: null }
 }
 
 /** The run, and how often each of its paths was executed. */
@@ -70,7 +70,7 @@ function come(branch: Branch, at: Course, id: string, kind: EntryKind): Place {
   const key = stepKey(at.runId, stepId, tick)
   const recorded = branch.recorded[branch.passed] ?? null
   if (recorded !== null) mustBe(recorded, { stepId, tick, kind }, branch.valuesRead)
-  else if (kind !== 'end') mustNotBeBefore(branch.ahead(), { stepId, tick, kind })
+  else if (kind !== 'end') mustNotBeBefore(branch.ahead() ?? branch.behind(), { stepId, tick, kind })
   at.ticks.set(stepId, tick + 1)
   const values = recorded?.values ?? branch.fresh
   branch.fresh = []
@@ -152,7 +152,7 @@ export function versionOf(branch: Branch, name: string): boolean {
   checkName('version', name)
   const next = branch.recorded[branch.passed]
   if (next === undefined) {
-    if (branch.ahead() !== undefined || branch.isLeft()) return false
+    if ((branch.ahead() ?? branch.behind()) !== undefined) return false
     branch.fresh.push({ kind: 'version', value: name })
     return true
   }

@@ -15,7 +15,7 @@ import { remembered } from './failures.ts'
 import { takenSignals } from './kept.ts'
 import type { Line } from './lines.ts'
 import { createLines } from './lines.ts'
-import { neverCame, tooLong } from './problems.ts'
+import { Divergence, neverCame, tooLong } from './problems.ts'
 import type { Suspension, Wait, Woken } from './waits.ts'
 import { createWaits } from './waits.ts'
 import type { Writes } from './writes.ts'
@@ -52,6 +52,10 @@ export interface Execution {
   /** The first step that comes to an end here. */
   readonly progressed: Promise<void>
   readonly lost: AbortSignal
+  /** The first difference between what was recorded and the way of the present code. The run ends with it. */
+  readonly diverged: Promise<Divergence>
+  /** For whoever has thrown inside of the run: a body that catches everything must not go on along another way. */
+  endIfDiverged(error: unknown): Promise<never>
   /** For `checkDeterminism`: whether the run is left after a step. An execution that decided a race drives it to its end. */
   isLeftAfterSteps(): boolean
   /** The branch of a path: the same one, however often the body comes to it. */
@@ -125,6 +129,7 @@ export function createExecution(
   const waits = createWaits(runtime, around.nearNow)
   const suspended = Promise.withResolvers<Suspension>()
   const progressed = Promise.withResolvers<void>()
+  const parted = Promise.withResolvers<Divergence>()
   const losing = new AbortController()
   let lineCount = journal.entries.length
   let charCount = journal.entries.reduce((sum, entry) => sum + charsOf(entry), 0)
@@ -133,6 +138,7 @@ export function createExecution(
   let over = false
   let hasRaced = false
   let lastMark: number | null = null
+  let difference: Divergence | null = null
 
   /** Earlier turns, also those of races that are not followed again, are behind us: their steps have lower ticks. */
   function isAhead({ stepId, tick }: Entry): boolean {
@@ -147,9 +153,11 @@ export function createExecution(
     return undefined
   }
 
-  function isLeft(path: string): boolean {
-    const above = [...branches.values()].filter((each) => each.path !== path && isWithin(path, each.path))
-    return above.some(({ recorded, passed }) => recorded[passed] !== undefined)
+  function behind(path: string): Entry | undefined {
+    for (const { path: above, recorded, passed } of branches.values()) {
+      if (above !== path && isWithin(path, above) && recorded[passed] !== undefined) return recorded[passed]
+    }
+    return undefined
   }
 
   /** Once every line of the run waits, and nothing is under way, nobody needs it in memory. */
@@ -241,6 +249,15 @@ export function createExecution(
     losing.abort(new Error(`The run ${run.id} is not this worker's any more.`))
   }
 
+  async function endIfDiverged(error: unknown): Promise<never> {
+    if (!(error instanceof Divergence)) throw error
+    over = true
+    waits.end()
+    difference ??= error
+    parted.resolve(error)
+    return never()
+  }
+
   function handOver(): Promise<never> {
     waits.park({ dueAt: around.nearNow(), unknown: false, handedOver: true })
     rest()
@@ -257,19 +274,22 @@ export function createExecution(
     suspended: suspended.promise,
     progressed: progressed.promise,
     lost: losing.signal,
+    diverged: parted.promise,
+    endIfDiverged,
     isLeftAfterSteps: () => around.checkDeterminism && !hasRaced,
     branch(path, signal) {
       const branch =
         branches.get(path) ??
         createBranch(path, (byBranch.get(path) ?? []).filter(isAhead), signal, {
           ahead: () => aheadBelow(path),
-          isLeft: () => isLeft(path),
+          behind: () => behind(path),
         })
       branch.signal = signal
       branches.set(path, branch)
       return branch
     },
     mustBePassed() {
+      if (difference !== null) throw difference
       // A race counts the steps of all its branches: what losers left behind is not ahead.
       const left = journal.entries.find(isAhead)
       if (left !== undefined) throw neverCame(left)

@@ -123,7 +123,7 @@ async function runBranch(
   body: Branches[string] | undefined,
 ): Promise<unknown> {
   if (body === undefined) throw new OnceError('bad_option', `The branch ${branch.path} has no function.`)
-  return keepLast(execution, branch, () => body(inside(branch)))
+  return keepLast(execution, branch, () => body(inside(branch))).catch(execution.endIfDiverged)
 }
 
 /**

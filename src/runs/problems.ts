@@ -22,13 +22,16 @@ export function storableFailure(error: unknown, more?: unknown): Failure {
   return { ...failure, data: JSON.parse(encoded.text) as unknown }
 }
 
+/** Of this run, here: a step may fail with the same code, when it looks at other runs. */
+export class Divergence extends OnceError<'run_diverged'> {}
+
 /** Where recorded and present code part: both sides, so that a person can see which one is wrong. */
 export function diverged(
   what: string,
   recorded: Readonly<Record<string, unknown>> | null,
   found: Readonly<Record<string, unknown>> | null,
-): OnceError {
-  return new OnceError('run_diverged', what, { details: { recorded, found } })
+): Divergence {
+  return new Divergence('run_diverged', what, { details: { recorded, found } })
 }
 
 export function neverCame({ stepId: step, tick, kind }: Entry): OnceError {

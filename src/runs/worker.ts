@@ -336,7 +336,8 @@ async function endOf(execution: Execution, definition: RunDefinition): Promise<E
     lost.addEventListener('abort', () => resolve({ kind: 'lost' }), { once: true }),
   )
   const suspending = execution.suspended.then((suspension): End => ({ kind: 'suspended', suspension }))
-  return Promise.race([losing, suspending, bodyOf(execution, definition, run)])
+  const parting = execution.diverged.then((error): End => ({ kind: 'threw', error }))
+  return Promise.race([losing, suspending, parting, bodyOf(execution, definition, run)])
 }
 
 async function bodyOf(execution: Execution, definition: RunDefinition, run: RunRow): Promise<End> {
