@@ -78,6 +78,7 @@ const rule = fields(
   {
     method: (value, path, faults) => (Array.isArray(value) ? methods : method)(value, path, faults),
     path: pathPattern,
+    strict: oneOf(true, false),
     operation: text(),
     key: oneOf('required', 'optional', 'guarded'),
     keyFrom: either(
@@ -117,6 +118,7 @@ const config = fields({
   ca: matching(/-----BEGIN CERTIFICATE-----/, 'is not a certificate in PEM'),
   routes: listOf(rule, gatewayLimits.routes),
   tenant: text(),
+  strict: oneOf(true, false),
   trustForwarded: oneOf(true, false),
   host: oneOf('client', 'upstream'),
   timeouts,

@@ -16,6 +16,8 @@ export interface GatewayConfig {
   readonly routes?: readonly RouteRule[]
   /** Part of every identity; `gateway`, when left out. */
   readonly tenant?: string
+  /** For rules that do not say it themselves. */
+  readonly strict?: boolean
   /** Whether `X-Forwarded-*` of clients is believed: only when nobody but your own proxies can reach the gateway. */
   readonly trustForwarded?: boolean
   /** Upstreams see the client's `Host`, or their own. */
@@ -50,6 +52,11 @@ export interface RouteRule {
   readonly method: string | readonly string[]
   /** `/v1/charges`, `/v1/charges/:id/refunds`; a last segment `*` stands for all that follows. */
   readonly path: string
+  /**
+   * True: only this path, as it is written. Left out, the rule also has what services commonly take for the same path:
+   * `/PAY`, `/pay/`, `//pay`, `/pay;x=1`, `/p%61y`, `/x/..;/pay`.
+   */
+  readonly strict?: boolean
   /** Part of every identity. Left out, the method and the concrete path stand for it. */
   readonly operation?: string
   /** What becomes of a request without a key: refused, passed on unprotected (the default), or guarded by its content. */

@@ -14,10 +14,11 @@ export function labelOf(name: string | undefined, methods: readonly string[], pa
  */
 export function gatewayLabels(given: GatewayConfig): (operation: string) => string {
   const rules: { readonly methods: readonly string[]; readonly fits: Pattern; readonly label: string }[] = []
-  for (const { method, path, operation } of checkGatewayConfig(given).routes ?? []) {
+  const { routes = [], strict: always = false } = checkGatewayConfig(given)
+  for (const { method, path, operation, strict = always } of routes) {
     if (operation !== undefined) continue
     const methods = typeof method === 'string' ? [method] : method
-    rules.push({ methods, fits: compilePattern(path), label: labelOf(undefined, methods, path) })
+    rules.push({ methods, fits: compilePattern(path, strict), label: labelOf(undefined, methods, path) })
   }
   return (operation) => {
     const [, method = '', path = ''] = /^([A-Z]+) (\/.*)$/.exec(operation) ?? []

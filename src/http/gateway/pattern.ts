@@ -1,7 +1,8 @@
 import { normaliseTarget } from '../protocol/path.ts'
+import { readingsOf, readSegment } from './readings.ts'
 
-/** Whether a normalised path fits. */
-export type Pattern = (path: string) => boolean
+/** Whether a normalised path fits, or one of its readings, which are made once for all patterns. */
+export type Pattern = (path: string, readings?: () => readonly string[]) => boolean
 
 const NAMED = /^:[A-Za-z_]\w*$/
 
@@ -19,17 +20,34 @@ export function patternFault(pattern: string): string | null {
   return 'problem' in literal ? `cannot be a path: ${literal.problem}` : null
 }
 
-/** `:name` stands for one segment that is not empty, `*` at the end for all that follows, also nothing. */
-export function compilePattern(pattern: string): Pattern {
-  const segments = pattern.slice(1).split('/')
-  const source = segments
+/**
+ * `:name` stands for one segment that is not empty, `*` at the end for all that follows, also nothing. Unless it is strict, a
+ * pattern also fits what services commonly take for the same path: other letter case, a slash more, parameters, encodings.
+ */
+export function compilePattern(pattern: string, strict = false): Pattern {
+  const exact = new RegExp(`^${sourceOf(pattern, spelled)}$`)
+  if (strict) return (path) => exact.test(path)
+  const alike = new RegExp(`^${sourceOf(withoutEmpty(pattern), (segment) => readSegment(spelled(segment)))}$`, 'i')
+  return (path, readings = () => readingsOf(path)) =>
+    exact.test(path) || readings().some((reading) => alike.test(reading))
+}
+
+function sourceOf(pattern: string, literal: (segment: string) => string): string {
+  return pattern
+    .slice(1)
+    .split('/')
     .map((segment) => {
       if (segment === '*') return '(?:/.*)?'
-      return NAMED.test(segment) ? '/[^/]+' : `/${escaped(spelled(segment))}`
+      return NAMED.test(segment) ? '/[^/]+' : `/${escaped(literal(segment))}`
     })
     .join('')
-  const expression = new RegExp(`^${source}$`)
-  return (path) => expression.test(path)
+}
+
+function withoutEmpty(pattern: string): string {
+  return `/${pattern
+    .split('/')
+    .filter((segment) => segment !== '')
+    .join('/')}`
 }
 
 /** In the one spelling in which requests are compared. */

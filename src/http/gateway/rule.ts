@@ -14,11 +14,12 @@ import { createWho, namesCaller } from './caller.ts'
 import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
 import { bindingFor, type CredentialBinding } from './credentials.ts'
 import { CONTENT_KEY_HEADER } from './guard.ts'
-import type { Passing } from './headers.ts'
+import { originForm, type Passing } from './headers.ts'
 import { labelOf } from './labels.ts'
 import { gatewayDefaults } from './limits.ts'
 import type { Pattern } from './pattern.ts'
 import { compilePattern } from './pattern.ts'
+import { readingsOf } from './readings.ts'
 import type { Spool } from './spool.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -58,6 +59,7 @@ export interface RuleParts {
   readonly ledger: Ledger<unknown>
   readonly methods: readonly string[]
   readonly path: string
+  readonly strict?: boolean
   readonly definition: RouteDefinition<Asked>
   readonly guarded?: {
     readonly definition: RouteDefinition<Asked>
@@ -86,7 +88,7 @@ export function createRule(parts: RuleParts): Rule {
     label: labelOf(definition.name, parts.methods, parts.path),
     methods: new Set(parts.methods),
     path: parts.path,
-    fits: compilePattern(parts.path),
+    fits: compilePattern(parts.path, parts.strict),
     upstream: parts.upstream,
     passing: parts.passing,
     times: parts.times,
@@ -121,7 +123,9 @@ export function ruleFor(rules: readonly Rule[], method: string, target: string):
   if (candidates.length === 0) return null
   const read = normaliseTarget(target)
   if ('problem' in read) return 'malformed'
-  return candidates.find(({ fits }) => fits(read.path)) ?? null
+  let found: readonly string[] | null = null
+  const readings = () => (found ??= readingsOf(originForm(target).split('?')[0] ?? '/'))
+  return candidates.find(({ fits }) => fits(read.path, readings)) ?? null
 }
 
 export interface RuleContext {
@@ -167,6 +171,7 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
     ledger,
     methods: typeof rule.method === 'string' ? [rule.method] : rule.method,
     path: rule.path,
+    strict: rule.strict ?? config.strict ?? false,
     definition: { ...definition, key: key === 'guarded' ? 'optional' : key },
     ...(key === 'guarded'
       ? { guarded: { ...guardOf(rule, definition), who: ({ message }: Asked) => eachOne(message) } }
