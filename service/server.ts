@@ -82,6 +82,7 @@ export async function createServer(
   logAccess(server, telemetry.request)
   server.addHook('onRequest', refuseRepeatedHeaders)
   admitCommands(server, admission)
+  telemetry.observeLoad(() => admission.load)
 
   server.get('/', { config: { declaration: 'page' } }, (_request, reply) =>
     reply.type('text/html; charset=utf-8').header('content-security-policy', policy).send(page),

@@ -5,6 +5,7 @@ export { createPrometheusMeter } from './prometheus.ts'
 export type { Telemetry, TelemetryOptions } from './telemetry.ts'
 export { createTelemetry } from './telemetry.ts'
 export type {
+  Load,
   Request,
   Standing,
   ToldByGuard,

@@ -95,6 +95,9 @@ export const gauges = {
     name: 'runs_unknown',
     about: 'Steps of runs whose outcome is unknown, and parked runs: what `onceonly unknowns` lists beside records.',
   },
+  underWay: { name: 'http_requests_under_way', about: 'Requests that have a place, in this process.' },
+  queued: { name: 'http_requests_waiting', about: 'Requests that wait for a place, in this process.' },
+  bodyBytes: { name: 'http_body_bytes', about: 'Bytes of request bodies that are held in memory, in this process.' },
   reuseByOne: {
     name: 'dedup_key_reuse_by_one_caller',
     about: 'Conflicts of the one caller who had the most, within five minutes, in this process.',

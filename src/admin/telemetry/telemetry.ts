@@ -5,6 +5,7 @@ import { createInstruments } from './instruments.ts'
 import { countLedger } from './ledger.ts'
 import type { Meter } from './meter.ts'
 import type {
+  Load,
   Request,
   Standing,
   ToldByGuard,
@@ -46,6 +47,8 @@ export interface Telemetry {
   readonly run: (event: ToldByRun) => void
   readonly stream: (event: ToldByStream) => void
   readonly request: (request: Request) => void
+  /** Asked when somebody looks at the gauges; once for each process. */
+  observeLoad(load: () => Load): void
 }
 
 /** More operations than a large service declares; times a dozen outcomes, Prometheus still does not mind. */
@@ -133,6 +136,11 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       const named = operation === null ? 'none' : nameOf(operation)
       counters.requests.add(1, { operation: named, outcome: outcome ?? 'none' })
       histograms.request.record(durationMs / SECOND, { operation: named })
+    },
+    observeLoad(load) {
+      gauges.underWay.addCallback((result) => result.observe(load().underWay))
+      gauges.queued.addCallback((result) => result.observe(load().waiting))
+      gauges.bodyBytes.addCallback((result) => result.observe(load().bodyBytes))
     },
   }
 }

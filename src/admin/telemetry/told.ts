@@ -73,3 +73,10 @@ export interface Standing {
   readonly runsStuck?: number
   readonly runsUnknown?: number
 }
+
+/** How much a server has under way: `load` of a gateway. */
+export interface Load {
+  readonly underWay: number
+  readonly waiting: number
+  readonly bodyBytes: number
+}
