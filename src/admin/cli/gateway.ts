@@ -96,6 +96,7 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
       metrics: meter,
       console: gatewayConsole({ operate, meter }),
     })
+    telemetry.observeLoad(() => gateway.load)
     // Before anything is accepted: a store that cannot be opened is told to whoever starts us, not to clients.
     await ready()
     const bound = await gateway.listen(port, host).catch((cause: Error) => {

@@ -1,9 +1,11 @@
 import type { IncomingMessage } from 'node:http'
+import { clientKey } from '../front/addresses.ts'
+import { Crowded } from './crowded.ts'
 import type { Passing } from './headers.ts'
 import { clientBehind, requestHeaders } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
 import type { Upstream } from './upstream.ts'
-import { send } from './upstream.ts'
+import { keepPlace, placeAt, send } from './upstream.ts'
 
 /** Nobody could say whether the caller may see what is recorded. */
 export class NoAuthorizer extends Error {
@@ -31,7 +33,10 @@ export async function allowedBy(
     if (!left.test((raw[at] as string).toLowerCase())) headers.push(raw[at] as string, raw[at + 1] as string)
   }
   headers.push('X-Original-Method', message.method ?? '', 'X-Original-Uri', message.url ?? '/')
+  const shareKey = clientKey(message, trustForwarded)
+  if (!(await placeAt(upstream, shareKey))) throw new NoAuthorizer(new Crowded())
   const request = upstream.open({ method: 'GET', target: path, headers }, 'fresh')
+  keepPlace(request, upstream.places, shareKey)
   const { authorizeMs } = gatewayLimits
   const times = { connectMs: authorizeMs, answerMs: authorizeMs, idleMs: authorizeMs }
   const sent = await send(request, times, () => request.end())

@@ -1,9 +1,12 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
-import { Server as NetServer } from 'node:net'
+import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { OnceError } from '../../ledger/core/errors.ts'
+import { SECOND } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import { addressKey, clientKey } from '../front/addresses.ts'
+import { retryAfterMs } from '../front/retry.ts'
 import { sendAnswer } from '../protocol/capture-node.ts'
 import type { ServedRoute } from '../protocol/describe.ts'
 import type { Answer } from '../protocol/exchange.ts'
@@ -15,6 +18,8 @@ import { checkGatewayConfig } from './check.ts'
 import type { GatewayConfig, RouteRule } from './config.ts'
 import type { GatewayConsole, OpenConsole } from './console.ts'
 import { declaresBody, whyMisframed } from './framing.ts'
+import type { GatewayLoad } from './intake.ts'
+import { createFront, hasContent, loadOf, takeIn, tooBusy } from './intake.ts'
 import { gatewayDefaults, gatewayLimits } from './limits.ts'
 import type { Metrics, MetricsOptions } from './metrics.ts'
 import { metricsAnswer } from './metrics.ts'
@@ -28,12 +33,14 @@ import { createTellStatus } from './status.ts'
 import { passUpgrade } from './upgrade.ts'
 import type { Upstream } from './upstream.ts'
 import { createUpstream } from './upstream.ts'
-import type { GatewayEvent } from './watch.ts'
+import type { GatewayEvent, Note } from './watch.ts'
 import { watchRequest } from './watch.ts'
 
 /** A server that makes the services behind it safe to retry. */
 export interface Gateway {
   listen(port: number, host?: string): Promise<Listening>
+  /** How much is under way now. */
+  readonly load: GatewayLoad
   /** Accepts nothing new, answers what is under way, and ends. Ledger and store stay open: they are yours. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -156,6 +163,8 @@ export interface Serving extends Pick<GatewayOptions, 'ready' | 'drainMs' | 'on'
 /** The server itself, of rules that are ready to be used. */
 export function serve(serving: Serving): Gateway {
   const { ownPath, rules, pass, onError, console: shown = null } = serving
+  const front = createFront()
+  const upstreams = new Set([...rules, ...(pass === null ? [] : [pass])].map(({ upstream }) => upstream))
   let draining = false
   const busy = new Set<object>()
   const pipes = new Set<Duplex>()
@@ -164,7 +173,7 @@ export function serve(serving: Serving): Gateway {
     target.startsWith(ownPath) &&
     /^\/(live|ready|metrics|operations\/[^/]+)$/.test(target.slice(ownPath.length).split('?')[0] ?? '')
 
-  function handle(message: IncomingMessage, response: ServerResponse): void {
+  function handle(message: IncomingMessage, response: ServerResponse, expects = false): void {
     const target = message.url ?? '/'
     if (draining) response.shouldKeepAlive = false
     busy.add(response)
@@ -175,18 +184,26 @@ export function serve(serving: Serving): Gateway {
       return void own(message, response).catch(onError)
     }
     const note = watchRequest(serving.on, message, response)
-    if (!SAFE.has(message.method ?? 'GET')) {
-      const rule = ruleFor(rules, message.method ?? '', target)
-      if (rule === 'malformed') return refuse(response, 'The request target cannot be read.')
-      // What is recorded must be written down before the process ends, whether its client waits for it or not.
-      if (rule !== null) {
-        const work = protect(rule, message, response, note, serving.on)
-        busy.add(work)
-        return void work.catch(onError).finally(() => busy.delete(work))
-      }
-    }
-    if (pass !== null) return passOn(pass, message, response)
-    sendAnswer(response, jsonAnswer(404, 'application/json', { title: 'No rule and no upstream fits this request' }))
+    const rule = SAFE.has(message.method ?? 'GET') ? null : ruleFor(rules, message.method ?? '', target)
+    if (rule === 'malformed') return refuse(response, 'The request target cannot be read.')
+    const passing = rule ?? pass
+    if (passing === null) return sendAnswer(response, jsonAnswer(404, 'application/json', NO_RULE))
+    const intake = takeIn(front, { message, response, note }, passing.passing.trustForwarded, memoryFor(rule))
+    if (intake === null) return turnAway(passing.voice, message, response, note)
+    // Whoever asks before it sends is told at once what would not be taken.
+    if (expects && !(rule !== null && lengthOf(message) > rule.maxBodyBytes)) response.writeContinue()
+    if (rule === null) return passOn(passing, message, response, intake)
+    // What is recorded must be written down before the process ends, whether its client waits for it or not.
+    const work = protect(rule, message, response, intake, serving.on)
+    busy.add(work)
+    void work.catch(onError).finally(() => busy.delete(work))
+  }
+
+  function turnAway(voice: Voice, message: IncomingMessage, response: ServerResponse, note: Note): void {
+    // Nothing else can come over a connection whose body nobody wants; what has come of it is dropped.
+    if (hasContent(message)) response.shouldKeepAlive = false
+    message.on('error', () => {}).resume()
+    sendAnswer(response, tooBusy(voice, note))
   }
 
   /** Whatever stands behind such a head on its connection is not read any more. */
@@ -216,14 +233,13 @@ export function serve(serving: Serving): Gateway {
     pass !== null && method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && !isOwn(url)
 
   const settings = { headersTimeout: gatewayLimits.headMs, requestTimeout: 0, noDelay: true }
-  const server = createServer({ ...settings, shouldUpgradeCallback: mayUpgrade }, handle)
-  server.on('checkContinue', (message: IncomingMessage, response: ServerResponse) => {
-    const rule = ruleFor(rules, message.method ?? '', message.url ?? '/')
-    const declared = Number(message.headers['content-length'] ?? 0)
-    // Whoever asks before it sends is told at once what would not be taken.
-    const tooLarge = rule !== null && rule !== 'malformed' && declared > rule.maxBodyBytes
-    if (!tooLarge) response.writeContinue()
-    handle(message, response)
+  const server = createServer({ ...settings, shouldUpgradeCallback: mayUpgrade })
+  server.on('request', (message: IncomingMessage, response: ServerResponse) => handle(message, response))
+  server.on('checkContinue', (message: IncomingMessage, response: ServerResponse) => handle(message, response, true))
+  server.on('connection', (socket: Socket) => {
+    const key = addressKey(socket.remoteAddress ?? '')
+    if (front.connections.enter(key)) socket.once('close', () => front.connections.leave(key))
+    else socket.destroy()
   })
   server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
     pipes.add(socket)
@@ -231,9 +247,15 @@ export function serve(serving: Serving): Gateway {
     socket.on('error', () => {}).once('close', () => pipes.delete(socket))
     // Before 22.21 Node asks nobody whether an offer is taken up: what is not to be is refused, and nothing forwarded.
     const may = mayUpgrade(message) && whyMisframed(message) === null && !declaresBody(message)
-    if (pass === null || !may) socket.end(`HTTP/1.1 400 Bad Request\r\n${CLOSING}`)
-    else if (draining) socket.end(`HTTP/1.1 503 Service Unavailable\r\n${CLOSING}`)
-    else passUpgrade(pass, message, socket, head)
+    if (pass === null || !may) return void socket.end(`HTTP/1.1 400 Bad Request\r\n${CLOSING}`)
+    if (draining) return void socket.end(`HTTP/1.1 503 Service Unavailable\r\n${CLOSING}`)
+    const key = clientKey(message, pass.passing.trustForwarded)
+    if (!front.streams.enter(key)) {
+      const seconds = Math.ceil(retryAfterMs() / SECOND)
+      return void socket.end(`HTTP/1.1 503 Service Unavailable\r\nRetry-After: ${seconds}\r\n${CLOSING}`)
+    }
+    socket.once('close', () => front.streams.leave(key))
+    passUpgrade(pass, message, socket, head)
   })
 
   let stopping: Promise<void> | null = null
@@ -260,10 +282,20 @@ export function serve(serving: Serving): Gateway {
       const place = await listen(server, port, host)
       return { ...place, console: seen === null ? null : { ...seen, token: shown?.token ?? null } }
     },
+    get load() {
+      return loadOf(front, upstreams)
+    },
     stop,
     [Symbol.asyncDispose]: stop,
   }
 }
+
+const NO_RULE = { title: 'No rule and no upstream fits this request' }
+
+const lengthOf = ({ headers }: IncomingMessage) => Number(headers['content-length'] ?? 0)
+
+/** How much of a body is ever in memory. */
+const memoryFor = (rule: Rule | null) => (rule === null ? gatewayLimits.gatheredBytes : gatewayLimits.memoryBodyBytes)
 
 const CLOSING = 'Connection: close\r\nContent-Length: 0\r\n\r\n'
 const LOOK_MS = 10

@@ -5,6 +5,7 @@ export type { CallerSource, ConsoleConfig, GatewayConfig, RouteRule, Timeouts } 
 export type { ConsoleParts, GatewayConsole, OpenConsole } from './console.ts'
 export type { Gateway, GatewayOptions, Listening } from './gateway.ts'
 export { createGateway } from './gateway.ts'
+export type { GatewayLoad } from './intake.ts'
 export { gatewayLabels } from './labels.ts'
 export type { Metrics } from './metrics.ts'
 export type { Access, Decision, GatewayEvent, Guarded, OperatorActed } from './watch.ts'

@@ -32,8 +32,27 @@ export const gatewayLimits = {
   spooledBytes: 1_024 * MIB,
   /** Answers whose declared length is within this are recorded whole and then sent in one piece. */
   wholeAnswerBytes: 64 * 1_024,
-  /** Connections to one upstream; who comes later waits, and has sent nothing. */
+  /** Of them, for one client address alone. */
+  spoolShare: 0.5,
+  /** Connections of clients: each takes some kilobytes, whether it says something or not. */
+  connections: 16_384,
+  /** Requests whose bodies are on their way at once. */
+  receiving: 4_096,
+  /** WebSockets and streams of events at once; they have connections of their own to the upstream. */
+  streams: 8_192,
+  /** So much of a body, or all of it, has come before an unprotected request takes a connection of the upstream. */
+  gatheredBytes: 64 * 1_024,
+  /** A body without a length may be one half of a conversation: it is sent on after this long, however little it is. */
+  gatherMs: 1 * SECOND,
+  /** A body that is only passed on may take this long, whatever its speed. */
+  bodyGraceMs: 20 * SECOND,
+  /** After that it is a client on the slowest line in use, or one that only keeps a connection busy. */
+  bodyBytesPerSecond: 512,
+  /** Requests at one upstream at once, each with a connection of its own. */
   upstreamSockets: 1_024,
+  /** Requests that wait for one of them, and how long; they have sent nothing. Longer than that, clients try again. */
+  upstreamQueue: 1_024,
+  upstreamQueueMs: 5 * SECOND,
   /** An idle connection may be closed by the upstream at any moment: the shortest time-outs in use are two seconds. */
   freshMs: 1 * SECOND,
   /** Idle connections for requests that may be sent again are kept as long as most servers keep theirs. */

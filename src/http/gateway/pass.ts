@@ -4,13 +4,19 @@ import { hasNoBody } from '../protocol/exchange.ts'
 import type { Voice } from '../protocol/voice.ts'
 import { connectWithin } from '../region/connecting.ts'
 import type { Timeouts } from './config.ts'
+import { Crowded } from './crowded.ts'
 import { flow, flowBack } from './flow.ts'
+import type { Gathering } from './gather.ts'
+import { gather } from './gather.ts'
 import type { Passing } from './headers.ts'
 import { answerHeaders, originForm, requestHeaders } from './headers.ts'
+import type { Intake } from './intake.ts'
+import { hasContent, tooBusy } from './intake.ts'
 import { endInOnePiece } from './one-piece.ts'
 import type { Spool } from './spool.ts'
+import { SlowBody, SpoolFull } from './spool.ts'
 import type { Upstream } from './upstream.ts'
-import { cutWhenIdle, refuseSwitch } from './upstream.ts'
+import { cutWhenIdle, keepPlace, refuseSwitch } from './upstream.ts'
 
 /** How requests are passed on that nobody protects. */
 export interface Pass {
@@ -23,8 +29,17 @@ export interface Pass {
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
 /** Streams a request to its upstream and the answer back; either side sets the pace of the other. */
-export function passOn(pass: Pass, message: IncomingMessage, response: ServerResponse, spool?: Spool): void {
+export function passOn(
+  pass: Pass,
+  message: IncomingMessage,
+  response: ServerResponse,
+  intake: Intake,
+  spool?: Spool,
+): void {
   const { upstream, passing } = pass
+  const { front, key } = intake
+  // Nobody waits for it any more, and nothing of it was sent on.
+  if (response.closed) return intake.memory.release()
   const method = message.method ?? 'GET'
   const read = spool?.taken === true ? spool : null
   const head = {
@@ -38,59 +53,105 @@ export function passOn(pass: Pass, message: IncomingMessage, response: ServerRes
     }),
   }
   const hasBody = hasContent(message)
+  /** The body, as far as it has come; null where there is none, or where it was read before. */
+  let gathering: Gathering | null = null
   /** Once the upstream is gone, the rest of the body is read and dropped. */
   let drop = (): void => void message.resume()
-  attempt(false)
+  let under: ClientRequest | null = null
+  let stopGathering = nothing
+  let stopWaiting = nothing
+  response.once('close', () => {
+    stopGathering()
+    stopWaiting()
+    intake.memory.release()
+  })
+
+  // 1. Enough of the body, 2. a place at the upstream, 3. the request itself.
+  if (read !== null || !hasBody) return placed(false)
+  stopGathering = gather({
+    message,
+    intake,
+    pauseMs: pass.times.idleMs,
+    ready(gathered) {
+      gathering = gathered
+      placed(false)
+    },
+    failed: cut,
+  })
+
+  function placed(again: boolean): void {
+    stopWaiting = upstream.places.whenFree(
+      key,
+      () => attempt(again),
+      () => cut(new Crowded()),
+    )
+  }
+
+  /** The request ends here, by a fault of its own or for want of room. Half a body must never look like a whole one. */
+  function cut(error: Error): void {
+    if (under === null) end(error)
+    else under.destroy(error)
+  }
+
+  function end(error: Error): void {
+    drop()
+    refuse(pass, response, intake, error)
+  }
 
   function attempt(again: boolean): void {
     const request = upstream.open(head, again ? 'fresh' : 'pooled')
+    const moveTo = keepPlace(request, upstream.places, key)
+    under = request
     let answered = false
     connectWithin(request, pass.times.connectMs)
     const clientLeft = () => {
       if (!response.writableFinished) request.destroy()
     }
     response.once('close', clientLeft)
-    request.once('response', (answer) => {
-      answered = true
-      if (!isEvents(answer)) cutWhenIdle(request, pass.times.idleMs)
-      relay(answer, response)
-    })
     const failed = (error: Error) => {
       response.off('close', clientLeft)
       if (answered || response.destroyed) return drop()
       // The upstream closed an idle connection while we used it. What changes nothing can be asked again.
-      if (!again && request.reusedSocket && !hasBody && SAFE.has(method)) return attempt(true)
-      drop()
-      refuse(pass, response, error)
+      if (!again && request.reusedSocket && !hasBody && SAFE.has(method)) return placed(true)
+      end(error)
     }
+    request.once('response', (answer) => {
+      const isStream = isEvents(answer)
+      if (isStream && !moveTo(front.streams)) return void request.destroy(new Crowded())
+      answered = true
+      if (!isStream) cutWhenIdle(request, pass.times.idleMs)
+      relay(answer, response)
+    })
     request.on('error', failed)
     refuseSwitch(request, failed)
     if (read !== null) read.sendTo(request)
-    else if (hasBody) drop = pump(message, request, pass.times.idleMs)
-    else request.end()
+    else if (gathering === null) request.end()
+    else drop = pump(message, request, intake, gathering)
   }
 }
 
-function hasContent({ headers }: IncomingMessage): boolean {
-  const length = headers['content-length']
-  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
-}
+const nothing = (): void => {}
 
 /** They come when something happens, which may be never. */
 function isEvents({ headers }: IncomingMessage): boolean {
   return headers['content-type']?.toLowerCase().startsWith('text/event-stream') === true
 }
 
-/** A client that stops in the middle of its body holds a connection of the upstream, too. */
-function pump(message: IncomingMessage, request: ClientRequest, idleMs: number): () => void {
-  const idle = setTimeout(() => request.destroy(new Error(`Nothing of the body came for ${idleMs} ms.`)), idleMs)
-  message.on('data', () => void idle.refresh())
-  message.once('end', () => clearTimeout(idle))
-  request.once('close', () => clearTimeout(idle))
-  // Half a body must never look like a whole one.
+/** What has come of the body, and the rest of it as it comes. */
+function pump(
+  message: IncomingMessage,
+  request: ClientRequest,
+  intake: Intake,
+  { first, isWhole }: Gathering,
+): () => void {
+  if (isWhole) {
+    endInOnePiece(request, first)
+    return () => void message.resume()
+  }
   message.once('aborted', () => request.destroy(new Error('The client hung up.')))
-  message.on('error', () => {})
-  return flow(message, request)
+  const stop = flow(message, request)
+  if (request.write(first, () => intake.memory.release())) message.resume()
+  return stop
 }
 
 function relay(answer: IncomingMessage, response: ServerResponse): void {
@@ -111,8 +172,15 @@ function relay(answer: IncomingMessage, response: ServerResponse): void {
   })
 }
 
-function refuse({ voice }: Pass, response: ServerResponse, error: Error): void {
+function refuse({ voice }: Pass, response: ServerResponse, { note }: Intake, error: Error): void {
+  if (response.headersSent) return void response.destroy()
+  if (error instanceof SlowBody || error instanceof SpoolFull || error instanceof Crowded) {
+    // The rest of the body is not waited for.
+    response.shouldKeepAlive = false
+    const answer =
+      error instanceof SlowBody ? voice.say('request-too-slow', { detail: error.message }) : tooBusy(voice, note, error)
+    return sendAnswer(response, answer)
+  }
   const detail = `The service behind the gateway did not answer: ${error.message}`
-  if (response.headersSent) response.destroy()
-  else sendAnswer(response, voice.say('upstream-failed', { detail }))
+  sendAnswer(response, voice.say('upstream-failed', { detail }))
 }

@@ -8,9 +8,12 @@ import { unreadable } from '../protocol/read.ts'
 import type { Running } from '../protocol/running.ts'
 import { NoAuthorizer } from './authorize.ts'
 import { MissingCaller } from './caller.ts'
+import { Crowded } from './crowded.ts'
 import { type Delivered, deliver } from './deliver.ts'
 import { CONTENT_KEY_HEADER, keyedByContent } from './guard.ts'
 import { clientOf, writtenClient } from './headers.ts'
+import type { Intake } from './intake.ts'
+import { tooBusy } from './intake.ts'
 import { gatewayLimits } from './limits.ts'
 import { passOn } from './pass.ts'
 import type { Asked, Rule } from './rule.ts'
@@ -25,18 +28,23 @@ export async function protect(
   rule: Rule,
   message: IncomingMessage,
   response: ServerResponse,
-  note: Note,
+  intake: Intake,
   tell?: Watch,
 ): Promise<void> {
+  const { note } = intake
   const { maxBodyBytes: maxBytes, times } = rule
-  const asked: Asked = { message, spool: createSpool(message, { maxBytes, bodyMs: times.bodyMs }) }
+  const spool = createSpool(message, { maxBytes, bodyMs: times.bodyMs, room: intake })
+  const asked: Asked = { message, spool }
   Object.assign(note, { rule, asked })
+  /** Whoever passes it on gives its memory back, too. */
+  let handedOn = false
   try {
     const begun = await begin(rule, asked, hangUpSignal(response), watchGuard(rule, note, tell))
     switch (begun.kind) {
       case 'unprotected':
         note.decision = begun.unguarded ? 'unguarded' : 'unkeyed'
-        return passOn(rule, message, response, asked.spool)
+        handedOn = true
+        return passOn(rule, message, response, intake, asked.spool)
       case 'answer': {
         const { answer } = begun
         note.decision = decisionOf(answer, begun.refused)
@@ -44,17 +52,21 @@ export async function protect(
       }
       case 'run':
         note.decision = 'first'
-        return await forward(rule, asked, response, begun.guarded ? unhindered(rule, begun) : begun, begun.guarded)
+        return await forward(rule, asked, response, begun.guarded ? unhindered(rule, begun) : begun, {
+          guarded: begun.guarded,
+          note,
+        })
     }
   } catch (error) {
-    const answer = refusal(rule, error)
+    const answer = refusal(rule, error, note)
     note.decision ??= 'refused'
-    // The rest of a slow body is not waited for.
-    if (error instanceof SlowBody) response.shouldKeepAlive = false
+    // The rest of such a body is not waited for.
+    if (error instanceof SlowBody || error instanceof SpoolFull) response.shouldKeepAlive = false
     if (response.headersSent) response.destroy()
     else sendAnswer(response, answer)
   } finally {
     asked.spool.discard()
+    if (!handedOn) intake.memory.release()
   }
 }
 
@@ -138,10 +150,15 @@ async function forward(
   asked: Asked,
   response: ServerResponse,
   running: Running<unknown>,
-  guarded: boolean,
+  { guarded, note }: { readonly guarded: boolean; readonly note: Note },
 ): Promise<void> {
   for (let cuts = 0; ; cuts++) {
     const { sent, repeated } = await sendOnce(rule, asked, running, guarded, cuts)
+    if (sent.kind === 'not-sent' && sent.error instanceof Crowded) {
+      const answer = tooBusy(rule.voice, note, sent.error)
+      await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
+      return sendAnswer(response, answer)
+    }
     const delivered = await told(rule, asked, response, running, { guarded, sent, repeated })
     if (delivered === 'told') return
     if (cuts < gatewayLimits.redrives) continue
@@ -217,9 +234,9 @@ function boundTo({ binding }: Rule, message: IncomingMessage, seen: Captured): C
   return { ...seen, headers: [...headers, [binding.header, binding.of(message)]] }
 }
 
-function refusal({ voice, route }: Rule, error: unknown): Answer {
+function refusal({ voice, route }: Rule, error: unknown, note: Note): Answer {
   if (error instanceof SlowBody) return voice.say('request-too-slow', { detail: error.message })
-  if (error instanceof SpoolFull) return voice.say('too-busy', { detail: error.message, retryAfterMs: RETRY_MS })
+  if (error instanceof SpoolFull) return tooBusy(voice, note, error)
   if (error instanceof MissingCaller) {
     const errors = [{ field: error.field, detail: error.message }]
     return voice.say('invalid-request', { detail: error.message, extra: { errors } })

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { clientKey } from '../front/addresses.ts'
 import type { Running } from '../protocol/running.ts'
+import { Crowded } from './crowded.ts'
 import { clientBehind, originForm, requestHeaders } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
 import type { Asked, Rule } from './rule.ts'
-import type { Sent } from './upstream.ts'
-import { send } from './upstream.ts'
+import type { RequestHead, Sent } from './upstream.ts'
+import { keepPlace, placeAt, send } from './upstream.ts'
 
 export interface SentOnce {
   readonly sent: Sent
@@ -23,7 +25,17 @@ export async function sendOnce(
 ): Promise<SentOnce> {
   const { upstream, passing, times, honoursKeys } = rule
   const { message, spool } = asked
+  const shareKey = clientKey(message, passing.trustForwarded)
   const { attempt } = running.protection
+
+  async function sendPlaced(head: RequestHead): Promise<Sent> {
+    const placed = placeAt(upstream, shareKey, attempt.signal)
+    if (placed !== true && !(await placed)) return { kind: 'not-sent', error: new Crowded() }
+    const request = upstream.open(head, 'fresh')
+    keepPlace(request, upstream.places, shareKey)
+    return send(request, times, () => spool.sendTo(request), attempt.signal)
+  }
+
   for (let tries = 0; ; tries++) {
     const headers = requestHeaders({
       message,
@@ -35,8 +47,7 @@ export async function sendOnce(
       ...(guarded && honoursKeys ? { added: [rule.keyHeader, attempt.effectKey] } : {}),
     })
     const head = { method: message.method ?? 'POST', target: originForm(message.url ?? '/'), headers }
-    const request = upstream.open(head, 'fresh')
-    const sent = await send(request, times, () => spool.sendTo(request), attempt.signal)
+    const sent = await sendPlaced(head)
     const repeated = honoursKeys && (tries + cuts > 0 || attempt.number > 1)
     const again = honoursKeys && tries < gatewayLimits.redrives && isOpen(sent, repeated)
     if (!again || attempt.signal.aborted) return { sent: tries + cuts === 0 ? sent : sentBefore(sent), repeated }

@@ -5,15 +5,18 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { until } from '../../testing/until.ts'
+import { createByteBudget } from '../front/bytes.ts'
 import { gatewayLimits } from './limits.ts'
 import { createSpool, type Spool, SpoolFull } from './spool.ts'
 
 const large = Buffer.alloc(gatewayLimits.memoryBodyBytes + 1)
 
 test('the files of all bodies share one room, and give it back', async () => {
-  const room = { leftBytes: large.length }
+  const disk = createByteBudget({ totalBytes: large.length, share: 1 })
+  const memory = createByteBudget({ totalBytes: 4 * large.length, share: 1 })
   const kept: Spool[] = []
   await using server = createServer((message, response) => {
+    const room = { memory: memory.hold('one'), disk: disk.hold('one') }
     const spool = createSpool(message, { maxBytes: 2 * large.length, bodyMs: 120_000, room })
     kept.push(spool)
     spool.body().then(
@@ -31,12 +34,12 @@ test('the files of all bodies share one room, and give it back', async () => {
   }
 
   assert.equal(await post(), 'taken')
-  assert.equal(room.leftBytes, 0)
+  assert.equal(disk.heldBytes, large.length)
   assert.equal(await post(), 'full', 'nothing is kept of what has no room')
   for (const spool of kept) spool.discard()
-  await until('the room is given back', () => room.leftBytes >= large.length)
+  await until('the room is given back', () => disk.heldBytes === 0)
   assert.equal(await post(), 'taken')
   for (const spool of kept) spool.discard()
-  await until('the room is given back', () => room.leftBytes >= large.length)
-  assert.equal(room.leftBytes, large.length, 'given back once, however often it is discarded')
+  await until('the room is given back', () => disk.heldBytes === 0)
+  assert.equal(disk.heldBytes, 0, 'given back once, however often it is discarded')
 })

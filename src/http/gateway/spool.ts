@@ -6,6 +6,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import type { Hold } from '../front/bytes.ts'
 import type { IncomingBody } from '../protocol/exchange.ts'
 import { bodyCut, bodyTooLarge } from '../protocol/exchange.ts'
 import { gatewayLimits } from './limits.ts'
@@ -27,33 +28,35 @@ export interface Spool {
 
 /** The body took longer than it may. */
 export class SlowBody extends Error {
-  constructor(ms: number) {
-    super(`The body did not arrive within ${ms} ms.`)
+  constructor(message: string) {
+    super(message)
     this.name = 'SlowBody'
   }
 }
 
-/** All bodies in temporary files together are as large as they may be. */
+/** There is no room for the rest of the body: in memory, or in temporary files. */
 export class SpoolFull extends Error {
   constructor() {
-    super('Too many large bodies are on their way at once; nothing of this one was sent on.')
+    super('Too many bodies are on their way at once.')
     this.name = 'SpoolFull'
   }
 }
 
-/** The room that the files of all bodies share. */
+/** What the bodies of all requests share. */
 export interface SpoolRoom {
-  leftBytes: number
+  readonly memory: Hold
+  readonly disk: Hold
 }
-
-/** Of this process. */
-const wholeRoom: SpoolRoom = { leftBytes: gatewayLimits.spooledBytes }
 
 export interface SpoolOptions {
   readonly maxBytes: number
   readonly bodyMs: number
+  /** Without one there is room for no body at all. */
   readonly room?: SpoolRoom
 }
+
+const noRoom: Hold = { cover: () => false, release() {} }
+const NO_ROOM: SpoolRoom = { memory: noRoom, disk: noRoom }
 
 const NOTHING = Buffer.alloc(0)
 
@@ -126,7 +129,7 @@ async function oneAtATime({ file, length }: Extract<Kept, { readonly kind: 'file
 
 /** By events, because a loop that ends early destroys the request, and the client would never hear why. */
 function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kept> {
-  const { maxBytes, bodyMs, room = wholeRoom } = options
+  const { maxBytes, bodyMs, room = NO_ROOM } = options
   const declared = Number(message.headers['content-length'] ?? 0)
   if (declared === 0 && message.headers['transfer-encoding'] === undefined) {
     return Promise.resolve({ kind: 'memory', bytes: NOTHING })
@@ -136,16 +139,14 @@ function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kep
   let bytes = 0
   let file: Promise<FileHandle> | null = null
   let writing: Promise<void> = Promise.resolve()
-  let roomTaken = 0
 
   /** Its room is free again when the file is gone. */
   async function close(): Promise<void> {
     await (await file)?.close()
-    room.leftBytes += roomTaken
-    roomTaken = 0
+    room.disk.release()
   }
 
-  const timer = setTimeout(() => give(new SlowBody(bodyMs)), bodyMs)
+  const timer = setTimeout(() => give(new SlowBody(`The body did not arrive within ${bodyMs} ms.`)), bodyMs)
   function stop(): void {
     clearTimeout(timer)
     message.off('data', take).off('end', whole).off('error', cut).off('close', cut)
@@ -165,16 +166,17 @@ function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kep
     bytes += chunk.length
     if (bytes > maxBytes) return give(bodyTooLarge(maxBytes))
     chunks.push(chunk)
-    if (bytes <= gatewayLimits.memoryBodyBytes) return
+    if (bytes <= gatewayLimits.memoryBodyBytes) {
+      if (!room.memory.cover(bytes)) give(new SpoolFull())
+      return
+    }
+    if (!room.disk.cover(bytes)) return give(new SpoolFull())
     const due = chunks.splice(0)
-    const dueBytes = bytes - roomTaken
-    if (dueBytes > room.leftBytes) return give(new SpoolFull())
-    room.leftBytes -= dueBytes
-    roomTaken += dueBytes
     const handle = (file ??= openUnnamed())
     message.pause()
     writing = writing.then(async () => {
       await (await handle).writev(due)
+      room.memory.release()
       message.resume()
     })
     writing.catch(give)

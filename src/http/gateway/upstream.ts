@@ -2,6 +2,10 @@ import type { AgentOptions, ClientRequest, IncomingMessage, RequestOptions } fro
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
+import { createRuntime } from '../../runtime/runtime.ts'
+import { frontLimits } from '../front/limits.ts'
+import type { Shares } from '../front/shares.ts'
+import { createShares } from '../front/shares.ts'
 import { connectWithin, placeOf } from '../region/connecting.ts'
 import { gatewayLimits } from './limits.ts'
 
@@ -9,6 +13,9 @@ import { gatewayLimits } from './limits.ts'
 export interface Upstream {
   /** As it is told to be, for the `Host` header. */
   readonly host: string
+  /** Requests that are under way at it. The pool has no queue: whoever has a place here gets a connection at once. */
+  readonly places: Shares
+  /** On a place that was taken, except for an `own` connection. */
   open(head: RequestHead, on: ConnectionChoice): ClientRequest
   stop(): void
 }
@@ -45,7 +52,6 @@ export function createUpstream(address: string, ca?: string): Upstream {
   const prefix = url.pathname.replace(/\/$/, '')
   const pool: AgentOptions = {
     keepAlive: true,
-    maxSockets: gatewayLimits.upstreamSockets,
     timeout: gatewayLimits.keepAliveMs,
     // The newest is the least likely to be closed, and the others may go.
     scheduling: 'lifo',
@@ -62,8 +68,14 @@ export function createUpstream(address: string, ca?: string): Upstream {
   const common: RequestOptions = { ...placeOf(url), agent, setHost: false }
   const request = secure ? httpsRequest : httpRequest
 
+  const { upstreamSockets, upstreamQueue, upstreamQueueMs } = gatewayLimits
   return {
     host: url.host,
+    places: createShares({
+      most: () => upstreamSockets,
+      share: frontLimits.placeShare,
+      queue: { most: upstreamQueue, waitMs: upstreamQueueMs, runtime: createRuntime() },
+    }),
     open({ method, target, headers }, on) {
       if (on === 'fresh') dropStale(agent)
       const path = target === '*' ? target : prefix + target
@@ -85,6 +97,39 @@ function dropStale(agent: HttpAgent): void {
       if (now - (socket[idleSince] ?? 0) <= gatewayLimits.freshMs) break
       socket.destroy()
     }
+  }
+}
+
+/** Waits for a place; false where there is none in time, or nobody wants it any more. */
+export function placeAt({ places }: Upstream, key: string, signal?: AbortSignal): boolean | Promise<boolean> {
+  if (places.enter(key)) return true
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const stopWaiting = places.whenFree(
+    key,
+    () => resolve(true),
+    () => resolve(false),
+  )
+  const leave = () => {
+    stopWaiting()
+    resolve(false)
+  }
+  signal?.addEventListener('abort', leave, { once: true })
+  return promise.finally(() => signal?.removeEventListener('abort', leave))
+}
+
+/**
+ * The request has a place from now on until it is over.
+ *
+ * @returns moves it to a place elsewhere, if there is one
+ */
+export function keepPlace(request: ClientRequest, places: Shares, key: string): (elsewhere: Shares) => boolean {
+  let now = places
+  request.once('close', () => now.leave(key))
+  return (elsewhere) => {
+    if (!elsewhere.enter(key)) return false
+    now.leave(key)
+    now = elsewhere
+    return true
   }
 }
 

@@ -61,6 +61,8 @@ export type Decision =
   | 'unguarded'
   /** The home of its key, another region, has answered. */
   | 'elsewhere'
+  /** There was no room for it; nothing was begun. */
+  | 'overloaded'
   | 'refused'
 
 /** What becomes known of a request on its way. */

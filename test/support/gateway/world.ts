@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type { Ledger, Store } from 'onceonly'
 import { createLedger, limits } from 'onceonly'
-import type { GatewayConfig, GatewayEvent, Metrics, RouteRule } from 'onceonly/gateway'
+import type { GatewayConfig, GatewayEvent, GatewayLoad, Metrics, RouteRule } from 'onceonly/gateway'
 import { createGateway } from 'onceonly/gateway'
 import { createMemoryStore } from 'onceonly/memory'
 import { createRuntime, type Runtime } from '../../../src/runtime/runtime.ts'
@@ -66,7 +66,7 @@ export async function openServer(context: TestContext, listener: RequestListener
   return `http://127.0.0.1:${await listening(context, createServer(listener))}`
 }
 
-async function listening(context: TestContext, server: ReturnType<typeof createServer>): Promise<number> {
+export async function listening(context: TestContext, server: ReturnType<typeof createServer>): Promise<number> {
   await once(server.listen(0, '127.0.0.1'), 'listening')
   context.after(() => {
     server.close()
@@ -78,6 +78,8 @@ async function listening(context: TestContext, server: ReturnType<typeof createS
 export interface World {
   readonly port: number
   readonly ledger: Ledger<unknown>
+  /** What it has under way. */
+  readonly load: GatewayLoad
   /** What the gateway told. */
   readonly events: readonly GatewayEvent[]
   ask(options?: AskOptions): ReturnType<typeof ask>
@@ -168,6 +170,9 @@ export async function openGateway(
     port,
     ledger,
     events,
+    get load() {
+      return gateway.load
+    },
     ask: (options) => ask(port, options),
     advance: (ms) => store.clock.advance(ms, { timeoutMs: 60_000 }),
     stop: () => gateway.stop(),
