@@ -5,6 +5,8 @@ export interface LimitConfig {
   readonly quotaImports: number
   readonly quotaUploadBytes: number
   readonly quotaUploads: number
+  readonly quotaProjectBytes: number
+  readonly quotaSequences: number
   readonly quotaRooms: number
   readonly quotaConnections: number
   readonly retainMessagesDays: number
@@ -20,6 +22,7 @@ interface NumberSetting {
   read(text: string): { readonly value: number } | { readonly wrong: string }
 }
 
+const MIB = 1_024 ** 2
 const GIB = 1_024 ** 3
 /** A century: longer times would leave the range in which milliseconds are exact. */
 const DAYS_MOST = 36_500
@@ -36,6 +39,8 @@ export const limitSettings: { readonly [Name in keyof LimitConfig]: NumberSettin
   quotaImports: quota('IMPORTS', 10_000, 'imports that a workspace keeps'),
   quotaUploadBytes: quota('UPLOAD_BYTES', 10 * GIB, 'bytes of uploaded files that a workspace keeps or is uploading'),
   quotaUploads: quota('UPLOADS', 20, 'files that a workspace uploads to one server at the same time'),
+  quotaProjectBytes: quota('PROJECT_BYTES', 256 * MIB, 'bytes of the projects of a workspace'),
+  quotaSequences: quota('SEQUENCES', 10_000, 'versions of its sequences that a workspace keeps'),
   quotaRooms: quota('ROOMS', 1_000, 'rooms of the chat that a workspace keeps'),
   quotaConnections: quota('CONNECTIONS', 1_000, 'connections of the chat that a workspace has to one server'),
   retainMessagesDays: days(

@@ -380,6 +380,8 @@ export function readConfig(env: Env): Config {
     quotaImports: read('quotaImports'),
     quotaUploadBytes: read('quotaUploadBytes'),
     quotaUploads: read('quotaUploads'),
+    quotaProjectBytes: read('quotaProjectBytes'),
+    quotaSequences: read('quotaSequences'),
     quotaRooms: read('quotaRooms'),
     quotaConnections: read('quotaConnections'),
     retainMessagesDays: read('retainMessagesDays'),

@@ -108,7 +108,7 @@ export async function startService(config: Config): Promise<Service> {
       watch,
     })
     systems.push(messages)
-    const outreach = await addOutreach(server, { once, base, workspaces, messages, config, watch })
+    const outreach = await addOutreach(server, { once, base, workspaces, messages, config, quotas, watch })
     systems.push(outreach)
     const imports = await addImports(server, {
       once,
@@ -134,7 +134,7 @@ export async function startService(config: Config): Promise<Service> {
     const findings = async () => [...(await imports.findings()), await accessFinding('data folder', ownFolders(config))]
     const shown = { runs, sagas, rooms, findings }
     live = addConsole(server, { operate, config, metrics, operatorToken, routes, ...shown })
-    const sweeps = [...messages.sweeps, ...imports.sweeps, ...chat.sweeps]
+    const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps]
     systems.push(startRetention({ sweeps, everyMs: config.sweepEveryMs, log }))
     events.begin([...imports.consumers, notices])
     return { url: await listen(server, config), demoKey: secrets.demoKey, log, routes, stop }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { DAY } from 'onceonly'
 import type { Subscriber } from 'onceonly/inbox'
 import { createOutbox, createRelay, type Outbox, type Relay } from 'onceonly/outbox'
 import type { Config } from '../config.ts'
@@ -28,6 +29,8 @@ export interface Consumer {
   consume(subscriber: Subscriber): Promise<unknown>
 }
 
+/** No consumer keeps an order of its own: longer than any message is on its way, the counter of a key means nothing. */
+const KEYS_MS = 30 * DAY
 /** A broker that starts beside us is there within seconds. */
 const RETRY_MS = 1_000
 /** Brokers answer within milliseconds; the relay does not wait for a consumer that takes longer. */
@@ -54,7 +57,8 @@ export function createEvents(config: Config, base: Base, log: Log, watch: Watch)
       return promise
     })
     await Promise.race([Promise.all(firstTries), pause(FIRST_TRIES_MS)])
-    if (!stopping.signal.aborted) relay = createRelay({ store: base.store, publisher: opened, on: watch.relay })
+    if (!stopping.signal.aborted)
+      relay = createRelay({ store: base.store, publisher: opened, forgetKeysMs: KEYS_MS, on: watch.relay })
   }
 
   /** A subscription that is ready too late is ended at once: whoever asked for it has gone. */

@@ -283,7 +283,10 @@ export const putProject: Declaration = {
     schema: { ...record({ questions: { type: 'array' } }), additionalProperties: true },
     example: { questions: ['Is it a randomised trial?'] },
   },
-  answers: { 200: { about: 'As it stands now', schema: record({ projectId: text, questions: count }) } },
+  answers: {
+    200: { about: 'As it stands now', schema: record({ projectId: text, questions: count }) },
+    403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
+  },
   repeat: natural(
     'projects.put',
     'it writes the same document again',

@@ -83,7 +83,7 @@ export async function addImports(server: FastifyInstance, parts: Parts): Promise
   )
   addDirect(server, { base, storage, promised, workspaces })
   server.register(async (scope) => addHook(scope, { base, storage, receiver, hookSecret, log }))
-  addProjects(server, { base, workspaces })
+  addProjects(server, { base, workspaces, quotas })
   addRead(server, { base, workspaces, historyOf })
   addReferences(server, { base, workspaces })
 

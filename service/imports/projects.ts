@@ -1,7 +1,10 @@
 import type { FastifyInstance } from 'fastify'
-import { sendInvalid } from '../http/problem.ts'
+import type { SqlTx } from 'onceonly'
+import { sendInvalid, sendProblem } from '../http/problem.ts'
+import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
+import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { putProject } from './document.ts'
 
@@ -12,7 +15,7 @@ const PROJECT_CHARS_MOST = 200
 /** `PUT /api/projects/{projectId}`: the questions that a project asks of its references. The last one counts. */
 export function addProjects(
   server: FastifyInstance,
-  { base, workspaces }: { base: Base; workspaces: Workspaces },
+  { base, workspaces, quotas }: { base: Base; workspaces: Workspaces; quotas: Quotas },
 ): void {
   const onRequest = requireKey(workspaces, 'imports')
   server.put<{ Params: { projectId: string } }>(
@@ -28,12 +31,39 @@ export function addProjects(
         ...(Array.isArray(questions) ? [] : [{ field: 'questions', detail: 'is not a list' }]),
       ]
       if (!Array.isArray(questions) || errors.length > 0) return sendInvalid(reply, errors)
-      await base.sql.query(
-        `insert into import_projects (workspace_id, project_id, document) values (?, ?, ?)
-         on conflict (workspace_id, project_id) do update set document = excluded.document`,
-        [callerOf(request).workspaceId, projectId, JSON.stringify(body)],
-      )
+      const project = { workspaceId: callerOf(request).workspaceId, projectId, document: JSON.stringify(body) }
+      try {
+        await inTransaction(base, (tx) => saveProject(tx, quotas, project))
+      } catch (error) {
+        if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
+        throw error
+      }
       return { projectId, questions: questions.length }
     },
+  )
+}
+
+interface Project {
+  readonly workspaceId: string
+  readonly projectId: string
+  readonly document: string
+}
+
+async function saveProject(
+  tx: Pick<SqlTx, 'query'>,
+  quotas: Quotas,
+  { workspaceId, projectId, document }: Project,
+): Promise<void> {
+  const [before] = await tx.query<{ bytes: unknown }>(
+    'select octet_length(document) as bytes from import_projects where workspace_id = ? and project_id = ?',
+    [workspaceId, projectId],
+  )
+  const more = Buffer.byteLength(document) - Number(before?.bytes ?? 0)
+  // One that does not grow is never refused, so that the same request can be sent again.
+  if (more > 0) await quotas.check(tx, workspaceId, { 'project-bytes': more })
+  await tx.query(
+    `insert into import_projects (workspace_id, project_id, document) values (?, ?, ?)
+     on conflict (workspace_id, project_id) do update set document = excluded.document`,
+    [workspaceId, projectId, document],
   )
 }

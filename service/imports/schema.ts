@@ -93,6 +93,12 @@ const counts = [
     ],
     changing: ['bytes', 'promised', 'removed_at'],
   }),
+  counting({
+    table: 'import_projects',
+    workspace: (row) => `${row}.workspace_id`,
+    amounts: [{ quota: 'project-bytes', amount: (row) => `octet_length(${row}.document)` }],
+    changing: ['document'],
+  }),
 ]
 
 /** When files and imports go: the file first, and some time later everything else. */

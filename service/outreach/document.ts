@@ -101,7 +101,10 @@ export const storeSequence: Declaration = {
       ],
     },
   },
-  answers: { 201: { about: 'Stored', schema: record({ id: text, version }), headers: { Location } } },
+  answers: {
+    201: { about: 'Stored', schema: record({ id: text, version }), headers: { Location } },
+    403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
+  },
 }
 
 export const readSequence: Declaration = {

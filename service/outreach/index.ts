@@ -4,10 +4,13 @@ import type { Config } from '../config.ts'
 import type { Messages } from '../messages/index.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
+import type { Sweep } from '../workspaces/retention.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addRunActions, addRunReads } from './run-routes.ts'
 import { createRuns, type Runs } from './runs.ts'
 import { addSequences, addStarts } from './sequence-routes.ts'
+import { versionSweep } from './sequences.ts'
 
 interface Parts {
   readonly once: Ledger<SqlTx>
@@ -15,24 +18,26 @@ interface Parts {
   readonly workspaces: Workspaces
   readonly messages: Messages
   readonly config: Config
+  readonly quotas: Quotas
   readonly watch: Watch
 }
 
 export interface Outreach {
   readonly runs: Runs
+  readonly sweeps: readonly Sweep[]
   stop(): Promise<void>
 }
 
 /** The outreach system: sequences as data, and durable runs of them that send through the messages system. */
 export async function addOutreach(server: FastifyInstance, parts: Parts): Promise<Outreach> {
-  const { once, base, workspaces, messages, config, watch } = parts
+  const { once, base, workspaces, messages, config, quotas, watch } = parts
   const { sender, delivery, channels } = messages
   const { sendTimeoutMs, webhookHosts } = config
   const runs = await createRuns({ base, sender, delivery, channels, sendTimeoutMs, webhookHosts, watch })
   // Scopes of their own: in one bodies are kept as bytes, in the other they may be empty.
-  server.register(async (scope) => addSequences(scope, { once, base, workspaces, webhookHosts }))
+  server.register(async (scope) => addSequences(scope, { once, base, workspaces, quotas, webhookHosts }))
   server.register(async (scope) => addRunActions(scope, { workspaces, runs }))
   addStarts(server, { base, workspaces, runs })
   addRunReads(server, { workspaces, runs })
-  return { runs, stop: () => runs.stop() }
+  return { runs, sweeps: [versionSweep(base)], stop: () => runs.stop() }
 }

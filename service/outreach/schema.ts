@@ -1,3 +1,5 @@
+import { counting } from '../workspaces/usage.ts'
+
 const tables = (big: string) => [
   // The name is what people edit under: of one name there is one sequence, and `version` is its newest.
   `create table outreach_sequences (
@@ -21,7 +23,34 @@ const tables = (big: string) => [
   )`,
 ]
 
+/** Versions of sequences are counted, and what a step waits for goes with the message that it waits for. */
+const counts = counting({
+  table: 'outreach_versions',
+  workspace: (row) => `(select workspace_id from outreach_sequences where id = ${row}.sequence_id)`,
+  amounts: [{ quota: 'sequences', amount: () => '1' }],
+})
+const byAge = 'create index outreach_versions_by_age on outreach_versions (created_at)'
+const byMessage = 'create index outreach_originals_by_message on outreach_originals (message_id)'
+const forget = 'delete from outreach_originals where message_id = old.id'
+const forgotten = {
+  sqlite: [`create trigger outreach_originals_forgotten after delete on messages begin ${forget}; end`],
+  postgres: [
+    `create function outreach_originals_forgotten() returns trigger language plpgsql as $$
+      begin ${forget}; return null; end $$`,
+    `create trigger outreach_originals_forgotten after delete on messages
+      for each row execute function outreach_originals_forgotten()`,
+  ],
+}
+
 /** Sequences, beside the runs that the engine keeps. */
 export const migrations = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
+  {
+    version: 2,
+    oldestCode: 1,
+    up: {
+      sqlite: [...counts.sqlite, byAge, byMessage, ...forgotten.sqlite],
+      postgres: [...counts.postgres, byAge, byMessage, ...forgotten.postgres],
+    },
+  },
 ] as const

@@ -1,4 +1,4 @@
-import { final, notDone, SECOND } from 'onceonly'
+import { final, HOUR, notDone, SECOND } from 'onceonly'
 import type { Channel, StepContext } from 'onceonly/run'
 import { forgetOriginal } from '../messages/accept.ts'
 import type { ChannelName } from '../messages/channels/channel.ts'
@@ -46,6 +46,8 @@ interface Parts {
 
 /** While the original is in flight: its sender takes seconds. */
 const PENDING_MS = 5 * SECOND
+/** Messages are removed, or a quota is raised, within hours rather than seconds. */
+const QUOTA_MS = 1 * HOUR
 
 /**
  * The messages system as a channel of runs. The key of the step is the key of the message, for ever: whoever comes again
@@ -93,8 +95,12 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
     async send(plan, { key }) {
       const sent = await sending(plan, commandOf(plan, channels), key)
       switch (sent.kind) {
-        case 'refused':
-          throw final(new Error(sent.problem.detail))
+        case 'refused': {
+          const refusal = new Error(sent.problem.detail)
+          // There is room again as soon as older messages are removed, and the lead still waits for this one.
+          if (sent.problem.name === 'quota-exceeded') throw notDone(refusal, { retryAfterMs: QUOTA_MS })
+          throw final(refusal)
+        }
         case 'pending':
           throw notDone(new Error('An identical message is being accepted'), { retryAfterMs: PENDING_MS })
         case 'message':

@@ -6,6 +6,7 @@ import { reportTo } from '../logs.ts'
 import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
+import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { readSequence, startRun, storeSequence } from './document.ts'
 import { parseSequence, parseStart, type SequenceCommand } from './parse.ts'
@@ -23,6 +24,7 @@ interface Parts {
   readonly once: Ledger<SqlTx>
   readonly base: Base
   readonly workspaces: Workspaces
+  readonly quotas: Quotas
   readonly runs: Runs
   /** Hosts inside the network that an operator has named. */
   readonly webhookHosts: readonly string[]
@@ -31,7 +33,7 @@ interface Parts {
 /** `POST /api/sequences`: the next version of a name. Under a key a retry is told of the same version. */
 export function addSequences(
   server: FastifyInstance,
-  { once, base, workspaces, webhookHosts }: Omit<Parts, 'runs'>,
+  { once, base, workspaces, quotas, webhookHosts }: Omit<Parts, 'runs'>,
 ): void {
   server.decorateRequest('sequenceCommand', null)
   const protect = idempotent<SqlTx, FastifyRequest>(server, {
@@ -64,11 +66,16 @@ export function addSequences(
   server.post('/api/sequences', hooks, async (request, reply) => {
     const checked = request.sequenceCommand
     if (checked === null) throw new Error('The sequence was not checked')
-    const asking = { workspaceId: callerOf(request).workspaceId, now: checked.now }
+    const asking = { workspaceId: callerOf(request).workspaceId, now: checked.now, quotas }
     const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
     const save = (tx: SqlTx) => saveSequence(tx, asking, checked.command)
-    const { id, version } = await (work ? save(work.tx) : inTransaction(base, save))
-    return reply.code(201).header('location', `/api/sequences/${id}`).send({ id, version })
+    try {
+      const { id, version } = await (work ? save(work.tx) : inTransaction(base, save))
+      return await reply.code(201).header('location', `/api/sequences/${id}`).send({ id, version })
+    } catch (error) {
+      if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
+      throw error
+    }
   })
 }
 
@@ -77,7 +84,7 @@ type Named = { Params: { readonly id: string } }
 /** One sequence, and its runs: one for each version and lead, unless the caller names them. */
 export function addStarts(
   server: FastifyInstance,
-  { base, workspaces, runs }: Omit<Parts, 'once' | 'webhookHosts'>,
+  { base, workspaces, runs }: Omit<Parts, 'once' | 'quotas' | 'webhookHosts'>,
 ): void {
   const onRequest = requireKey(workspaces, 'outreach')
 

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import type { SqlTx } from 'onceonly'
+import { DAY, type SqlTx } from 'onceonly'
 import type { Base } from '../store.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
+import type { Sweep } from '../workspaces/retention.ts'
 import type { SequenceCommand } from './parse.ts'
 import type { Sequence, Step } from './sequence.ts'
 
@@ -11,12 +13,22 @@ interface SequenceRow {
   readonly steps: string
 }
 
-/** Stores the next version of the sequence of this name. The row of the name is the lock: two edits are two versions. */
+interface Asking {
+  readonly workspaceId: string
+  readonly now: number
+  readonly quotas: Quotas
+}
+
+/**
+ * Stores the next version of the sequence of this name. The row of the name is the lock: two edits are two versions.
+ * @throws QuotaExceeded
+ */
 export async function saveSequence(
   { query }: Pick<SqlTx, 'query'>,
-  { workspaceId, now }: { readonly workspaceId: string; readonly now: number },
+  { workspaceId, now, quotas }: Asking,
   { name, steps }: SequenceCommand,
 ): Promise<Pick<Sequence, 'id' | 'version'>> {
+  await quotas.check({ query }, workspaceId, { sequences: 1 })
   const [row] = await query<{ id: string; version: number }>(
     `insert into outreach_sequences (id, workspace_id, name, version) values (?, ?, ?, 1)
      on conflict (workspace_id, name) do update set version = outreach_sequences.version + 1 returning id, version`,
@@ -31,6 +43,24 @@ export async function saveSequence(
     now,
   ])
   return { id, version }
+}
+
+/** Runs have a copy of the version that they began with: an older one is only kept for people who look back. */
+const SUPERSEDED_MS = 90 * DAY
+/** Versions that one step of the sweep removes. */
+const VERSIONS = 500
+
+export function versionSweep({ sql }: Base): Sweep {
+  const remove = `delete from outreach_versions where (sequence_id, version) in (
+    select v.sequence_id, v.version from outreach_versions v join outreach_sequences s on s.id = v.sequence_id
+    where v.created_at <= ${sql.now} - ? and v.version < s.version order by v.created_at limit ?) returning version`
+  return {
+    name: 'versions of sequences',
+    async step() {
+      const removed = (await sql.query(remove, [SUPERSEDED_MS, VERSIONS])).length
+      return { removed, more: removed === VERSIONS }
+    },
+  }
 }
 
 /** The newest version; null where the workspace has no such sequence. */

@@ -42,7 +42,9 @@ const settings = {
   imports: 'quotaImports',
   'message-bytes': 'quotaMessageBytes',
   messages: 'quotaMessages',
+  'project-bytes': 'quotaProjectBytes',
   rooms: 'quotaRooms',
+  sequences: 'quotaSequences',
   'upload-bytes': 'quotaUploadBytes',
   uploads: 'quotaUploads',
 } as const satisfies Record<QuotaName, keyof LimitConfig>
@@ -53,7 +55,9 @@ const things: Readonly<Record<QuotaName, string>> = {
   imports: 'imports',
   'message-bytes': 'bytes of messages and attachments',
   messages: 'messages',
+  'project-bytes': 'bytes of projects',
   rooms: 'rooms of the chat',
+  sequences: 'versions of sequences',
   'upload-bytes': 'bytes of uploaded files',
   uploads: 'files that are being uploaded to this server',
 }

@@ -4,7 +4,14 @@
  */
 
 /** What is counted; each is a quota of a workspace. */
-export type KeptQuota = 'imports' | 'message-bytes' | 'messages' | 'rooms' | 'upload-bytes'
+export type KeptQuota =
+  | 'imports'
+  | 'message-bytes'
+  | 'messages'
+  | 'project-bytes'
+  | 'rooms'
+  | 'sequences'
+  | 'upload-bytes'
 
 /** Rows of one count on PostgreSQL: transactions on different connections seldom wait for each other's. */
 const SLOTS = 16

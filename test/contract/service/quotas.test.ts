@@ -21,6 +21,8 @@ const env = {
   ONCEONLY_QUOTA_IMPORTS: '3',
   ONCEONLY_QUOTA_UPLOAD_BYTES: '3000000',
   ONCEONLY_QUOTA_UPLOADS: '1',
+  ONCEONLY_QUOTA_PROJECT_BYTES: '1000',
+  ONCEONLY_QUOTA_SEQUENCES: '2',
   ONCEONLY_QUOTA_ROOMS: '2',
   ONCEONLY_QUOTA_CONNECTIONS: '3',
 }
@@ -159,6 +161,23 @@ onEveryPlace('quotas', (place) => {
     const [response] = await once(slow, 'response')
     assert.equal(response.statusCode, 201, JSON.stringify(await json(response)))
     assert.equal((await upload(one, started, 'b.csv', 'title\nx\n', apiKey)).status, 201)
+  })
+
+  test('projects are counted by their bytes, sequences by their versions', async () => {
+    const apiKey = await makeWorkspace(one, 'documents')
+    const put = async (id: string, chars: number) => {
+      const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
+      const body = JSON.stringify({ questions: ['x'.repeat(chars)] })
+      return (await fetch(`${one.url}/api/projects/${id}`, { method: 'PUT', headers, body })).status
+    }
+    assert.deepEqual([await put('a', 900), await put('b', 900), await put('a', 900)], [200, 403, 200])
+    assert.deepEqual([await put('a', 100), await put('b', 700), await put('b', 900)], [200, 200, 403])
+    const store = (template: string, key: string) =>
+      two.post('/api/sequences', { name: 'Hello', steps: [{ id: 'a', type: 'sms', template }] }, { apiKey, key })
+    assert.deepEqual([(await store('one', 'k1')).status, (await store('two', 'k2')).status], [201, 201])
+    const refused = await store('three', 'k3')
+    assert.deepEqual([refused.status, refused.body['quota']], [403, { name: 'sequences', limit: 2, used: 2 }])
+    assert.equal((await store('two', 'k2')).status, 201)
   })
 
   /** Answers what the server says first: a frame, or why it ends the connection. */

@@ -51,12 +51,16 @@ onEveryPlace('retention', (place) => {
       (await one.send({ recipientPhone, message, channel })).body.message?._id ?? ''
     const sent = await send('+4930331', 'an old one', 'local')
     const unknown = await send('+4915177001', 'hang up', 'twilio')
+    await cluster.sql(
+      `insert into outreach_originals (step_key, message_id) values ('s', '${sent}'), ('t', '${unknown}')`,
+    )
     await cluster.advance(31 * DAY)
     const young = await send('+4930332', 'a new one', 'local')
     await until('the old one is gone', async () => (await two.get(`/api/messages/${sent}`)).status === 404)
     assert.equal((await two.get(`/api/messages/${young}`)).body.status, 'sent')
     assert.equal((await two.get(`/api/messages/${unknown}`)).body.status, 'unknown')
     assert.deepEqual((await used())['messages'], 2)
+    assert.deepEqual(await cluster.sql('select step_key from outreach_originals'), [{ step_key: 't' }])
     // Its time begins when somebody has found out what became of it.
     const resolved = await one.asOperator('POST', `/api/messages/${unknown}/resolve`, { outcome: 'sent' })
     assert.equal(resolved.status, 200, resolved.text)
@@ -128,6 +132,18 @@ onEveryPlace('retention', (place) => {
     await cluster.advance(91 * DAY)
     await until('all of it is gone', async () => (await count('import_jobs')) === 0)
     assert.deepEqual(await stored(), [])
+  })
+
+  test('versions of a sequence that were superseded long ago go; the newest stays', async () => {
+    const store = (template: string) =>
+      one.post('/api/sequences', { name: 'Hello', steps: [{ id: 'a', type: 'sms', template }] })
+    await store('one')
+    const { id } = (await store('two')).body as unknown as { id: string }
+    await cluster.advance(91 * DAY)
+    await until('the older one is gone', async () => (await count('outreach_versions')) === 1)
+    const { status, text } = await two.get(`/api/sequences/${id}`)
+    assert.deepEqual([status, /"template":"two"/.test(text)], [200, true], text)
+    assert.equal((await used())['sequences'], 1)
   })
 
   test('rooms to which nobody comes any more count no longer', async () => {
