@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Answer, HeaderList } from '../../http/protocol/exchange.ts'
 import { jsonAnswer } from '../../http/protocol/exchange.ts'
+import { notKept } from '../../http/protocol/own-headers.ts'
 
 /** As much of a request as the console looks at, for whatever server it came to. */
 export interface ConsoleRequest {
@@ -30,18 +31,15 @@ export interface FieldFault {
   readonly detail: string
 }
 
-/** Every answer is about one moment, and none is for others. */
-const always: HeaderList = [['cache-control', 'no-store']]
-
 export function told(value: unknown, headers: HeaderList = []): ConsoleAnswer {
   return {
     kind: 'whole',
-    answer: jsonAnswer(200, 'application/json; charset=utf-8', value ?? null, [...always, ...headers]),
+    answer: jsonAnswer(200, 'application/json; charset=utf-8', value ?? null, [...notKept, ...headers]),
   }
 }
 
 export function emptied(headers: HeaderList): ConsoleAnswer {
-  return { kind: 'whole', answer: { status: 204, headers: [...always, ...headers], body: new Uint8Array() } }
+  return { kind: 'whole', answer: { status: 204, headers: [...notKept, ...headers], body: new Uint8Array() } }
 }
 
 const problems = {
@@ -68,7 +66,7 @@ export function problem(kind: ProblemKind, detail: string, errors?: readonly Fie
     retryable,
     ...(errors === undefined ? {} : { errors }),
   }
-  return { kind: 'whole', answer: jsonAnswer(status, 'application/problem+json', document, always) }
+  return { kind: 'whole', answer: jsonAnswer(status, 'application/problem+json', document, notKept) }
 }
 
 export function invalid(errors: readonly FieldFault[]): ConsoleAnswer {

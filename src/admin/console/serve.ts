@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { readBody, sendAnswer } from '../../http/protocol/capture-node.ts'
 import { type Answer, jsonAnswer, UnreadableBody } from '../../http/protocol/exchange.ts'
 import { listen } from '../../http/protocol/listen.ts'
+import { setOwnHeaders } from '../../http/protocol/own-headers.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import { type Pages, readPages } from '../pages/pages.ts'
@@ -31,6 +32,7 @@ export function createConsoleServer({ console: answering, onError }: ConsoleServ
   // Read when the first page is asked for.
   let pages: Promise<Pages> | null = null
   const server = createServer({ headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS }, (message, response) => {
+    setOwnHeaders(response)
     handle(message, response).catch((error: unknown) => {
       const failure = failureOf(error)
       if (failure === null) onError(error)
@@ -104,5 +106,5 @@ function failureOf(error: unknown): Answer | null {
 }
 
 function plain(status: number, title: string): Answer {
-  return jsonAnswer(status, 'application/problem+json', { title, status }, [['cache-control', 'no-store']])
+  return jsonAnswer(status, 'application/problem+json', { title, status })
 }

@@ -24,7 +24,7 @@ export interface GatewayConfig {
   readonly host?: 'client' | 'upstream'
   readonly timeouts?: Timeouts
   readonly maxBodyBytes?: number
-  /** Problem types are URIs below this. */
+  /** Problem types are URIs below this; pages of the gateway's own, when left out: `/.onceonly/problems`. */
   readonly problemBase?: string
   /** The gateway's own paths, such as its readiness, begin with this; `/.onceonly`, when left out. */
   readonly ownPath?: string

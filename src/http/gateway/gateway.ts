@@ -12,6 +12,8 @@ import type { ServedRoute } from '../protocol/describe.ts'
 import type { Answer } from '../protocol/exchange.ts'
 import { jsonAnswer } from '../protocol/exchange.ts'
 import { listen } from '../protocol/listen.ts'
+import { notKept, setOwnHeaders } from '../protocol/own-headers.ts'
+import { problemPage } from '../protocol/problem-page.ts'
 import { createVoice, type Voice } from '../protocol/voice.ts'
 import { createRegion } from '../region/region.ts'
 import { checkGatewayConfig } from './check.ts'
@@ -89,7 +91,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
   const speech = {
     operationsPath: `${ownPath}/operations`,
-    ...(config.problemBase === undefined ? {} : { problemBase: config.problemBase }),
+    problemBase: config.problemBase ?? `${ownPath}/problems`,
   }
   const region = config.region === undefined ? undefined : createRegion(config.region)
   const rules = (config.routes ?? []).map((rule) =>
@@ -171,7 +173,7 @@ export function serve(serving: Serving): Gateway {
 
   const isOwn = (target: string) =>
     target.startsWith(ownPath) &&
-    /^\/(live|ready|metrics|operations\/[^/]+)$/.test(target.slice(ownPath.length).split('?')[0] ?? '')
+    /^\/(live|ready|metrics|operations\/[^/]+|problems\/[a-z-]+)$/.test(target.slice(ownPath.length).split('?')[0] ?? '')
 
   function handle(message: IncomingMessage, response: ServerResponse, expects = false): void {
     const target = message.url ?? '/'
@@ -187,7 +189,7 @@ export function serve(serving: Serving): Gateway {
     const rule = SAFE.has(message.method ?? 'GET') ? null : ruleFor(rules, message.method ?? '', target)
     if (rule === 'malformed') return refuse(response, 'The request target cannot be read.')
     const passing = rule ?? pass
-    if (passing === null) return sendAnswer(response, jsonAnswer(404, 'application/json', NO_RULE))
+    if (passing === null) return sendAnswer(response, jsonAnswer(404, 'application/json', NO_RULE, notKept))
     const intake = takeIn(front, { message, response, note }, passing.passing.trustForwarded, memoryFor(rule))
     if (intake === null) return turnAway(passing.voice, message, response, note)
     // Whoever asks before it sends is told at once what would not be taken.
@@ -215,6 +217,7 @@ export function serve(serving: Serving): Gateway {
   async function own(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (message.url ?? '').slice(ownPath.length).split('?')[0] ?? ''
     message.resume()
+    setOwnHeaders(response)
     sendAnswer(response, await ownAnswer(path, message))
   }
 
@@ -222,10 +225,17 @@ export function serve(serving: Serving): Gateway {
     const json = (status: number, value: unknown) => jsonAnswer(status, 'application/json', value)
     if (path.startsWith('/operations/') && message.method === 'GET') return serving.status(message)
     if (path === '/metrics') return metricsAnswer(serving, message)
+    if (path.startsWith('/problems/')) return problemAt(path.slice('/problems/'.length), message)
     if (path === '/live') return json(200, { live: true })
     if (path !== '/ready') return json(404, { title: 'Nothing is here' })
     const why = draining ? 'ending' : await whyNotReady(serving.ready)
     return why === null ? json(200, { ready: true }) : json(503, { ready: false, why })
+  }
+
+  /** Where the `type` of the gateway's problems leads, unless the configuration has another place for them. */
+  function problemAt(name: string, { headers }: IncomingMessage): Answer {
+    const page = problemPage({ name, type: `${ownPath}/problems/${name}`, accept: headers.accept })
+    return page ?? jsonAnswer(404, 'application/json', { title: 'There is no such problem' })
   }
 
   /** Whoever offers any other change of protocol is answered as if it had not: no rule can be slipped past by it. */

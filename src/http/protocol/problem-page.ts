@@ -32,6 +32,8 @@ function answer(contentType: string, text: string, more: HeaderList = []): Answe
     ['content-length', String(body.length)],
     ['vary', 'Accept'],
     ['cache-control', 'max-age=3600'],
+    ['x-content-type-options', 'nosniff'],
+    ['referrer-policy', 'no-referrer'],
     ...more,
   ]
   return { status: 200, headers, body }

@@ -1,6 +1,7 @@
 import { MINUTE, SECOND } from '../../ledger/core/limits.ts'
 import type { Answer, HeaderList } from './exchange.ts'
 import { jsonAnswer } from './exchange.ts'
+import { notKept } from './own-headers.ts'
 
 /** Every way in which the protocol itself answers, instead of the handler. */
 export type Situation =
@@ -283,6 +284,7 @@ export function problemAnswer(base: string, situation: Situation, given: Problem
   const retryAfterMs = given.retryAfterMs ?? (situation === 'store-unavailable' ? STORE_RETRY_MS : null)
   const code = status ?? row.status
   const headers: HeaderList = [
+    ...notKept,
     ...retryAfterHeader(retryAfterMs),
     ...shouldRetryHeaders(code, row.retryable),
     ...(location === undefined ? [] : [['location', location] as const]),

@@ -1,6 +1,7 @@
 import type { Answer } from './exchange.ts'
 import { jsonAnswer } from './exchange.ts'
 import type { Finality } from './finality.ts'
+import { notKept } from './own-headers.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
 import { errorTypeOf, problemAnswer, retryAfterHeader, shouldRetryHeaders, situations } from './problem.ts'
 
@@ -25,8 +26,11 @@ export const profiles: Readonly<Record<ProfileName, Profile>> = {
   ietf: {
     name: 'ietf',
     finality: 'deterministic',
-    answer: (base, situation, detail) =>
-      problemAnswer(base, situation, detail, situation === 'idempotency-key-reused' ? REUSED_IETF : undefined),
+    answer(base, situation, detail) {
+      const status = situation === 'idempotency-key-reused' ? REUSED_IETF : undefined
+      const { headers, ...answer } = problemAnswer(base, situation, detail, status)
+      return { ...answer, headers: [...headers, ['link', documentation(base, situation)]] }
+    },
   },
   stripe: {
     name: 'stripe',
@@ -35,13 +39,18 @@ export const profiles: Readonly<Record<ProfileName, Profile>> = {
   },
 }
 
+/** The draft leads clients to what a resource says about its keys by a link, whatever they make of the body. */
+function documentation(base: string, situation: Situation): string {
+  return `<${base}/${situation}>; rel="describedby"; type="text/html"`
+}
+
 /** The shapes of Stripe's first API version, so that its unchanged SDKs understand us. */
 function stripeAnswer(situation: Situation, { detail, retryAfterMs }: ProblemDetail): Answer {
   const error = (type: string, code?: string) => ({
     error: { type, ...(code === undefined ? {} : { code }), message: detail },
   })
   const { status, retryable } = situations[situation]
-  const headers = [...retryAfterHeader(retryAfterMs), ...shouldRetryHeaders(status, retryable)]
+  const headers = [...notKept, ...retryAfterHeader(retryAfterMs), ...shouldRetryHeaders(status, retryable)]
   switch (situation) {
     case 'idempotency-key-reused':
     case 'idempotency-key-invalid':
