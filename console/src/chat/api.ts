@@ -1,4 +1,5 @@
 import { ask, Refused } from '../parts/ask.ts'
+import type { Scope } from './tab.ts'
 
 export interface Region {
   readonly region: string
@@ -9,6 +10,8 @@ export interface Region {
 
 export interface ChatApi {
   readonly key: string
+  /** Whose key it is. */
+  readonly scope: Scope
   /** Whether the server lets this page cut regions. */
   readonly hasSwitches: boolean
   regions(): Promise<readonly Region[]>
@@ -26,13 +29,25 @@ export async function demoKey(): Promise<{ readonly key: string; readonly hasSwi
   }
 }
 
-export function createChatApi(key: string, hasSwitches: boolean): ChatApi {
+interface RegionsAnswer extends Scope {
+  readonly regions: readonly Region[]
+}
+
+/** Asks whose key it is, and for the regions; throws what the server refuses. */
+export async function openChatApi(
+  key: string,
+  hasSwitches: boolean,
+): Promise<{ readonly api: ChatApi; readonly regions: readonly string[] }> {
   const headers = { authorization: `Bearer ${key}` }
-  return {
+  const look = () => ask<RegionsAnswer>('/api/chat/regions', { headers })
+  const { workspace, caller, regions } = await look()
+  const api: ChatApi = {
     key,
+    scope: { workspace, caller },
     hasSwitches,
-    regions: async () => (await ask<{ readonly regions: readonly Region[] }>('/api/chat/regions', { headers })).regions,
+    regions: async () => (await look()).regions,
     link: (region, state) =>
       ask(`/api/chat/regions/${encodeURIComponent(region)}/link`, { method: 'PUT', headers, body: { state } }),
   }
+  return { api, regions: regions.map(({ region }) => region) }
 }

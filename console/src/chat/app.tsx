@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import icon from '../icon.svg'
 import { Failed, Loading } from '../parts/states.tsx'
 import { ThemeSwitch } from '../parts/theme.tsx'
-import { type ChatApi, createChatApi, demoKey } from './api.ts'
+import { type ChatApi, demoKey, openChatApi } from './api.ts'
 import { KeyForm } from './key-form.tsx'
 import { Room } from './room.tsx'
 
@@ -73,10 +73,9 @@ async function enter(typed: string | null): Promise<Entrance> {
   const demo = kept === null ? await demoKey() : null
   const key = kept ?? demo?.key
   if (key === undefined) return { kind: 'needs-key', refusal: null }
-  const api = createChatApi(key, demo?.hasSwitches ?? false)
-  const regions = await api.regions()
+  const { api, regions } = await openChatApi(key, demo?.hasSwitches ?? false)
   if (typed !== null) sessionStorage.setItem(keyPlace, typed)
-  return { kind: 'open', api, regions: regions.map(({ region }) => region) }
+  return { kind: 'open', api, regions }
 }
 
 function messageOf(error: unknown): string {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Entry, MessageIdentity, Position } from 'onceonly/stream'
-import { createConversation, type Thread } from './conversation.ts'
+import { createConversation } from './conversation.ts'
+import type { Thread } from './threads.ts'
 
 const identity = (client: string, cseq: number): MessageIdentity => ({ client, epoch: 1, cseq })
 
@@ -42,7 +43,7 @@ test('two replies at once stand under their parent, and take the final order whe
 test('a message is pending, accepted and final, and is there once however often it is told', () => {
   const conversation = createConversation()
   const own = identity('ada.1', 1)
-  conversation.sent(own, { name: 'Ada', text: 'hello' }, null)
+  conversation.sent(own, { name: 'Ada', text: 'hello', quote: null }, null)
   assert.equal(conversation.message(own)?.state, 'pending')
   conversation.accepted(own)
   conversation.shown(entry(own, 'eu.1', 1, 'hello'))
@@ -69,9 +70,9 @@ test('an identity that is taken anew takes along what is pending, and nothing el
     { client: 'ada.1', epoch: 1 },
     { client: 'ada.2', epoch: 1 },
   ]
-  conversation.sent({ ...before, cseq: 1 }, { name: 'Ada', text: 'one' }, null)
+  conversation.sent({ ...before, cseq: 1 }, { name: 'Ada', text: 'one', quote: null }, null)
   conversation.accepted({ ...before, cseq: 1 })
-  conversation.sent({ ...before, cseq: 2 }, { name: 'Ada', text: 'two' }, { ...before, cseq: 1 })
+  conversation.sent({ ...before, cseq: 2 }, { name: 'Ada', text: 'two', quote: null }, { ...before, cseq: 1 })
   conversation.renamed(before, after)
   assert.equal(conversation.message({ ...after, cseq: 1 })?.text, 'two')
   assert.deepEqual(outline(conversation.threads()), [['one', ['two']]])

@@ -1,16 +1,22 @@
 import { type HistoryEvent, toShiViz } from 'onceonly/stream'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { SpaceTime } from '../parts/space-time.tsx'
+import { useChanges } from './frames.ts'
+import type { History } from './history.ts'
 import { colourOf } from './said.ts'
 
 /** More would not be seen at once, and be slow to draw; the log for ShiViz has them all. */
 const drawnMost = 300
+/** While messages stream in nobody reads the diagram, and drawing it takes longer than a frame. */
+const drawEveryMs = 300
 
 /** Who knew what when they spoke: the messages of everybody on this page, live. */
-export function Diagram({ events }: { readonly events: readonly HistoryEvent[] }) {
+export function Diagram({ history }: { readonly history: History }) {
+  useChanges(history.subscribe, drawEveryMs)
   const box = useRef<HTMLDivElement>(null)
-  useEffect(() => box.current?.scrollTo({ top: box.current.scrollHeight }), [events.length])
-  const drawn = events.slice(-drawnMost)
+  const { events, version } = history
+  const drawn = useMemo(() => events.slice(-drawnMost), [version])
+  useEffect(() => box.current?.scrollTo({ top: box.current.scrollHeight }), [version])
   return (
     <section class="card diagram" aria-label="Space-time diagram">
       <header>

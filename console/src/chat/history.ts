@@ -4,8 +4,22 @@ import { saidOf } from './said.ts'
 export interface History {
   /** Told in an order in which causes come first; what was told before is not told again. */
   add(entry: Entry): boolean
-  /** One event for each message, on the line of whoever wrote it. */
+  /** One event for each message, on the line of whoever wrote it; the newest ones, where there are too many. */
   readonly events: readonly HistoryEvent[]
+  /** Grows with each event, also when an older one is dropped for it. */
+  readonly version: number
+  subscribe(changed: () => void): () => void
+}
+
+/** As many as a window holds messages. */
+const EVENTS_MOST = 10_000
+/** Dropped at a time: moving a long list for each event would cost more than drawing it. */
+const DROPPED_EVENTS = 500
+
+/** Of one log: the numbers that are known, ascending, and what everybody knows who has seen it up to each. */
+interface LogClocks {
+  readonly numbers: number[]
+  readonly clocks: Counts[]
 }
 
 /**
@@ -16,11 +30,15 @@ export function createHistory(): History {
   const events: HistoryEvent[] = []
   const known = new Set<string>()
   const hosts = new Map<string, string>()
-  // For each log: what everybody knows who has seen its first n entries.
-  const seenAfter = new Map<string, Map<number, Counts>>()
+  const logs = new Map<string, LogClocks>()
   const last = new Map<string, Counts>()
+  const listeners = new Set<() => void>()
+  let version = 0
   return {
     events,
+    get version() {
+      return version
+    },
     add(entry) {
       if (known.has(identityText(entry))) return false
       known.add(identityText(entry))
@@ -33,24 +51,40 @@ export function createHistory(): History {
       last.set(host, clock)
       remember(entry, clock)
       events.push({ host, clock, text })
+      version += 1
+      if (events.length >= EVENTS_MOST + DROPPED_EVENTS) dropOldest()
+      for (const listener of listeners) listener()
       return true
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
     },
   }
 
   /** A log may have begun before us, and hold copies that we were not told of: what is nearest below counts. */
   function latest(log: string, n: number): Counts {
-    const counts = seenAfter.get(log)
-    for (let at = n; counts !== undefined && at > 0; at -= 1) {
-      const found = counts.get(at)
-      if (found !== undefined) return found
-    }
-    return {}
+    const { numbers = [], clocks = [] } = logs.get(log) ?? {}
+    return clocks[countUpTo(numbers, n) - 1] ?? {}
   }
 
   function remember({ log, n }: Entry, clock: Counts): void {
-    const counts = seenAfter.get(log) ?? new Map<number, Counts>()
-    seenAfter.set(log, counts)
-    counts.set(n, furthest(latest(log, n - 1), clock))
+    const { numbers, clocks } = logs.get(log) ?? { numbers: [], clocks: [] }
+    logs.set(log, { numbers, clocks })
+    const at = countUpTo(numbers, n)
+    const whole = furthest(clocks[at - 1] ?? {}, clock)
+    numbers.splice(at, 0, n)
+    clocks.splice(at, 0, whole)
+  }
+
+  function dropOldest(): void {
+    events.splice(0, DROPPED_EVENTS)
+    for (const identity of [...known].slice(0, DROPPED_EVENTS)) known.delete(identity)
+    for (const { numbers, clocks } of logs.values()) {
+      const surplus = Math.max(0, numbers.length - EVENTS_MOST)
+      numbers.splice(0, surplus)
+      clocks.splice(0, surplus)
+    }
   }
 
   /** ShiViz wants a word, and two people may have one name. */
@@ -65,4 +99,15 @@ export function createHistory(): History {
     hosts.set(author, host)
     return host
   }
+}
+
+/** How many of the numbers, which ascend, are at most `n`. */
+function countUpTo(numbers: readonly number[], n: number): number {
+  let [low, high] = [0, numbers.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((numbers[middle] ?? 0) <= n) low = middle + 1
+    else high = middle
+  }
+  return low
 }

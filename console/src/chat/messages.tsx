@@ -1,111 +1,131 @@
-import { useEffect, useRef } from 'preact/hooks'
-import type { Message, MessageState, Thread } from './conversation.ts'
-import { colourOf } from './said.ts'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import type { Conversation } from './conversation.ts'
+import type { Gap, Message } from './message.ts'
+import { Row } from './row.tsx'
+import { quoteOf } from './said.ts'
+import type { Thread } from './threads.ts'
+import { further, newest, type Range, rangeOf, staying, type View } from './view.ts'
 
 interface MessagesProps {
-  readonly threads: readonly Thread[]
+  readonly conversation: Conversation
   /** The client whose window this is. */
   readonly self: string
   readonly reply: (to: Message) => void
+  readonly again: (doubtful: Message) => void
 }
 
-/** Everything that one person has before them, every reply under its parent. */
-export function Messages({ threads, self, reply }: MessagesProps) {
-  const list = useRef<HTMLDivElement>(null)
-  const atEnd = useRef(true)
-  // Whoever reads the newest stays with the newest; whoever reads above is left alone.
-  useEffect(() => {
-    if (atEnd.current && list.current !== null) list.current.scrollTop = list.current.scrollHeight
-  })
-  const watch = () => {
-    const box = list.current
-    if (box !== null) atEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < 24
+/** So close to the end counts as at the end: a line, or what zooming leaves over. */
+const endPx = 24
+/** So close to the first or last row that is drawn, others are drawn: before the reader comes to it. */
+const nearPx = 400
+
+/** Everything that one person has before them, every reply under its parent; only rows near to what is seen are drawn. */
+export function Messages({ conversation, self, reply, again }: MessagesProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const [view, setView] = useState<View>(newest)
+  const { threads, rows, gapAtEnd } = conversation.arranged()
+  const range = rangeOf(view, rows)
+  useSteadyScroll(box, view.kind === 'newest')
+  const look = () => {
+    if (box.current === null) return
+    const abovePx = box.current.scrollTop
+    const belowPx = box.current.scrollHeight - abovePx - box.current.clientHeight
+    if (range.to === rows.length && belowPx < endPx) return setView(newest)
+    if (abovePx < nearPx && range.from > 0) return setView(further(view, rows, 'up'))
+    if (belowPx < nearPx && range.to < rows.length) return setView(further(view, rows, 'down'))
+    // Whoever reads the newest stays with the newest; whoever reads above is left alone.
+    if (view.kind === 'newest' && belowPx >= endPx) setView(staying(view, rows))
   }
   return (
-    <div class="messages" ref={list} onScroll={watch} role="log" aria-label="Messages">
-      {threads.length === 0 ? <p class="state">Say something. It is kept, whatever happens to the line.</p> : null}
-      <ThreadList threads={threads} self={self} reply={reply} />
+    <div class="messages-frame">
+      <div class="messages" ref={box} onScroll={look} role="log" aria-label="Messages" data-rows={rows.length}>
+        {rows.length === 0 ? <p class="state">Say something. It is kept, whatever happens to the line.</p> : null}
+        <ThreadList threads={threads} range={range} self={self} reply={reply} again={again} />
+        {gapAtEnd === null ? null : <GapLine gap={gapAtEnd} />}
+      </div>
+      {view.kind === 'newest' ? null : (
+        <button type="button" class="newest" onClick={() => setView(newest)}>
+          Newest messages
+        </button>
+      )}
     </div>
   )
 }
 
-function ThreadList({ threads, self, reply }: MessagesProps) {
-  if (threads.length === 0) return null
+/** What is read stays where it is when rows above it come and go; who reads the newest stays at the end. */
+function useSteadyScroll(box: { readonly current: HTMLDivElement | null }, atEnd: boolean): void {
+  const seen = useRef<{ readonly row: Element; readonly topPx: number } | null>(null)
+  // Read while the old rows still stand; the effect below runs once the new ones do.
+  seen.current = atEnd || box.current === null ? null : firstSeen(box.current)
+  useLayoutEffect(() => {
+    if (box.current === null) return
+    if (atEnd) box.current.scrollTop = box.current.scrollHeight
+    else if (seen.current?.row.isConnected === true) {
+      box.current.scrollTop += seen.current.row.getBoundingClientRect().top - seen.current.topPx
+    }
+  })
+}
+
+function firstSeen(box: HTMLElement): { readonly row: Element; readonly topPx: number } | null {
+  const { top } = box.getBoundingClientRect()
+  for (const row of box.querySelectorAll('.message')) {
+    const place = row.getBoundingClientRect()
+    if (place.bottom > top) return { row, topPx: place.top }
+  }
+  return null
+}
+
+interface ThreadListProps extends Omit<MessagesProps, 'conversation'> {
+  readonly threads: readonly Thread[]
+  readonly range: Range
+}
+
+/** A parent whose row is not drawn still is the list item that its replies stand in. */
+function ThreadList({ threads, range, ...rest }: ThreadListProps) {
+  const drawn = threads.filter(({ at, end }) => end > range.from && at < range.to)
+  if (drawn.length === 0) return null
   return (
     <ol>
-      {threads.map(({ message, replies, concurrentWith }) => (
+      {drawn.map(({ message, parent, replies, concurrentWith, gap, at }) => (
         <li key={message.id} data-message={message.text}>
-          <Line
-            message={message}
-            isOwn={message.identity.client === self}
-            concurrentWith={concurrentWith}
-            reply={reply}
-          />
-          <ThreadList threads={replies} self={self} reply={reply} />
+          {at < range.from ? null : (
+            <>
+              {gap === null ? null : <GapLine gap={gap} />}
+              <Row
+                message={message}
+                isOwn={message.identity.client === rest.self}
+                quote={parent === null ? message.quote : quoteOf(parent)}
+                isParentGone={message.replyTo !== null && parent === null}
+                together={concurrentWith.map(({ text }) => text).join(', ')}
+                reply={rest.reply}
+                again={rest.again}
+              />
+            </>
+          )}
+          <ThreadList threads={replies} range={range} {...rest} />
         </li>
       ))}
     </ol>
   )
 }
 
-interface LineProps {
-  readonly message: Message
-  readonly isOwn: boolean
-  readonly concurrentWith: readonly Message[]
-  readonly reply: (to: Message) => void
-}
-
-function Line({ message, isOwn, concurrentWith, reply }: LineProps) {
-  const { name, text, state, final, entry } = message
+function GapLine({ gap }: { readonly gap: Gap }) {
   return (
-    <article class={isOwn ? 'message own' : 'message'} data-state={state}>
-      <Face name={name} />
-      <div class="said">
-        <p class="meta">
-          <b>{name}</b>
-          {entry === null ? null : <span class="faint">{regionOf(entry.log)}</span>}
-          <Mark state={state} final={final} />
-          {concurrentWith.length === 0 ? null : (
-            <span
-              class="together"
-              title={`Written at the same time as: ${concurrentWith.map(({ text }) => text).join(', ')}`}
-            >
-              at the same time
-            </span>
-          )}
-        </p>
-        <p class="text">{text}</p>
-      </div>
-      <button type="button" class="quiet reply" onClick={() => reply(message)} aria-label={`Reply to “${text}”`}>
-        Reply
-      </button>
-    </article>
+    <p class="gap" role="note" data-gap={gap.kind}>
+      {saidOfGap(gap)}
+    </p>
   )
 }
 
-export function Face({ name }: { readonly name: string }) {
-  return (
-    <span class="face" data-series={colourOf(name)} aria-hidden="true">
-      {name.slice(0, 1)}
-    </span>
-  )
-}
-
-const told: Readonly<Record<MessageState, string>> = {
-  pending: 'Only here, until a region takes it',
-  accepted: 'On disk in its region; its place may still change',
-  final: 'Its place is the same for everybody',
-}
-
-function Mark({ state, final }: { readonly state: MessageState; readonly final: number | null }) {
-  return (
-    <span class={`mark ${state}`} title={told[state]}>
-      {state === 'final' ? `#${final}` : state}
-    </span>
-  )
-}
-
-/** A log is named by its region, a dot and its epoch. */
-function regionOf(log: string): string {
-  return log.replace(/\.[^.]*$/, '')
+function saidOfGap({ kind, messages }: Gap): string {
+  switch (kind) {
+    case 'before':
+      return 'Messages before this are no longer kept.'
+    case 'dropped':
+      return 'This window holds no more messages. Reload it to read earlier ones.'
+    case 'missing':
+      return messages === 1
+        ? '1 message is missing here: it is no longer kept.'
+        : `${messages} messages are missing here: they are no longer kept.`
+  }
 }

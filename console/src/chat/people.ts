@@ -1,19 +1,21 @@
 import {
-  type ClientPlace,
   type ClientTransport,
   createStreamClient,
+  type KeptPlace,
   type MessageIdentity,
   type StreamClient,
 } from 'onceonly/stream'
-import { type Conversation, createConversation } from './conversation.ts'
+import { type Author, type Conversation, createConversation } from './conversation.ts'
 import type { History } from './history.ts'
 import { createLine } from './line.ts'
-import { bodyOf, saidOf } from './said.ts'
+import type { Message } from './message.ts'
+import { createQuietPlace } from './quiet-place.ts'
+import { bodyOf, quoteOf, type Said, saidOf } from './said.ts'
 
 /** `dropped`: cut off on purpose, for a while. `ended`: this person has left. */
 export type LinkState = 'online' | 'connecting' | 'dropped' | 'ended'
 
-const twin = 'Another window had the same identity; this one goes on under a new one.'
+export const twin = 'Another window had the same identity; this one goes on under a new one.'
 
 /** Somebody who talks: a client of the session protocol, and what it has before it. */
 export interface Person {
@@ -26,7 +28,10 @@ export interface Person {
   /** What is unusual about the line, for people; null when nothing is. */
   readonly note: string | null
   readonly conversation: Conversation
-  say(text: string, replyTo: MessageIdentity | null): void
+  /** False when it could not be kept, and so was not sent; the note says why. */
+  say(text: string, replyTo: Message | null): Promise<boolean>
+  /** Sends a message under a new number whose fate under the old one is not known. */
+  sayAgain(doubtful: Message): Promise<void>
   move(region: string): void
   drop(): void
   slow(on: boolean): void
@@ -34,18 +39,22 @@ export interface Person {
   stop(): Promise<void>
 }
 
-interface PersonOptions {
+export interface PersonOptions {
   readonly name: string
   readonly room: string
   readonly region: string
   readonly transport: ClientTransport
-  readonly place: ClientPlace
+  readonly place: KeptPlace
   /** Shared by everybody on the page: what one of them has seen is known. */
   readonly history: History
+  /** What became of the identity before, for people; null where nothing did. */
+  readonly note: string | null
+  /** The place belongs to another window now. */
+  lost(): void
 }
 
 export async function createPerson(options: PersonOptions): Promise<Person> {
-  const { name, room, place, history } = options
+  const { name, room, history } = options
   const listeners = new Set<() => void>()
   const changed = () => {
     for (const listener of listeners) listener()
@@ -54,7 +63,13 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
   const line = createLine(options.transport, changed)
   let problem: string | null = null
   /** What became of the identity, for as long as the window is open. */
-  let renewed: string | null = null
+  let renewed: string | null = options.note
+  const onProblem = (error: unknown) => {
+    if (isTaken(error)) options.lost()
+    problem = error instanceof Error ? error.message : String(error)
+    changed()
+  }
+  const place = createQuietPlace(options.place, onProblem)
   const kept = await place.load()
   for (const { number, message } of kept?.pending ?? []) {
     const { client = '', epoch = 1 } = kept?.identity ?? {}
@@ -77,37 +92,51 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
         history.add(entry)
         changed()
       },
+      copy: (copy) => conversation.copied(copy),
       ordered(identity, at) {
         conversation.ordered(identity, at)
+        changed()
+      },
+      reset() {
+        conversation.reset(client.position.logs)
         changed()
       },
     },
     onStatus: changed,
     onIdentity(identity, why) {
-      conversation.renamed(author, identity)
+      const before = author
       author = identity
       renewed = why === 'unknown' ? 'The region had forgotten this window; it goes on under a new identity.' : twin
-      changed()
+      // Which of the pending messages are doubtful is told right after this.
+      doubtful = 0
+      queueMicrotask(() => rename(before, identity))
     },
     onDoubt(messages) {
-      renewed = `Nobody remembers whether ${messages.length} of these messages arrived. Look before you say them again.`
-      changed()
+      doubtful = messages.length
+      renewed = `No region remembers whether ${messages.length} of your messages arrived. Look before you send them again.`
     },
-    onProblem(error) {
-      problem = error instanceof Error ? error.message : String(error)
-      changed()
-    },
+    onProblem,
   })
-  let author = client.identity
+  let author: Author = client.identity
+  let doubtful = 0
 
-  async function say(text: string, replyTo: MessageIdentity | null): Promise<void> {
-    const body = bodyOf({ name, text })
-    const { identity, accepted } = await client.send(body, replyTo === null ? {} : { replyTo })
-    conversation.sent(identity, { name, text }, replyTo)
+  function rename(from: Author, to: Author): void {
+    conversation.renamed(from, to, doubtful)
     changed()
-    await accepted
-    conversation.accepted(identity)
-    changed()
+  }
+
+  async function begin(said: Said, replyTo: MessageIdentity | null): Promise<boolean> {
+    try {
+      const { identity, accepted } = await client.send(bodyOf(said), replyTo === null ? {} : { replyTo })
+      conversation.sent(identity, said, replyTo)
+      changed()
+      accepted.then(() => conversation.accepted(identity)).then(changed, onProblem)
+      return true
+    } catch (error) {
+      onProblem(error)
+      renewed = `Not sent: ${problem}`
+      return false
+    }
   }
 
   function linkOf(): LinkState {
@@ -143,10 +172,16 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       return line.isSlow
     },
     say(text, replyTo) {
-      say(text, replyTo).catch((error: unknown) => {
-        problem = String(error)
-        changed()
-      })
+      const quote = replyTo === null ? null : quoteOf(replyTo)
+      // Looked up again: an identity that was taken anew since then gave it another number.
+      const parent = replyTo === null ? null : conversation.find(replyTo.id)
+      return begin({ name, text, quote }, parent?.identity ?? null)
+    },
+    async sayAgain(message) {
+      const { text, quote, replyTo } = message
+      const parent = replyTo === null ? null : conversation.find(replyTo)
+      if (await begin({ name, text, quote }, parent?.identity ?? null)) conversation.forget(message)
+      changed()
     },
     move(region) {
       client.moveTo(region)
@@ -158,6 +193,15 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    stop: () => client.stop(),
+    async stop() {
+      await client.stop()
+      await place.stop()
+    },
   }
+}
+
+/** The last window that opens a place has it: what an earlier one writes is refused, or its database was deleted. */
+function isTaken(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return ('code' in error && error.code === 'place_taken') || error.name === 'InvalidStateError'
 }

@@ -1,8 +1,10 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useCallback, useState } from 'preact/hooks'
 import { Badge, type Tone } from '../parts/badge.tsx'
-import type { Message } from './conversation.ts'
-import { Face, Messages } from './messages.tsx'
+import { useChanges } from './frames.ts'
+import type { Message } from './message.ts'
+import { Messages } from './messages.tsx'
 import type { LinkState, Person } from './people.ts'
+import { Face } from './row.tsx'
 
 interface PersonPaneProps {
   readonly person: Person
@@ -15,9 +17,10 @@ const tones: Readonly<Record<LinkState, Tone>> = { online: 'good', connecting: '
 
 /** One person's window: who and where, how the line is, what was said, and a place to say something. */
 export function PersonPane({ person, regions, leave }: PersonPaneProps) {
-  useChanges(person)
+  useChanges(person.subscribe)
   const [replyTo, setReplyTo] = useState<Message | null>(null)
-  const { name, client, region, link, isSlow, note } = person
+  const { name, client, region, link, isSlow, note, conversation } = person
+  const again = useCallback((message: Message) => void person.sayAgain(message), [person])
   return (
     <section class="card person" aria-label={name} data-link={link}>
       <header>
@@ -58,16 +61,20 @@ export function PersonPane({ person, regions, leave }: PersonPaneProps) {
         >
           Slow 500 ms
         </button>
-        {note === null ? null : <span class="faint">{note}</span>}
+        {note === null ? null : (
+          <span class="faint" role="status">
+            {note}
+          </span>
+        )}
       </div>
-      <Messages threads={person.conversation.threads()} self={client} reply={setReplyTo} />
+      <Messages conversation={conversation} self={client} reply={setReplyTo} again={again} />
       <Compose
         name={name}
         replyTo={replyTo}
         forget={() => setReplyTo(null)}
         say={(text) => {
-          person.say(text, replyTo?.identity ?? null)
           setReplyTo(null)
+          return person.say(text, replyTo)
         }}
       />
     </section>
@@ -78,7 +85,7 @@ interface ComposeProps {
   readonly name: string
   readonly replyTo: Message | null
   readonly forget: () => void
-  readonly say: (text: string) => void
+  readonly say: (text: string) => Promise<boolean>
 }
 
 /** Whatever is longer is a document, and the server refuses it. */
@@ -89,8 +96,10 @@ function Compose({ name, replyTo, forget, say }: ComposeProps) {
   const submit = (event: Event) => {
     event.preventDefault()
     if (text.trim() === '') return
-    say(text.trim())
     setText('')
+    void say(text.trim()).then((isKept) => {
+      if (!isKept) setText((typed) => (typed === '' ? text : typed))
+    })
   }
   return (
     <form class="compose" onSubmit={submit}>
@@ -114,22 +123,4 @@ function Compose({ name, replyTo, forget, say }: ComposeProps) {
       </div>
     </form>
   )
-}
-
-/** Draws again when the person tells of a change, at most once per frame. */
-function useChanges(person: Person): void {
-  const [, setTurn] = useState(0)
-  useEffect(() => {
-    let frame: number | null = null
-    const unsubscribe = person.subscribe(() => {
-      frame ??= requestAnimationFrame(() => {
-        frame = null
-        setTurn((turn) => turn + 1)
-      })
-    })
-    return () => {
-      unsubscribe()
-      if (frame !== null) cancelAnimationFrame(frame)
-    }
-  }, [person])
 }

@@ -1,14 +1,11 @@
-import type { HistoryEvent } from 'onceonly/stream'
-import { createIndexedDbPlace, createWebSocketTransport } from 'onceonly/stream'
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
+import { useCallback, useEffect, useState } from 'preact/hooks'
 import { Loading } from '../parts/states.tsx'
 import type { ChatApi, Region } from './api.ts'
 import { Diagram } from './diagram.tsx'
-import { createHistory } from './history.ts'
-import { createPerson, type Person } from './people.ts'
+import { LeftLines } from './left.tsx'
 import { PersonPane } from './person.tsx'
 import { Regions } from './regions.tsx'
-import { keepSeats, keptSeats, type Seat, tabName } from './tab.ts'
+import { usePeople } from './use-people.ts'
 
 const names = ['Ada', 'Grace', 'Linus', 'Barbara', 'Edsger', 'Radia', 'Tony', 'Frances'] as const
 
@@ -24,7 +21,7 @@ interface RoomProps {
 /** The people of this page, the regions that they are in, and what caused what. */
 export function Room({ api, regions, room }: RoomProps) {
   const [standing, link] = useRegions(api)
-  const { people, events, join, leave } = usePeople(api, room, regions)
+  const { people, history, left, join, leave, forget } = usePeople(api, room, regions)
   const nextName = names.find((name) => !people.some((person) => person.name === name))
   return (
     <>
@@ -39,6 +36,7 @@ export function Room({ api, regions, room }: RoomProps) {
             Add a person
           </button>
         )}
+        <LeftLines left={left} room={room} forget={forget} />
       </div>
       <div class="floor">
         <div class="people">
@@ -52,7 +50,7 @@ export function Room({ api, regions, room }: RoomProps) {
             />
           ))}
         </div>
-        <Diagram events={events} />
+        <Diagram history={history} />
       </div>
       <p class="note faint">
         Drop closes a person’s own WebSocket, and this page opens no other one for half a minute. Slow holds their
@@ -77,69 +75,4 @@ function useRegions(api: ChatApi): readonly [readonly Region[], (region: string,
     api.link(region, state).then(look, look)
   }
   return [regions, link]
-}
-
-interface People {
-  readonly people: readonly Person[]
-  readonly events: readonly HistoryEvent[]
-  join(seat: Seat): void
-  leave(person: Person): void
-}
-
-function usePeople(api: ChatApi, room: string, regions: readonly string[]): People {
-  const [people, setPeople] = useState<readonly Person[]>([])
-  const [events, setEvents] = useState<readonly HistoryEvent[]>([])
-  const history = useMemo(createHistory, [])
-  const tab = useMemo(tabName, [])
-  const join = async (seat: Seat): Promise<void> => {
-    const person = await createPerson({
-      ...seat,
-      room,
-      history,
-      transport: createWebSocketTransport({ url: socketOf, token: () => api.key }),
-      place: createIndexedDbPlace({ name: `${await tab}:${room}:${seat.name}` }),
-    })
-    person.subscribe(() =>
-      setEvents((before) => (before.length === history.events.length ? before : [...history.events])),
-    )
-    setPeople((before) => keeping([...before, person]))
-  }
-  useEffect(() => {
-    void (async () => {
-      for (const seat of firstSeats(regions)) await join(seat)
-    })()
-  }, [])
-  return {
-    people,
-    events,
-    join: (seat) => void join(seat),
-    leave(person) {
-      void person.stop()
-      setPeople((before) => keeping(before.filter((each) => each !== person)))
-    },
-  }
-}
-
-function keeping(people: readonly Person[]): readonly Person[] {
-  keepSeats(people.map(({ name, region }) => ({ name, region })))
-  return people
-}
-
-/** Who the address names, or who sat here before, or two people who are far apart. */
-function firstSeats(regions: readonly string[]): readonly Seat[] {
-  const query = new URLSearchParams(location.search)
-  const name = query.get('as')
-  const region = regions.find((each) => each === query.get('region')) ?? regions[0] ?? ''
-  if (name !== null && name.trim() !== '') return [{ name: name.trim().slice(0, 40), region }]
-  const kept = keptSeats().filter((seat) => regions.includes(seat.region))
-  if (kept.length > 0) return kept
-  return [
-    { name: 'Ada', region },
-    { name: 'Grace', region: regions[1] ?? region },
-  ]
-}
-
-function socketOf(region: string): string {
-  const protocol = location.protocol === 'https:' ? 'wss' : 'ws'
-  return `${protocol}://${location.host}/chat/socket?region=${encodeURIComponent(region)}`
 }

@@ -3,19 +3,44 @@ export interface Said {
   /** Of whoever says it, for people; who it really is, the identity of the message tells. */
   readonly name: string
   readonly text: string
+  /** The beginning of what it replies to, for readers who do not have that any more; null where it is no reply. */
+  readonly quote: Quote | null
 }
+
+export interface Quote {
+  readonly name: string
+  readonly text: string
+}
+
+/** Enough to recognise a message by, little enough to stand in every reply to it. */
+const QUOTE_CHARS_MOST = 120
 
 /** Anybody with a key may send any JSON into a room; whatever it is, it is shown as text. */
 export function saidOf(body: unknown): Said {
-  const { by: name, text } = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
+  const { by: name, text, quote } = membersOf(body)
   return {
     name: typeof name === 'string' && name.trim() !== '' ? name : 'Somebody',
     text: typeof text === 'string' ? text : (JSON.stringify(body) ?? ''),
+    quote: quoteIn(quote),
   }
 }
 
-export function bodyOf({ name, text }: Said): unknown {
-  return { by: name, text }
+export function bodyOf({ name, text, quote }: Said): unknown {
+  return quote === null ? { by: name, text } : { by: name, text, quote: { by: quote.name, text: quote.text } }
+}
+
+export function quoteOf({ name, text }: Pick<Said, 'name' | 'text'>): Quote {
+  const [line = ''] = text.split('\n')
+  return { name, text: line.length > QUOTE_CHARS_MOST ? `${line.slice(0, QUOTE_CHARS_MOST - 1)}…` : line }
+}
+
+function quoteIn(quote: unknown): Quote | null {
+  const { by: name, text } = membersOf(quote)
+  return typeof name === 'string' && typeof text === 'string' ? quoteOf({ name, text }) : null
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
 /** Of the five colours of the series, always the same one for a name. */

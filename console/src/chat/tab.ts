@@ -1,52 +1,94 @@
-const place = 'onceonly-chat-tab'
+import { holdPlace, listIndexedDbPlaces, type PlaceHold } from 'onceonly/stream'
+import { newId } from './ids.ts'
 
-/**
- * The name under which this tab keeps what is pending. A reload finds it again; a duplicated tab, which inherits it,
- * notices that its twin still holds it and takes one of its own.
- */
-export async function tabName(): Promise<string> {
-  const inherited = sessionStorage.getItem(place)
-  if (inherited !== null && (await hold(inherited))) return inherited
-  const name = crypto.randomUUID()
-  sessionStorage.setItem(place, name)
-  await hold(name)
-  return name
+/** Whose the databases of this browser are: another key must not send what this one left behind. */
+export interface Scope {
+  readonly workspace: string
+  readonly caller: string
 }
 
-/** Held for as long as the tab lives. */
-function hold(name: string): Promise<boolean> {
-  // Without a secure origin there are no locks; the server then notices a twin by itself.
-  if (!('locks' in navigator)) return Promise.resolve(true)
-  return new Promise((resolve) => {
-    void navigator.locks.request(`${place}:${name}`, { ifAvailable: true }, (lock) => {
-      resolve(lock !== null)
-      return lock === null ? undefined : new Promise(() => undefined)
-    })
+/** Who keeps something in this browser, and in which tab: one database each. */
+export interface KeptPerson extends Scope {
+  readonly tab: string
+  readonly room: string
+  readonly name: string
+}
+
+/** The right to the databases of one tab, this one or one that was closed. */
+export interface Tab {
+  readonly id: string
+  release(): Promise<void>
+}
+
+const key = 'onceonly-chat-tab'
+const prefix = 'chat'
+/** A tab that is reloaded gives its databases back a moment after the new page begins. */
+const reloadMs = 500
+
+export function placeOf({ workspace, caller, tab, room, name }: KeptPerson): string {
+  return [prefix, ...[workspace, caller, tab, room, name].map(encodeURIComponent)].join('/')
+}
+
+/** Everybody of this key who keeps something in this browser, whether a tab is open for them or not. */
+export async function keptPeople({ workspace, caller }: Scope): Promise<readonly KeptPerson[]> {
+  const names = await listIndexedDbPlaces()
+  return names.flatMap((place) => {
+    const person = personOf(place)
+    return person !== null && person.workspace === workspace && person.caller === caller ? [person] : []
   })
 }
 
-export interface Seat {
-  readonly name: string
-  readonly region: string
-}
-
-const seatsPlace = 'onceonly-chat-seats'
-
-/** Who sat here before a reload. */
-export function keptSeats(): readonly Seat[] {
+function personOf(place: string): KeptPerson | null {
+  const [kind, ...parts] = place.split('/')
+  if (kind !== prefix || parts.length !== 5) return null
   try {
-    const seats: unknown = JSON.parse(sessionStorage.getItem(seatsPlace) ?? '[]')
-    return Array.isArray(seats) ? seats.filter(isSeat) : []
+    const [workspace = '', caller = '', tab = '', room = '', name = ''] = parts.map(decodeURIComponent)
+    return { workspace, caller, tab, room, name }
   } catch {
-    return []
+    return null
   }
 }
 
-export function keepSeats(seats: readonly Seat[]): void {
-  sessionStorage.setItem(seatsPlace, JSON.stringify(seats))
+/** Null while another tab has them. */
+export async function holdTab(id: string, options: { waitMs?: number; onLost?: () => void } = {}): Promise<Tab | null> {
+  const hold: PlaceHold | null = await holdPlace(`${prefix}/${id}`, options)
+  return hold === null ? null : { id, release: () => hold.release() }
 }
 
-function isSeat(seat: unknown): seat is Seat {
-  if (typeof seat !== 'object' || seat === null || !('name' in seat) || !('region' in seat)) return false
-  return typeof seat.name === 'string' && typeof seat.region === 'string'
+/**
+ * The databases of this tab. A reload finds its own again. A new tab goes on with those of a closed one in which one of
+ * these people sat in this room: with what they had seen, and what they had not sent. A duplicated tab, which inherits
+ * the name of its twin, notices that, and gets new ones.
+ */
+export async function takeTab(scope: Scope, room: string, names: readonly string[], onLost: () => void): Promise<Tab> {
+  const inherited = sessionStorage.getItem(key)
+  const tab =
+    inherited === null
+      ? await closedTab(scope, room, names, onLost)
+      : await holdTab(inherited, { waitMs: reloadMs, onLost })
+  if (tab === null) return newTab(onLost)
+  sessionStorage.setItem(key, tab.id)
+  return tab
+}
+
+export async function newTab(onLost: () => void): Promise<Tab> {
+  const id = newId()
+  sessionStorage.setItem(key, id)
+  const tab = await holdTab(id, { onLost })
+  if (tab === null) throw new Error('The browser does not let this window keep anything.')
+  return tab
+}
+
+async function closedTab(
+  scope: Scope,
+  room: string,
+  names: readonly string[],
+  onLost: () => void,
+): Promise<Tab | null> {
+  const people = (await keptPeople(scope)).filter((each) => each.room === room && names.includes(each.name))
+  for (const id of new Set(people.map(({ tab }) => tab))) {
+    const tab = await holdTab(id, { onLost })
+    if (tab !== null) return tab
+  }
+  return null
 }

@@ -1,0 +1,105 @@
+import { Component } from 'preact'
+import type { Message, MessageState } from './message.ts'
+import { colourOf, type Quote } from './said.ts'
+
+interface RowProps {
+  readonly message: Message
+  readonly isOwn: boolean
+  readonly quote: Quote | null
+  /** It replies to a message that is not here. */
+  readonly isParentGone: boolean
+  /** What was written at the same time; empty when nothing was. */
+  readonly together: string
+  readonly reply: (to: Message) => void
+  readonly again: (doubtful: Message) => void
+}
+
+/** One message. Drawn again only when something of it changes: most of a thousand stay as they are. */
+export class Row extends Component<RowProps> {
+  override shouldComponentUpdate(next: RowProps): boolean {
+    const { message, isOwn, together, isParentGone } = this.props
+    return (
+      message !== next.message ||
+      isOwn !== next.isOwn ||
+      together !== next.together ||
+      isParentGone !== next.isParentGone
+    )
+  }
+
+  override render({ message, isOwn, quote, isParentGone, together, reply, again }: RowProps) {
+    const { name, text, state, final, entry } = message
+    return (
+      <article class={isOwn ? 'message own' : 'message'} data-state={state}>
+        <Face name={name} />
+        <div class="said">
+          <p class="meta">
+            <b>{name}</b>
+            {entry === null ? null : <span class="faint">{regionOf(entry.log)}</span>}
+            <Mark state={state} final={final} />
+            {together === '' ? null : (
+              <span class="together" title={`Written at the same time as: ${together}`}>
+                at the same time
+              </span>
+            )}
+          </p>
+          <QuoteLine quote={quote} isGone={isParentGone} />
+          <p class="text">{text}</p>
+        </div>
+        {state === 'doubtful' ? (
+          <button type="button" class="quiet reply doubt" onClick={() => again(message)}>
+            Send again
+          </button>
+        ) : (
+          <button type="button" class="quiet reply" onClick={() => reply(message)} aria-label={`Reply to “${text}”`}>
+            Reply
+          </button>
+        )}
+      </article>
+    )
+  }
+}
+
+/** What a reply replies to; in the words of its author where the message itself is no longer here. */
+function QuoteLine({ quote, isGone }: { readonly quote: Quote | null; readonly isGone: boolean }) {
+  if (quote === null && !isGone) return null
+  return (
+    <p class="quote" title={isGone ? 'The message that this replies to is no longer kept' : undefined}>
+      {quote === null ? (
+        'A message that is no longer kept'
+      ) : (
+        <>
+          <b>{quote.name}</b> {quote.text}
+        </>
+      )}
+      {isGone && quote !== null ? <span class="faint"> · no longer kept</span> : null}
+    </p>
+  )
+}
+
+export function Face({ name }: { readonly name: string }) {
+  return (
+    <span class="face" data-series={colourOf(name)} aria-hidden="true">
+      {name.slice(0, 1)}
+    </span>
+  )
+}
+
+const told: Readonly<Record<MessageState, string>> = {
+  pending: 'Only here, until a region takes it',
+  accepted: 'On disk in its region; its place may still change',
+  final: 'Its place is the same for everybody',
+  doubtful: 'No region remembers whether it arrived. Look for it before you send it again.',
+}
+
+function Mark({ state, final }: { readonly state: MessageState; readonly final: number | null }) {
+  return (
+    <span class={`mark ${state}`} title={told[state]}>
+      {state === 'final' ? `#${final}` : state}
+    </span>
+  )
+}
+
+/** A log is named by its region, a dot and its epoch. */
+function regionOf(log: string): string {
+  return log.replace(/\.[^.]*$/, '')
+}

@@ -1,0 +1,39 @@
+export interface Seat {
+  readonly name: string
+  readonly region: string
+}
+
+const key = 'onceonly-chat-seats'
+const NAME_CHARS_MOST = 40
+
+/** Who the address names, or who sat here before a reload, or two people who are far apart. */
+export function firstSeats(regions: readonly string[]): readonly Seat[] {
+  const query = new URLSearchParams(location.search)
+  const name = query.get('as')?.trim().slice(0, NAME_CHARS_MOST) ?? ''
+  const region = regions.find((each) => each === query.get('region')) ?? regions[0] ?? ''
+  if (name !== '') return [{ name, region }]
+  const kept = keptSeats().filter((seat) => regions.includes(seat.region))
+  if (kept.length > 0) return kept
+  return [
+    { name: 'Ada', region },
+    { name: 'Grace', region: regions[1] ?? region },
+  ]
+}
+
+function keptSeats(): readonly Seat[] {
+  try {
+    const seats: unknown = JSON.parse(sessionStorage.getItem(key) ?? '[]')
+    return Array.isArray(seats) ? seats.filter(isSeat) : []
+  } catch {
+    return []
+  }
+}
+
+export function keepSeats(seats: readonly Seat[]): void {
+  sessionStorage.setItem(key, JSON.stringify(seats.map(({ name, region }) => ({ name, region }))))
+}
+
+function isSeat(seat: unknown): seat is Seat {
+  if (typeof seat !== 'object' || seat === null || !('name' in seat) || !('region' in seat)) return false
+  return typeof seat.name === 'string' && typeof seat.region === 'string'
+}

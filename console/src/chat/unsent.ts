@@ -1,0 +1,157 @@
+import {
+  type ClientTransport,
+  createIndexedDbPlace,
+  createStreamClient,
+  type PendingSend,
+  removeIndexedDbPlace,
+  type StreamClient,
+} from 'onceonly/stream'
+import { createQuietPlace } from './quiet-place.ts'
+import { saidOf } from './said.ts'
+import { holdTab, type KeptPerson, keptPeople, placeOf, type Scope, type Tab } from './tab.ts'
+
+/** Messages that a closed tab left behind. */
+export interface Left {
+  /** Of the database that they are in. */
+  readonly place: string
+  readonly name: string
+  readonly room: string
+  readonly messages: number
+  readonly state: 'sending' | 'sent'
+  /** Texts of those of which no region remembers whether they arrived: they are not sent again by themselves. */
+  readonly doubtful: readonly string[]
+}
+
+interface UnsentOptions {
+  readonly scope: Scope
+  readonly tab: Tab
+  readonly regions: readonly string[]
+  readonly transport: ClientTransport
+  /** Tabs that another window took from this one: it is at work there, whatever the lock says. */
+  readonly lost: ReadonlySet<string>
+  /** The databases of people who sit in this tab: these send by themselves. */
+  seated(place: string): boolean
+  changed(): void
+}
+
+export interface Unsent {
+  readonly left: readonly Left[]
+  /** Sends what databases hold that no tab is open for, and deletes them. */
+  look(): Promise<void>
+  /** Lets go of a database, for somebody who sits down in this tab. */
+  leave(place: string): Promise<void>
+  /** The reader has read it. */
+  forget(left: Left): void
+  stop(): Promise<void>
+}
+
+/** Clients that send for closed tabs at a time; the others wait for the next look. */
+const SENDING_MOST = 4
+/** Between two looks whether everything is sent. */
+const LOOK_MS = 200
+
+/**
+ * Takes over from tabs that were closed. What they had not sent is sent by the client that they were, so that a region
+ * which has it already knows it again; then their database is deleted.
+ */
+export function createUnsent(options: UnsentOptions): Unsent {
+  const { scope, tab, regions, transport, changed } = options
+  const sending = new Map<string, { end(): Promise<void> }>()
+  /** Closed tabs that this one holds. */
+  const held = new Set<string>()
+  let left: readonly Left[] = []
+  let stopped = false
+
+  function tell(told: Left): void {
+    left = [...left.filter(({ place }) => place !== told.place), told]
+    changed()
+  }
+
+  async function sendAll(people: readonly KeptPerson[]): Promise<void> {
+    await Promise.all(
+      people.map(async (person) => {
+        const place = placeOf(person)
+        if (stopped || sending.has(place) || options.seated(place) || sending.size >= SENDING_MOST) return
+        const stop = Promise.withResolvers<void>()
+        const ended = send(person, place, stop.promise)
+          .catch((error: unknown) => console.info(`What ${person.name} left behind waits:`, error))
+          .finally(() => sending.delete(place))
+        const end = () => {
+          stop.resolve()
+          return ended
+        }
+        sending.set(place, { end })
+        await ended
+      }),
+    )
+  }
+
+  async function send({ name, room }: KeptPerson, place: string, stop: Promise<void>): Promise<void> {
+    const kept = createQuietPlace(createIndexedDbPlace({ name: place }), () => undefined)
+    const { pending = [] } = (await kept.load()) ?? {}
+    if (pending.length > 0) {
+      let doubtful: readonly string[] = []
+      const told = () => ({ place, name, room, messages: pending.length - doubtful.length, doubtful })
+      tell({ ...told(), state: 'sending' })
+      const client = await createStreamClient({
+        room,
+        regions,
+        transport,
+        mode: 'at-least-once',
+        place: kept,
+        receiver: { message: () => undefined },
+        onDoubt(messages: readonly PendingSend[]) {
+          doubtful = messages.map(({ body }) => saidOf(body).text)
+        },
+      })
+      const isSent = await Promise.race([stop.then(() => false), sent(client)])
+      await client.stop()
+      if (!isSent) {
+        left = left.filter((each) => each.place !== place)
+        changed()
+        return kept.stop()
+      }
+      tell({ ...told(), state: 'sent' })
+    }
+    await kept.stop()
+    await removeIndexedDbPlace(place)
+  }
+
+  return {
+    get left() {
+      return left
+    },
+    async look() {
+      const people = await keptPeople(scope)
+      for (const [id, theirs] of Map.groupBy(people, (person) => person.tab)) {
+        if (stopped || held.has(id) || options.lost.has(id)) continue
+        if (id === tab.id) {
+          void sendAll(theirs)
+          continue
+        }
+        const closed = await holdTab(id)
+        if (closed === null) continue
+        held.add(id)
+        void sendAll(theirs)
+          .then(() => closed.release())
+          .finally(() => held.delete(id))
+      }
+    },
+    async leave(place) {
+      await sending.get(place)?.end()
+    },
+    forget(told) {
+      left = left.filter((each) => each !== told)
+      changed()
+    },
+    async stop() {
+      stopped = true
+      await Promise.all([...sending.values()].map(({ end }) => end()))
+    },
+  }
+}
+
+async function sent(client: Pick<StreamClient, 'pending' | 'status'>): Promise<boolean> {
+  while (client.pending > 0 && client.status !== 'stopped') await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  return true
+}

@@ -1,0 +1,94 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createStreamClient, createWebSocketTransport, type MessageIdentity, type StreamClient } from 'onceonly/stream'
+import { type BrowserContext, chromium, type Page } from 'playwright-core'
+import { findPrograms } from '../../tools/servers/server.ts'
+import { demoKey } from './service/openapi/opened.ts'
+
+/** Sits down in a page: one person, online. */
+export async function sit(page: Page, url: string, room: string, name: string, region = 'frankfurt'): Promise<void> {
+  await page.goto(`${url}/chat?room=${room}&as=${name}&region=${region}`)
+  await online(page, name)
+}
+
+export const online = (page: Page, name: string) => page.locator(`[aria-label="${name}"][data-link="online"]`).waitFor()
+
+export async function say(page: Page, name: string, text: string, replyTo?: string): Promise<void> {
+  if (replyTo !== undefined) await page.getByRole('button', { name: `Reply to “${replyTo}”` }).click()
+  await page.getByRole('textbox', { name: `${name} says` }).fill(text)
+  await page.getByRole('button', { name: 'Send' }).click()
+}
+
+export const message = (page: Page, text: string) => page.locator(`[data-message=${JSON.stringify(text)}]`)
+export const inState = (page: Page, text: string, state: string) =>
+  message(page, text).locator(`> article[data-state="${state}"]`)
+
+/** The texts of a page, from top to bottom, with the lines between them that say what is missing. */
+export function lines(page: Page): Promise<readonly string[]> {
+  return page.evaluate(
+    `[...document.querySelectorAll('.messages .text, .messages .gap')].map((each) => each.textContent)`,
+  )
+}
+
+/** Somebody who talks without a browser. */
+export async function talker(url: string, room: string, region = 'frankfurt'): Promise<StreamClient> {
+  return await createStreamClient({
+    room,
+    regions: [region],
+    transport: createWebSocketTransport({
+      url: (each) => `${url.replace('http', 'ws')}/chat/socket?region=${each}`,
+      token: () => demoKey,
+    }),
+    mode: 'at-least-once',
+    from: 'start',
+    receiver: { message: () => undefined },
+  })
+}
+
+/** Says many things, and returns when a region has all of them. */
+export async function sayMany(client: StreamClient, texts: readonly string[]): Promise<readonly MessageIdentity[]> {
+  const sent = await Promise.all(texts.map((text) => client.send({ by: 'Linus', text })))
+  await Promise.all(sent.map(({ accepted }) => accepted))
+  return sent.map(({ identity }) => identity)
+}
+
+/** A browser with a profile of its own, which can be closed and opened again; pages of all its tabs share their storage. */
+export interface OwnBrowser extends AsyncDisposable {
+  readonly context: BrowserContext
+  /** Closes the browser, and opens it anew with the same profile. */
+  restart(): Promise<void>
+}
+
+/** A page that never shows what is waited for is given up; a busy machine is not. */
+const SHOWN_MS_MOST = 120_000
+
+export async function openOwnBrowser(flags: readonly string[] = []): Promise<OwnBrowser> {
+  const programs = findPrograms(['chromium'])
+  if (programs === undefined) throw new Error('Chromium is not installed')
+  const profile = await mkdtemp(join(tmpdir(), 'onceonly-profile-'))
+  const open = async () => {
+    const context = await chromium.launchPersistentContext(profile, {
+      executablePath: join(programs, 'chromium'),
+      headless: true,
+      viewport: { width: 1280, height: 800 },
+      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', ...flags],
+    })
+    context.setDefaultTimeout(SHOWN_MS_MOST)
+    return context
+  }
+  let context = await open()
+  return {
+    get context() {
+      return context
+    },
+    async restart() {
+      await context.close()
+      context = await open()
+    },
+    async [Symbol.asyncDispose]() {
+      await context.close()
+      await rm(profile, { recursive: true, force: true })
+    },
+  }
+}
