@@ -1,6 +1,7 @@
 import { failed, succeeded } from '../../ledger/claim.ts'
 import { rerun } from '../../ledger/operator.ts'
 import type { RunOperator } from '../../runs/operate.ts'
+import { answerOf } from './answer.ts'
 import { type Asked, identityOf, named, operatorCommand } from './operator.ts'
 import { plain, type Shown } from './output.ts'
 import { Usage } from './usage.ts'
@@ -41,7 +42,10 @@ export const resolveCommand = operatorCommand({
   about: `Ends an unknown outcome of a record, a message or a step of a run, after you have found out.
 
   --run, --step      the step of a run, by its key; \`onceonly unknowns\` prints the whole command
-  --succeeded [JSON] it happened; retries are answered with this value (null, when it is left out)
+  --succeeded [JSON] it happened; retries are answered with this value (null, when it is left out). On an HTTP route
+                     they get 200 with the value as their body, or 409 \`response-not-stored\` without a value
+  --status 201       what the retries of a route are answered with instead of 200
+  --header 'N: V'    a header beside it, such as 'Location: /charges/1'; may be repeated
   --failed [WHY]     it was validly refused; retries are told why
   --rerun            it did not happen: the next attempt runs, under the same effect keys`,
   options: {
@@ -49,6 +53,8 @@ export const resolveCommand = operatorCommand({
     run: { type: 'string' },
     step: { type: 'string' },
     succeeded: { type: 'string' },
+    status: { type: 'string' },
+    header: { type: 'string', multiple: true },
     failed: { type: 'string' },
     rerun: { type: 'boolean' },
   },
@@ -127,6 +133,14 @@ function endingOf({ values, text }: Asked) {
   const given = ['succeeded', 'failed', 'rerun'].filter((name) => values[name] !== undefined)
   if (given.length !== 1) throw new Usage('Say one of --succeeded, --failed and --rerun.')
   const value = text('succeeded')
+  const status = text('status')
+  const headers = Array.isArray(values['header']) ? values['header'].map(String) : []
+  const asAnswer = status !== undefined || headers.length > 0
+  if (asAnswer && value === undefined) throw new Usage('--status and --header belong to --succeeded.')
+  if (asAnswer && text('run') !== undefined) throw new Usage('A step has a result, and no --status or --header.')
+  if (value !== undefined && asAnswer) {
+    return succeeded(answerOf({ value: value === '' ? undefined : valueOf(value), status, headers }))
+  }
   if (value !== undefined) return succeeded(valueOf(value))
   const why = text('failed')
   return why === undefined ? rerun : failed(new Error(why === '' ? 'A person found that it failed' : why))

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { commands } from './commands.ts'
 import { Usage } from './usage.ts'
@@ -8,6 +9,10 @@ export async function command(args: readonly string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     process.stdout.write(help())
     return name === undefined ? 2 : 0
+  }
+  if (name === 'version' || name === '--version' || name === '-v') {
+    process.stdout.write(`${await version()}\n`)
+    return 0
   }
   try {
     const found = Object.hasOwn(commands, name) ? commands[name] : undefined
@@ -22,6 +27,12 @@ export async function command(args: readonly string[]): Promise<number> {
   }
 }
 
+/** Of the package that this file is in, built or not. */
+async function version(): Promise<string> {
+  const file = await readFile(new URL('../../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(file) as { readonly version: string }).version
+}
+
 function help(): string {
   const heads = Object.entries(commands).map(([name, { usage }]) => `${name} ${usage}`.trimEnd())
   const width = Math.max(...heads.map((head) => head.length))
@@ -30,6 +41,6 @@ function help(): string {
 
 ${lines.join('\n')}
 
-\`onceonly COMMAND --help\` tells more.
+\`onceonly COMMAND --help\` tells more, \`onceonly --version\` which version this is.
 `
 }

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { startCommands } from '../../../support/admin/cli/commands.ts'
+import { startGateway } from '../../../support/gateway/process.ts'
+import { openServer } from '../../../support/gateway/world.ts'
+
+const folder = await mkdtemp(join(tmpdir(), 'onceonly-resolve-'))
+const store = join(folder, 'store.db')
+const commands = startCommands(folder, { ...process.env, ONCEONLY_STORE: store })
+after(async () => {
+  await commands[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+})
+
+test('a request whose outcome a person found out is answered as its client expects', async (context) => {
+  // It takes every request, and never answers.
+  const upstream = await openServer(context, (request) => void request.socket.destroy())
+  const config = { upstream, routes: [{ method: 'POST', path: '/things', caller: 'shared' as const }] }
+  const gateway = await startGateway(context, folder, { config, store })
+  const resolve = (key: string, ...words: string[]) =>
+    commands.run('resolve', 'gateway', 'shared', 'POST /things', key, ...words, '--yes')
+
+  const value = '{"id":"ch_1"}'
+  const created = ['--succeeded', value, '--status', '201', '--header', 'Location: /things/ch_1']
+  for (const [key, words, status, body] of [
+    ['created', created, 201, value],
+    ['plain', ['--succeeded', value], 200, value],
+    ['empty', ['--status', '204', '--succeeded'], 204, ''],
+    ['typed', ['--succeeded', value, '--header', 'Content-Type: application/vnd.api+json'], 200, value],
+  ] as const) {
+    assert.equal((await gateway.ask({ key })).status, 502)
+    assert.equal((await gateway.ask({ key })).problem, 'outcome-unknown')
+    const resolved = await resolve(key, ...words)
+    assert.equal(resolved.status, 0, resolved.stderr)
+    const told = await gateway.ask({ key })
+    assert.deepEqual([told.status, told.body, told.replayed], [status, body, true], key)
+    const type = key === 'typed' ? 'application/vnd.api+json' : key === 'empty' ? null : 'application/json'
+    assert.equal(told.headers.get('content-type'), type)
+    assert.equal(told.headers.get('location'), key === 'created' ? '/things/ch_1' : null)
+  }
+
+  await gateway.ask({ key: 'bad' })
+  for (const [words, why] of [
+    [['--succeeded', value, '--status', '404'], /--status 404 is no status of a success/],
+    [['--succeeded', value, '--status', '204'], /has no body/],
+    [['--succeeded', value, '--header', 'Set-Cookie: a=b'], /belongs to one exchange/],
+    [['--succeeded', value, '--header', 'nothing'], /is no header/],
+    [['--rerun', '--status', '201'], /belong to --succeeded/],
+  ] as const) {
+    const refused = await resolve('bad', ...words)
+    assert.deepEqual([refused.status, why.test(refused.stderr)], [2, true], refused.stderr)
+  }
+  assert.equal((await resolve('bad', '--succeeded')).status, 0)
+  assert.equal((await gateway.ask({ key: 'bad' })).problem, 'response-not-stored')
+})
