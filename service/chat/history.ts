@@ -93,9 +93,9 @@ function seenClocks(
 }
 
 function joined(all: readonly Counts[]): Counts {
-  const most: Record<string, number> = {}
+  const most = new Map<string, number>()
   for (const counts of all) {
-    for (const [host, count] of Object.entries(counts)) most[host] = Math.max(most[host] ?? 0, count)
+    for (const [host, count] of Object.entries(counts)) most.set(host, Math.max(most.get(host) ?? 0, count))
   }
-  return most
+  return Object.fromEntries(most)
 }

@@ -47,7 +47,8 @@ export function defineOutreach(
   stepsOf: (input: OutreachInput) => readonly Step[],
 ): RunDefinition<OutreachInput, OutreachResult> {
   return defineRun(RUN_NAME, async (run: RunContext, input: OutreachInput) => {
-    const results: Record<string, unknown> = {}
+    // A step may be called like something that every object has.
+    const results = Object.create(null) as Record<string, unknown>
     const scope: Scope = { lead: input.lead, results }
     const passed: string[] = []
     const walk = startWalk(stepsOf(input))

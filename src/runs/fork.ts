@@ -46,12 +46,12 @@ export async function forkAll(
 }
 
 function resultsOf(names: readonly string[], ends: readonly PromiseSettledResult<unknown>[]): unknown {
-  const results: Record<string, unknown> = {}
-  for (const [index, end] of ends.entries()) {
+  const results = ends.map((end, index) => {
     if (end.status === 'rejected') throw end.reason
-    results[names[index] as string] = end.value
-  }
-  return results
+    return [names[index] as string, end.value] as const
+  })
+  // Not member by member: a branch may be called `__proto__`.
+  return Object.fromEntries(results)
 }
 
 /** What is recorded of a race: its winner, and how far the steps of all its branches were. */

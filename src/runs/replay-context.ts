@@ -220,7 +220,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
         return firstOf(branches, (name) => below(id, name)) as never
       }
       const won = readWon(race.recorded.result)
-      const body = branches[won.winner]
+      const body = Object.hasOwn(branches, won.winner) ? branches[won.winner] : undefined
       // Only the winner is followed: what the others did was abandoned, and is behind the next turn.
       const replayed = body === undefined ? undefined : await body(below(id, won.winner))
       for (const [path, tick] of Object.entries(won.ticks)) ticks.set(path, Math.max(tick, ticks.get(path) ?? 0))

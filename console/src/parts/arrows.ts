@@ -25,7 +25,7 @@ export function drawn(history: readonly HistoryEvent[]): Drawn {
   const arrows: Arrow[] = []
   const rows: number[] = []
   for (const [at, event] of history.entries()) {
-    const own = event.clock[event.host] ?? 0
+    const own = countOf(event.clock, event.host)
     const causes = causesOf(event, history, places)
     for (const cause of causes) if (history[cause]?.host !== event.host) arrows.push({ from: cause, to: at })
     rows.push(Math.max(-1, ...causes.map((cause) => rows[cause] ?? -1)) + 1)
@@ -34,15 +34,20 @@ export function drawn(history: readonly HistoryEvent[]): Drawn {
   return { arrows, rows, hosts }
 }
 
+/** People may be called like something that every object has. */
+export function countOf(clock: HistoryEvent['clock'], host: string): number {
+  return Object.hasOwn(clock, host) ? (clock[host] ?? 0) : 0
+}
+
 function causesOf(
   { host, clock }: HistoryEvent,
   history: readonly HistoryEvent[],
   places: ReadonlyMap<string, ReadonlyMap<number, number>>,
 ): readonly number[] {
-  const before = places.get(host)?.get((clock[host] ?? 0) - 1)
+  const before = places.get(host)?.get(countOf(clock, host) - 1)
   const known = before === undefined ? {} : (history[before]?.clock ?? {})
   const candidates = Object.entries(clock).flatMap(([node, count]) => {
-    const place = node === host ? before : count > (known[node] ?? 0) ? places.get(node)?.get(count) : undefined
+    const place = node === host ? before : count > countOf(known, node) ? places.get(node)?.get(count) : undefined
     return place === undefined ? [] : [place]
   })
   return candidates.filter(
@@ -52,5 +57,5 @@ function causesOf(
 
 function saw(later: HistoryEvent | undefined, earlier: HistoryEvent | undefined): boolean {
   if (later === undefined || earlier === undefined) return false
-  return (later.clock[earlier.host] ?? 0) >= (earlier.clock[earlier.host] ?? 0)
+  return countOf(later.clock, earlier.host) >= countOf(earlier.clock, earlier.host)
 }

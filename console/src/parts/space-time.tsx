@@ -1,6 +1,6 @@
 import type { HistoryEvent } from 'onceonly/stream'
 import { useMemo, useState } from 'preact/hooks'
-import { drawn } from './arrows.ts'
+import { countOf, drawn } from './arrows.ts'
 
 const columnPx = 78
 const rowPx = 26
@@ -110,5 +110,5 @@ function Arrow({ id, x1, y1, x2, y2, isRelated }: ArrowProps) {
 
 /** An event belongs to the past of another, or is that one. */
 function isWithin(event: HistoryEvent, later: HistoryEvent): boolean {
-  return (later.clock[event.host] ?? 0) >= (event.clock[event.host] ?? 0)
+  return countOf(later.clock, event.host) >= countOf(event.clock, event.host)
 }

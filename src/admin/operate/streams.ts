@@ -2,6 +2,7 @@ import { limits } from '../../ledger/core/limits.ts'
 import type { Page } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import { STREAM_ROOM } from '../../streams/log/sql-tables.ts'
+import { countOf } from '../../streams/parts/count.ts'
 import type { Position } from '../../streams/protocol/protocol.ts'
 import type { Paging } from './letters.ts'
 
@@ -118,10 +119,10 @@ function cardOf(
   logs: readonly LogRow[],
   order: OrderRow | undefined,
 ): RoomCard {
-  const heads: Record<string, number> = {}
-  for (const { log, head } of logs) heads[log] = Math.max(heads[log] ?? 0, Number(head))
+  const heads = new Map<string, number>()
+  for (const { log, head } of logs) heads.set(log, Math.max(heads.get(log) ?? 0, Number(head)))
   const missing = (position: Position) =>
-    Object.entries(heads).reduce((sum, [log, head]) => sum + Math.max(0, head - (position[log] ?? 0)), 0)
+    [...heads].reduce((sum, [log, head]) => sum + Math.max(0, head - countOf(position, log)), 0)
   return {
     room,
     head: missing({}),

@@ -153,7 +153,7 @@ function crossFaults(given: GatewayConfig, faults: Fault[]): void {
     const note = (member: string, what: string) => faults.push({ path: place(member), what })
     if (each.upstream === undefined && given.upstream === undefined)
       note('upstream', 'is missing, and there is no default')
-    if (each.upstream !== undefined && given.upstreams?.[each.upstream] === undefined)
+    if (each.upstream !== undefined && !Object.hasOwn(given.upstreams ?? {}, each.upstream))
       note('upstream', 'is not in `upstreams`')
     if (each.guard !== undefined && each.key !== 'guarded') note('guard', "is for routes with key: 'guarded'")
     if (each.authorize !== undefined && each.replay !== undefined) {

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 export const root = join(import.meta.dirname, '../../..')
-const BUILT_IN = ['README.md', 'LICENSE', 'CHANGELOG.md', 'package.json', 'src']
+const BUILT_IN = ['bin', 'README.md', 'LICENSE', 'CHANGELOG.md', 'package.json', 'src']
 const LONGEST_MS = 240_000
 
 /** Builds and packs what would be published, beside the working tree, and answers the path of the archive. */
