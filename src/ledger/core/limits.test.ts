@@ -14,7 +14,7 @@ test('the bounds fit each other', () => {
   // Two heartbeats may be lost before the lease ends.
   assert.ok(3 * limits.heartbeatShare <= 1)
   // An attempt that still runs, or still tries to settle, meets the trace of its release.
-  assert.ok(defaults.maxRunMs + limits.settleRetryMs < limits.vacantMs)
+  assert.ok(defaults.maxRunMs + limits.settleRetryMs < Math.min(limits.releasedMs, limits.vacantMs))
   // It also cannot outlive the record of its own success.
   assert.ok(defaults.maxRunMs + limits.settleRetryMs < defaults.retainMs)
   assert.ok(limits.batchLockMs < limits.storeCallMs)

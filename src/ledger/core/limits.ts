@@ -86,8 +86,13 @@ export const limits = {
   longestMs: 36_500 * DAY,
   /** The heartbeat is sent after this share of a lease, so that two may be lost. */
   heartbeatShare: 1 / 3,
-  /** A released or forgotten record keeps its fence this long, so that an attempt that still runs cannot write. */
+  /** A record that an operator released or forgot keeps its fence this long, so that an attempt that still runs cannot write. */
   vacantMs: 1 * DAY,
+  /**
+   * A claim that its holder gave back leaves a trace this long: longer than the network may hold back a copy of the claim,
+   * and than an earlier attempt may run on and try to settle.
+   */
+  releasedMs: 30 * MINUTE,
   /** The most unusual things that ever happened to one record; older ones make room. */
   historyEntries: 32,
   /** Rows of one group commit: large enough to share an fsync, small enough for one short statement. */

@@ -133,7 +133,7 @@ function contradicts(record: LedgerRecord, request: SettleRequest): boolean {
 
 /** The effect of this claim never began. If the claim itself is still on its way, the trace left here stops it. */
 export function release(record: LedgerRecord | null, request: ReleaseRequest, at: Moment): Step<HolderDecision> {
-  const end = { state: 'vacant', goneAt: at.now + limits.vacantMs, forgotten: false } as const
+  const end = { state: 'vacant', goneAt: at.now + limits.releasedMs, forgotten: false } as const
   if (record === null) {
     const { id, identity, fingerprint, policy, claimId } = request
     const life = {
