@@ -12,6 +12,8 @@ export interface LimitConfig {
   readonly retainMessagesDays: number
   readonly retainUploadsDays: number
   readonly retainImportsDays: number
+  readonly retainChatDays: number
+  readonly retainChatMessages: number
   readonly sweepEveryMs: number
 }
 
@@ -28,6 +30,8 @@ const GIB = 1_024 ** 3
 const DAYS_MOST = 36_500
 /** The record of a key answers with its message for a day, and must not outlive it. */
 const MESSAGE_DAYS_LEAST = 2
+/** What a region reads through when it looks for what a client lacks, and a page for what it shows. */
+const CHAT_MESSAGES_MOST = 50_000
 /** A look costs a few short statements. */
 const SWEEP_MS_LEAST = 100
 const SWEEP_MS_MOST = 3_600_000
@@ -51,6 +55,12 @@ export const limitSettings: { readonly [Name in keyof LimitConfig]: NumberSettin
   ),
   retainUploadsDays: days('UPLOADS', 7, 1, 'days that the uploaded files of an import are kept after it has ended'),
   retainImportsDays: days('IMPORTS', 90, 1, 'days that an import and its references are kept after it has ended'),
+  retainChatDays: days('CHAT', 30, 1, 'days that a message of the chat is kept'),
+  retainChatMessages: whole('ONCEONLY_RETAIN_CHAT_MESSAGES', 5_000, {
+    least: 1,
+    most: CHAT_MESSAGES_MOST,
+    about: 'messages that a room of the chat keeps at most, however young they are; a page loads all of them',
+  }),
   sweepEveryMs: whole('ONCEONLY_SWEEP_EVERY_MS', 60_000, {
     least: SWEEP_MS_LEAST,
     most: SWEEP_MS_MOST,

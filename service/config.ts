@@ -387,6 +387,8 @@ export function readConfig(env: Env): Config {
     retainMessagesDays: read('retainMessagesDays'),
     retainUploadsDays: read('retainUploadsDays'),
     retainImportsDays: read('retainImportsDays'),
+    retainChatDays: read('retainChatDays'),
+    retainChatMessages: read('retainChatMessages'),
     sweepEveryMs: read('sweepEveryMs'),
   }
 

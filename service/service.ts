@@ -123,7 +123,7 @@ export async function startService(config: Config): Promise<Service> {
       hookSecret: secrets.hookSecret,
     })
     systems.push(imports)
-    const chat = addChat(server, { base, workspaces, quotas, demoKey: secrets.demoKey, access, log, watch })
+    const chat = addChat(server, { base, workspaces, config, quotas, demoKey: secrets.demoKey, access, log, watch })
     systems.push(chat)
     const notices = createNotices({ once, base, watch })
     systems.push(notices)

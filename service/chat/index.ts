@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Access } from 'onceonly/console'
 import type { HistoryEvent } from 'onceonly/stream'
+import type { Config } from '../config.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
@@ -12,6 +13,7 @@ import { createNetwork } from './network.ts'
 import { createOwners } from './owners.ts'
 import { createPresence } from './presence.ts'
 import { createRegions } from './regions.ts'
+import { chatRetention } from './retention.ts'
 import { createKnownRooms } from './rooms.ts'
 import { addDemo, addReads, addSwitches } from './routes.ts'
 import { openSockets } from './socket.ts'
@@ -20,6 +22,7 @@ import { isRegion, regionNames } from './words.ts'
 interface Parts {
   readonly base: Base
   readonly workspaces: Workspaces
+  readonly config: Config
   readonly quotas: Quotas
   /** Null without a demo. */
   readonly demoKey: string | null
@@ -44,17 +47,18 @@ interface Chat {
 
 /** The chat: five regions in this process, rooms of workspaces, and, in a demo, switches that break the network. */
 export function addChat(server: FastifyInstance, parts: Parts): Chat {
-  const { base, workspaces, quotas, demoKey, access, log, watch } = parts
+  const { base, workspaces, config, quotas, demoKey, access, log, watch } = parts
   const network = createNetwork()
-  const regions = createRegions(base, network, log, watch)
+  const retention = chatRetention(config)
+  const regions = createRegions({ base, network, retention, log, watch })
   const presence = createPresence()
-  const known = createKnownRooms(base, quotas)
+  const known = createKnownRooms(base, quotas, retention)
   const sockets = openSockets(server, {
     workspaces,
     regions,
     network,
     presence,
-    owners: createOwners(base),
+    owners: createOwners(base, retention),
     rooms: known,
     quotas,
   })

@@ -1,4 +1,5 @@
 import type { Base } from '../store.ts'
+import type { ChatRetention } from './retention.ts'
 
 /** Whose the names of clients are. */
 export interface Owners {
@@ -6,13 +7,11 @@ export interface Owners {
   own(workspaceId: string, client: string, caller: string): Promise<boolean>
 }
 
-/** As long as streams remember what a client has sent: after that its name means nothing to anybody. */
-const KEPT_MS = 7 * 24 * 60 * 60 * 1000
 /** Forgotten along with an entrance: more than it adds, so that the table does not grow for ever. */
 const FORGOTTEN_ROWS = 10
 
 /** In the store, so that whoever comes to another server, or after a restart, meets the same answer. */
-export function createOwners({ sql }: Base): Owners {
+export function createOwners({ sql }: Base, { namesMs }: Pick<ChatRetention, 'namesMs'>): Owners {
   const claim = `insert into chat_clients (workspace_id, client, caller, seen_at) values (?, ?, ?, ${sql.now})
     on conflict (workspace_id, client) do update set seen_at = excluded.seen_at
       where chat_clients.caller = excluded.caller
@@ -21,7 +20,7 @@ export function createOwners({ sql }: Base): Owners {
     select workspace_id, client from chat_clients where seen_at < ${sql.now} - ? order by seen_at limit ?)`
   return {
     async own(workspaceId, client, caller) {
-      await sql.query(forget, [KEPT_MS, FORGOTTEN_ROWS])
+      await sql.query(forget, [namesMs, FORGOTTEN_ROWS])
       return (await sql.query(claim, [workspaceId, client, caller])).length > 0
     },
   }

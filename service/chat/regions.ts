@@ -11,6 +11,7 @@ import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
 import type { Network } from './network.ts'
+import type { ChatRetention } from './retention.ts'
 import { type RegionName, regionNames } from './words.ts'
 
 /** Five regions in one process, each with its own log, on one store for the final order. */
@@ -21,7 +22,15 @@ export interface Regions {
   stop(): Promise<void>
 }
 
-export function createRegions(base: Base, network: Network, log: Log, watch: Watch): Regions {
+interface Parts {
+  readonly base: Base
+  readonly network: Network
+  readonly retention: ChatRetention
+  readonly log: Log
+  readonly watch: Watch
+}
+
+export function createRegions({ base, network, retention, log, watch }: Parts): Regions {
   const exchange = createLocalExchange({ way: (from, to, room) => network.way(from, to, room) })
   const order = createSqlOrderLog({ store: base.store })
   const logs = new Map<RegionName, RoomLog>()
@@ -35,6 +44,7 @@ export function createRegions(base: Base, network: Network, log: Log, watch: Wat
       order,
       exchange: exchange.of(name),
       peers: regionNames.filter((peer) => peer !== name),
+      bounds: boundsOf(retention),
       on: watch.stream,
       onFork: (room, { client, epoch, cseq, shown, hidden: { log: hiddenLog, n } }) =>
         log.warn(
@@ -53,6 +63,17 @@ export function createRegions(base: Base, network: Network, log: Log, watch: Wat
     async stop() {
       await Promise.all([...regions.values()].map((region) => region.stop()))
     },
+  }
+}
+
+/** The log of a room is its history: whoever comes back after days resumes from it. */
+function boundsOf({ messagesMs, messages, namesMs, sweepEveryMs }: ChatRetention) {
+  return {
+    retainMs: messagesMs,
+    retainEntries: messages,
+    orderRetainMs: namesMs,
+    retainClientsMs: namesMs,
+    trimEveryMs: sweepEveryMs,
   }
 }
 

@@ -1,8 +1,9 @@
-import { DAY, HOUR } from 'onceonly'
+import { HOUR } from 'onceonly'
 import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
 import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
 import type { Sweep } from '../workspaces/retention.ts'
+import type { ChatRetention } from './retention.ts'
 
 /** The rooms that each workspace keeps. */
 export interface KnownRooms {
@@ -13,14 +14,12 @@ export interface KnownRooms {
   readonly sweep: Sweep
 }
 
-/** As long as streams remember what a client has sent: after that nothing of the room is left to come back to. */
-const KEPT_MS = 7 * DAY
 /** The time is written so often at most: whoever comes in every second is one visit. */
 const SEEN_EVERY_MS = 1 * HOUR
 /** Rooms that one step of the sweep removes. */
 const SWEPT_ROOMS = 500
 
-export function createKnownRooms(base: Base, quotas: Quotas): KnownRooms {
+export function createKnownRooms(base: Base, quotas: Quotas, { namesMs }: Pick<ChatRetention, 'namesMs'>): KnownRooms {
   const { sql } = base
   const seen = `update chat_rooms set seen_at = ${sql.now} where workspace_id = ? and room = ? and seen_at < ${sql.now} - ?`
   const hold = sql.dialect === 'sqlite' ? '' : 'for update skip locked'
@@ -59,7 +58,7 @@ export function createKnownRooms(base: Base, quotas: Quotas): KnownRooms {
     sweep: {
       name: 'chat rooms',
       async step() {
-        const removed = (await sql.query(forget, [KEPT_MS, SWEPT_ROOMS])).length
+        const removed = (await sql.query(forget, [namesMs, SWEPT_ROOMS])).length
         return { removed, more: removed === SWEPT_ROOMS }
       },
     },

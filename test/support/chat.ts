@@ -1,10 +1,50 @@
+import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createStreamClient, createWebSocketTransport, type MessageIdentity, type StreamClient } from 'onceonly/stream'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
+import { readConfig } from '../../service/config.ts'
+import { startService } from '../../service/service.ts'
 import { findPrograms } from '../../tools/servers/server.ts'
-import { demoKey } from './service/openapi/opened.ts'
+import { demoKey, operatorToken } from './service/openapi/opened.ts'
+
+/** The whole server in this process, with settings of its own. */
+export interface ChatService extends AsyncDisposable {
+  readonly url: string
+  /** Moves the time of its store. */
+  advance(ms: number): Promise<void>
+}
+
+export async function openChatService(settings: Readonly<Record<string, string>>): Promise<ChatService> {
+  const data = await mkdtemp(join(tmpdir(), 'onceonly-chat-'))
+  const { url, stop } = await startService(
+    readConfig({
+      PORT: '0',
+      ONCEONLY_DATA: data,
+      ONCEONLY_DEMO_KEY: demoKey,
+      ONCEONLY_OPERATOR_TOKEN: operatorToken,
+      ONCEONLY_TEST_CLOCK: '1',
+      ONCEONLY_LOG_LEVEL: 'silent',
+      ...settings,
+    }),
+  )
+  return {
+    url,
+    async advance(ms) {
+      const response = await fetch(`${url}/api/admin/test-clock`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ advanceMs: ms }),
+      })
+      assert.ok(response.ok, await response.text())
+    },
+    async [Symbol.asyncDispose]() {
+      await stop()
+      await rm(data, { recursive: true, force: true })
+    },
+  }
+}
 
 /** Sits down in a page: one person, online. */
 export async function sit(page: Page, url: string, room: string, name: string, region = 'frankfurt'): Promise<void> {
