@@ -173,7 +173,9 @@ export function serve(serving: Serving): Gateway {
 
   const isOwn = (target: string) =>
     target.startsWith(ownPath) &&
-    /^\/(live|ready|metrics|operations\/[^/]+|problems\/[a-z-]+)$/.test(target.slice(ownPath.length).split('?')[0] ?? '')
+    /^\/(live|ready|metrics|operations\/[^/]+|problems\/[a-z-]+)$/.test(
+      target.slice(ownPath.length).split('?')[0] ?? '',
+    )
 
   function handle(message: IncomingMessage, response: ServerResponse, expects = false): void {
     const target = message.url ?? '/'
@@ -281,6 +283,7 @@ export function serve(serving: Serving): Gateway {
     server.closeAllConnections()
     for (const socket of pipes) socket.destroy()
     for (const link of serving.links) link.stop()
+    front.fingerprints.stop()
     await closed
   }
   const stop = () => (stopping ??= drain())

@@ -1,8 +1,8 @@
 import { digestParts } from '../../ledger/core/digest.ts'
-import { fingerprintBody } from '../protocol/body.ts'
-import type { Incoming } from '../protocol/exchange.ts'
+import type { Incoming, IncomingBody } from '../protocol/exchange.ts'
+import { answerBody } from '../protocol/large-body.ts'
 import { normaliseTarget } from '../protocol/path.ts'
-import { conditionsOf } from '../protocol/read.ts'
+import { conditionsOf, questionOf } from '../protocol/read.ts'
 
 /** Inside of the gateway only: the key that a request without one gets. No client can send it, as it is asked for here. */
 export const CONTENT_KEY_HEADER = 'onceonly-content-key'
@@ -13,7 +13,7 @@ export const CONTENT_KEY_HEADER = 'onceonly-content-key'
  */
 export async function keyedByContent(incoming: Incoming): Promise<Incoming> {
   const body = await incoming.body()
-  const key = `content-${'bytes' in body ? contentDigest(incoming, body.bytes) : ''}`
+  const key = `content-${'bytes' in body ? await contentDigest(incoming, body) : ''}`
   return {
     // Its body is asked for again rather than held: whoever waits for a twin may wait long, and bodies are large.
     ...incoming,
@@ -21,13 +21,12 @@ export async function keyedByContent(incoming: Incoming): Promise<Incoming> {
   }
 }
 
-function contentDigest(incoming: Incoming, body: Uint8Array): string {
-  const { fingerprint } = fingerprintBody({
-    contentType: incoming.header('content-type')[0] ?? null,
-    contentEncoding: incoming.header('content-encoding')[0] ?? null,
-    body,
-    shape: 1,
-  })
+async function contentDigest(
+  incoming: Incoming,
+  body: Extract<IncomingBody, { readonly bytes: Uint8Array }>,
+): Promise<string> {
+  const question = questionOf(incoming, body, 1, null)
+  const { fingerprint } = (await incoming.askElsewhere?.(question)) ?? answerBody(question)
   const target = normaliseTarget(incoming.target)
   const place = 'problem' in target ? [incoming.target, null] : [target.path, target.query]
   // All that a retry under a key must repeat, too.

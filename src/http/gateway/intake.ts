@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createRuntime } from '../../runtime/runtime.ts'
 import { clientKey } from '../front/addresses.ts'
 import type { ByteBudget, Hold } from '../front/bytes.ts'
 import { createByteBudget } from '../front/bytes.ts'
@@ -11,7 +12,10 @@ import { createShares } from '../front/shares.ts'
 import type { Answer } from '../protocol/exchange.ts'
 import type { Voice } from '../protocol/voice.ts'
 import { Crowded } from './crowded.ts'
+import type { Fingerprints } from './fingerprints.ts'
+import { createFingerprints } from './fingerprints.ts'
 import { gatewayLimits } from './limits.ts'
+import type { Turn } from './spool.ts'
 import type { Note } from './watch.ts'
 
 /** What one gateway takes on at once, shared between the addresses of its clients. */
@@ -24,11 +28,14 @@ export interface Front {
   /** Bodies in memory, and in temporary files. */
   readonly memory: ByteBudget
   readonly disk: ByteBudget
+  /** One body in a file after the other, address by address. */
+  readonly large: Shares
   readonly pace: PaceWatch
+  readonly fingerprints: Fingerprints
 }
 
 export function createFront(): Front {
-  const { connections, receiving, streams, spooledBytes, spoolShare } = gatewayLimits
+  const { connections, receiving, streams, spooledBytes, spoolShare, largeQueue, largeQueueMs } = gatewayLimits
   const { placeShare: share, bodyBytes, bodyShare, paceEveryMs } = frontLimits
   return {
     connections: createShares({ most: () => connections, share }),
@@ -36,7 +43,13 @@ export function createFront(): Front {
     streams: createShares({ most: () => streams, share }),
     memory: createByteBudget({ totalBytes: bodyBytes, share: bodyShare }),
     disk: createByteBudget({ totalBytes: spooledBytes, share: spoolShare }),
+    large: createShares({
+      most: () => 1,
+      share: 1,
+      queue: { most: largeQueue, waitMs: largeQueueMs, runtime: createRuntime() },
+    }),
     pace: createPaceWatch(paceEveryMs),
+    fingerprints: createFingerprints(),
   }
 }
 
@@ -80,6 +93,8 @@ export interface Intake {
   /** What it holds of the memory and the files for bodies. */
   readonly memory: Hold
   readonly disk: Hold
+  /** For the moment in which all of a large body is in memory. */
+  readonly turn: Turn
   /** What becomes known of it. */
   readonly note: Note
 }
@@ -102,7 +117,8 @@ export function takeIn(
   mostBytes: number,
 ): Intake | null {
   const key = clientKey(message, trustForwarded)
-  const intake: Intake = { front, key, memory: front.memory.hold(key), disk: front.disk.hold(key), note }
+  const turn = turnOf(front, key)
+  const intake: Intake = { front, key, memory: front.memory.hold(key), disk: front.disk.hold(key), turn, note }
   if (!hasContent(message)) return intake
   if (!front.receiving.enter(key)) return null
   let onItsWay = true
@@ -117,6 +133,20 @@ export function takeIn(
   message.once('end', arrived)
   response.once('close', arrived)
   return intake
+}
+
+function turnOf({ large, fingerprints }: Front, key: string): Turn {
+  return {
+    take: () =>
+      new Promise((resolve) => {
+        large.whenFree(
+          key,
+          () => resolve(true),
+          () => resolve(false),
+        )
+      }),
+    give: () => void fingerprints.settled().then(() => large.leave(key)),
+  }
 }
 
 export function hasContent({ headers }: IncomingMessage): boolean {

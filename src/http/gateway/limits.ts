@@ -34,6 +34,11 @@ export const gatewayLimits = {
   wholeAnswerBytes: 64 * 1_024,
   /** Of them, for one client address alone. */
   spoolShare: 0.5,
+  /** From here on the fingerprint of a body is computed in a thread of its own: a hostile one takes 0.1 ms for each KiB. */
+  threadBytes: 128 * 1_024,
+  /** Bodies in files that wait to be looked at, which happens one by one, and how long. */
+  largeQueue: 1_024,
+  largeQueueMs: 30 * SECOND,
   /** Connections of clients: each takes some kilobytes, whether it says something or not. */
   connections: 16_384,
   /** Requests whose bodies are on their way at once. */

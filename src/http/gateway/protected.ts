@@ -39,7 +39,7 @@ export async function protect(
   /** Whoever passes it on gives its memory back, too. */
   let handedOn = false
   try {
-    const begun = await begin(rule, asked, hangUpSignal(response), watchGuard(rule, note, tell))
+    const begun = await begin(rule, { asked, intake }, hangUpSignal(response), watchGuard(rule, note, tell))
     switch (begun.kind) {
       case 'unprotected':
         note.decision = begun.unguarded ? 'unguarded' : 'unkeyed'
@@ -78,12 +78,17 @@ type BegunAsked =
 type GuardTold = (what: Guarded['what'], hash: string) => void
 
 /** Under the caller's key; without one, under its content where the rule says so. */
-async function begin(rule: Rule, asked: Asked, signal: AbortSignal, tell: GuardTold): Promise<BegunAsked> {
-  const incoming = withClient(
-    rule,
-    asked,
-    incomingOf(asked.message, () => asked.spool.body()),
-  )
+async function begin(
+  rule: Rule,
+  { asked, intake }: { readonly asked: Asked; readonly intake: Intake },
+  signal: AbortSignal,
+  tell: GuardTold,
+): Promise<BegunAsked> {
+  const { fingerprints } = intake.front
+  const incoming = withClient(rule, asked, {
+    ...incomingOf(asked.message, () => asked.spool.body()),
+    askElsewhere: (question) => fingerprints.ask(question),
+  })
   const begun = await rule.route.begin(incoming, asked, signal)
   if (begun.kind === 'run') return { ...begun, guarded: false }
   if (begun.kind === 'answer') return begun

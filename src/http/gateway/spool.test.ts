@@ -16,7 +16,8 @@ test('the files of all bodies share one room, and give it back', async () => {
   const memory = createByteBudget({ totalBytes: 4 * large.length, share: 1 })
   const kept: Spool[] = []
   await using server = createServer((message, response) => {
-    const room = { memory: memory.hold('one'), disk: disk.hold('one') }
+    const turn = { take: async () => true, give() {} }
+    const room = { memory: memory.hold('one'), disk: disk.hold('one'), turn }
     const spool = createSpool(message, { maxBytes: 2 * large.length, bodyMs: 120_000, room })
     kept.push(spool)
     spool.body().then(

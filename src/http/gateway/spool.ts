@@ -46,6 +46,15 @@ export class SpoolFull extends Error {
 export interface SpoolRoom {
   readonly memory: Hold
   readonly disk: Hold
+  readonly turn: Turn
+}
+
+/** A large body is looked at whole, but only one of them at a time: memory is bounded by the largest. */
+export interface Turn {
+  /** False where there is none in time. */
+  take(): Promise<boolean>
+  /** Once whoever has read the body has begun to look at it. */
+  give(): void
 }
 
 export interface SpoolOptions {
@@ -56,18 +65,20 @@ export interface SpoolOptions {
 }
 
 const noRoom: Hold = { cover: () => false, release() {} }
-const NO_ROOM: SpoolRoom = { memory: noRoom, disk: noRoom }
+const noTurn: Turn = { take: () => Promise.resolve(false), give() {} }
+const NO_ROOM: SpoolRoom = { memory: noRoom, disk: noRoom, turn: noTurn }
 
 const NOTHING = Buffer.alloc(0)
 
 export function createSpool(message: IncomingMessage, options: SpoolOptions): Spool {
+  const { room = NO_ROOM } = options
   let reading: Promise<Kept> | null = null
   let kept: Kept = { kind: 'memory', bytes: NOTHING }
 
   async function read(): Promise<IncomingBody> {
     reading ??= readWhole(message, options)
     kept = await reading
-    return { bytes: kept.kind === 'memory' ? kept.bytes : await oneAtATime(kept) }
+    return { bytes: kept.kind === 'memory' ? kept.bytes : await oneAtATime(kept, room.turn) }
   }
 
   return {
@@ -105,14 +116,8 @@ type Kept =
       close(): Promise<void>
     }
 
-let turn: Promise<void> = Promise.resolve()
-
-/** A large body is looked at whole, but only one of them at a time: memory is bounded by the largest. */
-async function oneAtATime({ file, length }: Extract<Kept, { readonly kind: 'file' }>): Promise<Uint8Array> {
-  const before = turn
-  const done = Promise.withResolvers<void>()
-  turn = done.promise
-  await before
+async function oneAtATime({ file, length }: Extract<Kept, { readonly kind: 'file' }>, turn: Turn): Promise<Uint8Array> {
+  if (!(await turn.take())) throw new SpoolFull()
   try {
     const bytes = Buffer.allocUnsafe(length)
     for (let at = 0; at < length; ) {
@@ -122,8 +127,8 @@ async function oneAtATime({ file, length }: Extract<Kept, { readonly kind: 'file
     }
     return bytes
   } finally {
-    // Whoever asked has computed the fingerprint by then: that happens as soon as this promise is resolved.
-    setImmediate(done.resolve)
+    // Whoever asked has begun to compute the fingerprint by then: that happens as soon as this promise is resolved.
+    setImmediate(() => turn.give())
   }
 }
 

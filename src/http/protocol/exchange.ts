@@ -1,3 +1,5 @@
+import type { BodyAnswer, BodyQuestion } from './large-body.ts'
+
 /** Requests and answers, free of any framework. Adapters translate; everything else speaks these words. */
 
 export interface Incoming {
@@ -12,6 +14,8 @@ export interface Incoming {
   readonly client?: string
   /** Asked only when it is needed, so that a request without a key keeps its unread body for the handler. */
   body(): IncomingBody | Promise<IncomingBody>
+  /** Where the server in front can, a large body is looked at elsewhere, and other requests go on meanwhile. Null for here. */
+  readonly askElsewhere?: (question: BodyQuestion) => Promise<BodyAnswer> | null
 }
 
 /** The bytes of a body; or, where a parser has eaten them, what it made of them. */

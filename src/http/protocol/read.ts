@@ -5,7 +5,9 @@ import { fingerprintBody } from './body.ts'
 import type { Incoming, IncomingBody } from './exchange.ts'
 import { UnreadableBody } from './exchange.ts'
 import type { KeyFound } from './key.ts'
-import { keyFromBody, parseKey } from './key.ts'
+import { parseKey } from './key.ts'
+import type { BodyAnswer, BodyQuestion } from './large-body.ts'
+import { keyInBody } from './large-body.ts'
 import type { Target } from './path.ts'
 import { normaliseTarget } from './path.ts'
 import type { ProblemDetail, Situation } from './problem.ts'
@@ -49,7 +51,9 @@ export async function readRequest<N>(route: RouteDefinition<N>, incoming: Incomi
     if ('kind' in head) return head
     // 3. The body, by its meaning. Most frameworks have it already, and waiting for it would cost every request.
     const given = incoming.body()
-    return withBody(route, incoming, head, given instanceof Promise ? await given : given)
+    const body = given instanceof Promise ? await given : given
+    const asked = askElsewhere(route, incoming, body)
+    return asked === null ? withBody(route, incoming, head, body) : withAnswer(route, incoming, head, await asked)
   } catch (error) {
     const found = unreadable(error)
     if (found === null) throw error
@@ -85,26 +89,61 @@ function readHead<N>(route: RouteDefinition<N>, incoming: Incoming): Head | Read
 }
 
 function withBody<N>(route: RouteDefinition<N>, incoming: Incoming, head: Head, given: IncomingBody): ReadRequest {
-  const { fingerprint, shape = 1, shapes } = route
-  const body = bodyMeaning(route, incoming, given, { shape, choose: fingerprint })
-  const key: KeyFound = head.key === null ? keyInBody(route, body.json) : { key: head.key }
+  const { fingerprint: choose, shape = 1, shapes } = route
+  const { fingerprint, json } = bodyMeaning(route, incoming, given, { shape, choose })
+  const keyField = keyFieldOf(route)
+  const key = keyField === null ? null : keyInBody(json, keyField)
+  const older = (number: string, chooseOlder: BodyForm['choose']) =>
+    bodyMeaning(route, incoming, given, { shape: Number(number), choose: chooseOlder }).fingerprint
+  const olderBodies = shapes === undefined ? undefined : mapped(shapes, older)
+  return withAnswer(route, incoming, head, { fingerprint, key }, olderBodies)
+}
+
+function withAnswer<N>(
+  route: RouteDefinition<N>,
+  incoming: Incoming,
+  head: Head,
+  { fingerprint: body, key: inBody }: BodyAnswer,
+  olderBodies?: Readonly<Record<string, string>>,
+): ReadRequest {
+  const key: KeyFound = head.key === null ? (inBody ?? { problem: 'missing' }) : { key: head.key }
   if ('problem' in key) return withoutKey(route, incoming, key)
   const { path, query } = head.target
   const conditions = conditionsOf(incoming)
   const { method } = incoming
-  const input = { method, path, query, conditions, body: body.fingerprint }
-  const older = (number: string, choose: BodyForm['choose']) =>
-    bodyMeaning(route, incoming, given, { shape: Number(number), choose }).fingerprint
+  const input = { method, path, query, conditions, body }
   return {
     kind: 'keyed',
     key: key.key,
     operation: route.name ?? resource(method, path),
-    input: shapes === undefined ? input : { ...input, olderBodies: mapped(shapes, older) },
+    input: olderBodies === undefined ? input : { ...input, olderBodies },
   }
 }
 
-function keyInBody<N>({ keyFrom = { header: DEFAULT_KEY_HEADER } }: RouteDefinition<N>, json: unknown): KeyFound {
-  return json === undefined || !('field' in keyFrom) ? { problem: 'missing' } : keyFromBody(json, keyFrom.field)
+/** Functions of the route can only be called here. */
+function askElsewhere<N>(
+  route: RouteDefinition<N>,
+  incoming: Incoming,
+  body: IncomingBody,
+): Promise<BodyAnswer> | null {
+  if (incoming.askElsewhere === undefined || !('bytes' in body)) return null
+  if (route.fingerprint !== undefined || route.shapes !== undefined) return null
+  return incoming.askElsewhere(questionOf(incoming, body, route.shape ?? 1, keyFieldOf(route)))
+}
+
+export function questionOf(
+  incoming: Pick<Incoming, 'header'>,
+  { bytes: body, inflated = false }: Extract<IncomingBody, { readonly bytes: Uint8Array }>,
+  shape: number,
+  keyField: string | null,
+): BodyQuestion {
+  const contentType = incoming.header('content-type')[0] ?? null
+  const contentEncoding = inflated ? null : (incoming.header('content-encoding')[0] ?? null)
+  return { contentType, contentEncoding, body, shape, keyField }
+}
+
+function keyFieldOf<N>({ keyFrom }: Pick<RouteDefinition<N>, 'keyFrom'>): string | null {
+  return keyFrom !== undefined && 'field' in keyFrom ? keyFrom.field : null
 }
 
 function mapped<T>(
@@ -123,15 +162,12 @@ function bodyMeaning<N>(
   body: IncomingBody,
   form: BodyForm,
 ): BodyFingerprint {
-  const contentType = incoming.header('content-type')[0] ?? null
-  const common: Omit<BodyInput, 'contentType' | 'body'> = {
-    ...form,
-    parse: route.keyFrom !== undefined && 'field' in route.keyFrom,
-  }
+  const common: Omit<BodyInput, 'contentType' | 'body'> = { ...form, parse: keyFieldOf(route) !== null }
   if ('bytes' in body) {
-    const contentEncoding = body.inflated === true ? null : (incoming.header('content-encoding')[0] ?? null)
-    return fingerprintBody({ ...common, contentType, contentEncoding, body: body.bytes })
+    const { contentType, contentEncoding, body: bytes } = questionOf(incoming, body, form.shape, null)
+    return fingerprintBody({ ...common, contentType, contentEncoding, body: bytes })
   }
+  const contentType = incoming.header('content-type')[0] ?? null
   // Written again from what a parser made of it. JSON keeps its own type, so that it is equal to the same JSON as bytes.
   const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
   const written = Buffer.from(JSON.stringify(body.parsed) ?? '')

@@ -1,0 +1,30 @@
+import type { BodyFingerprint } from './body.ts'
+import { fingerprintBody } from './body.ts'
+import type { KeyFound } from './key.ts'
+import { keyFromBody } from './key.ts'
+
+/** What is asked about a body, without any function: another thread can be asked the same. */
+export interface BodyQuestion {
+  readonly contentType: string | null
+  readonly contentEncoding: string | null
+  readonly body: Uint8Array
+  readonly shape: number
+  /** The field that has the key; null where a header has it. */
+  readonly keyField: string | null
+}
+
+export interface BodyAnswer {
+  readonly fingerprint: string
+  /** Null where it was not asked for. */
+  readonly key: KeyFound | null
+}
+
+/** Throws `bad_input` for a body that is not what it says it is. */
+export function answerBody({ keyField, ...input }: BodyQuestion): BodyAnswer {
+  const { fingerprint, json } = fingerprintBody({ ...input, parse: keyField !== null })
+  return { fingerprint, key: keyField === null ? null : keyInBody(json, keyField) }
+}
+
+export function keyInBody(json: BodyFingerprint['json'], field: string): KeyFound {
+  return json === undefined ? { problem: 'missing' } : keyFromBody(json, field)
+}
