@@ -107,7 +107,7 @@ export interface SendRequest extends MessageIdentity {
   readonly digest: string
 }
 
-/** Decided in the transaction, in this order: session, number, digest. */
+/** Decided in the transaction, in this order: session, number, digest, target. */
 export type SendResult =
   /** Stands in a log, now or from before. The place is null when that was so long ago that it was trimmed. */
   | { readonly kind: 'accepted'; readonly place: LogPlace | null; readonly duplicate: boolean }
@@ -117,6 +117,8 @@ export type SendResult =
   | { readonly kind: 'gap'; readonly floor: number }
   /** The number belongs to another body. */
   | { readonly kind: 'fork' }
+  /** It replies to a message that was never merged here. What is accepted has its target among its causes. */
+  | { readonly kind: 'target-unknown' }
 
 export interface RoomWritten {
   /** One for each send, in its order. */

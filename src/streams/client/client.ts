@@ -1,17 +1,19 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import type { Timer } from '../../runtime/runtime.ts'
 import { streamBounds } from '../bounds.ts'
+import type { Pending } from '../parts/sender.ts'
 import { isStreamName } from '../protocol/fields.ts'
-import type { LogPlace, ServerFrame } from '../protocol/protocol.ts'
-import { closeCodes } from '../protocol/protocol.ts'
+import type { LogPlace, MessageIdentity, ServerFrame } from '../protocol/protocol.ts'
+import { closeCodes, identityText } from '../protocol/protocol.ts'
 import type { Connection } from './connection.ts'
 import { createConnection } from './connection.ts'
 import { createIntake } from './intake.ts'
 import { createMemoryPlace } from './memory-place.ts'
-import type { ClientStatus, RenewReason, StreamClient, StreamClientOptions } from './options.ts'
+import type { ClientStatus, StreamClient, StreamClientOptions } from './options.ts'
 import type { Acknowledged, Outgoing } from './outgoing.ts'
-import { createOutgoing, renumbered } from './outgoing.ts'
-import type { ClientIdentity } from './ports.ts'
+import { createOutgoing } from './outgoing.ts'
+import type { ClientIdentity, PendingSend } from './ports.ts'
+import { partPending, type RenewCause, renumbered } from './renewal.ts'
 import type { ClientRuntime } from './runtime.ts'
 import { createClientRuntime } from './runtime.ts'
 import { checkSendable } from './sendable.ts'
@@ -140,9 +142,9 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
 
   function closed(code: number | null, reason: string): void {
     connection = null
-    if (code === closeCodes.cloned) return renew('cloned')
+    if (code === closeCodes.cloned) return renew({ why: 'cloned' })
     // Each connection has a later generation than all before it: whoever entered with a still later one is somebody else.
-    if (code === closeCodes.fenced && !admitted) return renew('fenced')
+    if (code === closeCodes.fenced && !admitted) return renew({ why: 'fenced' })
     problem(new OnceError('retry_later', `The connection to ${region} ended: ${reason}.`))
     failures += 1
     if (failures % PATIENCE === 0) region = regions[(regions.indexOf(region) + 1) % regions.length] ?? region
@@ -169,7 +171,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         return
       case 'resumed':
         // Numbers that this client never gave were used: by whoever went on from a later copy of its place.
-        if (frame.floor > outgoing.next) return renew('fenced')
+        if (frame.floor > outgoing.next) return renew({ why: 'fenced' })
         failures = 0
         admitted = true
         previousRegion = region
@@ -189,11 +191,11 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       case 'ack':
         return acknowledge({ ...frame, last: frame.results.at(-1)?.place ?? null })
       case 'nack':
-        return renew('fork')
+        return renew({ why: frame.why === 'fork' ? 'fork' : 'refused', cseq: frame.cseq })
       case 'lag':
         return become(Object.keys(frame.missing).length > 0 ? 'lagging' : 'live')
       case 'reset':
-        if (frame.why === 'unknown') return renew('unknown')
+        if (frame.why === 'unknown') return renew({ why: 'unknown' })
         intake.reset(frame)
         return resume(from)
       case 'pong':
@@ -222,13 +224,13 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     for (const frame of outgoing.frames()) connection.send(frame)
   }
 
-  /** Takes a new identity, and what is pending along. What may have arrived under a forgotten one is only told. */
-  function renew(why: RenewReason): void {
+  /** Takes a new identity, and what is pending along. What may have arrived under the old one is only told. */
+  function renew(cause: RenewCause): void {
     if (renewing || status === 'stopped') return
     renewing = true
     connection?.close()
     connection = null
-    write(() => takeIdentity(why))
+    write(() => takeIdentity(cause))
       .catch(problem)
       .finally(() => {
         renewing = false
@@ -236,23 +238,40 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       })
   }
 
-  async function takeIdentity(why: RenewReason): Promise<void> {
-    const { pending, sentBelow, acknowledged } = outgoing
-    // Whoever went on with the identity may have sent them as well.
-    const isDoubtful = why === 'unknown' || why === 'fenced'
-    const doubtful = isDoubtful ? pending.filter(({ number }) => number < sentBelow) : []
-    const carried = pending.filter((each) => !doubtful.includes(each))
-    const renewed = renumbered(carried, acknowledged)
-    const next = why === 'unknown' ? { ...identity, epoch: identity.epoch + 1 } : newIdentity(runtime)
+  async function takeIdentity(cause: RenewCause): Promise<void> {
+    const { carried, doubtful, refused } = partPending(outgoing, cause)
+    const { why } = cause
+    const isSame = why === 'unknown' || why === 'refused'
+    const next = isSame ? { ...identity, epoch: identity.epoch + 1 } : newIdentity(runtime)
+    const renewed = renumbered(carried, outgoing.acknowledged, { from: identity, to: next })
     await place.renew(next, renewed)
+    const wasSentEarlier = refused !== null && refused.number < outgoing.sentEarlierBelow
     identity = next
     const promises = carried.map(({ number }) => waiting.get(number))
     for (const { number } of doubtful) waiting.get(number)?.reject(doubt())
+    if (refused !== null) refuse(refused, wasSentEarlier)
     waiting.clear()
     for (const [index, promise] of promises.entries()) if (promise !== undefined) waiting.set(index + 1, promise)
     outgoing = out({ next: renewed.length + 1, pending: renewed, acknowledged: null }, false)
     options.onIdentity?.({ client: next.client, epoch: next.epoch }, why)
-    if (doubtful.length > 0) options.onDoubt?.(doubtful.map(({ message }) => message))
+    if (doubtful.length > 0)
+      options.onDoubt?.(
+        doubtful.map(({ message }) => message),
+        why,
+      )
+  }
+
+  function refuse({ number, message: { replyTo } }: Pending<PendingSend>, wasSentEarlier: boolean): void {
+    const error = targetUnknown(room, replyTo, wasSentEarlier ? 'maybe' : 'no')
+    waiting.get(number)?.reject(error)
+    problem(error)
+  }
+
+  /** Own messages come first in any region; of others only what was shown is among the causes of what is sent. */
+  function mayReplyTo(target: MessageIdentity): boolean {
+    const { client, epoch } = identity
+    const isOwn = target.client === client && target.epoch === epoch
+    return isOwn ? target.cseq < outgoing.next : intake.mayHaveShown(target)
   }
 
   connect()
@@ -274,6 +293,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     },
     async send(body, { replyTo = null } = {}) {
       if (status === 'stopped') throw new OnceError('stopped', 'The client was stopped.')
+      if (replyTo !== null && !mayReplyTo(replyTo)) throw targetUnknown(room, replyTo, 'no')
       const { shown: seen } = intake
       checkSendable({ seen, replyTo, body })
       const accepted = Promise.withResolvers<LogPlace | null>()
@@ -311,4 +331,12 @@ function newIdentity(runtime: ClientRuntime): ClientIdentity {
 
 function doubt(): OnceError {
   return new OnceError('outcome_unknown', 'Nobody remembers whether the message was accepted.')
+}
+
+function targetUnknown(room: string, target: MessageIdentity | null, applied: 'no' | 'maybe'): OnceError {
+  const name = target === null ? 'nothing' : identityText(target)
+  return new OnceError('target_unknown', `The room ${room} has no message ${name} to reply to.`, {
+    applied,
+    details: { replyTo: target },
+  })
 }

@@ -32,12 +32,17 @@ export interface StreamReceiver {
   reset?(reset: { readonly why: string; readonly snapshot: unknown }): void | Promise<void>
 }
 
+/** Senders whose last message is remembered, to check replies by: about a hundred bytes each. */
+const SENDERS_MOST = 10_000
+
 /** What came in, from the connection to the application's hands. */
 export interface Intake {
   /** What has arrived: where a resume in this process goes on. */
   readonly position: ClientPosition
   /** What the application was shown: the causes of whatever it sends now. */
   readonly shown: Position
+  /** Whether the application was shown it. Only a no is certain: a client may have forgotten what it showed long ago. */
+  mayHaveShown(identity: MessageIdentity): boolean
   /** `taken` is called once for each entry, when it is done with. */
   deliver(entries: readonly Delivered[], taken: () => void): 'taken' | 'jump'
   order(frame: OrderFrame): 'taken' | 'jump'
@@ -71,6 +76,10 @@ export function createIntake(options: IntakeOptions): Intake {
   let shown: Position = options.restored.logs
   /** Of what is done with: this is what survives a restart. */
   let done: ClientPosition = options.restored
+  /** By sender, the last number that was shown: everybody's messages come in their order. */
+  const numbers = new Map<string, number>()
+  /** Nothing was shown that is not among them. */
+  let complete = Object.keys(options.restored.logs).length === 0
   let stopped = false
   let queue: Promise<void> = Promise.resolve()
 
@@ -95,6 +104,7 @@ export function createIntake(options: IntakeOptions): Intake {
 
   async function show(entry: Entry, taken: () => void): Promise<void> {
     shown = reached(shown, entry)
+    remember(entry)
     const after = { ...done, logs: reached(done.logs, entry) }
     await insist(() =>
       delivery.deliver(identityText(entry), after, async () => {
@@ -103,6 +113,18 @@ export function createIntake(options: IntakeOptions): Intake {
     )
     done = { ...after, ordered: done.ordered }
     taken()
+  }
+
+  function remember({ client, epoch, cseq }: MessageIdentity): void {
+    const sender = `${client}/${epoch}`
+    numbers.delete(sender)
+    numbers.set(sender, cseq)
+    if (numbers.size <= SENDERS_MOST) return
+    complete = false
+    for (const oldest of numbers.keys()) {
+      numbers.delete(oldest)
+      return
+    }
   }
 
   /** Only the next entry of a log is taken, and only after its causes. Whatever else comes means: replay. */
@@ -136,6 +158,7 @@ export function createIntake(options: IntakeOptions): Intake {
     get shown() {
       return shown
     },
+    mayHaveShown: ({ client, epoch, cseq }) => !complete || (numbers.get(`${client}/${epoch}`) ?? 0) >= cseq,
     deliver(entries, taken) {
       for (const [index, entry] of entries.entries()) {
         if (take(entry, taken) === 'taken') continue
@@ -159,6 +182,7 @@ export function createIntake(options: IntakeOptions): Intake {
       return 'taken'
     },
     reset({ why, position, ordered: from, snapshot }) {
+      complete = false
       // A snapshot replaces what was shown. Without one that stays, and only what is gone is passed over.
       const after =
         snapshot === null
@@ -178,6 +202,7 @@ export function createIntake(options: IntakeOptions): Intake {
       })
     },
     begin(position) {
+      complete = false
       arrived = position.logs
       ordered = position.ordered
       shown = arrived

@@ -14,7 +14,10 @@ export interface StreamClient {
   readonly region: string
   readonly position: ClientPosition
   readonly pending: number
-  /** Kept for sending before it resolves; sent until it is acknowledged. */
+  /**
+   * Kept for sending before it resolves; sent until it is acknowledged. A reply names a message that was received here, or
+   * sent by this client: anything else is refused with `target_unknown`, before it is kept.
+   */
   send(body: unknown, options?: { readonly replyTo?: MessageIdentity }): Promise<Sent>
   /** Goes on in another region, or connects anew in the same one. May be called by a receiver. */
   moveTo(region: string): void
@@ -48,8 +51,11 @@ export interface StreamClientOptions {
   onStatus?(status: ClientStatus): void
   /** The identity had to be taken anew: a clone has it, or nobody remembers it. */
   onIdentity?(identity: MessageIdentityPrefix, why: RenewReason): void
-  /** Sent long ago, and nobody remembers whether it arrived: not sent again by itself. */
-  onDoubt?(messages: readonly PendingSend[]): void
+  /**
+   * They may have arrived, and no region can tell: sent under an identity that is forgotten, or that a copy of this client
+   * has. They are not sent again by themselves. After `cloned` everything is among them that was pending at the start.
+   */
+  onDoubt?(messages: readonly PendingSend[], why: RenewReason): void
   onProblem?(error: unknown): void
   readonly runtime?: ClientRuntime
   readonly bounds?: Partial<StreamBounds>
@@ -57,6 +63,7 @@ export interface StreamClientOptions {
 
 /**
  * `cloned` and `fork`: somebody else has this identity, and was met at the same number. `fenced`: somebody else has gone on
- * with it, and this is an older copy. `unknown`: nobody remembers it.
+ * with it, and this is an older copy. `unknown`: nobody remembers it. `refused`: a message replied to what the room has
+ * never seen; the others go on without it, in a new epoch.
  */
-export type RenewReason = 'cloned' | 'fork' | 'fenced' | 'unknown'
+export type RenewReason = 'cloned' | 'fork' | 'fenced' | 'unknown' | 'refused'

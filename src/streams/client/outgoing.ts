@@ -1,7 +1,6 @@
-import { countOf } from '../parts/count.ts'
 import type { Pending } from '../parts/sender.ts'
 import { IdempotentSender } from '../parts/sender.ts'
-import type { AckFrame, LogPlace, MessageIdentity, Position, SendFrame } from '../protocol/protocol.ts'
+import type { AckFrame, LogPlace, MessageIdentity, SendFrame } from '../protocol/protocol.ts'
 import type { ClientPlace, PendingSend } from './ports.ts'
 
 /** A message on its way. */
@@ -32,6 +31,8 @@ export interface Outgoing {
   acknowledge(ack: Acknowledged): Promise<void>
   /** Numbers up to here have left this process at least once, or a process before it. */
   readonly sentBelow: number
+  /** And these before the connection of now. */
+  readonly sentEarlierBelow: number
 }
 
 export function createOutgoing(options: {
@@ -51,6 +52,7 @@ export function createOutgoing(options: {
   const sender = new IdempotentSender<PendingSend>({ place, windowBytes, sizeOf, restored })
   let next = restored.next
   let sentBelow = options.mayHaveLeft ? restored.next : 1
+  let sentEarlierBelow = sentBelow
   let acknowledged = restored.acknowledged
 
   return {
@@ -69,6 +71,9 @@ export function createOutgoing(options: {
     get sentBelow() {
       return sentBelow
     },
+    get sentEarlierBelow() {
+      return sentEarlierBelow
+    },
     async accept(message) {
       const pending = await sender.accept(message)
       next = Math.max(next, pending.number + 1)
@@ -80,7 +85,10 @@ export function createOutgoing(options: {
         return { kind: 'send', cseq: number, ...message }
       })
     },
-    reconnected: () => sender.reconnected(),
+    reconnected() {
+      sentEarlierBelow = sentBelow
+      sender.reconnected()
+    },
     async acknowledge({ floor, ranges, results, last }) {
       if (last !== null) {
         // Before the pending messages go: the proof must never be older than what it proves.
@@ -91,18 +99,4 @@ export function createOutgoing(options: {
       for (const number of await sender.acknowledge({ floor, ranges })) done(number, places.get(number) ?? null)
     },
   }
-}
-
-/** The same messages for another identity: numbered from 1, and after the last that the old one had acknowledged. */
-export function renumbered(
-  pending: readonly Pending<PendingSend>[],
-  acknowledged: LogPlace | null,
-): readonly Pending<PendingSend>[] {
-  return pending.map(({ message }, index) => {
-    const { seen } = message
-    if (acknowledged === null) return { number: index + 1, message }
-    const { log, n } = acknowledged
-    const after: Position = { ...seen, [log]: Math.max(countOf(seen, log), n) }
-    return { number: index + 1, message: { ...message, seen: after } }
-  })
 }

@@ -19,8 +19,8 @@ import type {
   StoredEntry,
   Trimmed,
 } from '../ports.ts'
-import { covers, furthest, missingFrom } from '../protocol/position.ts'
-import type { Position } from '../protocol/protocol.ts'
+import { covers, furthest, missingFrom, withCause } from '../protocol/position.ts'
+import type { LogPlace, MessageIdentity, Position } from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
 import { forkOf } from './fork.ts'
 
@@ -129,11 +129,23 @@ class MemoryRoom {
       if (first.digest !== digest) return { kind: 'fork' }
       return { kind: 'accepted', place: { log: first.log, n: first.n }, duplicate: true }
     }
+    const target = replyTo === null ? null : this.#targetOf(replyTo)
+    if (target === undefined) return { kind: 'target-unknown' }
     const place = { log: this.#log, n: countOf(this.position, this.#log) + 1 }
     const after = known?.last ?? null
     const acceptedAtMs = Math.floor(this.#nowMs())
-    stored.push(this.#store({ ...place, client, epoch, cseq, seen, after, replyTo, body, digest, acceptedAtMs }))
+    const context = withCause(seen, target)
+    stored.push(
+      this.#store({ ...place, client, epoch, cseq, seen: context, after, replyTo, body, digest, acceptedAtMs }),
+    )
     return { kind: 'accepted', place, duplicate: false }
+  }
+
+  /** Where it stands; once it was trimmed, a later message of its sender, which has it among its causes. */
+  #targetOf(identity: MessageIdentity): LogPlace | undefined {
+    const sender = this.#senders.get(`${identity.client}/${identity.epoch}`)
+    if (sender === undefined || identity.cseq >= sender.floor) return undefined
+    return this.#identities.get(identityText(identity)) ?? sender.last
   }
 
   #store(from: ExchangedEntry): StoredEntry {

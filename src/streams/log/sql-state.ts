@@ -106,7 +106,7 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
     const wanted = new Map<string, { room: string; client: string; epoch: number }>()
     const asking = new Map<string, { room: string; client: string }>()
     for (const { room, batch } of writes) {
-      for (const { client, epoch } of [...batch.merged, ...batch.sends]) {
+      for (const { client, epoch } of [...batch.merged, ...batch.sends, ...targetsOf(batch)]) {
         wanted.set(`${room}/${client}/${epoch}`, { room, client, epoch })
       }
       for (const { client } of batch.sends) asking.set(`${room}/${client}`, { room, client })
@@ -124,11 +124,11 @@ export function createRoomStates(sql: SqlSeam, region: string, newLog: () => str
     }
   }
 
-  /** Only what was sent or merged before is looked up: in the ordinary course of things, nothing. */
+  /** Only what was sent or merged before is looked up: in the ordinary course of things, what is replied to. */
   async function readCopies(tx: SqlTx, rooms: Map<string, OpenRoom>, writes: readonly RoomWrite[]): Promise<void> {
     const again: (MessageIdentity & { room: string })[] = []
     for (const { room, batch } of writes) {
-      for (const { client, epoch, cseq } of [...batch.merged, ...batch.sends]) {
+      for (const { client, epoch, cseq } of [...batch.merged, ...batch.sends, ...targetsOf(batch)]) {
         const floor = roomOf(rooms, room).senders.get(senderKey(client, epoch))?.floor ?? 1
         if (cseq < floor) again.push({ room, client, epoch, cseq })
       }
@@ -197,6 +197,11 @@ interface KnownRead {
   readonly log: string
   readonly n: unknown
   readonly digest: string
+}
+
+/** What the sends of a batch reply to. */
+function targetsOf({ sends }: RoomBatch): readonly MessageIdentity[] {
+  return sends.flatMap(({ replyTo }) => replyTo ?? [])
 }
 
 function emptyRoom(room: string, log: string): OpenRoom {

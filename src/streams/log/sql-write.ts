@@ -1,5 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import type { ExchangedEntry, Fork, RoomBatch, RoomWritten, SendRequest, SendResult, StoredEntry } from '../ports.ts'
+import { withCause } from '../protocol/position.ts'
+import type { LogPlace, MessageIdentity } from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
 import { forkOf } from './fork.ts'
 import { type OpenRoom, senderKey } from './sql-state.ts'
@@ -24,7 +26,7 @@ function mergeEntry(open: OpenRoom, entry: ExchangedEntry): Fork | null {
   return known === undefined ? null : forkOf({ ...known.place, digest: known.digest }, entry)
 }
 
-/** In this order: is it still the client's session, is it the next number, is it the same message. */
+/** In this order: is it still the client's session, is it the next number, is it the same message, is its target known. */
 function decideSend(open: OpenRoom, send: SendRequest, now: number): SendResult {
   const { client, epoch, cseq, generation, seen, replyTo, body, digest } = send
   if (open.sessions.get(client) !== generation) return { kind: 'fenced' }
@@ -36,10 +38,20 @@ function decideSend(open: OpenRoom, send: SendRequest, now: number): SendResult 
     if (known === undefined) return { kind: 'accepted', place: null, duplicate: true }
     return known.digest === digest ? { kind: 'accepted', place: known.place, duplicate: true } : { kind: 'fork' }
   }
+  const target = replyTo === null ? null : targetOf(open, replyTo)
+  if (target === undefined) return { kind: 'target-unknown' }
   const place = { log: open.log, n: (open.heads.get(open.log) ?? 0) + 1 }
   const after = sender?.last ?? null
-  store(open, { ...place, client, epoch, cseq, seen, after, replyTo, body, digest, acceptedAtMs: now })
+  const context = withCause(seen, target)
+  store(open, { ...place, client, epoch, cseq, seen: context, after, replyTo, body, digest, acceptedAtMs: now })
   return { kind: 'accepted', place, duplicate: false }
+}
+
+/** Where it stands; once it was trimmed, a later message of its sender, which has it among its causes. */
+function targetOf(open: OpenRoom, identity: MessageIdentity): LogPlace | undefined {
+  const sender = open.senders.get(senderKey(identity.client, identity.epoch))
+  if (sender === undefined || identity.cseq >= sender.floor) return undefined
+  return open.known.get(identityText(identity))?.place ?? sender.last
 }
 
 function store(open: OpenRoom, entry: ExchangedEntry): StoredEntry {

@@ -95,9 +95,11 @@ function readServerFrame(from: Fields): ServerFrame {
         ranges: list(from, 'ranges', streamLimits.sendWindow).map(readRange),
         results: list(from, 'results', streamLimits.sendWindow).map(readResult),
       }
-    case 'nack':
-      if (from['why'] !== 'fork') throw new FrameProblem('`why` is not known')
-      return { kind, cseq: count(from, 'cseq', 1), why: 'fork' }
+    case 'nack': {
+      const { why } = from
+      if (why !== 'fork' && why !== 'target-unknown') throw new FrameProblem('`why` is not known')
+      return { kind, cseq: count(from, 'cseq', 1), why }
+    }
     case 'deliver':
       return {
         kind,

@@ -29,3 +29,8 @@ export function furthest(a: Position, b: Position): Position {
   for (const log in b) further[log] = Math.max(countOf(further, log), countOf(b, log))
   return further
 }
+
+/** The position that also has this place. */
+export function withCause(position: Position, cause: LogPlace | null): Position {
+  return coversPlace(position, cause) || cause === null ? position : { ...position, [cause.log]: cause.n }
+}

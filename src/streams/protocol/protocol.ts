@@ -33,7 +33,7 @@ export type Position = Counts
 
 /** A message as its accepting region wrote it. */
 export interface Entry extends LogPlace, MessageIdentity {
-  /** What the client had shown when it first sent this; a resend keeps it. */
+  /** What the client had shown when it first sent this, and what it replies to; a resend keeps it. */
   readonly seen: Position
   /** Where the sender's previous message stands, as far as the accepting region knew: that comes first everywhere. */
   readonly after: LogPlace | null
@@ -152,8 +152,11 @@ export interface AckResult {
   readonly place: LogPlace | null
 }
 
-/** `fork`: this number was taken by another body. */
-export type NackReason = 'fork'
+/**
+ * `fork`: this number was taken by another body. `target-unknown`: the room has never seen the message that this one
+ * replies to; nothing that follows it on this connection is accepted, because its number is missing.
+ */
+export type NackReason = 'fork' | 'target-unknown'
 
 export interface ResumedFrame {
   readonly kind: 'resumed'

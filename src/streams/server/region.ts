@@ -71,6 +71,7 @@ export function createRegion(options: RegionOptions): Region {
   }
   const runtime = options.runtime ?? createRuntime()
   const bounds = streamBounds(options.bounds)
+  const regions = new Set([region, ...(options.peers ?? [])])
   const sessions = new Set<OpenSession>()
   const problem = (error: unknown) => options.onProblem?.(error)
   const rooms = createRegionRooms({ ...options, runtime, bounds, problem, ordered: orderedIn, forked: forkedIn })
@@ -138,6 +139,7 @@ export function createRegion(options: RegionOptions): Region {
   function hostOf(connection: ConnectOptions): SessionHost {
     return {
       region,
+      regions,
       log,
       runtime,
       bounds,

@@ -8,6 +8,8 @@ import type { RoomOrder } from './room-order.ts'
 /** What a session needs of its region. */
 export interface SessionHost {
   readonly region: string
+  /** It, and its peers. */
+  readonly regions: ReadonlySet<string>
   readonly log: RoomLog
   readonly runtime: Runtime
   readonly bounds: StreamBounds

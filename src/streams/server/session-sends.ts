@@ -1,3 +1,4 @@
+import { countOf } from '../parts/count.ts'
 import type { RoomLog, SenderState, SendResult, SessionClaim } from '../ports.ts'
 import { covers, coversPlace, missingFrom } from '../protocol/position.ts'
 import type {
@@ -40,6 +41,8 @@ export interface SessionSendsParts {
   /** What the log knew of the client when it entered. */
   readonly sender: SenderState | null
   readonly sendWindow: number
+  /** This region and its peers: who may have a log of the room. */
+  readonly regions: ReadonlySet<string>
   readonly isOver: () => boolean
   say(frame: ServerFrame): void
   end(why: CloseReason, reason: string): void
@@ -47,6 +50,7 @@ export interface SessionSendsParts {
   done(bytes: number): void
   /** The client has more behind it than is known of it here. */
   unknown(): Promise<void>
+  failed(error: unknown): void
 }
 
 export function createSessionSends(parts: SessionSendsParts): SessionSends {
@@ -63,6 +67,8 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
   let proving = false
   let lagging = false
   let results: AckResult[] = []
+  /** A number was refused: nothing that follows it can be accepted. */
+  let refused = false
 
   function know(sender: { readonly floor: number; readonly last: LogPlace | null } | null): void {
     if (sender === null || sender.floor <= floor) return
@@ -94,10 +100,11 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
 
   /** Hands to the room what it may accept: in order, and only once everything that the client had seen is here. */
   function drain(): void {
-    while (proven && !isOver()) {
+    while (proven && !refused && !isOver()) {
       const [next] = sends
       if (next === undefined) break
       const { frame, bytes } = next
+      if (claimsTooMuch(frame.seen)) return void checkOwn(frame.seen).catch(parts.failed)
       if (!covers(room.position, frame.seen)) return lag(missingFrom(room.position, frame.seen))
       if (room.full) return end('unavailable', 'too much waits to be written')
       const request = requestOf(frame, claim)
@@ -110,6 +117,27 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
       lagging = false
       say({ kind: 'lag', missing: {} })
     }
+  }
+
+  /** Nobody can have seen more of this region's log than the region has written. */
+  function claimsTooMuch(seen: Position): boolean {
+    return countOf(seen, room.ownLog) > countOf(room.position, room.ownLog)
+  }
+
+  /** Another process of the region may have come further, so that the log is read before anybody is called a liar. */
+  async function checkOwn(seen: Position): Promise<void> {
+    await room.catchUp()
+    if (claimsTooMuch(seen)) end('futurePosition', `${room.ownLog} has not come to ${countOf(seen, room.ownLog)}`)
+    else drain()
+  }
+
+  /** What no region can ever bring would be waited for without end. */
+  function namesNobody(seen: Position): boolean {
+    for (const log in seen) {
+      const isKnown = countOf(room.position, log) > 0 || parts.regions.has(log.slice(0, log.lastIndexOf('.')))
+      if (!isKnown) return true
+    }
+    return false
   }
 
   function lag(missing: Position): void {
@@ -128,10 +156,22 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
       case 'fenced':
         return end('fenced', 'a newer session of the client has entered')
       case 'gap':
-        return end('badFrame', `the number ${result.floor} is missing`)
+        if (!refused) end('badFrame', `the number ${result.floor} is missing`)
+        return
       case 'fork':
         return say({ kind: 'nack', cseq, why: 'fork' })
+      case 'target-unknown':
+        refused = true
+        // First what came before it: the client takes everything else for not accepted.
+        acknowledge()
+        return say({ kind: 'nack', cseq, why: 'target-unknown' })
     }
+  }
+
+  function acknowledge(): void {
+    if (results.length === 0) return
+    say({ kind: 'ack', floor, ranges: [], results })
+    results = []
   }
 
   know(parts.sender)
@@ -154,6 +194,8 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
       const { cseq } = send.frame
       if (proof === null) return end('badFrame', 'a resume comes before the first send')
       if (lastCseq !== null && cseq !== lastCseq + 1) return end('badFrame', `the next number is ${lastCseq + 1}`)
+      if (namesNobody(send.frame.seen)) return end('badFrame', '`seen` names a log of no region')
+      if (refused) return parts.done(send.bytes)
       if (sends.length + underWay >= parts.sendWindow) return end('flooded', `${parts.sendWindow} sends wait already`)
       lastCseq = cseq
       sends.push(send)
@@ -163,10 +205,6 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
       if (proven) drain()
       else await prove()
     },
-    answered() {
-      if (results.length === 0) return
-      say({ kind: 'ack', floor, ranges: [], results })
-      results = []
-    },
+    answered: acknowledge,
   }
 }

@@ -87,7 +87,7 @@ test('a client that nobody knows is not believed to have sent before', async () 
 })
 
 test('whoever has seen more than the region waits alone, and is told what for', async () => {
-  const { region } = openRegion()
+  const { region } = openRegion({ peers: ['us'] })
   const [ahead, ada] = [await enter(region, 'ahead'), await enter(region, 'ada')]
   ahead.say({ kind: 'send', cseq: 1, seen: { 'us.1': 3 }, replyTo: null, body: 'I saw more' })
   assert.deepEqual(await ahead.next('lag'), { kind: 'lag', missing: { 'us.1': 3 } })
@@ -272,7 +272,7 @@ test('who is silent for too long is let go', async () => {
 })
 
 test('what a session sends and cannot be accepted yet is bounded in bytes; what was answered makes room', async () => {
-  const { region } = openRegion({ bounds: { sendBytes: 100_000 } })
+  const { region } = openRegion({ peers: ['us'], bounds: { sendBytes: 100_000 } })
   const long = 'x'.repeat(40_000)
   const early = (cseq: number): ClientFrame => ({ kind: 'send', cseq, seen: { 'us.1': 3 }, replyTo: null, body: long })
   const [ahead, ada] = [await enter(region, 'ahead'), await enter(region, 'ada')]

@@ -129,11 +129,13 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       claim,
       sender: entered.sender,
       sendWindow: bounds.sendWindow,
+      regions: host.regions,
       isOver: () => over,
       say,
       end,
       done: (bytes) => (heldBytes -= bytes),
       unknown: () => reset('unknown'),
+      failed,
     })
     feed = createFeed({
       room,

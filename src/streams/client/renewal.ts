@@ -1,0 +1,60 @@
+import type { Pending } from '../parts/sender.ts'
+import { withCause } from '../protocol/position.ts'
+import type { LogPlace, MessageIdentity } from '../protocol/protocol.ts'
+import type { MessageIdentityPrefix, RenewReason } from './options.ts'
+import type { Outgoing } from './outgoing.ts'
+import type { PendingSend } from './ports.ts'
+
+/** Why an identity is given up, and the number that a region refused, where it was about one. */
+export type RenewCause =
+  | { readonly why: 'cloned' | 'fenced' | 'unknown' }
+  | { readonly why: Extract<RenewReason, 'fork' | 'refused'>; readonly cseq: number }
+
+/** What becomes of the pending messages of an identity that is given up. */
+export interface Parted {
+  /** Accepted nowhere: they are sent under the next identity. */
+  readonly carried: readonly Pending<PendingSend>[]
+  /** May have been accepted, here or by way of a copy of this client: sending them again could show them twice. */
+  readonly doubtful: readonly Pending<PendingSend>[]
+  /** No region takes it. */
+  readonly refused: Pending<PendingSend> | null
+}
+
+export function partPending(
+  outgoing: Pick<Outgoing, 'pending' | 'sentBelow' | 'sentEarlierBelow'>,
+  cause: RenewCause,
+): Parted {
+  const { pending, sentBelow, sentEarlierBelow } = outgoing
+  const refused = cause.why === 'refused' ? (pending.find(({ number }) => number === cause.cseq) ?? null) : null
+  const doubtful = pending.filter((each) => each !== refused && mayHaveArrived(each.number))
+  const carried = pending.filter((each) => each !== refused && !doubtful.includes(each))
+  return { carried, doubtful, refused }
+
+  function mayHaveArrived(number: number): boolean {
+    // A refused number is missing in the region, so that nothing behind it was accepted on this connection.
+    if (cause.why === 'refused') return number < sentEarlierBelow
+    // The region has another body under it; what left before may have come to a region that has not.
+    if (cause.why === 'fork' && number === cause.cseq) return number < sentEarlierBelow
+    return number < sentBelow
+  }
+}
+
+/** The same messages for another identity: numbered from 1, and after the last that the old one had acknowledged. */
+export function renumbered(
+  pending: readonly Pending<PendingSend>[],
+  acknowledged: LogPlace | null,
+  { from, to }: { readonly from: MessageIdentityPrefix; readonly to: MessageIdentityPrefix },
+): readonly Pending<PendingSend>[] {
+  const numbers = new Map(pending.map(({ number }, index) => [number, index + 1]))
+  return pending.map(({ message }, index) => ({
+    number: index + 1,
+    message: { ...message, seen: withCause(message.seen, acknowledged), replyTo: renamed(message.replyTo) },
+  }))
+
+  /** A reply to one of them names it by its new identity. */
+  function renamed(target: MessageIdentity | null): MessageIdentity | null {
+    if (target === null || target.client !== from.client || target.epoch !== from.epoch) return target
+    const cseq = numbers.get(target.cseq)
+    return cseq === undefined ? target : { client: to.client, epoch: to.epoch, cseq }
+  }
+}
