@@ -1,6 +1,7 @@
 import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { OnceError } from '../../ledger/core/errors.ts'
+import { type FileLock, lockFile } from './file-lock.ts'
 import { createShelfPlace, type KeptPlace } from './place-on-shelf.ts'
 import { applyChanges, type Shelf, type ShelfChanges } from './place-shelf.ts'
 
@@ -15,7 +16,11 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** What a client in Node must not forget, in a file of its own. Two processes on one file are a clone, and told so. */
+/**
+ * What a client in Node must not forget, in a file of its own, for one process at a time: whoever comes second gets
+ * `place_taken`, and a process that was killed is in nobody's way. A file that was copied makes a clone, which the regions
+ * tell apart.
+ */
 export function createFilePlace(options: { readonly path: string }): KeptPlace {
   return createShelfPlace(createFileShelf(options))
 }
@@ -29,16 +34,21 @@ function createFileShelf({ path }: { readonly path: string }): Shelf {
   const queue: Waiting[] = []
   let opened: Promise<FileHandle> | null = null
   let file: FileHandle | null = null
+  let lock: FileLock | null = null
   let bytes = 0
   let flying: Promise<void> | null = null
   let stopped = false
 
   function ready(): Promise<FileHandle> {
-    opened ??= begin()
+    opened ??= begin().catch((error: unknown) => {
+      opened = null
+      throw error
+    })
     return opened
   }
 
   async function begin(): Promise<FileHandle> {
+    lock ??= await lockFile(path)
     const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return ''
       throw error
@@ -102,6 +112,8 @@ function createFileShelf({ path }: { readonly path: string }): Shelf {
       await opened?.catch(() => null)
       await file?.close()
       file = null
+      lock?.release()
+      lock = null
     },
   }
 }

@@ -2,7 +2,8 @@ import { OnceError } from '../../ledger/core/errors.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { createShelfPlace, type KeptPlace } from '../client/place-on-shelf.ts'
-import type { Shelf } from '../client/place-shelf.ts'
+import type { Shelf, ShelfChanges } from '../client/place-shelf.ts'
+import { createClientRuntime } from '../client/runtime.ts'
 import { openStreamTables } from './sql-open.ts'
 
 /** A place in the store of whatever the receiver writes. */
@@ -13,16 +14,29 @@ export interface SqlPlace extends KeptPlace {
 
 export interface SqlPlaceOptions {
   readonly store: SqlStore
-  /** One for each client: two clients under one name are a clone, and told so. */
+  /** One for each client. Where two open one name, the last has it: writes of the other are refused with `place_taken`. */
   readonly name: string
 }
+
+/** The name under which the last opener stands. */
+const OPENER = 'opener'
 
 /** For clients that live beside a store: a crash in the middle of a receiver leaves neither its writes nor its position. */
 export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): SqlPlace {
   const { inTransaction } = openStreamTables(store)
+  const opener = createClientRuntime().newId()
+  // Held until the transaction ends, so that whoever opens the place next finds all that was written before.
+  const holdRow = store.sql.dialect === 'sqlite' ? '' : 'for update'
   let current: SqlTx | null = null
 
-  async function put(tx: SqlTx, { put: values = {}, remove = [] }: Parameters<Shelf['write']>[0]): Promise<void> {
+  async function put(tx: SqlTx, changes: ShelfChanges): Promise<void> {
+    const text = `select value from onceonly_stream_shelves where shelf = ? and name = ? ${holdRow}`
+    const [row] = await tx.query<{ value: string }>(text, [shelfName, OPENER])
+    if (row?.value !== JSON.stringify(opener)) throw placeTaken(shelfName)
+    await change(tx, changes)
+  }
+
+  async function change(tx: SqlTx, { put: values = {}, remove = [] }: ShelfChanges): Promise<void> {
     for (const name of remove) {
       await tx.query('delete from onceonly_stream_shelves where shelf = ? and name = ?', [shelfName, name])
     }
@@ -38,6 +52,7 @@ export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): Sql
   const shelf: Shelf = {
     load: () =>
       inTransaction(async (tx) => {
+        await change(tx, { put: { [OPENER]: opener } })
         const text = 'select name, value from onceonly_stream_shelves where shelf = ?'
         const rows = await tx.query<{ name: string; value: string }>(text, [shelfName])
         return new Map(rows.map(({ name, value }) => [name, JSON.parse(value) as unknown]))
@@ -62,4 +77,8 @@ export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): Sql
       return current
     },
   }
+}
+
+function placeTaken(name: string): OnceError {
+  return new OnceError('place_taken', `The place ${name} was opened by another client.`, { details: { place: name } })
 }

@@ -50,10 +50,13 @@ test('a client is killed before its message has left: its successor sends it, on
   const second = start({ ...task, text: null })
   await kept(second)
   await until('bob heard of it', () => bob.seen.length > 0)
+  // A file has one process at a time.
+  second.kill('SIGKILL')
+  await killed(second)
   const third = start({ ...task, text: 'and one more' })
   await until('bob heard the next', () => bob.seen.length > 1)
   assert.deepEqual(textsOf(bob), ['my last words', 'and one more'])
-  for (const child of [second, third]) child.kill('SIGKILL')
+  third.kill('SIGKILL')
 })
 
 test('a client is killed in the middle of a receiver: what it wrote is there once', async () => {
