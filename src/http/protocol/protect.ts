@@ -2,6 +2,7 @@ import type { ErrorCode } from '../../ledger/core/errors.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import type { Identity, IdentityParts } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
+import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Breaker } from '../../ledger/guard/breaker.ts'
 import { createBreaker } from '../../ledger/guard/breaker.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -146,7 +147,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
       const asked = { route: definition, operation: parts.operation, method, target, request }
       const { ended } = first
       const answer =
-        (await changed(parts, ended, request)) ??
+        (await changed(parts, ended, request, target)) ??
         (waitMs === null ? null : stillRunning(parts, ended)) ??
         (await recordedAnswer(voice, ended, asked))
       return first.ended.kind === 'refused'
@@ -179,14 +180,19 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     parts: IdentityParts & { readonly operation: string },
     ended: Execution<StoredAnswer>,
     request: N,
+    target: string,
   ): Promise<Answer | null> {
     const { bound } = definition
     if (bound === undefined || ended.kind !== 'refused' || ended.error.code !== 'key_reused') return null
     const record = (await options.ledger.get(parts))?.record
-    const stored = record === undefined ? null : storedIn(record)
+    if (record === undefined) return null
+    // As long as there is no answer nobody can tell whose it will be: the same words as for the same request.
+    const undecided = undecidedIn(parts.operation, record)
+    if (undecided !== null) return voice.refuse(undecided, { name: parts.operation, whileRunning, target })
+    const stored = storedIn(record)
     if (stored === null || unbound(bound, stored, request) !== null) return null
     const { situation, detail } = credentialChanged(parts.operation)
-    return voice.say(situation, detail)
+    return voice.say(situation, { instance: target, ...detail })
   }
 
   function rules(name: string): RunRules {
@@ -214,6 +220,14 @@ const ACCEPTED_RETRY_MS = SECOND
 function inProgress(operation: string, id: string): OnceError {
   const options = { retryAfterMs: ACCEPTED_RETRY_MS, details: { id } }
   return new OnceError('in_progress', `${operation} under this key is still running.`, options)
+}
+
+function undecidedIn(operation: string, { state, id }: LedgerRecord): OnceError | null {
+  if (state === 'in_progress') return inProgress(operation, id)
+  if (state !== 'unknown') return null
+  return new OnceError('outcome_unknown', `Nobody knows whether ${operation} under this key happened.`, {
+    details: { id },
+  })
 }
 
 function acceptedAnswer(voice: Voice, error: OnceError, name: string): Answer {
