@@ -32,6 +32,7 @@ import { addOperations } from './operations/routes.ts'
 import { addOutreach } from './outreach/index.ts'
 import { migrations as outreachTables } from './outreach/schema.ts'
 import { createServer } from './server.ts'
+import { endAll, endTogether } from './stopping.ts'
 import { type Base, openBase } from './store.ts'
 import { createWatch } from './watch.ts'
 import { makeDemoWorkspace, readSecrets } from './workspaces/demo.ts'
@@ -75,13 +76,15 @@ export async function startService(config: Config): Promise<Service> {
     events.hold()
     // Open pages would keep their connections for ever.
     live?.stop()
-    await server.close()
-    await Promise.all(systems.map((system) => system.stop()))
-    await events.stop()
-    await leases.stop()
-    await once.stop()
-    await claims?.stop()
-    await base.stop()
+    await endAll([
+      () => server.close(),
+      () => endTogether(systems),
+      () => events.stop(),
+      () => leases.stop(),
+      () => once.stop(),
+      () => claims?.stop(),
+      () => base.stop(),
+    ])
   }
   try {
     await makeTables(config, base, events.outbox)

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { until } from '../../../src/testing/until.ts'
+import { start } from '../../support/service/service.ts'
+
+test('a server whose file was taken away ends when it is told to, and says that something went wrong', async (t) => {
+  const data = await mkdtemp(join(tmpdir(), 'onceonly-stop-'))
+  const child = start({ ONCEONLY_DATA: data })
+  t.after(() => child.kill('SIGKILL'))
+  let printed = ''
+  child.stdout?.on('data', (chunk) => (printed += String(chunk)))
+  await until('it has started', () => printed.includes('server.started'))
+  await rm(data, { recursive: true, force: true })
+  await until('it has noticed', () => printed.includes('store_replaced'))
+  const ended = once(child, 'exit')
+  child.kill('SIGTERM')
+  assert.deepEqual(await ended, [1, null])
+  assert.match(printed, /server\.stop_failed/)
+})
