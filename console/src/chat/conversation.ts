@@ -16,10 +16,12 @@ export interface Conversation {
   /** The room goes on from this position: whatever was not shown up to there is no longer kept. */
   reset(position: Position): void
   /**
-   * What is pending under an identity that was given up goes on under another one, numbered anew from 1; but for the
-   * first ones, whose fate is not known.
+   * What is pending under an identity that was given up goes on under another one, numbered anew from 1; but for those
+   * whose fate is not known.
    */
-  renamed(from: Author, to: Author, doubtful?: number): void
+  renamed(from: Author, to: Author, doubtful?: readonly Said[]): void
+  /** The room does not have the message that a pending one replies to: that one is not sent. */
+  refused(replyTo: MessageIdentity): void
   forget(message: Message): void
   /** In the order in which they are read: what is final first, then as it came; every reply under its parent. */
   threads(): readonly Thread[]
@@ -89,7 +91,7 @@ export function createConversation(messagesMost = MESSAGES_MOST): Conversation {
     let dropped = 0
     for (const { id, state } of messages.values()) {
       if (dropped >= DROPPED_MESSAGES) break
-      if (state === 'pending' || state === 'doubtful') continue
+      if (state !== 'accepted' && state !== 'final') continue
       messages.delete(id)
       dropped += 1
     }
@@ -129,13 +131,18 @@ export function createConversation(messagesMost = MESSAGES_MOST): Conversation {
       for (const [log, n] of Object.entries(position)) heads.set(log, Math.max(heads.get(log) ?? 0, n))
       drawn = null
     },
-    renamed(from, to, doubtful = 0) {
+    renamed(from, to, doubtful = []) {
       const pending = [...messages.values()].filter(
         ({ state, identity }) =>
           state === 'pending' && identity.client === from.client && identity.epoch === from.epoch,
       )
-      const carried = pending.slice(doubtful)
-      for (const message of pending.slice(0, doubtful)) put({ ...message, state: 'doubtful' })
+      const left = new Set<Message>()
+      for (const { name, text } of doubtful) {
+        const found = pending.find((each) => !left.has(each) && each.name === name && each.text === text)
+        if (found !== undefined) left.add(found)
+      }
+      const carried = pending.filter((message) => !left.has(message))
+      for (const message of left) put({ ...message, state: 'doubtful' })
       for (const { id } of carried) messages.delete(id)
       const renewed = new Map(carried.map(({ id }, at) => [id, at + 1]))
       for (const [at, { identity, replyTo, name, text, quote }] of carried.entries()) {
@@ -145,6 +152,11 @@ export function createConversation(messagesMost = MESSAGES_MOST): Conversation {
         add({ ...identity, ...to, cseq: at + 1 }, { name, text, quote }, parent)
       }
       drawn = null
+    },
+    refused(replyTo) {
+      const target = identityText(replyTo)
+      const message = [...messages.values()].find((each) => each.state === 'pending' && each.replyTo === target)
+      if (message !== undefined) put({ ...message, state: 'refused' })
     },
     forget({ id }) {
       messages.delete(id)

@@ -101,8 +101,20 @@ test('of what was pending under a forgotten identity the first are doubtful, and
     conversation.sent({ ...before, cseq }, { name: 'Me', text: `${cseq}`, quote: null }, null)
   }
   conversation.sent({ ...before, cseq: 3 }, { name: 'Me', text: '3', quote: null }, { ...before, cseq: 2 })
-  conversation.renamed(before, after, 1)
+  conversation.renamed(before, after, [{ name: 'Me', text: '1', quote: null }])
   assert.equal(conversation.message({ ...before, cseq: 1 })?.state, 'doubtful')
   assert.equal(conversation.message({ ...after, cseq: 1 })?.text, '2')
   assert.deepEqual(conversation.message({ ...after, cseq: 2 })?.replyTo, 'me/2/1')
+})
+
+test('a reply to what the room does not have is not sent, and the rest goes on', () => {
+  const conversation = createConversation()
+  const target = identity('gone', 7)
+  conversation.sent(identity('me', 1), { name: 'Me', text: 'first', quote: null }, null)
+  conversation.sent(identity('me', 2), { name: 'Me', text: 'reply', quote: null }, target)
+  conversation.refused(target)
+  conversation.renamed({ client: 'me', epoch: 1 }, { client: 'me', epoch: 2 })
+  assert.equal(conversation.message(identity('me', 2))?.state, 'refused')
+  assert.equal(conversation.message({ client: 'me', epoch: 2, cseq: 1 })?.text, 'first')
+  assert.equal(conversation.size, 2)
 })

@@ -3,9 +3,10 @@ import type { Said } from './said.ts'
 
 /**
  * `pending`: only its author has it. `accepted`: a region has it on disk. `final`: its place is the same for everybody.
- * `doubtful`: it left long ago, no region remembers whether it arrived, and it is not sent again by itself.
+ * `doubtful`: it left long ago, no region remembers whether it arrived, and it is not sent again by itself. `refused`: it
+ * replies to what the room does not have, and was not sent.
  */
-export type MessageState = 'pending' | 'accepted' | 'final' | 'doubtful'
+export type MessageState = 'pending' | 'accepted' | 'final' | 'doubtful' | 'refused'
 
 /** Never changed: a message that changes is another object, so that what is drawn can be told from what is not. */
 export interface Message extends Said {

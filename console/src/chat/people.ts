@@ -3,6 +3,7 @@ import {
   createStreamClient,
   type KeptPlace,
   type MessageIdentity,
+  type RenewReason,
   type StreamClient,
 } from 'onceonly/stream'
 import { type Author, type Conversation, createConversation } from './conversation.ts'
@@ -16,6 +17,19 @@ import { bodyOf, quoteOf, type Said, saidOf } from './said.ts'
 export type LinkState = 'online' | 'connecting' | 'dropped' | 'ended'
 
 export const twin = 'Another window had the same identity; this one goes on under a new one.'
+
+const renewedWhy: Readonly<Record<RenewReason, string>> = {
+  cloned: twin,
+  fork: twin,
+  fenced: twin,
+  unknown: 'The region had forgotten this window; it goes on under a new identity.',
+  refused: 'A reply was not sent: the room does not have the message that it replies to.',
+}
+
+function doubtfulNote(messages: number): string {
+  const which = messages === 1 ? 'one of your messages' : `${messages} of your messages`
+  return `No region remembers whether ${which} arrived. Look before you send again.`
+}
 
 /** Somebody who talks: a client of the session protocol, and what it has before it. */
 export interface Person {
@@ -106,19 +120,23 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
     onIdentity(identity, why) {
       const before = author
       author = identity
-      renewed = why === 'unknown' ? 'The region had forgotten this window; it goes on under a new identity.' : twin
+      renewed = renewedWhy[why]
       // Which of the pending messages are doubtful is told right after this.
-      doubtful = 0
+      doubtful = []
       queueMicrotask(() => rename(before, identity))
     },
     onDoubt(messages) {
-      doubtful = messages.length
-      renewed = `No region remembers whether ${messages.length} of your messages arrived. Look before you send them again.`
+      doubtful = messages.map(({ body }) => saidOf(body))
+      renewed = doubtfulNote(messages.length)
     },
-    onProblem,
+    onProblem(error) {
+      const target = targetOf(error)
+      if (target !== null) conversation.refused(target)
+      onProblem(error)
+    },
   })
   let author: Author = client.identity
-  let doubtful = 0
+  let doubtful: readonly Said[] = []
 
   function rename(from: Author, to: Author): void {
     conversation.renamed(from, to, doubtful)
@@ -198,6 +216,13 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       await place.stop()
     },
   }
+}
+
+/** What a reply names that the room does not have; null for any other error. */
+function targetOf(error: unknown): MessageIdentity | null {
+  if (!(error instanceof Error && 'code' in error && error.code === 'target_unknown' && 'details' in error)) return null
+  const { replyTo = null } = error.details as { readonly replyTo?: MessageIdentity | null }
+  return replyTo
 }
 
 /** The last window that opens a place has it: what an earlier one writes is refused, or its database was deleted. */

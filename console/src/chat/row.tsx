@@ -45,7 +45,7 @@ export class Row extends Component<RowProps> {
           <QuoteLine quote={quote} isGone={isParentGone} />
           <p class="text">{text}</p>
         </div>
-        {state === 'doubtful' ? (
+        {state === 'doubtful' || state === 'refused' ? (
           <button type="button" class="quiet reply doubt" onClick={() => again(message)}>
             Send again
           </button>
@@ -89,6 +89,7 @@ const told: Readonly<Record<MessageState, string>> = {
   accepted: 'On disk in its region; its place may still change',
   final: 'Its place is the same for everybody',
   doubtful: 'No region remembers whether it arrived. Look for it before you send it again.',
+  refused: 'Not sent: the room does not have the message that it replies to.',
 }
 
 function Mark({ state, final }: { readonly state: MessageState; readonly final: number | null }) {

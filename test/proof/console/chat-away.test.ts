@@ -33,7 +33,8 @@ test('away for longer than a room keeps its messages: both windows show where me
   await sit(grace, url, 'away', 'Grace')
   await say(ada, 'Ada', 'shall we ship?')
   await inState(grace, 'shall we ship?', 'final').waitFor()
-  const [{ client = '' } = {}] = await messages()
+  const [question] = await messages()
+  const { client } = question ?? assert.fail()
   await ask('PUT', `/api/chat/clients/${client}/link`, { offlineMs: 600_000 })
   await ada.locator('[data-link="connecting"]').waitFor()
   // A reply, and then more than the room keeps.
