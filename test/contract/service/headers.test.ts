@@ -18,6 +18,8 @@ function check(what: string, path: string, { headers }: Pick<Response, 'headers'
   const type = headers.get('content-type') ?? ''
   if (type.includes('json') || !KEPT.test(path)) assert.equal(headers.get('cache-control'), 'no-store', what)
   if (!path.startsWith('/problems/')) assert.doesNotMatch(policy, /unsafe/, what)
+  // A page that could not run its own script would be none.
+  if (type.startsWith('text/html') && !path.startsWith('/problems/')) assert.match(policy, /script-src '/, what)
 }
 
 const asked = (path: string, init: RequestInit = {}) =>

@@ -55,29 +55,37 @@ test('a step is called what it is called: the steps behind it see its result', a
   assert.equal(({} as Record<string, unknown>)['taken'], undefined)
 })
 
-test('a client of the chat is called what it is called: its messages are counted', async () => {
-  for (const name of ['constructor', 'toString'] as const) {
+test('a client of the chat is called what it is called: its messages are counted, also by others', async () => {
+  const seen: string[] = []
+  const enter = async (name: string) => {
     const place = createMemoryPlace()
     await place.identify({ client: name, epoch: 1, generation: 1 })
     const url = (region: string) => `${service.url.replace('http', 'ws')}/chat/socket?region=${region}`
     const client = await createStreamClient({
-      room: `room-of-${name}`,
+      room: 'odd-names',
       regions: ['frankfurt'],
       transport: createWebSocketTransport({ url, token: () => demoKey }),
       mode: 'at-least-once',
       place,
       from: 'start',
-      receiver: { message: () => {}, ordered: () => {} },
+      receiver: { message: ({ client: from }) => void seen.push(`${name} saw ${from}`), ordered: () => {} },
     })
     after(() => client.stop())
-    for (const text of ['one', 'two']) await (await client.send({ text })).accepted
-    const path = `/api/chat/rooms/room-of-${name}/messages`
-    const { messages } = await ask<{ messages: readonly { readonly clock: unknown }[] }>('GET', path)
-    assert.deepEqual(
-      messages.map(({ clock }) => clock),
-      [{ [name]: 1 }, { [name]: 2 }],
-    )
+    return client
   }
+  const [first, second] = [await enter('constructor'), await enter('toString')]
+  for (const text of ['one', 'two']) await (await first.send({ text })).accepted
+  const saw = () => seen.filter((each) => each === 'toString saw constructor').length
+  await until('the second has seen both', () => saw() === 2)
+  await (await second.send({ text: 'three' })).accepted
+  const { messages } = await ask<{ messages: readonly { readonly clock: unknown }[] }>(
+    'GET',
+    '/api/chat/rooms/odd-names/messages',
+  )
+  assert.deepEqual(
+    messages.map(({ clock }) => clock),
+    [{ constructor: 1 }, { constructor: 2 }, { constructor: 2, toString: 1 }],
+  )
 })
 
 test('a command with such members is refused, and changes no object', async () => {
