@@ -191,8 +191,8 @@ export const ordering: readonly Row[] = [
       {
         without: 'what waits is looked at again when its cause comes',
         file: 'src/streams/parts/causal.ts',
-        find: 'if (cause === null) ready.push(each)',
-        replace: 'if (cause === null) continue',
+        find: 'ready.push(each.caused)',
+        replace: '',
         noticed: [{ file: order, name: 'a causal buffer delivers everything once, and never before its causes' }],
       },
       {

@@ -34,6 +34,9 @@ export const streamLimits = {
   tailEntries: 1_024,
   /** Of these entries, too, as texts: a thousand of a usual size. Entries are dropped by halves, at twice of either bound. */
   tailBytes: 1_024 * 1_024,
+  /** Entries of a room that wait for causes from another region, and their bytes as JSON: what is refused is pulled again. */
+  waitingEntries: 4_096,
+  waitingBytes: 16 * 1_024 * 1_024,
   /** One write of a room: large enough to share a commit, small enough to stay short. */
   writeEntries: 256,
   /** Sends of a room that wait for a commit. */

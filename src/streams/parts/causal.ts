@@ -19,7 +19,21 @@ export type CausalArrival<T> =
   | { readonly kind: 'dropped' }
   | { readonly kind: 'refused'; readonly missing: Counts }
 
+/** Messages that wait: a cause that never comes must not fill the memory. */
 const MOST_BUFFERED = 4_096
+
+export interface CausalBufferOptions<T> {
+  readonly delivered?: Counts
+  readonly mostBuffered?: number
+  /** Of all messages that wait, by `sizeOf`; left out, only their number counts. */
+  readonly mostBufferedBytes?: number
+  sizeOf?(message: T): number
+}
+
+interface Waiting<T> {
+  readonly caused: Caused<T>
+  readonly bytes: number
+}
 
 /**
  * Delivers a message only after everything that caused it. A message that waits is filed under one cause that it
@@ -27,12 +41,17 @@ const MOST_BUFFERED = 4_096
  */
 export class CausalBuffer<T> {
   readonly #delivered = new Map<string, number>()
-  readonly #waitingFor = new Map<string, Caused<T>[]>()
+  readonly #waitingFor = new Map<string, Waiting<T>[]>()
   readonly #known = new Set<string>()
   readonly #mostBuffered: number
+  readonly #mostBufferedBytes: number
+  readonly #sizeOf: (message: T) => number
+  #bufferedBytes = 0
 
-  constructor(options: { readonly delivered?: Counts; readonly mostBuffered?: number } = {}) {
+  constructor(options: CausalBufferOptions<T> = {}) {
     this.#mostBuffered = options.mostBuffered ?? MOST_BUFFERED
+    this.#mostBufferedBytes = options.mostBufferedBytes ?? Number.POSITIVE_INFINITY
+    this.#sizeOf = options.sizeOf?.bind(options) ?? (() => 0)
     for (const [sender, count] of Object.entries(options.delivered ?? {})) {
       this.#delivered.set(sender, safeCount(`count of ${sender}`, count))
     }
@@ -45,6 +64,11 @@ export class CausalBuffer<T> {
 
   get buffered(): number {
     return this.#known.size
+  }
+
+  /** Of what waits, by `sizeOf`. */
+  get bufferedBytes(): number {
+    return this.#bufferedBytes
   }
 
   /** What the messages that wait are waiting for. */
@@ -64,9 +88,13 @@ export class CausalBuffer<T> {
     if (number <= this.#count(caused.sender) || this.#known.has(own)) return { kind: 'dropped' }
     const cause = this.#missingCause(caused)
     if (cause === null) return { kind: 'delivered', messages: this.#deliver(caused) }
-    if (this.#known.size >= this.#mostBuffered) return { kind: 'refused', missing: this.#missingOf(caused) }
+    // Measured only now: most messages never wait.
+    const bytes = this.#sizeOf(caused.message)
+    const isFull = this.#known.size >= this.#mostBuffered || this.#bufferedBytes + bytes > this.#mostBufferedBytes
+    if (isFull) return { kind: 'refused', missing: this.#missingOf(caused) }
     this.#known.add(own)
-    this.#file(cause, caused)
+    this.#bufferedBytes += bytes
+    this.#file(cause, { caused, bytes })
     return { kind: 'buffered', missing: this.#missingOf(caused) }
   }
 
@@ -86,18 +114,22 @@ export class CausalBuffer<T> {
       const woken = this.#waitingFor.get(own) ?? []
       this.#waitingFor.delete(own)
       for (const each of woken) {
-        const cause = this.#missingCause(each)
-        if (cause === null) ready.push(each)
-        else this.#file(cause, each)
+        const cause = this.#missingCause(each.caused)
+        if (cause !== null) {
+          this.#file(cause, each)
+          continue
+        }
+        this.#bufferedBytes -= each.bytes
+        ready.push(each.caused)
       }
     }
     return messages
   }
 
-  #file(cause: string, caused: Caused<T>): void {
+  #file(cause: string, waiting: Waiting<T>): void {
     const filed = this.#waitingFor.get(cause)
-    if (filed === undefined) this.#waitingFor.set(cause, [caused])
-    else filed.push(caused)
+    if (filed === undefined) this.#waitingFor.set(cause, [waiting])
+    else filed.push(waiting)
   }
 
   /** The last message of one sender that must come first; null when nothing is missing. */

@@ -1,4 +1,4 @@
-import type { CausalArrival } from './causal.ts'
+import type { CausalArrival, CausalBufferOptions } from './causal.ts'
 import { CausalBuffer } from './causal.ts'
 import type { Counts } from './vector.ts'
 
@@ -30,12 +30,9 @@ export class RegionMerge<T> {
   readonly #buffer: CausalBuffer<LogEntry<T>>
   readonly #identities = new Set<string>()
 
-  constructor(options: { readonly merged?: Counts; readonly mostBuffered?: number } = {}) {
-    const { merged, mostBuffered } = options
-    this.#buffer = new CausalBuffer({
-      ...(merged === undefined ? {} : { delivered: merged }),
-      ...(mostBuffered === undefined ? {} : { mostBuffered }),
-    })
+  constructor(options: Omit<CausalBufferOptions<LogEntry<T>>, 'delivered'> & { readonly merged?: Counts } = {}) {
+    const { merged = {}, ...bounds } = options
+    this.#buffer = new CausalBuffer({ ...bounds, delivered: merged })
   }
 
   /** How far each log is merged: the context of what is accepted next. */

@@ -86,7 +86,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   const watchers = new Set<() => void>()
   let position = opened.position
   /** Puts entries of other logs behind their causes. It runs ahead of the log by what is still to be written. */
-  let buffer = new CausalBuffer<ExchangedEntry>({ delivered: position })
+  let buffer = bufferFrom(position)
   let ready: ExchangedEntry[] = []
   const sends: WaitingSend[] = []
   let sendsBytes = 0
@@ -96,6 +96,15 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   let lookers: PromiseWithResolvers<void>[] = []
   let busy = false
   let stopped = false
+
+  function bufferFrom(delivered: Position): CausalBuffer<ExchangedEntry> {
+    return new CausalBuffer({
+      delivered,
+      mostBuffered: bounds.waitingEntries,
+      mostBufferedBytes: bounds.waitingBytes,
+      sizeOf: (entry) => JSON.stringify(entry).length,
+    })
+  }
 
   function merge(entry: ExchangedEntry): void {
     const clock: Record<string, number> = { ...entry.seen, [entry.log]: entry.n }
@@ -133,7 +142,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     if (stopped) return
     position = now.position
     ready = []
-    buffer = new CausalBuffer({ delivered: position })
+    buffer = bufferFrom(position)
     tail.restart(now.at)
     tell()
   }
