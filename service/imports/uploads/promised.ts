@@ -1,7 +1,7 @@
 import type { SqlTx } from 'onceonly'
 import { inTransaction } from '../../messages/transaction.ts'
 import type { Base } from '../../store.ts'
-import type { Quotas } from '../../workspaces/quotas.ts'
+import { QuotaExceeded, type Quotas } from '../../workspaces/quotas.ts'
 import type { Upload } from './storage.ts'
 
 /** Room for the bytes of a file that is on its way, in the quota of its workspace. */
@@ -57,7 +57,12 @@ export async function* withinPromise(
     bytes += chunk.length
     if (bytes > promised) {
       promised = bytes + AHEAD_BYTES
-      await promise(promised)
+      await promise(promised).catch(async (error: unknown) => {
+        if (!(error instanceof QuotaExceeded)) throw error
+        // The end of the file may still fit.
+        promised = bytes
+        await promise(promised)
+      })
     }
     yield chunk
   }

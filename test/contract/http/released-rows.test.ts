@@ -18,9 +18,10 @@ test('keys that were answered 401 are forgotten within half an hour, and no earl
   const store = createSqliteStore({ path: join(folder, 'onceonly.db'), testClock: true })
   const ledger = createLedger({ store, background: false })
   const protect = idempotent({ ledger, who: () => ({ tenant: 't', caller: 'c' }) })
-  const server = createServer(
-    protect({ name: 'pay', effect: 'external' }, (_request, response) => response.writeHead(401).end('who are you?')),
+  const listener = protect({ name: 'pay', effect: 'external' }, (_request, response) =>
+    response.writeHead(401).end('who are you?'),
   )
+  const server = createServer((request, response) => void listener(request, response))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(async () => {

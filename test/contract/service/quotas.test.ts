@@ -32,6 +32,8 @@ const bytes = (n: number) => ({
   base64: Buffer.alloc(n).toString('base64'),
 })
 
+const crowd = (n: number) => ({ recipientPhone: `+49307${n}`, message: 'to all of you' })
+
 onEveryPlace('quotas', (place) => {
   let cluster: Cluster
   let one: TestServer
@@ -79,6 +81,19 @@ onEveryPlace('quotas', (place) => {
     await cluster.sql(`delete from messages where id = '${keyed.body.message?._id}'`)
     assert.equal((await two.send(body(6), { apiKey, key: 'k-6' })).status, 200)
     assert.equal((await used('full'))['messages'], 5)
+  })
+
+  test('the count is right when many write at once, and the last places are not left empty', async () => {
+    const apiKey = await makeWorkspace(one, 'crowd')
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => (n % 2 === 0 ? one : two).send(crowd(n), { apiKey })),
+    )
+    const accepted = answers.filter(({ status }) => status < 300).length
+    assert.ok(accepted >= 5, `${accepted} were accepted`)
+    assert.deepEqual(new Set(answers.map(({ status }) => status)).difference(new Set([200, 201, 403])), new Set())
+    const [kept] = await cluster.sql<{ n: unknown }>(`select count(*) as n from messages where workspace_id = 'crowd'`)
+    assert.deepEqual([Number(kept?.n), (await used('crowd'))['messages']], [accepted, accepted])
+    assert.equal((await one.send(crowd(41), { apiKey })).status, 403)
   })
 
   test('bytes of messages are counted; those of attachments no longer once they were sent', async () => {
@@ -130,7 +145,11 @@ onEveryPlace('quotas', (place) => {
     assert.equal(streamed.status, 403)
     // The same file again is no news, and what was refused has left nothing behind.
     assert.equal((await upload(two, started, 'a.csv', large, apiKey)).status, 200)
-    assert.equal((await upload(two, started, 'b.csv', large.slice(0, 400_000), apiKey)).status, 201)
+    const small = { method: 'PUT', headers: { authorization: `Bearer ${apiKey}` }, duplex: 'half' } as const
+    const path = `${two.url}/api/imports/${started.searchId}/files/b.csv`
+    // Almost all that is left, of a length that nobody declared either.
+    const last = await fetch(path, { ...small, body: new Blob([large.slice(0, 400_000)]).stream() } as RequestInit)
+    assert.equal(last.status, 201)
     const [kept] = await cluster.sql<{ used: unknown }>(
       `select sum(used) as used from workspace_usage where workspace_id = 'bytes' and quota = 'upload-bytes'`,
     )
@@ -161,6 +180,19 @@ onEveryPlace('quotas', (place) => {
     const [response] = await once(slow, 'response')
     assert.equal(response.statusCode, 201, JSON.stringify(await json(response)))
     assert.equal((await upload(one, started, 'b.csv', 'title\nx\n', apiKey)).status, 201)
+
+    // One that is cut off gives its place and its bytes back.
+    const cut = request(`${one.url}/api/imports/${started.searchId}/files/c.csv`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-length': '10' },
+    })
+    cut.on('error', () => {})
+    cut.write('title')
+    const promised = async () => (await cluster.sql('select 1 from import_uploads where promised = 10')).length
+    await until('its bytes are promised', async () => (await promised()) === 2)
+    cut.destroy()
+    await until('they are not any more', async () => (await promised()) === 1)
+    assert.equal((await upload(one, started, 'c.csv', 'title\nx\n', apiKey)).status, 201)
   })
 
   test('projects are counted by their bytes, sequences by their versions', async () => {
