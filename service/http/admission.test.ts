@@ -65,12 +65,13 @@ async function serve(t: TestContext, most: number) {
   const left = Promise.withResolvers<void>()
   let underWay = 0
   admitCommands(server, {
+    mayEnter: () => underWay < most,
     enter: () => underWay < most && ++underWay > 0,
     leave: () => {
       underWay -= 1
       left.resolve()
     },
-    hold: () => ({ cover: () => true, release() {} }),
+    receive: () => ({ arrived() {}, release() {} }),
   })
   for (const [url, access] of [
     ['/commands', 'api key'],

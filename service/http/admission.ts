@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { addressKey, createByteBudget, createShares, frontLimits, type Hold, retryAfterMs } from 'onceonly/http'
+import { addressKey, createByteBudget, createShares, frontLimits, retryAfterMs } from 'onceonly/http'
 import type { Around } from 'onceonly/telemetry'
+import { bearerOf, keyIdOf } from '../workspaces/keys.ts'
 import { sendProblem } from './problem.ts'
 
 /**
@@ -14,16 +15,27 @@ export interface Admission {
   readonly around: Around
   /** How many may be under way now. */
   readonly most: number
-  /** Whether this workspace may begin one more. Whoever may says so when it has ended. */
+  /** Whether this workspace may begin one more; `enter` also takes the place. Whoever may says so when it has ended. */
+  mayEnter(key: string): boolean
   enter(key: string): boolean
   leave(key: string): void
-  /** The bytes of one body, for as long as somebody needs them. */
-  hold(key: string): Hold
+  /** Takes in a body of so many bytes; null where there is no room for it. */
+  receive(key: string, bytes: number): Receipt | null
   readonly load: { readonly underWay: number; readonly waiting: number; readonly bodyBytes: number }
+}
+
+/** A body on its way. Both may be called as often as anybody likes. */
+export interface Receipt {
+  /** It has come, or will not: others may send theirs. */
+  arrived(): void
+  /** Nobody needs its bytes any more. */
+  release(): void
 }
 
 /** A command waits, and costs memory, for as long as its effect takes: this many may wait for slow providers. */
 const COMMANDS_MOST = 1_000
+/** Requests whose bodies are on their way at once: they wait for their clients, not for the store. */
+const RECEIVING_MOST = 1_000
 /** However slow the store is: fewer would leave it idle between two answers. */
 const COMMANDS_LEAST = 64
 /** A claim takes milliseconds. One that took this long stood in a line that is too long. */
@@ -34,7 +46,9 @@ const KEPT_WHEN_SLOW = 0.7
 
 export function createAdmission(now: () => number = () => performance.now()): Admission {
   let most = COMMANDS_MOST
-  const commands = createShares({ most: () => most, share: frontLimits.placeShare })
+  const { placeShare: share } = frontLimits
+  const commands = createShares({ most: () => most, ceiling: COMMANDS_MOST, share })
+  const receiving = createShares({ most: () => RECEIVING_MOST, share })
   const bodies = createByteBudget({ totalBytes: frontLimits.bodyBytes, share: frontLimits.bodyShare })
   let judgedMs = Number.NEGATIVE_INFINITY
 
@@ -60,11 +74,24 @@ export function createAdmission(now: () => number = () => performance.now()): Ad
     get most() {
       return most
     },
+    mayEnter: (key) => commands.mayEnter(key),
     enter: (key) => commands.enter(key),
     leave: (key) => commands.leave(key),
-    hold: (key) => bodies.hold(key),
+    receive(key, bytes) {
+      const hold = bodies.hold(key)
+      if (!receiving.enter(key)) return null
+      let onItsWay = true
+      const arrived = () => {
+        if (onItsWay) receiving.leave(key)
+        onItsWay = false
+      }
+      if (hold.cover(bytes)) return { arrived, release: () => hold.release() }
+      arrived()
+      return null
+    },
     get load() {
-      return { underWay: commands.underWay, waiting: commands.waiting, bodyBytes: bodies.heldBytes }
+      const underWay = receiving.underWay + commands.underWay
+      return { underWay, waiting: commands.waiting, bodyBytes: bodies.heldBytes }
     },
   }
 }
@@ -75,29 +102,40 @@ const FORSAKEN_MS = 60_000
 /** What was taken for one request. */
 interface Taken {
   readonly key: string
-  readonly hold: Hold
-  readonly isCommand: boolean
+  readonly receipt: Receipt | null
+  /** It has a place among the commands. */
+  entered: boolean
 }
 
 /**
  * When it is known who asks, and before anything of the body is read: a refused command has changed nothing, holds no lock, and
- * takes no memory.
+ * takes no memory. The place itself is taken when the body is there, so that slow clients hold none.
  */
-export function admitCommands(server: FastifyInstance, admission: Pick<Admission, 'enter' | 'leave' | 'hold'>): void {
+export function admitCommands(
+  server: FastifyInstance,
+  admission: Pick<Admission, 'mayEnter' | 'enter' | 'leave' | 'receive'>,
+): void {
   const taken = new WeakMap<FastifyRequest, Taken>()
+  /** Whose key it was when it was last asked: a flood is refused without asking the store who it is. */
+  const seen = new Map<string, string>()
+
+  server.addHook('onRequest', (request, reply, done) => {
+    const share = isCommand(request) ? seen.get(keyOf(request) ?? '') : undefined
+    if (share === undefined || admission.mayEnter(share)) return done()
+    refuse(request, reply, COMMANDS_FULL)
+  })
 
   server.addHook('preParsing', (request, reply, payload, done) => {
-    const command = isCommand(request)
     const bytes = isOperators(request) ? 0 : bodyBytesOf(request)
+    const command = isCommand(request)
     if (!command && bytes === 0) return done(null, payload)
     const key = shareOf(request)
-    if (command && !admission.enter(key)) return void refuse(request, reply, COMMANDS_FULL)
-    const hold = admission.hold(key)
-    taken.set(request, { key, hold, isCommand: command })
-    if (!hold.cover(bytes)) {
-      leave(request)
-      return void refuse(request, reply, BODIES_FULL)
-    }
+    if (command && request.caller) remember(keyOf(request), key)
+    if (command && !admission.mayEnter(key)) return void refuse(request, reply, COMMANDS_FULL)
+    const receipt = bytes === 0 ? null : admission.receive(key, bytes)
+    if (bytes > 0 && receipt === null) return void refuse(request, reply, BODIES_FULL)
+    taken.set(request, { key, receipt, entered: false })
+    if (receipt !== null) request.raw.once('end', receipt.arrived)
     // An effect that goes on without its client is still work; but nobody answers a client for certain who is gone.
     reply.raw.once('close', () => {
       if (!request.raw.complete) leave(request)
@@ -106,18 +144,42 @@ export function admitCommands(server: FastifyInstance, admission: Pick<Admission
     done(null, payload)
   })
 
+  server.addHook('preValidation', (request, reply, done) => {
+    const found = taken.get(request)
+    if (found === undefined || !isCommand(request)) return done()
+    if (!admission.enter(found.key)) return void refuse(request, reply, COMMANDS_FULL)
+    found.entered = true
+    done()
+  })
+
   server.addHook('onSend', (request, _reply, payload, done) => {
     leave(request)
     done(null, payload)
   })
 
+  function remember(apiKey: string | null, share: string): void {
+    if (apiKey === null) return
+    if (seen.size >= SEEN_MOST) seen.clear()
+    seen.set(apiKey, share)
+  }
+
   function leave(request: FastifyRequest): void {
     const found = taken.get(request)
     if (found === undefined) return
     taken.delete(request)
-    found.hold.release()
-    if (found.isCommand) admission.leave(found.key)
+    found.receipt?.arrived()
+    found.receipt?.release()
+    if (found.entered) admission.leave(found.key)
   }
+}
+
+/** More keys than are in use at once on one server; they are forgotten together. */
+const SEEN_MOST = 10_000
+
+/** By its name, which does not give it away. */
+function keyOf({ headers }: FastifyRequest): string | null {
+  const key = bearerOf(headers.authorization)
+  return key === null ? null : keyIdOf(key)
 }
 
 /** Workspaces share the server; whoever has not said who it is shares it by address. */

@@ -40,6 +40,17 @@ test('a single place goes to whoever is first, and what is lowered is kept to', 
   assert.equal(shares.enter('b'), false)
 })
 
+test('a limit that was lowered shuts out nobody who has nothing', () => {
+  let most = 100
+  const shares = createShares({ most: () => most, ceiling: 100, share: 0.75 })
+  assert.equal(takeAll(shares, 'flood'), 75)
+  most = 10
+  assert.equal(shares.enter('flood'), false)
+  assert.equal(takeAll(shares, 'quiet'), 1)
+  for (let n = 0; n < 24; n++) assert.ok(shares.enter(`new-${n}`))
+  assert.equal(shares.mayEnter('one too many'), false)
+})
+
 /** Timers that fire when a test says so. */
 function heldTimers(): { readonly runtime: Runtime; fire(): void; readonly left: number } {
   const timers = new Set<() => void>()

@@ -3,7 +3,9 @@ import { createHoldings, isFair } from './fair.ts'
 
 /** Places for what is under way at once, shared between keys: workspaces, or addresses. */
 export interface Shares {
-  /** Takes a place, if this key may have one more now. */
+  /** Whether this key may have one more now. */
+  mayEnter(key: string): boolean
+  /** Takes a place, if it may. */
   enter(key: string): boolean
   /** Gives one back. */
   leave(key: string): void
@@ -21,6 +23,8 @@ export interface Shares {
 export interface SharesOptions {
   /** How many may be under way; asked each time, because it may change. */
   readonly most: () => number
+  /** Where `most` was lowered: up to here a key that has no place still gets one, whatever the others have from before. */
+  readonly ceiling?: number
   /** Of them and of the queue, for one key alone; see `isFair`. */
   readonly share: number
   /** How many may wait, and how long. */
@@ -35,20 +39,22 @@ interface Waiter {
 
 const nothing = () => {}
 
-export function createShares({ most, share, queue }: SharesOptions): Shares {
+export function createShares({ most, ceiling = 0, share, queue }: SharesOptions): Shares {
   const places = createHoldings()
   const queued = createHoldings()
   /** By key, the one whose turn is next first; within a key in the order in which they came. */
   const lines = new Map<string, Set<Waiter>>()
 
-  function enter(key: string): boolean {
-    // Whoever came first has its turn first.
-    if (lines.size > 0 && lines.has(key)) return false
-    return take(key)
+  function hasRoom(key: string): boolean {
+    const held = places.of(key)
+    return isFair(share, held, most() - places.total - 1) || (held === 0 && places.total < ceiling)
   }
 
-  function take(key: string): boolean {
-    if (!isFair(share, places.of(key), most() - places.total - 1)) return false
+  // Whoever came first has its turn first.
+  const mayEnter = (key: string) => !(lines.size > 0 && lines.has(key)) && hasRoom(key)
+
+  function enter(key: string): boolean {
+    if (!mayEnter(key)) return false
     places.add(key, 1)
     return true
   }
@@ -66,7 +72,8 @@ export function createShares({ most, share, queue }: SharesOptions): Shares {
   function letIn(): void {
     for (const [key, line] of lines) {
       const [next] = line
-      if (next === undefined || !take(key)) continue
+      if (next === undefined || !hasRoom(key)) continue
+      places.add(key, 1)
       remove(next)
       if (lines.delete(key)) lines.set(key, line)
       next.begin()
@@ -74,6 +81,7 @@ export function createShares({ most, share, queue }: SharesOptions): Shares {
   }
 
   return {
+    mayEnter,
     enter,
     leave(key) {
       places.add(key, -1)
