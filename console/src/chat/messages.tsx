@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Conversation } from './conversation.ts'
 import type { Gap, Message } from './message.ts'
 import { Row } from './row.tsx'
-import { quoteOf } from './said.ts'
+import { type Quote, quoteOf } from './said.ts'
 import type { Thread } from './threads.ts'
 import { further, newest, type Range, rangeOf, staying, type View } from './view.ts'
 
@@ -86,27 +86,36 @@ function ThreadList({ threads, range, ...rest }: ThreadListProps) {
   if (drawn.length === 0) return null
   return (
     <ol>
-      {drawn.map(({ message, parent, replies, concurrentWith, gap, at }) => (
-        <li key={message.id} data-message={message.text}>
-          {at < range.from ? null : (
-            <>
-              {gap === null ? null : <GapLine gap={gap} />}
-              <Row
-                message={message}
-                isOwn={message.identity.client === rest.self}
-                quote={parent === null ? message.quote : quoteOf(parent)}
-                isParentGone={message.replyTo !== null && parent === null}
-                together={concurrentWith.map(({ text }) => text).join(', ')}
-                reply={rest.reply}
-                again={rest.again}
-              />
-            </>
-          )}
-          <ThreadList threads={replies} range={range} {...rest} />
-        </li>
-      ))}
+      {drawn.map((thread) => {
+        const { message, parent, replies, concurrentWith, gap, at } = thread
+        return (
+          <li key={message.id} data-message={message.text}>
+            {at < range.from ? null : (
+              <>
+                {gap === null ? null : <GapLine gap={gap} />}
+                <Row
+                  message={message}
+                  isOwn={message.identity.client === rest.self}
+                  quote={quoteFor(thread, range)}
+                  isParentGone={message.replyTo !== null && parent === null}
+                  together={concurrentWith.map(({ text }) => text).join(', ')}
+                  reply={rest.reply}
+                  again={rest.again}
+                />
+              </>
+            )}
+            <ThreadList threads={replies} range={range} {...rest} />
+          </li>
+        )
+      })}
     </ol>
   )
+}
+
+/** Right under its parent a reply needs no quote. */
+function quoteFor({ message, parent, at, isFirst }: Thread, range: Range): Quote | null {
+  if (parent === null) return message.quote
+  return isFirst && at > range.from ? null : quoteOf(parent)
 }
 
 function GapLine({ gap }: { readonly gap: Gap }) {

@@ -168,7 +168,9 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       return `back in ${Math.max(0, Math.ceil((line.droppedUntilMs - performance.now()) / 1000))} s`
     }
     if (client.status === 'lagging') return 'the region has not seen yet what you have seen'
-    return client.status === 'connecting' ? problem : renewed
+    if (client.status !== 'connecting') return renewed
+    // Why the connection ended is for developers; that it is opened again, and nothing lost, for people.
+    return problem === null ? null : `${client.region} does not answer, trying again; what you write is kept`
   }
 
   return {

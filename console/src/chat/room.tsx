@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { Loading } from '../parts/states.tsx'
+import { Failed, Loading } from '../parts/states.tsx'
 import type { ChatApi, Region } from './api.ts'
 import { Diagram } from './diagram.tsx'
 import { LeftLines } from './left.tsx'
@@ -21,7 +21,7 @@ interface RoomProps {
 /** The people of this page, the regions that they are in, and what caused what. */
 export function Room({ api, regions, room }: RoomProps) {
   const [standing, link] = useRegions(api)
-  const { people, history, left, join, leave, forget } = usePeople(api, room, regions)
+  const { people, history, left, problem, join, leave, forget } = usePeople(api, room, regions)
   const nextName = names.find((name) => !people.some((person) => person.name === name))
   return (
     <>
@@ -40,7 +40,8 @@ export function Room({ api, regions, room }: RoomProps) {
       </div>
       <div class="floor">
         <div class="people">
-          {people.length === 0 ? <Loading /> : null}
+          {people.length === 0 && problem === null ? <Loading /> : null}
+          {problem === null ? null : <Failed message={`This browser keeps nothing for this page: ${problem}`} />}
           {people.map((person) => (
             <PersonPane
               key={person.name}
@@ -54,7 +55,8 @@ export function Room({ api, regions, room }: RoomProps) {
       </div>
       <p class="note faint">
         Drop closes a person’s own WebSocket, and this page opens no other one for half a minute. Slow holds their
-        frames back in this page, half a second each way. Cut parts the server’s own regions from each other.
+        frames back in this page, half a second each way.
+        {api.hasSwitches ? ' Cut parts the server’s own regions from each other.' : null}
       </p>
     </>
   )

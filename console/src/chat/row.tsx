@@ -17,10 +17,12 @@ interface RowProps {
 /** One message. Drawn again only when something of it changes: most of a thousand stay as they are. */
 export class Row extends Component<RowProps> {
   override shouldComponentUpdate(next: RowProps): boolean {
-    const { message, isOwn, together, isParentGone } = this.props
+    const { message, isOwn, quote, together, isParentGone } = this.props
     return (
       message !== next.message ||
       isOwn !== next.isOwn ||
+      // What it says never changes, but whether it is needed.
+      (quote === null) !== (next.quote === null) ||
       together !== next.together ||
       isParentGone !== next.isParentGone
     )
@@ -92,10 +94,17 @@ const told: Readonly<Record<MessageState, string>> = {
   refused: 'Not sent: the room does not have the message that it replies to.',
 }
 
+const labels: Readonly<Record<Exclude<MessageState, 'final'>, string>> = {
+  pending: 'pending',
+  accepted: 'accepted',
+  doubtful: 'outcome unknown',
+  refused: 'not sent',
+}
+
 function Mark({ state, final }: { readonly state: MessageState; readonly final: number | null }) {
   return (
     <span class={`mark ${state}`} title={told[state]}>
-      {state === 'final' ? `#${final}` : state}
+      {state === 'final' ? `#${final}` : labels[state]}
     </span>
   )
 }

@@ -6,6 +6,8 @@ export interface Thread {
   /** What it replies to, where that is still here. */
   readonly parent: Message | null
   readonly replies: readonly Thread[]
+  /** Whether its row stands right under its parent’s. */
+  readonly isFirst: boolean
   /** Siblings that were written without knowing of each other. */
   readonly concurrentWith: readonly Message[]
   /** What is missing just before it. */
@@ -50,6 +52,7 @@ export function arranged(messages: ReadonlyMap<string, Message>, gaps: readonly 
       gap,
       at,
       replies: [] as readonly Thread[],
+      isFirst: parent !== null && index === 0,
       end: at + 1,
       // Only for rows that are drawn: comparing is what costs.
       get concurrentWith() {
@@ -84,6 +87,7 @@ export function arranged(messages: ReadonlyMap<string, Message>, gaps: readonly 
         gap: null,
         at,
         replies: [],
+        isFirst: index === 0,
         end: at + 1,
         get concurrentWith() {
           return concurrent(siblings, index)

@@ -15,6 +15,8 @@ export interface People {
   readonly history: History
   /** What closed tabs had not sent. */
   readonly left: readonly Left[]
+  /** Why nobody can sit down here; null when nothing is wrong. */
+  readonly problem: string | null
   join(seat: Seat): void
   leave(person: Person): void
   forget(left: Left): void
@@ -24,13 +26,14 @@ export interface People {
 export function usePeople(api: ChatApi, room: string, regions: readonly string[]): People {
   const [people, setPeople] = useState<readonly Person[]>([])
   const [left, setLeft] = useState<readonly Left[]>([])
+  const [problem, setProblem] = useState<string | null>(null)
   const history = useMemo(createHistory, [])
-  const seating = useMemo(() => createSeating({ api, room, regions, history, setPeople, setLeft }), [])
+  const seating = useMemo(() => createSeating({ api, room, regions, history, setPeople, setLeft, setProblem }), [])
   useEffect(() => {
     seating.begin(firstSeats(regions))
     return () => seating.stop()
   }, [])
-  return { people, history, left, join: seating.join, leave: seating.leave, forget: seating.forget }
+  return { people, history, left, problem, join: seating.join, leave: seating.leave, forget: seating.forget }
 }
 
 interface SeatingOptions {
@@ -40,9 +43,10 @@ interface SeatingOptions {
   readonly history: History
   setPeople(people: readonly Person[]): void
   setLeft(left: readonly Left[]): void
+  setProblem(problem: string): void
 }
 
-function createSeating({ api, room, regions, history, setPeople, setLeft }: SeatingOptions) {
+function createSeating({ api, room, regions, history, setPeople, setLeft, setProblem }: SeatingOptions) {
   const transport: ClientTransport = createWebSocketTransport({ url: socketOf, token: () => api.key })
   let people: readonly Person[] = []
   let tab: Tab | null = null
@@ -53,7 +57,7 @@ function createSeating({ api, room, regions, history, setPeople, setLeft }: Seat
   let turn: Promise<void> = Promise.resolve()
 
   function next(work: () => Promise<void>): void {
-    turn = turn.then(work).catch((error: unknown) => console.error(error))
+    turn = turn.then(work).catch((error: unknown) => setProblem(error instanceof Error ? error.message : String(error)))
   }
 
   function seat(all: readonly Person[]): void {

@@ -69,3 +69,36 @@ test('away for longer than a room keeps its messages: both windows show where me
   await linus.stop()
   assertClean()
 })
+
+test('what a forgotten client may have sent before is marked, and sent again only on demand', { skip }, async () => {
+  await buildPages()
+  await using service = await openChatService({ ONCEONLY_RETAIN_CHAT_DAYS: '1', ONCEONLY_SWEEP_EVERY_MS: '100' })
+  await using browser = await openBrowser()
+  const { page } = await browser.open()
+  const { page: grace } = await browser.open()
+  await sit(page, service.url, 'doubt', 'Ada')
+  await say(page, 'Ada', 'first')
+  await inState(page, 'first', 'final').waitFor()
+  await page.getByRole('button', { name: 'Drop 30 s' }).click()
+  await say(page, 'Ada', 'second')
+  await inState(page, 'second', 'pending').waitFor()
+  const again = await page.context().newPage()
+  await page.close()
+  // Past the time for which a room remembers its clients, a week longer than messages.
+  await service.advance(9 * 24 * 3_600_000)
+  await until('the room is empty, and has forgotten its people', async () => {
+    const headers = { authorization: `Bearer ${demoKey}` }
+    const response = await fetch(`${service.url}/api/chat/rooms/doubt/messages`, { headers })
+    return ((await response.json()) as { messages: readonly unknown[] }).messages.length === 0
+  })
+  await sit(grace, service.url, 'doubt', 'Grace')
+  await sit(again, service.url, 'doubt', 'Ada')
+  await inState(again, 'second', 'doubtful').waitFor()
+  await again.getByText('No region remembers whether one of your messages arrived').waitFor()
+  assert.equal(await message(grace, 'second').count(), 0)
+  await again.getByRole('button', { name: 'Send again' }).click()
+  for (const window of [again, grace]) {
+    await inState(window, 'second', 'final').waitFor()
+    assert.equal(await message(window, 'second').count(), 1)
+  }
+})
