@@ -2,15 +2,7 @@ import { limits, SECOND } from '../../ledger/core/limits.ts'
 import type { Store } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import { accessFinding } from './file-access.ts'
-
-/** One thing that decides whether what is acknowledged is safe. */
-export interface Finding {
-  readonly name: string
-  readonly verdict: 'ok' | 'warning' | 'danger'
-  readonly found: string
-  /** What to do; null where all is well. */
-  readonly advice: string | null
-}
+import type { Finding } from './finding.ts'
 
 /** A host whose clock is off by more misreads every time it is shown; leases do not depend on it. */
 const SKEW_MS = 5 * SECOND

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import type { Finding } from './doctor.ts'
+import type { Finding } from './finding.ts'
 
 /** Rights of everybody but the owner. */
 const OTHERS = 0o077
