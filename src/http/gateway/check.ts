@@ -4,6 +4,7 @@ import { canBeKept } from '../protocol/record.ts'
 import { MAX_ANSWER_BYTES } from '../protocol/route.ts'
 import { regionFaults } from '../region/region.ts'
 import type { GatewayConfig, RouteRule } from './config.ts'
+import { jwks } from './jwks-check.ts'
 import { gatewayLimits } from './limits.ts'
 import { patternFault } from './pattern.ts'
 import type { Check, Fault } from './schema.ts'
@@ -126,6 +127,7 @@ const config = fields({
   problemBase: text(),
   ownPath: matching(/^(\/[\w.~-]+)+$/, 'is not a path like /.onceonly'),
   metricsToken: token,
+  jwks,
   console: fields({ port: wholeNumber(0, 65_535), host: text(), operatorToken: token, viewerToken: token }, ['port']),
   region: (value, path, faults) => {
     for (const { path: inside, what } of regionFaults(value))

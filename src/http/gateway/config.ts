@@ -31,9 +31,27 @@ export interface GatewayConfig {
   /** Whoever reads the metrics sends it as `Authorization: Bearer …`. Without one they are for this machine only. */
   readonly metricsToken?: string
   readonly region?: RegionOptions
+  /** Tokens that the gateway verifies itself: a refreshed one of the same issuer and subject gets the stored answer. */
+  readonly jwks?: JwksConfig
   /** The console, on a port of its own; there is none, when left out. */
   readonly console?: ConsoleConfig
 }
+
+/** Whose tokens are verified, and by which keys. Signatures may be RS256, PS256, ES256 or EdDSA. */
+export type JwksConfig = {
+  /** Tokens of anybody else are not verified. */
+  readonly issuer: string
+  /** A token is for one of these. Null, written out, where the issuer names none: then every token of it counts. */
+  readonly audience: string | readonly string[] | null
+} & JwksSource
+
+type JwksSource =
+  /** An `https` address, or one of this machine; `ca` are certificates that it is trusted by, as PEM. */
+  | { readonly url: string; readonly ca?: string }
+  /** A file with a key set, which is read again as the address would be. */
+  | { readonly file: string }
+  /** Public keys, each as a JWK. */
+  | { readonly keys: readonly Readonly<Record<string, unknown>>[] }
 
 /** Where people look at the gateway's records and act on them. */
 export interface ConsoleConfig {

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { digestParts } from '../../ledger/core/digest.ts'
 import type { AnswerBinding } from '../protocol/route.ts'
 import type { RouteRule } from './config.ts'
+import type { Verified } from './jwt.ts'
 
 /** The recorded digest of what proved who asked; never told to anybody. */
 export const CREDENTIALS_HEADER = 'onceonly-credentials'
@@ -56,26 +57,32 @@ export function cookieOf(message: IncomingMessage, name: string): string | null 
 
 const SALT_BYTES = 12
 
-type Proofs = (message: IncomingMessage) => readonly (string | null)[]
-
 /** What counts of a request: the cookie that the rule names, or everything that looks like a proof. */
+type Proofs = (message: IncomingMessage, names: readonly string[]) => readonly (string | null)[]
+
 function proofsFor({ caller }: Pick<RouteRule, 'caller'>): Proofs {
   if (typeof caller === 'object' && 'cookie' in caller) return (message) => [cookieOf(message, caller.cookie)]
   return proofsOf
 }
 
-/** Everything of a request that proves who asks, by name. */
-export function proofsOf(message: IncomingMessage): readonly (string | null)[] {
-  return credentialNames(message).flatMap((name) => [
-    name,
-    name === 'cookie' ? cookies(message).join(';') : headerValue(message, name),
-  ])
+/** What a request says under these names, or under all that prove who asks. */
+export function proofsOf(
+  message: IncomingMessage,
+  names: readonly string[] = credentialNames(message),
+): readonly (string | null)[] {
+  return names.flatMap((name) => [name, name === 'cookie' ? cookies(message).join(';') : headerValue(message, name)])
+}
+
+/** A request, and of whom its token speaks, where that was verified. */
+export interface Presented {
+  readonly message: IncomingMessage
+  readonly verified: Verified | null
 }
 
 /** Ties what is recorded under a rule to the credential of the first request. */
-export interface CredentialBinding extends AnswerBinding<{ readonly message: IncomingMessage }> {
-  /** A salted digest of everything that proves who asks. */
-  of(message: IncomingMessage): string
+export interface CredentialBinding extends AnswerBinding<Presented> {
+  /** Salted digests: of everything that proves who asks; and, where a token was verified, of its subject instead of it. */
+  of(presented: Presented): string
 }
 
 /** @param vouched for requests that may see the answer whatever their credential */
@@ -84,15 +91,31 @@ export function bindingFor(
   vouched: (message: IncomingMessage) => boolean = () => false,
 ): CredentialBinding {
   const proofs = proofsFor(rule)
-  const digest = (message: IncomingMessage, salt: string) => `${salt}.${digestParts([salt, ...proofs(message)])}`
+  const ofCredentials = (message: IncomingMessage, salt: string) =>
+    digestParts([salt, ...proofs(message, credentialNames(message))])
+  // A token that a service presents for many users says nothing of the user: whatever else proves something counts still.
+  const ofSubject = (message: IncomingMessage, { issuer, subject }: Verified, salt: string) => {
+    const others = credentialNames(message).filter((name) => name !== 'authorization')
+    return digestParts([salt, issuer, subject, ...proofs(message, others)])
+  }
   return {
     header: CREDENTIALS_HEADER,
-    of: (message) => digest(message, randomBytes(SALT_BYTES).toString('hex')),
-    same({ message }, recorded) {
+    of({ message, verified }) {
+      const salt = randomBytes(SALT_BYTES).toString('hex')
+      const subject = verified === null ? [] : [ofSubject(message, verified, salt)]
+      return [salt, ofCredentials(message, salt), ...subject].join('.')
+    },
+    same({ message, verified }, recorded) {
       if (vouched(message)) return true
-      const now = Buffer.from(digest(message, recorded.split('.')[0] ?? ''))
-      const then = Buffer.from(recorded)
-      return now.length === then.length && timingSafeEqual(now, then)
+      const [salt = '', credentials = '', subject = null] = recorded.split('.')
+      if (isEqual(credentials, ofCredentials(message, salt))) return true
+      // Both tokens were verified: one that was not may have been forged, and its answer is not the subject's.
+      return subject !== null && verified !== null && isEqual(subject, ofSubject(message, verified, salt))
     },
   }
+}
+
+function isEqual(recorded: string, computed: string): boolean {
+  const [one, other] = [Buffer.from(recorded), Buffer.from(computed)]
+  return one.length === other.length && timingSafeEqual(one, other)
 }

@@ -32,6 +32,7 @@ import type { Rule } from './rule.ts'
 import { passingOf, readRule, ruleFor, timesOf } from './rule.ts'
 import type { TellStatus } from './status.ts'
 import { createTellStatus } from './status.ts'
+import { createTokens } from './tokens.ts'
 import { passUpgrade } from './upgrade.ts'
 import type { Upstream } from './upstream.ts'
 import { createUpstream } from './upstream.ts'
@@ -94,8 +95,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     problemBase: config.problemBase ?? `${ownPath}/problems`,
   }
   const region = config.region === undefined ? undefined : createRegion(config.region)
+  const tokens = config.jwks === undefined ? null : createTokens(config.jwks, onError)
   const rules = (config.routes ?? []).map((rule) =>
-    readRule(rule, { config, ledger: options.ledger, voice: speech, upstreamOf, region, onError }),
+    readRule(rule, { config, ledger: options.ledger, voice: speech, upstreamOf, region, tokens, onError }),
   )
   const voice = createVoice(speech)
   const fallback = upstreams.get(undefined)
@@ -103,13 +105,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     fallback === undefined
       ? null
       : { upstream: fallback, passing: passingOf(config), times: timesOf(config.timeouts), voice }
-  const status = createTellStatus(rules, {
-    ledger: options.ledger,
-    onError,
-    ...speech,
-    ...(region === undefined ? {} : { region }),
-  })
-  const links = [...upstreams.values(), ...(region === undefined ? [] : [region])]
+  const status = createTellStatus(
+    rules,
+    { ledger: options.ledger, onError, ...speech, ...(region === undefined ? {} : { region }) },
+    tokens,
+  )
+  const links = [...upstreams.values(), ...(region === undefined ? [] : [region]), ...(tokens === null ? [] : [tokens])]
   const on = options.on === undefined ? {} : { on: harmless(options.on, onError) }
   const { metricsToken = null } = config
   const { console: place, routes = [] } = config

@@ -1,7 +1,7 @@
 /** `onceonly/gateway`: what the command `onceonly gateway` runs, for programs that want it inside of themselves. */
 
 export { checkGatewayConfig } from './check.ts'
-export type { CallerSource, ConsoleConfig, GatewayConfig, RouteRule, Timeouts } from './config.ts'
+export type { CallerSource, ConsoleConfig, GatewayConfig, JwksConfig, RouteRule, Timeouts } from './config.ts'
 export type { ConsoleParts, GatewayConsole, OpenConsole } from './console.ts'
 export type { Gateway, GatewayOptions, Listening } from './gateway.ts'
 export { createGateway } from './gateway.ts'

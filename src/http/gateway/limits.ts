@@ -76,4 +76,21 @@ export const gatewayLimits = {
   routes: 1_000,
   /** A forward-auth answer is a word; a longer one is not read. */
   authorizeMs: 5 * SECOND,
+  /** A request whose token is to be verified waits this long for keys that are not known yet; then it counts as unverified. */
+  jwksMs: 2 * SECOND,
+  /** Key sets of large issuers, with their certificates, have some ten kilobytes. */
+  jwksBytes: 256 * 1_024,
+  /** Issuers have two or three keys at a time. */
+  jwksKeys: 100,
+  /** Older keys are used while they are loaded again. */
+  jwksFreshMs: 10 * MINUTE,
+  /** Keys that could not be loaded again for this long may have been withdrawn, and are not used any more. */
+  jwksMostMs: 60 * MINUTE,
+  /** Between two loads, whatever they gave: anybody can invent the name of a key. */
+  jwksPauseMs: 5 * SECOND,
+  /** How far an issuer's clock may be ahead of ours. A token that has ended by ours has ended. */
+  clockSkewMs: 1 * MINUTE,
+  /** Shorter keys are broken by now, longer ones take too long: RFC 7518 asks for 2048 at least. */
+  leastRsaBits: 2_048,
+  mostRsaBits: 8_192,
 } as const

@@ -32,14 +32,15 @@ export async function protect(
   tell?: Watch,
 ): Promise<void> {
   const { note } = intake
-  const { maxBodyBytes: maxBytes, times } = rule
+  const { maxBodyBytes: maxBytes, times, tokens } = rule
+  const gone = hangUpSignal(response)
   const spool = createSpool(message, { maxBytes, bodyMs: times.bodyMs, room: intake })
-  const asked: Asked = { message, spool }
+  const asked: Asked = { message, spool, verified: tokens === null ? null : await tokens.verify(message) }
   Object.assign(note, { rule, asked })
   /** Whoever passes it on gives its memory back, too. */
   let handedOn = false
   try {
-    const begun = await begin(rule, { asked, intake }, hangUpSignal(response), watchGuard(rule, note, tell))
+    const begun = await begin(rule, { asked, intake }, gone, watchGuard(rule, note, tell))
     switch (begun.kind) {
       case 'unprotected':
         note.decision = begun.unguarded ? 'unguarded' : 'unkeyed'
@@ -205,7 +206,7 @@ async function told(
       const inDoubt = repeated && ofThisTry.has(status)
       if (!inDoubt && saysNotDone(rule, status, guarded)) running.protection.notDone()
       const { maxAnswerBytes: maxBytes } = rule.route
-      const keep = (seen: Captured) => boundTo(rule, asked.message, seen)
+      const keep = (seen: Captured) => boundTo(rule, asked, seen)
       const recording = inDoubt ? stillInDoubt(running, status) : running
       const repeatable = rule.honoursKeys
       return await deliver({ answer: sent.answer, response, running: recording, maxBytes, keep, repeatable })
@@ -232,11 +233,11 @@ function brokenAnswer({ voice, honoursKeys }: Rule, { error, late }: Extract<Sen
 }
 
 /** What is recorded, with the credential that it is told to. */
-function boundTo({ binding }: Rule, message: IncomingMessage, seen: Captured): Captured {
+function boundTo({ binding }: Rule, asked: Asked, seen: Captured): Captured {
   if (binding === null) return seen
   // An upstream of ours may be a gateway, too: its own word is not the one that counts here.
   const headers = seen.headers.filter(([name]) => name !== binding.header)
-  return { ...seen, headers: [...headers, [binding.header, binding.of(message)]] }
+  return { ...seen, headers: [...headers, [binding.header, binding.of(asked)]] }
 }
 
 function refusal({ voice, route }: Rule, error: unknown, note: Note): Answer {

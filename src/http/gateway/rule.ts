@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { defaults } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { normaliseTarget } from '../protocol/path.ts'
@@ -12,7 +11,7 @@ import type { Region } from '../region/region.ts'
 import { allowedBy } from './authorize.ts'
 import { createWho, namesCaller } from './caller.ts'
 import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
-import { bindingFor, type CredentialBinding } from './credentials.ts'
+import { bindingFor, type CredentialBinding, type Presented } from './credentials.ts'
 import { CONTENT_KEY_HEADER } from './guard.ts'
 import { originForm, type Passing } from './headers.ts'
 import { labelOf } from './labels.ts'
@@ -21,11 +20,11 @@ import type { Pattern } from './pattern.ts'
 import { compilePattern } from './pattern.ts'
 import { readingsOf } from './readings.ts'
 import type { Spool } from './spool.ts'
+import type { Tokens } from './tokens.ts'
 import type { Upstream } from './upstream.ts'
 
 /** A request on its way through a rule. */
-export interface Asked {
-  readonly message: IncomingMessage
+export interface Asked extends Presented {
   readonly spool: Spool
 }
 
@@ -48,6 +47,8 @@ export interface Rule {
   readonly guard: { readonly route: Route<Asked, unknown>; readonly failClosed: boolean } | null
   /** Null where whoever asks is trusted, or the upstream is asked. */
   readonly binding: CredentialBinding | null
+  /** Null where no token is verified, or where it makes no difference. */
+  readonly tokens: Tokens | null
   /** Statuses by which its upstream says that nothing happened. */
   readonly notDone: ReadonlySet<number>
   readonly honoursKeys: boolean
@@ -74,6 +75,7 @@ export interface RuleParts {
   readonly times: Required<Timeouts>
   readonly maxBodyBytes: number
   readonly binding?: CredentialBinding | null
+  readonly tokens?: Tokens | null
   readonly notDone?: readonly number[]
   readonly region?: Region | undefined
   readonly onError: (error: unknown) => void
@@ -104,6 +106,7 @@ export function createRule(parts: RuleParts): Rule {
             failClosed: guarded.failClosed,
           },
     binding: parts.binding ?? null,
+    tokens: parts.tokens ?? null,
     notDone: new Set(parts.notDone),
     honoursKeys: definition.effect === 'repeatable',
     keyHeader: 'header' in keyFrom ? keyFrom.header : DEFAULT_KEY_HEADER,
@@ -134,6 +137,7 @@ export interface RuleContext {
   readonly voice: VoiceOptions
   readonly upstreamOf: (name: string | undefined) => Upstream
   readonly region: Region | undefined
+  readonly tokens: Tokens | null
   readonly onError: (error: unknown) => void
 }
 
@@ -183,6 +187,7 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
     times,
     maxBodyBytes: rule.maxBodyBytes ?? config.maxBodyBytes ?? gatewayDefaults.maxBodyBytes,
     binding,
+    tokens: binding === null ? null : context.tokens,
     ...(rule.notDone === undefined ? {} : { notDone: rule.notDone }),
     region: context.region,
     onError,

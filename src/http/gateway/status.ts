@@ -10,6 +10,7 @@ import { bindingFor, CREDENTIALS_HEADER } from './credentials.ts'
 import type { Asked, Rule } from './rule.ts'
 import { ruleFor } from './rule.ts'
 import { createSpool } from './spool.ts'
+import type { Tokens } from './tokens.ts'
 
 /** `GET /operations/{id}` at the gateway: what became of a request, for whoever made it. */
 export type TellStatus = (message: IncomingMessage) => Promise<Answer>
@@ -18,7 +19,11 @@ export type TellStatus = (message: IncomingMessage) => Promise<Answer>
 const NOBODY = { tenant: '', caller: '' }
 
 /** Rules may know their callers in different ways; whoever is right by a rule of the record is told. */
-export function createTellStatus(rules: readonly Rule[], common: Omit<HttpOptions<Asked, unknown>, 'who'>): TellStatus {
+export function createTellStatus(
+  rules: readonly Rule[],
+  common: Omit<HttpOptions<Asked, unknown>, 'who'>,
+  tokens: Tokens | null = null,
+): TellStatus {
   const { region } = common
   // A rule that is gone may have made the record: whoever is right by any of them, or by the usual one, is told.
   const bindings = [bindingFor({}), ...rules.flatMap(({ binding }) => (binding === null ? [] : [binding]))]
@@ -49,7 +54,8 @@ export function createTellStatus(rules: readonly Rule[], common: Omit<HttpOption
   )
 
   return async (message) => {
-    const asked: Asked = { message, spool: createSpool(message, { maxBytes: 0, bodyMs: 1 }) }
+    const spool = createSpool(message, { maxBytes: 0, bodyMs: 1 })
+    const asked: Asked = { message, spool, verified: tokens === null ? null : await tokens.verify(message) }
     return status.answer(message.url ?? '/', asked, incomingOf(message, noBody)).catch(() => nothing())
   }
 }

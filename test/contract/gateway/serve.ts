@@ -84,7 +84,11 @@ export async function serveGateway(site: Site): Promise<Served> {
   const gateway = serve({
     status: (message) =>
       status
-        .answer(message.url ?? '/', { message, spool: createSpool(message, { maxBytes: 0, bodyMs: 1 }) })
+        .answer(message.url ?? '/', {
+          message,
+          spool: createSpool(message, { maxBytes: 0, bodyMs: 1 }),
+          verified: null,
+        })
         .catch(status.fault),
     rules,
     voice: createVoice(voice),
