@@ -1,3 +1,4 @@
+import { DEFAULT_HOST, DEMO_VARIABLE, demoOf, type Env, isWithoutDemo, UNUSED_DEMO_KEY } from './config-demo.ts'
 import { type LimitConfig, limitSettings } from './config-limits.ts'
 import { complaintAboutPort } from './http/blocked-ports.ts'
 import { type LogLevel, logLevels } from './logs-level.ts'
@@ -48,8 +49,6 @@ export type UploadsPlace =
   /** Without a slash at either end of the prefix; empty for the whole bucket. */
   | { readonly kind: 'bucket'; readonly name: string; readonly prefix: string }
 
-type Env = Readonly<Record<string, string | undefined>>
-
 interface Setting<T> {
   readonly variable: string
   readonly fallback: string
@@ -71,7 +70,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   },
   host: {
     variable: 'HOST',
-    fallback: '127.0.0.1',
+    fallback: DEFAULT_HOST,
     about: 'the address that it listens on',
     read: (text) => (/^[\w.:-]+$/.test(text) ? { value: text } : { wrong: 'is not an address or a host name' }),
   },
@@ -111,7 +110,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     read: (text) => brokerOf(text),
   },
   demo: {
-    variable: 'ONCEONLY_DEMO',
+    variable: DEMO_VARIABLE,
     fallback: 'auto',
     about:
       'on or off: a demo workspace whose API key only this machine can read; auto is on, unless HOST is public or NODE_ENV is production',
@@ -121,7 +120,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
     variable: 'ONCEONLY_DEMO_KEY',
     fallback: '',
     about: 'API key of the demo workspace, the only one it has; generated and kept in the data folder when empty',
-    read: (text, env) => demoKeyOf(text, env),
+    read: (text, env) => (text !== '' && isWithoutDemo(env) ? { wrong: UNUSED_DEMO_KEY } : secret(text)),
   },
   operatorToken: {
     variable: 'ONCEONLY_OPERATOR_TOKEN',
@@ -299,30 +298,6 @@ function secret(text: string): { value: string | null } | { wrong: string } {
   return text.length < SECRET_CHARS_LEAST
     ? { wrong: `is shorter than ${SECRET_CHARS_LEAST} characters` }
     : { value: text }
-}
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i
-
-function demoOf(text: string, { HOST, NODE_ENV }: Env): { value: boolean } | { wrong: string } {
-  const isPublic = !LOOPBACK.test(HOST || settings.host.fallback)
-  switch (text) {
-    case 'on':
-      return isPublic ? { wrong: 'needs a HOST of this machine, such as 127.0.0.1' } : { value: true }
-    case 'off':
-      return { value: false }
-    case 'auto':
-      return { value: !isPublic && NODE_ENV !== 'production' }
-    default:
-      return { wrong: 'is none of on, off, auto' }
-  }
-}
-
-/** A key that would be ignored stops the start: its owner would look for the fault in their requests. */
-function demoKeyOf(text: string, env: Env): { value: string | null } | { wrong: string } {
-  const demo = demoOf(env[settings.demo.variable] || settings.demo.fallback, env)
-  const isUnused = text !== '' && 'value' in demo && !demo.value
-  const wrong = 'is not used: this server has no demo; operators add keys with POST /api/admin/workspaces/ID/keys'
-  return isUnused ? { wrong } : secret(text)
 }
 
 const secrets = new Set<keyof Config>([
