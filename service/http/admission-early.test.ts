@@ -28,7 +28,7 @@ async function served(full: ReadonlySet<string>) {
   return { post, asked, admission }
 }
 
-test('a workspace that has all it may have is refused without asking who it is; others are not', async () => {
+test('a workspace that has its share is refused before it is authenticated; others are not', async () => {
   const full = new Set<string>()
   const { post, asked } = await served(full)
   assert.deepEqual([await post('flood'), await post('quiet')], [200, 200])

@@ -15,7 +15,7 @@ export interface Admission {
   readonly around: Around
   /** How many may be under way now. */
   readonly most: number
-  /** Whether this workspace may begin one more; `enter` also takes the place. Whoever may says so when it has ended. */
+  /** Whether this workspace may begin one more; `enter` also takes the place. The caller of `enter` calls `leave` when the command has ended. */
   mayEnter(key: string): boolean
   enter(key: string): boolean
   leave(key: string): void
@@ -24,11 +24,11 @@ export interface Admission {
   readonly load: { readonly underWay: number; readonly waiting: number; readonly bodyBytes: number }
 }
 
-/** A body on its way. Both may be called as often as anybody likes. */
+/** A body on its way. More calls than one change nothing. */
 export interface Receipt {
   /** It has come, or will not: others may send theirs. */
   arrived(): void
-  /** Nobody needs its bytes any more. */
+  /** Its bytes are not needed any more. */
   release(): void
 }
 
@@ -108,7 +108,7 @@ interface Taken {
 }
 
 /**
- * When it is known who asks, and before anything of the body is read: a refused command has changed nothing, holds no lock, and
+ * When the caller is known, and before anything of the body is read: a refused command has changed nothing, holds no lock, and
  * takes no memory. The place itself is taken when the body is there, so that slow clients hold none.
  */
 export function admitCommands(
@@ -116,7 +116,7 @@ export function admitCommands(
   admission: Pick<Admission, 'mayEnter' | 'enter' | 'leave' | 'receive'>,
 ): void {
   const taken = new WeakMap<FastifyRequest, Taken>()
-  /** Whose key it was when it was last asked: a flood is refused without asking the store who it is. */
+  /** The workspace of a key, as last authenticated: a flood is refused without asking the store again. */
   const seen = new Map<string, string>()
 
   server.addHook('onRequest', (request, reply, done) => {
@@ -182,7 +182,7 @@ function keyOf({ headers }: FastifyRequest): string | null {
   return key === null ? null : keyIdOf(key)
 }
 
-/** Workspaces share the server; whoever has not said who it is shares it by address. */
+/** Workspaces share the server; callers that are not authenticated share it by address. */
 function shareOf({ caller, raw }: FastifyRequest): string {
   return caller ? `workspace ${caller.workspaceId}` : `address ${addressKey(raw.socket.remoteAddress ?? '')}`
 }
@@ -211,7 +211,7 @@ const BODIES_FULL =
   'More bytes of requests are on their way than the server has room for. Nothing was begun: send the same request again.'
 
 function refuse(request: FastifyRequest, reply: FastifyReply, detail: string): FastifyReply {
-  // Nothing else can come over a connection whose body nobody reads.
+  // Nothing else can come over a connection whose body is not read.
   if (!request.raw.complete && bodyBytesOf(request) > 0) reply.raw.shouldKeepAlive = false
   return sendProblem(reply, { name: 'overloaded', detail, retryAfterMs: retryAfterMs() })
 }

@@ -10,7 +10,7 @@ export interface ByteBudget {
 export interface Hold {
   /** From now on at least so many bytes are held, or nothing has changed. */
   cover(bytes: number): boolean
-  /** Gives everything back; as often as anybody likes. */
+  /** Gives everything back; more calls change nothing. */
   release(): void
 }
 

@@ -1,7 +1,7 @@
 /**
  * Whether a holder may have more of something that is scarce: what it has already must be within its share of what is left
- * afterwards. One holder alone gets `share` of everything, two get less each, and whoever comes new always finds some.
- * There is nothing to configure for each holder, and nothing to take away from anybody.
+ * afterwards. One holder alone gets `share` of everything, two get less each, and a new holder always finds some.
+ * No holder has a setting of its own, and nothing is ever taken back from one.
  *
  * @param share of everything, for one holder alone: over 0, up to 1
  */

@@ -11,7 +11,7 @@ export const frontLimits = {
   bodyShare: 0.25,
   /** Of all places, one caller alone: where there is only one caller, a quarter more would change little. */
   placeShare: 0.75,
-  /** A refused client comes back after at least this long, and those who were refused at once not all at once. */
+  /** When a refused client may come back: long enough for a short peak to pass, and at random, so that not all come at once. */
   retryLeastMs: 1 * SECOND,
   retryMostMs: 5 * SECOND,
   /** How often bodies on their way are looked at: they are cut at most this much later than promised. */

@@ -77,7 +77,7 @@ test('a trickle counts once its grace is over', () => {
   assert.equal(watch.watched, 0)
 })
 
-test('the time in which nobody reads is not the sender’s', () => {
+test('the time in which the body is not read is not the sender’s', () => {
   const { watch, pass } = watching()
   const held = body()
   held.held = true

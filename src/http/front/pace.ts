@@ -16,14 +16,14 @@ export interface PacedBody {
   readonly pace: Pace
   /** What has come. */
   bytes(): number
-  /** Nobody reads it for the moment, so that its sender is not the one who is slow. */
+  /** It is not being read for the moment, so that its sender is not the slow side. */
   isHeld(): boolean
   /** It comes too slowly, and is not watched any more. */
   tooSlow(): void
 }
 
 export interface PaceWatch {
-  /** @returns ends the watch; as often as anybody likes */
+  /** @returns ends the watch; more calls change nothing */
   watch(body: PacedBody): () => void
   readonly watched: number
 }

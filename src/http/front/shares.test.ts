@@ -14,7 +14,7 @@ function leaveAll(shares: Shares, key: string, count: number): void {
   for (let n = 0; n < count; n++) shares.leave(key)
 }
 
-test('one key alone gets its share, and whoever comes new always finds places', () => {
+test('one key alone gets its share, and a new key always finds places', () => {
   const shares = createShares({ most: () => 1_000, share: 0.75 })
   const flood = takeAll(shares, 'flood')
   assert.equal(flood, 750)
@@ -30,7 +30,7 @@ test('one key alone gets its share, and whoever comes new always finds places', 
   assert.equal(takeAll(shares, 'flood'), 750)
 })
 
-test('a single place goes to whoever is first, and what is lowered is kept to', () => {
+test('a single place goes to the first key, and a lowered limit is kept', () => {
   let most = 1
   const shares = createShares({ most: () => most, share: 0.75 })
   assert.equal(takeAll(shares, 'a'), 1)
@@ -40,7 +40,7 @@ test('a single place goes to whoever is first, and what is lowered is kept to', 
   assert.equal(shares.enter('b'), false)
 })
 
-test('a limit that was lowered shuts out nobody who has nothing', () => {
+test('a lowered limit lets in keys that have no place', () => {
   let most = 100
   const shares = createShares({ most: () => most, ceiling: 100, share: 0.75 })
   assert.equal(takeAll(shares, 'flood'), 75)
@@ -88,7 +88,7 @@ function queueing(most: number, queueMost: number) {
   return { shares, timers, told, ask }
 }
 
-test('who waits is let in key by key, whatever the length of their lines', () => {
+test('waiting requests are let in key by key, whatever the length of their lines', () => {
   const { shares, timers, told, ask } = queueing(1, 10)
   ask('flood', 'f1')
   for (const name of ['f2', 'f3', 'f4']) ask('flood', name)
@@ -101,7 +101,7 @@ test('who waits is let in key by key, whatever the length of their lines', () =>
   assert.equal(shares.underWay, 0)
 })
 
-test('who comes later does not overtake its own key', () => {
+test('a later request does not overtake its own key', () => {
   const { shares, told, ask } = queueing(1, 10)
   ask('a', 'a1')
   ask('b', 'b1')

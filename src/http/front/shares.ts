@@ -50,7 +50,7 @@ export function createShares({ most, ceiling = 0, share, queue }: SharesOptions)
     return isFair(share, held, most() - places.total - 1) || (held === 0 && places.total < ceiling)
   }
 
-  // Whoever came first has its turn first.
+  // Behind the requests of the same key that wait already.
   const mayEnter = (key: string) => !(lines.size > 0 && lines.has(key)) && hasRoom(key)
 
   function enter(key: string): boolean {

@@ -5,7 +5,7 @@ import type { BodyAnswer, BodyQuestion } from '../protocol/large-body.ts'
 import { answerBody } from '../protocol/large-body.ts'
 import { gatewayLimits } from './limits.ts'
 
-/** The fingerprints of large bodies, in a thread of their own: a hostile one takes seconds, and nobody else waits for it. */
+/** The fingerprints of large bodies, in a thread of their own: a hostile one takes seconds, and no other request waits for it. */
 export interface Fingerprints {
   /** Null for a body that is not worth the way. */
   ask(question: BodyQuestion): Promise<BodyAnswer> | null

@@ -16,7 +16,7 @@ export interface GatherOptions {
   readonly intake: Intake
   /** For so long nothing of it may come. */
   readonly pauseMs: number
-  /** Enough has come to ask the upstream. From here on the rest waits in the connection until somebody reads it. */
+  /** Enough has come to ask the upstream. From here on the rest waits in the connection until it is read. */
   readonly ready: (gathering: Gathering) => void
   /** It comes too slowly, or there is no room for it; also after `ready`. */
   readonly failed: (error: SlowBody | SpoolFull) => void

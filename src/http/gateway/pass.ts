@@ -38,7 +38,7 @@ export function passOn(
 ): void {
   const { upstream, passing } = pass
   const { front, key } = intake
-  // Nobody waits for it any more, and nothing of it was sent on.
+  // The client is gone, and nothing of the request was sent on.
   if (response.closed) return intake.memory.release()
   const method = message.method ?? 'GET'
   const read = spool?.taken === true ? spool : null

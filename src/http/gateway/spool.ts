@@ -53,7 +53,7 @@ export interface SpoolRoom {
 export interface Turn {
   /** False where there is none in time. */
   take(): Promise<boolean>
-  /** Once whoever has read the body has begun to look at it. */
+  /** Once the reader of the body has begun to look at it. */
   give(): void
 }
 
@@ -127,7 +127,7 @@ async function oneAtATime({ file, length }: Extract<Kept, { readonly kind: 'file
     }
     return bytes
   } finally {
-    // Whoever asked has begun to compute the fingerprint by then: that happens as soon as this promise is resolved.
+    // The caller has begun to compute the fingerprint by then: that happens as soon as this promise is resolved.
     setImmediate(() => turn.give())
   }
 }

@@ -13,7 +13,7 @@ import { gatewayLimits } from './limits.ts'
 export interface Upstream {
   /** As it is told to be, for the `Host` header. */
   readonly host: string
-  /** Requests that are under way at it. The pool has no queue: whoever has a place here gets a connection at once. */
+  /** Requests that are under way at it. The pool has no queue: a request with a place gets a connection at once. */
   readonly places: Shares
   /** On a place that was taken, except for an `own` connection. */
   open(head: RequestHead, on: ConnectionChoice): ClientRequest
@@ -100,7 +100,7 @@ function dropStale(agent: HttpAgent): void {
   }
 }
 
-/** Waits for a place; false where there is none in time, or nobody wants it any more. */
+/** Waits for a place; false where there is none in time, or the request has ended. */
 export function placeAt({ places }: Upstream, key: string, signal?: AbortSignal): boolean | Promise<boolean> {
   if (places.enter(key)) return true
   const { promise, resolve } = Promise.withResolvers<boolean>()

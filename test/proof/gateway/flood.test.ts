@@ -22,7 +22,7 @@ test('an address that fills the places of an upstream waits or is refused; anoth
   assert.equal(await askFrom(QUIET, world.port, 'GET', '/quick'), 200)
   assert.equal(held.length, 768)
   for (const answer of held.splice(0)) answer()
-  await until('those who waited have a place', () => held.length === 768)
+  await until('the waiting requests have a place', () => held.length === 768)
   for (const socket of sockets) socket.destroy()
   await allQuiet(world)
 })

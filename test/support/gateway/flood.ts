@@ -9,7 +9,7 @@ import { until } from '../../../src/testing/until.ts'
 import type { World } from './world.ts'
 
 const FLOOD = '127.0.0.1'
-/** Another client, as far as anybody can tell. */
+/** Another client, by its address. */
 export const QUIET = '127.0.0.2'
 
 /** Connections that send the same bytes and then nothing more. */
