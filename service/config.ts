@@ -119,7 +119,7 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   demoKey: {
     variable: 'ONCEONLY_DEMO_KEY',
     fallback: '',
-    about: 'API key of the demo workspace, the only one it has; generated and kept in the data folder when empty',
+    about: 'API key of the demo workspace, the only one it has, so that servers on one store share it; generated and kept in the data folder when empty',
     read: (text, env) => (text !== '' && isWithoutDemo(env) ? { wrong: UNUSED_DEMO_KEY } : secret(text)),
   },
   operatorToken: {
@@ -360,6 +360,7 @@ export function readConfig(env: Env): Config {
     quotaRooms: read('quotaRooms'),
     quotaConnections: read('quotaConnections'),
     retainMessagesDays: read('retainMessagesDays'),
+    retainLeadsDays: read('retainLeadsDays'),
     retainUploadsDays: read('retainUploadsDays'),
     retainImportsDays: read('retainImportsDays'),
     retainChatDays: read('retainChatDays'),
