@@ -2,17 +2,37 @@ import { runBench } from './harness/bench.ts'
 import { byTurns } from './harness/compare.ts'
 import { describeDisk } from './harness/machine.ts'
 import { installPeers, peerVersion } from './harness/peers.ts'
-import type { StreamsTask } from './streams/task.ts'
+import type { ClocksTask, StreamsTask } from './streams/task.ts'
 import { WINDOW } from './streams/task.ts'
 
-/** Ordered acknowledged durable sends of one person ÷ (window ÷ round trip), and ÷ Socket.IO with `retries`. */
+/**
+ * Vector clocks of a hundred nodes, sorted ÷ by name. Ordered acknowledged durable sends of one person ÷ (window ÷ round
+ * trip), and ÷ Socket.IO with `retries`.
+ */
 const PAIRS = 5
+const CLOCK_PAIRS = 15
 const CUTS = 0.02
 
 const ours = import.meta.resolve('./streams/ours.ts')
 const peer = import.meta.resolve('./streams/socket-io.ts')
+const clocks = import.meta.resolve('./streams/clocks.ts')
 
 await runBench('streams', async (bench) => {
+  const clockTask = (form: ClocksTask['form']): ClocksTask => ({ nodes: 100, form, comparisons: 100_000 })
+  await bench.compare({
+    name: 'clocks of 100 nodes',
+    pairs: CLOCK_PAIRS,
+    ours: 'SortedCounts',
+    other: 'compareCounts',
+    measure: byTurns(
+      () => bench.side({ program: clocks, task: clockTask('sorted') }),
+      () => bench.side({ program: clocks, task: clockTask('sparse') }),
+    ),
+    wanted: [
+      { figure: 'cpuUs', label: 'CPU µs each', of: 'ours', goal: { atMost: 1 } },
+      { figure: 'cpuUs', label: 'sorted ÷ by name', of: 'ratio' },
+    ],
+  })
   await installPeers(bench.progress)
   bench.note(describeDisk())
   bench.note(

@@ -6,5 +6,12 @@ export interface StreamsTask {
   readonly cuts: number
 }
 
+/** Two vector clocks, compared over and over. */
+export interface ClocksTask {
+  readonly nodes: number
+  readonly form: 'sorted' | 'sparse'
+  readonly comparisons: number
+}
+
 export const WINDOW = 64
 export const TICK_LEAST_MS = 100

@@ -49,6 +49,7 @@ export type { Place } from './parts/sequencer.ts'
 export { comparePlaces, SequencedReader, Sequencer } from './parts/sequencer.ts'
 export type { HistoryEvent } from './parts/shiviz.ts'
 export { fromShiViz, shivizParser, toShiViz } from './parts/shiviz.ts'
+export { SortedCounts } from './parts/sorted-counts.ts'
 export type { Counts, DenseCounts, Order } from './parts/vector.ts'
 export {
   compareCounts,

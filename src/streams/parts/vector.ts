@@ -1,5 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { countOf, safeCount } from './count.ts'
+import { SortedCounts } from './sorted-counts.ts'
 
 /** How two clocks stand to each other. Equal clocks are equal, not concurrent. */
 export type Order = 'before' | 'after' | 'equal' | 'concurrent'
@@ -17,6 +18,8 @@ const MOST_NODES = 10_000
 export class VectorClock {
   readonly node: string
   readonly #counts: Map<string, number>
+  /** Made when it is asked for, and kept until the clock moves. */
+  #sorted: SortedCounts | null = null
 
   constructor(node: string, counts: Counts = {}) {
     if (node === '') throw new OnceError('bad_input', 'A vector clock needs the name of its node.')
@@ -29,11 +32,18 @@ export class VectorClock {
     return Object.fromEntries(this.#counts)
   }
 
+  /** The form to compare with many others. */
+  get sorted(): SortedCounts {
+    this.#sorted ??= new SortedCounts(this.counts)
+    return this.#sorted
+  }
+
   count(node: string): number {
     return this.#counts.get(node) ?? 0
   }
 
   tick(): Counts {
+    this.#sorted = null
     this.#counts.set(this.node, safeCount('count', this.count(this.node) + 1))
     return this.counts
   }
@@ -45,6 +55,7 @@ export class VectorClock {
 
   /** A message came: element by element the larger count, then one more of our own. */
   receive(counts: Counts): Counts {
+    this.#sorted = null
     for (const [node, count] of Object.entries(checked(counts))) {
       if (count > this.count(node)) this.#counts.set(node, count)
     }
@@ -52,11 +63,13 @@ export class VectorClock {
     return this.tick()
   }
 
-  compare(other: Counts): Order {
-    return compareCounts(this.counts, other)
+  compare(other: Counts | SortedCounts | VectorClock): Order {
+    if (other instanceof SortedCounts) return this.sorted.compare(other)
+    return other instanceof VectorClock ? this.sorted.compare(other.sorted) : compareCounts(this.counts, other)
   }
 }
 
+/** Looks up every name of both: for clocks of many nodes that are compared often, see `SortedCounts`. */
 export function compareCounts(a: Counts, b: Counts): Order {
   let less = false
   let more = false
