@@ -1,31 +1,12 @@
 import { Component } from 'preact'
-import type { Message, MessageState } from './message.ts'
+import type { MessageState } from './message.ts'
+import { looksSame, type RowProps } from './row-props.ts'
 import { colourOf, type Quote } from './said.ts'
-
-interface RowProps {
-  readonly message: Message
-  readonly isOwn: boolean
-  readonly quote: Quote | null
-  /** It replies to a message that is not here. */
-  readonly isParentGone: boolean
-  /** What was written at the same time; empty when nothing was. */
-  readonly together: string
-  readonly reply: (to: Message) => void
-  readonly again: (doubtful: Message) => void
-}
 
 /** One message. Drawn again only when something of it changes: most of a thousand stay as they are. */
 export class Row extends Component<RowProps> {
   override shouldComponentUpdate(next: RowProps): boolean {
-    const { message, isOwn, quote, together, isParentGone } = this.props
-    return (
-      message !== next.message ||
-      isOwn !== next.isOwn ||
-      // What it says never changes, but whether it is needed.
-      (quote === null) !== (next.quote === null) ||
-      together !== next.together ||
-      isParentGone !== next.isParentGone
-    )
+    return !looksSame(this.props, next)
   }
 
   override render({ message, isOwn, quote, isParentGone, together, reply, again }: RowProps) {

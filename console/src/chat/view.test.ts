@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MessageIdentity } from 'onceonly/stream'
 import { createConversation } from './conversation.ts'
+import { looksSame, type RowProps } from './row-props.ts'
 import { DRAWN_ROWS, further, newest, rangeOf, staying, type View } from './view.ts'
 
 const author = { client: 'ada', epoch: 1 }
@@ -49,4 +50,28 @@ test('who reads above keeps the same rows while others come; a row that is gone 
   assert.equal(rangeOf({ kind: 'from', id: 'gone/1/1' }, conversation.arranged().rows).to, 600)
   assert.deepEqual(rangeOf(newest, []), { from: 0, to: 0 })
   assert.equal(further(newest, [], 'up').kind, 'newest')
+})
+
+test('of a thousand rows one message draws one again, and its final place once more', () => {
+  const conversation = conversationOf(1_000)
+  const propsOf = (): readonly RowProps[] =>
+    conversation.arranged().rows.map(({ message }) => {
+      const unchanged = { isOwn: true, quote: null, isParentGone: false, together: '' }
+      return { message, ...unchanged, reply: () => undefined, again: () => undefined }
+    })
+  const drawnAgain = (before: readonly RowProps[]) =>
+    propsOf().filter((props, at) => {
+      const known = before[at]
+      return known === undefined || !looksSame(known, props)
+    }).length
+  let before = propsOf()
+  assert.equal(drawnAgain(before), 0)
+  conversation.sent(identity(1_001), { name: 'Ada', text: 'new', quote: null }, null)
+  assert.equal(drawnAgain(before), 1)
+  before = propsOf()
+  conversation.accepted(identity(1_001))
+  assert.equal(drawnAgain(before), 1)
+  before = propsOf()
+  conversation.ordered(identity(1), 1)
+  assert.equal(drawnAgain(before), 1)
 })
