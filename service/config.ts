@@ -119,7 +119,8 @@ const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   demoKey: {
     variable: 'ONCEONLY_DEMO_KEY',
     fallback: '',
-    about: 'API key of the demo workspace, the only one it has, so that servers on one store share it; generated and kept in the data folder when empty',
+    about:
+      'API key of the demo workspace, the only one it has, so that servers on one store share it; generated and kept in the data folder when empty',
     read: (text, env) => (text !== '' && isWithoutDemo(env) ? { wrong: UNUSED_DEMO_KEY } : secret(text)),
   },
   operatorToken: {
