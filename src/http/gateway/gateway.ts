@@ -170,6 +170,8 @@ export function serve(serving: Serving): Gateway {
   const upstreams = new Set([...rules, ...(pass === null ? [] : [pass])].map(({ upstream }) => upstream))
   let draining = false
   const busy = new Set<object>()
+  /** Node may have read more from these by now, and hands it over all the same. */
+  const refused = new WeakSet<Duplex>()
   const pipes = new Set<Duplex>()
 
   const isOwn = (target: string) =>
@@ -179,6 +181,7 @@ export function serve(serving: Serving): Gateway {
     )
 
   function handle(message: IncomingMessage, response: ServerResponse, expects = false): void {
+    if (refused.has(message.socket)) return
     const target = message.url ?? '/'
     if (draining) response.shouldKeepAlive = false
     busy.add(response)
@@ -211,9 +214,10 @@ export function serve(serving: Serving): Gateway {
     sendAnswer(response, tooBusy(voice, note))
   }
 
-  /** Whatever stands behind such a head on its connection is not read any more. */
+  /** Whatever stands behind such a head on its connection may be a part of it, and is no request. */
   function refuse(response: ServerResponse, detail: string): void {
     response.shouldKeepAlive = false
+    refused.add(response.req.socket)
     sendAnswer(response, serving.voice.say('invalid-request', { detail }))
   }
 
@@ -259,6 +263,7 @@ export function serve(serving: Serving): Gateway {
     // Node has taken its own listener away, and an error that nobody hears ends the process.
     socket.on('error', () => {}).once('close', () => pipes.delete(socket))
     // Before 22.21 Node asks nobody whether an offer is taken up: what is not to be is refused, and nothing forwarded.
+    if (refused.has(socket)) return void socket.end()
     const may = mayUpgrade(message) && whyMisframed(message) === null && !declaresBody(message)
     if (pass === null || !may) return void socket.end(`HTTP/1.1 400 Bad Request\r\n${CLOSING}`)
     if (draining) return void socket.end(`HTTP/1.1 503 Service Unavailable\r\n${CLOSING}`)
