@@ -11,16 +11,19 @@ export interface Program {
 
 export const promtool: Program = { name: 'promtool', variable: 'ONCEONLY_TEST_PROMTOOL', packages: ['prometheus'] }
 
+/** Not on the path of everybody. */
+const SYSTEM_FOLDERS = ['/usr/sbin']
+
 /** Its path, or null: then everything that needs it is skipped, and under `CI=true` nothing is. */
 export async function findProgram(program: Program): Promise<string | null> {
   const { name, variable, packages } = program
   const named = process.env[variable]
   if (named !== undefined && named !== '') return named
   const log = (line: string) => void process.stderr.write(`${line}\n`)
-  if (findPrograms([name]) === undefined && canInstall()) {
+  if (findPrograms([name], SYSTEM_FOLDERS) === undefined && canInstall()) {
     await install([{ packages }], log).catch((error: unknown) => log(String(error)))
   }
-  const folder = findPrograms([name])
+  const folder = findPrograms([name], SYSTEM_FOLDERS)
   if (folder !== undefined) return `${folder}/${name}`
   const advice = `install it (Debian and Ubuntu: apt-get install ${packages.join(' ')}) or set ${variable}`
   if (process.env['CI'] === 'true') throw new Error(`${name}: not found; ${advice}.`)
