@@ -9,6 +9,8 @@ export const frontLimits = {
   bodyBytes: 256 * MIB,
   /** Of it, one caller alone: some dozens of the largest bodies, and three quarters are left for the others. */
   bodyShare: 0.25,
+  /** Connections of clients: each takes some kilobytes, whether it says something or not. */
+  connections: 16_384,
   /** Of all places, one caller alone: where there is only one caller, a quarter more would change little. */
   placeShare: 0.75,
   /** When a refused client may come back: long enough for a short peak to pass, and at random, so that not all come at once. */

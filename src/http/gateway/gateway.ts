@@ -1,11 +1,12 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
-import { Server as NetServer, type Socket } from 'node:net'
+import { Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { OnceError } from '../../ledger/core/errors.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import { addressKey, clientKey } from '../front/addresses.ts'
+import { clientKey } from '../front/addresses.ts'
+import { limitConnections } from '../front/connections.ts'
 import { retryAfterMs } from '../front/retry.ts'
 import { sendAnswer } from '../protocol/capture-node.ts'
 import type { ServedRoute } from '../protocol/describe.ts'
@@ -253,11 +254,7 @@ export function serve(serving: Serving): Gateway {
   const server = createServer({ ...settings, shouldUpgradeCallback: mayUpgrade })
   server.on('request', (message: IncomingMessage, response: ServerResponse) => handle(message, response))
   server.on('checkContinue', (message: IncomingMessage, response: ServerResponse) => handle(message, response, true))
-  server.on('connection', (socket: Socket) => {
-    const key = addressKey(socket.remoteAddress ?? '')
-    if (front.connections.enter(key)) socket.once('close', () => front.connections.leave(key))
-    else socket.destroy()
-  })
+  limitConnections(server, front.connections)
   server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
     pipes.add(socket)
     // Node has taken its own listener away, and an error that nobody hears ends the process.

@@ -35,8 +35,8 @@ export interface Front {
 }
 
 export function createFront(): Front {
-  const { connections, receiving, streams, spooledBytes, spoolShare, largeQueue, largeQueueMs } = gatewayLimits
-  const { placeShare: share, bodyBytes, bodyShare, paceEveryMs } = frontLimits
+  const { receiving, streams, spooledBytes, spoolShare, largeQueue, largeQueueMs } = gatewayLimits
+  const { connections, placeShare: share, bodyBytes, bodyShare, paceEveryMs } = frontLimits
   return {
     connections: createShares({ most: () => connections, share }),
     receiving: createShares({ most: () => receiving, share }),

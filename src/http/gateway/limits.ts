@@ -39,8 +39,6 @@ export const gatewayLimits = {
   /** Bodies in files that wait to be looked at, which happens one by one, and how long. */
   largeQueue: 1_024,
   largeQueueMs: 30 * SECOND,
-  /** Connections of clients: each takes some kilobytes, whether it says something or not. */
-  connections: 16_384,
   /** Requests whose bodies are on their way at once. */
   receiving: 4_096,
   /** WebSockets and streams of events at once; they have connections of their own to the upstream. */
