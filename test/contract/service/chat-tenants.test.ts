@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, test } from 'node:test'
+import { createMemoryPlace, createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { WebSocket } from 'ws'
 import { prefixOf, ROOM_CHARS_MOST, roomOf } from '../../../service/chat/words.ts'
 import { isStreamName } from '../../../src/streams/protocol/fields.ts'
@@ -42,4 +43,36 @@ test('what tells the rooms of workspaces apart has 128 bits and more, and fits a
   for (const workspace of Array.from({ length: 200 }, (_, at) => `workspace-${at}`)) {
     assert.ok(isStreamName(roomOf(workspace, 'r'.repeat(ROOM_CHARS_MOST))), roomOf(workspace, 'r'))
   }
+})
+
+test('a client of the chat is called what it is called: its messages are counted, also by others', async () => {
+  const seen: string[] = []
+  const enter = async (name: string) => {
+    const place = createMemoryPlace()
+    await place.identify({ client: name, epoch: 1, generation: 1 })
+    const url = (region: string) => `${service.url.replace('http', 'ws')}/chat/socket?region=${region}`
+    const client = await createStreamClient({
+      room: 'odd-names',
+      regions: ['frankfurt'],
+      transport: createWebSocketTransport({ url, token: () => demoKey }),
+      mode: 'at-least-once',
+      place,
+      from: 'start',
+      receiver: { message: ({ client: from }) => void seen.push(`${name} saw ${from}`), ordered: () => {} },
+    })
+    after(() => client.stop())
+    return client
+  }
+  const [first, second] = [await enter('constructor'), await enter('toString')]
+  for (const text of ['one', 'two']) await (await first.send({ text })).accepted
+  const saw = () => seen.filter((each) => each === 'toString saw constructor').length
+  await until('the second has seen both', () => saw() === 2)
+  await (await second.send({ text: 'three' })).accepted
+  const headers = { authorization: `Bearer ${demoKey}` }
+  const response = await fetch(`${service.url}/api/chat/rooms/odd-names/messages`, { headers })
+  const { messages } = (await response.json()) as { messages: readonly { readonly clock: unknown }[] }
+  assert.deepEqual(
+    messages.map(({ clock }) => clock),
+    [{ constructor: 1 }, { constructor: 2 }, { constructor: 2, toString: 1 }] as readonly unknown[],
+  )
 })

@@ -53,3 +53,17 @@ test('a step is called what it is called: the steps behind it see its result', a
   }
   assert.equal(({} as Record<string, unknown>)['taken'], undefined)
 })
+
+test('a command with such members is refused, and changes no object', async () => {
+  const headers = { authorization: `Bearer ${demoKey}`, 'content-type': 'application/json' }
+  for (const path of ['/case-escalations', '/api/messages', '/api/imports', '/api/sequences']) {
+    for (const body of [
+      '{"__proto__":{"polluted":true},"name":"x"}',
+      '{"constructor":{"prototype":{"polluted":true}},"name":"x"}',
+    ]) {
+      const response = await fetch(service.url + path, { method: 'POST', headers, body })
+      assert.equal(response.status, 400, `${path} ${await response.text()}`)
+    }
+  }
+  assert.equal(({} as Record<string, unknown>)['polluted'], undefined)
+})

@@ -17,16 +17,8 @@ function onceonly(...args: string[]) {
   return spawnSync(join(root, bin.onceonly), args, { cwd: tmpdir(), env, encoding: 'utf8' })
 }
 
-test('the command of the package runs in a checkout, with the commands of its sources', () => {
-  const { status, stdout, stderr } = onceonly('--help')
-  assert.deepEqual([status, stderr], [0, ''])
-  for (const command of ['gateway', 'doctor', '--version']) assert.match(stdout, new RegExp(command))
+test('the command of the package runs in a checkout, and tells the version of its sources', () => {
+  const { status, stdout, stderr } = onceonly('--version')
+  assert.deepEqual([status, stdout, stderr], [0, `${version}\n`, ''])
   assert.equal(onceonly('no-such-command').status, 2, 'its status is passed on')
-})
-
-test('it tells its version', () => {
-  for (const word of ['--version', '-v']) {
-    const { status, stdout } = onceonly(word)
-    assert.deepEqual([status, stdout], [0, `${version}\n`])
-  }
 })
