@@ -2,6 +2,7 @@ import { type Entry, identityText, type LogPlace, type MessageIdentity, type Pos
 import type { Gap, Message } from './message.ts'
 import { type Said, saidOf } from './said.ts'
 import { type Arranged, arranged, type Thread } from './threads.ts'
+import type { Unsettled } from './unsettled.ts'
 
 export type Author = Pick<MessageIdentity, 'client' | 'epoch'>
 
@@ -22,6 +23,10 @@ export interface Conversation {
   renamed(from: Author, to: Author, doubtful?: readonly Said[]): void
   /** The room does not have the message that a pending one replies to: that one is not sent. */
   refused(replyTo: MessageIdentity): void
+  /** From before a reload; a new message, because its number means nothing any more. */
+  restore(unsettled: Unsettled): void
+  /** Those of its author that are not sent by themselves. */
+  unsettled(): readonly Unsettled[]
   forget(message: Message): void
   /** In the order in which they are read: what is final first, then as it came; every reply under its parent. */
   threads(): readonly Thread[]
@@ -158,6 +163,13 @@ export function createConversation(messagesMost = MESSAGES_MOST): Conversation {
       const message = [...messages.values()].find((each) => each.state === 'pending' && each.replyTo === target)
       if (message !== undefined) put({ ...message, state: 'refused' })
     },
+    restore({ state, said }) {
+      put({ ...add({ client: state, epoch: 1, cseq: arrivals + 1 }, said, null), state })
+    },
+    unsettled: () =>
+      [...messages.values()].flatMap(({ state, name, text, quote }) =>
+        state === 'doubtful' || state === 'refused' ? [{ state, said: { name, text, quote } }] : [],
+      ),
     forget({ id }) {
       messages.delete(id)
       drawn = null

@@ -11,7 +11,7 @@ interface MessagesProps {
   /** The client whose window this is. */
   readonly self: string
   readonly reply: (to: Message) => void
-  readonly again: (doubtful: Message) => void
+  readonly settle: (unsettled: Message, how: 'again' | 'discard') => void
 }
 
 /** So close to the end counts as at the end: a line, or what zooming leaves over. */
@@ -20,7 +20,7 @@ const endPx = 24
 const nearPx = 400
 
 /** Everything that one person has before them, every reply under its parent; only rows near to what is seen are drawn. */
-export function Messages({ conversation, self, reply, again }: MessagesProps) {
+export function Messages({ conversation, self, reply, settle }: MessagesProps) {
   const box = useRef<HTMLDivElement>(null)
   const [view, setView] = useState<View>(newest)
   const { threads, rows, gapAtEnd } = conversation.arranged()
@@ -40,7 +40,7 @@ export function Messages({ conversation, self, reply, again }: MessagesProps) {
     <div class="messages-frame">
       <div class="messages" ref={box} onScroll={look} role="log" aria-label="Messages" data-rows={rows.length}>
         {rows.length === 0 ? <p class="state">Say something. It is kept, whatever happens to the line.</p> : null}
-        <ThreadList threads={threads} range={range} self={self} reply={reply} again={again} />
+        <ThreadList threads={threads} range={range} self={self} reply={reply} settle={settle} />
         {gapAtEnd === null ? null : <GapLine gap={gapAtEnd} />}
       </div>
       {view.kind === 'newest' ? null : (
@@ -100,7 +100,7 @@ function ThreadList({ threads, range, ...rest }: ThreadListProps) {
                   isParentGone={message.replyTo !== null && parent === null}
                   together={concurrentWith.map(({ text }) => text).join(', ')}
                   reply={rest.reply}
-                  again={rest.again}
+                  settle={rest.settle}
                 />
               </>
             )}

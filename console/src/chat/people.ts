@@ -10,8 +10,10 @@ import { type Author, type Conversation, createConversation } from './conversati
 import type { History } from './history.ts'
 import { createLine } from './line.ts'
 import type { Message } from './message.ts'
+import { isTaken, targetOf } from './problems.ts'
 import { createQuietPlace } from './quiet-place.ts'
 import { bodyOf, quoteOf, type Said, saidOf } from './said.ts'
+import type { UnsettledStore } from './unsettled.ts'
 
 /** `dropped`: cut off on purpose, for a while. `ended`: this person has left. */
 export type LinkState = 'online' | 'connecting' | 'dropped' | 'ended'
@@ -45,7 +47,9 @@ export interface Person {
   /** False when it could not be kept, and so was not sent; the note says why. */
   say(text: string, replyTo: Message | null): Promise<boolean>
   /** Sends a message under a new number whose fate under the old one is not known. */
-  sayAgain(doubtful: Message): Promise<void>
+  sayAgain(unsettled: Message): Promise<void>
+  /** Lets go of a message that is not sent by itself. */
+  discard(unsettled: Message): void
   move(region: string): void
   drop(): void
   slow(on: boolean): void
@@ -59,6 +63,7 @@ export interface PersonOptions {
   readonly region: string
   readonly transport: ClientTransport
   readonly place: KeptPlace
+  readonly unsettled: UnsettledStore
   /** Shared by everybody on the page: what one of them has seen is known. */
   readonly history: History
   /** What became of the identity before, for people; null where nothing did. */
@@ -85,6 +90,7 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
   }
   const place = createQuietPlace(options.place, onProblem)
   const kept = await place.load()
+  for (const each of options.unsettled.load()) conversation.restore(each)
   for (const { number, message } of kept?.pending ?? []) {
     const { client = '', epoch = 1 } = kept?.identity ?? {}
     conversation.sent({ client, epoch, cseq: number }, saidOf(message.body), message.replyTo)
@@ -140,6 +146,11 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
 
   function rename(from: Author, to: Author): void {
     conversation.renamed(from, to, doubtful)
+    keepUnsettled()
+  }
+
+  function keepUnsettled(): void {
+    options.unsettled.save(conversation.unsettled())
     changed()
   }
 
@@ -201,7 +212,11 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       const { text, quote, replyTo } = message
       const parent = replyTo === null ? null : conversation.find(replyTo)
       if (await begin({ name, text, quote }, parent?.identity ?? null)) conversation.forget(message)
-      changed()
+      keepUnsettled()
+    },
+    discard(message) {
+      conversation.forget(message)
+      keepUnsettled()
     },
     move(region) {
       client.moveTo(region)
@@ -218,17 +233,4 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       await place.stop()
     },
   }
-}
-
-/** What a reply names that the room does not have; null for any other error. */
-function targetOf(error: unknown): MessageIdentity | null {
-  if (!(error instanceof Error && 'code' in error && error.code === 'target_unknown' && 'details' in error)) return null
-  const { replyTo = null } = error.details as { readonly replyTo?: MessageIdentity | null }
-  return replyTo
-}
-
-/** The last window that opens a place has it: what an earlier one writes is refused, or its database was deleted. */
-function isTaken(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  return ('code' in error && error.code === 'place_taken') || error.name === 'InvalidStateError'
 }

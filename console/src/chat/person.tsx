@@ -20,7 +20,11 @@ export function PersonPane({ person, regions, leave }: PersonPaneProps) {
   useChanges(person.subscribe)
   const [replyTo, setReplyTo] = useState<Message | null>(null)
   const { name, client, region, link, isSlow, note, conversation } = person
-  const again = useCallback((message: Message) => void person.sayAgain(message), [person])
+  const settle = useCallback(
+    (message: Message, how: 'again' | 'discard') =>
+      how === 'again' ? void person.sayAgain(message) : person.discard(message),
+    [person],
+  )
   return (
     <section class="card person" aria-label={name} data-link={link}>
       <header>
@@ -67,7 +71,7 @@ export function PersonPane({ person, regions, leave }: PersonPaneProps) {
           </span>
         )}
       </div>
-      <Messages conversation={conversation} self={client} reply={setReplyTo} again={again} />
+      <Messages conversation={conversation} self={client} reply={setReplyTo} settle={settle} />
       <Compose
         name={name}
         replyTo={replyTo}

@@ -10,7 +10,7 @@ export interface RowProps {
   /** What was written at the same time; empty when nothing was. */
   readonly together: string
   readonly reply: (to: Message) => void
-  readonly again: (doubtful: Message) => void
+  readonly settle: (unsettled: Message, how: 'again' | 'discard') => void
 }
 
 /** Whether a row need not be drawn again. A message that changes is another object. */

@@ -9,7 +9,7 @@ export class Row extends Component<RowProps> {
     return !looksSame(this.props, next)
   }
 
-  override render({ message, isOwn, quote, isParentGone, together, reply, again }: RowProps) {
+  override render({ message, isOwn, quote, isParentGone, together, reply, settle }: RowProps) {
     const { name, text, state, final, entry } = message
     return (
       <article class={isOwn ? 'message own' : 'message'} data-state={state}>
@@ -29,9 +29,14 @@ export class Row extends Component<RowProps> {
           <p class="text">{text}</p>
         </div>
         {state === 'doubtful' || state === 'refused' ? (
-          <button type="button" class="quiet reply doubt" onClick={() => again(message)}>
-            Send again
-          </button>
+          <span class="settle">
+            <button type="button" class="quiet" onClick={() => settle(message, 'again')}>
+              Send again
+            </button>
+            <button type="button" class="quiet" onClick={() => settle(message, 'discard')}>
+              Discard
+            </button>
+          </span>
         ) : (
           <button type="button" class="quiet reply" onClick={() => reply(message)} aria-label={`Reply to “${text}”`}>
             Reply

@@ -38,7 +38,7 @@ export async function keptPeople({ workspace, caller }: Scope): Promise<readonly
   })
 }
 
-function personOf(place: string): KeptPerson | null {
+export function personOf(place: string): KeptPerson | null {
   const [kind, ...parts] = place.split('/')
   if (kind !== prefix || parts.length !== 5) return null
   try {

@@ -2,13 +2,17 @@ import {
   type ClientTransport,
   createIndexedDbPlace,
   createStreamClient,
+  identityText,
+  type MessageIdentity,
   type PendingSend,
   removeIndexedDbPlace,
   type StreamClient,
 } from 'onceonly/stream'
+import { targetOf } from './problems.ts'
 import { createQuietPlace } from './quiet-place.ts'
 import { saidOf } from './said.ts'
-import { holdTab, type KeptPerson, keptPeople, placeOf, type Scope, type Tab } from './tab.ts'
+import { holdTab, type KeptPerson, keptPeople, personOf, placeOf, type Scope, type Tab } from './tab.ts'
+import { createUnsettledStore, type Unsettled, unsettledPlaces } from './unsettled.ts'
 
 /** Messages that a closed tab left behind. */
 export interface Left {
@@ -67,6 +71,17 @@ export function createUnsent(options: UnsentOptions): Unsent {
     changed()
   }
 
+  /** What a window found out whose reader closed it without a decision; the databases of these are deleted. */
+  function tellUnsettled(places: ReadonlySet<string>): void {
+    for (const place of unsettledPlaces()) {
+      const person = personOf(place)
+      const isOurs = person?.workspace === scope.workspace && person.caller === scope.caller
+      if (!isOurs || places.has(place) || options.seated(place) || left.some((each) => each.place === place)) continue
+      const doubtful = textsOf(createUnsettledStore(place).load())
+      tell({ place, name: person.name, room: person.room, messages: 0, state: 'sent', doubtful })
+    }
+  }
+
   async function sendAll(people: readonly KeptPerson[]): Promise<void> {
     await Promise.all(
       people.map(async (person) => {
@@ -87,11 +102,18 @@ export function createUnsent(options: UnsentOptions): Unsent {
   }
 
   async function send({ name, room }: KeptPerson, place: string, stop: Promise<void>): Promise<void> {
+    const unsettled = createUnsettledStore(place)
     const kept = createQuietPlace(createIndexedDbPlace({ name: place }), () => undefined)
     const { pending = [] } = (await kept.load()) ?? {}
     if (pending.length > 0) {
-      let doubtful: readonly string[] = []
-      const told = () => ({ place, name, room, messages: pending.length - doubtful.length, doubtful })
+      let doubtful = unsettled.load()
+      const told = () => ({ place, name, room, messages: count, doubtful: textsOf(doubtful) })
+      let count = pending.length
+      const add = (state: Unsettled['state'], messages: readonly PendingSend[]) => {
+        doubtful = [...doubtful, ...messages.map(({ body }) => ({ state, said: saidOf(body) }))]
+        count -= messages.length
+        unsettled.save(doubtful)
+      }
       tell({ ...told(), state: 'sending' })
       const client = await createStreamClient({
         room,
@@ -101,7 +123,13 @@ export function createUnsent(options: UnsentOptions): Unsent {
         place: kept,
         receiver: { message: () => undefined },
         onDoubt(messages: readonly PendingSend[]) {
-          doubtful = messages.map(({ body }) => saidOf(body).text)
+          add('doubtful', messages)
+        },
+        onProblem(error) {
+          const target = targetOf(error)
+          if (target === null) return
+          const refused = pending.find(({ message: { replyTo } }) => replyTo !== null && isSame(replyTo, target))
+          if (refused !== undefined) add('refused', [refused.message])
         },
       })
       const isSent = await Promise.race([stop.then(() => false), sent(client)])
@@ -123,6 +151,7 @@ export function createUnsent(options: UnsentOptions): Unsent {
     },
     async look() {
       const people = await keptPeople(scope)
+      tellUnsettled(new Set(people.map(placeOf)))
       for (const [id, theirs] of Map.groupBy(people, (person) => person.tab)) {
         if (stopped || held.has(id) || options.lost.has(id)) continue
         if (id === tab.id) {
@@ -141,6 +170,7 @@ export function createUnsent(options: UnsentOptions): Unsent {
       await sending.get(place)?.end()
     },
     forget(told) {
+      createUnsettledStore(told.place).save([])
       left = left.filter((each) => each !== told)
       changed()
     },
@@ -149,6 +179,14 @@ export function createUnsent(options: UnsentOptions): Unsent {
       await Promise.all([...sending.values()].map(({ end }) => end()))
     },
   }
+}
+
+function isSame(a: MessageIdentity, b: MessageIdentity): boolean {
+  return identityText(a) === identityText(b)
+}
+
+function textsOf(unsettled: readonly Unsettled[]): readonly string[] {
+  return unsettled.map(({ said }) => said.text)
 }
 
 async function sent(client: Pick<StreamClient, 'pending' | 'status'>): Promise<boolean> {

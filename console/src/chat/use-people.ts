@@ -6,6 +6,7 @@ import { createPerson, type Person, twin } from './people.ts'
 import { firstSeats, keepSeats, type Seat } from './seats.ts'
 import { newTab, placeOf, type Tab, takeTab } from './tab.ts'
 import { createUnsent, type Left, type Unsent } from './unsent.ts'
+import { createUnsettledStore } from './unsettled.ts'
 
 /** How often this tab looks whether another one was closed with something unsent. */
 const lookMs = 30_000
@@ -74,6 +75,7 @@ function createSeating({ api, room, regions, history, setPeople, setLeft, setPro
     const place = placeFor(id, name)
     await unsent?.leave(place)
     const kept = createIndexedDbPlace({ name: place })
+    const unsettled = createUnsettledStore(place)
     const person = await createPerson({
       name,
       region,
@@ -81,6 +83,7 @@ function createSeating({ api, room, regions, history, setPeople, setLeft, setPro
       history,
       transport,
       place: kept,
+      unsettled,
       note,
       lost: () => lost(id),
     })

@@ -57,7 +57,7 @@ test('of a thousand rows one message draws one again, and its final place once m
   const propsOf = (): readonly RowProps[] =>
     conversation.arranged().rows.map(({ message }) => {
       const unchanged = { isOwn: true, quote: null, isParentGone: false, together: '' }
-      return { message, ...unchanged, reply: () => undefined, again: () => undefined }
+      return { message, ...unchanged, reply: () => undefined, settle: () => undefined }
     })
   const drawnAgain = (before: readonly RowProps[]) =>
     propsOf().filter((props, at) => {

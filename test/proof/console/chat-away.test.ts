@@ -96,9 +96,15 @@ test('what a forgotten client may have sent before is marked, and sent again onl
   await inState(again, 'second', 'doubtful').waitFor()
   await again.getByText('No region remembers whether one of your messages arrived').waitFor()
   assert.equal(await message(grace, 'second').count(), 0)
+  // The decision is its author’s, also after a reload.
+  await again.reload()
+  await inState(again, 'second', 'doubtful').waitFor()
   await again.getByRole('button', { name: 'Send again' }).click()
   for (const window of [again, grace]) {
     await inState(window, 'second', 'final').waitFor()
     assert.equal(await message(window, 'second').count(), 1)
   }
+  await again.reload()
+  await inState(again, 'second', 'final').waitFor()
+  assert.equal(await message(again, 'second').count(), 1)
 })
