@@ -1,3 +1,4 @@
+import { DECIMAL_BYTES_MOST, writeDecimal } from './canonical-decimal.ts'
 import { canonicalNumber } from './canonical-number.ts'
 import {
   AFTER,
@@ -380,14 +381,22 @@ function skipExponent(at: number): number {
 
 /** The numbers that are not plainly canonical already: exponents, many digits, tiny fractions. */
 function writeNumber(from: number, to: number): number {
-  const text = canonicalNumber(decoder.decode(source.subarray(from, to))) ?? fail('number_out_of_range', from)
   // `1e20` grows to 21 digits: keep the room that the rest of the input needs.
-  const room = written + text.length + (length - to) + 1
-  if (out.length < room) {
-    const larger = new Uint8Array(2 * room)
-    larger.set(out.subarray(0, written))
-    out = larger
+  makeRoom(DECIMAL_BYTES_MOST + length - to)
+  const end = writeDecimal(source, from, to, out, written)
+  if (end >= 0) written = end
+  else {
+    const text = canonicalNumber(decoder.decode(source.subarray(from, to))) ?? fail('number_out_of_range', from)
+    makeRoom(text.length + length - to)
+    writeAscii(text)
   }
-  writeAscii(text)
   return to
+}
+
+function makeRoom(bytes: number): void {
+  const room = written + bytes + 1
+  if (out.length >= room) return
+  const larger = new Uint8Array(2 * room)
+  larger.set(out.subarray(0, written))
+  out = larger
 }
