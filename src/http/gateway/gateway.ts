@@ -30,7 +30,7 @@ import type { Pass } from './pass.ts'
 import { passOn } from './pass.ts'
 import { protect } from './protected.ts'
 import type { Rule } from './rule.ts'
-import { passingOf, readRule, ruleFor, timesOf } from './rule.ts'
+import { passingOf, readRule, ruleOfRequest, timesOf } from './rule.ts'
 import type { TellStatus } from './status.ts'
 import { createTellStatus } from './status.ts'
 import { createTokens } from './tokens.ts'
@@ -77,7 +77,6 @@ export interface GatewayOptions {
 }
 
 const OWN_PATH = '/.onceonly'
-const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
 export function createGateway(options: GatewayOptions): Gateway {
   const config = checkGatewayConfig(options.config)
@@ -193,7 +192,7 @@ export function serve(serving: Serving): Gateway {
       return void own(message, response).catch(onError)
     }
     const note = watchRequest(serving.on, message, response)
-    const rule = SAFE.has(message.method ?? 'GET') ? null : ruleFor(rules, message.method ?? '', target)
+    const rule = ruleOfRequest(rules, message)
     if (rule === 'malformed') return refuse(response, 'The request target cannot be read.')
     const passing = rule ?? pass
     if (passing === null) return sendAnswer(response, jsonAnswer(404, 'application/json', NO_RULE, notKept))

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { defaults } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { normaliseTarget } from '../protocol/path.ts'
@@ -129,6 +130,24 @@ export function ruleFor(rules: readonly Rule[], method: string, target: string):
   let found: readonly string[] | null = null
   const readings = () => (found ??= readingsOf(originForm(target).split('?')[0] ?? '/'))
   return candidates.find(({ fits }) => fits(read.path, readings)) ?? null
+}
+
+/** Headers by which frameworks let a request say that it is of another method. */
+const METHOD_HEADERS = ['x-http-method-override', 'x-http-method', 'x-method-override']
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+
+/** By the method of a request, or by another one that it asks its service to take it for. */
+export function ruleOfRequest(rules: readonly Rule[], { method = 'GET', url = '/', headers }: IncomingMessage) {
+  const by = (each: string) => (SAFE.has(each) ? null : ruleFor(rules, each, url))
+  const own = by(method)
+  if (own !== null) return own
+  for (const name of METHOD_HEADERS) {
+    for (const other of headers[name] === undefined ? [] : String(headers[name]).split(',')) {
+      const rule = by(other.trim().toUpperCase())
+      if (rule !== null) return rule
+    }
+  }
+  return null
 }
 
 export interface RuleContext {

@@ -123,3 +123,22 @@ test('what is alike for rules is not one resource: it is forwarded and remembere
     spellings,
   )
 })
+
+test('nor by a header that asks the service to take it for another method', async (context) => {
+  const upstream = await openCounting(context)
+  const world = await openGateway(context, upstream.url, [{ ...things, method: 'DELETE', path: '/things/:id' }])
+  const ask = (method: string, headers: Readonly<Record<string, string>>, key: string | null = null) =>
+    world.ask({ method, path: '/things/1', key, body: null, headers })
+  for (const name of ['x-http-method-override', 'x-http-method', 'x-method-override']) {
+    for (const value of ['DELETE', 'delete', 'GET, DELETE']) {
+      for (const method of ['POST', 'GET']) {
+        assert.equal((await ask(method, { [name]: value })).status, 400, `${method} ${name}: ${value}`)
+      }
+    }
+  }
+  assert.equal(upstream.heads, 0)
+  const override = { 'x-http-method-override': 'DELETE' }
+  for (const replayed of [false, true]) assert.equal((await ask('POST', override, 'key-1')).replayed, replayed)
+  assert.equal((await ask('POST', { 'x-http-method-override': 'GET' })).status, 201, 'what changes nothing has no rule')
+  assert.deepEqual([upstream.heads, upstream.seen[0]?.method], [2, 'POST'])
+})
