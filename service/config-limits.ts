@@ -10,6 +10,7 @@ export interface LimitConfig {
   readonly quotaRooms: number
   readonly quotaConnections: number
   readonly retainMessagesDays: number
+  readonly retainLeadsDays: number
   readonly retainUploadsDays: number
   readonly retainImportsDays: number
   readonly retainChatDays: number
@@ -53,6 +54,7 @@ export const limitSettings: { readonly [Name in keyof LimitConfig]: NumberSettin
     MESSAGE_DAYS_LEAST,
     'days that a message is kept after it was sent or has failed; an unknown one is kept until it is resolved',
   ),
+  retainLeadsDays: days('LEADS', 365, 1, 'days that a lead and its conversation are kept after the last message to it'),
   retainUploadsDays: days('UPLOADS', 7, 1, 'days that the uploaded files of an import are kept after it has ended'),
   retainImportsDays: days('IMPORTS', 90, 1, 'days that an import and its references are kept after it has ended'),
   retainChatDays: days('CHAT', 30, 1, 'days that a message of the chat is kept'),

@@ -12,7 +12,7 @@ import { type Channels, createChannels } from './channels/index.ts'
 import { createDelivery, type Delivery } from './deliver.ts'
 import { addLocks } from './locks.ts'
 import { addResolve } from './resolve.ts'
-import { messageSweep } from './retention.ts'
+import { leadSweep, messageSweep } from './retention.ts'
 import { addReads, addSend } from './routes.ts'
 import { createSender, type Sender, WINDOW_MS } from './send.ts'
 import { startWorker } from './worker.ts'
@@ -56,7 +56,7 @@ export function addMessages(server: FastifyInstance, parts: Parts): Messages {
     sender,
     channels,
     delivery,
-    sweeps: [messageSweep(base, config.retainMessagesDays)],
+    sweeps: [messageSweep(base, config.retainMessagesDays), leadSweep(base, config.retainLeadsDays)],
     async stop() {
       await worker.stop()
       await delivery.stop()

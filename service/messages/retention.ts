@@ -1,6 +1,38 @@
 import { DAY } from 'onceonly'
 import type { Base } from '../store.ts'
 import type { Sweep } from '../workspaces/retention.ts'
+import { inTransaction } from './transaction.ts'
+
+/** Leads that one step looks at. */
+const LEADS = 200
+
+/** Removes leads, and their conversations, some time after their last message. */
+export function leadSweep(base: Base, retainDays: number): Sweep {
+  const { sql } = base
+  const hold = sql.dialect === 'sqlite' ? '' : 'for update skip locked'
+  const old = `select id from leads where coalesce(used_at, created_at) <= ${sql.now} - ?
+    and not exists (select 1 from messages where lead_id = leads.id)
+    and not exists (select 1 from conversations c join messages m on m.conversation_id = c.id where c.lead_id = leads.id)
+    order by coalesce(used_at, created_at) limit ? ${hold}`
+  const unused = 'not exists (select 1 from messages where conversation_id = conversations.id)'
+  return {
+    name: 'leads',
+    step: () =>
+      inTransaction(base, async (tx) => {
+        const ids = (await tx.query<{ id: string }>(old, [retainDays * DAY, LEADS])).map(({ id }) => id)
+        if (ids.length === 0) return { removed: 0, more: false }
+        const among = `(${ids.map(() => '?').join(', ')})`
+        await tx.query(`delete from conversations where lead_id in ${among} and ${unused}`, ids)
+        // A message may have come to the conversation meanwhile.
+        const gone = await tx.query(
+          `delete from leads where id in ${among}
+             and not exists (select 1 from conversations where lead_id = leads.id) returning id`,
+          ids,
+        )
+        return { removed: gone.length, more: gone.length === LEADS }
+      }),
+  }
+}
 
 /** Messages that one step removes: a short statement, whatever the size of the table. */
 const MESSAGES = 500

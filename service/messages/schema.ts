@@ -108,6 +108,29 @@ const counts = counting({
 /** For the sweep: those that have come to their end, oldest first. */
 const ended = `create index messages_ended on messages (status_at) where status in ('sent', 'failed')`
 
+/** A lead goes some time after the last of its messages: the time of that one is kept when it is removed. */
+const leadsUsed = {
+  sqlite: [
+    'alter table leads add column used_at integer',
+    'create index leads_used on leads (coalesce(used_at, created_at))',
+    `create trigger lead_used after delete on messages begin
+      update leads set used_at = max(coalesce(used_at, 0), old.created_at) where id = old.lead_id; end`,
+  ],
+  postgres: [
+    'alter table leads add column used_at bigint',
+    'create index leads_used on leads (coalesce(used_at, created_at))',
+    // Locked in one order, because several processes remove messages of the same leads; and by its name before the counts,
+    // as a message that is accepted does.
+    `create function lead_used() returns trigger language plpgsql as $$ begin
+      perform 1 from leads where id in (select lead_id from gone) order by id for no key update;
+      update leads set used_at = greatest(used_at, newest.at)
+        from (select lead_id, max(created_at) as at from gone group by lead_id) as newest where id = newest.lead_id;
+      return null; end $$`,
+    `create trigger lead_used after delete on messages referencing old table as gone
+      for each statement execute function lead_used()`,
+  ],
+}
+
 /** Leads, conversations and messages, beside the ledger's own tables. */
 export const migrations = [
   {
@@ -125,6 +148,9 @@ export const migrations = [
   {
     version: 4,
     oldestCode: 3,
-    up: { sqlite: [...counts.sqlite, ended], postgres: [...counts.postgres, ended] },
+    up: {
+      sqlite: [...counts.sqlite, ended, ...leadsUsed.sqlite],
+      postgres: [...counts.postgres, ended, ...leadsUsed.postgres],
+    },
   },
 ] as const

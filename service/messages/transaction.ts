@@ -9,9 +9,9 @@ const TRIES = 5
 const PAUSE_MS = 50
 
 /**
- * Runs the work in one transaction, again where that can help: after a deadlock or a lost connection, and after somebody
- * else inserted the same lead or the same message first. The work must find its own rows again, because the answer to
- * a commit may have been lost.
+ * Runs the work in one transaction, again where that can help: after a deadlock or a lost connection, and after another
+ * one inserted the same lead or the same message first, or removed an old lead. The work must find its own rows again,
+ * because the answer to a commit may have been lost.
  */
 export async function inTransaction<T>(base: Base, work: (tx: SqlTx) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
@@ -25,12 +25,13 @@ export async function inTransaction<T>(base: Base, work: (tx: SqlTx) => Promise<
   }
 }
 
-const POSTGRES_UNIQUE = '23505'
+/** A unique index refused the row; or what it belongs to was removed in the meantime. */
+const POSTGRES_RACES: ReadonlySet<unknown> = new Set(['23505', '23503'])
 const SQLITE_UNIQUE = 2_067
 
-/** A unique index refused the row. */
+/** Another transaction was faster, and the next try sees what it did. */
 function isTaken(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  if ('code' in error && error.code === POSTGRES_UNIQUE) return true
+  if ('code' in error && POSTGRES_RACES.has(error.code)) return true
   return 'errcode' in error && error.errcode === SQLITE_UNIQUE
 }

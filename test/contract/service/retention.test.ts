@@ -23,6 +23,9 @@ onEveryPlace('retention', (place) => {
     folder = await mkdtemp(join(tmpdir(), 'onceonly-uploads-'))
     const env = {
       ONCEONLY_SWEEP_EVERY_MS: '100',
+      // Shorter than an unknown outcome waits for a person.
+      ONCEONLY_RETAIN_MESSAGES_DAYS: '10',
+      ONCEONLY_RETAIN_LEADS_DAYS: '100',
       ONCEONLY_UPLOADS: folder,
       ONCEONLY_TWILIO_URL: `http://AC1:secret@${new URL(sms.url).host}/Accounts/AC1/Messages.json?From=%2B15550100`,
     }
@@ -54,7 +57,7 @@ onEveryPlace('retention', (place) => {
     await cluster.sql(
       `insert into outreach_originals (step_key, message_id) values ('s', '${sent}'), ('t', '${unknown}')`,
     )
-    await cluster.advance(31 * DAY)
+    await cluster.advance(11 * DAY)
     const young = await send('+4930332', 'a new one', 'local')
     await until('the old one is gone', async () => (await two.get(`/api/messages/${sent}`)).status === 404)
     assert.equal((await two.get(`/api/messages/${young}`)).body.status, 'sent')
@@ -64,11 +67,18 @@ onEveryPlace('retention', (place) => {
     // Its time begins when somebody has found out what became of it.
     const resolved = await one.asOperator('POST', `/api/messages/${unknown}/resolve`, { outcome: 'sent' })
     assert.equal(resolved.status, 200, resolved.text)
-    await cluster.advance(29 * DAY)
+    await cluster.advance(9 * DAY)
     await send('+4930333', 'the newest', 'local')
     await cluster.advance(2 * DAY)
     await until('only the newest is left', async () => (await count('messages')) === 1)
     assert.equal((await used())['messages'], 1)
+    await cluster.advance(11 * DAY)
+    await until('no message is left', async () => (await count('messages')) === 0)
+    assert.deepEqual([await count('leads'), await count('conversations')], [4, 4])
+    // Those of the first message, and of the unknown one that was resolved long after it was sent.
+    await cluster.advance(72 * DAY)
+    await until('old leads are gone', async () => (await count('leads')) === 2)
+    assert.equal(await count('conversations'), 2)
     await until('the windows are over', async () => (await count('message_originals')) === 0)
   })
 
