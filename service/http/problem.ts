@@ -1,12 +1,18 @@
 import type { FastifyReply } from 'fastify'
 import { errorMember, shouldRetryHeaders } from 'onceonly/http'
-import type { QuotaUse } from '../workspaces/quotas.ts'
 import { type ProblemName, problems } from './problems.ts'
 
 /** What is wrong with one field of a request. */
 export interface FieldError {
   readonly field: string
   readonly detail: string
+}
+
+/** How much of a quota a workspace uses. */
+export interface QuotaUse {
+  readonly name: string
+  readonly limit: number
+  readonly used: number
 }
 
 export interface Problem {

@@ -1,13 +1,13 @@
 import type { SqlTx } from 'onceonly'
 import type { Config } from '../config.ts'
 import type { LimitConfig } from '../config-limits.ts'
-import type { Problem } from '../http/problem.ts'
+import type { Problem, QuotaUse } from '../http/problem.ts'
 import type { KeptQuota } from './usage.ts'
 
 /** What a workspace has under way, in one process. */
 type BusyQuota = 'connections' | 'uploads'
 
-export type QuotaName = KeptQuota | BusyQuota
+type QuotaName = KeptQuota | BusyQuota
 
 /** What is left to a workspace of what everybody shares. */
 export interface Quotas {
@@ -106,20 +106,17 @@ export function createQuotas(config: Config): Quotas {
   }
 }
 
-/** The member `quota` of a problem document. */
-export interface QuotaUse {
+interface NamedUse extends QuotaUse {
   readonly name: QuotaName
-  readonly limit: number
-  readonly used: number
 }
 
-function exceeded(quota: QuotaUse, more: number): Problem {
+function exceeded(quota: NamedUse, more: number): Problem {
   const { name, limit, used } = quota
   const detail = `The workspace keeps ${used} of ${limit} ${things[name]}, and this needs ${more} more. Nothing was done.`
   return { name: 'quota-exceeded', detail, quota }
 }
 
-function tooMany(quota: QuotaUse): Problem {
+function tooMany(quota: NamedUse): Problem {
   const { name, limit, used } = quota
   const detail = `The workspace has ${used} of ${limit} ${things[name]}. Nothing was begun.`
   return { name: 'too-many-at-once', detail, quota, retryAfterMs: COME_AGAIN_MS }
