@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -121,29 +120,6 @@ onEveryPlace('retention', (place) => {
     assert.equal((await used())['imports'], 1)
   })
 
-  test('what a crash left between a file and its row goes with the next sweep', async () => {
-    const crashed = await start(['a.csv'])
-    await upload(one, crashed, 'a.csv', 'title\nOne\n')
-    await until('it is complete', async () => (await state(crashed)) === 'Completed')
-    const before = new Set(await stored())
-    // The file went, and the process with it, before the row was written.
-    for (const name of before) await rm(join(folder, name), { recursive: true })
-    await cluster.advance(8 * DAY)
-    await until('the row knows', () => count('import_jobs', 'files_removed = 1').then((n) => n > 0))
-    await until('nothing counts', async () => (await used())['upload-bytes'] === 0)
-    // An upload that was under way meanwhile came after its row: it goes with the import.
-    const late = await start(['a.csv'])
-    await upload(one, late, 'a.csv', 'title\nLate\n')
-    await until('that is complete', async () => (await state(late)) === 'Completed')
-    await cluster.advance(8 * DAY)
-    await until('its file is gone', async () => (await stored()).length === 0)
-    await mkdir(join(folder, digest(late.searchId)))
-    await writeFile(join(folder, digest(late.searchId), digest('a.csv')), 'title\nLate\n')
-    await cluster.advance(91 * DAY)
-    await until('all of it is gone', async () => (await count('import_jobs')) === 0)
-    assert.deepEqual(await stored(), [])
-  })
-
   test('versions of a sequence that were superseded long ago go; the newest stays', async () => {
     const store = (template: string) =>
       one.post('/api/sequences', { name: 'Hello', steps: [{ id: 'a', type: 'sms', template }] })
@@ -162,6 +138,3 @@ onEveryPlace('retention', (place) => {
     assert.equal((await used())['rooms'], 0)
   })
 })
-
-/** What the folder calls a file. */
-const digest = (text: string) => createHash('sha256').update(text).digest('hex')
