@@ -50,7 +50,6 @@ export interface SessionSendsParts {
   done(bytes: number): void
   /** The client has more behind it than is known of it here. */
   unknown(): Promise<void>
-  failed(error: unknown): void
 }
 
 export function createSessionSends(parts: SessionSendsParts): SessionSends {
@@ -104,7 +103,6 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
       const [next] = sends
       if (next === undefined) break
       const { frame, bytes } = next
-      if (claimsTooMuch(frame.seen)) return void checkOwn(frame.seen).catch(parts.failed)
       if (!covers(room.position, frame.seen)) return lag(missingFrom(room.position, frame.seen))
       if (room.full) return end('unavailable', 'too much waits to be written')
       const request = requestOf(frame, claim)
@@ -117,18 +115,6 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
       lagging = false
       say({ kind: 'lag', missing: {} })
     }
-  }
-
-  /** Nobody can have seen more of this region's log than the region has written. */
-  function claimsTooMuch(seen: Position): boolean {
-    return countOf(seen, room.ownLog) > countOf(room.position, room.ownLog)
-  }
-
-  /** Another process of the region may have come further, so that the log is read before anybody is called a liar. */
-  async function checkOwn(seen: Position): Promise<void> {
-    await room.catchUp()
-    if (claimsTooMuch(seen)) end('futurePosition', `${room.ownLog} has not come to ${countOf(seen, room.ownLog)}`)
-    else drain()
   }
 
   /** What no region can ever bring would be waited for without end. */

@@ -135,7 +135,6 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
       end,
       done: (bytes) => (heldBytes -= bytes),
       unknown: () => reset('unknown'),
-      failed,
     })
     feed = createFeed({
       room,
