@@ -1,6 +1,4 @@
 export { createStreamClient } from './client/client.ts'
-export type { HoldOptions, HoldPage, HoldStorage, PlaceHold, WebLocks } from './client/hold.ts'
-export { holdPlace } from './client/hold.ts'
 export type {
   IndexedDb,
   IndexedDbDatabase,
@@ -14,7 +12,7 @@ export { createMemoryPlace } from './client/memory-place.ts'
 export type { ClientStatus, RenewReason, StreamClient, StreamClientOptions } from './client/options.ts'
 export type { Sent } from './client/outgoing.ts'
 export type { IndexedDbPlaceOptions } from './client/place-indexeddb.ts'
-export { createIndexedDbPlace, listIndexedDbPlaces, removeIndexedDbPlace } from './client/place-indexeddb.ts'
+export { createIndexedDbPlace } from './client/place-indexeddb.ts'
 export type { KeptPlace } from './client/place-on-shelf.ts'
 export type {
   ClientIdentity,

@@ -1,35 +1,19 @@
 import { DAY, MINUTE, SECOND } from '../ledger/core/limits.ts'
+import { sessionLimits } from './session-limits.ts'
 
 /** Bounds of streams, each with its unit and its reason. */
 
 /** What sessions of streams take and hold. */
 export const streamLimits = {
-  /** One frame of a client: a long chat message with its vectors; files travel elsewhere. */
-  clientFrameBytes: 64 * 1_024,
-  /** One frame of a server: a batch of entries, or a snapshot. */
-  serverFrameBytes: 4 * 1_024 * 1_024,
+  ...sessionLimits,
   /** A snapshot, as JSON: leaves room in its frame for everything else. One that is larger counts as none, and is a problem. */
   snapshotBytes: 3 * 1_024 * 1_024,
-  /** Names of rooms, regions, clients and logs: they stand in every entry. */
-  nameChars: 64,
-  /** Regions of one room, those included that lost their log and began another: the length of every vector. */
-  logs: 64,
-  /** Sends of one session that are not answered yet: what a client's window allows, and as much on its way. */
-  sendWindow: 128,
-  /** Bytes of a client's messages on their way to the region: enough to fill a fast line with short ones. At least one is. */
-  sendWindowBytes: 128 * 1_024,
   /** Bytes of one session's frames that are not answered: again the window and as much, whatever the session waits for. */
   sendBytes: 256 * 1_024,
-  /** Entries sent to one client and not yet taken by it; past it, it is a cursor in the log and costs no memory. */
-  aheadEntries: 256,
-  aheadBytes: 1_024 * 1_024,
   /** Taken by a connection but not by the network: past it nothing more is read for it, so that a client which stops reading stays small. */
   linkBytes: 32 * 1_024,
-  /** Entries of one `deliver` frame, and their bytes: small enough to interleave with acknowledgements. */
-  deliverEntries: 64,
+  /** Bytes of the entries of one `deliver` frame: small enough to interleave with acknowledgements. */
   deliverBytes: 32 * 1_024,
-  /** Rows of one `order` frame. */
-  orderRows: 256,
   /** Entries of a room that stay in memory for those who keep up; whoever is further back reads the log. */
   tailEntries: 1_024,
   /** Of these entries, too, as texts: a thousand of a usual size. Entries are dropped by halves, at twice of either bound. */
@@ -92,16 +76,8 @@ export const streamLimits = {
   enterMs: 10 * SECOND,
   /** A room in which nobody is, and of which nobody spoke for so long, is closed; its log stays. */
   roomIdleMs: 5 * MINUTE,
-  /** A write or read that failed is tried again after this, doubling up to the cap. */
-  storeRetryBaseMs: 100,
-  storeRetryCapMs: 5 * SECOND,
-  /** A session from which nothing was heard for so long is over; clients ping at a third of it. */
-  silenceMs: 30 * SECOND,
   /** A connection that says no hello within this is closed. */
   helloMs: 10 * SECOND,
-  /** A client connects again after this, doubling up to the cap, each time a random part of it. */
-  reconnectBaseMs: 250,
-  reconnectCapMs: 10 * SECOND,
 } as const
 
 /** What regions tell each other over NATS JetStream, beside the bounds of streams. */

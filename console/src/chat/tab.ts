@@ -1,4 +1,4 @@
-import { holdPlace, listIndexedDbPlaces, type PlaceHold } from 'onceonly/stream'
+import { holdPlace, listIndexedDbPlaces, type PlaceHold } from 'onceonly/stream/browser'
 import { newId } from './ids.ts'
 
 /** Whose the databases of this browser are: another key must not send what this one left behind. */

@@ -5,9 +5,9 @@ import {
   identityText,
   type MessageIdentity,
   type PendingSend,
-  removeIndexedDbPlace,
   type StreamClient,
 } from 'onceonly/stream'
+import { removeIndexedDbPlace } from 'onceonly/stream/browser'
 import { targetOf } from './problems.ts'
 import { createQuietPlace } from './quiet-place.ts'
 import { saidOf } from './said.ts'

@@ -207,12 +207,12 @@ export const errorTable = {
   place_taken: {
     retryable: false,
     applied: 'no',
-    next: 'Stop the client that has the place, or give this one a place of its own.',
+    next: 'Give every client a place of its own.',
   },
   dedup_full: {
     retryable: true,
     applied: 'no',
-    next: 'Deliver the message again after `retryAfterMs`, or remember more with `mostKeys`.',
+    next: 'Retry the same call after `retryAfterMs`, or raise `mostKeys`.',
   },
   target_unknown: {
     retryable: false,

@@ -1,10 +1,10 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import type { Timer } from '../../runtime/runtime.ts'
-import { streamBounds } from '../bounds.ts'
 import type { Pending } from '../parts/sender.ts'
 import { isStreamName } from '../protocol/fields.ts'
 import type { LogPlace, MessageIdentity, ServerFrame } from '../protocol/protocol.ts'
 import { closeCodes, identityText } from '../protocol/protocol.ts'
+import { sessionLimits } from '../session-limits.ts'
 import type { Connection } from './connection.ts'
 import { createConnection } from './connection.ts'
 import { createIntake } from './intake.ts'
@@ -31,7 +31,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   if (odd !== undefined)
     throw new OnceError('bad_option', `${JSON.stringify(odd)} is not a name of a room or a region.`)
   const runtime = options.runtime ?? createClientRuntime()
-  const bounds = streamBounds(options.bounds)
+  const bounds = { ...sessionLimits, ...options.bounds }
   const place = options.place ?? createMemoryPlace()
   const instance = runtime.newId()
   const problem = (error: unknown) => options.onProblem?.(error)
@@ -245,11 +245,10 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     const next = isSame ? { ...identity, epoch: identity.epoch + 1 } : newIdentity(runtime)
     const renewed = renumbered(carried, outgoing.acknowledged, { from: identity, to: next })
     await place.renew(next, renewed)
-    const wasSentEarlier = refused !== null && refused.number < outgoing.sentEarlierBelow
     identity = next
     const promises = carried.map(({ number }) => waiting.get(number))
     for (const { number } of doubtful) waiting.get(number)?.reject(doubt())
-    if (refused !== null) refuse(refused, wasSentEarlier)
+    if (refused !== null) refuse(refused)
     waiting.clear()
     for (const [index, promise] of promises.entries()) if (promise !== undefined) waiting.set(index + 1, promise)
     outgoing = out({ next: renewed.length + 1, pending: renewed, acknowledged: null }, false)
@@ -261,17 +260,23 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       )
   }
 
-  function refuse({ number, message: { replyTo } }: Pending<PendingSend>, wasSentEarlier: boolean): void {
-    const error = targetUnknown(room, replyTo, wasSentEarlier ? 'maybe' : 'no')
+  function refuse({ number, message: { replyTo } }: Pending<PendingSend>): void {
+    // Another region may have taken it, where it has left before.
+    const error = targetUnknown(replyTo, number < outgoing.sentEarlierBelow ? 'maybe' : 'no')
     waiting.get(number)?.reject(error)
     problem(error)
   }
 
-  /** Own messages come first in any region; of others only what was shown is among the causes of what is sent. */
+  function targetUnknown(target: MessageIdentity | null, applied: 'no' | 'maybe'): OnceError {
+    const name = target && identityText(target)
+    const details = { replyTo: target }
+    return new OnceError('target_unknown', `${room} has no message ${name} to reply to.`, { applied, details })
+  }
+
   function mayReplyTo(target: MessageIdentity): boolean {
     const { client, epoch } = identity
     const isOwn = target.client === client && target.epoch === epoch
-    return isOwn ? target.cseq < outgoing.next : intake.mayHaveShown(target)
+    return isOwn ? target.cseq < outgoing.next : intake.mayHaveCome(target)
   }
 
   connect()
@@ -293,7 +298,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     },
     async send(body, { replyTo = null } = {}) {
       if (status === 'stopped') throw new OnceError('stopped', 'The client was stopped.')
-      if (replyTo !== null && !mayReplyTo(replyTo)) throw targetUnknown(room, replyTo, 'no')
+      if (replyTo !== null && !mayReplyTo(replyTo)) throw targetUnknown(replyTo, 'no')
       const { shown: seen } = intake
       checkSendable({ seen, replyTo, body })
       const accepted = Promise.withResolvers<LogPlace | null>()
@@ -331,12 +336,4 @@ function newIdentity(runtime: ClientRuntime): ClientIdentity {
 
 function doubt(): OnceError {
   return new OnceError('outcome_unknown', 'Nobody remembers whether the message was accepted.')
-}
-
-function targetUnknown(room: string, target: MessageIdentity | null, applied: 'no' | 'maybe'): OnceError {
-  const name = target === null ? 'nothing' : identityText(target)
-  return new OnceError('target_unknown', `The room ${room} has no message ${name} to reply to.`, {
-    applied,
-    details: { replyTo: target },
-  })
 }

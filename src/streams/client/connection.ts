@@ -1,5 +1,4 @@
 import type { Timer } from '../../runtime/runtime.ts'
-import type { StreamBounds } from '../bounds.ts'
 import { decodeServerFrame } from '../protocol/decode.ts'
 import type {
   ClientFrame,
@@ -10,6 +9,7 @@ import type {
   ServerFrame,
 } from '../protocol/protocol.ts'
 import { PROTOCOL_VERSION } from '../protocol/protocol.ts'
+import type { SessionBounds } from '../session-limits.ts'
 import type { ClientLink, ClientTransport } from './ports.ts'
 import type { ClientRuntime } from './runtime.ts'
 
@@ -31,7 +31,7 @@ export interface ConnectionOptions {
   readonly region: string
   readonly hello: Omit<HelloFrame, 'kind' | 'version'>
   readonly runtime: ClientRuntime
-  readonly bounds: StreamBounds
+  readonly bounds: SessionBounds
   /** The hello has left. */
   opened(): void
   received(frame: ServerFrame): void

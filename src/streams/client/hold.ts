@@ -1,11 +1,5 @@
-import {
-  answered,
-  browserIndexedDb,
-  committed,
-  type IndexedDb,
-  type IndexedDbDatabase,
-  openDatabase,
-} from './indexeddb.ts'
+import type { Timer } from '../../runtime/runtime.ts'
+import { browserIndexedDb, committed, type IndexedDb, openDatabase } from './indexeddb.ts'
 import type { ClientRuntime } from './runtime.ts'
 import { createClientRuntime } from './runtime.ts'
 
@@ -78,35 +72,25 @@ function browserLocks(): WebLocks | null {
 }
 
 async function holdByLock(name: string, locks: WebLocks, waitMs: number): Promise<PlaceHold | null> {
-  const held = Promise.withResolvers<PlaceHold | null>()
+  const { promise: held, resolve, reject } = Promise.withResolvers<PlaceHold | null>()
   const released = Promise.withResolvers<void>()
   const over = locks.request(
     NAME + name,
     waitMs > 0 ? { signal: AbortSignal.timeout(waitMs) } : { ifAvailable: true },
     (lock) => {
-      if (lock === null) {
-        held.resolve(null)
-        return undefined
-      }
-      held.resolve({
-        name,
-        async release() {
-          released.resolve()
-          await over
-        },
-      })
-      return released.promise
+      resolve(lock === null ? null : { name, release })
+      return lock === null ? undefined : released.promise
     },
   )
-  over.catch((error: unknown) => {
-    if (isTimeout(error)) held.resolve(null)
-    else held.reject(error)
-  })
-  return held.promise
-}
+  // Nothing but the time for waiting ends a request before it was granted.
+  over.catch((error: unknown) => (waitMs > 0 ? resolve(null) : reject(error)))
 
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError')
+  async function release(): Promise<void> {
+    released.resolve()
+    await over
+  }
+
+  return held
 }
 
 interface Lease {
@@ -115,113 +99,87 @@ interface Lease {
 }
 
 async function holdByLease(name: string, options: HoldOptions): Promise<PlaceHold | null> {
-  const { indexedDB = browserIndexedDb(), nowMs = Date.now, runtime = createClientRuntime(), waitMs = 0 } = options
-  const storage = options.storage ?? (globalThis as unknown as { localStorage: HoldStorage }).localStorage
-  const database = await openDatabase(indexedDB, DATABASE, STORE)
+  const browser = globalThis as unknown as HoldPage & { readonly localStorage: HoldStorage }
+  const { indexedDB = browserIndexedDb(), nowMs = Date.now, runtime = createClientRuntime() } = options
+  const { storage = browser.localStorage, page = browser, waitMs = 0 } = options
+  const note = NAME + name
   const holder = runtime.newId()
-  const parts: LeaseParts = { name, holder, database, storage, nowMs }
+  const database = await openDatabase(indexedDB, DATABASE, STORE)
+  let timer: Timer | null = null
+
+  /** One transaction, so that of two tabs one has it. False when the place is not to be had. */
+  async function claim(isMine: (lease: Lease | undefined) => boolean, beatAtMs: number | null): Promise<boolean> {
+    const transaction = database.transaction(STORE, 'readwrite')
+    const store = transaction.objectStore(STORE)
+    const reading = store.get(name)
+    let mine = false
+    reading.onsuccess = () => {
+      mine = isMine(reading.result as Lease | undefined)
+      if (!mine) return
+      if (beatAtMs === null) store.delete(name)
+      else store.put({ holder, beatAtMs } satisfies Lease, name)
+    }
+    await committed(transaction)
+    return mine
+  }
+
+  const isHeld = (lease: Lease | undefined) => lease?.holder === holder
+  const isFree = (lease: Lease | undefined) =>
+    lease === undefined ||
+    // A clock that was set back must not make a lease endless.
+    Math.abs(nowMs() - lease.beatAtMs) > LEASE_MS ||
+    lease.holder === storage.getItem(note)
+
+  function beatLater(): void {
+    timer = runtime.setTimer(BEAT_MS, beat, true)
+  }
+
+  function beat(): void {
+    timer?.cancel()
+    claim(isHeld, nowMs()).then(
+      (mine) => {
+        if (timer === null) return
+        if (mine) return beatLater()
+        end()
+        options.onLost?.()
+      },
+      // A write that fails once is tried again: the lease outlives several.
+      () => timer !== null && beatLater(),
+    )
+  }
+
+  // Written at once, which a transaction of IndexedDB is not: nothing waits for a page that goes.
+  const hidden = () => storage.setItem(note, holder)
+  const shown = () => {
+    storage.removeItem(note)
+    beat()
+  }
+
+  function end(): void {
+    timer?.cancel()
+    timer = null
+    page.removeEventListener('pagehide', hidden)
+    page.removeEventListener('pageshow', shown)
+    database.close()
+  }
+
   const giveUpMs = runtime.monotonicMs() + waitMs
-  while (!(await take(parts))) {
+  while (!(await claim(isFree, nowMs()))) {
     if (runtime.monotonicMs() >= giveUpMs) {
       database.close()
       return null
     }
     await new Promise<void>((resolve) => void runtime.setTimer(LOOK_MS, resolve, true))
   }
-  return keep(parts, options.page ?? (globalThis as unknown as HoldPage), runtime, () => options.onLost?.())
-}
-
-interface LeaseParts {
-  readonly name: string
-  readonly holder: string
-  readonly database: IndexedDbDatabase
-  readonly storage: HoldStorage
-  nowMs(): number
-}
-
-/** One transaction, so that of two tabs one has it. */
-async function take({ name, holder, database, storage, nowMs }: LeaseParts): Promise<boolean> {
-  const released = storage.getItem(NAME + name)
-  let took = false
-  const transaction = database.transaction(STORE, 'readwrite')
-  const store = transaction.objectStore(STORE)
-  const reading = store.get(name)
-  reading.onsuccess = () => {
-    const lease = reading.result as Lease | undefined
-    // A clock that was set back must not make a lease endless.
-    const isOver = lease === undefined || Math.abs(nowMs() - lease.beatAtMs) > LEASE_MS || lease.holder === released
-    if (!isOver) return
-    took = true
-    store.put({ holder, beatAtMs: nowMs() } satisfies Lease, name)
-  }
-  await committed(transaction)
-  if (took) storage.removeItem(NAME + name)
-  return took
-}
-
-/** False when another tab has it now. */
-async function beat({ name, holder, database, nowMs }: LeaseParts): Promise<boolean> {
-  const transaction = database.transaction(STORE, 'readwrite')
-  const store = transaction.objectStore(STORE)
-  const reading = store.get(name)
-  let mine = false
-  reading.onsuccess = () => {
-    mine = (reading.result as Lease | undefined)?.holder === holder
-    if (mine) store.put({ holder, beatAtMs: nowMs() } satisfies Lease, name)
-  }
-  await committed(transaction)
-  return mine
-}
-
-function keep(parts: LeaseParts, page: HoldPage, runtime: ClientRuntime, lost: () => void): PlaceHold {
-  const { name, holder, database, storage } = parts
-  let over = false
-  let timer = runtime.setTimer(BEAT_MS, renew, true)
-
-  function renew(): void {
-    timer.cancel()
-    beat(parts).then(
-      (mine) => {
-        if (over) return
-        if (mine) timer = runtime.setTimer(BEAT_MS, renew, true)
-        else {
-          end()
-          lost()
-        }
-      },
-      // A write that fails once is tried again: the lease outlives several.
-      () => {
-        if (!over) timer = runtime.setTimer(BEAT_MS, renew, true)
-      },
-    )
-  }
-
-  // Written at once, which a transaction of IndexedDB is not: nothing waits for a page that goes.
-  const hidden = () => storage.setItem(NAME + name, holder)
-  const shown = () => {
-    storage.removeItem(NAME + name)
-    renew()
-  }
-
-  function end(): void {
-    over = true
-    timer.cancel()
-    page.removeEventListener('pagehide', hidden)
-    page.removeEventListener('pageshow', shown)
-    database.close()
-  }
-
+  storage.removeItem(note)
   page.addEventListener('pagehide', hidden)
   page.addEventListener('pageshow', shown)
+  beatLater()
   return {
     name,
     async release() {
-      if (over) return
-      const transaction = database.transaction(STORE, 'readwrite')
-      const store = transaction.objectStore(STORE)
-      const lease = (await answered(store.get(name))) as Lease | undefined
-      if (lease?.holder === holder) store.delete(name)
-      await committed(transaction)
+      if (timer === null) return
+      await claim(isHeld, null)
       end()
     },
   }

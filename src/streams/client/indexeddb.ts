@@ -42,6 +42,9 @@ export interface IndexedDbStore {
   getAll(): IndexedDbRequest<readonly unknown[]>
 }
 
+/** Of the names of databases that are places. */
+export const PLACE_PREFIX = 'onceonly:'
+
 export function browserIndexedDb(): IndexedDb {
   return (globalThis as unknown as { indexedDB: IndexedDb }).indexedDB
 }

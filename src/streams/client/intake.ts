@@ -1,4 +1,3 @@
-import type { StreamBounds } from '../bounds.ts'
 import { countOf } from '../parts/count.ts'
 import type { DeliveryMode } from '../parts/delivery.ts'
 import { Delivery } from '../parts/delivery.ts'
@@ -14,6 +13,7 @@ import type {
   ResetFrame,
 } from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
+import type { SessionBounds } from '../session-limits.ts'
 import type { ClientPlace, ClientPosition } from './ports.ts'
 import type { ClientRuntime } from './runtime.ts'
 
@@ -32,17 +32,14 @@ export interface StreamReceiver {
   reset?(reset: { readonly why: string; readonly snapshot: unknown }): void | Promise<void>
 }
 
-/** Senders whose last message is remembered, to check replies by: about a hundred bytes each. */
-const SENDERS_MOST = 10_000
-
 /** What came in, from the connection to the application's hands. */
 export interface Intake {
   /** What has arrived: where a resume in this process goes on. */
   readonly position: ClientPosition
   /** What the application was shown: the causes of whatever it sends now. */
   readonly shown: Position
-  /** Whether the application was shown it. Only a no is certain: a client may have forgotten what it showed long ago. */
-  mayHaveShown(identity: MessageIdentity): boolean
+  /** Only a no is certain: what came before a restart, a reset or the head of the room is not remembered. */
+  mayHaveCome(identity: MessageIdentity): boolean
   /** `taken` is called once for each entry, when it is done with. */
   deliver(entries: readonly Delivered[], taken: () => void): 'taken' | 'jump'
   order(frame: OrderFrame): 'taken' | 'jump'
@@ -62,7 +59,7 @@ export interface IntakeOptions {
   /** Everything comes again; what is restored is only what was seen. */
   readonly replay: boolean
   readonly runtime: ClientRuntime
-  readonly bounds: StreamBounds
+  readonly bounds: SessionBounds
   problem(error: unknown): void
 }
 
@@ -76,9 +73,7 @@ export function createIntake(options: IntakeOptions): Intake {
   let shown: Position = options.restored.logs
   /** Of what is done with: this is what survives a restart. */
   let done: ClientPosition = options.restored
-  /** By sender, the last number that was shown: everybody's messages come in their order. */
-  const numbers = new Map<string, number>()
-  /** Nothing was shown that is not among them. */
+  /** Everything that was ever received is in `dedup`. */
   let complete = Object.keys(options.restored.logs).length === 0
   let stopped = false
   let queue: Promise<void> = Promise.resolve()
@@ -104,7 +99,6 @@ export function createIntake(options: IntakeOptions): Intake {
 
   async function show(entry: Entry, taken: () => void): Promise<void> {
     shown = reached(shown, entry)
-    remember(entry)
     const after = { ...done, logs: reached(done.logs, entry) }
     await insist(() =>
       delivery.deliver(identityText(entry), after, async () => {
@@ -113,18 +107,6 @@ export function createIntake(options: IntakeOptions): Intake {
     )
     done = { ...after, ordered: done.ordered }
     taken()
-  }
-
-  function remember({ client, epoch, cseq }: MessageIdentity): void {
-    const sender = `${client}/${epoch}`
-    numbers.delete(sender)
-    numbers.set(sender, cseq)
-    if (numbers.size <= SENDERS_MOST) return
-    complete = false
-    for (const oldest of numbers.keys()) {
-      numbers.delete(oldest)
-      return
-    }
   }
 
   /** Only the next entry of a log is taken, and only after its causes. Whatever else comes means: replay. */
@@ -158,7 +140,7 @@ export function createIntake(options: IntakeOptions): Intake {
     get shown() {
       return shown
     },
-    mayHaveShown: ({ client, epoch, cseq }) => !complete || (numbers.get(`${client}/${epoch}`) ?? 0) >= cseq,
+    mayHaveCome: ({ client, epoch, cseq }) => !complete || dedup.seen(`${client}/${epoch}`).floor >= cseq,
     deliver(entries, taken) {
       for (const [index, entry] of entries.entries()) {
         if (take(entry, taken) === 'taken') continue

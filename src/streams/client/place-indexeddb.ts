@@ -1,11 +1,11 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import {
-  answered,
   browserIndexedDb,
   committed,
   type IndexedDb,
   type IndexedDbDatabase,
   openDatabase,
+  PLACE_PREFIX,
 } from './indexeddb.ts'
 import { createShelfPlace, type KeptPlace } from './place-on-shelf.ts'
 import { applyChanges, type Shelf } from './place-shelf.ts'
@@ -18,7 +18,6 @@ export interface IndexedDbPlaceOptions {
 }
 
 const STORE = 'kept'
-const PREFIX = 'onceonly:'
 /** The name under which the last opener stands. */
 const OPENER = 'opener'
 
@@ -31,24 +30,13 @@ export function createIndexedDbPlace(options: IndexedDbPlaceOptions): KeptPlace 
   return createShelfPlace(createIndexedDbShelf(options))
 }
 
-/** The names of all places of this site, whether a tab holds them or not; none where the browser cannot list databases. */
-export async function listIndexedDbPlaces(indexedDB: IndexedDb = browserIndexedDb()): Promise<readonly string[]> {
-  const databases = (await indexedDB.databases?.()) ?? []
-  return databases.flatMap(({ name }) => (name?.startsWith(PREFIX) === true ? [name.slice(PREFIX.length)] : []))
-}
-
-/** Deletes a place with everything that is pending in it. Hold it first, so that no tab works in it. */
-export async function removeIndexedDbPlace(name: string, indexedDB: IndexedDb = browserIndexedDb()): Promise<void> {
-  await answered(indexedDB.deleteDatabase(PREFIX + name))
-}
-
 function createIndexedDbShelf(options: IndexedDbPlaceOptions): Shelf {
   const { name, indexedDB = browserIndexedDb() } = options
   const opener = createClientRuntime().newId()
   let opened: Promise<IndexedDbDatabase> | null = null
 
   function ready(): Promise<IndexedDbDatabase> {
-    opened ??= openDatabase(indexedDB, PREFIX + name, STORE)
+    opened ??= openDatabase(indexedDB, PLACE_PREFIX + name, STORE)
     return opened
   }
 

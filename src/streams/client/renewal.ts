@@ -31,11 +31,10 @@ export function partPending(
   return { carried, doubtful, refused }
 
   function mayHaveArrived(number: number): boolean {
-    // A refused number is missing in the region, so that nothing behind it was accepted on this connection.
-    if (cause.why === 'refused') return number < sentEarlierBelow
-    // The region has another body under it; what left before may have come to a region that has not.
-    if (cause.why === 'fork' && number === cause.cseq) return number < sentEarlierBelow
-    return number < sentBelow
+    // A refused number is missing in the region, so that nothing behind it was accepted on this connection; under a
+    // forked one the region has another body. What left before may have come to a region that has neither.
+    const isOutHere = cause.why === 'refused' || (cause.why === 'fork' && number === cause.cseq)
+    return number < (isOutHere ? sentEarlierBelow : sentBelow)
   }
 }
 

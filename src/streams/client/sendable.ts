@@ -1,7 +1,7 @@
 import { canonicalValue } from '../../ledger/core/canonical-value.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
-import { streamLimits } from '../limits.ts'
 import { decodeClientFrame } from '../protocol/decode.ts'
+import { sessionLimits } from '../session-limits.ts'
 import type { PendingSend } from './ports.ts'
 
 /** A message that is carried over to another identity names one more log among its causes. */
@@ -13,8 +13,11 @@ const encoder = new TextEncoder()
 export function checkSendable(message: PendingSend): void {
   const text = textOf(message)
   const bytes = encoder.encode(text).length + SPARE_BYTES
-  if (bytes > streamLimits.clientFrameBytes) {
-    throw new OnceError('bad_input', `The message takes ${bytes} bytes; ${streamLimits.clientFrameBytes} are the most.`)
+  if (bytes > sessionLimits.clientFrameBytes) {
+    throw new OnceError(
+      'bad_input',
+      `The message takes ${bytes} bytes; ${sessionLimits.clientFrameBytes} are the most.`,
+    )
   }
   const decoded = decodeClientFrame(text)
   if (decoded.kind === 'bad') throw new OnceError('bad_input', `A region would refuse the message: ${decoded.reason}.`)

@@ -1,4 +1,4 @@
-import { streamLimits } from '../limits.ts'
+import { sessionLimits } from '../session-limits.ts'
 import type { Fields } from './fields.ts'
 import { count, FrameProblem, fields, json, list, name, orNull, position, readIdentity, readPlace } from './fields.ts'
 import type { AckResult, ClientFrame, Delivered, Entry, ServerFrame } from './protocol.ts'
@@ -10,11 +10,11 @@ export type Decoded<F> =
 
 /** Reads a client's frame. Members that we do not know are left out: a newer client may have them. */
 export function decodeClientFrame(text: string): Decoded<ClientFrame> {
-  return decode(text, streamLimits.clientFrameBytes, readClientFrame)
+  return decode(text, sessionLimits.clientFrameBytes, readClientFrame)
 }
 
 export function decodeServerFrame(text: string): Decoded<ServerFrame> {
-  return decode(text, streamLimits.serverFrameBytes, readServerFrame)
+  return decode(text, sessionLimits.serverFrameBytes, readServerFrame)
 }
 
 function decode<F>(text: string, mostBytes: number, read: (from: Fields) => F): Decoded<F> {
@@ -92,8 +92,8 @@ function readServerFrame(from: Fields): ServerFrame {
       return {
         kind,
         floor: count(from, 'floor', 1),
-        ranges: list(from, 'ranges', streamLimits.sendWindow).map(readRange),
-        results: list(from, 'results', streamLimits.sendWindow).map(readResult),
+        ranges: list(from, 'ranges', sessionLimits.sendWindow).map(readRange),
+        results: list(from, 'results', sessionLimits.sendWindow).map(readResult),
       }
     case 'nack': {
       const { why } = from
@@ -105,7 +105,7 @@ function readServerFrame(from: Fields): ServerFrame {
         kind,
         generation: count(from, 'generation', 1),
         after: count(from, 'after', 0),
-        entries: list(from, 'entries', streamLimits.deliverEntries).map(readDelivered),
+        entries: list(from, 'entries', sessionLimits.deliverEntries).map(readDelivered),
       }
     case 'order':
       return {
@@ -113,7 +113,7 @@ function readServerFrame(from: Fields): ServerFrame {
         generation: count(from, 'generation', 1),
         after: count(from, 'after', 0),
         from: count(from, 'from', 1),
-        identities: list(from, 'identities', streamLimits.orderRows).map((each) =>
+        identities: list(from, 'identities', sessionLimits.orderRows).map((each) =>
           readIdentity(fields(each, 'identities')),
         ),
       }

@@ -1,4 +1,4 @@
-import { streamLimits } from '../limits.ts'
+import { sessionLimits } from '../session-limits.ts'
 import type { LogPlace, MessageIdentity, Position } from './protocol.ts'
 
 /** Readers of what came from outside: each says what is wrong with it, or gives what it is. */
@@ -54,7 +54,7 @@ export function name(from: Fields, member: string): string {
 }
 
 export function isStreamName(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= streamLimits.nameChars && NAME.test(value)
+  return typeof value === 'string' && value.length <= sessionLimits.nameChars && NAME.test(value)
 }
 
 export function position(from: Fields, member: string): Position {
@@ -63,7 +63,7 @@ export function position(from: Fields, member: string): Position {
   let logs = 0
   // Without lists and pairs in between: every entry of every frame has a position.
   for (const log in given) {
-    if (++logs > streamLimits.logs) throw new FrameProblem(`\`${member}\` names more than ${streamLimits.logs} logs`)
+    if (++logs > sessionLimits.logs) throw new FrameProblem(`\`${member}\` names more than ${sessionLimits.logs} logs`)
     if (!isStreamName(log)) throw new FrameProblem(`\`${member}\` has something that names no log`)
     const checked = whole(given[log], member, 0)
     if (checked > 0) counts[log] = checked
