@@ -12,6 +12,8 @@ export function isFair(share: number, held: number, leftAfter: number): boolean 
 /** How much each key holds. Keys that hold nothing take no memory. */
 export interface Holdings {
   readonly total: number
+  /** How many keys hold something. */
+  readonly keys: number
   of(key: string): number
   add(key: string, amount: number): void
 }
@@ -22,6 +24,9 @@ export function createHoldings(): Holdings {
   return {
     get total() {
       return total
+    },
+    get keys() {
+      return held.size
     },
     of: (key) => held.get(key) ?? 0,
     add(key, amount) {

@@ -23,7 +23,10 @@ export interface Shares {
 export interface SharesOptions {
   /** How many may be under way; asked each time, because it may change. */
   readonly most: () => number
-  /** Where `most` was lowered: up to here a key that has no place still gets one, whatever the others have from before. */
+  /**
+   * Where `most` was lowered: up to here a key with less than its equal part still gets more, whatever the others have from
+   * before.
+   */
   readonly ceiling?: number
   /** Of them and of the queue, for one key alone; see `isFair`. */
   readonly share: number
@@ -47,7 +50,10 @@ export function createShares({ most, ceiling = 0, share, queue }: SharesOptions)
 
   function hasRoom(key: string): boolean {
     const held = places.of(key)
-    return isFair(share, held, most() - places.total - 1) || (held === 0 && places.total < ceiling)
+    if (isFair(share, held, most() - places.total - 1)) return true
+    if (places.total >= ceiling) return false
+    const keys = held === 0 ? places.keys + 1 : places.keys
+    return held < Math.max(1, Math.floor((most() * share) / keys))
   }
 
   // Behind the requests of the same key that wait already.
