@@ -4,7 +4,7 @@ import got from 'got'
 import { until } from '../../../src/testing/until.ts'
 import { createProxy } from '../../../tools/proxy/index.ts'
 import { AUDIENCE, openIssuer } from '../../support/gateway/issuer.ts'
-import { startGateway, temporaryFolder } from '../../support/gateway/process.ts'
+import { freePort, startGateway, temporaryFolder } from '../../support/gateway/process.ts'
 import { openCounting } from '../../support/gateway/world.ts'
 
 const rule = { method: 'POST', path: '/things' } as const
@@ -101,4 +101,42 @@ test('the unchanged got, whose hook renews the token before every retry, gets it
   assert.deepEqual([answer.statusCode, answer.body], [201, '{"got":12}'])
   assert.equal(sent.size, 2)
   assert.equal(upstream.heads, 1)
+})
+
+test('whichever region a refreshed token comes to, the home of its key verifies it', async (context) => {
+  const issuer = await openIssuer(context)
+  const signer = await issuer.create('ES256', 'k1')
+  const upstream = await openCounting(context)
+  const folder = await temporaryFolder(context)
+  const names = ['eu', 'us']
+  const ports = await Promise.all(names.map(freePort))
+  const regions = Object.fromEntries(names.map((name, at) => [name, `http://127.0.0.1:${ports[at]}`]))
+  const jwks = { issuer: issuer.issuer, audience: AUDIENCE, url: issuer.url }
+  const gateways = await Promise.all(
+    names.map((self, at) =>
+      startGateway(context, folder, {
+        store: `${folder}/${self}.db`,
+        port: ports[at] ?? 0,
+        config: {
+          upstream: upstream.url,
+          routes: [rule],
+          jwks,
+          region: { self, regions, secret: 'a secret of two regions, long enough' },
+        },
+      }),
+    ),
+  )
+  const keys = Array.from({ length: 8 }, (_, at) => `key-${at}`)
+  for (const key of keys) {
+    for (const [at, gateway] of gateways.entries()) {
+      const told = await gateway.ask({ key, headers: { authorization: `Bearer ${await signer.token()}` } })
+      assert.deepEqual([told.status, told.body, told.replayed], [201, '{"got":12}', at > 0], key)
+      const forged = await gateway.ask({
+        key,
+        headers: { authorization: `Bearer ${await signer.token({ aud: 'x' })}` },
+      })
+      assert.equal(forged.problem, 'credential-changed')
+    }
+  }
+  assert.equal(upstream.heads, keys.length)
 })
