@@ -2,6 +2,7 @@ import type { Row } from './row.ts'
 
 const clocks = 'src/streams/parts/clocks.test.ts'
 const copies = 'src/streams/parts/dedup.test.ts'
+const replies = 'src/streams/server/reply.test.ts'
 const fullDedup = 'src/streams/parts/dedup-full.test.ts'
 const order = 'src/streams/server/order.test.ts'
 const intake = 'src/streams/client/intake.test.ts'
@@ -205,6 +206,22 @@ export const ordering: readonly Row[] = [
             file: 'src/streams/server/puller.test.ts',
             name: 'what waits for a cause is asked for calmly, and is there as soon as the cause is',
           },
+        ],
+      },
+      {
+        without: 'a reply has its target among its causes, whatever its author says to have seen',
+        file: 'src/streams/log/memory-log.ts',
+        find: 'const context = withCause(seen, target)',
+        replace: 'const context = seen',
+        noticed: [{ file: replies, name: 'a region that has the reply first waits for its target' }],
+      },
+      {
+        without: 'a client replies only to what it received',
+        file: 'src/streams/client/client.ts',
+        find: 'if (replyTo !== null && !mayReplyTo(replyTo)) throw',
+        replace: 'if (false) throw',
+        noticed: [
+          { file: replies, name: 'a client refuses a reply to what it never received, before anything is kept' },
         ],
       },
       {

@@ -73,6 +73,21 @@ const write: readonly Rule[] = [
     find: 'const after = sender?.last ?? null',
     replace: 'const after = null',
   },
+  {
+    name: 'a reply to what was never merged is stored',
+    find: 'identity.cseq >= sender.floor) return undefined',
+    replace: 'identity.cseq >= sender.floor) return open.senders.values().next().value?.last',
+  },
+  {
+    name: 'a reply does not have its target among its causes',
+    find: 'const context = withCause(seen, target)',
+    replace: 'const context = seen',
+  },
+  {
+    name: 'a reply to what was trimmed has nothing of its sender among its causes',
+    find: '?.place ?? sender.last',
+    replace: '?.place ?? { log: open.log, n: 0 }',
+  },
 ]
 
 const log: readonly Rule[] = [
