@@ -359,6 +359,7 @@ export function readConfig(env: Env): Config {
     quotaProjectBytes: read('quotaProjectBytes'),
     quotaSequences: read('quotaSequences'),
     quotaRooms: read('quotaRooms'),
+    quotaClients: read('quotaClients'),
     quotaConnections: read('quotaConnections'),
     retainMessagesDays: read('retainMessagesDays'),
     retainLeadsDays: read('retainLeadsDays'),

@@ -53,12 +53,13 @@ export function addChat(server: FastifyInstance, parts: Parts): Chat {
   const regions = createRegions({ base, network, retention, log, watch })
   const presence = createPresence()
   const known = createKnownRooms(base, quotas, retention)
+  const owners = createOwners(base, quotas, retention)
   const sockets = openSockets(server, {
     workspaces,
     regions,
     network,
     presence,
-    owners: createOwners(base, retention),
+    owners,
     rooms: known,
     quotas,
   })
@@ -75,5 +76,5 @@ export function addChat(server: FastifyInstance, parts: Parts): Chat {
     history: async (room, region) =>
       isRegion(region) ? eventsOf(await readHistory(regions.logOf(region), regions.order, room)) : null,
   }
-  return { rooms, sweeps: [known.sweep], stop: () => regions.stop() }
+  return { rooms, sweeps: [known.sweep, owners.sweep], stop: () => regions.stop() }
 }

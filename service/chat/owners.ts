@@ -1,27 +1,69 @@
+import { HOUR } from 'onceonly'
+import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
+import type { Sweep } from '../workspaces/retention.ts'
+import { unlessFull } from './refusal.ts'
 import type { ChatRetention } from './retention.ts'
 
 /** Whose the names of clients are. */
 export interface Owners {
-  /** True when the name is the caller's from now on, or was before; false when it is somebody else's. */
-  own(workspaceId: string, client: string, caller: string): Promise<boolean>
+  /**
+   * Null when the name is the caller's from now on, or was before; `taken` when it is another caller's; a text where the
+   * workspace has no place for one more name.
+   */
+  refuses(workspaceId: string, client: string, caller: string): Promise<string | { readonly taken: string } | null>
+  readonly sweep: Sweep
 }
 
-/** Forgotten along with an entrance: more than it adds, so that the table does not grow for ever. */
-const FORGOTTEN_ROWS = 10
+/** The time is written so often at most: whoever comes in every second is one visit. */
+const SEEN_EVERY_MS = 1 * HOUR
+/** Names that one step of the sweep removes. */
+const SWEPT_NAMES = 1_000
+
+const TAKEN = { taken: 'this client is somebody else’s' }
 
 /** In the store, so that whoever comes to another server, or after a restart, meets the same answer. */
-export function createOwners({ sql }: Base, { namesMs }: Pick<ChatRetention, 'namesMs'>): Owners {
-  const claim = `insert into chat_clients (workspace_id, client, caller, seen_at) values (?, ?, ?, ${sql.now})
-    on conflict (workspace_id, client) do update set seen_at = excluded.seen_at
-      where chat_clients.caller = excluded.caller
-    returning caller`
+export function createOwners(base: Base, quotas: Quotas, { namesMs }: Pick<ChatRetention, 'namesMs'>): Owners {
+  const { sql } = base
+  const hold = sql.dialect === 'sqlite' ? '' : 'for update skip locked'
   const forget = `delete from chat_clients where (workspace_id, client) in (
-    select workspace_id, client from chat_clients where seen_at < ${sql.now} - ? order by seen_at limit ?)`
+    select workspace_id, client from chat_clients where seen_at < ${sql.now} - ? order by seen_at limit ? ${hold})
+    returning client`
+  const seen = `update chat_clients set seen_at = ${sql.now}
+    where workspace_id = ? and client = ? and seen_at < ${sql.now} - ?`
+  const add = `insert into chat_clients (workspace_id, client, caller, seen_at) values (?, ?, ?, ${sql.now})
+    on conflict do nothing`
+
+  async function ownerOf(workspaceId: string, client: string): Promise<string | null> {
+    const text = 'select caller from chat_clients where workspace_id = ? and client = ?'
+    const [row] = await sql.query<{ readonly caller: string }>(text, [workspaceId, client])
+    return row?.caller ?? null
+  }
+
   return {
-    async own(workspaceId, client, caller) {
-      await sql.query(forget, [namesMs, FORGOTTEN_ROWS])
-      return (await sql.query(claim, [workspaceId, client, caller])).length > 0
+    async refuses(workspaceId, client, caller) {
+      const owner = await ownerOf(workspaceId, client)
+      if (owner !== null && owner !== caller) return TAKEN
+      if (owner === caller) {
+        await sql.query(seen, [workspaceId, client, SEEN_EVERY_MS])
+        return null
+      }
+      const full = await unlessFull(() =>
+        inTransaction(base, async (tx) => {
+          await quotas.check(tx, workspaceId, { clients: 1 })
+          await tx.query(add, [workspaceId, client, caller])
+        }),
+      )
+      // Of two who come at once with one name, one has it.
+      return full ?? ((await ownerOf(workspaceId, client)) === caller ? null : TAKEN)
+    },
+    sweep: {
+      name: 'chat clients',
+      async step() {
+        const removed = (await sql.query(forget, [namesMs, SWEPT_NAMES])).length
+        return { removed, more: removed === SWEPT_NAMES }
+      },
     },
   }
 }

@@ -1,8 +1,9 @@
 import { HOUR } from 'onceonly'
 import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
-import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
 import type { Sweep } from '../workspaces/retention.ts'
+import { unlessFull } from './refusal.ts'
 import type { ChatRetention } from './retention.ts'
 
 /** The rooms that each workspace keeps. */
@@ -39,21 +40,15 @@ export function createKnownRooms(base: Base, quotas: Quotas, { namesMs }: Pick<C
         await sql.query(seen, [workspaceId, room, SEEN_EVERY_MS])
         return null
       }
-      try {
-        await inTransaction(base, async (tx) => {
+      return unlessFull(() =>
+        inTransaction(base, async (tx) => {
           await quotas.check(tx, workspaceId, { rooms: 1 })
           await tx.query(
             `insert into chat_rooms (workspace_id, room, seen_at) values (?, ?, ${sql.now}) on conflict do nothing`,
             [workspaceId, room],
           )
-        })
-        return null
-      } catch (error) {
-        if (!(error instanceof QuotaExceeded)) throw error
-        const { used, limit } = error.problem.quota ?? {}
-        // It becomes the reason of a close frame, which has room for 123 bytes.
-        return `quota-exceeded: the workspace keeps ${used} of ${limit} rooms`
-      }
+        }),
+      )
     },
     sweep: {
       name: 'chat rooms',

@@ -23,11 +23,13 @@ const rooms = (big: string) => [
   'create index chat_rooms_seen on chat_rooms (seen_at)',
 ]
 
-const counts = counting({
-  table: 'chat_rooms',
-  workspace: (row) => `${row}.workspace_id`,
-  amounts: [{ quota: 'rooms', amount: () => '1' }],
-})
+const counts = (['chat_rooms', 'chat_clients'] as const).map((table) =>
+  counting({
+    table,
+    workspace: (row) => `${row}.workspace_id`,
+    amounts: [{ quota: table === 'chat_rooms' ? 'rooms' : 'clients', amount: () => '1' }],
+  }),
+)
 
 /** Beside the rooms, which streams keep for themselves. */
 export const migrations = [
@@ -35,6 +37,9 @@ export const migrations = [
   {
     version: 2,
     oldestCode: 1,
-    up: { sqlite: [...rooms('integer'), ...counts.sqlite], postgres: [...rooms('bigint'), ...counts.postgres] },
+    up: {
+      sqlite: [...rooms('integer'), ...counts.flatMap(({ sqlite }) => sqlite)],
+      postgres: [...rooms('bigint'), ...counts.flatMap(({ postgres }) => postgres)],
+    },
   },
 ] as const

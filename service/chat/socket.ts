@@ -68,9 +68,7 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
     const leave = presence.enter(workspaceId, region)
     const slow = createSlowLink(real, () => (client === null ? CLEAR : network.clientOf(workspaceId, client)))
     const authorize = async (hello: HelloFrame) =>
-      (await owners.own(workspaceId, hello.client, caller))
-        ? rooms.enter(workspaceId, room)
-        : { taken: 'this client is somebody else’s' }
+      (await owners.refuses(workspaceId, hello.client, caller)) ?? rooms.enter(workspaceId, room)
     const inside = slow.through(regions.regionOf(region).connect(slow.link, { authorize }))
     return {
       received(text) {

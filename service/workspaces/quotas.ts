@@ -38,6 +38,7 @@ export class QuotaExceeded extends Error {
 }
 
 const settings = {
+  clients: 'quotaClients',
   connections: 'quotaConnections',
   imports: 'quotaImports',
   'message-bytes': 'quotaMessageBytes',
@@ -51,6 +52,7 @@ const settings = {
 
 /** As the end of "1 000 of 1 000". */
 const things: Readonly<Record<QuotaName, string>> = {
+  clients: 'names of clients of the chat',
   connections: 'connections of the chat to this server',
   imports: 'imports',
   'message-bytes': 'bytes of messages and attachments',

@@ -5,6 +5,7 @@
 
 /** What is counted; each is a quota of a workspace. */
 export type KeptQuota =
+  | 'clients'
   | 'imports'
   | 'message-bytes'
   | 'messages'

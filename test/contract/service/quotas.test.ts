@@ -24,7 +24,8 @@ const env = {
   ONCEONLY_QUOTA_PROJECT_BYTES: '1000',
   ONCEONLY_QUOTA_SEQUENCES: '2',
   ONCEONLY_QUOTA_ROOMS: '2',
-  ONCEONLY_QUOTA_CONNECTIONS: '3',
+  ONCEONLY_QUOTA_CONNECTIONS: '9',
+  ONCEONLY_QUOTA_CLIENTS: '12',
 }
 const bytes = (n: number) => ({
   filename: 'a.txt',
@@ -213,7 +214,12 @@ onEveryPlace('quotas', (place) => {
   })
 
   /** Answers what the server says first: a frame, or why it ends the connection. */
-  async function enter(server: TestServer, apiKey: string, room: string): Promise<{ socket: WebSocket; said: string }> {
+  async function enter(
+    server: TestServer,
+    apiKey: string,
+    room: string,
+    client = `c${randomUUID().slice(0, 8)}`,
+  ): Promise<{ socket: WebSocket; said: string }> {
     const socket = new WebSocket(
       `${server.url.replace('http', 'ws')}/chat/socket?region=frankfurt`,
       'onceonly.stream.1',
@@ -227,7 +233,6 @@ onEveryPlace('quotas', (place) => {
     socket.on('unexpected-response', (_request, response) => {
       response.setEncoding('utf8').on('data', (text) => said.resolve(`${response.statusCode} ${text}`))
     })
-    const client = `c${randomUUID().slice(0, 8)}`
     const hello = { kind: 'hello', version: 1, room, client, epoch: 1, generation: 1, instance: client }
     socket.on('open', () => socket.send(JSON.stringify(hello)))
     socket.on('error', () => {})
@@ -256,15 +261,24 @@ onEveryPlace('quotas', (place) => {
     assert.equal(await rooms(), before)
   })
 
+  test('a workspace keeps so many names of clients; those that are known come in', async () => {
+    const apiKey = await makeWorkspace(one, 'tabs')
+    const said = async (server: TestServer, client: string) => {
+      const entered = await enter(server, apiKey, 'a', client)
+      entered.socket.close()
+      return entered.said
+    }
+    for (let n = 0; n < 12; n++) assert.equal(await said(n % 2 === 0 ? one : two, `tab-${n}`), 'welcome')
+    assert.equal(await said(two, 'tab-12'), '4403 quota-exceeded: the workspace keeps 12 of 12 clients')
+    assert.notEqual(await said(one, 'tab-0'), '4403 quota-exceeded: the workspace keeps 12 of 12 clients')
+  })
+
   test('a workspace has so many connections to one server; each that ends makes room', async () => {
     const apiKey = await makeWorkspace(one, 'busy')
-    const entered = await Promise.all(['a', 'a', 'a'].map((room) => enter(one, apiKey, room)))
-    assert.deepEqual(
-      entered.map(({ said }) => said),
-      ['welcome', 'welcome', 'welcome'],
-    )
+    const entered = await Promise.all(Array.from({ length: 9 }, () => enter(one, apiKey, 'a')))
+    assert.deepEqual(new Set(entered.map(({ said }) => said)), new Set(['welcome']))
     const refused = await enter(one, apiKey, 'a')
-    assert.match(refused.said, /^429 The workspace has 3 of 3 connections of the chat to this server/)
+    assert.match(refused.said, /^429 The workspace has 9 of 9 connections of the chat to this server/)
     assert.equal((await enter(one, await makeWorkspace(one, 'idle'), 'a')).said, 'welcome')
     assert.equal((await enter(two, apiKey, 'a')).said, 'welcome')
     entered[0]?.socket.close()
