@@ -88,6 +88,8 @@ test('what a closed tab had not sent is sent when the same person comes back', {
   const back = await windowOf('again', 'Ada')
   for (const page of [back, grace]) await assertOnce('again', page, ['first', 'second', 'third'])
   assert.equal(await databases(back, 'again', 'Ada'), 1, 'she went on with her database')
+  await say(back, 'Ada', 'fourth')
+  await assertOnce('again', grace, ['first', 'second', 'third', 'fourth'])
   await closeAll(browser.context)
 })
 
