@@ -1,11 +1,13 @@
 import { parseArgs } from 'node:util'
 import { fuzz } from '../test/proof/fuzz/fuzz.ts'
 
-/** `npm run lab -- fuzz`: a hundred thousand inputs that are nearly right, or not at all. A failure tells its seed. */
+/** `npm run lab -- fuzz`: three hundred thousand inputs that are nearly right, or not at all. A failure tells its seed. */
 const { values } = parseArgs({
   options: {
     requests: { type: 'string', default: '30000' },
-    configurations: { type: 'string', default: '30000' },
+    configurations: { type: 'string', default: '60000' },
+    forged: { type: 'string', default: '40000' },
+    frames: { type: 'string', default: '50000' },
     commands: { type: 'string', default: '10000' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
@@ -19,6 +21,8 @@ const thrown = await fuzz({
   requests: Number(values.requests),
   configurations: Number(values.configurations),
   commands: Number(values.commands),
+  forged: Number(values.forged),
+  frames: Number(values.frames),
   progress: say,
 })
 say(`nothing failed, nobody waited. ${JSON.stringify(thrown)}`)

@@ -10,6 +10,8 @@ import { startCommands } from '../../support/admin/cli/commands.ts'
 import { startGateway } from '../../support/gateway/process.ts'
 import { residentMib } from '../../support/resident.ts'
 import { openCluster, type TestServer } from '../../support/service/cluster.ts'
+import { throwForged } from './forged.ts'
+import { throwFrames } from './frames.ts'
 import { throwArguments, throwConfigurations } from './settings.ts'
 import { type Thrown, throwRequests } from './throw.ts'
 
@@ -19,6 +21,9 @@ export interface FuzzSize {
   readonly requests: number
   readonly configurations: number
   readonly commands: number
+  /** Forged bearer tokens, and as many tokens of regions and sessions of the console. */
+  readonly forged: number
+  readonly frames: number
   progress?(line: string): void
 }
 
@@ -46,10 +51,12 @@ const paths = [
 ]
 const message = { recipientEmail: 'ann@example.com', recipientPhone: '+15550100', message: 'Hello', attachments: [] }
 
-/** Throws everything at everything: the server, a gateway, the checks of its configuration, the command. */
+/** Throws everything at everything: the server, a gateway, the checks of its configuration, the command, what proves something. */
 export async function fuzz(size: FuzzSize): Promise<Readonly<Record<string, unknown>>> {
   return {
     configurations: throwConfigurations(size.configurations, size.seed),
+    forged: await throwForged(size.forged, size.seed),
+    frames: throwFrames(size.frames, size.seed),
     commands: await fuzzCommands(size),
     server: await fuzzServer(size),
     gateway: await fuzzGateway(size),

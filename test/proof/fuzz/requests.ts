@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { inherited, oddObject } from './odd-names.ts'
 
 /** Requests as bytes: most of them nearly right, because what is wrong in every way is refused by the first look. */
 export interface RequestWords {
@@ -38,6 +39,8 @@ function jsonText(body: object): fc.Arbitrary<string> {
   const value = fc.oneof(
     fc.constantFrom(...numbers, ...texts, 'null', 'true', '[]', '{}'),
     fc.jsonValue().map((each) => JSON.stringify(each)),
+    oddObject,
+    inherited.map((name) => `"${name}"`),
     nested.map(([open, depth]) => open.repeat(depth)),
   )
   return fc.oneof(
@@ -45,7 +48,10 @@ function jsonText(body: object): fc.Arbitrary<string> {
     { weight: 3, arbitrary: fc.tuple(fc.constantFrom(...names), value).map(([name, text]) => `{"${name}":${text}}`) },
     // The same member twice, and what JavaScript treats as more than a name.
     { weight: 2, arbitrary: value.map((text) => `${good.slice(0, -1)},"${names[0] ?? 'a'}":${text}}`) },
-    { weight: 1, arbitrary: value.map((text) => `${good.slice(0, -1)},"__proto__":${text}}`) },
+    {
+      weight: 2,
+      arbitrary: fc.tuple(inherited, value).map(([name, text]) => `${good.slice(0, -1)},"${name}":${text}}`),
+    },
     { weight: 2, arbitrary: fc.nat(good.length).map((length) => good.slice(0, length)) },
     { weight: 2, arbitrary: value },
   )
@@ -97,6 +103,7 @@ const headerNames = [
 const keys = fc.oneof(
   { weight: 4, arbitrary: fc.uuid() },
   { weight: 2, arbitrary: line },
+  inherited,
   fc.constantFrom('', ' ', '"quoted"', 'a,b', 'x'.repeat(256), 'x'.repeat(9_000), '\xe9', '../../etc'),
 )
 
@@ -122,16 +129,20 @@ export function hostileRequests({ paths, authorization, body }: RequestWords): f
       method: methods,
       path: fc.oneof(
         { weight: 6, arbitrary: fc.constantFrom(...paths) },
+        fc.tuple(fc.constantFrom(...paths), inherited).map(([path, name]) => `${path}/${name}`),
         address.map((text) => `/${text}`),
       ),
       query: fc.oneof(
         { weight: 4, arbitrary: fc.constant('') },
+        fc.tuple(inherited, address).map(([name, text]) => `?${name}=${text}&${name}[${name}]=1`),
         address.map((text) => `?${text}`),
       ),
       authorization: fc.oneof({ weight: 5, arbitrary: fc.constant(authorization) }, line),
       key: fc.option(keys),
       type: fc.constantFrom(...types),
-      more: fc.array(fc.tuple(fc.constantFrom(...headerNames), line), { maxLength: 2 }),
+      more: fc.array(fc.tuple(fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...headerNames) }, inherited), line), {
+        maxLength: 2,
+      }),
       framing: framings,
       bytes: bodyBytes(body),
     })

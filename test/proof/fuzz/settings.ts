@@ -4,6 +4,7 @@ import { isOnceError } from 'onceonly'
 import { commands as known } from '../../../src/admin/cli/commands.ts'
 import { checkGatewayConfig } from '../../../src/http/gateway/check.ts'
 import type { Commands } from '../../support/admin/cli/commands.ts'
+import { assertUnpolluted, inherited, oddObject } from './odd-names.ts'
 
 /** A configuration that is right. Each one that is thrown has one place changed, or is anything at all. */
 const good = {
@@ -20,6 +21,13 @@ const good = {
     { method: 'POST', path: '/b', caller: 'shared', key: 'guarded', guard: { windowMs: 1, failClosed: true } },
   ],
   timeouts: { answerMs: 10 },
+  jwks: { issuer: 'https://id', audience: ['api'], url: 'https://id/keys' },
+  console: { port: 0, operatorToken: 'sixteen-letters-or-more' },
+  region: {
+    self: 'eu',
+    regions: { eu: 'http://127.0.0.1:1', us: 'http://127.0.0.1:2' },
+    secret: 'a secret of thirty-two characters',
+  },
 }
 
 type Place = readonly string[]
@@ -40,6 +48,11 @@ function changed(value: unknown, [name, ...rest]: Place, other: unknown): unknow
 
 const anything = fc.anything({ withBigInt: true, withNullPrototype: true, withDate: true, withMap: true, maxDepth: 3 })
 
+const odd = fc.oneof(
+  inherited,
+  oddObject.map((text) => JSON.parse(text) as unknown),
+)
+
 /** Every configuration is taken, or refused with a fault that names its place. */
 export function throwConfigurations(count: number, seed: number): { taken: number; refused: number } {
   const tally = { taken: 0, refused: 0 }
@@ -48,6 +61,8 @@ export function throwConfigurations(count: number, seed: number): { taken: numbe
       weight: 5,
       arbitrary: fc.tuple(fc.constantFrom(...places), anything).map(([at, other]) => changed(good, at, other)),
     },
+    // A name that every object has, where a name of ours is wanted, and as one of a table.
+    { weight: 2, arbitrary: fc.tuple(fc.constantFrom(...places), odd).map(([at, other]) => changed(good, at, other)) },
     { weight: 1, arbitrary: anything },
   )
   fc.assert(
@@ -60,6 +75,7 @@ export function throwConfigurations(count: number, seed: number): { taken: numbe
         assert.ok(Array.isArray(error.details['faults']))
         tally.refused += 1
       }
+      assertUnpolluted()
     }),
     { seed, numRuns: count },
   )
