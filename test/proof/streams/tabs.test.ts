@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { build } from 'vite'
+import { until } from '../../../src/testing/until.ts'
+import { openBrowser, skip } from '../../support/browser.ts'
+
+/** No file is made of it: the plugin below answers for it. */
+const entry = join(import.meta.dirname, 'tab-program.js')
+const program = `
+  import { createIndexedDbPlace } from 'onceonly/stream'
+  import { holdPlace } from 'onceonly/stream/browser'
+  globalThis.lost = 0
+  globalThis.hold = async (name, options) => {
+    const held = await holdPlace(name, { ...options, onLost: () => (globalThis.lost += 1) })
+    globalThis.held = held
+    return held !== null
+  }
+  globalThis.open = async (name) => {
+    globalThis.place = createIndexedDbPlace({ name })
+    const record = await globalThis.place.load()
+    if (record === null) await globalThis.place.identify({ client: 'ann', epoch: 1, generation: 1 })
+    return record?.pending.map(({ message }) => message.body) ?? []
+  }
+  globalThis.save = (number, body) =>
+    globalThis.place.save({ number, message: { seen: {}, replyTo: null, body } }).then(() => 'saved', ({ code }) => code)
+`
+
+async function bundled(): Promise<string> {
+  const outputs = await build({
+    configFile: false,
+    logLevel: 'error',
+    root: import.meta.dirname,
+    resolve: { conditions: ['onceonly-source', 'module', 'browser'] },
+    plugins: [
+      {
+        name: 'entry',
+        enforce: 'pre',
+        resolveId: (id) => (id === entry ? id : undefined),
+        load: (id) => (id === entry ? program : undefined),
+      },
+    ],
+    build: { write: false, lib: { entry, formats: ['es'], fileName: 'bundle' } },
+  })
+  const all = Array.isArray(outputs) ? outputs : [outputs]
+  return all
+    .flatMap((each) => ('output' in each ? each.output : []))
+    .map((chunk) => (chunk.type === 'chunk' ? chunk.code : ''))
+    .join('')
+}
+
+interface Tab {
+  hold(name: string, options: object): Promise<boolean>
+  open(name: string): Promise<readonly unknown[]>
+  save(number: number, body: string): Promise<string>
+  reload(): Promise<void>
+  close(): Promise<void>
+}
+
+async function tabOf(page: Page, url: string): Promise<Tab> {
+  const begin = async () => {
+    await page.goto(url)
+    await page.waitForFunction('typeof globalThis.save === "function"')
+  }
+  const call = <T>(name: string, ...given: readonly unknown[]) =>
+    page.evaluate(`globalThis.${name}(...${JSON.stringify(given)})`) as Promise<T>
+  await begin()
+  return {
+    hold: (name, options) => call('hold', name, options),
+    open: (name) => call('open', name),
+    save: (number, body) => call('save', number, body),
+    reload: begin,
+    close: () => page.close({ runBeforeUnload: false }),
+  }
+}
+
+// `locks: null` is what a page on plain HTTP has.
+for (const [what, locks] of [
+  ['locks', {}],
+  ['a lease', { locks: null }],
+] as const) {
+  test(`tabs of a browser, by ${what}: one has the place, a reload keeps it, a closed tab leaves it`, {
+    skip,
+  }, async () => {
+    const code = await bundled()
+    const server = createServer((request, response) => {
+      const isCode = request.url === '/bundle.js'
+      response.setHeader('content-type', isCode ? 'text/javascript' : 'text/html')
+      response.end(isCode ? code : '<!doctype html><title>tab</title><script type="module" src="/bundle.js"></script>')
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    after(() => void server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    await using browser = await openBrowser()
+    const { page } = await browser.open()
+    const another = async () => tabOf(await page.context().newPage(), url)
+    const [first, second] = [await tabOf(page, url), await another()]
+    assert.equal(await first.hold('ann', locks), true)
+    assert.equal(await second.hold('ann', locks), false)
+    assert.equal(await second.hold('bob', locks), true)
+    // As often as a person reloads; what was there before may take a moment to go.
+    for (let times = 0; times < 3; times++) {
+      await first.reload()
+      assert.equal(await first.hold('ann', { ...locks, waitMs: 60_000 }), true)
+      assert.equal(await second.hold('ann', locks), false)
+    }
+    await first.open('ann')
+    assert.equal(await first.save(1, 'kept by the first'), 'saved')
+    // A tab that opens it without asking has it from then on.
+    assert.deepEqual(await second.open('ann'), ['kept by the first'])
+    assert.equal(await first.save(2, 'too late'), 'place_taken')
+    assert.equal(await second.save(2, 'kept by the second'), 'saved')
+    await first.close()
+    await until('the place is free', () => second.hold('ann', locks))
+    const third = await another()
+    assert.equal(await third.hold('ann', locks), false)
+    assert.deepEqual(await third.open('ann'), ['kept by the first', 'kept by the second'])
+  })
+}
