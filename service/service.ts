@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { createLedger, isOnceError } from 'onceonly'
 import { createAccess } from 'onceonly/console'
+import { frontLimits } from 'onceonly/http'
 import { accessFinding } from 'onceonly/operate'
 import type { Outbox } from 'onceonly/outbox'
 import type { Around } from 'onceonly/telemetry'
@@ -193,7 +194,12 @@ async function listen(server: FastifyInstance, { host, port }: Config): Promise<
   await server.ready()
   try {
     // The greeting says where; a program reads it in the event of the start.
-    return await server.listen({ host, port, listenTextResolver: () => 'The server listens' })
+    return await server.listen({
+      host,
+      port,
+      backlog: frontLimits.backlog,
+      listenTextResolver: () => 'The server listens',
+    })
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'EADDRINUSE' || code === 'EACCES') {

@@ -15,7 +15,7 @@ const below = {
   'http/client': ['ledger/core'],
   'http/front': ['runtime', 'ledger/core'],
   'http/region': heart,
-  'http/protocol': [...heart, 'http/region'],
+  'http/protocol': [...heart, 'http/front', 'http/region'],
   'http/adapters': ['ledger/core', 'http/protocol', 'http'],
   'http/gateway': [...heart, 'http/front', 'http/region', 'http/protocol'],
   // The entry `onceonly/http` only lists names.

@@ -9,6 +9,8 @@ export const frontLimits = {
   bodyBytes: 256 * MIB,
   /** Of it, one caller alone: some dozens of the largest bodies, and three quarters are left for the others. */
   bodyShare: 0.25,
+  /** Connections that wait to be accepted: with Node's 511 a burst makes others wait for seconds; Linux allows as many as this. */
+  backlog: 4_096,
   /** Connections of clients: each takes some kilobytes, whether it says something or not. */
   connections: 16_384,
   /** Of all places, one caller alone: where there is only one caller, a quarter more would change little. */
