@@ -125,6 +125,7 @@ async function badTokens(issuer: Issuer): Promise<Readonly<Record<string, string
     'that never ends': await rs.token({ exp: undefined }),
     'that begins later': await rs.token({ nbf: secondsFromNow(600) }),
     'for somebody else': await rs.token({ aud: 'https://other.example.com' }),
+    'that is bound to a key of its holder': await rs.token({ cnf: { 'x5t#S256': 'x' } }),
     'for nobody': await rs.token({ aud: undefined }),
     'with an extension that must be understood': await rs.token({}, { crit: [EXTENSION], [EXTENSION]: 1 }),
     'with a prototype for a head': `${base64url.encode('{"__proto__":{"alg":"RS256","kid":"rs"}}')}.${payload}.${signature}`,
