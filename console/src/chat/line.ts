@@ -1,10 +1,12 @@
-import type { ClientLink, ClientTransport, LinkEvents } from 'onceonly/stream'
+import { type ClientLink, type ClientTransport, closeCodes, type LinkEvents } from 'onceonly/stream'
 
 /** The line between a person and their region, which the page can make worse. */
 export interface Line extends ClientTransport {
   readonly isSlow: boolean
   /** Whether and until when nothing comes through, by the clock of the page. */
   readonly droppedUntilMs: number | null
+  /** Why the server refused the last connection, in its words; null where it did not, or could not be reached. */
+  readonly refusal: string | null
   slow(on: boolean): void
   drop(): void
 }
@@ -18,6 +20,7 @@ export function createLine(transport: ClientTransport, changed: () => void): Lin
   const open = new Set<ClientLink & { cut(): void }>()
   let isSlow = false
   let droppedUntilMs: number | null = null
+  let refusal: string | null = null
 
   function connect(region: string, events: LinkEvents): ClientLink {
     if (droppedUntilMs !== null) {
@@ -38,7 +41,10 @@ export function createLine(transport: ClientTransport, changed: () => void): Lin
     const inner = transport.connect(region, {
       opened: () => down.pass(() => over || events.opened()),
       received: (text) => down.pass(() => over || events.received(text)),
-      closed: (code, reason) => down.pass(() => end(code, reason)),
+      closed: (code, reason) => {
+        refusal = code === closeCodes.notAllowed ? reason : null
+        down.pass(() => end(code, reason))
+      },
     })
     const link = {
       send: (text: string) => up.pass(() => inner.send(text)),
@@ -59,6 +65,9 @@ export function createLine(transport: ClientTransport, changed: () => void): Lin
     connect,
     get isSlow() {
       return isSlow
+    },
+    get refusal() {
+      return refusal
     },
     get droppedUntilMs() {
       return droppedUntilMs

@@ -108,3 +108,13 @@ test('what a forgotten client may have sent before is marked, and sent again onl
   await inState(again, 'second', 'final').waitFor()
   assert.equal(await message(again, 'second').count(), 1)
 })
+
+test('a window that the server does not let in says why', { skip }, async () => {
+  await buildPages()
+  await using service = await openChatService({ ONCEONLY_QUOTA_ROOMS: '1' })
+  await using browser = await openBrowser()
+  const { page } = await browser.open()
+  await sit(page, service.url, 'first', 'Ada')
+  await page.goto(`${service.url}/chat?room=second&as=Ada`)
+  await page.getByText('the workspace keeps 1 of 1 rooms').waitFor()
+})
