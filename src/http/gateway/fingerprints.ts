@@ -26,15 +26,16 @@ interface Asked extends PromiseWithResolvers<BodyAnswer> {
   readonly question: BodyQuestion
 }
 
-export function createFingerprints(): Fingerprints {
+/** With the extension of this file: in the sources it is another one than in what is published. */
+const PROGRAM = join(import.meta.dirname, `fingerprint-thread${extname(import.meta.filename)}`)
+
+export function createFingerprints(program = PROGRAM): Fingerprints {
   const asked = new Map<number, Asked>()
   const waiting: (() => void)[] = []
   let thread: Worker | null = null
   let lastId = 0
 
   function open(): Worker {
-    // With the extension of this file: in the sources it is another one than in what is published.
-    const program = join(import.meta.dirname, `fingerprint-thread${extname(import.meta.filename)}`)
     const opened = new Worker(program)
     opened.unref()
     opened.on('message', take)

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { until } from '../../../src/testing/until.ts'
 import { allQuiet, askFrom, flood, QUIET } from '../../support/gateway/flood.ts'
 import { openCounting, openGateway, openServer } from '../../support/gateway/world.ts'
+import { openWire } from './wire.ts'
 
 const MIB = 1_024 * 1_024
 
@@ -38,7 +39,7 @@ test('half-sent bodies of one address take a quarter of the memory at most', asy
   assert.equal(upstream.heads, 1)
 })
 
-test('events and WebSockets have places of their own', async (context) => {
+test('events have places of their own', async (context) => {
   const url = await openServer(context, (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
   })
@@ -46,6 +47,18 @@ test('events and WebSockets have places of their own', async (context) => {
   const sockets = flood(context, world.port, 10, 'GET /events HTTP/1.1\r\nHost: x\r\n\r\n')
   await until('all of them listen', () => world.load.streams === 10)
   assert.equal(world.load.underWay, 0)
+  for (const socket of sockets) socket.destroy()
+  await allQuiet(world)
+})
+
+test('a WebSocket has one for as long as it is open', async (context) => {
+  const answer = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+  const wire = await openWire(context, () => ({ write: Buffer.from(answer), finally: 'stay' }))
+  const world = await openGateway(context, wire.url)
+  const offer = 'GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+  const sockets = flood(context, world.port, 5, offer)
+  await until('all of them are open', () => sockets.every(({ told }) => told?.startsWith('HTTP/1.1 101') === true))
+  assert.deepEqual([world.load.streams, world.load.underWay], [5, 0])
   for (const socket of sockets) socket.destroy()
   await allQuiet(world)
 })
