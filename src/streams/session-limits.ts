@@ -14,6 +14,8 @@ export const sessionLimits = {
   sendWindow: 128,
   /** Bytes of a client's messages on their way to the region: enough to fill a fast line with short ones. At least one is. */
   sendWindowBytes: 128 * 1_024,
+  /** Bytes of a client's messages that no region has acknowledged: some hours of writing without a connection. */
+  pendingBytes: 64 * 1_024 * 1_024,
   /** Entries sent to one client and not yet taken by it; past it, it is a cursor in the log and costs no memory. */
   aheadEntries: 256,
   aheadBytes: 1_024 * 1_024,

@@ -69,7 +69,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   function out(restored: Parameters<typeof createOutgoing>[0]['restored'], mayHaveLeft: boolean): Outgoing {
     return createOutgoing({
       place,
-      windowBytes: bounds.sendWindowBytes,
+      bounds,
       restored,
       mayHaveLeft,
       done(number, at) {

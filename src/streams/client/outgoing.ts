@@ -1,6 +1,7 @@
 import type { Pending } from '../parts/sender.ts'
 import { IdempotentSender } from '../parts/sender.ts'
 import type { AckFrame, LogPlace, MessageIdentity, SendFrame } from '../protocol/protocol.ts'
+import type { SessionBounds } from '../session-limits.ts'
 import type { ClientPlace, PendingSend } from './ports.ts'
 
 /** A message on its way. */
@@ -37,7 +38,7 @@ export interface Outgoing {
 
 export function createOutgoing(options: {
   readonly place: ClientPlace
-  readonly windowBytes: number
+  readonly bounds: SessionBounds
   readonly restored: {
     readonly next: number
     readonly pending: readonly Pending<PendingSend>[]
@@ -47,9 +48,10 @@ export function createOutgoing(options: {
   readonly mayHaveLeft: boolean
   done(number: number, place: LogPlace | null): void
 }): Outgoing {
-  const { place, windowBytes, restored, done } = options
+  const { place, restored, done } = options
+  const { sendWindowBytes: windowBytes, pendingBytes: mostPendingBytes } = options.bounds
   const sizeOf = (message: PendingSend) => JSON.stringify(message).length
-  const sender = new IdempotentSender<PendingSend>({ place, windowBytes, sizeOf, restored })
+  const sender = new IdempotentSender<PendingSend>({ place, windowBytes, mostPendingBytes, sizeOf, restored })
   let next = restored.next
   let sentBelow = options.mayHaveLeft ? restored.next : 1
   let sentEarlierBelow = sentBelow

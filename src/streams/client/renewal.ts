@@ -21,21 +21,21 @@ export interface Parted {
 }
 
 export function partPending(
-  outgoing: Pick<Outgoing, 'pending' | 'sentBelow' | 'sentEarlierBelow'>,
+  { pending, sentBelow, sentEarlierBelow }: Pick<Outgoing, 'pending' | 'sentBelow' | 'sentEarlierBelow'>,
   cause: RenewCause,
 ): Parted {
-  const { pending, sentBelow, sentEarlierBelow } = outgoing
-  const refused = cause.why === 'refused' ? (pending.find(({ number }) => number === cause.cseq) ?? null) : null
-  const doubtful = pending.filter((each) => each !== refused && mayHaveArrived(each.number))
-  const carried = pending.filter((each) => each !== refused && !doubtful.includes(each))
-  return { carried, doubtful, refused }
-
-  function mayHaveArrived(number: number): boolean {
+  const [carried, doubtful]: [Pending<PendingSend>[], Pending<PendingSend>[]] = [[], []]
+  let refused: Pending<PendingSend> | null = null
+  for (const each of pending) {
+    const isNamed = 'cseq' in cause && each.number === cause.cseq
     // A refused number is missing in the region, so that nothing behind it was accepted on this connection; under a
     // forked one the region has another body. What left before may have come to a region that has neither.
-    const isOutHere = cause.why === 'refused' || (cause.why === 'fork' && number === cause.cseq)
-    return number < (isOutHere ? sentEarlierBelow : sentBelow)
+    const isOutHere = cause.why === 'refused' || isNamed
+    if (cause.why === 'refused' && isNamed) refused = each
+    else if (each.number < (isOutHere ? sentEarlierBelow : sentBelow)) doubtful.push(each)
+    else carried.push(each)
   }
+  return { carried, doubtful, refused }
 }
 
 /** The same messages for another identity: numbered from 1, and after the last that the old one had acknowledged. */

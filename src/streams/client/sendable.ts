@@ -1,6 +1,6 @@
 import { canonicalValue } from '../../ledger/core/canonical-value.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
-import { decodeClientFrame } from '../protocol/decode.ts'
+import { decodeSendFrame } from '../protocol/decode.ts'
 import { sessionLimits } from '../session-limits.ts'
 import type { PendingSend } from './ports.ts'
 
@@ -19,7 +19,7 @@ export function checkSendable(message: PendingSend): void {
       `The message takes ${bytes} bytes; ${sessionLimits.clientFrameBytes} are the most.`,
     )
   }
-  const decoded = decodeClientFrame(text)
+  const decoded = decodeSendFrame(text)
   if (decoded.kind === 'bad') throw new OnceError('bad_input', `A region would refuse the message: ${decoded.reason}.`)
   try {
     canonicalValue(decoded.frame)

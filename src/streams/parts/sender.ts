@@ -31,13 +31,17 @@ export class IdempotentSender<T> {
   readonly #windowBytes: number
   readonly #sizeOf: (message: T) => number
   readonly #mostPending: number
+  readonly #mostPendingBytes: number
   readonly #place: PendingPlace<T> | null
   #turn: Promise<unknown> = Promise.resolve()
   #next: number
   /** Everything below it has been sent on this connection. */
   #sentBelow: number
-  /** Bytes of each message that was sent on this connection and is not acknowledged. */
-  readonly #sent = new Map<number, number>()
+  /** Bytes of each message that is pending; measured once, however often it is sent. */
+  readonly #sizes = new Map<number, number>()
+  #pendingBytes = 0
+  /** Those that were sent on this connection. */
+  readonly #sent = new Set<number>()
   #sentBytes = 0
 
   constructor(
@@ -47,6 +51,8 @@ export class IdempotentSender<T> {
       readonly windowBytes?: number
       sizeOf?(message: T): number
       readonly mostPending?: number
+      /** By `sizeOf`; left out, only their number counts. */
+      readonly mostPendingBytes?: number
       readonly place?: PendingPlace<T>
       /** What a restart found: the next number, and what was never acknowledged. */
       readonly restored?: { readonly next: number; readonly pending: readonly Pending<T>[] }
@@ -56,10 +62,11 @@ export class IdempotentSender<T> {
     this.#windowBytes = options.windowBytes ?? Number.POSITIVE_INFINITY
     this.#sizeOf = options.sizeOf ?? (() => 0)
     this.#mostPending = options.mostPending ?? MOST_PENDING
+    this.#mostPendingBytes = options.mostPendingBytes ?? Number.POSITIVE_INFINITY
     this.#place = options.place ?? null
     this.#next = safeCount('number', options.restored?.next ?? 1)
     for (const each of [...(options.restored?.pending ?? [])].sort((a, b) => a.number - b.number)) {
-      this.#pending.set(each.number, each)
+      this.#keep(each, this.#sizeOf(each.message))
     }
     this.#sentBelow = this.#firstPending()
   }
@@ -77,14 +84,21 @@ export class IdempotentSender<T> {
   }
 
   async #acceptNow(message: T): Promise<Pending<T>> {
-    if (this.#pending.size >= this.#mostPending) {
-      throw new OnceError('store_busy', `${this.#mostPending} messages wait to be acknowledged.`)
+    const bytes = this.#sizeOf(message)
+    if (this.#pending.size >= this.#mostPending || this.#pendingBytes + bytes > this.#mostPendingBytes) {
+      throw new OnceError('store_busy', `${this.#pending.size} messages wait to be acknowledged.`)
     }
     const pending = { number: this.#next, message }
     await this.#place?.save(pending)
     this.#next += 1
-    this.#pending.set(pending.number, pending)
+    this.#keep(pending, bytes)
     return pending
+  }
+
+  #keep(pending: Pending<T>, bytes: number): void {
+    this.#pending.set(pending.number, pending)
+    this.#sizes.set(pending.number, bytes)
+    this.#pendingBytes += bytes
   }
 
   /** What may leave now, in order, within the window. Calling it counts as sending. */
@@ -96,9 +110,9 @@ export class IdempotentSender<T> {
     for (; number < below; number++) {
       const pending = this.#pending.get(number)
       if (pending === undefined) continue
-      const bytes = this.#sizeOf(pending.message)
+      const bytes = this.#sizes.get(number) ?? 0
       if (this.#sent.size > 0 && this.#sentBytes + bytes > this.#windowBytes) break
-      this.#sent.set(number, bytes)
+      this.#sent.add(number)
       this.#sentBytes += bytes
       out.push(pending)
     }
@@ -123,9 +137,11 @@ export class IdempotentSender<T> {
       if (number < floor || ranges.some(([from, to]) => from <= number && number <= to)) done.push(number)
     }
     for (const number of done) {
+      const bytes = this.#sizes.get(number) ?? 0
       this.#pending.delete(number)
-      this.#sentBytes -= this.#sent.get(number) ?? 0
-      this.#sent.delete(number)
+      this.#sizes.delete(number)
+      this.#pendingBytes -= bytes
+      if (this.#sent.delete(number)) this.#sentBytes -= bytes
     }
     if (done.length > 0) await this.#place?.remove(floor, ranges)
     return done

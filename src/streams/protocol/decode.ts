@@ -1,7 +1,7 @@
 import { sessionLimits } from '../session-limits.ts'
 import type { Fields } from './fields.ts'
 import { count, FrameProblem, fields, json, list, name, orNull, position, readIdentity, readPlace } from './fields.ts'
-import type { AckResult, ClientFrame, Delivered, Entry, ServerFrame } from './protocol.ts'
+import type { AckResult, ClientFrame, Delivered, Entry, SendFrame, ServerFrame } from './protocol.ts'
 
 /** A frame, or why it is none: the reason goes into the close frame, so it is short and repeats nothing. */
 export type Decoded<F> =
@@ -11,6 +11,11 @@ export type Decoded<F> =
 /** Reads a client's frame. Members that we do not know are left out: a newer client may have them. */
 export function decodeClientFrame(text: string): Decoded<ClientFrame> {
   return decode(text, sessionLimits.clientFrameBytes, readClientFrame)
+}
+
+/** What a client checks before it keeps a message: of the frames that it sends, the one whose parts are not its own. */
+export function decodeSendFrame(text: string): Decoded<SendFrame> {
+  return decode(text, sessionLimits.clientFrameBytes, readSend)
 }
 
 export function decodeServerFrame(text: string): Decoded<ServerFrame> {
@@ -59,19 +64,23 @@ function readClientFrame(from: Fields): ClientFrame {
         previousRegion: from['previousRegion'] === null ? null : name(from, 'previousRegion'),
       }
     case 'send':
-      return {
-        kind,
-        cseq: count(from, 'cseq', 1),
-        seen: position(from, 'seen'),
-        replyTo: orNull(from, 'replyTo', readIdentity),
-        body: json(from, 'body'),
-      }
+      return readSend(from)
     case 'credit':
       return { kind, taken: count(from, 'taken', 0) }
     case 'ping':
       return { kind }
     default:
       throw new FrameProblem('the kind of the frame is not known')
+  }
+}
+
+function readSend(from: Fields): SendFrame {
+  return {
+    kind: 'send',
+    cseq: count(from, 'cseq', 1),
+    seen: position(from, 'seen'),
+    replyTo: orNull(from, 'replyTo', readIdentity),
+    body: json(from, 'body'),
   }
 }
 
