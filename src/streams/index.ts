@@ -29,6 +29,7 @@ export type { ClientSocket, ClientSocketClass, WebSocketTransportOptions } from 
 export { createWebSocketTransport } from './client/websocket.ts'
 export type { CausalArrival, CausalBufferOptions, Caused } from './parts/causal.ts'
 export { CausalBuffer } from './parts/causal.ts'
+export type { Counts, Order } from './parts/count.ts'
 export type { Processed, ReceiveDedupOptions } from './parts/dedup.ts'
 export { ReceiveDedup } from './parts/dedup.ts'
 export type { DeliveryMode, DeliveryPlace } from './parts/delivery.ts'
@@ -48,7 +49,7 @@ export { comparePlaces, SequencedReader, Sequencer } from './parts/sequencer.ts'
 export type { HistoryEvent } from './parts/shiviz.ts'
 export { fromShiViz, shivizParser, toShiViz } from './parts/shiviz.ts'
 export { SortedCounts } from './parts/sorted-counts.ts'
-export type { Counts, DenseCounts, Order } from './parts/vector.ts'
+export type { DenseCounts } from './parts/vector.ts'
 export {
   compareCounts,
   compareDense,

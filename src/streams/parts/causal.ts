@@ -1,6 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
+import type { Counts } from './count.ts'
 import { countOf, safeCount } from './count.ts'
-import type { Counts } from './vector.ts'
 
 /**
  * A message and what its sender had delivered before it. `clock` counts *sends* only, its own included: a clock that

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { isOnceError } from '../../ledger/core/errors.ts'
+import type { Counts } from './count.ts'
 import { compareHybrid, HybridClock } from './hybrid.ts'
 import { LamportClock } from './lamport.ts'
-import type { Counts } from './vector.ts'
 import { compareCounts, compareDense, decodeDense, encodeDense, toDense, toSparse, VectorClock } from './vector.ts'
 
 const refused = (error: unknown) => isOnceError(error, 'bad_input')

@@ -1,6 +1,6 @@
 import type { CausalArrival, CausalBufferOptions } from './causal.ts'
 import { CausalBuffer } from './causal.ts'
-import type { Counts } from './vector.ts'
+import type { Counts } from './count.ts'
 
 /** An entry of one region's log. Its context counts what its region had merged of every other log before it. */
 export interface LogEntry<T> {

@@ -1,6 +1,6 @@
 import { OnceError } from '../../ledger/core/errors.ts'
+import type { Counts } from './count.ts'
 import { countOf } from './count.ts'
-import type { Counts } from './vector.ts'
 
 /** One event of a history. The clock counts every event of its host, its own included. */
 export interface HistoryEvent {

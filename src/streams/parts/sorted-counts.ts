@@ -1,5 +1,5 @@
+import type { Counts, Order } from './count.ts'
 import { countOf } from './count.ts'
-import type { Counts, Order } from './vector.ts'
 
 /**
  * Counts by node in the order of the names: two lists that are walked side by side, so that a comparison looks up no

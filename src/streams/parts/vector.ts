@@ -1,12 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
+import type { Counts, Order } from './count.ts'
 import { countOf, safeCount } from './count.ts'
 import { SortedCounts } from './sorted-counts.ts'
-
-/** How two clocks stand to each other. Equal clocks are equal, not concurrent. */
-export type Order = 'before' | 'after' | 'equal' | 'concurrent'
-
-/** Counts by node; a node that is missing counts 0. */
-export type Counts = Readonly<Record<string, number>>
 
 /** Nodes of one clock: each costs memory in every message. */
 const MOST_NODES = 10_000

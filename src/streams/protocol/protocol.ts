@@ -3,7 +3,7 @@
  * client in one room. `decode.ts` reads them and believes nothing.
  */
 
-import type { Counts } from '../parts/vector.ts'
+import type { Counts } from '../parts/count.ts'
 
 /** Grows when a frame changes its meaning; a server that does not speak a client's version says so in its close. */
 export const PROTOCOL_VERSION = 1

@@ -4,12 +4,12 @@ import fc from 'fast-check'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import type { Caused } from '../parts/causal.ts'
 import { CausalBuffer } from '../parts/causal.ts'
+import type { Counts } from '../parts/count.ts'
 import { Ranges } from '../parts/ranges.ts'
 import type { LogEntry } from '../parts/regions.ts'
 import { RegionMerge } from '../parts/regions.ts'
 import { SequencedStream } from '../parts/sequenced.ts'
 import { comparePlaces, SequencedReader, Sequencer } from '../parts/sequencer.ts'
-import type { Counts } from '../parts/vector.ts'
 import { compareCounts } from '../parts/vector.ts'
 
 test('a sequenced stream delivers in order, once, whatever comes how often', () => {
