@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { suite, test } from 'node:test'
 import {
   askBytes,
   assertReadAlike,
@@ -9,7 +9,7 @@ import {
   framings,
   SMUGGLED,
 } from '../../support/gateway/framing.ts'
-import { findProxy, proxyKinds, startProxy } from '../../support/gateway/proxies.ts'
+import { findProxy, type ProxyKind, proxyKinds, startProxy } from '../../support/gateway/proxies.ts'
 import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
 
 /** Ways to say it that some readers take and others do not: the classes of known request smuggling. */
@@ -75,48 +75,54 @@ const disputed: readonly Framing[] = [
   },
 ]
 
-for (const kind of proxyKinds) {
-  const program = await findProxy(kind)
-  const options = program === null ? { skip: `${kind} is not installed` } : {}
-  test(
-    `${kind} behind the gateway reads every request as its client means it, or none at all`,
-    options,
-    async (context) => {
-      const service = await openCounting(context)
-      const world = await openGateway(context, await startProxy(context, kind, program ?? '', service.port))
-      let cases = 0
-      for (const one of framingCases([...framings, ...disputed])) {
-        await assertReadAlike(world, service, one)
-        cases++
-      }
-      assert.ok(cases >= 1_000, String(cases))
-      context.diagnostic(`${kind}: ${cases} cases, ${service.seen.length} requests at the service`)
-    },
-  )
-}
+const programs = new Map<ProxyKind, string | null>()
+for (const kind of proxyKinds) programs.set(kind, await findProxy(kind))
 
-test('a body that can never end is given up when its time is over, and nobody gets it whole', async (context) => {
-  const service = await openCounting(context)
-  const world = await openGateway(context, service.url, [things], { timeouts: { idleMs: 500, bodyMs: 500 } })
-  for (const path of ['/things', '/others']) {
-    const head = [
-      `POST ${path} HTTP/1.1`,
-      'Host: x',
-      'Connection: Upgrade',
-      'Upgrade: h2c',
-      'Transfer-Encoding: chunked',
-      'Idempotency-Key: never',
-    ]
-    assert.match(
-      await askBytes(world.port, `${head.join('\r\n')}\r\n\r\n1\r\n{}\r\n0\r\n\r\n`),
-      /^HTTP\/1\.1 [45]\d\d /,
+// Each waits for its sockets most of the time.
+suite('framing', { concurrency: true }, () => {
+  for (const kind of proxyKinds) {
+    const program = programs.get(kind) ?? null
+    const options = program === null ? { skip: `${kind} is not installed` } : {}
+    test(
+      `${kind} behind the gateway reads every request as its client means it, or none at all`,
+      options,
+      async (context) => {
+        const service = await openCounting(context)
+        const world = await openGateway(context, await startProxy(context, kind, program ?? '', service.port))
+        let cases = 0
+        for (const one of framingCases([...framings, ...disputed])) {
+          await assertReadAlike(world, service, one)
+          cases++
+        }
+        assert.ok(cases >= 1_000, String(cases))
+        context.diagnostic(`${kind}: ${cases} cases, ${service.seen.length} requests at the service`)
+      },
     )
   }
-  assert.equal(service.seen.length, 0)
-})
 
-test('so does a service without a proxy, in the disputed cases as well', async (context) => {
-  const service = await openCounting(context)
-  const world = await openGateway(context, service.url)
-  for (const one of framingCases(disputed)) await assertReadAlike(world, service, one)
+  test('a body that can never end is given up when its time is over, and nobody gets it whole', async (context) => {
+    const service = await openCounting(context)
+    const world = await openGateway(context, service.url, [things], { timeouts: { idleMs: 500, bodyMs: 500 } })
+    for (const path of ['/things', '/others']) {
+      const head = [
+        `POST ${path} HTTP/1.1`,
+        'Host: x',
+        'Connection: Upgrade',
+        'Upgrade: h2c',
+        'Transfer-Encoding: chunked',
+        'Idempotency-Key: never',
+      ]
+      assert.match(
+        await askBytes(world.port, `${head.join('\r\n')}\r\n\r\n1\r\n{}\r\n0\r\n\r\n`),
+        /^HTTP\/1\.1 [45]\d\d /,
+      )
+    }
+    assert.equal(service.seen.length, 0)
+  })
+
+  test('so does a service without a proxy, in the disputed cases as well', async (context) => {
+    const service = await openCounting(context)
+    const world = await openGateway(context, service.url)
+    for (const one of framingCases(disputed)) await assertReadAlike(world, service, one)
+  })
 })
