@@ -1,5 +1,4 @@
 import type { SqlTx } from 'onceonly'
-import type { Config } from '../config.ts'
 import type { LimitConfig } from '../config-limits.ts'
 import type { Problem, QuotaUse } from '../http/problem.ts'
 import type { KeptQuota } from './usage.ts'
@@ -13,7 +12,8 @@ type QuotaName = KeptQuota | BusyQuota
 export interface Quotas {
   /**
    * Before something new is written, in its transaction. Transactions that are open at the same moment do not see each
-   * other, so that a quota can be exceeded by what the connections of all processes write at once.
+   * other, so that a quota can be exceeded by what the connections of all processes write at once. Far from its limits a
+   * workspace is not asked about for a second.
    * @throws QuotaExceeded
    */
   check(tx: Pick<SqlTx, 'query'>, workspaceId: string, wanted: Wanted): Promise<void>
@@ -67,7 +67,17 @@ const things: Readonly<Record<QuotaName, string>> = {
 /** An upload or a page of the chat ends within minutes; whoever asks more often is only refused more often. */
 const COME_AGAIN_MS = 10_000
 
-export function createQuotas(config: Config): Quotas {
+/** So long the use of a workspace is remembered, where there is room for a great many of what is wanted. */
+const REMEMBERED_MS = 1_000
+/** More than a process writes in that time. */
+const FAR = 10_000
+/** Workspaces whose use is remembered; all of it is forgotten past it. */
+const REMEMBERED_MOST = 10_000
+
+type Used = ReadonlyMap<string, number>
+
+export function createQuotas(config: LimitConfig, nowMs: () => number = () => performance.now()): Quotas {
+  const remembered = new Map<string, { readonly used: Used; readonly untilMs: number }>()
   const busy: Record<BusyQuota, Map<string, number>> = { connections: new Map(), uploads: new Map() }
   const limitOf = (quota: QuotaName) => config[settings[quota]]
 
@@ -77,12 +87,26 @@ export function createQuotas(config: Config): Quotas {
     return used < limit ? null : new QuotaExceeded(tooMany({ name: quota, limit, used }))
   }
 
+  const isFar = (used: Used, wanted: Wanted) =>
+    Object.entries(wanted).every(
+      ([quota, more]) => (used.get(quota) ?? 0) + more * FAR <= limitOf(quota as KeptQuota) / 2,
+    )
+
+  async function readUse({ query }: Pick<SqlTx, 'query'>, workspaceId: string): Promise<Used> {
+    const text = 'select quota, sum(used) as used from workspace_usage where workspace_id = ? group by quota'
+    const rows = await query<{ readonly quota: string; readonly used: unknown }>(text, [workspaceId])
+    const used = new Map(rows.map((row) => [row.quota, Number(row.used)]))
+    if (remembered.size >= REMEMBERED_MOST) remembered.clear()
+    remembered.set(workspaceId, { used, untilMs: nowMs() + REMEMBERED_MS })
+    return used
+  }
+
   return {
     full,
-    async check({ query }, workspaceId, wanted) {
-      const text = 'select quota, sum(used) as used from workspace_usage where workspace_id = ? group by quota'
-      const rows = await query<{ readonly quota: string; readonly used: unknown }>(text, [workspaceId])
-      const used = new Map(rows.map((row) => [row.quota, Number(row.used)]))
+    async check(tx, workspaceId, wanted) {
+      const known = remembered.get(workspaceId)
+      if (known !== undefined && known.untilMs > nowMs() && isFar(known.used, wanted)) return
+      const used = await readUse(tx, workspaceId)
       for (const [name, more] of Object.entries(wanted)) {
         const quota = name as KeptQuota
         const refusal = { name: quota, limit: limitOf(quota), used: used.get(quota) ?? 0 }

@@ -83,26 +83,32 @@ function sqliteTriggers({ table, workspace, amounts, changing }: CountedTable): 
 }
 
 function postgresTriggers({ table, workspace, amounts, changing }: CountedTable): string[] {
-  const trigger = (event: string, when: string, from: string, row: string, signed: (amount: OfRow) => string) => [
+  const values = (signed: (amount: OfRow) => string) =>
+    amounts.map(({ quota, amount }) => `('${quota}', (${signed(amount)})::bigint)`).join(', ')
+  const trigger = (event: string, when: string, counts: string) => [
     `create function ${table}_counted_${event}() returns trigger language plpgsql as $$ begin
-      insert into workspace_usage as kept (workspace_id, quota, slot, used)
-      select workspace, quota, pg_backend_pid() % ${SLOTS}, sum(amount) from (
-        select ${workspace(row)} as workspace, counted.quota, counted.amount from ${from} cross join lateral (values
-          ${amounts.map(({ quota, amount }) => `('${quota}', (${signed(amount)})::bigint)`).join(', ')}
-        ) as counted (quota, amount)) as counts
-      group by workspace, quota having sum(amount) <> 0 order by workspace collate "C", quota collate "C"
+      insert into workspace_usage as kept (workspace_id, quota, slot, used) ${counts}
       on conflict (workspace_id, quota, slot) do update set used = kept.used + excluded.used;
       return null; end $$`,
     `create trigger ${table}_counted_${event} after ${when} execute function ${table}_counted_${event}()`,
   ]
-  const all = (event: string, row: string) =>
-    `${event} on ${table} referencing ${row} table as changed for each statement`
+  const slot = `pg_backend_pid() % ${SLOTS}`
+  /** Rows come and change one by one. */
+  const ofOne = (signed: (amount: OfRow) => string) => `select ${workspace('new')}, quota, ${slot}, amount
+    from (values ${values(signed)}) as counted (quota, amount) where amount <> 0`
+  /** And are removed by hundreds, of several workspaces: their counts are locked in one order. */
+  const ofMany = `select workspace, quota, ${slot}, sum(amount) from (
+      select ${workspace('gone')} as workspace, quota, amount from gone
+      cross join lateral (values ${values((amount) => `-(${amount('gone')})`)}) as counted (quota, amount)) as counts
+    group by workspace, quota having sum(amount) <> 0 order by workspace collate "C", quota collate "C"`
   return [
-    ...trigger('insert', all('insert', 'new'), 'changed', 'changed', (amount) => amount('changed')),
-    ...trigger('delete', all('delete', 'old'), 'changed', 'changed', (amount) => `-(${amount('changed')})`),
-    ...(changing === undefined
-      ? []
-      : trigger('update', updates(table, changing), '(select 1) as one', 'new', difference)),
+    ...trigger(
+      'insert',
+      `insert on ${table} for each row`,
+      ofOne((amount) => amount('new')),
+    ),
+    ...trigger('delete', `delete on ${table} referencing old table as gone for each statement`, ofMany),
+    ...(changing === undefined ? [] : trigger('update', updates(table, changing), ofOne(difference))),
   ]
 }
 
