@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createStreamClient, createWebSocketTransport, type MessageIdentity, type StreamClient } from 'onceonly/stream'
@@ -96,8 +96,14 @@ export async function sayMany(client: StreamClient, texts: readonly string[]): P
 /** A browser with a profile of its own, which can be closed and opened again; pages of all its tabs share their storage. */
 export interface OwnBrowser extends AsyncDisposable {
   readonly context: BrowserContext
-  /** Closes the browser, and opens it anew with the same profile. */
-  restart(): Promise<void>
+  /** Closes the browser, or ends it in the middle of everything, and opens it anew with the same profile. */
+  restart(how: 'close' | 'kill'): Promise<void>
+}
+
+/** Chromium marks a profile with the machine and the process that has it open. */
+async function pidOf(profile: string): Promise<number> {
+  const holder = await readlink(join(profile, 'SingletonLock'))
+  return Number(holder.slice(holder.lastIndexOf('-') + 1))
 }
 
 /** A page that never shows what is waited for is given up; a busy machine is not. */
@@ -122,13 +128,15 @@ export async function openOwnBrowser(flags: readonly string[] = []): Promise<Own
     get context() {
       return context
     },
-    async restart() {
+    async restart(how) {
+      if (how === 'kill') process.kill(await pidOf(profile), 'SIGKILL')
       await context.close()
       context = await open()
     },
     async [Symbol.asyncDispose]() {
       await context.close()
-      await rm(profile, { recursive: true, force: true })
+      // What is left of a killed browser may still write into it.
+      await rm(profile, { recursive: true, force: true, maxRetries: 10 })
     },
   }
 }

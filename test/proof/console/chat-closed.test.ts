@@ -114,17 +114,20 @@ test('what a closed tab had not sent is sent by whichever tab is open, once, and
   await closeAll(browser.context)
 })
 
-test('what a closed browser had not sent is sent after it was opened again', { skip }, async () => {
-  const ada = await windowOf('browser', 'Ada')
-  await say(ada, 'Ada', 'first')
-  await inState(ada, 'first', 'final').waitFor()
-  await sayOffline(ada, 'Ada', ['second'])
-  await browser.restart()
-  const back = await windowOf('browser', 'Ada')
-  const grace = await windowOf('browser', 'Grace', 'tokyo')
-  for (const page of [back, grace]) await assertOnce('browser', page, ['first', 'second'])
-  await closeAll(browser.context)
-})
+for (const how of ['close', 'kill'] as const) {
+  test(`what a browser had not sent is sent after it was opened again (${how})`, { skip }, async () => {
+    const room = `browser-${how}`
+    const ada = await windowOf(room, 'Ada')
+    await say(ada, 'Ada', 'first')
+    await inState(ada, 'first', 'final').waitFor()
+    await sayOffline(ada, 'Ada', ['second'])
+    await browser.restart(how)
+    const back = await windowOf(room, 'Ada')
+    const grace = await windowOf(room, 'Grace', 'tokyo')
+    for (const page of [back, grace]) await assertOnce(room, page, ['first', 'second'])
+    await closeAll(browser.context)
+  })
+}
 
 test('who was read before a reload stays a cause of what is said after it', { skip }, async () => {
   const ada = await windowOf('floor', 'Ada')
