@@ -40,7 +40,7 @@ export function createFingerprints(program = PROGRAM): Fingerprints {
     opened.unref()
     opened.on('message', take)
     // Whatever ends it, such as a bundler that left it behind, is no fault of the requests: they are answered here.
-    opened.once('error', () => answerHere(opened))
+    opened.once('error', () => {})
     opened.once('exit', () => answerHere(opened))
     return opened
   }

@@ -10,7 +10,8 @@ let cluster: Cluster
 let server: TestServer
 let quiet: string
 before(async () => {
-  cluster = await openCluster('sqlite')
+  // A busy machine takes long for so many connections; none of them is to be given up meanwhile.
+  cluster = await openCluster('sqlite', { env: { ONCEONLY_REQUEST_TIMEOUT_MS: '600000' } })
   server = cluster.servers[0] as TestServer
   quiet = await makeWorkspace(server, 'quiet')
 })
