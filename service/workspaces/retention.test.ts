@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../../src/testing/until.ts'
+import { createLog } from '../logs.ts'
+import { startRetention } from './retention.ts'
+
+const log = createLog({ logLevel: 'silent' })
+
+test('a sweep goes on while there is more, one that fails is tried again, and others go on meanwhile', async () => {
+  const steps: string[] = []
+  let left = 3
+  const retention = startRetention({
+    sweeps: [
+      {
+        name: 'broken',
+        step: async () => {
+          steps.push('broken')
+          throw new Error('away')
+        },
+      },
+      {
+        name: 'large',
+        step: async () => {
+          steps.push('large')
+          return { removed: 1, more: --left > 0 }
+        },
+      },
+    ],
+    everyMs: 1,
+    log,
+  })
+  await until('the second round', () => steps.filter((each) => each === 'broken').length > 1)
+  await retention.stop()
+  assert.deepEqual(steps.slice(0, 5), ['broken', 'large', 'large', 'large', 'broken'])
+  const { length } = steps
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(steps.length, length)
+})
+
+test('stopping does not wait for the next look, nor for the rest of a large sweep', async () => {
+  const idle = startRetention({ sweeps: [], everyMs: 3_600_000, log })
+  await idle.stop()
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+  const endless = { name: 'endless', step: async () => (begin(), { removed: 1, more: true }) }
+  const busy = startRetention({ sweeps: [endless], everyMs: 1, log })
+  await begun
+  await busy.stop()
+})
