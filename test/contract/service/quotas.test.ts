@@ -14,6 +14,7 @@ import {
   type TestServer,
 } from '../../support/service/cluster.ts'
 import { upload } from '../../support/service/imports/upload.ts'
+import { makeLead, runNow, start as startRun, store } from '../../support/service/outreach/outreach.ts'
 
 const env = {
   ONCEONLY_QUOTA_MESSAGES: '5',
@@ -95,6 +96,22 @@ onEveryPlace('quotas', (place) => {
     const [kept] = await cluster.sql<{ n: unknown }>(`select count(*) as n from messages where workspace_id = 'crowd'`)
     assert.deepEqual([Number(kept?.n), (await used('crowd'))['messages']], [accepted, accepted])
     assert.equal((await one.send(crowd(41), { apiKey })).status, 403)
+  })
+
+  test('a run whose message finds no room waits for it, and sends then', async () => {
+    // The helpers of runs speak for the demo workspace.
+    const lead = await makeLead(one, { recipientPhone: '+4930555' })
+    for (let n = 0; n < 4; n++) await one.send(crowd(n))
+    const sequence = await store(one, 'Quota', [{ id: 'hello', type: 'sms', template: 'Hello' }])
+    const runId = await startRun(one, sequence, lead)
+    const step = async () => (await runNow(two, runId)).steps.at(-1)
+    await until('it was refused', async () => ((await step())?.attempts ?? 0) > 0 && (await step())?.error !== null)
+    const waiting = await runNow(two, runId)
+    assert.match(waiting.steps.at(-1)?.error ?? '', /keeps 5 of 5 messages/)
+    assert.equal(['failed', 'succeeded'].includes(waiting.state), false, waiting.state)
+    await cluster.sql(`delete from messages where workspace_id = 'demo'`)
+    await cluster.advance(3_600_000)
+    await until('it was sent', async () => (await runNow(one, runId)).state === 'succeeded')
   })
 
   test('bytes of messages are counted; those of attachments no longer once they were sent', async () => {
