@@ -55,6 +55,7 @@ const { port } = server.address() as AddressInfo
 // The same client runs in browsers, where `createIndexedDbPlace` keeps what is pending over a reload.
 async function enter(...inOrder: readonly string[]) {
   const shown: Entry[] = []
+  const first = Promise.withResolvers<Entry>()
   const four = Promise.withResolvers<void>()
   const client = await createStreamClient({
     room: 'lobby',
@@ -67,23 +68,26 @@ async function enter(...inOrder: readonly string[]) {
     }),
     receiver: {
       message(entry) {
+        first.resolve(entry)
         if (shown.push(entry) === 4) four.resolve()
       },
     },
   })
-  return { client, shown, four: four.promise }
+  return { client, shown, first: first.promise, four: four.promise }
 }
 const [ann, bob] = [await enter('eu', 'us'), await enter('us', 'eu')]
 
 const question = await ann.client.send('Is it raining?')
 // Durable in Ann's region: neither a lost connection nor a crash can undo it.
 await question.accepted
+// A reply names a message that was received here, or sent.
+const asked = await bob.first
 // Two replies at once, one of them after a move to the other region. Nobody sees a reply before the question.
 ann.client.moveTo('us')
 await Promise.all([
   ann.client.send('Here it is.', { replyTo: question.identity }),
-  bob.client.send('Not here.', { replyTo: question.identity }),
-  bob.client.send('Why do you ask?', { replyTo: question.identity }),
+  bob.client.send('Not here.', { replyTo: asked }),
+  bob.client.send('Why do you ask?', { replyTo: asked }),
 ])
 
 for (const { shown, four } of [ann, bob]) {

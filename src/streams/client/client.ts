@@ -296,8 +296,10 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     get pending() {
       return outgoing.pending.length
     },
-    async send(body, { replyTo = null } = {}) {
+    async send(body, { replyTo: target = null } = {}) {
       if (status === 'stopped') throw new OnceError('stopped', 'The client was stopped.')
+      // Whatever else an entry has is not kept.
+      const replyTo = target && { client: target.client, epoch: target.epoch, cseq: target.cseq }
       if (replyTo !== null && !mayReplyTo(replyTo)) throw targetUnknown(replyTo, 'no')
       const { shown: seen } = intake
       checkSendable({ seen, replyTo, body })

@@ -217,3 +217,19 @@ test('what was pending at the start of a clone is in doubt; what it says later a
   await Promise.all([...clones, witness].map(({ client }) => client.stop()))
   await region.stop()
 })
+
+test('a reply keeps the identity of its target, and not the rest of the entry', async () => {
+  const { region } = openRegion()
+  const place = createMemoryPlace()
+  const [ada, bob] = [await follow(region), await follow(region, { place })]
+  await (await ada.client.send('x'.repeat(60_000))).accepted
+  await until('bob has it', () => bob.seen.length === 1)
+  const entry = bob.seen[0]
+  assert.ok(entry)
+  await bob.client.send('a long answer'.repeat(1_000), { replyTo: entry })
+  const { client, epoch, cseq } = entry
+  const kept = (await place.load())?.pending[0]?.message.replyTo ?? { client, epoch, cseq }
+  assert.deepEqual(kept, { client, epoch, cseq })
+  await until('ada has the answer', () => ada.seen.length === 2)
+  await Promise.all([ada.client.stop(), bob.client.stop(), region.stop()])
+})
