@@ -18,7 +18,8 @@ const AGAIN_MS = 500
 const told: Record<string, number> = {}
 const count = (what: string) => void (told[what] = (told[what] ?? 0) + 1)
 setInterval(() => process.send?.(told), 500)
-process.once('disconnect', () => process.exit(0))
+// Its parent is gone when nothing can be told to it any more.
+process.on('error', () => process.exit(0)).once('disconnect', () => process.exit(0))
 
 const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS_MOST })
 let open = 0
