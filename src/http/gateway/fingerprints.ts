@@ -1,16 +1,17 @@
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { OnceError } from '../../ledger/core/errors.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
+import { createShares } from '../front/shares.ts'
 import type { BodyAnswer, BodyQuestion } from '../protocol/large-body.ts'
 import { answerBody } from '../protocol/large-body.ts'
+import { Crowded } from './crowded.ts'
 import { gatewayLimits } from './limits.ts'
 
 /** The fingerprints of large bodies, in a thread of their own: a hostile one takes seconds, and no other request waits for it. */
 export interface Fingerprints {
-  /** Null for a body that is not worth the way. */
-  ask(question: BodyQuestion): Promise<BodyAnswer> | null
-  /** When nothing is asked any more. */
-  settled(): Promise<void>
+  /** Null for a body that is not worth the way. One after the other, and key by key: a flood of one does not delay another. */
+  ask(question: BodyQuestion, key: string): Promise<BodyAnswer> | null
   stop(): void
 }
 
@@ -23,63 +24,79 @@ export interface Told {
 }
 
 interface Asked extends PromiseWithResolvers<BodyAnswer> {
+  readonly id: number
   readonly question: BodyQuestion
+  readonly key: string
 }
 
 /** With the extension of this file: in the sources it is another one than in what is published. */
 const PROGRAM = join(import.meta.dirname, `fingerprint-thread${extname(import.meta.filename)}`)
 
 export function createFingerprints(program = PROGRAM): Fingerprints {
-  const asked = new Map<number, Asked>()
-  const waiting: (() => void)[] = []
+  const { largeQueue, largeQueueMs, threadBytes } = gatewayLimits
+  const turns = createShares({
+    most: () => 1,
+    share: 1,
+    queue: { most: largeQueue, waitMs: largeQueueMs, runtime: createRuntime() },
+  })
+  /** The one that has its turn. */
+  let current: Asked | null = null
   let thread: Worker | null = null
   let lastId = 0
+  let isOver = false
 
   function open(): Worker {
     const opened = new Worker(program)
     opened.unref()
     opened.on('message', take)
-    // Whatever ends it, such as a bundler that left it behind, is no fault of the requests: they are answered here.
+    // Whatever ends it, such as a bundler that left it behind, is no fault of the request: it is answered here.
     opened.once('error', () => {})
-    opened.once('exit', () => answerHere(opened))
+    opened.once('exit', () => {
+      if (thread !== opened) return
+      thread = null
+      if (current !== null) take(toldOf(current.id, current.question))
+    })
     return opened
   }
 
-  function take({ id, answer, refused, failed }: Told): void {
-    const found = asked.get(id)
-    if (found === undefined) return
-    asked.delete(id)
-    if (answer !== undefined) found.resolve(answer)
-    else if (refused !== undefined)
-      found.reject(new OnceError('bad_input', refused.message, { details: refused.details }))
-    else found.reject(new Error(failed ?? 'The fingerprint of a body could not be computed.'))
-    if (asked.size === 0) for (const settle of waiting.splice(0)) settle()
+  function begin(asked: Asked): void {
+    current = asked
+    if (isOver) return queueMicrotask(giveUp)
+    thread ??= open()
+    thread.postMessage({ id: asked.id, question: asked.question })
   }
 
-  function answerHere(ended: Worker): void {
-    if (thread !== ended) return
-    thread = null
-    for (const [id, { question }] of asked) take(toldOf(id, question))
+  function giveUp(): void {
+    if (current !== null) take({ id: current.id, failed: 'The gateway is ending.' })
+  }
+
+  function take({ id, answer, refused, failed }: Told): void {
+    if (current?.id !== id) return
+    const { key, resolve, reject } = current
+    current = null
+    if (answer !== undefined) resolve(answer)
+    else if (refused !== undefined) reject(new OnceError('bad_input', refused.message, { details: refused.details }))
+    else reject(new Error(failed ?? 'The fingerprint of a body could not be computed.'))
+    turns.leave(key)
   }
 
   return {
-    ask(question) {
-      if (question.body.length < gatewayLimits.threadBytes) return null
-      const id = ++lastId
-      const one = { question, ...Promise.withResolvers<BodyAnswer>() }
-      asked.set(id, one)
-      thread ??= open()
-      thread.postMessage({ id, question })
-      return one.promise
-    },
-    settled() {
-      return asked.size === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve))
+    ask(question, key) {
+      if (question.body.length < threadBytes) return null
+      const asked: Asked = { id: ++lastId, question, key, ...Promise.withResolvers<BodyAnswer>() }
+      turns.whenFree(
+        key,
+        () => begin(asked),
+        () => asked.reject(new Crowded()),
+      )
+      return asked.promise
     },
     stop() {
+      isOver = true
       const ended = thread
       thread = null
       void ended?.terminate()
-      for (const id of asked.keys()) take({ id, failed: 'The gateway is ending.' })
+      giveUp()
     },
   }
 }

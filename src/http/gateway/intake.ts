@@ -95,6 +95,8 @@ export interface Intake {
   readonly disk: Hold
   /** For the moment in which all of a large body is in memory. */
   readonly turn: Turn
+  /** While its body is looked at in the thread. */
+  looking: Promise<unknown> | null
   /** What becomes known of it. */
   readonly note: Note
 }
@@ -117,8 +119,9 @@ export function takeIn(
   mostBytes: number,
 ): Intake | null {
   const key = clientKey(message, trustForwarded)
-  const turn = turnOf(front, key)
-  const intake: Intake = { front, key, memory: front.memory.hold(key), disk: front.disk.hold(key), turn, note }
+  const [memory, disk] = [front.memory.hold(key), front.disk.hold(key)]
+  const turn = turnOf(front, key, () => intake.looking)
+  const intake: Intake = { front, key, memory, disk, turn, looking: null, note }
   if (!hasContent(message)) return intake
   if (!front.receiving.enter(key)) return null
   let onItsWay = true
@@ -135,7 +138,8 @@ export function takeIn(
   return intake
 }
 
-function turnOf({ large, fingerprints }: Front, key: string): Turn {
+function turnOf({ large }: Front, key: string, looking: () => Promise<unknown> | null): Turn {
+  const leave = () => large.leave(key)
   return {
     take: () =>
       new Promise((resolve) => {
@@ -145,7 +149,11 @@ function turnOf({ large, fingerprints }: Front, key: string): Turn {
           () => resolve(false),
         )
       }),
-    give: () => void fingerprints.settled().then(() => large.leave(key)),
+    give() {
+      const end = looking()
+      if (end === null) leave()
+      else void end.then(leave, leave)
+    },
   }
 }
 

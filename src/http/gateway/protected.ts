@@ -88,7 +88,11 @@ async function begin(
   const { fingerprints } = intake.front
   const incoming = withClient(rule, asked, {
     ...incomingOf(asked.message, () => asked.spool.body()),
-    askElsewhere: (question) => fingerprints.ask(question),
+    askElsewhere(question) {
+      const looking = fingerprints.ask(question, intake.key)
+      intake.looking = looking
+      return looking
+    },
   })
   const begun = await rule.route.begin(incoming, asked, signal)
   if (begun.kind === 'run') return { ...begun, guarded: false }
@@ -242,7 +246,7 @@ function boundTo({ binding }: Rule, asked: Asked, seen: Captured): Captured {
 
 function refusal({ voice, route }: Rule, error: unknown, note: Note): Answer {
   if (error instanceof SlowBody) return voice.say('request-too-slow', { detail: error.message })
-  if (error instanceof SpoolFull) return tooBusy(voice, note, error)
+  if (error instanceof SpoolFull || error instanceof Crowded) return tooBusy(voice, note, error)
   if (error instanceof MissingCaller) {
     const errors = [{ field: error.field, detail: error.message }]
     return voice.say('invalid-request', { detail: error.message, extra: { errors } })
