@@ -170,8 +170,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         fresh = false
         return
       case 'resumed':
-        // Numbers that this client never gave were used: by whoever went on from a later copy of its place.
-        if (frame.floor > outgoing.next) return renew({ why: 'fenced' })
+        // Numbers that never left this client were used: by whoever went on from a copy of its place.
+        if (frame.floor > outgoing.sentBelow) return renew({ why: 'fenced' })
         failures = 0
         admitted = true
         previousRegion = region
