@@ -1,3 +1,4 @@
+import { isStreamName } from 'onceonly/stream'
 import { useEffect, useState } from 'preact/hooks'
 import icon from '../icon.svg'
 import { Failed, Loading } from '../parts/states.tsx'
@@ -63,8 +64,13 @@ function Inside({ entrance, room, again, tryKey }: InsideProps) {
     case 'needs-key':
       return <KeyForm refusal={entrance.refusal} done={tryKey} />
     case 'open':
+      if (!isStreamName(room)) return <Failed message={unnameable(room)} />
       return <Room api={entrance.api} regions={entrance.regions} room={room} />
   }
+}
+
+function unnameable(room: string): string {
+  return `“${room}” cannot be the name of a room: letters, digits, and . ~ - between them.`
 }
 
 /** With the key that was typed, or kept, or that the server gives away on this machine. */

@@ -67,7 +67,7 @@ function QuoteLine({ quote, isGone }: { readonly quote: Quote | null; readonly i
 export function Face({ name }: { readonly name: string }) {
   return (
     <span class="face" data-series={colourOf(name)} aria-hidden="true">
-      {name.slice(0, 1)}
+      {Array.from(name)[0]}
     </span>
   )
 }

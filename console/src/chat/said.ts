@@ -1,3 +1,5 @@
+import { beginningOf } from './cut.ts'
+
 /** What the body of a message of the chat holds. */
 export interface Said {
   /** Of whoever says it, for people; who it really is, the identity of the message tells. */
@@ -31,7 +33,7 @@ export function bodyOf({ name, text, quote }: Said): unknown {
 
 export function quoteOf({ name, text }: Pick<Said, 'name' | 'text'>): Quote {
   const [line = ''] = text.split('\n')
-  return { name, text: line.length > QUOTE_CHARS_MOST ? `${line.slice(0, QUOTE_CHARS_MOST - 1)}…` : line }
+  return { name, text: line.length > QUOTE_CHARS_MOST ? `${beginningOf(line, QUOTE_CHARS_MOST - 1)}…` : line }
 }
 
 function quoteIn(quote: unknown): Quote | null {

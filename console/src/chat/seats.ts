@@ -1,3 +1,5 @@
+import { beginningOf } from './cut.ts'
+
 export interface Seat {
   readonly name: string
   readonly region: string
@@ -9,7 +11,7 @@ const NAME_CHARS_MOST = 40
 /** Who the address names, or who sat here before a reload, or two people who are far apart. */
 export function firstSeats(regions: readonly string[]): readonly Seat[] {
   const query = new URLSearchParams(location.search)
-  const name = query.get('as')?.trim().slice(0, NAME_CHARS_MOST) ?? ''
+  const name = beginningOf(query.get('as')?.trim() ?? '', NAME_CHARS_MOST)
   const region = regions.find((each) => each === query.get('region')) ?? regions[0] ?? ''
   if (name !== '') return [{ name, region }]
   const kept = keptSeats().filter((seat) => regions.includes(seat.region))
