@@ -12,6 +12,7 @@ import { isOnceError } from 'onceonly'
 import type { Config } from './config.ts'
 import { addDocs } from './docs/routes.ts'
 import { type Admission, admitCommands } from './http/admission.ts'
+import { gatherBodies } from './http/blocks.ts'
 import { endConnectionsAtClose } from './http/closing.ts'
 import { connectionLimits, refuseRepeatedHeaders, watchConnections } from './http/connection.ts'
 import { health, readiness } from './http/document.ts'
@@ -82,6 +83,7 @@ export async function createServer(
   logAccess(server, telemetry.request)
   server.addHook('onRequest', refuseRepeatedHeaders)
   admitCommands(server, admission)
+  gatherBodies(server)
   telemetry.observeLoad(() => admission.load)
 
   server.get('/', { config: { declaration: 'page' } }, (_request, reply) =>

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { createPieces } from '../front/pieces.ts'
 import type { Intake } from './intake.ts'
 import { gatewayLimits } from './limits.ts'
 import { SlowBody, SpoolFull } from './spool.ts'
@@ -6,7 +7,7 @@ import { SlowBody, SpoolFull } from './spool.ts'
 /** The body of a request that is only passed on, from its first byte to its last. */
 export interface Gathering {
   /** What came before its upstream was asked. */
-  readonly first: Buffer
+  readonly first: Uint8Array
   /** That was all of it. */
   readonly isWhole: boolean
 }
@@ -30,7 +31,7 @@ export interface GatherOptions {
  */
 export function gather({ message, intake, pauseMs, ready, failed }: GatherOptions): () => void {
   const { gatheredBytes, gatherMs, bodyGraceMs: graceMs, bodyBytesPerSecond: bytesPerSecond } = gatewayLimits
-  const chunks: Buffer[] = []
+  const pieces = createPieces()
   let bytes = 0
   let isReady = false
   let timer: NodeJS.Timeout | undefined
@@ -38,7 +39,7 @@ export function gather({ message, intake, pauseMs, ready, failed }: GatherOption
   function take(chunk: Buffer): void {
     bytes += chunk.length
     if (isReady) return
-    chunks.push(chunk)
+    pieces.add(chunk)
     if (!intake.memory.cover(bytes)) fail(new SpoolFull())
     else if (bytes >= gatheredBytes) enough(false)
   }
@@ -47,8 +48,7 @@ export function gather({ message, intake, pauseMs, ready, failed }: GatherOption
     isReady = true
     clearTimeout(timer)
     if (!isWhole) message.pause()
-    const [only = Buffer.alloc(0)] = chunks
-    ready({ first: chunks.length <= 1 ? only : Buffer.concat(chunks, bytes), isWhole })
+    ready({ first: pieces.takeWhole(), isWhole })
   }
   function whole(): void {
     end()
@@ -57,7 +57,7 @@ export function gather({ message, intake, pauseMs, ready, failed }: GatherOption
   function fail(error: SlowBody | SpoolFull): void {
     end()
     isReady = true
-    chunks.length = 0
+    pieces.take()
     failed(error)
   }
   const unwatch = intake.front.pace.watch({

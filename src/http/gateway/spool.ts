@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Hold } from '../front/bytes.ts'
+import { createPieces } from '../front/pieces.ts'
 import type { IncomingBody } from '../protocol/exchange.ts'
 import { bodyCut, bodyTooLarge } from '../protocol/exchange.ts'
 import { gatewayLimits } from './limits.ts'
@@ -140,7 +141,7 @@ function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kep
     return Promise.resolve({ kind: 'memory', bytes: NOTHING })
   }
   const { promise, resolve, reject } = Promise.withResolvers<Kept>()
-  const chunks: Buffer[] = []
+  const pieces = createPieces()
   let bytes = 0
   let file: Promise<FileHandle> | null = null
   let writing: Promise<void> = Promise.resolve()
@@ -170,13 +171,13 @@ function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kep
   function take(chunk: Buffer): void {
     bytes += chunk.length
     if (bytes > maxBytes) return give(bodyTooLarge(maxBytes))
-    chunks.push(chunk)
+    pieces.add(chunk)
     if (bytes <= gatewayLimits.memoryBodyBytes) {
       if (!room.memory.cover(bytes)) give(new SpoolFull())
       return
     }
     if (!room.disk.cover(bytes)) return give(new SpoolFull())
-    const due = chunks.splice(0)
+    const due = pieces.take()
     const handle = (file ??= openUnnamed())
     message.pause()
     writing = writing.then(async () => {
@@ -188,7 +189,7 @@ function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kep
   }
   function whole(): void {
     stop()
-    if (file === null) return resolve({ kind: 'memory', bytes: oneOf(chunks, bytes) })
+    if (file === null) return resolve({ kind: 'memory', bytes: pieces.takeWhole() })
     const handle = file
     writing.then(async () => resolve({ kind: 'file', file: await handle, length: bytes, close })).catch(reject)
   }
@@ -198,11 +199,6 @@ function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kep
   else if (message.destroyed && !message.complete) cut()
   else message.on('data', take).on('end', whole).on('error', cut).on('close', cut)
   return promise
-}
-
-function oneOf(chunks: readonly Buffer[], bytes: number): Uint8Array {
-  const [only = NOTHING] = chunks
-  return chunks.length <= 1 ? only : Buffer.concat(chunks, bytes)
 }
 
 const PRIVATE = 0o600

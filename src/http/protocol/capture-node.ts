@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import { createPieces } from '../front/pieces.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { bodyCut, bodyTooLarge, hasNoBody, headersByName } from './exchange.ts'
 
@@ -44,7 +45,7 @@ function linesOf(rawHeaders: readonly string[], name: string): readonly string[]
 /** Reads the raw bytes, bounded. The connection's own time limits bound how long it may take. */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
-  const chunks: Buffer[] = []
+  const pieces = createPieces()
   let bytes = 0
   // By events, because a loop that ends early destroys the request, and the client would never hear why.
   const stop = () => {
@@ -52,7 +53,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Ui
   }
   const take = (chunk: Buffer) => {
     bytes += chunk.length
-    if (bytes <= maxBytes) chunks.push(chunk)
+    if (bytes <= maxBytes) pieces.add(chunk)
     else {
       stop()
       // The rest is read and dropped while the answer is on its way: a reset would overtake it.
@@ -62,7 +63,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Ui
   }
   const whole = () => {
     stop()
-    resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, bytes))
+    resolve(pieces.takeWhole())
   }
   const cut = (error?: unknown) => {
     stop()

@@ -1,3 +1,4 @@
+import { createPieces } from '../front/pieces.ts'
 import { webChunks } from './chunks.ts'
 import { collected } from './collector.ts'
 import type { Answer, Captured, HeaderList, Incoming } from './exchange.ts'
@@ -26,19 +27,19 @@ export function incomingOf(request: Request, body: Incoming['body']): Incoming {
 /** Reads the raw bytes, bounded. */
 export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
-  const chunks: Uint8Array[] = []
+  const pieces = createPieces()
   let bytes = 0
   try {
     for await (const chunk of request.body) {
       bytes += chunk.length
       if (bytes > maxBytes) break
-      chunks.push(chunk)
+      pieces.add(chunk)
     }
   } catch (error) {
     throw bodyCut(error)
   }
   if (bytes > maxBytes) throw bodyTooLarge(maxBytes)
-  return Buffer.concat(chunks, bytes)
+  return pieces.takeWhole()
 }
 
 /** A request whose body was read for the fingerprint, and can be read again. */
