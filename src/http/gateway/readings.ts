@@ -21,7 +21,15 @@ const readings: readonly Reading[] = both.flatMap((decodesSlashes) =>
  * request belongs to, and nothing else: it is forwarded, and remembered, as it came.
  */
 export function readingsOf(path: string): readonly string[] {
-  return ODD.test(path) ? [...new Set(readings.map((reading) => readPath(path, reading)))] : [path]
+  if (!ODD.test(path)) return [path]
+  const paths = [path, ...withoutHost(path)]
+  return [...new Set(paths.flatMap((each) => readings.map((reading) => readPath(each, reading))))]
+}
+
+/** A service that resolves its target as a URL takes what follows two slashes for a host, and the rest for the path. */
+function withoutHost(path: string): readonly string[] {
+  const [host = ''] = /^\/{2,}[^/]*/.exec(path) ?? []
+  return host === '' ? [] : [path.slice(host.length) || '/']
 }
 
 /** How a literal segment of a pattern is compared with those readings. */
