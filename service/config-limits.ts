@@ -7,6 +7,7 @@ export interface LimitConfig {
   readonly quotaUploads: number
   readonly quotaProjectBytes: number
   readonly quotaSequences: number
+  readonly quotaRuns: number
   readonly quotaRooms: number
   readonly quotaClients: number
   readonly quotaConnections: number
@@ -47,6 +48,7 @@ export const limitSettings: { readonly [Name in keyof LimitConfig]: NumberSettin
   quotaUploads: quota('UPLOADS', 20, 'files that a workspace uploads to one server at the same time'),
   quotaProjectBytes: quota('PROJECT_BYTES', 256 * MIB, 'bytes of the projects of a workspace'),
   quotaSequences: quota('SEQUENCES', 10_000, 'versions of its sequences that a workspace keeps'),
+  quotaRuns: quota('RUNS', 100_000, 'runs of sequences that a workspace keeps'),
   quotaRooms: quota('ROOMS', 1_000, 'rooms of the chat that a workspace keeps'),
   quotaClients: quota('CLIENTS', 100_000, 'names of clients of the chat that a workspace keeps'),
   quotaConnections: quota('CONNECTIONS', 1_000, 'connections of the chat that a workspace has to one server'),

@@ -358,6 +358,7 @@ export function readConfig(env: Env): Config {
     quotaUploads: read('quotaUploads'),
     quotaProjectBytes: read('quotaProjectBytes'),
     quotaSequences: read('quotaSequences'),
+    quotaRuns: read('quotaRuns'),
     quotaRooms: read('quotaRooms'),
     quotaClients: read('quotaClients'),
     quotaConnections: read('quotaConnections'),

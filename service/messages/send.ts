@@ -6,7 +6,7 @@ import type { Config } from '../config.ts'
 import type { Log } from '../logs.ts'
 import type { Base } from '../store.ts'
 import { GUARD_NAME, type Watch } from '../watch.ts'
-import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
+import { type Quotas, unlessFull } from '../workspaces/quotas.ts'
 import { type Accepted, createAccept } from './accept.ts'
 import { type Addressed, address, type Refused } from './address.ts'
 import type { Channels } from './channels/index.ts'
@@ -174,16 +174,6 @@ export function createSender({ once, base, channels, delivery, config, quotas, l
           return verdict
       }
     },
-  }
-}
-
-/** A workspace that is full is refused like any other command that cannot be carried out, and the lock is free again. */
-async function unlessFull<T>(work: () => Promise<T>): Promise<T | Refused> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof QuotaExceeded) return { kind: 'refused', problem: error.problem }
-    throw error
   }
 }
 

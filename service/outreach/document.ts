@@ -136,6 +136,7 @@ export const startRun: Declaration = {
   },
   answers: {
     201: { about: 'It runs, or has run', schema: record({ runId: text }), headers: { Location } },
+    403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
     404: { about: 'There is no such sequence, or no such lead, in this workspace' },
     409: { about: 'The `runId` was given to a run of another sequence or for another lead' },
   },

@@ -33,11 +33,11 @@ export async function addOutreach(server: FastifyInstance, parts: Parts): Promis
   const { once, base, workspaces, messages, config, quotas, watch } = parts
   const { sender, delivery, channels } = messages
   const { sendTimeoutMs, webhookHosts } = config
-  const runs = await createRuns({ base, sender, delivery, channels, sendTimeoutMs, webhookHosts, watch })
+  const runs = await createRuns({ base, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch })
   // Scopes of their own: in one bodies are kept as bytes, in the other they may be empty.
   server.register(async (scope) => addSequences(scope, { once, base, workspaces, quotas, webhookHosts }))
   server.register(async (scope) => addRunActions(scope, { workspaces, runs }))
   addStarts(server, { base, workspaces, runs })
   addRunReads(server, { workspaces, runs })
-  return { runs, sweeps: [versionSweep(base)], stop: () => runs.stop() }
+  return { runs, sweeps: [versionSweep(base), runs.sweep], stop: () => runs.stop() }
 }

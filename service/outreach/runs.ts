@@ -9,9 +9,12 @@ import { leadOf } from '../messages/message.ts'
 import type { Sender } from '../messages/send.ts'
 import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
+import type { Sweep } from '../workspaces/retention.ts'
 import type { ResolveCommand, StartCommand } from './parse.ts'
 import { createPublicFetch } from './public-fetch.ts'
 import { defineOutreach, type OutreachInput, RUN_NAME } from './run.ts'
+import { createRunCounts } from './run-counts.ts'
 import { createMessageChannel, type MessagePlan } from './send.ts'
 import type { Lead, Sequence, Step } from './sequence.ts'
 import { newestSequence } from './sequences.ts'
@@ -30,6 +33,7 @@ export interface RunsPage {
 
 /** The runs of all workspaces, each seen by its own only. What is not there throws `not_found`. */
 export interface Runs {
+  /** @throws QuotaExceeded */
   start(workspaceId: string, sequence: Sequence, command: StartCommand): Promise<Started>
   get(workspaceId: string, runId: string): Promise<RunView>
   list(workspaceId: string, query: RunsQuery): Promise<RunsPage>
@@ -43,6 +47,7 @@ export interface Runs {
     replay(id: string): Promise<Replay>
     resolve(id: string, key: string, command: ResolveCommand): Promise<RunView>
   }
+  readonly sweep: Sweep
   stop(): Promise<void>
 }
 
@@ -60,6 +65,7 @@ interface Parts {
   readonly sendTimeoutMs: number
   /** Hosts that webhooks may reach although they are not public. */
   readonly webhookHosts: readonly string[]
+  readonly quotas: Quotas
   readonly watch: Watch
 }
 
@@ -68,7 +74,8 @@ const STEP_EXTRA_MS = 30_000
 const NOT_SENT = 'A person found that it was not sent'
 
 export async function createRuns(parts: Parts): Promise<Runs> {
-  const { base, sender, delivery, channels, sendTimeoutMs, webhookHosts, watch } = parts
+  const { base, sender, delivery, channels, sendTimeoutMs, webhookHosts, quotas, watch } = parts
+  const counts = createRunCounts(base, quotas)
   const messages = createMessageChannel({ base, sender, delivery, channels })
   const fetch = createPublicFetch(webhookHosts)
   const webhook = httpChannel({ name: 'webhook', provider: providers.http, fetch })
@@ -106,6 +113,7 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     const lead: Lead = { id: _id, ...fields }
     const { id: sequenceId, name: sequenceName, version, steps } = sequence
     const input = { workspaceId, sequenceId, sequenceName, version, steps, lead }
+    await counts.add(workspaceId, id)
     try {
       await engine.start(outreach, { runId: id, input })
       return { kind: 'started', runId: outside(id) }
@@ -164,6 +172,7 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     },
     resolve: (workspaceId, runId, key, command) => resolve(inside(workspaceId, runId), key, command),
     inside: { replay: (id) => replay(id, true), resolve },
+    sweep: counts.sweep(async (id) => (await orNull(engine.get(id))) !== null),
     async stop() {
       await replayer.stop()
       await engine.stop()

@@ -42,6 +42,21 @@ const forgotten = {
   ],
 }
 
+/** Which runs a workspace keeps; looked for now and then, because the engine removes them by itself. */
+const runs = (big: string) => [
+  `create table outreach_runs (
+    run_id text primary key,
+    workspace_id text not null,
+    looked_at ${big} not null
+  )`,
+  'create index outreach_runs_looked on outreach_runs (looked_at)',
+]
+const runCounts = counting({
+  table: 'outreach_runs',
+  workspace: (row) => `${row}.workspace_id`,
+  amounts: [{ quota: 'runs', amount: () => '1' }],
+})
+
 /** Sequences, beside the runs that the engine keeps. */
 export const migrations = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
@@ -49,8 +64,8 @@ export const migrations = [
     version: 2,
     oldestCode: 1,
     up: {
-      sqlite: [...counts.sqlite, byAge, byMessage, ...forgotten.sqlite],
-      postgres: [...counts.postgres, byAge, byMessage, ...forgotten.postgres],
+      sqlite: [...counts.sqlite, byAge, byMessage, ...forgotten.sqlite, ...runs('integer'), ...runCounts.sqlite],
+      postgres: [...counts.postgres, byAge, byMessage, ...forgotten.postgres, ...runs('bigint'), ...runCounts.postgres],
     },
   },
 ] as const

@@ -6,7 +6,7 @@ import { reportTo } from '../logs.ts'
 import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
-import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
+import { QuotaExceeded, type Quotas, unlessFull } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { readSequence, startRun, storeSequence } from './document.ts'
 import { parseSequence, parseStart, type SequenceCommand } from './parse.ts'
@@ -101,8 +101,10 @@ export function addStarts(
     const { workspaceId } = callerOf(request)
     const sequence = await newestSequence(base, workspaceId, request.params.id)
     if (sequence === null) return reply.callNotFound()
-    const started = await runs.start(workspaceId, sequence, parsed.command)
+    const started = await unlessFull(() => runs.start(workspaceId, sequence, parsed.command))
     switch (started.kind) {
+      case 'refused':
+        return sendProblem(reply, started.problem)
       case 'started': {
         const { runId } = started
         return reply

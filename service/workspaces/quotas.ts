@@ -37,6 +37,18 @@ export class QuotaExceeded extends Error {
   }
 }
 
+/** A workspace that is full is refused like any other request that cannot be carried out. */
+export async function unlessFull<T>(
+  work: () => Promise<T>,
+): Promise<T | { readonly kind: 'refused'; readonly problem: Problem }> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof QuotaExceeded) return { kind: 'refused', problem: error.problem }
+    throw error
+  }
+}
+
 const settings = {
   clients: 'quotaClients',
   connections: 'quotaConnections',
@@ -45,6 +57,7 @@ const settings = {
   messages: 'quotaMessages',
   'project-bytes': 'quotaProjectBytes',
   rooms: 'quotaRooms',
+  runs: 'quotaRuns',
   sequences: 'quotaSequences',
   'upload-bytes': 'quotaUploadBytes',
   uploads: 'quotaUploads',
@@ -59,6 +72,7 @@ const things: Readonly<Record<QuotaName, string>> = {
   messages: 'messages',
   'project-bytes': 'bytes of projects',
   rooms: 'rooms of the chat',
+  runs: 'runs',
   sequences: 'versions of sequences',
   'upload-bytes': 'bytes of uploaded files',
   uploads: 'files that are being uploaded to this server',

@@ -11,6 +11,7 @@ export type KeptQuota =
   | 'messages'
   | 'project-bytes'
   | 'rooms'
+  | 'runs'
   | 'sequences'
   | 'upload-bytes'
 

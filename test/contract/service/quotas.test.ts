@@ -24,6 +24,7 @@ const env = {
   ONCEONLY_QUOTA_UPLOADS: '1',
   ONCEONLY_QUOTA_PROJECT_BYTES: '1000',
   ONCEONLY_QUOTA_SEQUENCES: '2',
+  ONCEONLY_QUOTA_RUNS: '2',
   ONCEONLY_QUOTA_ROOMS: '2',
   ONCEONLY_QUOTA_CONNECTIONS: '9',
   ONCEONLY_QUOTA_CLIENTS: '12',
@@ -228,6 +229,32 @@ onEveryPlace('quotas', (place) => {
     const refused = await store('three', 'k3')
     assert.deepEqual([refused.status, refused.body['quota']], [403, { name: 'sequences', limit: 2, used: 2 }])
     assert.equal((await store('two', 'k2')).status, 201)
+  })
+
+  test('runs are counted over all processes, and an accepted one is named again', async () => {
+    const apiKey = await makeWorkspace(one, 'runners')
+    const lead = await makeLead(one, { recipientPhone: '+4930666' }, { apiKey })
+    const sequence = await store(one, 'Runs', [{ id: 'pause', type: 'wait', ms: 600_000 }], { apiKey })
+    const run = async (server: TestServer, runId: string) => {
+      const { status, body } = await server.post(`/api/sequences/${sequence}/runs`, { leadId: lead, runId }, { apiKey })
+      return [status, body['quota'] ?? null]
+    }
+    const full = [403, { name: 'runs', limit: 2, used: 2 }]
+    assert.deepEqual(
+      [await run(one, 'a'), await run(two, 'b')],
+      [
+        [201, null],
+        [201, null],
+      ],
+    )
+    assert.deepEqual([await run(one, 'c'), await run(two, 'c')], [full, full])
+    assert.deepEqual(
+      [await run(two, 'a'), await run(one, 'b')],
+      [
+        [201, null],
+        [201, null],
+      ],
+    )
   })
 
   /** Answers what the server says first: a frame, or why it ends the connection. */

@@ -132,6 +132,25 @@ onEveryPlace('retention', (place) => {
     assert.equal((await used())['sequences'], 1)
   })
 
+  test('runs that the engine has removed, or that never began, count no longer', async () => {
+    const lead = (await one.send({ recipientPhone: '+4930777', message: 'Hello', channel: 'local' })).body.leadId
+    const stored = await one.post('/api/sequences', { name: 'Runs', steps: [{ id: 'a', type: 'wait', ms: 30 * DAY }] })
+    const started = await one.post(`/api/sequences/${stored.body['id']}/runs`, { leadId: lead, runId: 'r' })
+    assert.equal(started.status, 201, started.text)
+    await cluster.sql(`insert into outreach_runs (run_id, workspace_id, looked_at) values ('never', 'demo', 1)`)
+    await until('the one that never began is gone', async () => (await count('outreach_runs')) === 1)
+    const lookedAt = async () =>
+      (await cluster.sql<{ at: unknown }>('select looked_at as at from outreach_runs'))[0]?.at
+    const before = await lookedAt()
+    await cluster.advance(2 * DAY)
+    await until('it was looked for, and found', async () => Number(await lookedAt()) > Number(before))
+    assert.equal((await used())['runs'], 1)
+    // As the engine does, each minute, with runs that have ended long ago.
+    await cluster.sql('delete from onceonly_runs')
+    await cluster.advance(2 * DAY)
+    await until('it counts no longer', async () => (await used())['runs'] === 0)
+  })
+
   test('rooms to which nobody comes any more count no longer', async () => {
     await cluster.sql(`insert into chat_rooms (workspace_id, room, seen_at) values ('demo', 'idle', 1)`)
     await until('it is forgotten', async () => (await count('chat_rooms')) === 0)
