@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../../src/testing/until.ts'
 import { createLog } from '../logs.ts'
 import { startRetention } from './retention.ts'
 
@@ -8,12 +7,14 @@ const log = createLog({ logLevel: 'silent' })
 
 test('a sweep goes on while there is more, one that fails is tried again, and others go on meanwhile', async () => {
   const steps: string[] = []
+  const secondRound = Promise.withResolvers<void>()
   let left = 3
   const retention = startRetention({
     sweeps: [
       {
         name: 'broken',
         step: async () => {
+          if (steps.includes('broken')) secondRound.resolve()
           steps.push('broken')
           throw new Error('away')
         },
@@ -29,7 +30,7 @@ test('a sweep goes on while there is more, one that fails is tried again, and ot
     everyMs: 1,
     log,
   })
-  await until('the second round', () => steps.filter((each) => each === 'broken').length > 1)
+  await secondRound.promise
   await retention.stop()
   assert.deepEqual(steps.slice(0, 5), ['broken', 'large', 'large', 'large', 'broken'])
   const { length } = steps
