@@ -246,8 +246,12 @@ export function serve(serving: Serving): Gateway {
   }
 
   /** Whoever offers any other change of protocol is answered as if it had not: no rule can be slipped past by it. */
-  const mayUpgrade = ({ method, url = '/', headers }: IncomingMessage) =>
-    pass !== null && method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && !isOwn(url)
+  const mayUpgrade = (message: IncomingMessage) =>
+    pass !== null &&
+    message.method === 'GET' &&
+    message.headers.upgrade?.toLowerCase() === 'websocket' &&
+    !isOwn(message.url ?? '/') &&
+    ruleOfRequest(rules, message) === null
 
   const settings = { headersTimeout: gatewayLimits.headMs, requestTimeout: 0, noDelay: true }
   const server = createServer({ ...settings, shouldUpgradeCallback: mayUpgrade })

@@ -30,7 +30,9 @@ const endToEnd =
 /** What is to be known of a name. */
 interface HeaderName {
   readonly lower: string
-  readonly kind: 'hop' | 'forwarded' | 'host' | 'accept-encoding' | 'content-length' | 'other'
+  /** CGI, WSGI, Rack and PHP read `_` and `-` as the same: whatever is decided about a name is decided about both spellings. */
+  readonly dashed: string
+  readonly kind: 'hop' | 'forwarded' | 'host' | 'accept-encoding' | 'content-length' | 'method' | 'other'
 }
 
 /** Clients and services send the same few names over and over, in the same spellings. */
@@ -41,15 +43,31 @@ function nameOf(name: string): HeaderName {
   const found = known.get(name)
   if (found !== undefined) return found
   const lower = name.toLowerCase()
-  const read: HeaderName = { lower, kind: kindOf(lower) }
+  const dashed = lower.replaceAll('_', '-')
+  const read: HeaderName = { lower, dashed, kind: kindOf(dashed) }
   if (known.size < MOST_KNOWN) known.set(name, read)
   return read
 }
 
-function kindOf(lower: string): HeaderName['kind'] {
-  if (hopByHop.has(lower)) return 'hop'
-  if (lower.startsWith('x-forwarded-') || lower === 'forwarded' || lower === 'x-real-ip') return 'forwarded'
-  return lower === 'host' || lower === 'accept-encoding' || lower === 'content-length' ? lower : 'other'
+/** Headers by which frameworks let a request say that it is of another method. */
+const methodHeaders = new Set(['x-http-method-override', 'x-http-method', 'x-method-override'])
+
+function kindOf(dashed: string): HeaderName['kind'] {
+  if (hopByHop.has(dashed)) return 'hop'
+  if (dashed.startsWith('x-forwarded-') || dashed === 'forwarded' || dashed === 'x-real-ip') return 'forwarded'
+  if (methodHeaders.has(dashed)) return 'method'
+  return dashed === 'host' || dashed === 'accept-encoding' || dashed === 'content-length' ? dashed : 'other'
+}
+
+/** The methods that a request asks its service to take it for. */
+export function methodsAskedFor(headers: IncomingMessage['headers']): readonly string[] {
+  let methods: string[] | null = null
+  for (const name of Object.keys(headers)) {
+    if (nameOf(name).kind !== 'method') continue
+    methods ??= []
+    methods.push(...String(headers[name]).split(','))
+  }
+  return methods === null ? [] : methods.map((each) => each.trim().toUpperCase())
 }
 
 /** The names that a message itself declares to be of its connection. Null for the usual ones. */
@@ -137,13 +155,13 @@ export function requestHeaders(options: RequestHeadersOptions): string[] {
   let sawHost = false
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at] as string
-    const { lower, kind } = nameOf(name)
+    const { lower, dashed, kind } = nameOf(name)
     if (kind === 'hop' || dropped?.has(lower) === true) continue
     if (kind === 'accept-encoding' && identityEncoding) continue
     if (kind === 'content-length' && length !== undefined) continue
     if (kind === 'host' && host !== null) continue
     if (kind === 'forwarded') {
-      if (!trustForwarded || lower === 'x-forwarded-for' || lower === 'x-forwarded-proto') continue
+      if (!trustForwarded || dashed === 'x-forwarded-for' || dashed === 'x-forwarded-proto') continue
       sawHost ||= lower === 'x-forwarded-host'
     }
     headers.push(name, raw[at + 1] as string)

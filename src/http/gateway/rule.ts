@@ -14,7 +14,7 @@ import { createWho, namesCaller } from './caller.ts'
 import type { GatewayConfig, RouteRule, Timeouts } from './config.ts'
 import { bindingFor, type CredentialBinding, type Presented } from './credentials.ts'
 import { CONTENT_KEY_HEADER } from './guard.ts'
-import { originForm, type Passing } from './headers.ts'
+import { methodsAskedFor, originForm, type Passing } from './headers.ts'
 import { labelOf } from './labels.ts'
 import { gatewayDefaults } from './limits.ts'
 import type { Pattern } from './pattern.ts'
@@ -132,8 +132,6 @@ export function ruleFor(rules: readonly Rule[], method: string, target: string):
   return candidates.find(({ fits }) => fits(read.path, readings)) ?? null
 }
 
-/** Headers by which frameworks let a request say that it is of another method. */
-const METHOD_HEADERS = ['x-http-method-override', 'x-http-method', 'x-method-override']
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
 /** By the method of a request, or by another one that it asks its service to take it for. */
@@ -141,11 +139,9 @@ export function ruleOfRequest(rules: readonly Rule[], { method = 'GET', url = '/
   const by = (each: string) => (SAFE.has(each) ? null : ruleFor(rules, each, url))
   const own = by(method)
   if (own !== null) return own
-  for (const name of METHOD_HEADERS) {
-    for (const other of headers[name] === undefined ? [] : String(headers[name]).split(',')) {
-      const rule = by(other.trim().toUpperCase())
-      if (rule !== null) return rule
-    }
+  for (const other of methodsAskedFor(headers)) {
+    const rule = by(other)
+    if (rule !== null) return rule
   }
   return null
 }
