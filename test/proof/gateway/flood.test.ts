@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../../src/testing/until.ts'
 import { allQuiet, askFrom, flood, QUIET } from '../../support/gateway/flood.ts'
-import { openGateway, openServer } from '../../support/gateway/world.ts'
+import { openCounting, openGateway, openServer } from '../../support/gateway/world.ts'
 
 /** Three quarters of the places of an upstream, and of its queue. */
 const SHARE = 768
@@ -39,5 +39,25 @@ test('an address that fills the places of an upstream waits or is refused; anoth
 
   // 3. All of it comes back.
   for (const socket of [...first, ...waiting, ...others]) socket.destroy()
+  await allQuiet(world)
+})
+
+const TRICKLE = 'POST /others HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n'
+
+test('bodies without a length that stop after a byte leave places for others, and are cut', async (context) => {
+  const upstream = await openCounting(context)
+  const world = await openGateway(context, upstream.url)
+  const sockets = flood(context, world.port, 1_100, TRICKLE)
+  const ended = () => sockets.filter(({ told }) => told !== undefined).length
+  await until('each is sent on, waits, or has ended', () => {
+    const { underWay, waiting } = world.load
+    return underWay + waiting + ended() === sockets.length
+  })
+  assert.ok(world.load.underWay <= SHARE)
+  assert.equal(await askFrom(QUIET, world.port, 'GET', '/others'), 201)
+  assert.equal(await askFrom(QUIET, world.port, 'POST', '/things', '{}'), 201)
+  await until('all of them are cut', () => ended() === sockets.length)
+  assert.ok(sockets.every(({ told = '' }) => /^HTTP\/1\.1 (?:408|503) /.test(told)))
+  assert.ok(sockets.some(({ told = '' }) => told.includes('request-too-slow')))
   await allQuiet(world)
 })
