@@ -57,7 +57,7 @@ onEveryPlace('retention', (place) => {
       `insert into outreach_originals (step_key, message_id) values ('s', '${sent}'), ('t', '${unknown}')`,
     )
     await cluster.advance(11 * DAY)
-    const young = await send('+4930332', 'a new one', 'local')
+    const young = await send('+4930331', 'a new one', 'local')
     await until('the old one is gone', async () => (await two.get(`/api/messages/${sent}`)).status === 404)
     assert.equal((await two.get(`/api/messages/${young}`)).body.status, 'sent')
     assert.equal((await two.get(`/api/messages/${unknown}`)).body.status, 'unknown')
@@ -73,11 +73,11 @@ onEveryPlace('retention', (place) => {
     assert.equal((await used())['messages'], 1)
     await cluster.advance(11 * DAY)
     await until('no message is left', async () => (await count('messages')) === 0)
-    assert.deepEqual([await count('leads'), await count('conversations')], [4, 4])
-    // Those of the first message, and of the unknown one that was resolved long after it was sent.
+    assert.deepEqual([await count('leads'), await count('conversations')], [3, 3])
+    // A lead is kept for as long after its last message, whenever it was made.
     await cluster.advance(72 * DAY)
-    await until('old leads are gone', async () => (await count('leads')) === 2)
-    assert.equal(await count('conversations'), 2)
+    await until('the oldest is gone', async () => (await count('leads', `phone = '+4915177001'`)) === 0)
+    assert.deepEqual([await count('leads'), await count('conversations')], [2, 2])
     await until('the windows are over', async () => (await count('message_originals')) === 0)
   })
 
