@@ -1,4 +1,4 @@
-import { type Counts, type Entry, furthest, type HistoryEvent, identityText } from 'onceonly/stream'
+import { type Counts, type Entry, type HistoryEvent, identityText } from 'onceonly/stream'
 import { saidOf } from './said.ts'
 
 export interface History {
@@ -16,10 +16,13 @@ const EVENTS_MOST = 10_000
 /** Dropped at a time: moving a long list for each event would cost more than drawing it. */
 const DROPPED_EVENTS = 500
 
+/** Counts by the number of a host: with names instead, a room of a thousand people would take half a minute. */
+type Clock = readonly number[]
+
 /** Of one log: the numbers that are known, ascending, and what everybody knows who has seen it up to each. */
 interface LogClocks {
   readonly numbers: number[]
-  readonly clocks: Counts[]
+  readonly clocks: Clock[]
 }
 
 /**
@@ -29,9 +32,12 @@ interface LogClocks {
 export function createHistory(): History {
   const events: HistoryEvent[] = []
   const known = new Set<string>()
-  const hosts = new Map<string, string>()
+  /** The number of each author, and the name of each number. */
+  const hosts = new Map<string, number>()
+  const names: string[] = []
+  const taken = new Set<string>()
   const logs = new Map<string, LogClocks>()
-  const last = new Map<string, Counts>()
+  const last = new Map<number, Clock>()
   const listeners = new Set<() => void>()
   let version = 0
   return {
@@ -44,13 +50,13 @@ export function createHistory(): History {
       known.add(identityText(entry))
       const { name, text } = saidOf(entry.body)
       const host = hostOf(entry, name)
-      const before = last.get(host) ?? {}
-      const seen = Object.entries(entry.seen).map(([log, n]) => latest(log, n))
-      const causes = [before, ...seen].reduce(furthest)
-      const clock = { ...causes, [host]: (before[host] ?? 0) + 1 }
+      const before = last.get(host) ?? []
+      const clock = furthest([before, ...Object.entries(entry.seen).map(([log, n]) => latest(log, n))])
+      while (clock.length < host) clock.push(0)
+      clock[host] = (before[host] ?? 0) + 1
       last.set(host, clock)
       remember(entry, clock)
-      events.push({ host, clock, text })
+      events.push(eventOf(host, clock, text))
       version += 1
       if (events.length >= EVENTS_MOST + DROPPED_EVENTS) dropOldest()
       for (const listener of listeners) listener()
@@ -63,16 +69,16 @@ export function createHistory(): History {
   }
 
   /** A log may have begun before us, and hold copies that we were not told of: what is nearest below counts. */
-  function latest(log: string, n: number): Counts {
+  function latest(log: string, n: number): Clock {
     const { numbers = [], clocks = [] } = logs.get(log) ?? {}
-    return clocks[countUpTo(numbers, n) - 1] ?? {}
+    return clocks[countUpTo(numbers, n) - 1] ?? []
   }
 
-  function remember({ log, n }: Entry, clock: Counts): void {
+  function remember({ log, n }: Entry, clock: Clock): void {
     const { numbers, clocks } = logs.get(log) ?? { numbers: [], clocks: [] }
     logs.set(log, { numbers, clocks })
     const at = countUpTo(numbers, n)
-    const whole = furthest(clocks[at - 1] ?? {}, clock)
+    const whole = furthest([clocks[at - 1] ?? [], clock])
     numbers.splice(at, 0, n)
     clocks.splice(at, 0, whole)
   }
@@ -88,17 +94,38 @@ export function createHistory(): History {
   }
 
   /** ShiViz wants a word, and two people may have one name. */
-  function hostOf({ client, epoch }: Entry, name: string): string {
+  function hostOf({ client, epoch }: Entry, name: string): number {
     const author = `${client}/${epoch}`
     const found = hosts.get(author)
     if (found !== undefined) return found
     const word = name.trim().replaceAll(/\s+/g, '-')
-    const taken = new Set(hosts.values())
     let host = word
     for (let number = 2; taken.has(host); number += 1) host = `${word}-${number}`
-    hosts.set(author, host)
-    return host
+    taken.add(host)
+    hosts.set(author, names.length)
+    return names.push(host) - 1
   }
+
+  /** Its clock by names is made when somebody looks: most are never looked at. */
+  function eventOf(host: number, clock: Clock, text: string): HistoryEvent {
+    let counts: Counts | undefined
+    const spelled = () => Object.fromEntries(clock.flatMap((count, at) => (count > 0 ? [[names[at], count]] : [])))
+    return {
+      host: names[host] ?? '',
+      text,
+      get clock(): Counts {
+        return (counts ??= spelled())
+      },
+    }
+  }
+}
+
+function furthest(clocks: readonly Clock[]): number[] {
+  const most: number[] = []
+  for (const clock of clocks) {
+    for (let at = 0; at < clock.length; at++) most[at] = Math.max(most[at] ?? 0, clock[at] ?? 0)
+  }
+  return most
 }
 
 /** How many of the numbers, which ascend, are at most `n`. */

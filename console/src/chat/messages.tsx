@@ -2,6 +2,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Conversation } from './conversation.ts'
 import type { Gap, Message } from './message.ts'
 import { Row } from './row.tsx'
+import { togetherOf } from './row-props.ts'
 import { type Quote, quoteOf } from './said.ts'
 import type { Thread } from './threads.ts'
 import { further, newest, type Range, rangeOf, staying, type View } from './view.ts'
@@ -98,7 +99,7 @@ function ThreadList({ threads, range, ...rest }: ThreadListProps) {
                   isOwn={message.identity.client === rest.self}
                   quote={quoteFor(thread, range)}
                   isParentGone={message.replyTo !== null && parent === null}
-                  together={concurrentWith.map(({ text }) => text).join(', ')}
+                  together={togetherOf(concurrentWith)}
                   reply={rest.reply}
                   settle={rest.settle}
                 />

@@ -1,5 +1,5 @@
 import type { Message } from './message.ts'
-import type { Quote } from './said.ts'
+import { type Quote, quoteOf, type Said } from './said.ts'
 
 export interface RowProps {
   readonly message: Message
@@ -11,6 +11,16 @@ export interface RowProps {
   readonly together: string
   readonly reply: (to: Message) => void
   readonly settle: (unsettled: Message, how: 'again' | 'discard') => void
+}
+
+/** Enough to say which; whoever wants all of them reads the thread. */
+const TOGETHER_MOST = 5
+
+/** The beginnings of some: long texts of many people, again in each of their rows, would be more than a browser holds. */
+export function togetherOf(messages: readonly Pick<Said, 'name' | 'text'>[]): string {
+  const some = messages.slice(0, TOGETHER_MOST).map((message) => quoteOf(message).text)
+  if (messages.length > TOGETHER_MOST) some.push(`and ${messages.length - TOGETHER_MOST} more`)
+  return some.join(', ')
 }
 
 /** Whether a row need not be drawn again. A message that changes is another object. */

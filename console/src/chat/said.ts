@@ -14,6 +14,8 @@ export interface Quote {
   readonly text: string
 }
 
+/** Of what stands before every message; those who call themselves longer are cut. */
+export const NAME_CHARS_MOST = 40
 /** Enough to recognise a message by, little enough to stand in every reply to it. */
 const QUOTE_CHARS_MOST = 120
 
@@ -21,7 +23,7 @@ const QUOTE_CHARS_MOST = 120
 export function saidOf(body: unknown): Said {
   const { by: name, text, quote } = membersOf(body)
   return {
-    name: typeof name === 'string' && name.trim() !== '' ? name : 'Somebody',
+    name: typeof name === 'string' && name.trim() !== '' ? beginningOf(name, NAME_CHARS_MOST) : 'Somebody',
     text: typeof text === 'string' ? text : (JSON.stringify(body) ?? ''),
     quote: quoteIn(quote),
   }
@@ -33,7 +35,8 @@ export function bodyOf({ name, text, quote }: Said): unknown {
 
 export function quoteOf({ name, text }: Pick<Said, 'name' | 'text'>): Quote {
   const [line = ''] = text.split('\n')
-  return { name, text: line.length > QUOTE_CHARS_MOST ? `${beginningOf(line, QUOTE_CHARS_MOST - 1)}…` : line }
+  const by = beginningOf(name, NAME_CHARS_MOST)
+  return { name: by, text: line.length > QUOTE_CHARS_MOST ? `${beginningOf(line, QUOTE_CHARS_MOST - 1)}…` : line }
 }
 
 function quoteIn(quote: unknown): Quote | null {

@@ -1,4 +1,5 @@
 import { beginningOf } from './cut.ts'
+import { NAME_CHARS_MOST } from './said.ts'
 
 export interface Seat {
   readonly name: string
@@ -6,7 +7,6 @@ export interface Seat {
 }
 
 const key = 'onceonly-chat-seats'
-const NAME_CHARS_MOST = 40
 
 /** Who the address names, or who sat here before a reload, or two people who are far apart. */
 export function firstSeats(regions: readonly string[]): readonly Seat[] {

@@ -50,9 +50,12 @@ function causesOf(
     const place = node === host ? before : count > countOf(known, node) ? places.get(node)?.get(count) : undefined
     return place === undefined ? [] : [place]
   })
-  return candidates.filter(
-    (cause) => !candidates.some((other) => other !== cause && saw(history[other], history[cause])),
-  )
+  // The latest first: whoever saw another stands behind it, so that only those that are left need to be asked.
+  const last: number[] = []
+  for (const cause of candidates.sort((a, b) => b - a)) {
+    if (!last.some((other) => saw(history[other], history[cause]))) last.push(cause)
+  }
+  return last
 }
 
 function saw(later: HistoryEvent | undefined, earlier: HistoryEvent | undefined): boolean {
