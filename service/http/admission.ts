@@ -126,7 +126,7 @@ export function admitCommands(
   })
 
   server.addHook('preParsing', (request, reply, payload, done) => {
-    const bytes = isOperators(request) ? 0 : bodyBytesOf(request)
+    const bytes = bodyBytesOf(request)
     const command = isCommand(request)
     if (!command && bytes === 0) return done(null, payload)
     const key = shareOf(request)
@@ -182,9 +182,14 @@ function keyOf({ headers }: FastifyRequest): string | null {
   return key === null ? null : keyIdOf(key)
 }
 
-/** Workspaces share the server; callers that are not authenticated share it by address. */
-function shareOf({ caller, raw }: FastifyRequest): string {
-  return caller ? `workspace ${caller.workspaceId}` : `address ${addressKey(raw.socket.remoteAddress ?? '')}`
+/**
+ * Workspaces share the server; callers that are not authenticated share it by address. Operators have a share beside it: some
+ * of them are known only when their bodies are read, and no flood of others is to keep them out.
+ */
+function shareOf(request: FastifyRequest): string {
+  const { caller, raw } = request
+  if (caller) return `workspace ${caller.workspaceId}`
+  return `${isOperators(request) ? 'operators at' : 'address'} ${addressKey(raw.socket.remoteAddress ?? '')}`
 }
 
 /** What the body may take: as much as it says, or as much as it may have where it says nothing. */

@@ -1,5 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
+import { limitConnections } from '../../http/front/connections.ts'
+import { frontLimits } from '../../http/front/limits.ts'
+import { createShares } from '../../http/front/shares.ts'
 import { readBody, sendAnswer } from '../../http/protocol/capture-node.ts'
 import { type Answer, jsonAnswer, UnreadableBody } from '../../http/protocol/exchange.ts'
 import { listen } from '../../http/protocol/listen.ts'
@@ -27,6 +30,8 @@ export interface ConsoleServerOptions {
 const BODY_BYTES_MOST = 256 * 1_024
 /** People's requests are small: one that takes longer to arrive is no page of ours. */
 const REQUEST_MS = 15 * SECOND
+/** Browsers open six each, for a few dozen people; with the largest bodies they hold 64 MiB. */
+const CONNECTIONS_MOST = 256
 
 export function createConsoleServer({ console: answering, onError }: ConsoleServerOptions): ConsoleServer {
   // Read when the first page is asked for.
@@ -40,6 +45,7 @@ export function createConsoleServer({ console: answering, onError }: ConsoleServ
       else sendAnswer(response, failure ?? plain(500, 'The console failed'))
     })
   })
+  limitConnections(server, createShares({ most: () => CONNECTIONS_MOST, share: frontLimits.placeShare }))
 
   async function handle(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (message.url ?? '/').replace(/\?.*$/s, '')
