@@ -61,7 +61,7 @@ export const ordering: readonly Row[] = [
       {
         without: 'a key is known while its effect runs',
         file: 'src/streams/parts/dedup.ts',
-        find: 'this.#running.set(key, { result: running, fingerprint })',
+        find: 'this.#running.set(key, { result: promise, fingerprint })',
         replace: '',
         noticed: [{ file: copies, name: 'copies at the same time share one run' }],
       },

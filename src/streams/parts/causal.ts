@@ -84,12 +84,13 @@ export class CausalBuffer<T> {
   receive(caused: Caused<T>): CausalArrival<T> {
     const number = safeCount('count', countOf(caused.clock, caused.sender))
     if (number === 0) throw new OnceError('bad_input', `A message of ${caused.sender} does not count itself.`)
+    for (const node in caused.clock) safeCount(`count of ${node}`, countOf(caused.clock, node))
     const own = placeOf(caused.sender, number)
     if (number <= this.#count(caused.sender) || this.#known.has(own)) return { kind: 'dropped' }
     const cause = this.#missingCause(caused)
     if (cause === null) return { kind: 'delivered', messages: this.#deliver(caused) }
     // Measured only now: most messages never wait.
-    const bytes = this.#sizeOf(caused.message)
+    const bytes = safeCount('size', this.#sizeOf(caused.message))
     const isFull = this.#known.size >= this.#mostBuffered || this.#bufferedBytes + bytes > this.#mostBufferedBytes
     if (isFull) return { kind: 'refused', missing: this.#missingOf(caused) }
     this.#known.add(own)

@@ -51,11 +51,14 @@ export class ReceiveDedup<R> {
   readonly #ttlMs: number
   readonly #mostKeys: number
   readonly #onEvict: ((key: string) => void) | null
+  /** What the clock that was given said last, and by how much it was set back in all. */
+  #lastMs = Number.NEGATIVE_INFINITY
+  #setBackMs = 0
 
   constructor(options: ReceiveDedupOptions) {
     this.#nowMs = options.nowMs
-    this.#ttlMs = options.ttlMs ?? TTL_MS
-    this.#mostKeys = options.mostKeys ?? MOST_KEYS
+    this.#ttlMs = positive('ttlMs', options.ttlMs ?? TTL_MS)
+    this.#mostKeys = positive('mostKeys', options.mostKeys ?? MOST_KEYS)
     this.#onEvict = options.onEvict?.bind(options) ?? null
   }
 
@@ -65,7 +68,7 @@ export class ReceiveDedup<R> {
 
   /** `fingerprint` tells another body under the same key: that is a `fork`, and neither is run again. */
   async process(key: string, effect: () => R | Promise<R>, fingerprint: string | null = null): Promise<Processed<R>> {
-    const nowMs = this.#nowMs()
+    const nowMs = this.#timeMs()
     this.#sweep(nowMs)
     const known = this.#running.get(key) ?? this.#unexpired(key, nowMs)
     if (known !== undefined) {
@@ -77,16 +80,26 @@ export class ReceiveDedup<R> {
   }
 
   async #run(key: string, effect: () => R | Promise<R>, fingerprint: string | null): Promise<R> {
-    const running = new Promise<R>((resolve) => resolve(effect()))
-    this.#running.set(key, { result: running, fingerprint })
+    const { promise, resolve } = Promise.withResolvers<R>()
+    // Before it runs: a copy may come while it does, in the same turn.
+    this.#running.set(key, { result: promise, fingerprint })
     try {
-      const result = await running
+      resolve(new Promise<R>((settle) => settle(effect())))
+      const result = await promise
       // From its end, and to the end of the line, so that the oldest always come first.
-      this.#settled.set(key, { result, fingerprint, expiresAtMs: this.#nowMs() + this.#ttlMs })
+      this.#settled.set(key, { result, fingerprint, expiresAtMs: this.#timeMs() + this.#ttlMs })
       return result
     } finally {
       this.#running.delete(key)
     }
+  }
+
+  /** Goes on where the clock was set back: what was remembered before that would stand in the way until it came again. */
+  #timeMs(): number {
+    const nowMs = this.#nowMs()
+    if (nowMs < this.#lastMs) this.#setBackMs += this.#lastMs - nowMs
+    this.#lastMs = nowMs
+    return nowMs + this.#setBackMs
   }
 
   #unexpired(key: string, nowMs: number): Settled<R> | undefined {
@@ -113,6 +126,11 @@ export class ReceiveDedup<R> {
     }
     throw full(this.#mostKeys, this.#ttlMs)
   }
+}
+
+function positive(option: string, value: number): number {
+  if (value > 0) return value
+  throw new OnceError('bad_option', `\`${option}\` is ${String(value)}; it must be a number above 0.`)
 }
 
 function full(mostKeys: number, retryAfterMs: number): OnceError {
