@@ -35,6 +35,16 @@ export function credentialNames({ headers }: IncomingMessage): readonly string[]
   return names.sort()
 }
 
+/**
+ * The same, and cookies whatever else there is: one API key or one password may be shared by everybody, and only their
+ * cookies tell users apart.
+ */
+export function allCredentialNames(message: IncomingMessage): readonly string[] {
+  const names = credentialNames(message)
+  if (message.headers.cookie === undefined || names.includes('cookie')) return names
+  return [...names, 'cookie'].sort()
+}
+
 export function headerValue({ headers }: IncomingMessage, name: string): string | null {
   const value = headers[name]
   if (value === undefined) return null
@@ -65,10 +75,10 @@ function proofsFor({ caller }: Pick<RouteRule, 'caller'>): Proofs {
   return proofsOf
 }
 
-/** What a request says under these names, or under all that prove who asks. */
+/** What a request says under these names, or under all that may prove who asks. */
 export function proofsOf(
   message: IncomingMessage,
-  names: readonly string[] = credentialNames(message),
+  names: readonly string[] = allCredentialNames(message),
 ): readonly (string | null)[] {
   return names.flatMap((name) => [name, name === 'cookie' ? cookies(message).join(';') : headerValue(message, name)])
 }
@@ -91,8 +101,10 @@ export function bindingFor(
   vouched: (message: IncomingMessage) => boolean = () => false,
 ): CredentialBinding {
   const proofs = proofsFor(rule)
+  // A rule that says who asks has named what counts.
+  const namesOf = typeof rule.caller === 'object' ? credentialNames : allCredentialNames
   const ofCredentials = (message: IncomingMessage, salt: string) =>
-    digestParts([salt, ...proofs(message, credentialNames(message))])
+    digestParts([salt, ...proofs(message, namesOf(message))])
   // A token that a service presents for many users says nothing of the user: whatever else proves something counts still.
   const ofSubject = (message: IncomingMessage, { issuer, subject }: Verified, salt: string) => {
     const others = credentialNames(message).filter((name) => name !== 'authorization')
