@@ -1,7 +1,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { createPaceWatch, createShares, frontLimits, limitConnections } from 'onceonly/http'
+import { connectionsMost, createPaceWatch, createShares, frontLimits, limitConnections } from 'onceonly/http'
 import { SOCKET_PATH } from '../chat/socket.ts'
 import type { Log } from '../logs.ts'
 import { logUnrouted } from '../logs-unrouted.ts'
@@ -84,7 +84,8 @@ const SILENT_MS = 200
 
 /** @returns to be called when the server ends */
 export function watchConnections(server: Server): () => void {
-  limitConnections(server, createShares({ most: () => frontLimits.connections, share: frontLimits.placeShare }))
+  const most = connectionsMost()
+  limitConnections(server, createShares({ most: () => most, share: frontLimits.placeShare }))
   const silent = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     silent.add(socket)

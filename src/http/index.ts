@@ -3,7 +3,7 @@
 export { addressKey } from './front/addresses.ts'
 export type { ByteBudget, ByteBudgetOptions, Hold } from './front/bytes.ts'
 export { createByteBudget } from './front/bytes.ts'
-export { limitConnections } from './front/connections.ts'
+export { connectionsMost, limitConnections } from './front/connections.ts'
 export { frontLimits } from './front/limits.ts'
 export type { Pace, PacedBody, PaceWatch } from './front/pace.ts'
 export { createPaceWatch } from './front/pace.ts'

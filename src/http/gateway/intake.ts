@@ -3,6 +3,7 @@ import { createRuntime } from '../../runtime/runtime.ts'
 import { clientKey } from '../front/addresses.ts'
 import type { ByteBudget, Hold } from '../front/bytes.ts'
 import { createByteBudget } from '../front/bytes.ts'
+import { connectionsMost } from '../front/connections.ts'
 import { frontLimits } from '../front/limits.ts'
 import type { PaceWatch } from '../front/pace.ts'
 import { createPaceWatch } from '../front/pace.ts'
@@ -36,7 +37,8 @@ export interface Front {
 
 export function createFront(): Front {
   const { receiving, streams, spooledBytes, spoolShare, largeQueue, largeQueueMs } = gatewayLimits
-  const { connections, placeShare: share, bodyBytes, bodyShare, paceEveryMs } = frontLimits
+  const { placeShare: share, bodyBytes, bodyShare, paceEveryMs } = frontLimits
+  const connections = connectionsMost()
   return {
     connections: createShares({ most: () => connections, share }),
     receiving: createShares({ most: () => receiving, share }),

@@ -41,6 +41,8 @@ export interface ProcessOptions {
   readonly port?: number
   /** Where drivers are found. */
   readonly cwd?: string
+  /** How many files it may have open; as many as this process, when left out. */
+  readonly openFiles?: number
 }
 
 let files = 0
@@ -49,7 +51,9 @@ export async function startGateway(context: Ending, folder: string, options: Pro
   const file = join(folder, `gateway-${++files}.json`)
   await writeFile(file, JSON.stringify({ gateway: options.config }))
   const args = ['gateway', '--config', file, '--store', options.store, '--listen', String(options.port ?? 0)]
-  const child = spawn(process.execPath, ['--conditions=onceonly-source', MAIN, ...args], {
+  const limit = options.openFiles === undefined ? '' : `ulimit -n ${options.openFiles} && `
+  const command = [process.execPath, '--conditions=onceonly-source', MAIN, ...args]
+  const child = spawn('sh', ['-c', `${limit}exec "$0" "$@"`, ...command], {
     cwd: options.cwd ?? folder,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
