@@ -39,7 +39,7 @@ export function credentialNames({ headers }: IncomingMessage): readonly string[]
  * The same, and cookies whatever else there is: one API key or one password may be shared by everybody, and only their
  * cookies tell users apart.
  */
-export function allCredentialNames(message: IncomingMessage): readonly string[] {
+function allCredentialNames(message: IncomingMessage): readonly string[] {
   const names = credentialNames(message)
   if (message.headers.cookie === undefined || names.includes('cookie')) return names
   return [...names, 'cookie'].sort()
