@@ -51,6 +51,8 @@ export interface Unsent {
 
 /** Clients that send for closed tabs at a time; the others wait for the next look. */
 const SENDING_MOST = 4
+/** Whoever gets rid of nothing for so long lets others try first: a room may refuse it for ever. */
+const TURN_MS = 20_000
 /** Between two looks whether everything is sent. */
 const LOOK_MS = 200
 
@@ -63,6 +65,8 @@ export function createUnsent(options: UnsentOptions): Unsent {
   const sending = new Map<string, { end(): Promise<void> }>()
   /** Closed tabs that this one holds. */
   const held = new Set<string>()
+  /** How often each database had its turn. */
+  const turns = new Map<string, number>()
   let left: readonly Left[] = []
   let stopped = false
 
@@ -82,11 +86,16 @@ export function createUnsent(options: UnsentOptions): Unsent {
     }
   }
 
+  const turnsOf = (person: KeptPerson) => turns.get(placeOf(person)) ?? 0
+  const fewestTurns = (people: readonly KeptPerson[]) => Math.min(...people.map(turnsOf))
+
   async function sendAll(people: readonly KeptPerson[]): Promise<void> {
+    const inTurn = people.toSorted((a, b) => turnsOf(a) - turnsOf(b))
     await Promise.all(
-      people.map(async (person) => {
+      inTurn.map(async (person) => {
         const place = placeOf(person)
         if (stopped || sending.has(place) || options.seated(place) || sending.size >= SENDING_MOST) return
+        turns.set(place, turnsOf(person) + 1)
         const stop = Promise.withResolvers<void>()
         const ended = send(person, place, stop.promise)
           .catch((error: unknown) => console.info(`What ${person.name} left behind waits:`, error))
@@ -132,13 +141,13 @@ export function createUnsent(options: UnsentOptions): Unsent {
           if (refused !== undefined) add('refused', [refused.message])
         },
       })
-      const isSent = await Promise.race([stop.then(() => false), sent(client)])
+      const end = await Promise.race([stop.then(() => 'stopped' as const), sent(client)])
       await client.stop()
-      if (!isSent) {
+      if (end === 'stopped') {
         left = left.filter((each) => each.place !== place)
         changed()
-        return kept.stop()
       }
+      if (end !== 'sent') return kept.stop()
       tell({ ...told(), state: 'sent' })
     }
     await kept.stop()
@@ -152,7 +161,8 @@ export function createUnsent(options: UnsentOptions): Unsent {
     async look() {
       const people = await keptPeople(scope)
       tellUnsettled(new Set(people.map(placeOf)))
-      for (const [id, theirs] of Map.groupBy(people, (person) => person.tab)) {
+      const tabs = [...Map.groupBy(people, (person) => person.tab)]
+      for (const [id, theirs] of tabs.sort(([, a], [, b]) => fewestTurns(a) - fewestTurns(b))) {
         if (stopped || held.has(id) || options.lost.has(id)) continue
         if (id === tab.id) {
           void sendAll(theirs)
@@ -189,7 +199,15 @@ function textsOf(unsettled: readonly Unsettled[]): readonly string[] {
   return unsettled.map(({ said }) => said.text)
 }
 
-async function sent(client: Pick<StreamClient, 'pending' | 'status'>): Promise<boolean> {
-  while (client.pending > 0 && client.status !== 'stopped') await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-  return true
+async function sent(client: Pick<StreamClient, 'pending' | 'status'>): Promise<'sent' | 'stuck'> {
+  let least = client.pending
+  let sinceMs = performance.now()
+  while (client.pending > 0 && client.status !== 'stopped') {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    if (client.pending < least) {
+      least = client.pending
+      sinceMs = performance.now()
+    } else if (performance.now() - sinceMs > TURN_MS) return 'stuck'
+  }
+  return 'sent'
 }
