@@ -1,4 +1,4 @@
-import { useCallback, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { useChanges } from './frames.ts'
 import type { Message } from './message.ts'
@@ -97,6 +97,11 @@ const textCharsMost = 2_000
 
 function Compose({ name, replyTo, forget, say }: ComposeProps) {
   const [text, setText] = useState('')
+  const input = useRef<HTMLInputElement>(null)
+  // Whoever has only a keyboard would come to it past every other message.
+  useEffect(() => {
+    if (replyTo !== null) input.current?.focus()
+  }, [replyTo])
   const submit = (event: Event) => {
     event.preventDefault()
     if (text.trim() === '') return
@@ -117,11 +122,15 @@ function Compose({ name, replyTo, forget, say }: ComposeProps) {
       )}
       <div class="line">
         <input
+          ref={input}
           aria-label={`${name} says`}
           placeholder={replyTo === null ? 'Say something' : 'Say something to that'}
           value={text}
           maxLength={textCharsMost}
           onInput={({ currentTarget }) => setText(currentTarget.value)}
+          onKeyDown={({ key }) => {
+            if (key === 'Escape') forget()
+          }}
         />
         <button class="primary">Send</button>
       </div>
