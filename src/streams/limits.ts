@@ -30,6 +30,11 @@ export const streamLimits = {
   /** Entries of one answer to a peer, and the bytes of their bodies. */
   pullEntries: 256,
   pullBytes: 1_024 * 1_024,
+  /**
+   * Rooms of a region that read and write their logs at once, beside what their clients send: hundreds that are opened
+   * together would stand before everybody else at the store.
+   */
+  roomWork: 4,
   /** A region that heard nothing asks its peers after this: hints may be lost. */
   pullEveryMs: 1 * SECOND,
   /**

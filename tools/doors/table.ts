@@ -24,7 +24,7 @@ const below = {
   'events/outbox': heart,
   'events/inbox': [...heart, 'events/outbox'],
   'events/saga': [...heart, 'events/inbox', 'events/outbox'],
-  'events/brokers': ['ledger/core', 'events/inbox/port.ts', 'events/outbox/port.ts'],
+  'events/brokers': ['runtime', 'ledger/core', 'events/inbox/port.ts', 'events/outbox/port.ts'],
   // The only broker without a server: its queues are tables in the store.
   'events/brokers/local': [
     'runtime',

@@ -12,11 +12,11 @@ export interface RoomEar {
 
 /**
  * A look costs as much as there are rooms, and on SQLite every commit asks for one: after each, so many times as long as
- * it took belong to others. The first after a rest comes at once.
+ * it took belong to others; a process may have several regions. The first after a rest comes at once.
  */
-const REST_TIMES = 4
+const REST_TIMES = 40
 /** However long a look took, rooms hear of each other within this. */
-const REST_MOST_MS = 100
+const REST_MOST_MS = 500
 
 interface Heard {
   /** How far the room was when it was last looked at; null before that. */

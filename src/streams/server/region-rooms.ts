@@ -1,4 +1,5 @@
 import type { Runtime, Timer } from '../../runtime/runtime.ts'
+import type { Slots } from '../../runtime/slots.ts'
 import type { StreamBounds } from '../bounds.ts'
 import type { Exchange, Fork, OrderLog, RegionHint, RoomLog, StoredEntry } from '../ports.ts'
 import { Doze } from './doze.ts'
@@ -34,6 +35,8 @@ export interface RegionRoomsOptions {
   readonly peers?: readonly string[]
   readonly runtime: Runtime
   readonly bounds: StreamBounds
+  /** For what rooms do with their logs by themselves. It waits for nobody outside, so that a peer that is away holds none. */
+  readonly work: Slots
   problem(error: unknown): void
   ordered(hosted: HostedRoom): void
   forked(room: string, fork: Fork): void
@@ -50,7 +53,7 @@ interface Kept {
 }
 
 export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
-  const { region, log, order, exchange, runtime, bounds, problem } = options
+  const { region, log, order, exchange, runtime, bounds, work, problem } = options
   const rooms = new Map<string, Kept>()
   const holder = `${region}.${runtime.newId()}`
   const sweep = createRoomSweep(options)
@@ -62,7 +65,7 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
       exchange?.hint({ kind: 'position', region, room: name, position: room.position, entries: fresh })
     }
     const forked = (fork: Fork) => options.forked(name, fork)
-    const room = await openRoom({ name, log, runtime, bounds, accepted, forked, failed: problem })
+    const room = await work.use(() => openRoom({ name, log, runtime, bounds, accepted, forked, failed: problem }))
     const pullers = new Map<string, Puller>()
     if (exchange !== undefined) {
       for (const peer of options.peers ?? []) {
@@ -73,7 +76,7 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
     const roomOrder =
       order === undefined
         ? null
-        : createRoomOrder({ room, log, order, runtime, bounds, holder, ordered, failed: problem })
+        : createRoomOrder({ room, log, order, runtime, bounds, work, holder, ordered, failed: problem })
     if (roomOrder !== null) room.watch(() => roomOrder.advanced())
     const keeping = keep(name, room)
     const hosted: HostedRoom = {

@@ -1,6 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
+import { createSlots } from '../../runtime/slots.ts'
 import type { StreamBounds } from '../bounds.ts'
 import { streamBounds } from '../bounds.ts'
 import type {
@@ -74,7 +75,8 @@ export function createRegion(options: RegionOptions): Region {
   const regions = new Set([region, ...(options.peers ?? [])])
   const sessions = new Set<OpenSession>()
   const problem = (error: unknown) => options.onProblem?.(error)
-  const rooms = createRegionRooms({ ...options, runtime, bounds, problem, ordered: orderedIn, forked: forkedIn })
+  const work = createSlots(bounds.roomWork)
+  const rooms = createRegionRooms({ ...options, runtime, bounds, work, problem, ordered: orderedIn, forked: forkedIn })
   let stopped = false
 
   function orderedIn(hosted: HostedRoom): void {
@@ -159,7 +161,7 @@ export function createRegion(options: RegionOptions): Region {
   }
 
   const serving = exchange?.serve({
-    pull: (request) => answerPull(log, bounds, request),
+    pull: (request) => work.use(() => answerPull(log, bounds, request)),
     fence,
     hinted,
   })

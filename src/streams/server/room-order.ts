@@ -1,4 +1,5 @@
 import type { Runtime, Timer } from '../../runtime/runtime.ts'
+import type { Slots } from '../../runtime/slots.ts'
 import type { StreamBounds } from '../bounds.ts'
 import { countOf } from '../parts/count.ts'
 import type { OrderLog, OrderRow, RoomLog, StoredEntry } from '../ports.ts'
@@ -24,6 +25,7 @@ export interface RoomOrderOptions {
   readonly order: OrderLog
   readonly runtime: Runtime
   readonly bounds: StreamBounds
+  readonly work: Slots
   /** Names this process among all that may hold the lease. */
   readonly holder: string
   /** There are new rows. */
@@ -45,7 +47,7 @@ interface Lease {
  * message ever stands above its cause.
  */
 export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
-  const { room, log, order, runtime, bounds, holder, ordered, failed } = options
+  const { room, log, order, runtime, bounds, work, holder, ordered, failed } = options
   const tail = new Tail<OrderRow>({ most: bounds.tailEntries }, 0)
   let lease: Lease | null = null
   let busy = false
@@ -142,6 +144,7 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
   }
 
   async function round(): Promise<void> {
+    if (stopped) return
     moved = false
     try {
       do {
@@ -164,7 +167,7 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
     if (busy || stopped) return
     busy = true
     timer?.cancel()
-    void round().finally(() => {
+    void work.use(round).finally(() => {
       busy = false
       rest()
     })

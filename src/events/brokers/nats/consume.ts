@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
+import { createSlots } from '../../../runtime/slots.ts'
 import type { Receive, SubscribeOptions, Subscription } from '../../inbox/port.ts'
-import { createSlots } from '../slots.ts'
 import type { NatsJetStream, NatsMessage, NatsMessages } from './driver.ts'
 import { incomingOf } from './message.ts'
 import type { Topology } from './topology.ts'

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OnceError } from '../../../ledger/core/errors.ts'
 import { brokerLimits } from '../../../ledger/core/limits.ts'
+import { createSlots } from '../../../runtime/slots.ts'
 import type { IncomingMessage, Receive, SubscribeOptions } from '../../inbox/port.ts'
 import { startDeadline } from '../deadline.ts'
 import { reasonOf } from '../options.ts'
-import { createSlots } from '../slots.ts'
 import type { RabbitChannel, RabbitConnection, RabbitDelivery } from './driver.ts'
 import { incomingOf } from './message.ts'
 
