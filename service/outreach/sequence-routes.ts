@@ -49,7 +49,7 @@ export function addSequences(
       documentation: '/docs#sequences.store',
       businessUniqueness: 'One sequence per workspace and name; its versions are numbered by the row of the name.',
       outbox: 'nothing is published',
-      tests: 'test/contract/service/outreach-sequences.test.ts',
+      tests: 'test/proof/service/outreach-sequences.test.ts',
     },
   })
 
