@@ -43,7 +43,8 @@ test('after a lost connection one slow effect holds up no other, and counts unti
       await publisher.publisher.publish([messageOf(id), messageOf(`${id} too`)], CALL)
       if (id === 'second') {
         // Both are handed over, and one waits for the place that the slow one has.
-        await until('all are handed over', async () => (await readyIn(consumer)) === 0)
+        // A question that leaves before the connection knows that it was cut is lost with it.
+        await until('all are handed over', async () => (await readyIn(consumer).catch(() => null)) === 0)
         const begun = () => seen.filter((each) => each.startsWith(id)).length
         await until('one is under way', begun)
         assert.equal(begun(), 1)
