@@ -10,7 +10,7 @@ import { createConnection } from './connection.ts'
 import { createIntake } from './intake.ts'
 import { createMemoryPlace } from './memory-place.ts'
 import type { ClientStatus, StreamClient, StreamClientOptions } from './options.ts'
-import type { Acknowledged, Outgoing } from './outgoing.ts'
+import type { Outgoing } from './outgoing.ts'
 import { createOutgoing } from './outgoing.ts'
 import type { ClientIdentity, PendingSend } from './ports.ts'
 import { partPending, type RenewCause, renumbered } from './renewal.ts'
@@ -179,7 +179,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         if (!from.live) outgoing.reconnected()
         from.resumed()
         become('live')
-        return acknowledge({ floor: frame.floor, ranges: [], results: [], last: frame.last })
+        // Its floor accepts nothing: what stands below it may be a copy's. What is pending is sent again, and compared.
+        return acknowledge([], frame.last)
       case 'deliver':
         if (frame.generation !== identity.generation) return
         if (intake.deliver(frame.entries, () => from.taken()) === 'jump') resume(from)
@@ -189,7 +190,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         if (intake.order(frame) === 'jump') resume(from)
         return
       case 'ack':
-        return acknowledge({ ...frame, last: frame.results.at(-1)?.place ?? null })
+        return acknowledge(frame.results, frame.results.at(-1)?.place ?? null)
       case 'nack':
         return renew({ why: frame.why === 'fork' ? 'fork' : 'refused', cseq: frame.cseq })
       case 'lag':
@@ -209,12 +210,12 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     to.resume({ kind: 'resume', position, ordered, pendingFrom, acknowledged, previousRegion })
   }
 
-  function acknowledge(ack: Acknowledged): void {
+  function acknowledge(...answer: Parameters<Outgoing['acknowledge']>): void {
     const mine = outgoing
     write(async () => {
       // An identity that was given up has nothing left to acknowledge.
       if (mine !== outgoing) return
-      await mine.acknowledge(ack)
+      await mine.acknowledge(...answer)
       flush()
     }).catch(problem)
   }

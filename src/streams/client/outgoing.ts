@@ -1,6 +1,6 @@
 import type { Pending } from '../parts/sender.ts'
 import { IdempotentSender } from '../parts/sender.ts'
-import type { AckFrame, LogPlace, MessageIdentity, SendFrame } from '../protocol/protocol.ts'
+import type { AckResult, LogPlace, MessageIdentity, SendFrame } from '../protocol/protocol.ts'
 import type { SessionBounds } from '../session-limits.ts'
 import type { ClientPlace, PendingSend } from './ports.ts'
 
@@ -10,11 +10,6 @@ export interface Sent {
   readonly identity: MessageIdentity
   /** Where the message stands once a region has it durably; null when that is not remembered. Rejects when nobody knows. */
   readonly accepted: Promise<LogPlace | null>
-}
-
-/** What a region said to have, and where the last of it stands; null where that is not known. */
-export interface Acknowledged extends Pick<AckFrame, 'floor' | 'ranges' | 'results'> {
-  readonly last: LogPlace | null
 }
 
 /** What goes out of one client under one identity. Its writes are the caller's to do one after the other. */
@@ -29,7 +24,8 @@ export interface Outgoing {
   /** What may leave on this connection now. */
   frames(): readonly SendFrame[]
   reconnected(): void
-  acknowledge(ack: Acknowledged): Promise<void>
+  /** What a region accepted of this connection, in order; and where the last that it has of this identity stands, if known. */
+  acknowledge(results: readonly AckResult[], last: LogPlace | null): Promise<void>
   /** Numbers up to here have left this process at least once, or a process before it. */
   readonly sentBelow: number
   /** And these before the connection of now. */
@@ -91,14 +87,16 @@ export function createOutgoing(options: {
       sentEarlierBelow = sentBelow
       sender.reconnected()
     },
-    async acknowledge({ floor, ranges, results, last }) {
+    async acknowledge(results, last) {
       if (last !== null) {
         // Before the pending messages go: the proof must never be older than what it proves.
         await place.acknowledged(last)
         acknowledged = last
       }
       const places = new Map(results.map((result) => [result.cseq, result.place]))
-      for (const number of await sender.acknowledge({ floor, ranges })) done(number, places.get(number) ?? null)
+      // Each connection begins with the first that is pending, and a region answers in order.
+      const floor = (results.at(-1)?.cseq ?? 0) + 1
+      for (const number of await sender.acknowledge({ floor })) done(number, places.get(number) ?? null)
     },
   }
 }

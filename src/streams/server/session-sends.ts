@@ -145,15 +145,16 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
         if (!refused) end('badFrame', `the number ${result.floor} is missing`)
         return
       case 'fork':
+        acknowledge()
         return say({ kind: 'nack', cseq, why: 'fork' })
       case 'target-unknown':
         refused = true
-        // First what came before it: the client takes everything else for not accepted.
         acknowledge()
         return say({ kind: 'nack', cseq, why: 'target-unknown' })
     }
   }
 
+  /** Also before a number is refused: the client gives up everything that it has no answer for. */
   function acknowledge(): void {
     if (results.length === 0) return
     say({ kind: 'ack', floor, ranges: [], results })
