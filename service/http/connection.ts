@@ -1,7 +1,14 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { connectionsMost, createPaceWatch, createShares, frontLimits, limitConnections } from 'onceonly/http'
+import {
+  connectionsMost,
+  createPaceWatch,
+  createShares,
+  frontLimits,
+  limitConnections,
+  mayPipeline,
+} from 'onceonly/http'
 import { SOCKET_PATH } from '../chat/socket.ts'
 import type { Log } from '../logs.ts'
 import { logUnrouted } from '../logs-unrouted.ts'
@@ -95,6 +102,7 @@ export function watchConnections(server: Server): () => void {
     silent.delete(request.socket)
     exchanges.set(request.socket, { request, response })
   })
+  limitPipelining(server)
   // Browsers open connections in advance. Node does not count them as idle, and would wait for them for a minute.
   return () => {
     if (silent.size === 0) return
@@ -102,6 +110,16 @@ export function watchConnections(server: Server): () => void {
       for (const socket of silent) if (socket.bytesRead === 0) socket.destroy()
     }, SILENT_MS)
   }
+}
+
+/** Stands before everything that listens to requests by now, above all before Fastify: nothing of a refused one begins. */
+function limitPipelining(server: Server): void {
+  const listeners = server.listeners('request') as ((request: IncomingMessage, response: ServerResponse) => void)[]
+  server.removeAllListeners('request')
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (!mayPipeline(request, response)) return
+    for (const listen of listeners) listen.call(server, request, response)
+  })
 }
 
 /** What was answered past the response of a request whose body never came whole. */

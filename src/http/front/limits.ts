@@ -13,6 +13,8 @@ export const frontLimits = {
   backlog: 4_096,
   /** Connections of clients: each takes some kilobytes, whether it says something or not. */
   connections: 16_384,
+  /** Requests of one connection that are not answered yet: browsers send one, load tools some tens, and a packet holds thousands. */
+  pipelined: 64,
   /** Of all places, one caller alone: where there is only one caller, a quarter more would change little. */
   placeShare: 0.75,
   /** When a refused client may come back: long enough for a short peak to pass, and at random, so that not all come at once. */

@@ -7,6 +7,7 @@ import { SECOND } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { clientKey } from '../front/addresses.ts'
 import { limitConnections } from '../front/connections.ts'
+import { mayPipeline } from '../front/pipelining.ts'
 import { retryAfterMs } from '../front/retry.ts'
 import { sendAnswer } from '../protocol/capture-node.ts'
 import type { ServedRoute } from '../protocol/describe.ts'
@@ -182,6 +183,8 @@ export function serve(serving: Serving): Gateway {
 
   function handle(message: IncomingMessage, response: ServerResponse, expects = false): void {
     if (refused.has(message.socket)) return
+    const cut = () => void (watchRequest(serving.on, message, response).decision = 'overloaded')
+    if (!mayPipeline(message, response, cut)) return
     const target = message.url ?? '/'
     if (draining) response.shouldKeepAlive = false
     busy.add(response)
