@@ -44,7 +44,7 @@ export function addBatchSend(server: FastifyInstance, { once, base, workspaces, 
       businessUniqueness: 'A unique index on the claim of the lock, and on the claim of the item, of every message.',
       outbox: 'The message row is the outbox: a worker sends what was accepted and left behind.',
       externalCalls: 'Webhooks get the effect key; other providers are called once, and a lost answer stays unknown.',
-      tests: 'test/contract/service/messages-batch.test.ts, test/proof/service/messages-crash.test.ts',
+      tests: 'test/proof/service/messages-batch.test.ts, test/proof/service/messages-crash.test.ts',
     },
     show: (value) => wordsFor(base, value),
     probe: async ({ tenant }, { effectKey }) => {
