@@ -10,24 +10,23 @@ import type { FieldError } from '../../../service/http/problem.ts'
 const demoKey = 'demo-key-of-tests'
 const operatorToken = 'operator-token-of-tests'
 
+/** As `npm start` does. */
+const START = ['--max-semi-space-size=8', '--conditions=onceonly-source']
+
 /** Starts the server as a process of its own, as a user would, on a free port and in a folder of its own. */
 export function start(env: Readonly<Record<string, string>>, args: readonly string[] = []): ChildProcess {
-  return spawn(
-    process.execPath,
-    ['--conditions=onceonly-source', join(import.meta.dirname, '../../../service/main.ts'), ...args],
-    {
-      env: {
-        ...process.env,
-        PORT: '0',
-        HOST: '',
-        ONCEONLY_DATA: '',
-        ONCEONLY_DEMO_KEY: demoKey,
-        ONCEONLY_OPERATOR_TOKEN: operatorToken,
-        ...env,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
+  return spawn(process.execPath, [...START, join(import.meta.dirname, '../../../service/main.ts'), ...args], {
+    env: {
+      ...process.env,
+      PORT: '0',
+      HOST: '',
+      ONCEONLY_DATA: '',
+      ONCEONLY_DEMO_KEY: demoKey,
+      ONCEONLY_OPERATOR_TOKEN: operatorToken,
+      ...env,
     },
-  )
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
 }
 
 /** Waits for the end and answers everything that was printed. */
