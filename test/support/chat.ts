@@ -130,7 +130,10 @@ export async function openOwnBrowser(flags: readonly string[] = []): Promise<Own
     },
     async restart(how) {
       if (how === 'kill') process.kill(await pidOf(profile), 'SIGKILL')
-      await context.close()
+      // A killed one may be known to be gone by now, and then there is nothing to close.
+      await context.close().catch((error: unknown) => {
+        if (how === 'close') throw error
+      })
       context = await open()
     },
     async [Symbol.asyncDispose]() {
