@@ -342,12 +342,14 @@ test('while the store cannot be asked nobody is said not to be needed, and every
   const away = `retry: 100\n\nevent: rates\ndata: ${JSON.stringify({ ...rates, standing: null })}\n\n`
   await page.route('**/api/console/live', (route) => route.fulfill({ contentType: 'text/event-stream', body: away }))
   await page.reload()
-  await page.getByText('Nobody knows who is needed').waitFor()
+  // Exact: a notice above the page uses these words too, in a sentence of its own.
+  const unknown = page.getByText('Nobody knows who is needed', { exact: true })
+  await unknown.waitFor()
   assert.equal(await page.getByText('Nobody is needed', { exact: true }).count(), 0)
   await go(page, 'Records')
   await page.unroute('**/api/console/live')
   await go(page, 'Overview')
-  await page.getByText('Nobody knows who is needed').waitFor({ state: 'detached' })
+  await unknown.waitFor({ state: 'detached' })
 })
 
 test('ten thousand records are scrolled through, and only what is seen is drawn', { skip }, async () => {
