@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
 import { createMemoryStore } from 'onceonly/memory'
-import { createStanding } from 'onceonly/operate'
+import { createStanding } from 'onceonly/admin'
 import { createPrometheusMeter, createTelemetry } from 'onceonly/telemetry'
 
 /** Numbers for Prometheus, without a dependency; hand over a meter and a tracer of OpenTelemetry to use those instead. */

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { keyHashOf } from 'onceonly/operate'
+import { keyHashOf } from 'onceonly/admin'
 import type { Telemetry } from 'onceonly/telemetry'
 import { refusalOf } from './http/connection.ts'
 import { statusOf } from './http/problem.ts'

@@ -1,5 +1,5 @@
 import type { Listener } from 'onceonly'
-import { ledgerLine } from 'onceonly/operate'
+import { ledgerLine } from 'onceonly/admin'
 import type { Log } from './logs.ts'
 
 /** Writes down what happens in the ledger, in the words of this server: its tenants are workspaces. */

@@ -1,11 +1,12 @@
 import { mkdir } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { createLedger, isOnceError } from 'onceonly'
+import { accessFinding } from 'onceonly/admin'
 import { createAccess } from 'onceonly/console'
 import { frontLimits } from 'onceonly/http'
-import { accessFinding } from 'onceonly/operate'
 import type { Outbox } from 'onceonly/outbox'
 import type { Around } from 'onceonly/telemetry'
+import { adminOn } from './admin/admin.ts'
 import { addAdmin } from './admin/routes.ts'
 import { addChat } from './chat/index.ts'
 import { migrations as chatTables } from './chat/schema.ts'
@@ -28,7 +29,6 @@ import { migrations as messageTables } from './messages/schema.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { addMetrics } from './metrics/routes.ts'
 import type { CollectedRoute } from './openapi/collect.ts'
-import { operateOn } from './operate.ts'
 import { addOperations } from './operations/routes.ts'
 import { addOutreach } from './outreach/index.ts'
 import { migrations as outreachTables } from './outreach/schema.ts'
@@ -95,9 +95,9 @@ export async function startService(config: Config): Promise<Service> {
     await makeDemoWorkspace(workspaces, secrets)
     if (config.demo) await makeDemoCases(base)
     const leased = claims === null ? null : { store: claims.store, ledger: leases.ledger }
-    const operate = operateOn({ once, leased, base })
+    const admin = adminOn({ once, leased, base })
     const { operatorToken } = secrets
-    addAdmin(server, { once, base, operate, workspaces, operatorToken, testClock: config.testClock })
+    addAdmin(server, { once, base, admin, workspaces, operatorToken, testClock: config.testClock })
     const access = createAccess(tokensOf(config, operatorToken))
     addMetrics(server, { config, metrics, access })
     addEscalations(server, { once, protect, base, workspaces })
@@ -137,7 +137,7 @@ export async function startService(config: Config): Promise<Service> {
     const { rooms } = chat
     const findings = async () => [...(await imports.findings()), await accessFinding('data folder', ownFolders(config))]
     const shown = { runs, sagas, rooms, findings }
-    live = addConsole(server, { operate, config, metrics, operatorToken, routes, ...shown })
+    live = addConsole(server, { admin, config, metrics, operatorToken, routes, ...shown })
     const sweeps = [...messages.sweeps, ...outreach.sweeps, ...imports.sweeps, ...chat.sweeps]
     systems.push(startRetention({ sweeps, everyMs: config.sweepEveryMs, log }))
     events.begin([...imports.consumers, notices])

@@ -184,14 +184,14 @@ export const requestsOfServices: readonly Row[] = [
     removals: [
       {
         without: 'a retry storm is told',
-        file: 'src/admin/operate/explain.ts',
+        file: 'src/admin/core/explain.ts',
         find: 'if (repeats < STORM_REPEATS)',
         replace: 'if (true)',
         noticed: [tenAnswers],
       },
       {
         without: 'attempts with another payload are told',
-        file: 'src/admin/operate/explain.ts',
+        file: 'src/admin/core/explain.ts',
         find: 'if (conflicts === 0) return',
         replace: 'if (true) return',
         noticed: [tenAnswers],

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { HOUR, isOnceError, type Ledger, type SqlTx, type TransactionWork } from 'onceonly'
+import type { Admin } from 'onceonly/admin'
 import { idempotent } from 'onceonly/fastify'
 import { jsonAnswer } from 'onceonly/http'
-import type { Operate } from 'onceonly/operate'
 import { putCase } from '../escalations/cases.ts'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import { reportTo } from '../logs.ts'
@@ -15,7 +15,7 @@ import * as document from './document.ts'
 interface Parts {
   readonly once: Ledger<SqlTx>
   readonly base: Base
-  readonly operate: Operate
+  readonly admin: Admin
   readonly workspaces: Workspaces
   readonly operatorToken: string
   readonly testClock: boolean
@@ -32,19 +32,19 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** What an operator may do from outside: workspaces, keys, rights, and, in tests, the time. All of it may be repeated. */
 export function addAdmin(server: FastifyInstance, parts: Parts): void {
-  server.register(async (admin) => {
-    admin.addHook('onRequest', requireOperator(parts.operatorToken))
-    addWorkspaces(admin, parts)
-    addCases(admin, parts)
-    addClock(admin, parts)
-    addKeys(admin, parts)
-    addUnknowns(admin, parts)
+  server.register(async (scope) => {
+    scope.addHook('onRequest', requireOperator(parts.operatorToken))
+    addWorkspaces(scope, parts)
+    addCases(scope, parts)
+    addClock(scope, parts)
+    addKeys(scope, parts)
+    addUnknowns(scope, parts)
   })
 }
 
-function addWorkspaces(admin: FastifyInstance, { workspaces }: Parts): void {
+function addWorkspaces(scope: FastifyInstance, { workspaces }: Parts): void {
   const putWorkspace = { config: { declaration: document.putWorkspace } }
-  admin.put<{ Params: { id: string } }>('/api/admin/workspaces/:id', putWorkspace, async (request, reply) => {
+  scope.put<{ Params: { id: string } }>('/api/admin/workspaces/:id', putWorkspace, async (request, reply) => {
     const name = fieldOf(request.body, 'name')
     const errors = [...check('id', request.params.id), ...check('name', name)]
     if (errors.length > 0) return sendInvalid(reply, errors)
@@ -52,7 +52,7 @@ function addWorkspaces(admin: FastifyInstance, { workspaces }: Parts): void {
     return { id: request.params.id, name }
   })
 
-  admin.put<{ Params: { id: string; caller: string } }>(
+  scope.put<{ Params: { id: string; caller: string } }>(
     '/api/admin/workspaces/:id/callers/:caller/rights',
     { config: { declaration: document.putRights } },
     async (request, reply) => {
@@ -68,9 +68,9 @@ function addWorkspaces(admin: FastifyInstance, { workspaces }: Parts): void {
   )
 }
 
-function addCases(admin: FastifyInstance, { base, workspaces }: Parts): void {
+function addCases(scope: FastifyInstance, { base, workspaces }: Parts): void {
   const put = { config: { declaration: document.putCase } }
-  admin.put<{ Params: { id: string } }>('/api/admin/cases/:id', put, async (request, reply) => {
+  scope.put<{ Params: { id: string } }>('/api/admin/cases/:id', put, async (request, reply) => {
     const workspaceId = fieldOf(request.body, 'workspaceId')
     const escalatableTo = fieldOf(request.body, 'escalatableTo')
     const errors = [...check('id', request.params.id), ...check('workspaceId', workspaceId)]
@@ -83,8 +83,8 @@ function addCases(admin: FastifyInstance, { base, workspaces }: Parts): void {
   })
 }
 
-function addClock(admin: FastifyInstance, { base, testClock }: Parts): void {
-  admin.put('/api/admin/test-clock', { config: { declaration: document.moveClock } }, async (request, reply) => {
+function addClock(scope: FastifyInstance, { base, testClock }: Parts): void {
+  scope.put('/api/admin/test-clock', { config: { declaration: document.moveClock } }, async (request, reply) => {
     if (!testClock) {
       const detail = 'The time is moved only on a server that was started with ONCEONLY_TEST_CLOCK=1.'
       return sendProblem(reply, { name: 'not-found', detail })
@@ -99,17 +99,17 @@ function addClock(admin: FastifyInstance, { base, testClock }: Parts): void {
 }
 
 /** One list of everything unknown, the same as the console's and the command line's. */
-function addUnknowns(admin: FastifyInstance, { operate }: Parts): void {
+function addUnknowns(scope: FastifyInstance, { admin }: Parts): void {
   const read = { config: { declaration: document.readUnknowns } }
   type Query = { Querystring: { readonly limit?: string; readonly cursor?: string } }
-  admin.get<Query>('/api/admin/unknowns', read, async (request, reply) => {
+  scope.get<Query>('/api/admin/unknowns', read, async (request, reply) => {
     const { limit = String(UNKNOWNS_USUAL), cursor = null } = request.query
     const rows = Number(limit)
     if (!Number.isSafeInteger(rows) || rows < 1 || rows > UNKNOWNS_MOST) {
       return sendInvalid(reply, [{ field: 'limit', detail: `is not a whole number from 1 to ${UNKNOWNS_MOST}` }])
     }
     try {
-      const page = await operate.unknowns({ limit: rows, cursor })
+      const page = await admin.unknowns({ limit: rows, cursor })
       return { unknowns: page.rows, cursor: page.cursor }
     } catch (error) {
       if (!isOnceError(error, 'bad_option')) throw error
@@ -119,11 +119,11 @@ function addUnknowns(admin: FastifyInstance, { operate }: Parts): void {
 }
 
 /** A retry that made a second key would leave one that nobody knows of, so this one takes a key of its own. */
-function addKeys(admin: FastifyInstance, { once, workspaces }: Parts): void {
+function addKeys(scope: FastifyInstance, { once, workspaces }: Parts): void {
   type Named = FastifyRequest<{ Params: { id: string } }>
-  const protect = idempotent<SqlTx, FastifyRequest>(admin, {
+  const protect = idempotent<SqlTx, FastifyRequest>(scope, {
     ledger: once,
-    onError: reportTo(admin.log),
+    onError: reportTo(scope.log),
     who: (request) => ({ tenant: (request as Named).params.id, caller: OPERATOR }),
   })
   const command = protect({
@@ -146,7 +146,7 @@ function addKeys(admin: FastifyInstance, { once, workspaces }: Parts): void {
 
   const declaration = { ...document.addKey, repeat: { kind: 'command' as const, definition: command.definition } }
   const options = { ...command, preHandler: [validate, command.preHandler], config: { declaration } }
-  admin.post<{ Params: { id: string } }>('/api/admin/workspaces/:id/keys', options, async (request, reply) => {
+  scope.post<{ Params: { id: string } }>('/api/admin/workspaces/:id/keys', options, async (request, reply) => {
     const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
     const caller = String(fieldOf(request.body, 'caller'))
     const added = await workspaces.addKey(request.params.id, caller, { query: work?.tx.query })
@@ -155,7 +155,7 @@ function addKeys(admin: FastifyInstance, { once, workspaces }: Parts): void {
   })
 
   const remove = { config: { declaration: document.removeKey } }
-  admin.delete<{ Params: { keyId: string } }>('/api/admin/keys/:keyId', remove, async (request, reply) => {
+  scope.delete<{ Params: { keyId: string } }>('/api/admin/keys/:keyId', remove, async (request, reply) => {
     const { keyId } = request.params
     const errors = check('keyId', keyId)
     if (errors.length > 0) return sendInvalid(reply, errors)

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Admin, Finding } from 'onceonly/admin'
 import { CONSOLE_API, type ConsoleAnswer, createConsole } from 'onceonly/console'
-import type { Finding, Operate } from 'onceonly/operate'
 import type { Description } from 'onceonly/saga'
 import type { Rooms } from '../chat/index.ts'
 import type { Config } from '../config.ts'
@@ -12,7 +12,7 @@ import { act, signIn, signOut } from './document.ts'
 import { requestOf, tokensOf } from './request.ts'
 
 interface Parts {
-  readonly operate: Operate
+  readonly admin: Admin
   readonly config: Config
   readonly metrics: Metrics
   readonly operatorToken: string
@@ -29,9 +29,9 @@ const LOCAL_ONLY =
 
 /** `/api/console/*`: what the pages of the console ask and do. */
 export function addConsole(server: FastifyInstance, parts: Parts): { stop(): void } {
-  const { operate, config, metrics, operatorToken, routes, runs, rooms, sagas, findings } = parts
+  const { admin, config, metrics, operatorToken, routes, runs, rooms, sagas, findings } = parts
   const console = createConsole({
-    operate: { ...operate, doctor: async () => [...(await operate.doctor()), ...(await findings())] },
+    admin: { ...admin, doctor: async () => [...(await admin.doctor()), ...(await findings())] },
     meter: metrics.meter,
     tokens: tokensOf(config, operatorToken),
     localOnly: LOCAL_ONLY,

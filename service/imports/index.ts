@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Ledger, OutboxPort, SqlTx } from 'onceonly'
-import type { Finding } from 'onceonly/operate'
+import type { Finding } from 'onceonly/admin'
 import { createSaga, type Description } from 'onceonly/saga'
 import type { Config } from '../config.ts'
 import type { Consumer } from '../events/events.ts'

@@ -1,5 +1,5 @@
 import type { Store } from 'onceonly'
-import { createStanding } from 'onceonly/operate'
+import { createStanding } from 'onceonly/admin'
 import { createPrometheusMeter, createTelemetry, type PrometheusMeter, type Telemetry } from 'onceonly/telemetry'
 import type { Base } from '../store.ts'
 

@@ -63,9 +63,9 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   'admin/telemetry': ['ledger/core'],
   // Files and headers, for any server.
   'admin/pages': [],
-  'admin/operate': everyWing,
-  'admin/console': [...everyWing, 'admin/operate', 'admin/telemetry', 'admin/pages'],
-  'admin/cli': [...everyWing, 'admin/operate', 'admin/telemetry', 'admin/console', 'admin/pages'],
+  'admin/core': everyWing,
+  'admin/console': [...everyWing, 'admin/core', 'admin/telemetry', 'admin/pages'],
+  'admin/cli': [...everyWing, 'admin/core', 'admin/telemetry', 'admin/console', 'admin/pages'],
   testing: [...heart, 'ledger/stores/memory', 'http/region', 'http/protocol', 'http'],
   // The core entry only lists names, so it may reach what users hold and the words they need for it.
   'index.ts': heart,

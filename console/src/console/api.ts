@@ -1,4 +1,4 @@
-import type { Card, Explanation, Standing, Status } from 'onceonly/operate'
+import type { Card, Explanation, Standing, Status } from 'onceonly/admin'
 import { ask } from '../parts/ask.ts'
 
 /** Everything that the console asks is below this address. Times are milliseconds, by the clock of the store. */

@@ -1,5 +1,5 @@
 import { HOUR } from 'onceonly'
-import type { Finding } from 'onceonly/operate'
+import type { Finding } from 'onceonly/admin'
 import type { Log } from '../../logs.ts'
 import type { Base } from '../../store.ts'
 import type { Storage } from './storage.ts'

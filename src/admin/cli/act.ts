@@ -18,7 +18,7 @@ export const releaseCommand = operatorCommand({
     onRecord(
       asked,
       'Release',
-      (identity) => asked.operate.release(asked.actor, identity, fenceOf(identity)),
+      (identity) => asked.admin.release(asked.actor, identity, fenceOf(identity)),
       'Released.',
     ),
 })
@@ -29,12 +29,7 @@ export const forgetCommand = operatorCommand({
     'Makes an identity new again, with new effect keys: a provider cannot tell the next attempt from a new command.\nAlso releases the lock of a guard.',
   options: named,
   run: (asked) =>
-    onRecord(
-      asked,
-      'Forget',
-      (identity) => asked.operate.forget(asked.actor, identity, fenceOf(identity)),
-      'Forgotten.',
-    ),
+    onRecord(asked, 'Forget', (identity) => asked.admin.forget(asked.actor, identity, fenceOf(identity)), 'Forgotten.'),
 })
 
 export const resolveCommand = operatorCommand({
@@ -66,7 +61,7 @@ export const resolveCommand = operatorCommand({
     return onRecord(
       asked,
       `Resolve as ${ending.kind}:`,
-      (identity) => asked.operate.resolve(asked.actor, identity, ending, fenceOf(identity)),
+      (identity) => asked.admin.resolve(asked.actor, identity, ending, fenceOf(identity)),
       'Resolved.',
     )
   },
@@ -88,14 +83,14 @@ async function onRecord(
   done: string,
 ): Promise<Shown> {
   const identity = await identityOf(asked)
-  const found = await asked.operate.inspect(identity)
+  const found = await asked.admin.inspect(identity)
   if (found === null) return { data: null, text: 'Nothing is recorded there.', status: 1 }
   const { record } = found
   fences.set(identity, record.fence)
   const what = plain(`${identity.operation} of ${identity.tenant}/${identity.caller} under the key ${identity.key}`)
   await asked.confirm(`${verb} ${what}, which is ${record.state}?`)
   await act(identity)
-  if (asked.operate.audit === null) {
+  if (asked.admin.audit === null) {
     process.stderr.write(`The ${asked.store.name} store keeps no audit: note yourself that it was you.\n`)
   }
   return { data: { done: true, id: record.id }, text: done }
@@ -103,8 +98,8 @@ async function onRecord(
 
 /** A step speaks of what it did in the words of its run. */
 async function onStep(asked: Asked, runId: string, ending: ReturnType<typeof endingOf>): Promise<Shown> {
-  const { operate, store } = asked
-  const { runs } = operate
+  const { admin, store } = asked
+  const { runs } = admin
   if (runs === null) throw new Usage(`The ${store.name} store has no runs: they need SQL.`)
   const key = asked.text('step')
   if (key === undefined) throw new Usage('Which step? Say --step KEY; `onceonly unknowns` has it.')
@@ -114,7 +109,7 @@ async function onStep(asked: Asked, runId: string, ending: ReturnType<typeof end
   const named = plain(`the step ${step.id}, tick ${step.tick}, of the run ${runId}`)
   await asked.confirm(`Resolve as ${ending.kind}: ${named}, which is ${step.state}?`)
   const to = resolutionOf(ending)
-  await operate.act(asked.actor, 'run.resolve', { runId, key, to: to.kind }, () => runs.resolve(runId, key, to))
+  await admin.act(asked.actor, 'run.resolve', { runId, key, to: to.kind }, () => runs.resolve(runId, key, to))
   return { data: { done: true, runId, key }, text: 'Resolved.' }
 }
 

@@ -1,5 +1,5 @@
-import type { Letters } from '../operate/letters.ts'
-import type { Sagas } from '../operate/sagas.ts'
+import type { DeadLetters } from '../core/dead-letters.ts'
+import type { Sagas } from '../core/sagas.ts'
 import { type Asked, operatorCommand } from './operator.ts'
 import { iso, json, pairs, plain, type Shown, span, table } from './output.ts'
 import { Usage } from './usage.ts'
@@ -34,7 +34,7 @@ export const outboxCommand = operatorCommand({
     if (preview.length === 0) return { data: [], text: 'There is no such dead letter.', status: 1 }
     if (asked.values['preview'] === true) return { data: preview, text: outboxTable(preview) }
     await asked.confirm(`${action.what === 'redrive' ? 'Publish again' : 'Remove'} ${preview.length} messages?`)
-    const done = await asked.operate.act(asked.actor, `outbox.${action.what}`, { ids }, () => act(ids, false))
+    const done = await asked.admin.act(asked.actor, `outbox.${action.what}`, { ids }, () => act(ids, false))
     return {
       data: done,
       text: `${done.length} messages: ${action.what === 'redrive' ? 'published again' : 'removed'}.`,
@@ -42,7 +42,7 @@ export const outboxCommand = operatorCommand({
   },
 })
 
-async function outboxStatus(events: Letters): Promise<Shown> {
+async function outboxStatus(events: DeadLetters): Promise<Shown> {
   const status = await events.outboxStatus()
   if (status === null) return { data: null, text: 'There is no outbox in this store.' }
   return {
@@ -59,7 +59,7 @@ async function outboxStatus(events: Letters): Promise<Shown> {
   }
 }
 
-function outboxTable(rows: Awaited<ReturnType<Letters['outboxDead']>>['rows']): string {
+function outboxTable(rows: Awaited<ReturnType<DeadLetters['outboxDead']>>['rows']): string {
   const lines = rows.map(({ message, attempts, parkedAt, reason }) => {
     return [message.id, message.topic, message.key, attempts, iso(parkedAt), reason]
   })
@@ -95,7 +95,7 @@ export const inboxCommand = operatorCommand({
   },
 })
 
-async function inboxDead(events: Letters, consumer: string, limit: number): Promise<Shown> {
+async function inboxDead(events: DeadLetters, consumer: string, limit: number): Promise<Shown> {
   const { rows } = await events.inboxDead(consumer, { limit })
   const lines = rows.map(({ letter, message, reason, failures, parkedAt, failure }) => {
     return [letter, message.topic, reason, failures, iso(parkedAt), failure?.message ?? null]
@@ -106,11 +106,11 @@ async function inboxDead(events: Letters, consumer: string, limit: number): Prom
 
 async function inboxRedrive(
   asked: Asked,
-  events: Letters,
+  events: DeadLetters,
   consumer: string,
   letters: readonly string[],
 ): Promise<Shown> {
-  const show = (rows: Awaited<ReturnType<Letters['inboxRedrive']>>): string =>
+  const show = (rows: Awaited<ReturnType<DeadLetters['inboxRedrive']>>): string =>
     table(
       ['letter', 'message', 'topic', 'reason', 'result'],
       rows.map((row) => [row.letter, row.id, row.topic, row.reason, row.result]),
@@ -125,26 +125,31 @@ async function inboxRedrive(
     )
   }
   await asked.confirm(`Publish ${preview.length} messages again, for ${plain(consumer)}?`)
-  const done = await asked.operate.act(asked.actor, 'inbox.redrive', { consumer, letters }, () =>
+  const done = await asked.admin.act(asked.actor, 'inbox.redrive', { consumer, letters }, () =>
     events.inboxRedrive(consumer, letters, false),
   )
   return { data: done, text: show(done) }
 }
 
-async function inboxPurge(asked: Asked, events: Letters, consumer: string, letters: readonly string[]): Promise<Shown> {
+async function inboxPurge(
+  asked: Asked,
+  events: DeadLetters,
+  consumer: string,
+  letters: readonly string[],
+): Promise<Shown> {
   const preview = await events.inboxPurge(consumer, letters, true)
   if (preview.length === 0) return { data: [], text: 'There is no such dead letter.', status: 1 }
   if (asked.values['preview'] === true) return { data: preview, text: `${preview.length} letters would be removed.` }
   await asked.confirm(`Remove ${preview.length} dead letters of ${plain(consumer)} for good?`)
-  const done = await asked.operate.act(asked.actor, 'inbox.purge', { consumer, letters }, () =>
+  const done = await asked.admin.act(asked.actor, 'inbox.purge', { consumer, letters }, () =>
     events.inboxPurge(consumer, letters, false),
   )
   return { data: done, text: `${done.length} letters are removed.` }
 }
 
-function eventsOf({ operate, store }: Asked): Letters {
-  if (operate.events === null) throw new Usage(`The ${store.name} store has no outbox and no inbox: they need SQL.`)
-  return operate.events
+function eventsOf({ admin, store }: Asked): DeadLetters {
+  if (admin.events === null) throw new Usage(`The ${store.name} store has no outbox and no inbox: they need SQL.`)
+  return admin.events
 }
 
 /** Null ids stand for "all", which is a page of them. */
@@ -165,12 +170,12 @@ export const sagasCommand = operatorCommand({
     'Sagas and how many instances are in which state; the instances of one; or one instance with all that happened to it.',
   options: { state: { type: 'string' } },
   async run(asked) {
-    const { operate, store, positionals } = asked
-    if (operate.sagas === null) throw new Usage(`The ${store.name} store has no sagas: they need SQL.`)
+    const { admin, store, positionals } = asked
+    if (admin.sagas === null) throw new Usage(`The ${store.name} store has no sagas: they need SQL.`)
     const [saga, id] = positionals
-    if (saga === undefined) return sagaList(operate.sagas)
-    if (id === undefined) return instanceList(operate.sagas, saga, asked)
-    const found = await operate.sagas.get(saga, id)
+    if (saga === undefined) return sagaList(admin.sagas)
+    if (id === undefined) return instanceList(admin.sagas, saga, asked)
+    const found = await admin.sagas.get(saga, id)
     if (found === null) return { data: null, text: `${plain(saga)} has no instance ${plain(id)}.`, status: 1 }
     const history = found.history.map((entry) => {
       const what = entry.did === 'handled' ? `→ ${entry.path.join(' → ') || entry.state}` : entry.did

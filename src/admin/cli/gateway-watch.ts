@@ -1,6 +1,6 @@
 import type { GatewayEvent } from '../../http/gateway/watch.ts'
 import type { LedgerEvent } from '../../ledger/events.ts'
-import { ledgerLine } from '../operate/ledger-line.ts'
+import { ledgerLine } from '../core/ledger-line.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /** One line of JSON for every event, in the words of the server's log. */

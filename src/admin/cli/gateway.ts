@@ -11,8 +11,8 @@ import type { GatewayEvent } from '../../http/gateway/watch.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import { createLedger } from '../../ledger/ledger.ts'
 import { gatewayConsole } from '../console/gateway.ts'
-import { createOperate } from '../operate/operate.ts'
-import { createStanding } from '../operate/standing.ts'
+import { createAdmin } from '../core/admin.ts'
+import { createStanding } from '../core/standing.ts'
 import { createPrometheusMeter } from '../telemetry/prometheus.ts'
 import { createTelemetry } from '../telemetry/telemetry.ts'
 import { countTo, createLines, ledgerText, lineOf } from './gateway-watch.ts'
@@ -80,7 +80,7 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
     },
     around: telemetry.around,
   })
-  const operate = createOperate({ store, ledger })
+  const admin = createAdmin({ store, ledger })
   const count = countTo(telemetry)
   const on = (event: GatewayEvent) => {
     count(event)
@@ -94,7 +94,7 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
       ready,
       on,
       metrics: meter,
-      console: gatewayConsole({ operate, meter }),
+      console: gatewayConsole({ admin, meter }),
     })
     telemetry.observeLoad(() => gateway.load)
     // Before anything is accepted: a store that cannot be opened is told to whoever starts us, not to clients.

@@ -6,8 +6,8 @@ import type { Identity } from '../../ledger/core/identity.ts'
 import { DAY, HOUR, limits, MINUTE, SECOND } from '../../ledger/core/limits.ts'
 import { createLedger } from '../../ledger/ledger.ts'
 import type { Store } from '../../ledger/store/port.ts'
-import type { Actor } from '../operate/audit.ts'
-import { createOperate, type Operate } from '../operate/operate.ts'
+import { type Admin, createAdmin } from '../core/admin.ts'
+import type { Actor } from '../core/audit.ts'
 import { loadConfig, usualConfig } from './config.ts'
 import { json, type Shown } from './output.ts'
 import type { Run } from './run.ts'
@@ -33,7 +33,7 @@ export interface OperatorCommand {
 
 /** What a command is given: the operator's room, and what was typed. */
 export interface Asked {
-  readonly operate: Operate
+  readonly admin: Admin
   readonly store: Store
   readonly values: Values
   readonly positionals: readonly string[]
@@ -82,14 +82,14 @@ export function operatorCommand(command: OperatorCommand): Run {
     const opened = await storeOf(values)
     const ledger = createLedger({ store: opened.store, background: false })
     try {
-      const operate = createOperate({ store: opened.store, ledger })
+      const admin = createAdmin({ store: opened.store, ledger })
       const shown = await command.run({
-        operate,
+        admin,
         store: opened.store,
         values,
         positionals,
         limit,
-        since: sinceMs === null ? undefined : (await operate.now()) - sinceMs,
+        since: sinceMs === null ? undefined : (await admin.now()) - sinceMs,
         actor: { by: textOf(values, 'by') ?? whoRuns(), via: 'cli' },
         text: (name) => textOf(values, name),
         confirm: (question) => confirmed(values, question),
@@ -199,10 +199,10 @@ function sinceOf(given: Values[string]): number | null {
 }
 
 /** `TENANT CALLER OPERATION KEY`, or `--id RECORD_ID`. */
-export async function identityOf({ operate, positionals, text }: Asked): Promise<Identity> {
+export async function identityOf({ admin, positionals, text }: Asked): Promise<Identity> {
   const id = text('id')
   if (id !== undefined) {
-    const found = await operate.inspect({ id })
+    const found = await admin.inspect({ id })
     if (found === null) throw new Usage(`There is no record ${id}.`)
     return found.record.identity
   }

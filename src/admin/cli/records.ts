@@ -1,7 +1,7 @@
-import type { Card } from '../operate/card.ts'
-import type { Explanation, GuardDecision } from '../operate/explain.ts'
-import type { Status } from '../operate/operate.ts'
-import type { UnknownOutcome } from '../operate/unknowns.ts'
+import type { Status } from '../core/admin.ts'
+import type { Card } from '../core/card.ts'
+import type { Explanation, GuardDecision } from '../core/explain.ts'
+import type { UnknownOutcome } from '../core/unknowns.ts'
 import { type Asked, identityOf, named, operatorCommand } from './operator.ts'
 import { type Cell, iso, paint, pairs, plain, type Shown, span, table } from './output.ts'
 import { Usage } from './usage.ts'
@@ -10,8 +10,8 @@ export const statusCommand = operatorCommand({
   usage: 'status',
   about:
     'How things stand: records by state, attempts of the last hour, the oldest lease past its end, lag of the outbox,\nunknown outcomes, dead letters, runs that are stuck.',
-  async run({ operate }) {
-    const status = await operate.status()
+  async run({ admin }) {
+    const status = await admin.status()
     return { data: status, text: statusText(status) }
   },
 })
@@ -47,13 +47,13 @@ export const inspectCommand = operatorCommand({
     'One record: the ten questions of the runbook, answered, and what happened to it. --answer shows what retries get.',
   options: { ...named, answer: { type: 'boolean' } },
   async run(asked) {
-    const { operate, values } = asked
+    const { admin, values } = asked
     const id = asked.text('id')
     const identity = id === undefined ? await identityOf(asked) : { id }
-    const found = await operate.inspect(identity)
+    const found = await admin.inspect(identity)
     if (found === null)
       return { data: null, text: 'Nothing is recorded there; the next attempt is a first one.', status: 1 }
-    const stored = values['answer'] === true ? await operate.answer(found.record.id) : undefined
+    const stored = values['answer'] === true ? await admin.answer(found.record.id) : undefined
     const text = explanationText(found)
     return {
       data: { ...found, ...(stored === undefined ? {} : { stored }) },
@@ -70,15 +70,15 @@ export const explainCommand = operatorCommand({
   about:
     'Everything that has this key, whoever sent it, each with the ten answers. Also by record id, the id of a message, or\nthe hash of a guard. Looks through the records, newest first, also those that have\nexpired, or were released or forgotten, until they are swept.',
   limit: 10,
-  async run({ operate, positionals, limit }) {
+  async run({ admin, positionals, limit }) {
     const [key] = positionals
     if (key === undefined) throw new Usage('Which key?')
     const found: Explanation[] = []
     let cursor: string | null = null
     for (let page = 0; page < LOOKED_MOST && found.length < limit; page++) {
-      const next = await operate.search(key, { cursor, limit })
+      const next = await admin.search(key, { cursor, limit })
       for (const { id } of next.rows) {
-        const each = await operate.inspect({ id })
+        const each = await admin.inspect({ id })
         if (each !== null) found.push(each)
       }
       cursor = next.cursor
@@ -125,9 +125,9 @@ function guardLines(guard: GuardDecision): string[] {
 export const staleCommand = operatorCommand({
   usage: 'stale',
   about: 'Leases past their end that nobody has taken over, oldest first.',
-  async run({ operate, limit, since }) {
-    const rows = (await operate.stale({ limit })).filter(({ claimedAt }) => since === undefined || claimedAt >= since)
-    const now = await operate.now()
+  async run({ admin, limit, since }) {
+    const rows = (await admin.stale({ limit })).filter(({ claimedAt }) => since === undefined || claimedAt >= since)
+    const now = await admin.now()
     const late = ({ leaseUntil }: Card) => (leaseUntil === null ? null : span(now - leaseUntil))
     return cards(rows, 'No lease is past its end.', ['past its end', late])
   },
@@ -137,15 +137,15 @@ export const unknownsCommand = operatorCommand({
   usage: 'unknowns',
   about:
     'Everything whose outcome is unknown: records, messages among them (operation messages.deliver), steps of runs, and\nparked runs. Each with since when, what the provider was asked, and the command that ends it.',
-  async run({ operate, limit, since }) {
+  async run({ admin, limit, since }) {
     const found: UnknownOutcome[] = []
     let cursor: string | null = null
     do {
-      const page = await operate.unknowns({ limit, cursor })
+      const page = await admin.unknowns({ limit, cursor })
       found.push(...page.rows.filter((each) => since === undefined || each.since >= since))
       cursor = page.cursor
     } while (cursor !== null && found.length < limit)
-    const now = await operate.now()
+    const now = await admin.now()
     const text = found.map((each) => unknownText(each, now)).join('\n')
     return { data: found, text: found.length === 0 ? 'No outcome is unknown.' : text }
   },
@@ -180,11 +180,11 @@ function nameOf(outcome: UnknownOutcome): string {
 export const conflictsCommand = operatorCommand({
   usage: 'conflicts',
   about: 'Records whose key was used again with another payload, or while they ran, newest first.',
-  async run({ operate, limit, since }) {
+  async run({ admin, limit, since }) {
     const found: Card[] = []
     let cursor: string | null = null
     for (let looked = 0; looked < LOOKED_MOST && found.length < limit; looked++) {
-      const page = await operate.conflicts({ limit, cursor, ...(since === undefined ? {} : { since }) })
+      const page = await admin.conflicts({ limit, cursor, ...(since === undefined ? {} : { since }) })
       found.push(...page.rows)
       cursor = page.cursor
       if (cursor === null) break
@@ -209,8 +209,8 @@ export const topCommand = operatorCommand({
   usage: 'top',
   about: 'The callers with the most attempts of the last hour, or since --since.',
   limit: 20,
-  async run({ operate, limit, since }: Asked) {
-    const rows = await operate.busiest({ limit, ...(since === undefined ? {} : { since }) })
+  async run({ admin, limit, since }: Asked) {
+    const rows = await admin.busiest({ limit, ...(since === undefined ? {} : { since }) })
     const heads = ['claims', 'replays', 'in progress', 'conflicts', 'tenant', 'caller', 'operation']
     const lines = rows.map((row) => {
       return [row.claims, row.replays, row.inProgress, row.conflicts, row.tenant, row.caller, row.operation]

@@ -25,8 +25,8 @@ A step whose outcome is unknown is ended by \`onceonly resolve --run RUN_ID --st
     resume: { type: 'boolean' },
   },
   async run(asked) {
-    const { operate, store, positionals, values } = asked
-    const { runs } = operate
+    const { admin, store, positionals, values } = asked
+    const { runs } = admin
     if (runs === null) throw new Usage(`The ${store.name} store has no runs: they need SQL.`)
     const [runId] = positionals
     if (runId === undefined) return list(asked, runs)
@@ -45,7 +45,7 @@ A step whose outcome is unknown is ended by \`onceonly resolve --run RUN_ID --st
 /** A worker looks every few seconds. */
 const STUCK_MS = 5 * 60_000
 
-async function list({ operate, values, text, limit, since }: Asked, runs: RunOperator): Promise<Shown> {
+async function list({ admin, values, text, limit, since }: Asked, runs: RunOperator): Promise<Shown> {
   const given = text('state')
   const state = states.find((each) => each === given)
   if (given !== undefined && state === undefined) throw new Usage(`--state ${given} is none of ${states.join(', ')}.`)
@@ -55,7 +55,7 @@ async function list({ operate, values, text, limit, since }: Asked, runs: RunOpe
     ...(state === undefined ? {} : { state }),
     ...(definition === undefined ? {} : { definition }),
   })
-  const now = await operate.now()
+  const now = await admin.now()
   const rows = page.runs
     .filter(({ startedAt }) => since === undefined || startedAt >= since)
     .filter(({ dueAt }) => values['stuck'] !== true || (dueAt !== null && dueAt < now - STUCK_MS))
@@ -104,6 +104,6 @@ function runText(run: RunView): string {
 
 async function act(asked: Asked, run: RunView, what: string, work: () => Promise<unknown>): Promise<Shown> {
   await asked.confirm(`${what} the run ${plain(run.runId)}, which is ${run.state}?`)
-  await asked.operate.act(asked.actor, `run.${what}`, { runId: run.runId }, work)
+  await asked.admin.act(asked.actor, `run.${what}`, { runId: run.runId }, work)
   return { data: { done: true, runId: run.runId }, text: 'Done.' }
 }

@@ -1,5 +1,5 @@
 import { SECOND } from '../../ledger/core/limits.ts'
-import type { Finding } from '../operate/finding.ts'
+import type { Finding } from '../core/finding.ts'
 import { Usage } from './usage.ts'
 
 /** A server that looks into its own storages first. */

@@ -14,12 +14,12 @@ const ROUNDS_MOST = 10_000
 export const sweepCommand = operatorCommand({
   usage: 'sweep',
   about: 'Removes what is past its end now, instead of waiting for the servers, which do the same by themselves.',
-  async run({ operate, actor }) {
+  async run({ admin, actor }) {
     const progress = createProgress('rounds of the sweep:', null)
-    const removed = await operate.act(actor, 'sweep', {}, async () => {
+    const removed = await admin.act(actor, 'sweep', {}, async () => {
       let total = 0
       for (let round = 0; round < ROUNDS_MOST; round++) {
-        const gone = await operate.sweep()
+        const gone = await admin.sweep()
         total += gone
         if (gone === 0) break
         progress.step()
@@ -35,10 +35,10 @@ export const migrateCommand = operatorCommand({
   usage: 'migrate',
   about:
     'Brings the tables of every room up to date. Servers do the same when they start; this is for deployments whose\nservers may not change the schema. Forward only, and safe while servers run.',
-  async run({ operate, actor, confirm }) {
+  async run({ admin, actor, confirm }) {
     await confirm('Change the schema of the store?')
-    const rooms = await operate.migrate()
-    await operate.act(actor, 'migrate', Object.fromEntries(rooms), async () => {})
+    const rooms = await admin.migrate()
+    await admin.act(actor, 'migrate', Object.fromEntries(rooms), async () => {})
     return { data: rooms, text: table(['room', 'version'], [...rooms], 'There are no tables.') }
   },
 })
@@ -48,8 +48,8 @@ export const doctorCommand = operatorCommand({
   about:
     'Is the store configured so that nothing acknowledged is lost: durability, eviction, clock, connections?\nExits with 1 when it is not.\n\n  --server URL   also what a running server finds, such as its folder or bucket of uploads; the token of operators\n                 is ONCEONLY_OPERATOR_TOKEN',
   options: { server: { type: 'string' } },
-  async run({ operate, text }) {
-    const own = await operate.doctor()
+  async run({ admin, text }) {
+    const own = await admin.doctor()
     const server = text('server')
     const told = server === undefined ? [] : await serverFindings(server, process.env['ONCEONLY_OPERATOR_TOKEN'])
     const findings = [...own, ...told.filter(({ name }) => !own.some((each) => each.name === name))]
@@ -66,9 +66,9 @@ export const doctorCommand = operatorCommand({
 export const auditCommand = operatorCommand({
   usage: 'audit',
   about: 'What people did to records, messages and runs: who, when, from where, and what came of it; newest first.',
-  async run({ operate, store, limit, since }) {
-    if (operate.audit === null) throw new Usage(`The ${store.name} store keeps no audit: it needs SQL.`)
-    const { rows: all } = await operate.audit.list({ limit })
+  async run({ admin, store, limit, since }) {
+    if (admin.audit === null) throw new Usage(`The ${store.name} store keeps no audit: it needs SQL.`)
+    const { rows: all } = await admin.audit.list({ limit })
     const rows = all.filter(({ at }) => since === undefined || at >= since)
     const lines = rows.map(({ at, by, via, what, result, target, note }) => [
       iso(at),

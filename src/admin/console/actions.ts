@@ -3,9 +3,9 @@ import { isOnceError } from '../../ledger/core/errors.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import { rerun } from '../../ledger/operator.ts'
-import type { Actor } from '../operate/audit.ts'
-import type { Letters } from '../operate/letters.ts'
-import type { Operate } from '../operate/operate.ts'
+import type { Admin } from '../core/admin.ts'
+import type { Actor } from '../core/audit.ts'
+import type { DeadLetters } from '../core/dead-letters.ts'
 
 /** What a page asks for, as it came. */
 export type ActionBody = Readonly<Record<string, unknown>>
@@ -18,7 +18,7 @@ export interface StepWord {
 }
 
 export interface ActionParts {
-  readonly operate: Operate
+  readonly admin: Admin
   resolveStep(runId: string, key: string, word: StepWord): Promise<unknown>
 }
 
@@ -35,56 +35,55 @@ type Perform = (parts: ActionParts, body: ActionBody, actor: Actor) => Promise<u
 
 /** Every action of the console, by its name. */
 const actions: Readonly<Record<string, Perform>> = {
-  release: async ({ operate }, body, actor) => operate.release(actor, await identityOf(operate, body), fenceOf(body)),
-  forget: async ({ operate }, body, actor) => operate.forget(actor, await identityOf(operate, body), fenceOf(body)),
-  resolve: async ({ operate }, body, actor) => {
-    const identity = await identityOf(operate, body)
-    return operate.resolve(actor, identity, endingOf(body), fenceOf(body))
+  release: async ({ admin }, body, actor) => admin.release(actor, await identityOf(admin, body), fenceOf(body)),
+  forget: async ({ admin }, body, actor) => admin.forget(actor, await identityOf(admin, body), fenceOf(body)),
+  resolve: async ({ admin }, body, actor) => {
+    const identity = await identityOf(admin, body)
+    return admin.resolve(actor, identity, endingOf(body), fenceOf(body))
   },
   'outbox.redrive': onOutbox('outbox.redrive', ({ outboxRedrive }) => outboxRedrive),
   'outbox.purge': onOutbox('outbox.purge', ({ outboxPurge }) => outboxPurge),
   'inbox.redrive': onInbox('inbox.redrive', ({ inboxRedrive }) => inboxRedrive),
   'inbox.purge': onInbox('inbox.purge', ({ inboxPurge }) => inboxPurge),
-  'run.cancel': ({ operate }, body, actor) => {
+  'run.cancel': ({ admin }, body, actor) => {
     const runId = textOf(body, 'runId')
-    return operate.act(actor, 'run.cancel', { runId }, async () => operate.runs?.cancel(runId))
+    return admin.act(actor, 'run.cancel', { runId }, async () => admin.runs?.cancel(runId))
   },
-  'run.resume': ({ operate }, body, actor) => {
+  'run.resume': ({ admin }, body, actor) => {
     const runId = textOf(body, 'runId')
-    return operate.act(actor, 'run.resume', { runId }, async () => operate.runs?.resume(runId))
+    return admin.act(actor, 'run.resume', { runId }, async () => admin.runs?.resume(runId))
   },
-  'run.resolve': ({ operate, resolveStep }, body, actor) => {
+  'run.resolve': ({ admin, resolveStep }, body, actor) => {
     const [runId, key] = [textOf(body, 'runId'), textOf(body, 'key')]
     const kind = oneOf(body, 'to', ['succeeded', 'failed', 'not_done'] as const)
     const error = typeof body['error'] === 'string' ? body['error'] : null
-    return operate.act(actor, 'run.resolve', { runId, key, to: kind }, async () => {
+    return admin.act(actor, 'run.resolve', { runId, key, to: kind }, async () => {
       await resolveStep(runId, key, { kind, result: body['value'] ?? null, error })
     })
   },
-  sweep: ({ operate }, _body, actor) =>
-    operate.act(actor, 'sweep', {}, async () => ({ removed: await operate.sweep() })),
+  sweep: ({ admin }, _body, actor) => admin.act(actor, 'sweep', {}, async () => ({ removed: await admin.sweep() })),
 }
 
 type OnOutbox = (ids: readonly string[], preview: boolean) => Promise<unknown>
 type OnInbox = (consumer: string, letters: readonly string[], preview: boolean) => Promise<unknown>
 
-function onOutbox(what: string, pick: (events: Letters) => OnOutbox): Perform {
-  return async ({ operate }, body, actor) => {
+function onOutbox(what: string, pick: (events: DeadLetters) => OnOutbox): Perform {
+  return async ({ admin }, body, actor) => {
     const ids = textsOf(body, 'ids')
-    if (operate.events === null) return []
-    const work = pick(operate.events)
+    if (admin.events === null) return []
+    const work = pick(admin.events)
     if (body['preview'] === true) return await work(ids, true)
-    return await operate.act(actor, what, { ids }, () => work(ids, false))
+    return await admin.act(actor, what, { ids }, () => work(ids, false))
   }
 }
 
-function onInbox(what: string, pick: (events: Letters) => OnInbox): Perform {
-  return async ({ operate }, body, actor) => {
+function onInbox(what: string, pick: (events: DeadLetters) => OnInbox): Perform {
+  return async ({ admin }, body, actor) => {
     const [consumer, letters] = [textOf(body, 'consumer'), textsOf(body, 'letters')]
-    if (operate.events === null) return []
-    const work = pick(operate.events)
+    if (admin.events === null) return []
+    const work = pick(admin.events)
     if (body['preview'] === true) return await work(consumer, letters, true)
-    return await operate.act(actor, what, { consumer, letters }, () => work(consumer, letters, false))
+    return await admin.act(actor, what, { consumer, letters }, () => work(consumer, letters, false))
   }
 }
 
@@ -107,8 +106,8 @@ export function isRefusal(error: unknown): error is Error {
 
 const refusals: readonly string[] = ['not_resolvable', 'fence_moved', 'bad_input', 'bad_message']
 
-async function identityOf(operate: Operate, body: ActionBody): Promise<Identity> {
-  const found = await operate.inspect({ id: textOf(body, 'id') })
+async function identityOf(admin: Admin, body: ActionBody): Promise<Identity> {
+  const found = await admin.inspect({ id: textOf(body, 'id') })
   if (found === null) throw new BadAction('id', 'is the id of no record')
   return found.record.identity
 }

@@ -2,7 +2,7 @@ import type { Description } from '../../events/saga/describe.ts'
 import type { ServedRoute } from '../../http/protocol/describe.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import type { Replay } from '../../runs/replay.ts'
-import type { Operate } from '../operate/operate.ts'
+import type { Admin } from '../core/admin.ts'
 import { createAccess, type Tokens } from './access.ts'
 import { type ActionBody, BadAction, isPreview, isRefusal, perform, type StepWord } from './actions.ts'
 import { type ConsoleAnswer, type ConsoleRequest, emptied, invalid, problem, told } from './exchange.ts'
@@ -22,7 +22,7 @@ export interface Console {
 
 export interface ConsoleOptions {
   /** Pages without anything behind them are left out: where `events`, `sagas`, `runs`, `streams` or `audit` is null. */
-  readonly operate: Operate
+  readonly admin: Admin
   /** Where the live rates come from: `createPrometheusMeter`, or anything that can tell a sum. */
   readonly meter: Totalling
   readonly tokens: Tokens
@@ -52,13 +52,13 @@ export interface OperatorAction {
 const NAME_CHARS_MOST = 100
 
 export function createConsole(options: ConsoleOptions): Console {
-  const { operate, tokens, localOnly, guards = [], routes = null, rooms = null, runs = null } = options
+  const { admin, tokens, localOnly, guards = [], routes = null, rooms = null, runs = null } = options
   const { sagas = () => [], onAction = () => {}, onError = () => {} } = options
   const access = createAccess(tokens)
-  const sessions = createSessions(access, operate.sessions, localOnly)
-  const live = createLive({ meter: options.meter, standing: operate.standing, onError })
-  const reads = createReads({ operate, guards, routes, sagas, rooms, replay: runs?.replay ?? null })
-  const resolveStep = runs?.resolve ?? ((runId, key, word) => resolveIn(operate, runId, key, word))
+  const sessions = createSessions(access, admin.sessions, localOnly)
+  const live = createLive({ meter: options.meter, standing: admin.standing, onError })
+  const reads = createReads({ admin, guards, routes, sagas, rooms, replay: runs?.replay ?? null })
+  const resolveStep = runs?.resolve ?? ((runId, key, word) => resolveIn(admin, runId, key, word))
   const pages = pagesOf(options)
 
   const who = (person: Person | null) => ({
@@ -113,7 +113,7 @@ export function createConsole(options: ConsoleOptions): Console {
     }
     if (!isPreview(body)) onAction({ action: String(body['action']), by: person.name })
     try {
-      return told({ result: await perform({ operate, resolveStep }, body, { by: person.name, via: 'console' }) })
+      return told({ result: await perform({ admin, resolveStep }, body, { by: person.name, via: 'console' }) })
     } catch (error) {
       if (error instanceof BadAction) return invalid([{ field: error.field, detail: error.message }])
       if (isOnceError(error, 'not_found')) return absent(error.message)
@@ -166,22 +166,22 @@ function guessing(): ConsoleAnswer {
 }
 
 /** The pages that have something to show, in the order in which they are listed. */
-function pagesOf({ operate, guards = [], routes, rooms }: ConsoleOptions): readonly string[] {
+function pagesOf({ admin, guards = [], routes, rooms }: ConsoleOptions): readonly string[] {
   const behind = {
     overview: true,
     records: true,
     guard: guards.length > 0,
-    events: operate.events !== null,
-    sagas: operate.sagas !== null,
-    runs: operate.runs !== null,
-    streams: operate.streams !== null && rooms !== undefined,
+    events: admin.events !== null,
+    sagas: admin.sagas !== null,
+    runs: admin.runs !== null,
+    streams: admin.streams !== null && rooms !== undefined,
     checklist: routes !== undefined,
-    audit: operate.audit !== null,
+    audit: admin.audit !== null,
   }
   return Object.entries(behind).flatMap(([name, has]) => (has ? [name] : []))
 }
 
-async function resolveIn({ runs }: Operate, runId: string, key: string, word: StepWord): Promise<void> {
+async function resolveIn({ runs }: Admin, runId: string, key: string, word: StepWord): Promise<void> {
   const { kind, result, error } = word
   switch (kind) {
     case 'succeeded':

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { GatewayConsole } from '../../http/gateway/console.ts'
-import type { Operate } from '../operate/operate.ts'
+import type { Admin } from '../core/admin.ts'
 import { createConsole } from './console.ts'
 import type { Totalling } from './live.ts'
 import { createConsoleServer } from './serve.ts'
@@ -10,19 +10,19 @@ const LOCAL_ONLY =
 const TOKEN_BYTES = 24
 
 export interface GatewayConsoleOptions {
-  readonly operate: Operate
+  readonly admin: Admin
   readonly meter: Totalling
 }
 
 /** The console that `createGateway` opens where its configuration has one. */
-export function gatewayConsole({ operate, meter }: GatewayConsoleOptions): GatewayConsole {
+export function gatewayConsole({ admin, meter }: GatewayConsoleOptions): GatewayConsole {
   return ({ config, guards, routes, onAction, onError }) => {
     const { operatorToken: operator = null, viewerToken: viewer = null } = config
     const chosen = operator !== null || viewer !== null
     const token = chosen ? null : randomBytes(TOKEN_BYTES).toString('base64url')
     const console = createConsole({
       // Messages, sagas, runs and streams are not the gateway's, whoever else keeps theirs in the same store.
-      operate: { ...operate, events: null, sagas: null, runs: null, streams: null },
+      admin: { ...admin, events: null, sagas: null, runs: null, streams: null },
       meter,
       tokens: { operator: operator ?? token, viewer, chosen },
       localOnly: LOCAL_ONLY,

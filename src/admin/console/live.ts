@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { Standing } from '../operate/standing.ts'
+import type { Standing } from '../core/standing.ts'
 import { counters, histograms } from '../telemetry/instruments.ts'
 
 /** Often enough to look alive, seldom enough to cost nothing. */

@@ -4,9 +4,9 @@ import type { RecordFilter } from '../../ledger/store/port.ts'
 import type { RunState } from '../../runs/entry.ts'
 import type { Replay } from '../../runs/replay.ts'
 import type { HistoryEvent } from '../../streams/parts/shiviz.ts'
-import type { Paging } from '../operate/letters.ts'
-import type { Operate, Status } from '../operate/operate.ts'
-import type { UnknownOutcome } from '../operate/unknowns.ts'
+import type { Admin, Status } from '../core/admin.ts'
+import type { Paging } from '../core/dead-letters.ts'
+import type { UnknownOutcome } from '../core/unknowns.ts'
 
 /** The rooms of streams as the process that serves them knows them. */
 export interface ConsoleRooms {
@@ -17,7 +17,7 @@ export interface ConsoleRooms {
 
 /** What the pages show; each question is asked only where there is something to ask about. */
 export interface ReadParts {
-  readonly operate: Operate
+  readonly admin: Admin
   /** The guards of this server, as operations. */
   readonly guards: readonly string[]
   readonly rooms: ConsoleRooms | null
@@ -49,7 +49,7 @@ const STATUS_MS = 10_000
 export type Reads = (path: string) => { readonly answer: Answering; readonly params: Query } | null
 
 export function createReads(parts: ReadParts): Reads {
-  const { operate, routes } = parts
+  const { admin, routes } = parts
   const table: { readonly fits: RegExp; readonly answer: Answering }[] = []
   const get: Get = (path, answer) => {
     table.push({ fits: new RegExp(`^${path.replace(/:(\w+)/g, '(?<$1>[^/]+)')}$`), answer })
@@ -60,11 +60,11 @@ export function createReads(parts: ReadParts): Reads {
   addStreams(get, parts)
   get(
     '/status',
-    shared(STATUS_MS, () => operate.status()),
+    shared(STATUS_MS, () => admin.status()),
   )
   if (routes !== null) get('/checklist', () => checklistOf(routes()))
-  get('/audit', (question) => operate.audit?.list(pageOf(question)) ?? { rows: [], cursor: null })
-  get('/doctor', async () => ({ findings: await operate.doctor() }))
+  get('/audit', (question) => admin.audit?.list(pageOf(question)) ?? { rows: [], cursor: null })
+  get('/doctor', async () => ({ findings: await admin.doctor() }))
   return (path) => {
     for (const { fits, answer } of table) {
       const found = fits.exec(path)
@@ -98,43 +98,43 @@ function checklistOf(served: readonly ServedRoute[]) {
   return { routes, open: openAnswers(served) }
 }
 
-function addRecords(get: Get, { operate, guards }: ReadParts): void {
-  get('/records', (question) => operate.records(filterOf(question.query), pageOf(question)))
-  get('/search', (question) => operate.search(question.query['q'] ?? '', pageOf(question)))
+function addRecords(get: Get, { admin, guards }: ReadParts): void {
+  get('/records', (question) => admin.records(filterOf(question.query), pageOf(question)))
+  get('/search', (question) => admin.search(question.query['q'] ?? '', pageOf(question)))
   get('/records/:id', async ({ params, isOperator }) => {
     const id = params['id'] ?? ''
-    const found = await operate.inspect({ id })
+    const found = await admin.inspect({ id })
     if (found === null) return ABSENT
-    return { ...found, stored: isOperator ? await operate.answer(id) : null, storedHidden: !isOperator }
+    return { ...found, stored: isOperator ? await admin.answer(id) : null, storedHidden: !isOperator }
   })
-  get('/stale', async () => ({ rows: await operate.stale() }))
+  get('/stale', async () => ({ rows: await admin.stale() }))
   get('/unknowns', async (question) => {
-    const { rows, cursor } = await operate.unknowns(pageOf(question))
+    const { rows, cursor } = await admin.unknowns(pageOf(question))
     return { rows: question.isOperator ? rows : rows.map(withoutPlan), cursor }
   })
-  get('/conflicts', (question) => operate.conflicts(pageOf(question)))
-  get('/busiest', async () => ({ rows: await operate.busiest() }))
+  get('/conflicts', (question) => admin.conflicts(pageOf(question)))
+  get('/busiest', async () => ({ rows: await admin.busiest() }))
   get('/guard', async (question) => {
-    const now = await operate.now()
-    const page = await guarded(operate, guards, pageOf(question))
+    const now = await admin.now()
+    const page = await guarded(admin, guards, pageOf(question))
     const rows = page.rows.map((card) => ({ ...card, original: card.pointer, ageMs: now - card.claimedAt }))
     return { rows, cursor: page.cursor }
   })
 }
 
 /** Several guards are listed one after the other: a cursor says at which of them it goes on. */
-async function guarded(operate: Operate, guards: readonly string[], { limit, cursor }: Paging & { limit: number }) {
+async function guarded(admin: Admin, guards: readonly string[], { limit, cursor }: Paging & { limit: number }) {
   const [, at = '0', rest = ''] = /^(\d{1,4}):(.*)$/.exec(cursor ?? '') ?? []
   const operation = guards[Number(at)]
   if (operation === undefined) return { rows: [], cursor: null }
-  const page = await operate.records({ operation }, { limit, cursor: rest === '' ? null : rest })
+  const page = await admin.records({ operation }, { limit, cursor: rest === '' ? null : rest })
   if (page.cursor !== null) return { rows: page.rows, cursor: `${at}:${page.cursor}` }
   const next = Number(at) + 1
   return { rows: page.rows, cursor: next < guards.length ? `${next}:` : null }
 }
 
-function addEvents(get: Get, { operate, sagas }: ReadParts): void {
-  const { events, sagas: instances } = operate
+function addEvents(get: Get, { admin, sagas }: ReadParts): void {
+  const { events, sagas: instances } = admin
   if (events === null || instances === null) return
   get('/events', async () => ({ outbox: await events.outboxStatus(), consumers: await events.consumers() }))
   get('/events/outbox/dead', async (question) => {
@@ -160,8 +160,8 @@ function addEvents(get: Get, { operate, sagas }: ReadParts): void {
   })
 }
 
-function addRuns(get: Get, { operate, replay }: ReadParts): void {
-  const { runs } = operate
+function addRuns(get: Get, { admin, replay }: ReadParts): void {
+  const { runs } = admin
   if (runs === null) return
   get('/runs', async (question) => {
     const { state, definition, scope } = question.query
@@ -185,8 +185,8 @@ function addRuns(get: Get, { operate, replay }: ReadParts): void {
   }
 }
 
-function addStreams(get: Get, { operate, rooms }: ReadParts): void {
-  const { streams } = operate
+function addStreams(get: Get, { admin, rooms }: ReadParts): void {
+  const { streams } = admin
   if (streams === null || rooms === null) return
   get('/streams', async (question) => {
     const page = await streams.rooms(pageOf(question))

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { HeaderList } from '../../http/protocol/exchange.ts'
 import { HOUR, MINUTE } from '../../ledger/core/limits.ts'
-import type { SessionShelf } from '../operate/session-shelf.ts'
+import type { SessionStorage } from '../core/session-storage.ts'
 import type { Access, Role } from './access.ts'
 import { type ConsoleAnswer, type ConsoleRequest, headerOf, problem } from './exchange.ts'
 
@@ -44,12 +44,12 @@ const TRIES_WINDOW_MS = 1 * MINUTE
 const ADDRESSES_MOST = 10_000
 
 /** @param localOnly said to whoever may not use it, because nobody chose a token */
-export function createSessions(access: Access, shelf: SessionShelf, localOnly: string): Sessions {
+export function createSessions(access: Access, storage: SessionStorage, localOnly: string): Sessions {
   const tries = new Map<string, { count: number; until: number }>()
 
   /** The cookie is a random number and says nothing: who somebody is stands in the store, and can be ended there. */
   async function read(cookie: string): Promise<Person | null> {
-    const session = await shelf.get(digestOf(cookie))
+    const session = await storage.get(digestOf(cookie))
     if (session === null || session.proof !== access.proofOf(session.role)) return null
     return { role: session.role as Role, name: session.name }
   }
@@ -71,12 +71,12 @@ export function createSessions(access: Access, shelf: SessionShelf, localOnly: s
       }
       const person = { role, name: name === '' ? role : name }
       const id = randomBytes(SESSION_BYTES).toString('base64url')
-      await shelf.put(digestOf(id), { ...person, proof }, SESSION_MS)
+      await storage.put(digestOf(id), { ...person, proof }, SESSION_MS)
       return { ...person, headers: [cookie(request, id, SESSION_MS)] }
     },
     async signOut(request) {
       const id = cookieOf(request)
-      if (id !== null) await shelf.remove(digestOf(id))
+      if (id !== null) await storage.remove(digestOf(id))
       return [cookie(request, '', 0)]
     },
     isGuessing: ({ clientAddress }) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { cannotTell, final, happened, notDone } from 'onceonly'
 import { createGuard } from 'onceonly/guard'
-import { createOperate } from 'onceonly/operate'
+import { createAdmin } from 'onceonly/admin'
 import { onEveryStore } from '../../support/ledger/worlds.ts'
 
 const who = (key: string) => ({ tenant: 'acme', caller: 'web', key })
@@ -18,9 +18,9 @@ onEveryStore(
         return ++asked < 2 ? cannotTell : happened('sent')
       },
     })
-    const operate = createOperate({ store, ledger: once })
+    const admin = createAdmin({ store, ledger: once })
     const told = async (key: string) => {
-      const found = await operate.inspect({ ...who(key), operation: 'send' })
+      const found = await admin.inspect({ ...who(key), operation: 'send' })
       const answer = found?.answers.find(({ topic }) => topic === 'provider')
       return [found?.record.calls, answer?.answer.split(',')[0], answer?.alarming]
     }
@@ -57,9 +57,9 @@ onEveryStore(
   'uniqueness is told by what was recorded, and by no word of a failure',
   async ({ once, world: { store } }) => {
     const escalate = once.operation<null>({ name: 'escalate', effect: 'external' })
-    const operate = createOperate({ store, ledger: once })
+    const admin = createAdmin({ store, ledger: once })
     const told = async (key: string) => {
-      const found = await operate.inspect({ ...who(key), operation: 'escalate' })
+      const found = await admin.inspect({ ...who(key), operation: 'escalate' })
       return found?.answers.find(({ topic }) => topic === 'uniqueness')
     }
     await escalate.execute(who('words'), null, () =>
@@ -120,9 +120,9 @@ onEveryStore(
     assert.equal((await first).kind, 'sent')
     assert.equal((await send()).kind, 'duplicate')
     await once.busiest()
-    const operate = createOperate({ store, ledger: once })
+    const admin = createAdmin({ store, ledger: once })
     const lock = { tenant: 'acme', caller: '*', operation: 'guard.g', key: guard.hashOf('hello') }
-    const found = await operate.inspect(lock)
+    const found = await admin.inspect(lock)
     assert.deepEqual(
       [found?.guard?.blocked, found?.guard?.guarded, found?.guard?.original, found?.guard?.hash],
       [4, true, 'msg_1', lock.key],

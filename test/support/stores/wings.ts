@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import type { SqlStore } from 'onceonly'
 import { createLedger, final } from 'onceonly'
+import { createAdmin } from 'onceonly/admin'
 import { createInbox } from 'onceonly/inbox'
 import { createLocalBus } from 'onceonly/local'
-import { createOperate } from 'onceonly/operate'
 import type { OutgoingMessage } from 'onceonly/outbox'
 import { createOutbox, createRelay } from 'onceonly/outbox'
 import { createEngine, defineRun } from 'onceonly/run'
@@ -60,7 +60,7 @@ export async function createWings(store: SqlStore, mark: string): Promise<Wings>
     }),
   )
   const engine = await createEngine({ store, runs: [charge], pollMs: 20 })
-  const operate = createOperate({ store, ledger })
+  const admin = createAdmin({ store, ledger })
   const log = createSqlRoomLog({ store, region: 'eu' })
   const order = createSqlOrderLog({ store })
   const bus = createLocalBus({ store })
@@ -141,20 +141,20 @@ export async function createWings(store: SqlStore, mark: string): Promise<Wings>
       assert.equal(results[0]?.kind, 'accepted', own)
       const claim = await order.claim('lobby', mark, 60_000)
       assert.equal(claim.kind, 'held')
-      await operate.act({ by: mark, via: 'test' }, 'look', { mark }, async () => undefined)
+      await admin.act({ by: mark, via: 'test' }, 'look', { mark }, async () => undefined)
     },
     async seen() {
       const runs = await engine.list({})
       const all = [
-        await operate.records({}),
-        await operate.unknowns(),
+        await admin.records({}),
+        await admin.unknowns(),
         await inbox.deadLetters.list({}),
         await saga.get('o1'),
         runs,
         await Promise.all(runs.runs.map(({ runId }) => engine.get(runId))),
         await log.read('lobby', 0, { entries: 100, bytes: 1_000_000 }),
-        await operate.streams?.rooms(),
-        await operate.audit?.list({}),
+        await admin.streams?.rooms(),
+        await admin.audit?.list({}),
       ]
       return JSON.stringify(all)
     },

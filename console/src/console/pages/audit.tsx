@@ -1,4 +1,4 @@
-import type { AuditEntry } from 'onceonly/operate'
+import type { AuditEntry } from 'onceonly/admin'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { ListView } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'

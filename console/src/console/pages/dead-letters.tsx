@@ -1,4 +1,4 @@
-import type { Letters } from 'onceonly/operate'
+import type { DeadLetters } from 'onceonly/admin'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { storedText } from '../../parts/format.ts'
@@ -26,7 +26,7 @@ interface Letter {
   readonly parkedAt: number
 }
 
-type Dead<Name extends 'outboxDead' | 'inboxDead'> = Awaited<ReturnType<Letters[Name]>>['rows'][number]
+type Dead<Name extends 'outboxDead' | 'inboxDead'> = Awaited<ReturnType<DeadLetters[Name]>>['rows'][number]
 
 interface DoneProps {
   readonly done: () => void

@@ -1,4 +1,4 @@
-import type { Finding } from 'onceonly/operate'
+import type { Finding } from 'onceonly/admin'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { question } from '../api.ts'

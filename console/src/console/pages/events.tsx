@@ -1,4 +1,4 @@
-import type { ConsumerCard } from 'onceonly/operate'
+import type { ConsumerCard } from 'onceonly/admin'
 import type { OutboxStatus } from 'onceonly/outbox'
 import { useAsk } from '../../parts/ask.ts'
 import { countText, durationText } from '../../parts/format.ts'

@@ -1,4 +1,4 @@
-import type { GuardDecision } from 'onceonly/operate'
+import type { GuardDecision } from 'onceonly/admin'
 import { useAsk } from '../../parts/ask.ts'
 import type { Tone } from '../../parts/badge.tsx'
 import { countText, durationText, storedText, timeText } from '../../parts/format.ts'

@@ -1,4 +1,4 @@
-import type { InstanceView } from 'onceonly/operate'
+import type { InstanceView } from 'onceonly/admin'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
 import { agoText, storedText, timeText } from '../../parts/format.ts'

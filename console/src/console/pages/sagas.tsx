@@ -1,4 +1,4 @@
-import type { InstanceCard, SagaCard } from 'onceonly/operate'
+import type { InstanceCard, SagaCard } from 'onceonly/admin'
 import type { Description } from 'onceonly/saga'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'

@@ -1,4 +1,4 @@
-import type { RoomCard } from 'onceonly/operate'
+import type { RoomCard } from 'onceonly/admin'
 import type { HistoryEvent } from 'onceonly/stream'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'

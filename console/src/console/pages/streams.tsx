@@ -1,4 +1,4 @@
-import type { RoomCard } from 'onceonly/operate'
+import type { RoomCard } from 'onceonly/admin'
 import { countText } from '../../parts/format.ts'
 import { ListView } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'

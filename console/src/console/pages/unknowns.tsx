@@ -1,4 +1,4 @@
-import type { UnknownOutcome } from 'onceonly/operate'
+import type { UnknownOutcome } from 'onceonly/admin'
 import { ListView } from '../../parts/list.tsx'
 import { addressOf } from '../../parts/router.ts'
 import { Time } from '../../parts/timeline.tsx'

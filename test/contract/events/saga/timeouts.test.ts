@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { MINUTE } from 'onceonly'
-import { createOperate } from 'onceonly/operate'
+import { createAdmin } from 'onceonly/admin'
 import {
   cancelled,
   createReplica,
@@ -164,7 +164,7 @@ onEveryStage('a timeout that fails is tried again, then parked, and can be redri
   assert.equal(await stateOf(one, 's1'), 'Error')
   assert.deepEqual((await one.saga.get('s1'))?.pending, [])
   // An operator has no code of the saga: it is due again, for whoever has.
-  const { events } = createOperate({ store: sqlStore(store), ledger: one.ledger })
+  const { events } = createAdmin({ store: sqlStore(store), ledger: one.ledger })
   const again = await events?.inboxRedrive('saga.imports', [theirs?.letter ?? ''], false)
   assert.equal(again?.[0]?.result, 'due')
   assert.equal(await one.saga.deadLetters.count(), 0)

@@ -1,5 +1,5 @@
 import { type BusyCaller, type Identity, isOnceError } from 'onceonly'
-import type { Finding, Operate, Paging, Status } from 'onceonly/operate'
+import type { Admin, Finding, Paging, Status } from 'onceonly/admin'
 
 interface RowPage<Row> {
   readonly rows: readonly Row[]
@@ -11,7 +11,7 @@ interface RowPage<Row> {
  * lists go through one store and then through the other, and whoever acts on a record acts where it is. While the claims
  * are away the rest is shown, and said not to be all.
  */
-export function bothStores(main: Operate, claims: Operate): Operate {
+export function bothStores(main: Admin, claims: Admin): Admin {
   const holding = async (identity: Identity) => ((await main.inspect(identity)) === null ? claims : main)
   return {
     ...main,
@@ -45,7 +45,7 @@ export function bothStores(main: Operate, claims: Operate): Operate {
   }
 
   async function both<T>(
-    ask: (of: Operate) => Promise<readonly T[]>,
+    ask: (of: Admin) => Promise<readonly T[]>,
     order: (a: T, b: T) => number,
     { limit }: { readonly limit?: number } = {},
   ): Promise<readonly T[]> {
@@ -55,7 +55,7 @@ export function bothStores(main: Operate, claims: Operate): Operate {
 
   async function inTurn<Row>(
     { limit, cursor = null }: Paging = {},
-    ask: (of: Operate, page: Paging) => Promise<RowPage<Row>>,
+    ask: (of: Admin, page: Paging) => Promise<RowPage<Row>>,
   ): Promise<RowPage<Row>> {
     const bounds = limit === undefined ? {} : { limit }
     if (cursor?.startsWith(SECOND) === true) {

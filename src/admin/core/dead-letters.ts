@@ -7,7 +7,7 @@ import { createAdd } from '../../events/outbox/add.ts'
 import { newMessageId } from '../../events/outbox/id.ts'
 import { draftOf } from '../../events/outbox/message.ts'
 import {
-  createDeadLetters,
+  createDeadLetters as createOutboxDeadLetters,
   type DeadLetter as OutboxLetter,
   type OutboxStatus,
   statusOf,
@@ -40,7 +40,7 @@ export interface ConsumerCard {
   readonly lastHour: number
 }
 
-export interface RedrivenLetter {
+export interface RedrivenDeadLetter {
   readonly letter: string
   readonly id: string
   readonly topic: string
@@ -53,7 +53,7 @@ export interface RedrivenLetter {
 }
 
 /** Events: what waits, what was given up, and how it is tried again. */
-export interface Letters {
+export interface DeadLetters {
   outboxStatus(): Promise<OutboxStatus | null>
   outboxDead(page?: Paging): Promise<Page<OutboxLetter>>
   /** A key goes as a whole. */
@@ -62,7 +62,7 @@ export interface Letters {
   consumers(): Promise<readonly ConsumerCard[]>
   inboxDead(consumer: string, page?: Paging): Promise<Page<InboxLetter>>
   /** Publishes the messages again, in the transaction that frees them: whoever consumes them handles them. */
-  inboxRedrive(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly RedrivenLetter[]>
+  inboxRedrive(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly RedrivenDeadLetter[]>
   inboxPurge(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly InboxLetter[]>
 }
 
@@ -91,10 +91,10 @@ async function busyConsumers({ queries, clock }: SqlStore): Promise<Map<string, 
   return found
 }
 
-export function createLetters(store: SqlStore, has: (room: string) => Promise<boolean>): Letters {
+export function createDeadLetters(store: SqlStore, has: (room: string) => Promise<boolean>): DeadLetters {
   const { sql } = store
   const tables = createTables(store)
-  const outbox = createDeadLetters(store, tables)
+  const outbox = createOutboxDeadLetters(store, tables)
   const add = createAdd(sql)
   const nothing = { rows: [], cursor: null }
 
@@ -102,7 +102,7 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
     consumer: string,
     letter: InboxLetter,
     preview: boolean,
-  ): Promise<RedrivenLetter['result']> {
+  ): Promise<RedrivenDeadLetter['result']> {
     const { message } = letter
     const token = tokenOf(message)
     if (token !== null) return preview ? 'due' : await freeOne(consumer, letter, token)
@@ -208,7 +208,7 @@ export function createLetters(store: SqlStore, has: (room: string) => Promise<bo
       const found = await lettersOf(consumer, letters)
       const ordered = found.length > 0 && (await isOrdered(consumer))
       if (!preview && !ordered) await tables.prepare()
-      const done: RedrivenLetter[] = []
+      const done: RedrivenDeadLetter[] = []
       for (const letter of found) {
         const { reason, message } = letter
         const result = ordered
@@ -235,7 +235,7 @@ function isOurs(header: string): boolean {
 }
 
 /** Every letter is a transaction of its own: whoever is told that one failed is told about those before it, too. */
-function halfDone(error: unknown, done: readonly RedrivenLetter[]): unknown {
+function halfDone(error: unknown, done: readonly RedrivenDeadLetter[]): unknown {
   const published = done.filter(({ result }) => result === 'published' || result === 'due').length
   if (published === 0 || !(error instanceof OnceError)) return error
   const letters = published === 1 ? 'letter was' : 'letters were'

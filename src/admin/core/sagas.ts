@@ -5,7 +5,7 @@ import { decodeValue } from '../../ledger/core/codec.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { Page } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
-import type { Paging } from './letters.ts'
+import type { Paging } from './dead-letters.ts'
 
 export interface SagaCard {
   readonly saga: string

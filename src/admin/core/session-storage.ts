@@ -10,7 +10,7 @@ export interface StoredSession {
 }
 
 /** Where sessions are kept, by the digest of what the browser has: whoever reads the table can use none of it. */
-export interface SessionShelf {
+export interface SessionStorage {
   put(digest: string, session: StoredSession, ms: number): Promise<void>
   /** Null when there is none, or none any more. */
   get(digest: string): Promise<StoredSession | null>
@@ -21,7 +21,7 @@ export interface SessionShelf {
 const SESSIONS_MOST = 1_000
 
 /** For every replica on the store, and over restarts. */
-export function createSqlSessions(sql: SqlSeam): SessionShelf {
+export function createSqlSessions(sql: SqlSeam): SessionStorage {
   let ready: Promise<void> | null = null
   async function query<Row>(text: string, values: readonly (string | number)[]): Promise<readonly Row[]> {
     ready ??= sql.migrate(OPERATE_ROOM, operateMigrations).catch((error: unknown) => {
@@ -58,7 +58,7 @@ export function createSqlSessions(sql: SqlSeam): SessionShelf {
 }
 
 /** For a store that does not speak SQL: as long as this process. */
-export function createMemorySessions(nowMs: () => number = () => performance.now()): SessionShelf {
+export function createMemorySessions(nowMs: () => number = () => performance.now()): SessionStorage {
   const sessions = new Map<string, { readonly session: StoredSession; readonly endsAtMs: number }>()
   return {
     async put(digest, session, ms) {

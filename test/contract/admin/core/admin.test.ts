@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createLedger, final, type Ledger, type SqlStore, type SqlTx } from 'onceonly'
+import { createAdmin } from 'onceonly/admin'
 import { createInbox } from 'onceonly/inbox'
-import { createOperate } from 'onceonly/operate'
 import { createOutbox } from 'onceonly/outbox'
 import { createEngine, defineRun } from 'onceonly/run'
 import { createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
@@ -14,8 +14,8 @@ const message = { topic: 'paid', key: null, sequence: null, headers: {}, deliver
 
 onEveryStore('the operator sees and does the same on every store', async ({ world, once: ledger }) => {
   const { store } = world
-  const operate = createOperate({ store, ledger })
-  assert.deepEqual((await operate.status()).states.succeeded, 0, 'an empty store is no error')
+  const admin = createAdmin({ store, ledger })
+  assert.deepEqual((await admin.status()).states.succeeded, 0, 'an empty store is no error')
   const pay = ledger.operation<number>({ name: 'pay', effect: 'external', leaseMs: 1_000 })
   await pay.execute({ ...who, key: 'unknown' }, 1, () => Promise.reject(new Error('cut')))
   await pay.run({ ...who, key: 'done' }, 1, async () => 'paid')
@@ -24,45 +24,40 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
   assert.equal(held.kind, 'first_attempt')
 
   // What there is, and why.
-  assert.equal((await operate.standing()).unknownWaiting, 1)
+  assert.equal((await admin.standing()).unknownWaiting, 1)
   const identity = { ...who, operation: 'pay', key: 'unknown' }
-  const explained = await operate.inspect(identity)
+  const explained = await admin.inspect(identity)
   assert.equal(explained?.answers.length, 10)
   assert.deepEqual(
     explained.answers.filter(({ alarming }) => alarming).map(({ topic }) => topic),
     ['state'],
   )
-  assert.equal(await operate.inspect({ ...identity, key: 'never' }), null)
-  const [found] = (await operate.search('done')).rows
+  assert.equal(await admin.inspect({ ...identity, key: 'never' }), null)
+  const [found] = (await admin.search('done')).rows
   assert.equal(found?.state, 'succeeded')
-  assert.equal((await operate.search(found?.id ?? '')).rows[0]?.identity.key, 'done', 'by the id of the record, too')
-  assert.equal(await operate.answer(found?.id ?? ''), '"paid"')
+  assert.equal((await admin.search(found?.id ?? '')).rows[0]?.identity.key, 'done', 'by the id of the record, too')
+  assert.equal(await admin.answer(found?.id ?? ''), '"paid"')
 
   // What a person does, under the fence that they saw.
-  await assert.rejects(
-    operate.resolve(actor, identity, { kind: 'rerun' }, { ifFence: 999 }),
-    /changed since you looked/,
-  )
-  await operate.resolve(actor, identity, { kind: 'rerun' })
-  await operate.release(actor, { ...identity, key: 'held' })
-  assert.equal((await operate.inspect({ ...identity, key: 'held' }))?.record.state, 'vacant', 'its trace is still told')
-  assert.equal((await operate.search('held')).rows[0]?.state, 'vacant', 'also by its key alone')
-  await operate.busiest()
-  const { rows: refused } = await operate.conflicts({ limit: 1 })
+  await assert.rejects(admin.resolve(actor, identity, { kind: 'rerun' }, { ifFence: 999 }), /changed since you looked/)
+  await admin.resolve(actor, identity, { kind: 'rerun' })
+  await admin.release(actor, { ...identity, key: 'held' })
+  assert.equal((await admin.inspect({ ...identity, key: 'held' }))?.record.state, 'vacant', 'its trace is still told')
+  assert.equal((await admin.search('held')).rows[0]?.state, 'vacant', 'also by its key alone')
+  await admin.busiest()
+  const { rows: refused } = await admin.conflicts({ limit: 1 })
   assert.deepEqual(
     refused.map(({ identity: { key }, conflicts }) => [key, conflicts]),
     [['done', 1]],
   )
-  const payload = (await operate.inspect({ ...identity, key: 'done' }))?.answers.find(
-    ({ topic }) => topic === 'payload',
-  )
+  const payload = (await admin.inspect({ ...identity, key: 'done' }))?.answers.find(({ topic }) => topic === 'payload')
   assert.match(payload?.answer ?? '', /1 attempt was refused/)
-  await operate.forget(actor, { ...identity, key: 'done' })
+  await admin.forget(actor, { ...identity, key: 'done' })
   assert.equal(await pay.run({ ...who, key: 'done' }, 2, async () => 'again'), 'again')
-  if (operate.audit === null) return
-  const again = await operate.inspect({ ...identity, key: 'done' })
+  if (admin.audit === null) return
+  const again = await admin.inspect({ ...identity, key: 'done' })
   assert.equal(again?.answers.find(({ topic }) => topic === 'provider')?.alarming, true, 'new effect keys are told')
-  const { rows } = await operate.audit.list({})
+  const { rows } = await admin.audit.list({})
   assert.deepEqual(
     rows.map(({ what, result, by }) => `${by} ${what} ${result}`),
     ['ada forget done', 'ada release done', 'ada resolve done', 'ada resolve refused'],
@@ -72,17 +67,17 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
     const rest = text === 'UPDATE' ? " SET actor = 'nobody'" : ''
     await assert.rejects(async () => sql?.query(`${text} onceonly_operator_audit${rest}`), /only appended to/)
   }
-  for (const { verdict, found: what } of await operate.doctor()) assert.notEqual(verdict, 'danger', what)
+  for (const { verdict, found: what } of await admin.doctor()) assert.notEqual(verdict, 'danger', what)
 })
 
 onSqlStores('events, sagas and runs are seen by their tables alone', async ({ world, once: ledger }) => {
   const store = world.store as SqlStore
-  const operate = createOperate({ store, ledger })
-  const { events, sagas, runs } = operate
+  const admin = createAdmin({ store, ledger })
+  const { events, sagas, runs } = admin
   if (store.sql === undefined || events === null || sagas === null || runs === null) return
   assert.deepEqual([await events.outboxStatus(), await events.consumers(), await sagas.list()], [null, [], []])
   assert.deepEqual(await runs.list({}), { runs: [], cursor: null }, 'to look makes no tables')
-  const rooms = await operate.migrate()
+  const rooms = await admin.migrate()
   for (const room of ['outbox', 'inbox', 'saga', 'run', 'stream', 'operate']) assert.ok(rooms.has(room), room)
 
   const outbox = createOutbox({ store })
@@ -91,7 +86,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   const received = { ...message, id: 'm-1', body: '{"amount":7}' }
   const parked = await inbox.receive(received, () => Promise.reject(final(new Error('nobody can'))))
   assert.equal(parked.kind, 'parked')
-  assert.deepEqual((await operate.standing()).inboxDeadLetters, { billing: 1 })
+  assert.deepEqual((await admin.standing()).inboxDeadLetters, { billing: 1 })
   const failed = await inbox.receive({ ...received, id: 'm-2' }, () => Promise.reject(new Error('not now')))
   assert.equal(failed.kind, 'later')
   const [card] = await events.consumers()
@@ -126,7 +121,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   await (await engine.start(welcome, { runId: 'r-1', input: null })).result()
   await engine.stop()
   assert.equal((await runs.get('r-1')).state, 'succeeded')
-  const { runsStuck, runsUnknown } = await operate.standing()
+  const { runsStuck, runsUnknown } = await admin.standing()
   assert.deepEqual([runsStuck, runsUnknown], [0, 0])
 })
 
@@ -134,7 +129,7 @@ onSqlStores(
   'rooms of streams tell which region lags, and how far the final order is',
   async ({ world, once: ledger }) => {
     const store = world.store as SqlStore
-    const { streams } = createOperate({ store, ledger })
+    const { streams } = createAdmin({ store, ledger })
     assert.ok(streams !== null)
     assert.deepEqual(await streams.rooms(), { rows: [], cursor: null }, 'to look makes no tables')
     const [north, south] = ['north', 'south'].map((region) => createSqlRoomLog({ store, region }))
@@ -171,7 +166,7 @@ onEveryStage('instances of sagas and what happened to them', async ({ store, rep
   const one = replica()
   await handled(one, started('s1'), started('s2'))
   const ledger = createLedger({ store, background: false })
-  const { sagas } = createOperate({ store, ledger })
+  const { sagas } = createAdmin({ store, ledger })
   const [card] = (await sagas?.list()) ?? []
   assert.deepEqual([card?.saga, card?.states], ['imports', { Uploading: 2 }])
   const first = await sagas?.instances('imports', { limit: 1 })

@@ -15,13 +15,13 @@ import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
 import { STREAM_ROOM, streamTables } from '../../streams/log/sql-tables.ts'
 import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations } from './audit.ts'
 import { answerOf, type Card, cardOf, timelineOf, uncounted } from './card.ts'
+import { createDeadLetters, type DeadLetters, type Paging } from './dead-letters.ts'
 import { examine } from './doctor.ts'
 import { answersOf, type Explanation, guardOf } from './explain.ts'
 import type { Finding } from './finding.ts'
-import { createLetters, type Letters, type Paging } from './letters.ts'
 import { createRoomCheck, roomsOf } from './rooms.ts'
 import { createSagas, type Sagas } from './sagas.ts'
-import { createMemorySessions, createSqlSessions, type SessionShelf } from './session-shelf.ts'
+import { createMemorySessions, createSqlSessions, type SessionStorage } from './session-storage.ts'
 import { createStanding, type Standing } from './standing.ts'
 import { createStreams, type Streams } from './streams.ts'
 import { createUnknowns, type UnknownOutcome } from './unknowns.ts'
@@ -38,7 +38,7 @@ export interface Status {
 }
 
 /** The questions and actions of whoever is on call; the command line and the console ask the same ones. */
-export interface Operate {
+export interface Admin {
   status(): Promise<Status>
   /** Cheap, for gauges. */
   standing(): Promise<Standing>
@@ -65,14 +65,14 @@ export interface Operate {
   forget(actor: Actor, identity: Identity, options?: Fenced): Promise<void>
   resolve(actor: Actor, identity: Identity, ending: Ending | typeof rerun, options?: Fenced): Promise<void>
   /** Null on a store that does not speak SQL. */
-  readonly events: Letters | null
+  readonly events: DeadLetters | null
   readonly sagas: Sagas | null
   readonly runs: RunOperator | null
   readonly streams: Streams | null
   /** What people did; null where there is no place to write it. */
   readonly audit: Audit | null
   /** Who is signed in at a console. */
-  readonly sessions: SessionShelf
+  readonly sessions: SessionStorage
   /** Does it and writes it down, where there is a place to write. */
   act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
   sweep(): Promise<number>
@@ -84,7 +84,7 @@ export interface Operate {
 
 export type Fenced = Pick<ActOptions, 'ifFence'>
 
-export interface OperateOptions {
+export interface AdminOptions {
   readonly store: Store
   /** Its cache forgets what is acted on; for a process that only operates, one without background work. */
   readonly ledger: Ledger<never> | Ledger<unknown>
@@ -107,7 +107,7 @@ const migrations = {
   [OPERATE_ROOM]: operateMigrations,
 }
 
-export function createOperate({ store, ledger: given, audit: elsewhere = null }: OperateOptions): Operate {
+export function createAdmin({ store, ledger: given, audit: elsewhere = null }: AdminOptions): Admin {
   const ledger = given as Ledger<unknown>
   const { sql, queries, clock } = store
   const has = sql === undefined ? async () => false : createRoomCheck(sql)
@@ -138,7 +138,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
     return { rows: page.rows.map((view) => cardOf(view.record, view, at)), cursor: page.cursor }
   }
 
-  const act: Operate['act'] = (actor, what, target, work) =>
+  const act: Admin['act'] = (actor, what, target, work) =>
     audit === null ? work() : audit.act(actor, what, target, work)
 
   return {
@@ -210,7 +210,7 @@ export function createOperate({ store, ledger: given, audit: elsewhere = null }:
       act(actor, 'resolve', { ...targetOf(identity), to: ending.kind }, () =>
         ledger.resolve(identity, ending, { by: actor.by, ...options }),
       ),
-    events: isSql(store) ? createLetters(store, has) : null,
+    events: isSql(store) ? createDeadLetters(store, has) : null,
     sagas: sql === undefined ? null : createSagas(sql, has),
     runs: isSql(store) ? runsOf(store, now, has) : null,
     streams: sql === undefined ? null : createStreams(sql, has),

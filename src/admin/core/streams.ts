@@ -4,7 +4,7 @@ import type { SqlSeam } from '../../ledger/store/sql.ts'
 import { STREAM_ROOM } from '../../streams/log/sql-tables.ts'
 import { countOf } from '../../streams/parts/count.ts'
 import type { Position } from '../../streams/protocol/protocol.ts'
-import type { Paging } from './letters.ts'
+import type { Paging } from './dead-letters.ts'
 
 /** What one region has of a room. */
 export interface RegionCard {

@@ -6,8 +6,8 @@ import type { SqlRow, SqlSeam } from '../../ledger/store/sql.ts'
 import { entryColumns, entryOf, readFailure } from '../../runs/stored.ts'
 import { RUN_ROOM } from '../../runs/tables.ts'
 import { type Card, cardOf, uncounted } from './card.ts'
+import type { Paging } from './dead-letters.ts'
 import { nameOfCall } from './explain.ts'
-import type { Paging } from './letters.ts'
 
 interface Waiting {
   readonly since: number
