@@ -178,7 +178,7 @@ export const requests: readonly Row[] = [
       {
         without: 'a holder whose lease is over starts nothing',
         file: 'src/ledger/lease.ts',
-        find: 'if (each.ended !== null) throw each.ended',
+        find: 'if (ended !== null) throw ended',
         replace: '',
         noticed: [{ file: lease, name: 'a paused holder can start nothing, and its late settle changes nothing' }],
       },

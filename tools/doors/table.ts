@@ -7,7 +7,7 @@ const heart = ['runtime', 'ledger/core', 'ledger/store', 'ledger', 'ledger/guard
 const below = {
   runtime: [],
   'ledger/core': [],
-  'ledger/store': ['ledger/core'],
+  'ledger/store': ['runtime', 'ledger/core'],
   'ledger/stores/*': ['ledger/core', 'ledger/store'],
   ledger: ['runtime', 'ledger/core', 'ledger/store'],
   'ledger/guard': ['runtime', 'ledger/core', 'ledger'],

@@ -1,0 +1,167 @@
+import { createLeaseClock } from '../../runtime/lease-clock.ts'
+import type { Runtime, Timer } from '../../runtime/runtime.ts'
+import { limits } from '../core/limits.ts'
+
+/** A lease as its holder knows it: over by the holder's own clock before the store gives it to another. */
+export interface HeldLease<End> {
+  /** Whether it lasts at least this much longer. A paused process finds its lease over before any timer fires. */
+  lasts(ms?: number): boolean
+  /** Why it ended; null while it lasts. */
+  end(): End | null
+  /** Fires when it ends before it is let go, with the end as the reason. */
+  signal(): AbortSignal
+  /** No further renewal; the lease is left to its end. */
+  letGo(): void
+}
+
+export interface HeldLeasesOptions<T, Loss, End> {
+  readonly runtime: Runtime
+  /**
+   * Renews one lease at the store within the given time. Resolves to null, or to how it was lost; rejects when the store
+   * did not answer, and is called again by the next tick while the lease lasts.
+   */
+  renew(item: T, withinMs: number): Promise<Loss | null>
+  /** The end of a lease: by the holder's own clock (`loss` is null), or as the store said. */
+  endOf(item: T, loss: Loss | null): End
+  /** Called once for a lease that ended before it was let go. */
+  ended?(item: T, end: End, loss: Loss | null): void
+  failed?(error: unknown): void
+  /** The longest time between two looks at the clock. */
+  readonly tickMostMs?: number
+}
+
+export interface Term {
+  /** By `nowMs`, before the request was sent: the lease cannot have begun earlier at the store. */
+  readonly sentAtMs: number
+  readonly leaseMs: number
+  /** Not renewed beyond this time after `sentAtMs`. */
+  readonly mostMs?: number
+}
+
+/** The leases that one process holds, on one timer: most are let go long before their first renewal. */
+export interface HeldLeases<T, End> {
+  /** The clock of leases. */
+  nowMs(): number
+  hold(item: T, term: Term): HeldLease<End>
+  /** Renews every lease now; rejects when the store did not answer for one of them. */
+  renewAll(): Promise<void>
+  /** No further renewal. What is still held ends by its own deadline. */
+  stop(): void
+}
+
+interface Held<T, End> {
+  readonly item: T
+  readonly leaseMs: number
+  readonly lastRenewalMs: number
+  deadlineMs: number
+  renewAtMs: number
+  renewing: boolean
+  end: End | null
+  /** Made when the signal is first asked for: most never are. */
+  abort: AbortController | null
+}
+
+/** A lease that ended is noticed within this time, without a look at the clock by its user. */
+const TICK_MOST_MS = 250
+const TICKS_PER_LEASE = 20
+
+export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Loss, End>): HeldLeases<T, End> {
+  const { runtime } = options
+  const held = new Set<Held<T, End>>()
+  const nowMs = createLeaseClock(runtime)
+  let timer: Timer | null = null
+  let tickMs = options.tickMostMs ?? TICK_MOST_MS
+  let stopped = false
+
+  function arm(): void {
+    if (timer !== null || held.size === 0) return
+    timer = runtime.setTimer(tickMs, tick, true)
+  }
+
+  function tick(): void {
+    timer = null
+    const now = nowMs()
+    for (const each of held) {
+      if (now >= each.deadlineMs) end(each, null)
+      else if (!stopped && now >= each.renewAtMs && now < each.lastRenewalMs && !each.renewing) void renewLater(each)
+    }
+    arm()
+  }
+
+  async function renewLater(each: Held<T, End>): Promise<void> {
+    each.renewing = true
+    try {
+      await renew(each)
+    } catch (error) {
+      // The next tick tries again, or ends the lease.
+      options.failed?.(error)
+    } finally {
+      each.renewing = false
+    }
+  }
+
+  async function renew(each: Held<T, End>): Promise<void> {
+    const sentAtMs = nowMs()
+    const loss = await options.renew(each.item, each.deadlineMs - sentAtMs)
+    // Let go or ended meanwhile: the answer means nothing any more.
+    if (!held.has(each)) return
+    if (loss !== null) {
+      end(each, loss)
+      return
+    }
+    // No further than the longest time: a probe that finds nothing after it believes that nothing will come.
+    each.deadlineMs = Math.max(each.deadlineMs, Math.min(sentAtMs + each.leaseMs, each.lastRenewalMs))
+    each.renewAtMs = sentAtMs + each.leaseMs * limits.heartbeatShare
+  }
+
+  function end(each: Held<T, End>, loss: Loss | null): void {
+    if (each.end !== null) return
+    const why = options.endOf(each.item, loss)
+    each.end = why
+    // One that was let go is over without a report: its work was done in time.
+    if (held.delete(each)) options.ended?.(each.item, why, loss)
+    each.abort?.abort(why)
+  }
+
+  function look(each: Held<T, End>): End | null {
+    if (nowMs() >= each.deadlineMs) end(each, null)
+    return each.end
+  }
+
+  return {
+    nowMs,
+    hold(item, { sentAtMs, leaseMs, mostMs = Number.POSITIVE_INFINITY }) {
+      const each: Held<T, End> = {
+        item,
+        leaseMs,
+        lastRenewalMs: sentAtMs + mostMs,
+        deadlineMs: sentAtMs + leaseMs,
+        renewAtMs: sentAtMs + leaseMs * limits.heartbeatShare,
+        renewing: false,
+        end: null,
+        abort: null,
+      }
+      held.add(each)
+      tickMs = Math.min(tickMs, leaseMs / TICKS_PER_LEASE)
+      arm()
+      return {
+        lasts: (ms = 0) => look(each) === null && nowMs() + ms < each.deadlineMs,
+        end: () => look(each),
+        signal() {
+          if (each.abort === null) {
+            each.abort = new AbortController()
+            if (each.end !== null) each.abort.abort(each.end)
+          }
+          return each.abort.signal
+        },
+        letGo: () => void held.delete(each),
+      }
+    },
+    async renewAll() {
+      await Promise.all([...held].map(renew))
+    },
+    stop() {
+      stopped = true
+    },
+  }
+}
