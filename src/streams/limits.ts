@@ -6,19 +6,33 @@ import { sessionLimits } from './session-limits.ts'
 /** What sessions of streams take and hold. */
 export const streamLimits = {
   ...sessionLimits,
-  /** A snapshot, as JSON: leaves room in its frame for everything else. One that is larger counts as none, and is a problem. */
+  /**
+   * A snapshot, as JSON: leaves room in its frame for everything else. One that is larger counts as none, and is a
+   * problem.
+   */
   snapshotBytes: 3 * 1_024 * 1_024,
-  /** Bytes of one session's frames that are not answered: again the window and as much, whatever the session waits for. */
+  /**
+   * Bytes of one session's frames that are not answered: again the window and as much, whatever the session waits for.
+   */
   sendBytes: 256 * 1_024,
-  /** Taken by a connection but not by the network: past it nothing more is read for it, so that a client which stops reading stays small. */
+  /**
+   * Taken by a connection but not by the network: past it nothing more is read for it, so that a client which stops
+   * reading stays small.
+   */
   linkBytes: 32 * 1_024,
   /** Bytes of the entries of one `deliver` frame: small enough to interleave with acknowledgements. */
   deliverBytes: 32 * 1_024,
-  /** Entries of a room that stay in memory for those who keep up; whoever is further back reads the log. */
+  /** Entries of a room that stay in memory for clients that keep up; a client further back reads the log. */
   tailEntries: 1_024,
-  /** Of these entries, too, as texts: a thousand of a usual size. Entries are dropped by halves, at twice of either bound. */
+  /**
+   * Of these entries, too, as texts: a thousand of a usual size. Entries are dropped by halves, at twice of either
+   * bound.
+   */
   tailBytes: 1_024 * 1_024,
-  /** Entries of a room that wait for causes from another region, and their bytes as JSON: what is refused is pulled again. */
+  /**
+   * Entries of a room that wait for causes from another region, and their bytes as JSON: what is refused is pulled
+   * again.
+   */
   waitingEntries: 4_096,
   waitingBytes: 16 * 1_024 * 1_024,
   /** One write of a room: large enough to share a commit, small enough to stay short. */
@@ -38,15 +52,15 @@ export const streamLimits = {
   /** A region that heard nothing asks its peers after this: hints may be lost. */
   pullEveryMs: 1 * SECOND,
   /**
-   * A room in which nothing happens looks ever less often, down to this: at its peers, at what other processes of its region
-   * wrote, and at the final order. Hints wake it, so that only what a lost hint had told is late, by this at the most.
+   * A quiet room polls ever less often, down to this: its peers, what other processes of its region wrote, and the final
+   * order. Hints wake it, so that only what a lost hint announced is late, by this at most.
    */
   dozeMs: 10 * SECOND,
   /** A peer that does not answer within this is away. */
   pullMs: 5 * SECOND,
   /**
-   * A client that comes from another region waits so long for that one to end its old session: a way around the world and
-   * a commit several times over. A region that is away must lock nobody out.
+   * How long a client that comes from another region waits for that region to end its old session: several round trips
+   * around the world and a commit. A region that is down must lock no client out.
    */
   fenceMs: 2 * SECOND,
   /** A peer that is away is asked again after this, doubling up to the cap. */
@@ -66,26 +80,26 @@ export const streamLimits = {
    * again; a store that had forgotten the place would give a second one.
    */
   orderRetainMs: 20 * MINUTE,
-  /** What a client has sent is remembered for longer than the messages: a tab that slept for a night goes on. */
+  /** What a client has sent is remembered for longer than the messages: a tab that slept for a night continues. */
   retainClientsMs: 7 * DAY,
   /** Pause between two looks for entries past their retention. */
   trimEveryMs: 30 * SECOND,
   /** Rooms that one process takes on at a time to look for such entries: others share in the work. */
   sweepRooms: 100,
   /**
-   * Rooms that one process of a region has open: each keeps its newest entries and looks after itself. For one more a room
-   * is closed in which nobody is; where there is none, whoever comes is sent elsewhere.
+   * Rooms that one process of a region has open: each keeps its newest entries in memory and polls. To open one more, an
+   * empty room is closed; when no room is empty, the client is sent elsewhere.
    */
   openRooms: 1_000,
-  /** Nobody is in such a room, and nobody has come to it for so long: somebody may be on the way in. */
+  /** A room stays open for this long after the last client came to it: another may be about to join. */
   enterMs: 10 * SECOND,
-  /** A room in which nobody is, and of which nobody spoke for so long, is closed; its log stays. */
+  /** An empty room that no client or peer has used for this long is closed; its log stays. */
   roomIdleMs: 5 * MINUTE,
   /** A connection that says no hello within this is closed. */
   helloMs: 10 * SECOND,
 } as const
 
-/** What regions tell each other over NATS JetStream, beside the bounds of streams. */
+/** Limits of the exchange over NATS JetStream, beside the bounds of streams. */
 export const natsExchangeLimits = {
   /** A hint that the server has not confirmed within this counts as lost. */
   confirmMs: 2 * SECOND,
@@ -107,7 +121,7 @@ export const natsExchangeLimits = {
   copyMessages: 2_048,
   /** Messages that the server sends ahead to a region that follows. */
   followAhead: 512,
-  /** A server sends a sign of life this often to whoever follows and hears nothing. */
+  /** How often a server sends a heartbeat to a consumer that gets no messages. */
   heartbeatMs: 5 * SECOND,
   /** How long one request for messages stands. */
   requestMs: 30 * SECOND,

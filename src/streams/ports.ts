@@ -13,7 +13,7 @@ import type { Entry, LogPlace, MessageIdentity, Position } from './protocol/prot
  * of the commits.
  */
 export interface RoomLog {
-  /** The room as it stands; a room that nobody has written to is empty, not missing. */
+  /** The room's current state; a room without writes is empty, not missing. */
   open(room: string): Promise<RoomState>
   /** Makes this the client's only session, durably, before anything is replayed to it. */
   enter(room: string, claim: SessionClaim): Promise<Entered>
@@ -26,17 +26,20 @@ export interface RoomLog {
   /** What is known of a client's messages; null when nothing is. */
   sender(room: string, client: string, epoch: number): Promise<SenderState | null>
   /**
-   * Rooms in which something may be past its time, open or not. Each is given to one who asks, and to nobody else before
-   * `againMs` have passed.
+   * Rooms with entries past their retention, open or not. Each is given to one caller, and to no other before `againMs`
+   * have passed.
    */
   due(againMs: number, most: number): Promise<readonly string[]>
-  /** Removes the oldest entries past the bounds, and clients that nobody heard of for long. */
+  /** Removes the oldest entries past the bounds, and clients that have been silent for long. */
   trim(room: string, keep: Retention): Promise<Trimmed>
-  /** How far the room is, and what everybody has sent, at one moment: what a region that fell too far behind begins with. */
+  /**
+   * How far the room is, and what everybody has sent, at one moment: what a region that fell too far behind begins
+   * with.
+   */
   image(room: string): Promise<RoomImage>
   /** Takes a peer's image: whatever other logs had up to there counts as removed here. Own entries stay. */
   adopt(room: string, image: RoomImage): Promise<void>
-  /** Calls when somebody else may have written to the room. A hint: readers also look by themselves. */
+  /** Calls `wake` when another process may have written to the room. A hint: readers also poll. */
   listen(room: string, wake: () => void): { stop(): void }
 }
 
@@ -51,11 +54,11 @@ export interface RoomState {
 
 /** An entry, and how it was merged here. */
 export interface StoredEntry extends Entry {
-  /** Of body and `replyTo`: tells a copy from a fork. */
+  /** Of body and `replyTo`: distinguishes a copy from a fork. */
   readonly digest: string
   /** Consecutive from 1 in this region and room. */
   readonly at: number
-  /** Its identity was merged before, from another log: counted, shown to nobody. */
+  /** Its identity was merged before, from another log: counted, never delivered. */
   readonly copy: boolean
 }
 
@@ -129,8 +132,8 @@ export interface RoomWritten {
 }
 
 /**
- * Two regions that could not reach each other accepted one number with two bodies: two clones of a client were at work.
- * Each goes on showing what came first there, so that only a person can say which is meant.
+ * Two regions that could not reach each other accepted one number with two bodies, from two clones of a client. Each
+ * region keeps showing the one that came first there; only a person can decide between them.
  */
 export interface Fork extends MessageIdentity {
   /** What this region shows under the identity. */
@@ -164,7 +167,7 @@ export interface Retention {
 }
 
 /**
- * The one final order of each room, in a store that all regions share. Whoever holds the room's lease adds to it in the
+ * The one final order of each room, in a store that all regions share. The holder of the room's lease appends to it in the
  * order in which the entries were merged there.
  */
 export interface OrderLog {
@@ -231,7 +234,7 @@ export interface PullRequest {
   readonly room: string
   /** What the asking region has merged. */
   readonly position: Position
-  /** True: also entries of other regions' logs, for whoever cannot reach these. */
+  /** True: also entries of other regions' logs, for a region that cannot reach these. */
   readonly all: boolean
 }
 
@@ -276,7 +279,7 @@ export interface SessionLink {
   readonly bufferedBytes: number
 }
 
-/** What a transport tells a region about one connection. */
+/** What a transport reports to a region about one connection. */
 export interface Session {
   received(text: string): void
   /** `bufferedBytes` has fallen. */

@@ -47,10 +47,12 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   let admitted = false
   let failures = 0
   let timer: Timer | null = null
-  /** Connecting takes a write of its own: only the last attempt goes on after it. */
+  /** Connecting writes to the storage first; after that write only the latest attempt continues. */
   let attempt = 0
   let renewing = false
-  /** What is kept about identity, numbers and acknowledgements is written one after the other: each builds on the last. */
+  /**
+   * What is kept about identity, numbers and acknowledgements is written one after the other: each builds on the last.
+   */
   let writes: Promise<unknown> = Promise.resolve()
   const waiting = new Map<number, PromiseWithResolvers<LogPlace | null>>()
 
@@ -125,7 +127,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       opened: () => {
         if (opened === connection && !beginsAtHead()) resume(opened)
       },
-      // Whatever an older connection still has to say is not for this client any more.
+      // Frames from an older connection are ignored.
       received: (frame) => {
         if (opened === connection) take(frame, opened)
       },
@@ -143,7 +145,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
   function closed(code: number | null, reason: string): void {
     connection = null
     if (code === closeCodes.cloned) return renew({ why: 'cloned' })
-    // Each connection has a later generation than all before it: whoever entered with a still later one is somebody else.
+    // Generations only grow: a session with a later one belongs to another client with this identity.
     if (code === closeCodes.fenced && !admitted) return renew({ why: 'fenced' })
     problem(new OnceError('retry_later', `The connection to ${region} ended: ${reason}.`))
     failures += 1
@@ -170,12 +172,12 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
         fresh = false
         return
       case 'resumed':
-        // Numbers that never left this client were used: by whoever went on from a copy of its place.
+        // Numbers that this client never sent are in use: another client continues from a copy of its storage.
         if (frame.floor > outgoing.sentBelow) return renew({ why: 'fenced' })
         failures = 0
         admitted = true
         previousRegion = region
-        // Whoever resumes again on the same connection has sent everything on it already.
+        // On a second resume over the same connection everything has been sent on it already.
         if (!from.live) outgoing.reconnected()
         from.resumed()
         become('live')
@@ -225,7 +227,10 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     for (const frame of outgoing.frames()) connection.send(frame)
   }
 
-  /** Takes a new identity, and what is pending along. What may have arrived under the old one is only told. */
+  /**
+   * Takes a new identity and moves the pending messages to it. Messages that may have arrived under the old one are
+   * only reported.
+   */
   function renew(cause: RenewCause): void {
     if (renewing || status === 'stopped') return
     renewing = true
@@ -305,7 +310,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       const { shown: seen } = intake
       checkSendable({ seen, replyTo, body })
       const accepted = Promise.withResolvers<LogPlace | null>()
-      // Whoever does not wait for it does not want to hear of it.
+      // A caller that does not await it must not cause an unhandled rejection.
       accepted.promise.catch(() => {})
       return write(async () => {
         const { number: cseq } = await outgoing.accept({ seen, replyTo, body })
@@ -338,5 +343,8 @@ function newIdentity(runtime: ClientRuntime): ClientIdentity {
 }
 
 function doubt(): OnceError {
-  return new OnceError('outcome_unknown', 'Nobody remembers whether the message was accepted.')
+  return new OnceError(
+    'outcome_unknown',
+    'The outcome of this message is unknown: no region remembers whether it was accepted.',
+  )
 }

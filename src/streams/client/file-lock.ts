@@ -9,7 +9,7 @@ export interface FileLock {
 
 /** For a commit of four bytes, or a look at them, by another opener. Nothing else runs meanwhile, so it is short. */
 const BUSY_MS = 250
-/** SQLite's own code: somebody else has the lock. */
+/** SQLite's code for "another process has the lock". */
 const SQLITE_BUSY = 5
 
 /**

@@ -47,7 +47,7 @@ export interface HoldPage {
   removeEventListener(event: 'pagehide' | 'pageshow', listen: () => void): void
 }
 
-/** A tab that was not heard of for so long is gone: browsers let timers of a hidden tab fire once a minute. */
+/** A tab that was silent for this long is gone: browsers let timers of a hidden tab fire once a minute. */
 const LEASE_MS = 150_000
 /** A quarter of a minute: a tab that can be seen renews its lease ten times before it ends. */
 const BEAT_MS = 15_000

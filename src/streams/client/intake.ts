@@ -17,11 +17,14 @@ import type { SessionBounds } from '../session-limits.ts'
 import type { ClientPlace, ClientPosition } from './ports.ts'
 import type { ClientRuntime } from './runtime.ts'
 
-/** What an application does with what it receives. Calls come one after the other, in an order in which causes come first. */
+/**
+ * What an application does with what it receives. Calls come one after the other, in an order in which causes come
+ * first.
+ */
 export interface StreamReceiver {
   /** Throwing means "not done": it is called again with the same message, and nothing overtakes it. */
   message(message: Entry): void | Promise<void>
-  /** A message that was shown before stands in a second log, too: for whoever keeps track of who knew of whom. */
+  /** A message that was already shown also stands in a second log; for receivers that track causality. */
   copy?(copy: Omit<Delivered, 'kind'>): void
   /** A message has its final place. It may have been shown already, or be shown later. */
   ordered?(identity: MessageIdentity, place: number): void
@@ -34,7 +37,7 @@ export interface StreamReceiver {
 
 /** What came in, from the connection to the application's hands. */
 export interface Intake {
-  /** What has arrived: where a resume in this process goes on. */
+  /** What has arrived: where a resume in this process continues. */
   readonly position: ClientPosition
   /** What the application was shown: the causes of whatever it sends now. */
   readonly shown: Position
@@ -69,7 +72,7 @@ export function createIntake(options: IntakeOptions): Intake {
   const dedup = new SequenceDedup()
   let arrived: Position = options.replay ? {} : options.restored.logs
   let ordered = options.replay ? 0 : options.restored.ordered
-  // What a person has read stays read: whatever it says next was said after it.
+  // What was shown stays shown: it is a cause of everything that this client sends from now on.
   let shown: Position = options.restored.logs
   /** Of what is done with: this is what survives a restart. */
   let done: ClientPosition = options.restored

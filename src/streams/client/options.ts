@@ -19,7 +19,7 @@ export interface StreamClient {
    * sent by this client: anything else is refused with `target_unknown`, before it is kept.
    */
   send(body: unknown, options?: { readonly replyTo?: MessageIdentity }): Promise<Sent>
-  /** Goes on in another region, or connects anew in the same one. May be called by a receiver. */
+  /** Continues in another region, or reconnects to the same one. May be called by a receiver. */
   moveTo(region: string): void
   /** When the application has done everything that has arrived so far. */
   idle(): Promise<void>
@@ -44,16 +44,17 @@ export interface StreamClientOptions {
   /** Where a client without a position begins: with all that the room still has, or with what comes next. */
   readonly from?: 'start' | 'head'
   /**
-   * What a client with a position does after a restart: goes on behind it, or shows everything again that the room still
-   * has, for whoever keeps nothing of what it showed. What was seen before the restart stays a cause of what is said now.
+   * What a client with a stored position does after a restart: `go-on` continues behind it, `replay` delivers everything
+   * that the room still has, for applications that keep no copy of what they showed. Messages seen before the restart stay
+   * causes of the messages sent after it.
    */
   readonly again?: 'go-on' | 'replay'
   onStatus?(status: ClientStatus): void
-  /** The identity had to be taken anew: a clone has it, or nobody remembers it. */
+  /** The client took a new identity: a clone uses the old one, or no region remembers it. */
   onIdentity?(identity: MessageIdentityPrefix, why: RenewReason): void
   /**
-   * They may have arrived, and no region can tell: sent under an identity that is forgotten, or that a copy of this client
-   * has. They are not sent again by themselves. After `cloned` everything is among them that was pending at the start.
+   * Messages that may have arrived, sent under an identity that is forgotten or that a copy of this client uses; no region
+   * can decide it. The client does not send them again. After `cloned` they include everything pending at the start.
    */
   onDoubt?(messages: readonly PendingSend[], why: RenewReason): void
   onProblem?(error: unknown): void
@@ -62,8 +63,8 @@ export interface StreamClientOptions {
 }
 
 /**
- * `cloned` and `fork`: somebody else has this identity, and was met at the same number. `fenced`: somebody else has gone on
- * with it, and this is an older copy. `unknown`: nobody remembers it. `refused`: a message replied to what the room has
- * never seen; the others go on without it, in a new epoch.
+ * `cloned` and `fork`: another client uses this identity and sent a message with the same number. `fenced`: another client
+ * continued with this identity, and this one is an older copy. `unknown`: no region remembers the identity. `refused`: a
+ * message replied to one that the room has never seen; the other messages continue without it, in a new epoch.
  */
 export type RenewReason = 'cloned' | 'fork' | 'fenced' | 'unknown' | 'refused'

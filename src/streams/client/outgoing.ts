@@ -8,7 +8,10 @@ import type { ClientPlace, PendingSend } from './ports.ts'
 export interface Sent {
   /** As long as the client keeps its identity: one that is taken anew gives what is pending new numbers. */
   readonly identity: MessageIdentity
-  /** Where the message stands once a region has it durably; null when that is not remembered. Rejects when nobody knows. */
+  /**
+   * Where the message stands once a region has it durably; null when that is not remembered. Rejects when the outcome
+   * is unknown.
+   */
   readonly accepted: Promise<LogPlace | null>
 }
 
@@ -24,7 +27,10 @@ export interface Outgoing {
   /** What may leave on this connection now. */
   frames(): readonly SendFrame[]
   reconnected(): void
-  /** What a region accepted of this connection, in order; and where the last that it has of this identity stands, if known. */
+  /**
+   * What a region accepted of this connection, in order; and where the last that it has of this identity stands, if
+   * known.
+   */
   acknowledge(results: readonly AckResult[], last: LogPlace | null): Promise<void>
   /** Numbers up to here have left this process at least once, or a process before it. */
   readonly sentBelow: number

@@ -17,9 +17,8 @@ interface Waiting {
 }
 
 /**
- * What a client in Node must not forget, in a file of its own, for one process at a time: whoever comes second gets
- * `place_taken`, and a process that was killed is in nobody's way. A file that was copied makes a clone, which the regions
- * tell apart.
+ * Client storage for Node, in a file of its own, for one process at a time: a second process gets `place_taken`. A killed
+ * process leaves no lock behind. A copied file makes a clone, which the regions detect.
  */
 export function createFilePlace(options: { readonly path: string }): KeptPlace {
   return createShelfPlace(createFileShelf(options))

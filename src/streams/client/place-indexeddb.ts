@@ -23,8 +23,8 @@ const OPENER = 'opener'
 
 /**
  * One database for each client. Tabs of a site share their databases, so the name must be the tab's own; `holdPlace`
- * tells a duplicated tab from its original. Where two tabs open one database all the same, the last one has it: every
- * write of the other is refused with `place_taken`, so that their pending messages never mix.
+ * distinguishes a duplicated tab from its original. When two tabs open one database all the same, the last one owns it:
+ * every write of the other is refused with `place_taken`, so that their pending messages never mix.
  */
 export function createIndexedDbPlace(options: IndexedDbPlaceOptions): KeptPlace {
   return createShelfPlace(createIndexedDbShelf(options))

@@ -5,8 +5,8 @@ export interface ShelfChanges {
 }
 
 /**
- * A few small JSON values under names that survive a restart: what a client must still know when it comes back. One
- * client has one shelf; nobody else writes to it.
+ * A few small JSON values under names, which survive a restart of the client. One client has one shelf and is its only
+ * writer.
  */
 export interface Shelf {
   /** Everything that is kept, as the last write left it. */

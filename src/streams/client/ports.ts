@@ -5,7 +5,7 @@ import type { Pending, PendingPlace } from '../parts/sender.ts'
 import type { LogPlace, MessageIdentity, Position } from '../protocol/protocol.ts'
 
 export interface ClientTransport {
-  /** Begins to connect to a region; whatever becomes of it is told to `events`, and `closed` comes once, last. */
+  /** Begins to connect to a region and reports to `events`; `closed` comes exactly once, as the last event. */
   connect(region: string, events: LinkEvents): ClientLink
 }
 

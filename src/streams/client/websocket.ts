@@ -2,7 +2,9 @@ import type { ClientLink, ClientTransport, LinkEvents } from './ports.ts'
 
 /** The subprotocol of our frames. */
 export const STREAM_PROTOCOL = 'onceonly.stream.1'
-/** Browsers can send no header with a WebSocket, so a token travels as a subprotocol that nobody chooses. */
+/**
+ * Browsers can send no header with a WebSocket, so the token travels as a subprotocol that the server never selects.
+ */
 export const TOKEN_PREFIX = 'onceonly.token.'
 
 /** What is used of a WebSocket as browsers, Node from 22 on, and `ws` have it. */

@@ -29,12 +29,12 @@ export function createLocalExchange(options: LocalExchangeOptions = {}): LocalEx
   const { way = () => OPEN, runtime = createRuntime() } = options
   const peers = new Map<string, RegionPeer>()
 
-  /** Later also without a delay: nobody is called back from inside its own call. */
+  /** Asynchronous even without a delay: a caller is never called back from inside its own call. */
   function carry<T>(from: string, to: string, room: string, message: T): Promise<T> {
     const { cut, delayMs } = way(from, to, room)
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     if (cut) {
-      // As on a real network: no answer, until whoever asked gives up.
+      // As on a real network: no answer until the caller times out.
       const lost = () => reject(new OnceError('broker_unavailable', `${to} does not answer ${from}.`))
       runtime.setTimer(streamLimits.pullMs, lost, true)
     } else if (delayMs > 0) runtime.setTimer(delayMs, () => resolve(message), true)

@@ -71,12 +71,12 @@ async function search(
   return low
 }
 
-/** Whether a message comes after what somebody at the position has, or at most so many entries before. */
+/** Whether a message comes after the given position, or at most `skew` entries before it. */
 function reaches(entries: readonly ExchangedEntry[], position: Position, skew: number): boolean {
   return entries.some(({ log, n }) => n > countOf(position, log) - skew)
 }
 
-/** What somebody else put there is passed over. */
+/** Messages that no region wrote are skipped. */
 function entriesOf(data: Uint8Array): readonly ExchangedEntry[] {
   try {
     const hint = decodeWord(data, readHint)

@@ -17,9 +17,9 @@ export interface FollowOptions {
 }
 
 /**
- * Hears every message of some subjects in its order, and goes on where it was whatever happens to the connection or the
- * server. An ordered consumer alone would miss what was lost with a connection until the next message shows the gap: so
- * each connection begins with a new one.
+ * Reads every message of some subjects in order, and continues where it was after a failure of the connection or the
+ * server. An ordered consumer alone would notice messages lost with a connection only at the next message, so each
+ * connection begins with a new consumer.
  */
 export function followHints(options: FollowOptions): { stop(): Promise<void> } {
   const { connection, jetstream, stream, runtime, onError } = options

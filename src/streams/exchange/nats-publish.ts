@@ -8,7 +8,10 @@ import type { JetStreamLine, NatsLine } from './nats-driver.ts'
 type Entrance = Extract<RegionHint, { kind: 'entered' }>
 type PositionHint = Extract<RegionHint, { kind: 'position' }>
 
-/** Sends hints, and holds nobody up: what a server does not take now is dropped when it is pulled anyway, else owed. */
+/**
+ * Sends hints without blocking the caller: what the server does not take now is dropped if peers pull it anyway, else
+ * sent later.
+ */
 export interface HintPublisher {
   hint(hint: RegionHint): void
   stop(): void
@@ -46,11 +49,11 @@ export function createHintPublisher(options: HintPublisherOptions): HintPublishe
   function publish(hint: RegionHint, payload: Uint8Array): void {
     const { askEvery, askBytes } = natsExchangeLimits
     const isPlain = hint.kind === 'position' && failures === 0 && unasked < askEvery && bytesUnasked < askBytes
-    if (isPlain) tell(hint, payload)
+    if (isPlain) fire(hint, payload)
     else ask(hint, payload)
   }
 
-  function tell(hint: RegionHint, payload: Uint8Array): void {
+  function fire(hint: RegionHint, payload: Uint8Array): void {
     unasked += 1
     bytesUnasked += payload.length
     try {
@@ -107,7 +110,9 @@ export function createHintPublisher(options: HintPublisherOptions): HintPublishe
     if (owed.size <= natsExchangeLimits.owedEntrances) return
     for (const oldest of owed.keys()) {
       owed.delete(oldest)
-      return onError(new OnceError('broker_unavailable', 'Too many entrances wait for NATS; the oldest is not told.'))
+      return onError(
+        new OnceError('broker_unavailable', 'Too many session announcements wait for NATS; the oldest was dropped.'),
+      )
     }
   }
 
@@ -148,7 +153,7 @@ function partsOf(hint: PositionHint, mostBytes: number): readonly Uint8Array[] {
   ]
 }
 
-/** Says only as much as it brings, so that nobody pulls what comes right behind it. */
+/** Announces only what it carries, so that no peer pulls what the next message brings. */
 function upTo(hint: PositionHint, entries: readonly ExchangedEntry[]): PositionHint {
   const last = entries.at(-1)
   return { ...hint, entries, position: last === undefined ? hint.position : { ...hint.position, [last.log]: last.n } }

@@ -52,11 +52,11 @@ function tokenOf(name: string): string {
 function configOf(name: string, namespace: string, replicas: number): JetStreamConfig {
   return {
     name,
-    description: 'onceonly: what regions tell each other',
+    description: 'onceonly: hints between regions',
     subjects: [`${namespace}.position.>`, `${namespace}.entered.>`],
     retention: 'limits',
     storage: 'file',
-    // Whoever needs what is gone pulls it, so that it must never stand in the way of what is new.
+    // Readers pull what is gone, so old messages must never block new ones.
     discard: 'old',
     max_age: streamLimits.retainMs * NANOS_PER_MS,
     max_bytes: natsExchangeLimits.streamBytes,

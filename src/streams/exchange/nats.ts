@@ -39,14 +39,16 @@ export interface NatsExchangeOptions {
   readonly runtime?: Runtime
 }
 
-/** What a NATS server takes in one message, unless it is told otherwise. */
+/** The default message size limit of a NATS server. */
 const PAYLOAD_BYTES = 1_024 * 1_024
 /** Room for subjects and headers. */
 const PAYLOAD_SPARE_BYTES = 4 * 1_024
-/** An image of some hundred thousand clients; whoever names more has not counted. */
+/** Enough for an image with some hundred thousand clients; a larger value is a mistake. */
 const PARTS_BYTES_MOST = 64 * 1_024 * 1_024
 
-/** What travels in place of an answer that is too large for one message and cannot be cut: an image is of one moment. */
+/**
+ * What travels in place of an answer that is too large for one message and cannot be cut: an image is of one moment.
+ */
 type CarriedAnswer =
   | PullAnswer
   /** Ask again, and name a subject for the parts. */
@@ -59,12 +61,12 @@ interface CarriedRequest extends PullRequest {
 }
 
 /**
- * Regions over NATS. Pulls and fences are requests, because the log of a region is the truth about it. Hints are messages
- * of a JetStream stream, which keeps them as long as a log goes back. Entrances are heard from the stream: a region that
- * was away from NATS hears them late rather than never. Positions, with the entries that were just accepted, are heard on
- * their way to it, because they are many and in a hurry; whoever misses one pulls, and when the region that wrote them is
- * down, pulls from the stream. Whatever the stream has lost is pulled, too, so that it is never a second truth.
- * Whoever may publish on these subjects is a region; the last part but one of a hint's subject says which.
+ * Regions over NATS. Pulls and fences are requests, because a region's log is the truth about it. Hints are messages of a
+ * JetStream stream, which keeps them as long as a log goes back. Session announcements are read from the stream: a region
+ * that was away from NATS gets them late rather than never. Positions, with the entries that were just accepted, are read
+ * on their way to the stream, because they are many and urgent; a region that misses one pulls from the writer, or from
+ * the stream when the writer is down. What the stream has lost is pulled, too, so it is never a second truth.
+ * Any client that may publish on these subjects is trusted as a region; the last part but one of a hint's subject names it.
  */
 export async function createNatsExchange(options: NatsExchangeOptions): Promise<Exchange> {
   const { connection, jetstream, region, namespace = 'onceonly.stream', replicas = 1 } = options
@@ -221,14 +223,14 @@ function wholeAnswer(answer: CarriedAnswer): PullAnswer {
   throw new OnceError('unreadable_message', 'A peer answered something else than it was asked.')
 }
 
-/** Entries may be cut anywhere: whoever asked goes on from where they end. */
+/** Entries may be cut anywhere: the caller continues from where they end. */
 function fitting(answer: PullAnswer, mostBytes: number): Uint8Array {
   const whole = encodeWord(answer)
   if (whole.length <= mostBytes || answer.kind === 'expired' || answer.entries.length < 2) return whole
   return fitting({ ...answer, entries: answer.entries.slice(0, answer.entries.length >> 1) }, mostBytes)
 }
 
-/** How far somebody is who has these, too. */
+/** The position after these entries. */
 function reached(position: Position, entries: readonly ExchangedEntry[]): Position {
   return entries.reduce((far, { log, n }) => furthest(far, { [log]: n }), position)
 }

@@ -104,7 +104,8 @@ class MemoryRoom {
     for (const entry of merged) {
       const have = countOf(this.position, entry.log)
       if (entry.n <= have) continue
-      if (entry.n !== have + 1) throw new OnceError('bad_input', `${entry.log} goes on at ${have + 1}, not ${entry.n}.`)
+      if (entry.n !== have + 1)
+        throw new OnceError('bad_input', `${entry.log} continues at ${have + 1}, not ${entry.n}.`)
       const fork = forkOf(this.#identities.get(identityText(entry)), entry)
       if (fork !== null) forks.push(fork)
       stored.push(this.#store(entry))

@@ -30,7 +30,7 @@ export function createMemoryOrderLog({ nowMs }: { readonly nowMs: () => number }
   function claim(room: OrderedRoom, holder: string, leaseMs: number): OrderClaim {
     const free = room.holder === null || room.untilMs <= nowMs()
     if (room.holder !== holder && !free) return { kind: 'taken' }
-    // A lease that lapsed gets a new fence even for its old holder: somebody may have thought that it was gone.
+    // A lapsed lease gets a new fence even for its old holder: another process may have taken it for gone.
     if (room.holder !== holder || free) room.fence += 1
     room.holder = holder
     room.untilMs = nowMs() + leaseMs

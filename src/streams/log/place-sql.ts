@@ -14,18 +14,22 @@ export interface SqlPlace extends KeptPlace {
 
 export interface SqlPlaceOptions {
   readonly store: SqlStore
-  /** One for each client. Where two open one name, the last has it: writes of the other are refused with `place_taken`. */
+  /**
+   * One for each client. Where two open one name, the last has it: writes of the other are refused with `place_taken`.
+   */
   readonly name: string
 }
 
 /** The name under which the last opener stands. */
 const OPENER = 'opener'
 
-/** For clients that live beside a store: a crash in the middle of a receiver leaves neither its writes nor its position. */
+/**
+ * For clients that live beside a store: a crash in the middle of a receiver leaves neither its writes nor its position.
+ */
 export function createSqlPlace({ store, name: shelfName }: SqlPlaceOptions): SqlPlace {
   const { inTransaction } = openStreamTables(store)
   const opener = createClientRuntime().newId()
-  // Held until the transaction ends, so that whoever opens the place next finds all that was written before.
+  // Held until the transaction ends, so that the next process that opens the storage finds all earlier writes.
   const holdRow = store.sql.dialect === 'sqlite' ? '' : 'for update'
   let current: SqlTx | null = null
 

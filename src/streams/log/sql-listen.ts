@@ -3,10 +3,10 @@ import type { Watch } from '../../ledger/store/watch.ts'
 import { type Runtime, sleep } from '../../runtime/runtime.ts'
 import { elements, joining, text } from './sql-rows.ts'
 
-/** Tells rooms that somebody else wrote to them. */
+/** Notifies rooms that another process wrote to them. */
 export interface RoomEar {
   listen(room: string, wake: () => void): { stop(): void }
-  /** This process wrote up to here: nobody needs to be told. */
+  /** This process wrote up to here: no notification is needed. */
   wrote(room: string, at: number): void
 }
 
@@ -15,7 +15,7 @@ export interface RoomEar {
  * it took belong to others; a process may have several regions. The first after a rest comes at once.
  */
 const REST_TIMES = 40
-/** However long a look took, rooms hear of each other within this. */
+/** However long a poll took, rooms learn of writes within this time. */
 const REST_MOST_MS = 500
 
 interface Heard {

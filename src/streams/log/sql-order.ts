@@ -37,7 +37,7 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
   const { dialect, now } = sql
   const { ready, inTransaction } = openStreamTables(store)
 
-  /** Locks the row of the room until the transaction ends: whoever checks a fence keeps it. */
+  /** Locks the room's row until the transaction ends, so that a checked fence stays valid. */
   async function lock(tx: SqlTx, room: string): Promise<OrderHead | undefined> {
     const hold = dialect === 'sqlite' ? '' : 'for update'
     const statement = `select holder, fence, expires_at, head, position, ${now} as now
@@ -56,7 +56,7 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
     if (row === undefined) return { kind: 'taken' }
     const lapsed = Number(row.expires_at) <= Number(row.now)
     if (row.holder !== holder && !lapsed) return { kind: 'taken' }
-    // A lease that lapsed gets a new fence even for its old holder: somebody may have thought that it was gone.
+    // A lapsed lease gets a new fence even for its old holder: another process may have taken it for gone.
     const fence = Number(row.fence) + (row.holder !== holder || lapsed ? 1 : 0)
     const head = Number(row.head)
     const statement = `update onceonly_stream_orders set holder = ?, fence = ?, expires_at = ${now} + ? where room = ?`

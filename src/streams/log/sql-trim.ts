@@ -6,7 +6,7 @@ import type { Retention, Trimmed } from '../ports.ts'
 
 const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
-/** Rooms that somebody writes to are passed over: they are due again the next time, and nobody waits for anybody. */
+/** Skips rooms with a write in progress: they are due again the next time, and no transaction waits for another. */
 export function due({ dialect, now }: SqlSeam): string {
   const hold = dialect === 'sqlite' ? '' : 'for update skip locked'
   return `with due as materialized (select room from onceonly_stream_rooms
@@ -43,7 +43,7 @@ export function createTrim({ sql, transactions }: SqlStore, region: string) {
   return (room: string, { olderThanMs, mostEntries, clientsMs }: Retention): Promise<Trimmed> =>
     transactions.run(async ({ tx }) => {
       const place = [region, room]
-      // Locked as by a write, so that nobody finds a position whose entries go away under it.
+      // Locked as by a write, so that no reader finds a position whose entries are being removed.
       const statement = `select at from onceonly_stream_rooms ${where} ${hold}`
       const [head] = await tx.query<{ at: unknown }>(statement, place)
       if (head === undefined) return { removed: 0, more: false }

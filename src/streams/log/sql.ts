@@ -20,7 +20,7 @@ export interface SqlRoomLogOptions {
   readonly runtime?: Runtime
 }
 
-/** The epoch of a log that is new: nobody has used it before, so that no position of a lost log fits it. */
+/** The random epoch of a new log, so that no position of a lost log fits it. */
 const EPOCH_CHARS = 6
 /** Of a digest: a topic is part of the SQL, and a region's name may hold what a topic may not. */
 const TOPIC_CHARS = 16
@@ -169,7 +169,7 @@ async function enter(tx: SqlTx, dialect: string, now: string, { region, room, cl
   return { kind: 'entered', sender: sender === undefined ? null : senderOf(sender) }
 }
 
-/** The first entry that the position lacks, in whichever log, is where its reader goes on. */
+/** A reader continues at the first entry, of any log, that its position lacks. */
 async function find(
   query: Query,
   list: string,

@@ -36,8 +36,8 @@ interface Waiting<T> {
 }
 
 /**
- * Delivers a message only after everything that caused it. A message that waits is filed under one cause that it
- * misses; when that comes, it is looked at again, so that nobody searches through all that wait.
+ * Delivers a message only after everything that caused it. A waiting message is filed under one cause that it misses and
+ * checked again when that cause comes, so that no delivery searches all waiting messages.
  */
 export class CausalBuffer<T> {
   readonly #delivered = new Map<string, number>()

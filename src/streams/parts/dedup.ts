@@ -12,8 +12,8 @@ export interface ReceiveDedupOptions {
   readonly ttlMs?: number
   readonly mostKeys?: number
   /**
-   * Forgets the oldest result early instead of refusing a new key, and is told its key: from then on a duplicate of it
-   * runs again.
+   * With this callback a full table forgets its oldest result instead of refusing a new key. It gets the forgotten key; a
+   * later duplicate of that key runs again.
    */
   onEvict?(key: string): void
 }
@@ -43,7 +43,7 @@ const SWEEP_KEYS = 4
  * made room for it before its time would let a duplicate through.
  */
 export class ReceiveDedup<R> {
-  /** Apart from the settled ones, so that an effect that never ends is in nobody's way. */
+  /** Apart from the settled ones, so that an effect that never ends blocks no eviction. */
   readonly #running = new Map<string, Running<R>>()
   /** In the order in which they expire, so that clean-up needs no search. */
   readonly #settled = new Map<string, Settled<R>>()
@@ -66,7 +66,7 @@ export class ReceiveDedup<R> {
     return this.#running.size + this.#settled.size
   }
 
-  /** `fingerprint` tells another body under the same key: that is a `fork`, and neither is run again. */
+  /** A different `fingerprint` under the same key is a `fork`: neither body is run again. */
   async process(key: string, effect: () => R | Promise<R>, fingerprint: string | null = null): Promise<Processed<R>> {
     const nowMs = this.#timeMs()
     this.#sweep(nowMs)
@@ -94,7 +94,10 @@ export class ReceiveDedup<R> {
     }
   }
 
-  /** Goes on where the clock was set back: what was remembered before that would stand in the way until it came again. */
+  /**
+   * Stays at the latest time seen when the clock is set back; otherwise older entries would not expire until the clock
+   * caught up.
+   */
   #timeMs(): number {
     const nowMs = this.#nowMs()
     if (nowMs < this.#lastMs) this.#setBackMs += this.#lastMs - nowMs

@@ -1,4 +1,4 @@
-/** How often an effect may see one message; chosen by whoever receives, in so many words. */
+/** How often an effect may see one message; the receiver chooses it explicitly. */
 export type DeliveryMode = 'at-most-once' | 'at-least-once' | 'effectively-once'
 
 /** Where a receiver keeps how far it has come, and, for `effectively-once`, which keys it has settled. */

@@ -14,7 +14,7 @@ export interface LogEntry<T> {
 }
 
 export interface Merged<T> extends LogEntry<T> {
-  /** A second copy of a message that a sender handed to two regions: counted in the log, shown to nobody. */
+  /** A second copy of a message that a sender handed to two regions: counted in the log, never delivered. */
   readonly copy: boolean
 }
 

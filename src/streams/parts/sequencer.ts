@@ -7,7 +7,7 @@ export interface Place {
   readonly place: number
 }
 
-/** Gives out one total order, for as long as nobody with a later epoch does. */
+/** Assigns one total order until a sequencer with a later epoch takes over. */
 export class Sequencer {
   readonly epoch: number
   #next: number
@@ -25,7 +25,7 @@ export class Sequencer {
     return { epoch: this.epoch, place: this.#next++ }
   }
 
-  /** Somebody with this epoch gives out places: whoever is older must stop. */
+  /** A sequencer with this epoch is active: older ones must stop. */
   fence(epoch: number): void {
     if (safeCount('epoch', epoch) > this.epoch) this.#fencedBy = Math.max(this.#fencedBy ?? 0, epoch)
   }

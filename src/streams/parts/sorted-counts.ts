@@ -33,7 +33,7 @@ export class SortedCounts {
         if (difference < 0) less = true
         else if (difference > 0) more = true
       } else if (node < otherNode) {
-        // Whoever stands in one clock only counts 0 in the other.
+        // A node that stands in one clock only counts 0 in the other.
         at += 1
         more = true
       } else {

@@ -74,7 +74,7 @@ export function compareCounts(a: Counts, b: Counts): Order {
     if (mine < theirs) less = true
     else if (mine > theirs) more = true
   }
-  // Whoever stands only in the other clock counts 0 here.
+  // A node that stands only in the other clock counts 0 here.
   if (!less) for (const node in b) if (countOf(b, node) > countOf(a, node)) less = true
   if (less) return more ? 'concurrent' : 'before'
   return more ? 'after' : 'equal'

@@ -3,7 +3,7 @@ import type { LogPlace, Position } from './protocol.ts'
 
 export { countOf }
 
-/** True when whoever is at `position` has everything that `needed` names. */
+/** True when `position` includes everything that `needed` names. */
 export function covers(position: Position, needed: Position): boolean {
   for (const log in needed) if (countOf(position, log) < countOf(needed, log)) return false
   return true

@@ -1,6 +1,6 @@
 /**
- * The frames of a session: JSON texts, one object each, told apart by `kind`. One connection carries one session of one
- * client in one room. `decode.ts` reads them and believes nothing.
+ * The frames of a session: JSON texts, one object each, with `kind` as the discriminant. One connection carries one session
+ * of one client in one room. `decode.ts` reads them and trusts nothing.
  */
 
 import type { Counts } from '../parts/count.ts'
@@ -26,8 +26,8 @@ export interface LogPlace {
 }
 
 /**
- * How far somebody has come: a count for every log. It describes a prefix of each, because everybody delivers every log
- * in its order; so a position means the same in every region.
+ * How far a client or region has come: a count for every log. It describes a prefix of each log, because every log is
+ * delivered in its order; so a position means the same in every region.
  */
 export type Position = Counts
 
@@ -69,7 +69,7 @@ export interface HelloFrame {
   readonly instance: string
 }
 
-/** Where to go on. May be sent again on the same connection: deliveries start over from the position. */
+/** Where to continue. May be sent again on the same connection: deliveries restart from the position. */
 export interface ResumeFrame {
   readonly kind: 'resume'
   readonly position: Position
@@ -112,8 +112,8 @@ export interface DeliverFrame {
 }
 
 /**
- * Places of the final order, consecutive from `from` on, for whoever has all up to `after`. Whose the places between the
- * two were is not remembered any more.
+ * Places of the final order, consecutive from `from` on, for a client that has all up to `after`. The owners of the places
+ * between the two are no longer stored.
  */
 export interface OrderFrame {
   readonly kind: 'order'
@@ -163,7 +163,7 @@ export interface ResumedFrame {
   readonly generation: number
   /** The position that was asked for: what is delivered next comes right after it. */
   readonly position: Position
-  /** The number of the final order after which `order` goes on. */
+  /** The number of the final order after which `order` continues. */
   readonly ordered: number
   readonly floor: number
   readonly last: LogPlace | null
@@ -171,10 +171,12 @@ export interface ResumedFrame {
   readonly sent: number
 }
 
-/** `expired`: the log does not go back so far. `unknown`: nobody remembers what this epoch of the client has sent. */
+/**
+ * `expired`: the log does not go back so far. `unknown`: no region remembers what this epoch of the client has sent.
+ */
 export type ResetReason = 'expired' | 'unknown'
 
-/** A resume that was refused still says what was accepted, and where to go on. */
+/** A refused resume still says what was accepted, and where to continue. */
 export interface ResetFrame {
   readonly kind: 'reset'
   readonly generation: number
@@ -182,8 +184,8 @@ export interface ResetFrame {
   readonly floor: number
   readonly last: LogPlace | null
   /**
-   * With a snapshot the head, read before the snapshot was taken, so that nothing falls between. Without one the end of
-   * what was removed: a client goes on from there, or from where it is further.
+   * With a snapshot: the head, read before the snapshot was taken, so that no entry is missed. Without one: the end of what
+   * was removed; a client continues from there, or from its own position if that is further.
    */
   readonly position: Position
   readonly ordered: number

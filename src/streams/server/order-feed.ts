@@ -2,7 +2,7 @@ import type { StreamBounds } from '../bounds.ts'
 import type { OrderRow, SessionLink } from '../ports.ts'
 import type { RoomOrder } from './room-order.ts'
 
-/** Tells one client the final order, as fast as its connection takes it. */
+/** Sends one client the final order, as fast as its connection takes it. */
 export interface OrderFeed {
   start(after: number): void
   pump(): void
@@ -18,10 +18,10 @@ export function createOrderFeed(options: {
 }): OrderFeed {
   const { order, link, bounds, generation, failed } = options
   let started = false
-  /** Every place up to it was told, or is known by nobody any more. */
+  /** Every place up to it was sent, or is no longer stored. */
   let after = 0
-  /** The last place that the client was told. */
-  let told = 0
+  /** The last place that was sent to the client. */
+  let sent = 0
   let life = 0
   let reading = false
 
@@ -29,9 +29,9 @@ export function createOrderFeed(options: {
     const [first] = rows
     if (first === undefined) return
     const identities = rows.map(({ client, epoch, cseq }) => ({ client, epoch, cseq }))
-    link.send(JSON.stringify({ kind: 'order', generation, after: told, from: first.g, identities }))
+    link.send(JSON.stringify({ kind: 'order', generation, after: sent, from: first.g, identities }))
     after = first.g + rows.length - 1
-    told = after
+    sent = after
   }
 
   async function readOn(): Promise<void> {
@@ -41,7 +41,7 @@ export function createOrderFeed(options: {
     try {
       const rows = await order.read(after)
       if (mine === life) {
-        // What was trimmed has its places too, but nobody knows whose they were: it goes on behind them.
+        // Trimmed entries have places too, but their owners are no longer stored: continue behind them.
         if (rows.length === 0) after = Math.max(after, head)
         send(rows)
       }
@@ -67,7 +67,7 @@ export function createOrderFeed(options: {
       life += 1
       started = true
       after = from
-      told = from
+      sent = from
       pump()
     },
     pump,

@@ -6,7 +6,7 @@ import type { Position } from '../protocol/protocol.ts'
 import { Doze } from './doze.ts'
 import type { Room } from './room.ts'
 
-/** Brings what one peer has of a room, and goes on doing so. */
+/** Pulls what one peer has of a room, continuously. */
 export interface Puller {
   /** The peer has come so far. */
   hinted(position: Position): void
@@ -58,7 +58,7 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
       }
       doze.stir()
       room.offer(answer.entries)
-      // Where none of them could go on, asking at once would only bring the same ones again.
+      // When none of them could be applied, pulling at once would only bring the same ones again.
       if (covers(reached, room.reached)) stalled = true
       else again = true
     } while (again)

@@ -19,9 +19,12 @@ export interface HostedRoom {
   stop(): void
 }
 
-/** The rooms that a region has open: from the first client, or the first word of a peer, until they were empty for a while. */
+/**
+ * The rooms that a region has open: from the first client, or the first word of a peer, until they were empty for a
+ * while.
+ */
 export interface RegionRooms {
-  /** For somebody who comes to stay; null when as many are open as may be, and somebody is in each of them. */
+  /** For a client that joins; null when the limit of open rooms is reached and none of them is empty. */
   open(name: string): Promise<HostedRoom> | null
   hinted(hint: Extract<RegionHint, { kind: 'position' }>): void
   stop(): void
@@ -35,7 +38,10 @@ export interface RegionRoomsOptions {
   readonly peers?: readonly string[]
   readonly runtime: Runtime
   readonly bounds: StreamBounds
-  /** For what rooms do with their logs by themselves. It waits for nobody outside, so that a peer that is away holds none. */
+  /**
+   * For background work of rooms on their logs. It never waits for the network, so that a peer that is down holds no
+   * slot.
+   */
   readonly work: Slots
   problem(error: unknown): void
   ordered(hosted: HostedRoom): void
@@ -46,9 +52,9 @@ interface Kept {
   readonly opening: Promise<HostedRoom>
   /** Null until it is open. */
   hosted: HostedRoom | null
-  /** When somebody was in it, or spoke of it. */
+  /** When a client was last in it, or a peer last named it. */
   usedAtMs: number
-  /** When somebody came to it. */
+  /** When a client last joined it. */
   cameAtMs: number
 }
 
@@ -132,13 +138,13 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
       (hosted) => {
         kept.hosted = hosted
       },
-      // Whoever comes next tries again.
+      // The next caller tries again.
       () => void rooms.delete(name),
     )
     return kept
   }
 
-  /** Of the rooms in which nobody is, and to which nobody is on the way, the one that was used longest ago. */
+  /** The least recently used room without clients and without a client about to join. */
   function emptiest(): string | null {
     const cameBeforeMs = runtime.monotonicMs() - bounds.enterMs
     let found: { readonly name: string; readonly usedAtMs: number } | null = null
@@ -149,7 +155,7 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
     return found?.name ?? null
   }
 
-  /** Whoever comes may have a room closed for it; who only speaks of one finds a place or none. */
+  /** A joining client may cause another room to be closed; a hint opens a room only below the limit. */
   function find(name: string, comes: boolean): Kept | null {
     const known = rooms.get(name)
     if (known !== undefined) return known
@@ -169,7 +175,7 @@ export function createRegionRooms(options: RegionRoomsOptions): RegionRooms {
     },
     hinted({ region: peer, room: name, position, entries }) {
       const kept = find(name, false)
-      // It is pulled when somebody comes.
+      // It is pulled when a client joins.
       if (kept === null) return
       kept.usedAtMs = runtime.monotonicMs()
       kept.opening

@@ -39,7 +39,10 @@ export interface ConnectOptions {
   authorize?(hello: HelloFrame): Refusal | null | Promise<Refusal | null>
 }
 
-/** A reason, when the room is not for whoever asks; when only the client's name is somebody else's, it takes another. */
+/**
+ * The reason why this user may not enter the room; `taken` when only the client's name belongs to another user, so that
+ * the client takes a new one.
+ */
 export type Refusal = string | { readonly taken: string }
 
 export interface RegionOptions {
@@ -52,7 +55,7 @@ export interface RegionOptions {
   readonly peers?: readonly string[]
   /** For clients whose position has expired: everything that the room is made of, as one JSON value. */
   snapshot?(room: string): Promise<unknown>
-  /** A client went on where it had stopped, or had to begin anew. Telemetry listens. */
+  /** A client continued from its position, or had to start over. For telemetry. */
   on?(event: { readonly kind: 'resumed' | 'reset'; readonly region: string }): void
   /**
    * While regions were apart, clones of one client used a number for two messages, and both were acknowledged. This
@@ -83,7 +86,7 @@ export function createRegion(options: RegionOptions): Region {
     for (const session of sessions) if (session.room === hosted.room) session.ordered()
   }
 
-  /** Whoever has the identity here is told, and takes a new one: it is shared with somebody. */
+  /** Notifies the clients here that use the identity, so that each takes a new one. */
   function forkedIn(room: string, fork: Fork): void {
     options.onFork?.(room, fork)
     for (const session of sessions) {
@@ -120,7 +123,7 @@ export function createRegion(options: RegionOptions): Region {
     try {
       return await Promise.race([exchange.fence(previous, request), late.promise])
     } catch (error) {
-      // The hint will tell it, when it is back.
+      // The hint reaches the peer when it is back.
       problem(error)
       return null
     } finally {

@@ -42,9 +42,9 @@ interface Lease {
 }
 
 /**
- * Whoever holds the lease gives places in the order in which entries were merged there, and its successor goes on with
- * what has none yet, in its own. Both orders put causes first, and what has a place is a prefix of every log, so that no
- * message ever stands above its cause.
+ * The lease holder assigns places in the order in which entries were merged there; its successor continues with the entries
+ * that have none yet, in its own order. Both orders put causes first, and what has a place is a prefix of every log, so that
+ * no message ever stands above its cause.
  */
 export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
   const { room, log, order, runtime, bounds, work, holder, ordered, failed } = options
@@ -73,8 +73,9 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
     let { position } = claimed
     let found = await log.find(room.name, position)
     if (found.kind === 'expired') {
-      // What was removed before it had a place never gets one: given by somebody who still has it, it would stand behind
-      // what it caused.
+      // What was removed before it had a place never gets one: assigned later by a region that still has it, it would
+      // stand
+      // behind what it caused.
       position = furthest(position, found.removed)
       found = await log.find(room.name, position)
     }

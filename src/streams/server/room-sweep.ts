@@ -10,7 +10,7 @@ export interface RoomSweepOptions {
   problem(error: unknown): void
 }
 
-/** Removes what is past its time, in the rooms that are open and in those to which nobody comes any more. */
+/** Removes what is past its time, in open rooms and in abandoned ones. */
 export function createRoomSweep({ log, order, runtime, bounds, problem }: RoomSweepOptions): { stop(): void } {
   const { retainMs, retainEntries: mostEntries, retainClientsMs: clientsMs, sweepRooms } = bounds
   let stopped = false

@@ -10,8 +10,8 @@ import { deliveredText } from './delivered-text.ts'
 import { Tail } from './tail.ts'
 
 /**
- * One room in one region: what comes from clients and from peers is written in one order, one transaction at a time, and
- * only what is durable is shown to anybody. What is in memory here can be lost: it is read, or pulled, again.
+ * One room in one region: messages of clients and of peers are written in one order, one transaction at a time, and only
+ * durable ones are delivered. All memory here can be lost: it is read, or pulled, again.
  */
 export interface Room {
   readonly name: string
@@ -26,32 +26,36 @@ export interface Room {
   readonly members: number
   /** More sends wait than the log can keep up with. */
   readonly full: boolean
-  /** As much of other logs waits as one write takes: more would only lie in memory, and can be pulled when it is wanted. */
+  /**
+   * As much of other logs waits as one write takes: more would only lie in memory, and can be pulled when it is wanted.
+   */
   readonly crowded: boolean
-  /** Throws when the room was stopped: whoever comes then opens it anew. */
+  /** Throws when the room was stopped: the caller opens it again. */
   join(member: RoomMember): () => void
-  /** Calls whenever the position has grown; whoever only watches is no member. */
+  /** Calls whenever the position has grown; a watcher is not a member. */
   watch(advanced: () => void): void
-  /** Accepts a message whose causes are covered by `position`: whoever asks has looked. The answer is durable. */
+  /** Accepts a message whose causes are covered by `position`, which the caller has checked. The answer is durable. */
   send(send: WaitingSend): void
   /** Entries of other logs, in any order, any number of times. */
   offer(entries: readonly ExchangedEntry[]): void
-  /** Falls in with a peer that does not go back as far as this room would need. */
+  /** Adopts the snapshot of a peer whose log does not go back as far as this room needs. */
   adopt(image: RoomImage): void
-  /** Somebody else may have written: another process of this region. */
+  /** Another process of this region may have written. */
   look(): void
-  /** Has read whatever any process had written by the call. Rejects when the log cannot be read now, or the room stops. */
+  /**
+   * Has read whatever any process had written by the call. Rejects when the log cannot be read now, or the room stops.
+   */
   catchUp(): Promise<void>
   stop(): void
 }
 
-/** Somebody who follows the room in this process. */
+/** A session that follows the room in this process. */
 export interface RoomMember {
   /** The position has grown. */
   advanced(): void
   /** Answers to sends have been given. */
   answered(): void
-  /** The room fell in with a peer: some of what its position covers was never here, and nobody will bring it. */
+  /** The room adopted a peer's snapshot: some entries that its position covers were never here and will not come. */
   adopted(): void
 }
 
@@ -92,7 +96,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   let sendsBytes = 0
   let image: RoomImage | null = null
   let look = false
-  /** Whoever waits for the next look. */
+  /** Callers that wait for the next poll. */
   let lookers: PromiseWithResolvers<void>[] = []
   let busy = false
   let stopped = false
@@ -108,7 +112,8 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
 
   function merge(entry: ExchangedEntry): void {
     const clock: Record<string, number> = { ...entry.seen, [entry.log]: entry.n }
-    // The sender's previous message comes first, also when it was accepted elsewhere and the sender has not seen it there.
+    // The sender's previous message comes first, also when it was accepted elsewhere and the sender has not seen it
+    // there.
     if (entry.after !== null && entry.after.log !== entry.log) {
       clock[entry.after.log] = Math.max(countOf(clock, entry.after.log), entry.after.n)
     }
@@ -128,10 +133,10 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     position = further
     // Own entries, and those that another process wrote, free what waits for them.
     for (const entry of entries) merge(entry)
-    tell()
+    notifyMembers()
   }
 
-  function tell(): void {
+  function notifyMembers(): void {
     for (const member of members) member.advanced()
     for (const advanced of watchers) advanced()
   }
@@ -144,7 +149,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     ready = []
     buffer = bufferFrom(position)
     tail.restart(now.at)
-    tell()
+    notifyMembers()
   }
 
   async function readOn(): Promise<void> {
@@ -153,7 +158,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
       const entries = await log.read(name, tail.head, bound)
       const [first] = entries
       if (first === undefined || stopped) return
-      // Whoever was asleep for too long finds some of them gone.
+      // After a long pause some of them may have been removed.
       if (first.at !== tail.head + 1) return reopen()
       show(entries)
     }
@@ -204,7 +209,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     ready.splice(0, merged.length)
     sends.splice(0, accepted.length)
     for (const { bytes } of accepted) sendsBytes -= bytes
-    // Shown before it is acknowledged: whoever hears of its own message finds the room at least as far.
+    // Delivered before it is acknowledged: an acknowledged author finds the room at least as far.
     await take(written.stored)
     for (const [index, result] of written.results.entries()) accepted[index]?.answer(result)
     for (const fork of written.forks) options.forked(fork)

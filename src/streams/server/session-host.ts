@@ -15,11 +15,11 @@ export interface SessionHost {
   readonly bounds: StreamBounds
   /** Null when the region cannot open one more. */
   room(name: string): Promise<{ readonly room: Room; readonly order: RoomOrder | null }> | null
-  /** The session is durably the client's only one: ends older ones in this process, and tells the peers. */
+  /** The session is durably the client's only one: ends older ones in this process, and notifies the peers. */
   entered(session: OpenSession, claim: SessionClaim): void
   /**
-   * Ends older sessions where the client was before, and waits for it: null when that is nobody who could be asked, or
-   * when no answer came in time.
+   * Ends older sessions in the client's previous region and waits for it: null when that region is unknown, or when no answer
+   * came in time.
    */
   fence(previousRegion: string | null, request: FenceRequest): Promise<FenceAnswer | null>
   /** What the application makes of the room up to here, for those whose position has expired. */

@@ -1,6 +1,6 @@
 import type { Runtime, Timer } from '../../runtime/runtime.ts'
 
-/** Notices when nothing is heard of somebody for too long. */
+/** Detects a client that is silent for too long. */
 export interface Silence {
   heard(): void
   stop(): void

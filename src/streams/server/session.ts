@@ -160,7 +160,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     if (!fenced && !(await fence(frame.previousRegion))) return
     const before = adoptions
     const own = { [room.ownLog]: countOf(frame.position, room.ownLog) }
-    // Another process of this region may have come further, so that the log is read before anybody is called a liar.
+    // Another process of this region may be further, so the log is read before the client's position is refused.
     if (!covers(room.position, own)) await room.catchUp()
     if (!covers(room.position, own)) return end('futurePosition', `${room.ownLog} has not come to ${own[room.ownLog]}`)
     const found = await log.find(room.name, frame.position)
@@ -202,7 +202,9 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     host.told('reset')
   }
 
-  /** A client would refuse a frame that is too large, and come back for it for ever: it gets what the log has instead. */
+  /**
+   * A client would refuse a frame that is too large, and come back for it for ever: it gets what the log has instead.
+   */
   function fitting(snapshot: unknown): unknown {
     const bytes = JSON.stringify(snapshot).length
     if (bytes <= bounds.snapshotBytes) return snapshot
@@ -221,11 +223,11 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
 
   function adopted(): void {
     adoptions += 1
-    // Whoever has not resumed yet will be told then.
+    // A client that has not resumed yet learns it then.
     if (sends?.resumed === true) startOver().catch(failed)
   }
 
-  /** Whoever lacks what a peer had removed would wait for it in vain. */
+  /** A client that lacks what a peer had removed would wait for it forever. */
   async function startOver(): Promise<void> {
     if (room === null || feed === null) return
     const found = await log.find(room.name, feed.position)

@@ -4,7 +4,7 @@ export interface TailBounds<T> {
   sizeOf?(item: T): number
 }
 
-/** The newest of something that is numbered without gaps, for those who keep up; whoever is further back reads the store. */
+/** The newest items of a sequence without gaps, for readers that keep up; a reader further back uses the store. */
 export class Tail<T> {
   readonly #most: number
   readonly #mostBytes: number
@@ -47,7 +47,7 @@ export class Tail<T> {
     this.#bytes = bytes
   }
 
-  /** Numbers may be passed over only when something was removed before anybody could read it. */
+  /** Numbers may be skipped only when entries were removed before they were read. */
   restart(head: number): void {
     this.#items = []
     this.#sizes = []

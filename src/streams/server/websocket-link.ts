@@ -6,7 +6,7 @@ import type { ServerSocket } from './websocket-driver.ts'
 
 /** A reason that RFC 6455 allows. */
 const REASON_BYTES_MOST = 123
-/** Whoever does not read does not answer a close either: after this the connection is cut. */
+/** A peer that does not read does not answer a close either: after this the connection is cut. */
 const CLOSE_MS = 2_000
 
 export interface SocketLink extends SessionLink {
@@ -14,7 +14,7 @@ export interface SocketLink extends SessionLink {
   cut(): void
 }
 
-/** Gives a connection to its session, and tells the session when more may be sent to a peer that reads slowly. */
+/** Gives a connection to its session, and notifies the session when a slow peer can take more. */
 export function openLink(socket: ServerSocket, runtime: Runtime, begin: (link: SocketLink) => Session): SocketLink {
   let over = false
   let full = false
@@ -37,7 +37,9 @@ export function openLink(socket: ServerSocket, runtime: Runtime, begin: (link: S
   }
   const session = begin(link)
 
-  /** At half of the bound, so that a large buffer never runs dry; and when all is taken, whatever bound the region has. */
+  /**
+   * At half of the bound, so that a large buffer never runs dry; and when all is taken, whatever bound the region has.
+   */
   function taken(): void {
     const mostBytes = full ? streamLimits.linkBytes / 2 : 0
     if (over || socket.bufferedAmount > mostBytes) return

@@ -9,19 +9,19 @@ import { closeCodes } from '../protocol/protocol.ts'
 import type { HttpServer, WebSocketServerClass } from './websocket-driver.ts'
 import { openLink, type SocketLink } from './websocket-link.ts'
 
-/** An orderly end: after it whoever has not closed is cut. */
+/** Grace period of `stop`: connections that have not closed by then are cut. */
 const STOP_MS = 3_000
 const STOP_LOOK_MS = 10
-/** Connections of one server: each costs memory, whoever it belongs to. */
+/** Connections of one server: each costs memory. */
 const CONNECTIONS_MOST = 10_000
 
-/** Who asks, in the words of the application; or a refusal, which ends the handshake with its status. */
+/** The authenticated user, as the application represents it; or a refusal, which ends the handshake with its status. */
 export type Admission<Who> =
   | { readonly kind: 'admitted'; readonly who: Who }
   | { readonly kind: 'refused'; readonly status: number; readonly reason: string }
 
 export interface SocketServerOptions<Who> {
-  /** Your HTTP server; upgrades of other paths are left to whoever else listens. */
+  /** Your HTTP server; upgrades of other paths are left to other listeners. */
   readonly server: HttpServer
   readonly path: string
   /** The class of `ws`. */
@@ -75,7 +75,7 @@ export function createSocketServer<Who>(options: SocketServerOptions<Who>): Sock
     try {
       return await options.admit(request, tokenOf(request))
     } catch {
-      return { kind: 'refused', status: 503, reason: 'Who asks cannot be told now.' }
+      return { kind: 'refused', status: 503, reason: 'Authentication is not available; try again later.' }
     }
   }
 
