@@ -15,8 +15,8 @@ const bank = {
 const once = createLedger({ store: createMemoryStore() })
 const capture = once.operation<{ cents: number }>({ name: 'payment.capture', effect: 'external' })
 const pay = () =>
-  capture.run({ tenant: 'acme', caller: 'checkout', key: 'order-1001' }, { cents: 4200 }, (attempt) =>
-    bank.capture({ cents: 4200 }, { idempotencyKey: attempt.effectKey }),
+  capture.run({ tenant: 'acme', caller: 'checkout', key: 'order-1001' }, { cents: 4200 }, ({ effectKey }) =>
+    bank.capture({ cents: 4200 }, { idempotencyKey: effectKey }),
   )
 
 // The answer was lost: nobody knows whether the money moved, and the ledger says so instead of guessing.

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import { createLedger, type SqlTx } from 'onceonly'
-import { idempotent, type Protection } from 'onceonly/fastify'
+import { idempotent, type RouteContext, type TransactionRouteContext } from 'onceonly/fastify'
 import { createSqliteStore } from 'onceonly/sqlite'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    onceonly?: Protection<unknown> | null
+    onceonly?: RouteContext<unknown> | null
   }
 }
 
@@ -26,9 +26,9 @@ app.post<{ Body: { item: string } }>(
   async (request, reply) => {
     // The order, its key and its answer commit together: a crash in between leaves all of them, or none.
     const text = 'insert into orders (item) values (?) returning id'
-    const { work } = request.onceonly as Protection<SqlTx>
-    const rows = await work?.tx.query<{ id: number }>(text, [request.body.item])
-    return reply.code(201).send(rows?.[0])
+    const { tx } = request.onceonly as TransactionRouteContext<SqlTx>
+    const rows = await tx.query<{ id: number }>(text, [request.body.item])
+    return reply.code(201).send(rows[0])
   },
 )
 const url = await app.listen({ port: 0, host: '127.0.0.1' })

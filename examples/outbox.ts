@@ -19,7 +19,7 @@ await store.sql.query('create table parcels (id text not null)')
 // The order and the message about it commit together, or not at all.
 const placeOrder = once.operation<{ id: string }>({ name: 'order.place', effect: 'transaction' })
 const place = (id: string) =>
-  placeOrder.transact({ tenant: 'acme', caller: 'shop', key: id }, { id }, async ({ tx, outbox: sends }) => {
+  placeOrder.run({ tenant: 'acme', caller: 'shop', key: id }, { id }, async ({ tx, outbox: sends }) => {
     await tx.query('insert into orders (id) values (?)', [id])
     await sends.add({ topic: 'order.placed', key: id, body: { id } })
     if (id === 'C3') throw new Error('sold out')

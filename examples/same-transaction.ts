@@ -16,7 +16,7 @@ const command = { item: 'a book' }
 // A double click, a retry, a redelivery: the order and the record of its key commit together, or not at all.
 const answers = await Promise.all(
   Array.from({ length: 5 }, () =>
-    place.transact({ tenant: 'acme', caller: 'shop', key: 'click-1' }, command, async ({ tx }) => {
+    place.run({ tenant: 'acme', caller: 'shop', key: 'click-1' }, command, async ({ tx }) => {
       const [order] = await tx.query<{ id: number }>('insert into orders (item) values (?) returning id', [
         command.item,
       ])

@@ -1,6 +1,5 @@
 /** The core entry of `onceonly`. Names are listed one by one: what is not here is not public. */
 
-export type { Attempt } from './ledger/attempt.ts'
 export type { Claimed, ClaimOptions, Ending, HowToWrite, Lease, SettleWord } from './ledger/claim.ts'
 export { failed, succeeded } from './ledger/claim.ts'
 export type { AppliedWord, ErrorCode } from './ledger/core/errors.ts'
@@ -32,6 +31,7 @@ export type {
   WhileRunning,
 } from './ledger/definition.ts'
 export { cannotTell, happened, notFound, prevented } from './ledger/definition.ts'
+export type { EffectContext, TransactionContext } from './ledger/effect-context.ts'
 export type { LedgerEvent, Listener } from './ledger/events.ts'
 export type { CallOptions } from './ledger/execute.ts'
 export type { FencedWrite } from './ledger/fenced.ts'
@@ -54,6 +54,5 @@ export type {
   TransactionalStore,
 } from './ledger/store/port.ts'
 export type { SqlRow, SqlTx, SqlValue } from './ledger/store/sql.ts'
-export type { TransactionWork } from './ledger/transact.ts'
 export type { UniqueAnswer } from './ledger/unique.ts'
 export type { Runtime, Timer } from './runtime/runtime.ts'

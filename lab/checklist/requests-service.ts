@@ -107,8 +107,8 @@ export const requestsOfServices: readonly Row[] = [
       {
         without: 'the outcome commits with the effect',
         file: 'src/ledger/transact.ts',
-        find: "await settleInside(session, grant, { state: 'succeeded'",
-        replace: "if (false) await settleInside(session, grant, { state: 'succeeded'",
+        find: 'await settleInside(session, grant, succeeded, packed.pointer)',
+        replace: 'if (false) await settleInside(session, grant, succeeded, packed.pointer)',
         noticed: [{ file: scenarios, name: 'same key retry' }],
       },
       {

@@ -192,8 +192,8 @@ export const requests: readonly Row[] = [
       {
         without: 'the outcome is written in the transaction of the effect',
         file: 'src/ledger/transact.ts',
-        find: "await settleInside(session, grant, { state: 'succeeded'",
-        replace: "if (false) await settleInside(session, grant, { state: 'succeeded'",
+        find: 'await settleInside(session, grant, succeeded, packed.pointer)',
+        replace: 'if (false) await settleInside(session, grant, succeeded, packed.pointer)',
         noticed: [{ file: transactions, name: 'record and business write commit together; a twin replays' }],
       },
       {
@@ -219,9 +219,9 @@ export const requests: readonly Row[] = [
       },
       {
         without: 'every attempt hands the same key to a provider',
-        file: 'src/ledger/attempt.ts',
-        find: 'return effectKeyOf(grant.id, grant.incarnation)\n',
-        replace: 'return effectKeyOf(grant.id, grant.fence)\n',
+        file: 'src/ledger/effect-context.ts',
+        find: 'this.effectKey = effectKeyOf(id, incarnation)',
+        replace: 'this.effectKey = effectKeyOf(id, fence)',
         noticed: [{ file: lease, name: 'effect keys are equal for every attempt, and new after forget' }],
       },
       {

@@ -1,7 +1,6 @@
-import type { Attempt } from '../../src/ledger/attempt.ts'
 import { final, notDone, released } from '../../src/ledger/core/verdict.ts'
+import type { EffectContext, TransactionContext } from '../../src/ledger/effect-context.ts'
 import type { MemoryTx } from '../../src/ledger/stores/memory/index.ts'
-import type { TransactionWork } from '../../src/ledger/transact.ts'
 import type { Host } from './host.ts'
 import type { Life, RunningEffect } from './life.ts'
 import type { OperationPlan } from './scenario.ts'
@@ -26,7 +25,7 @@ export const ROWS = 'rows'
 export const UNIQUE = 'unique'
 
 /** What the user's function does, as a user would write it: reads its key, calls the provider, answers or throws. */
-export async function leasedEffect(world: World, call: Call, attempt: Attempt): Promise<unknown> {
+export async function leasedEffect(world: World, call: Call, attempt: EffectContext): Promise<unknown> {
   const effect = begin(world, call, attempt)
   try {
     const value = await perform(world, call, effect)
@@ -38,7 +37,7 @@ export async function leasedEffect(world: World, call: Call, attempt: Attempt): 
   }
 }
 
-function begin(world: World, { life, host, name, beganMs, joins }: Call, attempt: Attempt): RunningEffect {
+function begin(world: World, { life, host, name, beganMs, joins }: Call, attempt: EffectContext): RunningEffect {
   const { process } = host
   const startedMs = world.simulation.now()
   const effect: RunningEffect = { attempt, process, host: host.name, call: name, startedMs, joins, ended: null }
@@ -72,19 +71,28 @@ async function perform(world: World, { life, host }: Call, effect: RunningEffect
   if (operation.kind === 'attached' || random.chance(0.1)) {
     await attempt.attach({ type: 'draft', id: `draft ${attempt.fence}` })
   }
-  const { effectKey, fence, number } = attempt
+  attempt.signal.throwIfAborted()
+  const { effectKey, fence, attemptNumber } = attempt
   act()
   witness.goesOut(life, effect)
   const incarnation = witness.grantOf(fence)?.incarnation ?? fence
   const { process, name } = host
-  const value = await provider.call({ life, process, host: name, effectKey, incarnation, fence, attempt: number })
+  const value = await provider.call({
+    life,
+    process,
+    host: name,
+    effectKey,
+    incarnation,
+    fence,
+    attempt: attemptNumber,
+  })
   await work(world, host, attempt, operation)
   if (world.stormy && random.chance(0.05)) throw new Error('broke after the effect')
   return value
 }
 
 /** Most effects are quick, some take as long as their lease, and a few as long as they may, or longer. */
-async function work({ random }: World, { process }: Host, attempt: Attempt, plan: OperationPlan): Promise<void> {
+async function work({ random }: World, { process }: Host, attempt: EffectContext, plan: OperationPlan): Promise<void> {
   const { leaseMs, maxRunMs } = plan
   const share = random.next()
   const longMs = Math.min(maxRunMs, 4 * leaseMs)
@@ -103,10 +111,10 @@ async function work({ random }: World, { process }: Host, attempt: Attempt, plan
 export async function transactionEffect(
   world: World,
   call: Call,
-  work: TransactionWork<MemoryTx>,
+  work: TransactionContext<MemoryTx>,
   depth = 0,
 ): Promise<unknown> {
-  const effect = begin(world, call, work.attempt)
+  const effect = begin(world, call, work)
   try {
     const value = await write(world, call, work, depth)
     end(world, effect, 'returned', false)
@@ -117,10 +125,9 @@ export async function transactionEffect(
   }
 }
 
-async function write(world: World, call: Call, work: TransactionWork<MemoryTx>, depth: number): Promise<unknown> {
+async function write(world: World, call: Call, work: TransactionContext<MemoryTx>, depth: number): Promise<unknown> {
   const { random, things, provider } = world
-  const { tx, attempt, unique } = work
-  const { effectKey, fence } = attempt
+  const { tx, unique, effectKey, fence } = work
   const { name } = call.life.command
   const add = (row: string) => tx.set(ROWS, [...((tx.get(ROWS) as readonly string[] | undefined) ?? []), row])
   add(`${name} ${fence}`)

@@ -1,7 +1,7 @@
-import type { Attempt } from '../../src/ledger/attempt.ts'
 import type { ClaimId, Fence } from '../../src/ledger/core/identity.ts'
 import type { InProgress, LedgerRecord, Outcome, Pointer } from '../../src/ledger/core/record.ts'
 import type { Decision, Request } from '../../src/ledger/core/request.ts'
+import type { EffectContext } from '../../src/ledger/effect-context.ts'
 import type { SimulatedProcess } from '../../src/testing/simulation.ts'
 import type { CommandPlan } from './scenario.ts'
 
@@ -42,7 +42,7 @@ export interface Recorded {
 }
 
 export interface RunningEffect {
-  readonly attempt: Attempt
+  readonly attempt: EffectContext
   readonly process: SimulatedProcess
   readonly host: string
   readonly call: string

@@ -116,9 +116,10 @@ export function endIsTold(life: Life, fences: readonly Fence[]): string | null {
   return null
 }
 
-function believes(attempt: { readonly effectKey: string }): boolean {
+/** Whether it would still derive keys for other systems. */
+export function believes(attempt: { derive(name: string): string }): boolean {
   try {
-    return attempt.effectKey !== ''
+    return attempt.derive('call') !== ''
   } catch {
     return false
   }

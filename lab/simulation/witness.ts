@@ -10,7 +10,14 @@ import { createWatchers } from '../../src/ledger/stores/memory/watch.ts'
 import type { Life, RunningEffect, Seen } from './life.ts'
 import { createLife, isGrant, standingAt, told } from './life.ts'
 import type { Answer } from './rules-effect.ts'
-import { answersAreOnRecord, beginRules, endIsTold, holderIsRight, nobodyElseBelieves } from './rules-effect.ts'
+import {
+  answersAreOnRecord,
+  beginRules,
+  believes,
+  endIsTold,
+  holderIsRight,
+  nobodyElseBelieves,
+} from './rules-effect.ts'
 import { transitionRules } from './rules-transition.ts'
 import type { CommandPlan } from './scenario.ts'
 import type { Trace } from './trace.ts'
@@ -207,11 +214,7 @@ function hasEnded(record: LedgerRecord, now: number): boolean {
 
 /** Null when the lease is over: such an effect should not have begun, and then the rules say so. */
 function keyOf(attempt: RunningEffect['attempt']): string | null {
-  try {
-    return attempt.effectKey
-  } catch {
-    return null
-  }
+  return believes(attempt) ? attempt.effectKey : null
 }
 
 /** What begins after a person took the lease away is that person's responsibility. */

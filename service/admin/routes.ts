@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { HOUR, isOnceError, type Ledger, type SqlTx, type TransactionWork } from 'onceonly'
+import { HOUR, isOnceError, type Ledger, type SqlTx, type TransactionContext } from 'onceonly'
 import type { Admin } from 'onceonly/admin'
 import { idempotent } from 'onceonly/fastify'
 import { jsonAnswer } from 'onceonly/http'
@@ -147,10 +147,10 @@ function addKeys(scope: FastifyInstance, { once, workspaces }: Parts): void {
   const declaration = { ...document.addKey, repeat: { kind: 'command' as const, definition: command.definition } }
   const options = { ...command, preHandler: [validate, command.preHandler], config: { declaration } }
   scope.post<{ Params: { id: string } }>('/api/admin/workspaces/:id/keys', options, async (request, reply) => {
-    const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
+    const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
     const caller = String(fieldOf(request.body, 'caller'))
     const added = await workspaces.addKey(request.params.id, caller, { query: work?.tx.query })
-    await work?.attempt.attach({ type: 'api-key', id: added.keyId })
+    await work?.attach({ type: 'api-key', id: added.keyId })
     return reply.code(201).send(added)
   })
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { final, type Ledger, released, type SqlTx, type TransactionWork } from 'onceonly'
+import { final, type Ledger, released, type SqlTx, type TransactionContext } from 'onceonly'
 import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
 import { refuseHeaderKey } from '../http/batch.ts'
 import { sendInvalid } from '../http/problem.ts'
@@ -84,7 +84,7 @@ function commandsIn(given: readonly BulkItem<unknown>[]) {
 
 /** What the business refuses is a final outcome of its item; a case that does not exist yet leaves the item's key free. */
 async function escalateItem(
-  work: TransactionWork<SqlTx>,
+  work: TransactionContext<SqlTx>,
   asking: Asking,
   command: EscalateCommand,
 ): Promise<ItemValue> {

@@ -1,4 +1,4 @@
-import type { SqlTx, TransactionWork } from 'onceonly'
+import type { SqlTx, TransactionContext } from 'onceonly'
 import { caseById } from './cases.ts'
 import type { EscalateCommand } from './command.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf } from './escalation.ts'
@@ -25,7 +25,7 @@ export interface Asking {
 
 /** Escalation, audit row and event commit with the record of the command, or not at all. */
 export async function escalate(
-  { tx, attempt, outbox }: TransactionWork<SqlTx>,
+  { tx, outbox, note, derive }: TransactionContext<SqlTx>,
   { tenant, caller, now }: Asking,
   { caseId, targetQueue, reason }: EscalateCommand,
 ): Promise<Escalated> {
@@ -34,7 +34,7 @@ export async function escalate(
   if (!found.escalatableTo.includes(targetQueue)) return { kind: 'not_escalatable' }
   const open = await openEscalation(tx, tenant, caseId, targetQueue)
   if (open !== null) {
-    attempt.note({ taken: open.escalationId })
+    note({ taken: open.escalationId })
     return { kind: 'already', escalation: open }
   }
 
@@ -49,13 +49,13 @@ export async function escalate(
     // Another command was faster, between our look and our insert; it has committed by now.
     const theirs = await openEscalation(tx, tenant, caseId, targetQueue)
     if (theirs === null) throw new Error('An escalation that stands in the way cannot be found')
-    attempt.note({ taken: theirs.escalationId })
+    note({ taken: theirs.escalationId })
     return { kind: 'already', escalation: theirs }
   }
   const escalation = escalationOf(row)
   await tx.query(
     'insert into escalation_audit (id, tenant, caller, action, escalation, at) values (?, ?, ?, ?, ?, ?)',
-    [attempt.derive('audit'), tenant, caller, 'CASE_ESCALATED', Number(row.number), at],
+    [derive('audit'), tenant, caller, 'CASE_ESCALATED', Number(row.number), at],
   )
   await outbox.add({ topic: 'CaseEscalated', key: caseId, body: { ...escalation, tenant } })
   return { kind: 'created', escalation }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Ledger, SqlTx, TransactionWork } from 'onceonly'
+import type { Ledger, SqlTx, TransactionContext } from 'onceonly'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import type { Protect } from '../http/protect.ts'
 import type { Base } from '../store.ts'
@@ -71,7 +71,7 @@ function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts
   const hooks = { ...command, onRequest, preHandler: [validate, command.preHandler], config: { declaration } }
   server.post('/case-escalations', hooks, async (request, reply) => {
     const { workspaceId: tenant, caller } = callerOf(request)
-    const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
+    const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
     const checked = request.escalateCommand
     if (work === null || work === undefined || checked === null) throw new Error('The route is not protected')
     const escalated = await escalate(work, { tenant, caller, now: checked.now }, checked.command)

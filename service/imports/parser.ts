@@ -1,6 +1,6 @@
 import type { Lease, Ledger, OutboxPort, SqlTx } from 'onceonly'
 import { isOnceError } from 'onceonly'
-import type { InboxListener, InboxTools, IncomingMessage, Receipt, Subscriber, Subscription } from 'onceonly/inbox'
+import type { InboxContext, InboxListener, IncomingMessage, Receipt, Subscriber, Subscription } from 'onceonly/inbox'
 import { acknowledgementOf, createInbox, postpone } from 'onceonly/inbox'
 import { inTransaction } from '../messages/transaction.ts'
 import type { Base } from '../store.ts'
@@ -163,7 +163,7 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
 async function settle(
   { searchId, file }: StartParsingReferenceFile,
   result: Read,
-  { tx, outbox }: InboxTools<SqlTx>,
+  { tx, outbox }: InboxContext<SqlTx>,
 ): Promise<void> {
   switch (result.kind) {
     case 'threw':

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { OutboxPort, SqlTx, TransactionWork } from 'onceonly'
+import type { OutboxPort, SqlTx, TransactionContext } from 'onceonly'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import type { Protect } from '../http/protect.ts'
 import type { Base } from '../store.ts'
@@ -66,7 +66,7 @@ export function addStart(server: FastifyInstance, parts: Parts): void {
   server.post('/api/imports', hooks, async (request, reply) => {
     if (request.startImport === null) throw new Error('The import was not checked')
     const search = newSearch(request.startImport)
-    const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
+    const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
     try {
       if (work) await startSearch(work.tx, { quotas, add: (message) => work.outbox.add(message) }, search)
       else await startUnkeyed(base, { quotas, outbox }, search)

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { type Attempt, HOUR, happened, isOnceError, type Ledger, prevented, released } from 'onceonly'
+import { type EffectContext, HOUR, happened, isOnceError, type Ledger, prevented, released } from 'onceonly'
 import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
 import { refuseHeaderKey } from '../http/batch.ts'
 import { sendInvalid } from '../http/problem.ts'
@@ -78,7 +78,7 @@ async function sendItem(
   { sender, log }: { readonly sender: Sender; readonly log: Log },
   workspaceId: string,
   { input }: BulkItem<Fields>,
-  attempt: Attempt,
+  attempt: EffectContext,
 ): Promise<ItemValue> {
   const parsed = parseSend(input)
   if ('errors' in parsed)

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  type Attempt,
   cannotTell,
   DAY,
+  type EffectContext,
   type Ending,
   type Execution,
   failed,
@@ -114,9 +114,10 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   }
 
   /** The effect of one attempt: one call of the provider, bounded. */
-  async function send(row: MessageRow, attempt: Attempt): Promise<Delivered> {
+  async function send(row: MessageRow, attempt: EffectContext): Promise<Delivered> {
     // A first attempt at a message that was tried before means that its record is gone: what happened then is unknown.
-    if (attempt.number === 1 && row.status !== 'queued') throw new Error('The record of an earlier attempt is gone')
+    if (attempt.attemptNumber === 1 && row.status !== 'queued')
+      throw new Error('The record of an earlier attempt is gone')
     attempt.note({ calls: 0 })
     // Until the provider is called nothing can have been sent.
     const message = await begin(row).catch((error: unknown) => {
@@ -132,7 +133,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     const call = calling(channel, outgoing, sendTimeoutMs * LATE_SHARE)
     const result = await within(call, sendTimeoutMs)
     if (result?.kind === 'not_now' && result.unreached === true) attempt.note({ calls: 0 })
-    if (result !== null) return outcomeOf(result, message, attempt.number)
+    if (result !== null) return outcomeOf(result, message, attempt.attemptNumber)
     keepListening(message, call, attempt.fence)
     throw coded(`The provider did not answer within ${sendTimeoutMs} ms`, 'timed_out')
   }
@@ -143,7 +144,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
   }
 
   /** A late answer is worth recording: it resolves the unknown that the time-out left. */
-  function keepListening(row: MessageRow, call: Promise<Result>, fence: Attempt['fence']): void {
+  function keepListening(row: MessageRow, call: Promise<Result>, fence: EffectContext['fence']): void {
     const heard = call
       .then((result) => record(row, result, fence))
       .catch((error: unknown) =>
@@ -153,7 +154,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     late.add(heard)
   }
 
-  async function record(row: MessageRow, result: Result, fence: Attempt['fence']): Promise<void> {
+  async function record(row: MessageRow, result: Result, fence: EffectContext['fence']): Promise<void> {
     const ending = endingOf(result)
     if (ending === null) return
     try {

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { HOUR, happened, isOnceError, type Pointer, prevented } from 'onceonly'
-import type { Protection } from 'onceonly/fastify'
+import type { RouteContext } from 'onceonly/fastify'
 import { type Answer, jsonAnswer } from 'onceonly/http'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import type { protectRoutes } from '../http/protect.ts'
@@ -21,7 +21,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set once the body of a message has passed its checks. */
     sendCommand: SendCommand | null
-    onceonly?: Protection<unknown> | null
+    onceonly?: RouteContext<unknown> | null
   }
 }
 
@@ -88,7 +88,7 @@ export function addSend(server: FastifyInstance, { protect, base, workspaces, se
       if (request.sendCommand === null) throw new Error('The message was not checked')
       let sent: Sent
       try {
-        sent = await sender.send(workspaceId, request.sendCommand, protection?.attempt ?? null)
+        sent = await sender.send(workspaceId, request.sendCommand, protection)
       } catch (error) {
         // Once a message is accepted nothing is thrown any more, so nothing was done, and a retry is decided anew.
         protection?.notDone()

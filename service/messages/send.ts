@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Attempt, Ledger, Pointer } from 'onceonly'
+import type { EffectContext, Ledger, Pointer } from 'onceonly'
 import { MINUTE, OnceError, SECOND } from 'onceonly'
 import { createGuard, type Guard, type GuardedAttempt, type Verdict } from 'onceonly/guard'
 import type { Config } from '../config.ts'
@@ -32,7 +32,7 @@ export interface Sender {
 }
 
 /** What a send needs of the claim of a key: the key of its effect, and to be told of the message. */
-export interface KeyClaim extends Pick<Attempt, 'effectKey' | 'attach'>, Partial<Pick<Attempt, 'note'>> {
+export interface KeyClaim extends Pick<EffectContext, 'effectKey' | 'attach'>, Partial<Pick<EffectContext, 'note'>> {
   /** What the provider shall know the message by: a run's step has a key of its own. */
   readonly providerKey?: string
 }

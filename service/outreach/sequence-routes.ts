@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Ledger, SqlTx, TransactionWork } from 'onceonly'
+import type { Ledger, SqlTx, TransactionContext } from 'onceonly'
 import { idempotent } from 'onceonly/fastify'
 import { sendInvalid, sendProblem } from '../http/problem.ts'
 import { reportTo } from '../logs.ts'
@@ -67,7 +67,7 @@ export function addSequences(
     const checked = request.sequenceCommand
     if (checked === null) throw new Error('The sequence was not checked')
     const asking = { workspaceId: callerOf(request).workspaceId, now: checked.now, quotas }
-    const work = request.onceonly?.work as TransactionWork<SqlTx> | null | undefined
+    const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
     const save = (tx: SqlTx) => saveSequence(tx, asking, checked.command)
     try {
       const { id, version } = await (work ? save(work.tx) : inTransaction(base, save))

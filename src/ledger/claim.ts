@@ -1,5 +1,3 @@
-import type { Attempt } from './attempt.ts'
-import { createAttempt, leaseLost, told } from './attempt.ts'
 import type { Context } from './context.ts'
 import { refuseInsideTransaction, refuseWhenStopped } from './context.ts'
 import type { Pointer } from './core/record.ts'
@@ -7,6 +5,8 @@ import type { ClaimDecision, Grant, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
 import type { Command, Declared } from './declared.ts'
 import { attach } from './effect.ts'
+import type { EffectContext } from './effect-context.ts'
+import { createEffectContext, leaseLost, noteOf } from './effect-context.ts'
 import { claimFailed, claimRequest, noteClaim, sendClaim } from './lead.ts'
 import type { HeldLease } from './lease.ts'
 import { checkPointer, packFailure, packValue } from './outcome.ts'
@@ -30,7 +30,7 @@ export const succeeded = (value?: unknown, pointer: Pointer | null = null): Endi
 export const failed = (error: unknown): Ending => ({ kind: 'failed', error })
 
 /** A granted lease is yours: it beats until you settle it, and nobody settles it for you. */
-export interface Lease extends Attempt {
+export interface Lease extends EffectContext {
   /** Turns a reservation into a running attempt: durable before the effect begins. Harmless on one that runs. */
   start(): Promise<void>
   /** Twice is harmless. Rejects with `lease_lost` when somebody else owns the record by now. */
@@ -122,7 +122,7 @@ function noteStanding(context: Context, command: Command, decision: Exclude<Clai
 function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
   const { grant } = held
   const { id, claimId, fence, identity } = grant
-  const attempt = createAttempt(held, (pointer) => attach(context, held, pointer))
+  const attempt = createEffectContext(held, (pointer) => attach(context, held, pointer))
   const own = {
     async start() {
       held.check()
@@ -133,7 +133,7 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
     },
     async settle(word: SettleWord, { insist = false }: HowToWrite = {}) {
       const { to: plain, pointer } = settlementOf(context, op, grant, word)
-      const to = { ...plain, ...told(held) }
+      const to = { ...plain, ...noteOf(held) }
       const decision = insist
         ? await context.settler.settle(grant, to, pointer, held.letGo)
         : await context.settler.write(grant, to, pointer)

@@ -1,5 +1,3 @@
-import type { Attempt } from './attempt.ts'
-import { createAttempt, leaseLost, told } from './attempt.ts'
 import type { Context } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import type { Pointer } from './core/record.ts'
@@ -7,12 +5,14 @@ import type { Grant, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
 import { isVerdict, notDone, provesNotDone, readable } from './core/verdict.ts'
 import type { Declared } from './declared.ts'
+import type { EffectContext } from './effect-context.ts'
+import { createEffectContext, leaseLost, noteOf } from './effect-context.ts'
 import type { Landing } from './flight.ts'
 import type { HeldLease } from './lease.ts'
 import type { Packed } from './outcome.ts'
 import { packFailure, packFinal, packValue } from './outcome.ts'
 
-export type Effect = (attempt: Attempt) => unknown
+export type Effect = (attempt: EffectContext) => unknown
 
 /** The main path: the effect under its lease, then its outcome under the same fence. */
 export async function runEffect(
@@ -25,7 +25,7 @@ export async function runEffect(
 ): Promise<Landing> {
   // 1. The lease is kept alive while the effect runs.
   const lease = context.heart.hold(op, grant, sentAt, over)
-  const attempt = createAttempt(lease, (pointer) => attach(context, lease, pointer))
+  const attempt = createEffectContext(lease, (pointer) => attach(context, lease, pointer))
   // 2. A claim that took longer than its lease, or a pause right after it: nothing was begun, and nothing shall be.
   try {
     lease.check()
@@ -46,7 +46,7 @@ export async function runEffect(
   if (packed.problem !== null) {
     context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
   }
-  const to: Settlement = { state: 'succeeded', outcome: packed.outcome, ...told(lease) }
+  const to: Settlement = { state: 'succeeded', outcome: packed.outcome, ...noteOf(lease) }
   const pointer = packed.pointer ?? attempt.pointer
   const decision = await context.settler.settle(grant, to, packed.pointer, lease.letGo)
   if (decision?.kind === 'lease_lost')
@@ -60,7 +60,7 @@ async function settleThrown(context: Context, op: Declared, lease: HeldLease, th
   const error = isVerdict(thrown) ? thrown.error : thrown
   if (isVerdict(thrown) && thrown.verdict === 'released') return giveBack(context, lease, error)
   const outcome = isVerdict(thrown) && thrown.verdict === 'final' ? packFinal(op, thrown) : packFailure(error)
-  const to = { ...settlementOf(context, op, grant, thrown, outcome), ...told(lease) }
+  const to = { ...settlementOf(context, op, grant, thrown, outcome), ...noteOf(lease) }
   const decision = await context.settler.settle(grant, to, null, lease.letGo)
   if (decision?.kind === 'lease_lost') {
     const lost = leaseLost(op.name, decision.state)

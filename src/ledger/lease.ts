@@ -1,10 +1,10 @@
 import type { Runtime } from '../runtime/runtime.ts'
-import type { Ground } from './attempt.ts'
-import { leaseLost, leaseOver } from './attempt.ts'
 import type { Batcher } from './batch.ts'
 import type { OnceError } from './core/errors.ts'
 import type { Grant, HolderDecision } from './core/request.ts'
 import type { Declared } from './declared.ts'
+import type { Ground } from './effect-context.ts'
+import { leaseLost, leaseOver } from './effect-context.ts'
 import type { Events } from './events.ts'
 import { createHeldLeases } from './store/held-leases.ts'
 
@@ -56,7 +56,11 @@ export function createHeart(batcher: Batcher, runtime: Runtime, events: Events):
       const lease = leases.hold({ op, grant, over: over ?? null }, term)
       return {
         grant,
-        signal: lease.signal,
+        signal() {
+          // A paused process, or machine, finds its lease over before any timer could fire.
+          lease.end()
+          return lease.signal()
+        },
         check() {
           const ended = lease.end()
           if (ended !== null) throw ended

@@ -44,7 +44,7 @@ export interface Ledger<Tx> extends Operator {
   operation<I = any>(definition: LeasedDefinition<I>): LeasedOperation<I>
   // oxlint-disable-next-line typescript/no-explicit-any -- without an input type any input is accepted.
   operation<I = any>(definition: [Tx] extends [never] ? never : TransactionDefinition<I>): TransactionalOperation<I, Tx>
-  /** A permanent claim on a business value; it outlives every retention. Inside `transact` it commits with it. */
+  /** A permanent claim on a business value; it outlives every retention. Inside a transaction effect it commits with it. */
   unique(tenant: string, scope: string, value: string, options: { readonly owner: string }): Promise<UniqueAnswer>
   on(listener: Listener): () => void
   /** The background work by hand: for tests, and for who runs it elsewhere. */

@@ -1,5 +1,4 @@
 import { wrongCall, wrongClaim } from './arguments.ts'
-import type { Attempt } from './attempt.ts'
 import type { Claimed, ClaimOptions } from './claim.ts'
 import { claimCommand } from './claim.ts'
 import type { Context, OpenTransaction } from './context.ts'
@@ -8,12 +7,13 @@ import type { IdentityParts } from './core/identity.ts'
 import { checkIdentity, recordIdOf } from './core/identity.ts'
 import type { Command, Declared } from './declared.ts'
 import { commandOf } from './declared.ts'
+import type { EffectContext, TransactionContext } from './effect-context.ts'
 import type { CallOptions } from './execute.ts'
 import { execute } from './execute.ts'
 import { leadLeased } from './lead.ts'
 import type { Execution } from './present.ts'
 import { present } from './present.ts'
-import type { TransactionEffect, TransactionWork } from './transact.ts'
+import type { TransactionEffect } from './transact.ts'
 import { joinTransaction, leadTransaction } from './transact.ts'
 
 /** An operation whose effect runs under a lease. */
@@ -23,14 +23,14 @@ export interface LeasedOperation<I> {
   run<T>(
     parts: IdentityParts,
     input: I,
-    effect: (attempt: Attempt) => T | Promise<T>,
+    effect: (context: EffectContext) => T | Promise<T>,
     options?: CallOptions,
   ): Promise<T>
   /** The same, telling whether it was a replay. Refusals are answers, not exceptions. */
   execute<T>(
     parts: IdentityParts,
     input: I,
-    effect: (attempt: Attempt) => T | Promise<T>,
+    effect: (context: EffectContext) => T | Promise<T>,
     options?: CallOptions,
   ): Promise<Execution<T>>
   /** No sugar: every possibility is a case, and a granted lease is yours to settle. */
@@ -45,16 +45,16 @@ export interface LeasedOperation<I> {
 /** An operation whose effect commits together with its record. */
 export interface TransactionalOperation<I, Tx> {
   readonly name: string
-  transact<T>(
+  run<T>(
     parts: IdentityParts,
     input: I,
-    effect: (work: TransactionWork<Tx>) => T | Promise<T>,
+    effect: (context: TransactionContext<Tx>) => T | Promise<T>,
     options?: CallOptions,
   ): Promise<T>
   execute<T>(
     parts: IdentityParts,
     input: I,
-    effect: (work: TransactionWork<Tx>) => T | Promise<T>,
+    effect: (context: TransactionContext<Tx>) => T | Promise<T>,
     options?: CallOptions,
   ): Promise<Execution<T>>
 }
@@ -64,7 +64,7 @@ export function leasedOperation<I>(context: Context, op: Declared): LeasedOperat
     method: 'run' | 'execute',
     parts: IdentityParts,
     input: I,
-    effect: (attempt: Attempt) => T | Promise<T>,
+    effect: (context: EffectContext) => T | Promise<T>,
     options: CallOptions = {},
   ): Promise<Execution<T>> {
     const wrong = wrongCall(method, effect, options)
@@ -80,7 +80,7 @@ export function leasedOperation<I>(context: Context, op: Declared): LeasedOperat
     run: <T>(
       parts: IdentityParts,
       input: I,
-      effect: (attempt: Attempt) => T | Promise<T>,
+      effect: (context: EffectContext) => T | Promise<T>,
       options: CallOptions | undefined,
     ) => call('run', parts, input, effect, options).then<T>(valueOf),
     async claim(parts, input, options = {}) {
@@ -98,10 +98,10 @@ export function leasedOperation<I>(context: Context, op: Declared): LeasedOperat
 
 export function transactionalOperation<I, Tx>(context: Context, op: Declared): TransactionalOperation<I, Tx> {
   async function call<T>(
-    method: 'transact' | 'execute',
+    method: 'run' | 'execute',
     parts: IdentityParts,
     input: I,
-    effect: (work: TransactionWork<Tx>) => T | Promise<T>,
+    effect: (context: TransactionContext<Tx>) => T | Promise<T>,
     options: CallOptions = {},
   ) {
     const wrong = wrongCall(method, effect, options)
@@ -119,7 +119,7 @@ export function transactionalOperation<I, Tx>(context: Context, op: Declared): T
   return {
     name: op.name,
     execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
-    transact: async (parts, input, effect, options) => valueOf(await call('transact', parts, input, effect, options)),
+    run: async (parts, input, effect, options) => valueOf(await call('run', parts, input, effect, options)),
   }
 }
 

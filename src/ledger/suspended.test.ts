@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import { createRuntime } from '../runtime/runtime.ts'
-import type { Attempt } from './attempt.ts'
 import { isOnceError } from './core/errors.ts'
 import { MINUTE, SECOND } from './core/limits.ts'
+import type { EffectContext } from './effect-context.ts'
 import { createLedger } from './ledger.ts'
 import { createMemoryStore } from './stores/memory/index.ts'
 
@@ -23,16 +23,17 @@ function scene(context: TestContext) {
 
 test('a machine that was suspended for longer than a lease does not believe in it', async (context) => {
   const { pay, move } = scene(context)
-  const seen: Attempt[] = []
+  const seen: EffectContext[] = []
   await pay
     .run(who, 1, (attempt) => {
       const { signal } = attempt
       seen.push(attempt)
-      assert.ok(attempt.effectKey !== '')
+      assert.ok(attempt.derive('step') !== '')
       move(10 * SECOND)
-      assert.ok(attempt.effectKey !== '', 'shorter than the lease')
+      assert.ok(attempt.derive('step') !== '', 'shorter than the lease')
+      assert.ok(!attempt.signal.aborted)
       move(1 * MINUTE)
-      assert.throws(() => attempt.effectKey, isOver)
+      assert.ok(attempt.signal.aborted, 'before any timer fires')
       assert.throws(() => attempt.derive('step'), isOver)
       assert.ok(signal.aborted)
       return 'paid'
@@ -46,11 +47,11 @@ test('a claim that is held by hand, too; and what is claimed after it has its wh
   const first = await pay.claim(who, 1)
   assert.ok(first.kind === 'first_attempt')
   move(1 * MINUTE)
-  assert.throws(() => first.lease.effectKey, isOver)
+  assert.throws(() => first.lease.derive('step'), isOver)
   const second = await pay.claim({ ...who, key: 'other' }, 1)
   assert.ok(second.kind === 'first_attempt')
   move(29 * SECOND)
-  assert.ok(second.lease.effectKey !== '')
+  assert.ok(second.lease.derive('step') !== '')
 })
 
 test('a wall clock that is set back changes nothing', async (context) => {

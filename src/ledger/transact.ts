@@ -1,6 +1,4 @@
 import { sleep } from '../runtime/runtime.ts'
-import type { Attempt } from './attempt.ts'
-import { createAttempt, type Ground, leaseLost, leaseOver, told } from './attempt.ts'
 import type { Context, OpenTransaction } from './context.ts'
 import { inTransaction, unwatched } from './context.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
@@ -11,6 +9,8 @@ import { backoffMs } from './core/retry.ts'
 import { isVerdict, readable, released } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 import { inDoubt } from './doubt.ts'
+import type { Ground, TransactionContext } from './effect-context.ts'
+import { createEffectContext, leaseLost, leaseOver, noteOf } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
 import { decideRuns } from './flight.ts'
 import { claimRequest, decidedBy, noteClaim, readAgain } from './lead.ts'
@@ -18,19 +18,9 @@ import { packFinal, packValue } from './outcome.ts'
 import { refusal } from './refusal.ts'
 import type { OutboxMessage } from './store/outbox.ts'
 import type { Session, TransactionalStore } from './store/port.ts'
-import type { UniqueAnswer } from './unique.ts'
 import { claimUnique } from './unique.ts'
 
-/** What an effect in the same database is given. Everything it does commits with its record, or not at all. */
-export interface TransactionWork<Tx> {
-  readonly tx: Tx
-  readonly attempt: Attempt
-  readonly outbox: { add(message: OutboxMessage): Promise<void> }
-  /** A permanent claim on a business value, owned by this command. */
-  unique(scope: string, value: string): Promise<UniqueAnswer>
-}
-
-export type TransactionEffect<Tx> = (work: TransactionWork<Tx>) => unknown
+export type TransactionEffect<Tx> = (context: TransactionContext<Tx>) => unknown
 
 const RETRY = { baseMs: 10, capMs: 500 }
 const TWIN_RETRY_MS = 500
@@ -194,11 +184,11 @@ async function runInside(
     if (!transaction.open) throw leaseOver(op.name)
   }
   const ground: Ground = { grant, signal: () => signal, check }
-  const work = workOf(context, transaction, ground)
+  const given = contextOf(context, transaction, ground)
   const around = context.around ?? unwatched
   try {
     // 2. The effect, under a savepoint: a final failure undoes its writes, but is recorded itself.
-    const act = async () => effect(work)
+    const act = async () => effect(given)
     const value = await session.savepoint(() =>
       inTransaction(transaction, () => around('effect', grant, act)).catch((thrown: unknown) => {
         throw readable(thrown)
@@ -209,13 +199,14 @@ async function runInside(
       context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
     }
     // 3. The outcome, in the same transaction. 4. The store commits when we return.
-    const pointer = packed.pointer ?? work.attempt.pointer
-    await settleInside(session, grant, { state: 'succeeded', outcome: packed.outcome, ...told(ground) }, packed.pointer)
+    const pointer = packed.pointer ?? given.pointer
+    const succeeded: Settlement = { state: 'succeeded', outcome: packed.outcome, ...noteOf(ground) }
+    await settleInside(session, grant, succeeded, packed.pointer)
     return { kind: 'executed', value, packed: { ...packed, pointer } }
   } catch (thrown) {
     if (!isVerdict(thrown) || thrown.verdict !== 'final') throw thrown
     const outcome = packFinal(op, thrown)
-    await settleInside(session, grant, { state: 'failed_terminal', outcome, ...told(ground) }, null)
+    await settleInside(session, grant, { state: 'failed_terminal', outcome, ...noteOf(ground) }, null)
     return { kind: 'failed', data: outcome.data, cause: thrown.error }
   } finally {
     end()
@@ -232,33 +223,32 @@ async function settleInside(
   if (decision.kind === 'lease_lost') throw leaseLost(grant.identity.operation, decision.state)
 }
 
-function workOf(context: Context, transaction: OpenTransaction, ground: Ground): TransactionWork<unknown> {
+function contextOf(context: Context, transaction: OpenTransaction, ground: Ground): TransactionContext<unknown> {
   const { session } = transaction
   const { check, grant } = ground
   const { id, claimId, fence, identity, incarnation } = grant
   let messages = 0
-  const attempt = createAttempt(ground, async (pointer) => {
+  const attempt = createEffectContext(ground, async (pointer) => {
     await session.apply({ kind: 'attach', id, claimId, fence, pointer })
   })
-  return {
+  return Object.assign(attempt, {
     tx: session.tx,
-    attempt,
     outbox: {
-      async add(message) {
+      async add(message: OutboxMessage) {
         check()
         if (context.outbox === null) throw new OnceError('outbox_missing', 'This ledger has no outbox.')
         // Numbered in order: the same command adds the same messages under the same ids.
         await context.outbox.add(session.tx, { ...message, id: effectKeyOf(id, incarnation, `outbox:${messages++}`) })
       },
     },
-    async unique(scope, value) {
+    async unique(scope: string, value: string) {
       check()
       const claim = { tenant: identity.tenant, scope, value, owner: id }
       const answer = await claimUnique((request) => session.apply(request), context.runtime, claim)
       if (answer.kind === 'taken') attempt.note({ taken: `${scope} ${value}`.slice(0, limits.noteChars) })
       return answer
     },
-  }
+  })
 }
 
 /** Inside an open transaction of the same store: a savepoint of it, so that both commit together or not at all. */

@@ -41,12 +41,15 @@ function guarded(options: Partial<GuardOptions<Message>> = {}): CaseOptions['def
 /** Makes a thing, and names it before anything else happens. */
 async function make(call: Call, stage: Stage) {
   const id = `t-${stage.runs}`
-  await call.protection?.attempt.attach({ type: 'thing', id })
-  return { status: 201, body: { json: { id, got: await call.json(), work: call.protection?.work ?? null } } }
+  await call.protection?.attach({ type: 'thing', id })
+  return {
+    status: 201,
+    body: { json: { id, got: await call.json(), tx: call.protection !== null && 'tx' in call.protection } },
+  }
 }
 
 const keyless = { key: null } as const
-const made = { got: { amount: 1, to: 'bob' }, work: null }
+const made = { got: { amount: 1, to: 'bob' }, tx: false }
 const gateOf = perStage(createGate)
 
 export const guardCases: readonly HttpCase[] = [

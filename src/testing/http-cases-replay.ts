@@ -163,7 +163,7 @@ export const replayCases: readonly HttpCase[] = [
       `replay: 3 MB as ${how} pass whole, are not kept, and never run again`,
       { definition: external },
       async ({ protection }) => {
-        await protection?.attempt.attach({ type: 'export', id: 'e-7' })
+        await protection?.attach({ type: 'export', id: 'e-7' })
         const headers = [
           ['content-type', 'text/plain'],
           ['location', '/exports/7'],

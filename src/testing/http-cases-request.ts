@@ -100,7 +100,7 @@ export const keepCases: readonly HttpCase[] = [
       },
     },
     async ({ protection }) => {
-      await protection?.attempt.attach({ type: 'thing', id: '7' })
+      await protection?.attach({ type: 'thing', id: '7' })
       return { status: 201, body: { text: 'a secret' } }
     },
     async (stage) => {
@@ -146,7 +146,7 @@ export const keepCases: readonly HttpCase[] = [
       },
     },
     async ({ protection }) => {
-      await protection?.attempt.attach({ type: 'thing', id: '7' })
+      await protection?.attach({ type: 'thing', id: '7' })
       return { status: 422, body: { text: 'no' } }
     },
     async (stage) => {

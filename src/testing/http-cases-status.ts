@@ -111,7 +111,7 @@ export const statusCases: readonly HttpCase[] = [
       others: [{ method: 'PUT', path: '/things', definition: external }],
     },
     async ({ protection }) => {
-      await protection?.attempt.attach({ type: 'thing', id: '7' })
+      await protection?.attach({ type: 'thing', id: '7' })
       return { status: 201, body: { text: 'done' } }
     },
     async (stage) => {

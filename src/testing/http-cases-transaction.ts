@@ -83,7 +83,7 @@ export const transactionCases: readonly HttpCase[] = [
     async (call, stage) => {
       await stage.write(call, 'outer')
       const inner = stage.ledger.operation({ name: `inner-${stage.runs}`, effect: 'transaction' })
-      const value = await inner.transact({ tenant: 't', caller: 'c', key: 'k' }, null, async ({ tx }) => {
+      const value = await inner.run({ tenant: 't', caller: 'c', key: 'k' }, null, async ({ tx }) => {
         // The very same transaction: its writes are seen, and are undone with it.
         assert.ok(tx !== undefined)
         return 'joined'

@@ -1,7 +1,7 @@
 import type { HeaderList } from '../http/protocol/exchange.ts'
 import type { HttpOptions } from '../http/protocol/protect.ts'
 import type { RouteDefinition, RouteGuard } from '../http/protocol/route.ts'
-import type { Protection } from '../http/protocol/running.ts'
+import type { RouteContext } from '../http/protocol/running.ts'
 import type { StatusOptions } from '../http/protocol/status.ts'
 
 /** What every framework's request can be turned into: who asks is told by headers. */
@@ -11,7 +11,7 @@ export interface Asker {
 
 /** What a handler is asked, in words that every framework has. */
 export interface Call extends Asker {
-  readonly protection: Protection<unknown> | null
+  readonly protection: RouteContext<unknown> | null
   /** The request's body as the framework gives it to a handler. */
   json(): Promise<unknown>
 }

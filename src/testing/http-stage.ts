@@ -124,8 +124,8 @@ async function played({ ground, ledgers, serve, options, handler, body }: Play):
     ask: (ask) => open(ask).reply,
     records: async () => (await ledger.list({ tenant })).rows,
     write: async ({ protection }, row) => {
-      assert.ok(protection?.work, 'the handler is in no transaction')
-      await ground.write(protection.work.tx, `${tenant} ${row}`)
+      assert.ok(protection !== null && 'tx' in protection, 'the handler is in no transaction')
+      await ground.write(protection.tx, `${tenant} ${row}`)
     },
     written: async () => {
       const own = (await ground.written()).filter((row) => row.startsWith(`${tenant} `))

@@ -1,5 +1,5 @@
 import { final, type Ledger, SECOND, type SqlTx } from 'onceonly'
-import type { Acknowledgement, InboxListener, InboxTools, IncomingMessage, Receipt } from 'onceonly/inbox'
+import type { Acknowledgement, InboxContext, InboxListener, IncomingMessage, Receipt } from 'onceonly/inbox'
 import { acknowledgementOf, createInbox, postpone, type Subscriber, type Subscription } from 'onceonly/inbox'
 import type { Log } from '../../logs.ts'
 import type { Base } from '../../store.ts'
@@ -54,7 +54,7 @@ export function createReceiver({ once, base, storage, on, log }: Parts): Receive
     return found !== null && isAbout(found) ? found : 'absent'
   }
 
-  async function settle(upload: Upload, file: StoredFile, tools: InboxTools<SqlTx>, now: number): Promise<boolean> {
+  async function settle(upload: Upload, file: StoredFile, tools: InboxContext<SqlTx>, now: number): Promise<boolean> {
     const { tx, outbox } = tools
     const { searchId } = upload
     // Alone with the search: of two last files at once, each would miss the other.

@@ -2,9 +2,8 @@ import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import { boundedRetryMs } from '../../ledger/core/retry.ts'
 import type { Verdict } from '../../ledger/core/verdict.ts'
 import { isVerdict, released } from '../../ledger/core/verdict.ts'
-import type { OutboxMessage } from '../../ledger/store/outbox.ts'
+import type { TransactionContext } from '../../ledger/effect-context.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
-import type { TransactionWork } from '../../ledger/transact.ts'
 import { inboxEffectKey, keyOf } from './key.ts'
 import type { Place } from './order.ts'
 import type { Intended, Parts, Recorded } from './parts.ts'
@@ -14,22 +13,12 @@ import { isPostponed, postpone } from './postpone.ts'
 import type { Delivery } from './read.ts'
 import type { ParkReason, Settled } from './receipt.ts'
 
-/** What the effect of a message is given. Everything it writes commits with the message's record, or not at all. */
-export interface InboxTools<Tx> {
-  readonly tx: Tx
-  readonly outbox: { add(message: OutboxMessage): Promise<void> }
-  /** Equal for every delivery of this message: other systems that are called under it act once. */
-  readonly effectKey: string
-  /** One key per system and step. */
-  derive(name: string): string
-  /** A permanent claim on a business value, owned by this message. */
-  readonly unique: TransactionWork<Tx>['unique']
-  /** Fires when the transaction ended under the effect: stop, whatever it does now is in vain. */
-  readonly signal: AbortSignal
+/** The context of every transaction effect, and the message. Its effect key is equal for every delivery of the message. */
+export interface InboxContext<Tx> extends TransactionContext<Tx> {
   readonly message: IncomingMessage
 }
 
-export type InboxEffect<Tx, B = unknown> = (body: B, tools: InboxTools<Tx>) => unknown
+export type InboxEffect<Tx, B = unknown> = (body: B, context: InboxContext<Tx>) => unknown
 
 /** It is not the message's turn: an earlier one of its key must come first, or a later one was there already. */
 export class NotItsTurn extends Error {
@@ -78,7 +67,7 @@ export async function settleMessage(
   parts: Parts,
   delivery: Delivery,
   effect: InboxEffect<SqlTx>,
-  work: TransactionWork<SqlTx>,
+  work: TransactionContext<SqlTx>,
   turn: Turn,
 ): Promise<Recorded> {
   const { tx } = work
@@ -109,24 +98,17 @@ async function runEffect(
   { message, key }: Delivery,
   body: unknown,
   effect: InboxEffect<SqlTx>,
-  { tx, outbox, unique, attempt }: TransactionWork<SqlTx>,
+  context: TransactionContext<SqlTx>,
 ): Promise<void> {
-  const { signal } = attempt
-  const keyFor = (name?: string) => {
-    signal.throwIfAborted()
-    return inboxEffectKey(consumer, key, name)
-  }
-  const tools = {
-    tx,
-    outbox,
-    unique,
-    signal,
+  const { signal } = context
+  const given: InboxContext<SqlTx> = Object.assign(context, {
     message,
-    get effectKey() {
-      return keyFor()
+    effectKey: inboxEffectKey(consumer, key),
+    derive(name: string) {
+      signal.throwIfAborted()
+      return inboxEffectKey(consumer, key, name)
     },
-    derive: keyFor,
-  }
+  })
   const { effectMs } = settings
   const late = Promise.withResolvers<never>()
   const timer = runtime.setTimer(
@@ -136,7 +118,7 @@ async function runEffect(
     true,
   )
   try {
-    await Promise.race([effect(body, tools), late.promise])
+    await Promise.race([effect(body, given), late.promise])
   } catch (thrown) {
     if (isPostponed(thrown)) throw released(thrown)
     // Not as the ledger's own verdict: it would record the failure, and leave no way to redrive.

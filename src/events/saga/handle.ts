@@ -3,7 +3,7 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { IncomingMessage } from '../inbox/port.ts'
-import type { InboxTools } from '../inbox/settle.ts'
+import type { InboxContext } from '../inbox/settle.ts'
 import type { Ignore, Move, Stay } from './definition.ts'
 import type { Entry, History, IgnoredWhy } from './history.ts'
 import { handledEntry } from './history.ts'
@@ -30,7 +30,7 @@ export interface Parts {
 export interface Turn {
   readonly arrival: Arrival
   readonly message: IncomingMessage
-  readonly tools: InboxTools<SqlTx>
+  readonly tools: InboxContext<SqlTx>
 }
 
 /** With the instance as this try found it. */

@@ -7,13 +7,13 @@ import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import type { Defined, RouteDefinition } from '../protocol/route.ts'
-import type { Protection } from '../protocol/running.ts'
+import type { RouteContext } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
 import { tapResponse } from '../protocol/tap-node.ts'
 
-export type { Protection } from '../protocol/running.ts'
+export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 /** As much of an Express request as we use. */
 export interface ExpressRequest extends IncomingMessage {
@@ -21,7 +21,7 @@ export interface ExpressRequest extends IncomingMessage {
   body?: unknown
   rawBody?: Uint8Array
   /** Set while the request is protected. */
-  onceonly?: Protection<unknown>
+  onceonly?: RouteContext<unknown>
 }
 
 export interface ExpressOptions<R, Tx> extends HttpOptions<R, Tx> {
@@ -43,7 +43,7 @@ const taps = new WeakMap<object, Tap>()
 
 /**
  * Middleware for Express 5: `app.post('/payments', protect({ effect: 'external' }), handler, noteErrors)`;
- * `request.onceonly` is the protection.
+ * `request.onceonly` is the context of the effect.
  */
 export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions<R, Tx>) {
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
@@ -69,7 +69,7 @@ export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions
         case 'answer':
           return sendAnswer(response, begun.answer)
         case 'run': {
-          request.onceonly = begun.protection as Protection<unknown>
+          request.onceonly = begun.context as RouteContext<unknown>
           const { maxAnswerBytes: maxBytes, buffered } = route
           taps.set(request, tapResponse(response, { maxBytes, buffered, running: begun }))
           answerEarly(response, begun.early)

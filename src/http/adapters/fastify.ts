@@ -14,19 +14,19 @@ import { createPassage } from '../protocol/passage.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import type { RouteDefinition } from '../protocol/route.ts'
-import type { Protection, Running } from '../protocol/running.ts'
+import type { RouteContext, Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import { headersOf, tapResponse } from '../protocol/tap-node.ts'
 
-export type { Protection } from '../protocol/running.ts'
+export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 /** As much of Fastify 5 as we use: the borrowed framework is never imported. */
 export interface FastifyRequestLike {
   readonly raw: NodeRequest
   readonly body?: unknown
   /** Set while the request is protected. */
-  onceonly?: Protection<unknown> | null
+  onceonly?: RouteContext<unknown> | null
 }
 
 export interface FastifyReplyLike {
@@ -127,7 +127,7 @@ interface Answered {
 
 const NO_HEADERS: ReadonlySet<string> = new Set()
 
-/** Hooks for one route: `app.post('/payments', protect({ effect: 'external' }), handler)`; `request.onceonly` is the protection. */
+/** Hooks for one route: `app.post('/payments', protect({ effect: 'external' }), handler)`; `request.onceonly` is the context of the effect. */
 export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, options: HttpOptions<R, Tx>) {
   keepRawBodies(app)
   app.addHook('onClose', () => backgroundOver(options.ledger))
@@ -136,7 +136,7 @@ export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, o
     const route = createRoute(options, definition)
 
     function run(request: R, reply: FastifyReplyLike, running: Running<Tx>): void {
-      request.onceonly = running.protection as Protection<unknown>
+      request.onceonly = running.context as RouteContext<unknown>
       // Only a transaction's answer is ever replaced.
       const before = route.buffered ? new Set(Object.keys(reply.getHeaders())) : NO_HEADERS
       marksOf<Tx>(request)[exchange] = { kind: 'running', running, before }

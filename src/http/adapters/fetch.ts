@@ -10,16 +10,16 @@ import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import type { RouteDefinition } from '../protocol/route.ts'
-import type { Protection, Running } from '../protocol/running.ts'
+import type { RouteContext, Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 
-export type { Protection } from '../protocol/running.ts'
+export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 export type FetchHandler<Tx> = (
   request: Request,
   /** Null where the request carries no key and needs none. */
-  protection: Protection<Tx> | null,
+  context: RouteContext<Tx> | null,
 ) => Response | Promise<Response>
 
 export interface FetchOptions<Tx> extends HttpOptions<Request, Tx> {
@@ -70,7 +70,7 @@ async function answered<Tx>(
   const capture = { method, signal, maxBytes: route.maxAnswerBytes, buffered: route.buffered, running }
   let response: Response
   try {
-    response = checked(await running.inside(() => handler(request, running.protection)))
+    response = checked(await running.inside(() => handler(request, running.context)))
   } catch (thrown) {
     // Whatever serves us would answer in its own words, which no retry could be given again.
     return captureResponse(responseOf(route.fault(thrown)), { ...capture, thrown })

@@ -5,11 +5,11 @@ import { MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import type { RouteDefinition } from '../protocol/route.ts'
-import type { Protection, Running } from '../protocol/running.ts'
+import type { RouteContext, Running } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 
-export type { Protection } from '../protocol/running.ts'
+export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 /** As much of Hono's context as we use: the borrowed framework is never imported. */
 export interface HonoContext {
@@ -27,7 +27,7 @@ export interface HonoOptions<C, Tx> extends HttpOptions<C, Tx> {
 
 type Next = () => Promise<void>
 
-/** Middleware for Hono: `app.post('/payments', protect({ effect: 'external' }), handler)`; `c.get('onceonly')` is the protection. */
+/** Middleware for Hono: `app.post('/payments', protect({ effect: 'external' }), handler)`; `c.get('onceonly')` is the context of the effect. */
 export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx>) {
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
 
@@ -35,7 +35,7 @@ export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx
     const route = createRoute(options, definition)
 
     async function answered(context: C, running: Running<Tx>, next: Next): Promise<undefined> {
-      context.set('onceonly', running.protection satisfies Protection<Tx>)
+      context.set('onceonly', running.context satisfies RouteContext<Tx>)
       // A middleware cannot answer and go on with the same context: only the response of Node's server can.
       answerEarly((context.env as { readonly outgoing?: unknown } | undefined)?.outgoing, running.early)
       let thrown: unknown

@@ -5,13 +5,13 @@ import { isClosing, MAX_BODY_BYTES, noBody } from '../protocol/exchange.ts'
 import type { HttpOptions, Route } from '../protocol/protect.ts'
 import { createRoute } from '../protocol/protect.ts'
 import type { Defined, RouteDefinition } from '../protocol/route.ts'
-import type { Protection } from '../protocol/running.ts'
+import type { RouteContext } from '../protocol/running.ts'
 import type { StatusOptions } from '../protocol/status.ts'
 import { createStatus } from '../protocol/status.ts'
 import type { Tap } from '../protocol/tap-node.ts'
 import { tapResponse } from '../protocol/tap-node.ts'
 
-export type { Protection } from '../protocol/running.ts'
+export type { LeasedRouteContext, RouteContext, TransactionRouteContext } from '../protocol/running.ts'
 
 /** A request whose raw bytes are read before its handler runs; a request without a key still has its body unread. */
 export type ReadMessage = IncomingMessage & { rawBody?: Uint8Array }
@@ -20,7 +20,7 @@ export type NodeHandler<Tx> = (
   request: ReadMessage,
   response: ServerResponse,
   /** Null where the request carries no key and needs none. */
-  protection: Protection<Tx> | null,
+  context: RouteContext<Tx> | null,
 ) => unknown
 
 export interface NodeOptions<Tx> extends HttpOptions<ReadMessage, Tx> {
@@ -57,7 +57,7 @@ export function idempotent<Tx>(options: NodeOptions<Tx>) {
           })
           answerEarly(response, begun.early)
           try {
-            await begun.inside(() => handler(request, response, begun.protection))
+            await begun.inside(() => handler(request, response, begun.context))
           } catch (error) {
             answerFault(route, response, error, tap)
           }

@@ -208,7 +208,7 @@ async function told(
       // 3. An answer: its status is the outcome, whatever becomes of its body.
       const status = sent.answer.statusCode ?? 0
       const inDoubt = repeated && ofThisTry.has(status)
-      if (!inDoubt && saysNotDone(rule, status, guarded)) running.protection.notDone()
+      if (!inDoubt && saysNotDone(rule, status, guarded)) running.context.notDone()
       const { maxAnswerBytes: maxBytes } = rule.route
       const keep = (seen: Captured) => boundTo(rule, asked, seen)
       const recording = inDoubt ? stillInDoubt(running, status) : running

@@ -26,14 +26,15 @@ export async function sendOnce(
   const { upstream, passing, times, honoursKeys } = rule
   const { message, spool } = asked
   const shareKey = clientKey(message, passing.trustForwarded)
-  const { attempt } = running.protection
+  const { context } = running
+  const { signal, attemptNumber } = context
 
   async function sendPlaced(head: RequestHead): Promise<Sent> {
-    const placed = placeAt(upstream, shareKey, attempt.signal)
+    const placed = placeAt(upstream, shareKey, signal)
     if (placed !== true && !(await placed)) return { kind: 'not-sent', error: new Crowded() }
     const request = upstream.open(head, 'fresh')
     keepPlace(request, upstream.places, shareKey)
-    return send(request, times, () => spool.sendTo(request), attempt.signal)
+    return send(request, times, () => spool.sendTo(request), signal)
   }
 
   for (let tries = 0; ; tries++) {
@@ -44,16 +45,22 @@ export async function sendOnce(
       host: passing.host === 'upstream' ? upstream.host : null,
       length: spool.length,
       identityEncoding: true,
-      ...(guarded && honoursKeys ? { added: [rule.keyHeader, attempt.effectKey] } : {}),
+      ...(guarded && honoursKeys ? { added: [rule.keyHeader, keyWhileHeld(context)] } : {}),
     })
     const head = { method: message.method ?? 'POST', target: originForm(message.url ?? '/'), headers }
     const sent = await sendPlaced(head)
-    const repeated = honoursKeys && (tries + cuts > 0 || attempt.number > 1)
+    const repeated = honoursKeys && (tries + cuts > 0 || attemptNumber > 1)
     const again = honoursKeys && tries < gatewayLimits.redrives && isOpen(sent, repeated)
-    if (!again || attempt.signal.aborted) return { sent: tries + cuts === 0 ? sent : sentBefore(sent), repeated }
+    if (!again || signal.aborted) return { sent: tries + cuts === 0 ? sent : sentBefore(sent), repeated }
     if (sent.kind === 'answered') sent.answer.on('error', () => {}).resume()
     await sleep(gatewayLimits.redriveMs)
   }
+}
+
+/** Nothing is sent under a lease that is over, also where the process was paused and no timer has fired yet. */
+function keyWhileHeld(context: Running<unknown>['context']): string {
+  context.signal.throwIfAborted()
+  return context.effectKey
 }
 
 /** Nobody answered; or what was sent before is still being worked on. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Attempt } from '../../ledger/attempt.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
 import { final, notDone, released } from '../../ledger/core/verdict.ts'
+import type { EffectContext } from '../../ledger/effect-context.ts'
 import { createLedger } from '../../ledger/ledger.ts'
 import type { MemoryTx } from '../../ledger/stores/memory/index.ts'
 import { createMemoryStore } from '../../ledger/stores/memory/index.ts'
@@ -203,7 +203,7 @@ test('what an item is told is put into words anew for every retry', async () => 
     effect: 'external',
     show: (value) => (state === 'UNKNOWN' ? { status: 'UNKNOWN' } : { status: 'SUCCEEDED', resourceId: value }),
   })
-  const send = async (_item: BulkItem<string>, _attempt: Attempt) => 'm-1'
+  const send = async (_item: BulkItem<string>, _attempt: EffectContext) => 'm-1'
   assert.deepEqual(await shown.run(batch, items('a'), send), [{ itemKey: 'a', status: 'UNKNOWN' }])
   state = 'SENT'
   assert.deepEqual(await shown.run(batch, items('a'), send), [{ itemKey: 'a', status: 'SUCCEEDED', resourceId: 'm-1' }])

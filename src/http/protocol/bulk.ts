@@ -1,13 +1,12 @@
-import type { Attempt } from '../../ledger/attempt.ts'
 import type { Lease } from '../../ledger/claim.ts'
 import { failed, succeeded } from '../../ledger/claim.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import { failureOf, isVerdict, provesNotDone } from '../../ledger/core/verdict.ts'
 import type { EffectKind, LeasedDefinition, TransactionDefinition } from '../../ledger/definition.ts'
+import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { LeasedOperation, TransactionalOperation } from '../../ledger/operation.ts'
 import type { Execution } from '../../ledger/present.ts'
-import type { TransactionWork } from '../../ledger/transact.ts'
 import type { BulkItem } from './batch.ts'
 import type { ItemWords, Words } from './bulk-words.ts'
 import { FAULT, failure, plainWords, refused, shown, standing, undecided } from './bulk-words.ts'
@@ -65,11 +64,11 @@ export interface Bulk<I, T, Work> {
 
 type Effect<I, T, Work> = (item: BulkItem<I>, work: Work) => Promise<T>
 
-export function createBulk<I, T>(ledger: Ledger<unknown>, definition: LeasedBulk<I, T>): Bulk<I, T, Attempt>
+export function createBulk<I, T>(ledger: Ledger<unknown>, definition: LeasedBulk<I, T>): Bulk<I, T, EffectContext>
 export function createBulk<I, T, Tx>(
   ledger: Ledger<Tx>,
   definition: TransactionalBulk<I, T>,
-): Bulk<I, T, TransactionWork<Tx>>
+): Bulk<I, T, TransactionContext<Tx>>
 export function createBulk<I, T>(
   ledger: Ledger<unknown>,
   definition: LeasedBulk<I, T> | TransactionalBulk<I, T>,
@@ -111,7 +110,7 @@ function transactional<I, T>(operation: TransactionalOperation<I, never>, words:
   return (batch, items, effect, lanes) =>
     inLanes(items, lanes, async (item) => {
       let meant = false
-      const run = async (work: TransactionWork<never>) => {
+      const run = async (work: TransactionContext<never>) => {
         meant = false
         try {
           return await effect(item, work)

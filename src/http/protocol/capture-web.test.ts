@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Attempt } from '../../ledger/attempt.ts'
 import { until } from '../../testing/until.ts'
 import { captureResponse } from './capture-web.ts'
 import type { Captured } from './exchange.ts'
-import type { Running } from './running.ts'
+import type { LeasedRouteContext, Running } from './running.ts'
 
 function stage() {
   const finished = Promise.withResolvers<Captured>()
@@ -13,7 +12,7 @@ function stage() {
   const running: Running<unknown> = {
     kind: 'run',
     early: null,
-    protection: { attempt: { signal: lease.signal } as Attempt, work: null, notDone: () => {} },
+    context: { signal: lease.signal, notDone: () => {} } as LeasedRouteContext,
     inside: (work) => work(),
     async finish(captured) {
       finished.resolve(captured)

@@ -1,10 +1,9 @@
-import type { Attempt } from '../../ledger/attempt.ts'
 import type { IdentityParts } from '../../ledger/core/identity.ts'
 import type { AnyDefinition, ReplayRequest } from '../../ledger/definition.ts'
+import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
 import type { CallOptions } from '../../ledger/execute.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Execution } from '../../ledger/present.ts'
-import type { TransactionWork } from '../../ledger/transact.ts'
 import type { RequestInput } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { RouteDefinition } from './route.ts'
@@ -14,7 +13,7 @@ export interface RouteOperation<Tx> {
   execute(
     parts: IdentityParts,
     input: unknown,
-    effect: (work: TransactionWork<Tx> | Attempt) => Promise<StoredAnswer>,
+    effect: (work: TransactionContext<Tx> | EffectContext) => Promise<StoredAnswer>,
     options: CallOptions,
   ): Promise<Execution<StoredAnswer>>
 }

@@ -120,7 +120,7 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
       if (over === null) {
         idle = setTimeout(giveUp, idleMs).unref()
         // Past its lease nothing can be recorded, so that nobody has to write for nobody any more.
-        const { signal } = running.protection.attempt
+        const { signal } = running.context
         if (signal.aborted) giveUp()
         else signal.addEventListener('abort', giveUp, { once: true })
       }

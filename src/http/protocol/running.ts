@@ -1,10 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Attempt } from '../../ledger/attempt.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import type { Pointer } from '../../ledger/core/record.ts'
 import { final, isVerdict, released } from '../../ledger/core/verdict.ts'
+import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
 import type { Execution } from '../../ledger/present.ts'
-import type { TransactionWork } from '../../ledger/transact.ts'
 import type { Early } from './early.ts'
 import type { Answer, Captured } from './exchange.ts'
 import type { Finality } from './finality.ts'
@@ -12,19 +11,23 @@ import { meaningOf } from './finality.ts'
 import type { KeepRules, StoredAnswer } from './record.ts'
 import { storedAnswer } from './record.ts'
 
-/** What a handler may use while its request is protected. */
-export interface Protection<Tx> {
-  readonly attempt: Attempt
-  /** On a `transaction` route: what is written here commits with the answer's record, or not at all. */
-  readonly work: TransactionWork<Tx> | null
+interface RouteAnswer {
   /** The answer says that nothing was done: the claim is given back, whatever its status is. */
   notDone(): void
 }
 
+export type LeasedRouteContext = EffectContext & RouteAnswer
+
+/** On a `transaction` route: what is written through it commits with the answer's record, or not at all. */
+export type TransactionRouteContext<Tx> = TransactionContext<Tx> & RouteAnswer
+
+/** What a handler is given while its request is protected: the context of every effect, and `notDone`. */
+export type RouteContext<Tx> = LeasedRouteContext | TransactionRouteContext<Tx>
+
 /** A handler that runs under a claim. */
 export interface Running<Tx> {
   readonly kind: 'run'
-  readonly protection: Protection<Tx>
+  readonly context: RouteContext<Tx>
   /** The caller prefers a 202 to a long wait; null where it does not, or the route offers none. */
   readonly early: Early | null
   /** Starts the handler where the ledger sees the transaction that it is in. */
@@ -40,12 +43,12 @@ export interface Running<Tx> {
 
 /** The meeting point of the ledger's effect and the framework's handler: the effect is "the handler has answered". */
 export interface Meeting<Tx> {
-  effect(work: TransactionWork<Tx> | Attempt): Promise<StoredAnswer>
+  effect(work: TransactionContext<Tx> | EffectContext): Promise<StoredAnswer>
 }
 
 /** The effect has begun: it ends when `ended` is settled, with what the handler answered. */
 export interface Begin<Tx> {
-  readonly work: TransactionWork<Tx> | Attempt
+  readonly work: TransactionContext<Tx> | EffectContext
   readonly inside: <T>(work: () => T) => T
   readonly ended: PromiseWithResolvers<StoredAnswer>
 }
@@ -88,9 +91,7 @@ export function createRunning<Tx>(
   rules: RunRules,
   early: Early | null = null,
 ): Running<Tx> {
-  const transaction = 'tx' in work ? work : null
-  const attempt = 'tx' in work ? work.attempt : work
-  const pointer = rules.keep.keep === 'pointer' ? namedBy(attempt) : () => attempt.pointer
+  const pointer = rules.keep.keep === 'pointer' ? namedBy(work) : () => work.pointer
   let marked = false
   /** What we threw into the effect: when it comes back, the ledger did what the handler's answer says. */
   let thrownIn: unknown
@@ -133,7 +134,7 @@ export function createRunning<Tx>(
   )
   return {
     kind: 'run',
-    protection: { attempt, work: transaction, notDone: () => void (marked = true) },
+    context: Object.assign(work, { notDone: () => void (marked = true) }),
     early,
     inside,
     finish(captured, thrown) {
@@ -174,10 +175,10 @@ function problemCode({ headers, body }: Captured): string | null {
  * What the handler named. A name that the store could not be told in time is told with the answer: what it names exists,
  * and a retry that found neither a body nor a name would be refused for as long as the record is kept.
  */
-function namedBy(attempt: Attempt): () => Pointer | null {
-  const { attach } = attempt
+function namedBy(context: EffectContext): () => Pointer | null {
+  const { attach } = context
   let untold: Pointer | null = null
-  Object.assign(attempt, {
+  Object.assign(context, {
     async attach(pointer: Pointer) {
       try {
         await attach(pointer)
@@ -188,5 +189,5 @@ function namedBy(attempt: Attempt): () => Pointer | null {
       }
     },
   })
-  return () => untold ?? attempt.pointer
+  return () => untold ?? context.pointer
 }

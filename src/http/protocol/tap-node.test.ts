@@ -3,11 +3,10 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
-import type { Attempt } from '../../ledger/attempt.ts'
 import { exchange } from '../../testing/http-client.ts'
 import { until } from '../../testing/until.ts'
 import type { Answer, Captured } from './exchange.ts'
-import type { Running } from './running.ts'
+import type { LeasedRouteContext, Running } from './running.ts'
 import type { TapOptions } from './tap-node.ts'
 import { tapResponse } from './tap-node.ts'
 
@@ -33,7 +32,7 @@ async function onStage(
   const running: Running<unknown> = {
     kind: 'run',
     early: null,
-    protection: { attempt: { signal: lease.signal } as Attempt, work: null, notDone: () => {} },
+    context: { signal: lease.signal, notDone: () => {} } as LeasedRouteContext,
     inside: (work) => work(),
     finish(captured) {
       finished.push(captured)

@@ -279,7 +279,7 @@ function tapClose(state: State): void {
   }
 
   // Past its lease nothing can be recorded, so that nobody has to write for nobody any more.
-  running.protection.attempt.signal.addEventListener('abort', () => {
+  running.context.signal.addEventListener('abort', () => {
     if (state.gone && !state.ended) cut(state, new Error('The lease ended.'))
   })
 }

@@ -74,7 +74,7 @@ export const errorTable = {
   nested_claim: {
     retryable: false,
     applied: 'no',
-    next: 'Call `transact` inside a transaction, or run the leased operation after it has committed.',
+    next: 'Use a `transaction` operation inside a transaction, or run the leased operation after it has committed.',
   },
   transaction_too_long: {
     retryable: true,

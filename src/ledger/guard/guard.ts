@@ -1,11 +1,11 @@
 import { wrongCall } from '../arguments.ts'
-import type { Attempt } from '../attempt.ts'
 import type { Claimed, Lease } from '../claim.ts'
 import { failed, succeeded } from '../claim.ts'
 import { digestParts } from '../core/digest.ts'
 import { isOnceError } from '../core/errors.ts'
 import { MINUTE, SECOND } from '../core/limits.ts'
 import type { Pointer } from '../core/record.ts'
+import type { EffectContext } from '../effect-context.ts'
 import type { Ledger } from '../ledger.ts'
 import { createBounded, isStoreFault } from './bounded.ts'
 import { type Content, createContents, type Found } from './contents.ts'
@@ -26,7 +26,7 @@ export interface Guard<M> {
 }
 
 /** What a send is given under its lock. */
-export interface GuardedAttempt extends Attempt {
+export interface GuardedAttempt extends EffectContext {
   /** The original exists, but came to nothing, for certain. Where failed ones allow it, the content is free again. */
   failed(): void
   /**

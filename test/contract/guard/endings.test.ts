@@ -48,7 +48,7 @@ onEveryStore('only a store that cannot be asked opens the guard; every other err
     await assert.rejects(guard.send({ ...hello, workspace: ' ' }, never), (error) => isOnceError(error, 'bad_identity'))
   }
   const write = once.operation<null>({ name: 'write', effect: 'transaction' })
-  const nested = write.transact({ tenant: 'w', caller: 'c', key: 'k' }, null, () => guard.send(hello, never))
+  const nested = write.run({ tenant: 'w', caller: 'c', key: 'k' }, null, () => guard.send(hello, never))
   await assert.rejects(nested, (error) => isOnceError(error, 'nested_claim'))
   // None of these opened the breaker: the locks themselves work.
   assert.equal((await guard.send(hello, sender([], 'm1'))).kind, 'sent')

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Attempt } from 'onceonly'
+import type { EffectContext } from 'onceonly'
 import { createLedger, isOnceError, MINUTE, OnceError, SECOND } from 'onceonly'
 import type { GuardEvent } from 'onceonly/guard'
 import { onEveryStore, telling } from '../../support/ledger/worlds.ts'
@@ -103,7 +103,7 @@ onEveryStore(
       /no such lead/,
     )
     assert.equal((await guard.send(hello, sender(sent, 'm1'))).kind, 'sent')
-    const failing = async (attempt: Attempt | null) => {
+    const failing = async (attempt: EffectContext | null) => {
       await attempt?.attach({ type: 'message', id: 'm2' })
       throw new Error('provider down')
     }

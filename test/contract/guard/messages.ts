@@ -1,4 +1,4 @@
-import type { Attempt, Ledger } from 'onceonly'
+import type { EffectContext, Ledger } from 'onceonly'
 import { limits } from 'onceonly'
 import type { Guard, GuardOptions } from 'onceonly/guard'
 import { createGuard } from 'onceonly/guard'
@@ -21,7 +21,7 @@ export function guardOver(ledger: Ledger<unknown>, options: Partial<GuardOptions
 
 /** Sends like a real system: the original exists before the provider is called. */
 export function sender(sent: string[], id: string, slowMs = 0) {
-  return async (attempt: Attempt | null) => {
+  return async (attempt: EffectContext | null) => {
     await pause(slowMs)
     await attempt?.attach({ type: 'message', id })
     sent.push(id)

@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
 import fastify from 'fastify'
-import type { Protection } from 'onceonly/fastify'
+import type { RouteContext } from 'onceonly/fastify'
 import { idempotent, operationStatus } from 'onceonly/fastify'
 import type { Act, Asker, Served, Site, SiteRoute } from 'onceonly/testing'
 import { definitionFor, optionsFor, statusOptionsFor } from 'onceonly/testing'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    onceonly?: Protection<unknown> | null
+    onceonly?: RouteContext<unknown> | null
   }
 }
 

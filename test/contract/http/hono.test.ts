@@ -3,14 +3,14 @@ import { test } from 'node:test'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Context } from 'hono'
 import { Hono } from 'hono'
-import type { Protection } from 'onceonly/hono'
+import type { RouteContext } from 'onceonly/hono'
 import { idempotent, operationStatus } from 'onceonly/hono'
 import type { Asker, Site } from 'onceonly/testing'
 import { definitionFor, httpConformance, optionsFor, statusOptionsFor } from 'onceonly/testing'
 import { listen } from './listen.ts'
 import { responseOf } from './web.ts'
 
-type Env = { Variables: { onceonly?: Protection<unknown> } }
+type Env = { Variables: { onceonly?: RouteContext<unknown> } }
 
 const asker = ({ req }: Context<Env>): Asker => ({ header: (name) => req.header(name) })
 

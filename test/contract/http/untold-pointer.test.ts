@@ -33,7 +33,7 @@ async function route(context: TestContext, refusal: 'lease_over' | 'store_unavai
     async (_request, response, protection) => {
       assert.ok(protection !== null)
       if (refusal === 'lease_over') offsetMs += 10 * MINUTE
-      await assert.rejects(protection.attempt.attach({ type: 'thing', id: 'thing-1' }), { code: refusal })
+      await assert.rejects(protection.attach({ type: 'thing', id: 'thing-1' }), { code: refusal })
       response.writeHead(201).end('thing-1')
     },
   )

@@ -71,6 +71,6 @@ onEveryStore('whatever an effect throws is settled, also what cannot be inspecte
   assert.equal(codeOf(await repeatable.execute(who('k'), null, throwing)), 'not_done')
   assert.equal((await once.get({ ...who('k'), operation: 'repeatable' }))?.record.state, 'failed_retryable')
   const rolledBack = once.operation<null>({ name: 'transaction', effect: 'transaction' })
-  await assert.rejects(rolledBack.transact(who('k'), null, throwing))
-  assert.equal(await rolledBack.transact(who('k'), null, () => 'done'), 'done')
+  await assert.rejects(rolledBack.run(who('k'), null, throwing))
+  assert.equal(await rolledBack.run(who('k'), null, () => 'done'), 'done')
 })

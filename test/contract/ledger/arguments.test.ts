@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Attempt } from 'onceonly'
+import type { EffectContext } from 'onceonly'
 import { isOnceError, MINUTE } from 'onceonly'
 import { createGuard } from 'onceonly/guard'
 import { kinds, onEveryStore } from '../../support/ledger/worlds.ts'
@@ -15,7 +15,7 @@ onEveryStore('arguments are checked before anything is claimed', async ({ once, 
     const calls: readonly [string, () => Promise<unknown>][] = [
       ['run', () => leased.run(who('k'), 1, effect)],
       ['execute', () => leased.execute(who('k'), 1, effect)],
-      ['transact', () => written.transact(who('k'), 1, effect)],
+      ['run', () => written.run(who('k'), 1, effect)],
       ['execute', () => written.execute(who('k'), 1, effect)],
       ['send', () => guard.send('hello', effect)],
     ]
@@ -25,7 +25,7 @@ onEveryStore('arguments are checked before anything is claimed', async ({ once, 
   }
   for (const options of [{ decideMs: Number.NaN }, { decideMs: -1 }, { decideMs: '5' }, { signal: {} }] as never[]) {
     await assert.rejects(leased.run(who('k'), 1, never, options), (error) => isOnceError(error, 'bad_option'))
-    await assert.rejects(written.transact(who('k'), 1, never, options), (error) => isOnceError(error, 'bad_option'))
+    await assert.rejects(written.run(who('k'), 1, never, options), (error) => isOnceError(error, 'bad_option'))
   }
   for (const waitMs of [Number.NaN, -1, '5'] as never[]) {
     await assert.rejects(leased.claim(who('k'), 1, { waitMs }), (error) => isOnceError(error, 'bad_option'))
@@ -33,7 +33,7 @@ onEveryStore('arguments are checked before anything is claimed', async ({ once, 
   for (const parts of [undefined, null, 'k'] as never[]) {
     await assert.rejects(leased.run(parts, 1, never), (error) => isOnceError(error, 'bad_identity'))
     await assert.rejects(leased.claim(parts, 1), (error) => isOnceError(error, 'bad_identity'))
-    await assert.rejects(written.transact(parts, 1, never), (error) => isOnceError(error, 'bad_identity'))
+    await assert.rejects(written.run(parts, 1, never), (error) => isOnceError(error, 'bad_identity'))
   }
   assert.deepEqual(kinds(events), [])
   assert.deepEqual((await once.list({}, { limit: 10 })).rows, [])
@@ -48,7 +48,7 @@ onEveryStore('a `fingerprint` that returns undefined is refused: every payload w
   const refused = (error: unknown) => isOnceError(error, 'bad_input') && error.message.includes('`fingerprint`')
   await assert.rejects(leased.run(who('k'), {}, never), refused)
   await assert.rejects(leased.claim(who('k'), {}), refused)
-  await assert.rejects(written.transact(who('k'), {}, never), refused)
+  await assert.rejects(written.run(who('k'), {}, never), refused)
   await assert.rejects(older.run(who('k'), {}, never), (error) => isOnceError(error, 'bad_input'))
   assert.deepEqual(kinds(events), [])
   // Where there is nothing to compare, null says so; and a command may have no input at all.
@@ -58,10 +58,10 @@ onEveryStore('a `fingerprint` that returns undefined is refused: every payload w
   assert.equal(await bare.run(who('k'), undefined, () => 1), 1)
 })
 
-onEveryStore('a copy of an attempt has all its members, and none is handed out after the lease', async (bench) => {
+onEveryStore('a copy of a context has all its members, and no key is derived after the lease', async (bench) => {
   const { once } = bench
-  const members = ['attach', 'derive', 'effectKey', 'fence', 'note', 'number', 'pointer', 'signal']
-  const of = (attempt: Attempt) => Object.keys({ ...attempt }).sort()
+  const members = ['attach', 'attemptNumber', 'derive', 'effectKey', 'fence', 'note', 'pointer', 'signal']
+  const of = (attempt: EffectContext) => Object.keys({ ...attempt }).sort()
   const leased = once.operation({ name: 'leased', effect: 'external' })
   await leased.run(who('k'), 1, async (attempt) => {
     const copy = { ...attempt }
@@ -73,8 +73,8 @@ onEveryStore('a copy of an attempt has all its members, and none is handed out a
     assert.deepEqual(attempt.pointer, { type: 'order', id: 'o-1' })
   })
   const written = once.operation({ name: 'written', effect: 'transaction' })
-  const left = await written.execute(who('k'), 1, ({ attempt }) => {
-    assert.deepEqual(of(attempt), members)
+  const left = await written.execute(who('k'), 1, (context) => {
+    assert.deepEqual(of(context), [...members, 'outbox', 'tx', 'unique'].sort())
     return undefined
   })
   assert.equal(left.kind, 'executed')
@@ -93,15 +93,15 @@ onEveryStore('a copy of an attempt has all its members, and none is handed out a
   await copied.settle({ kind: 'succeeded', value: 1, pointer: null })
   assert.equal((await leased.claim(who('c'), 1)).kind, 'replay_success')
 
-  let kept: Attempt | null = null
-  await written.transact(who('over'), 1, ({ attempt }) => {
-    kept = attempt
+  let kept: EffectContext | null = null
+  await written.run(who('over'), 1, (context) => {
+    kept = context
   })
-  const over = kept as Attempt | null
+  const over = kept as EffectContext | null
   assert.ok(over !== null)
   const isOver = (error: unknown) => isOnceError(error, 'lease_over')
-  assert.throws(() => over.effectKey, isOver)
-  assert.throws(() => ({ ...over }), isOver)
+  assert.ok(over.signal.aborted && { ...over }.signal.aborted)
+  assert.match(over.effectKey, /^[0-9a-f]{32}$/)
   assert.throws(() => over.derive('refund'), isOver)
   await assert.rejects(over.attach({ type: 'order', id: 'o-1' }), isOver)
 })

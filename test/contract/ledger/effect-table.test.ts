@@ -48,7 +48,7 @@ onEveryStore(
     assert.equal(codeOf(await op.execute(who('lapse'), null, () => 'early')), 'in_progress')
     await world.advance(LAPSE_MS)
     const numbers: number[] = []
-    const again = await op.execute(who('lapse'), null, (attempt) => void numbers.push(attempt.number))
+    const again = await op.execute(who('lapse'), null, (attempt) => void numbers.push(attempt.attemptNumber))
     assert.equal(again.kind, 'executed')
     assert.deepEqual(numbers, [2])
   },
@@ -92,19 +92,19 @@ onEveryStore(
 onEveryStore('transaction: throw leaves nothing, final undoes the writes and is recorded', async ({ world, once }) => {
   const op = once.operation<unknown>({ name: 't', effect: 'transaction' })
   await assert.rejects(
-    op.transact(who('throw'), null, async ({ tx }) => {
+    op.run(who('throw'), null, async ({ tx }) => {
       await world.write(tx, 'throw')
       throw boom
     }),
     boom,
   )
   assert.equal(await once.get({ ...who('throw'), operation: 't' }), null)
-  await op.transact(who('throw'), null, ({ tx }) => world.write(tx, 'second'))
+  await op.run(who('throw'), null, ({ tx }) => world.write(tx, 'second'))
 
-  await assert.rejects(op.transact(who('notDone'), null, thrower(notDone(boom))), boom)
+  await assert.rejects(op.run(who('notDone'), null, thrower(notDone(boom))), boom)
   assert.equal(await once.get({ ...who('notDone'), operation: 't' }), null)
 
-  const final1 = op.transact(who('final'), null, async ({ tx }) => {
+  const final1 = op.run(who('final'), null, async ({ tx }) => {
     await world.write(tx, 'final')
     throw final(boom)
   })

@@ -40,7 +40,7 @@ function firstTimes(kind: Request['kind'], times: number, fault: Fault): (reques
 onEveryStore('the lost acknowledgement of our own claim is recognised, not taken for a rival', async (bench) => {
   const once = ledgerOver(bench, firstTimes('claim', 2, 'lose_answer'))
   const op = once.operation({ name: 'own', effect: 'external', whileRunning: 'conflict' })
-  assert.deepEqual(await op.execute(who('k'), 1, ({ number }) => number), { kind: 'executed', value: 1 })
+  assert.deepEqual(await op.execute(who('k'), 1, ({ attemptNumber }) => attemptNumber), { kind: 'executed', value: 1 })
   await once.stop()
 })
 

@@ -33,8 +33,8 @@ onEveryStore('a result that is no plain data is handed to its caller, and never 
     events.length = 0
     assert.equal(await leased.run(who(place), null, () => value), value)
     await assert.rejects(leased.run(who(place), null, never), (error) => isOnceError(error, 'outcome_not_stored'))
-    assert.equal(await written.transact(who(place), null, () => value), value)
-    await assert.rejects(written.transact(who(place), null, never), (error) => isOnceError(error, 'outcome_not_stored'))
+    assert.equal(await written.run(who(place), null, () => value), value)
+    await assert.rejects(written.run(who(place), null, never), (error) => isOnceError(error, 'outcome_not_stored'))
     const told = events.flatMap((event) => (event.kind === 'outcome_not_stored' ? [event.why] : []))
     assert.equal(told.length, 2)
     for (const why of told) assert.ok(why.includes(place), why)

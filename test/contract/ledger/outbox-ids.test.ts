@@ -10,7 +10,7 @@ onEveryStore(
     const outbox = { add: async (_tx: unknown, { id }: OutboxMessage & { id: string }) => void ids.push(id) }
     const once = await second({ outbox })
     const op = once.operation({ name: 'o', effect: 'transaction' })
-    await op.transact(who('k'), 1, async ({ outbox: box }) => {
+    await op.run(who('k'), 1, async ({ outbox: box }) => {
       for (const topic of ['a', 'b']) await box.add({ topic, body: 1 })
     })
     const view = await once.get({ ...who('k'), operation: 'o' })

@@ -34,13 +34,13 @@ onEveryStore('two overlapping transactions never see each other uncommitted rows
   const a = once.operation({ name: 'a', effect: 'transaction' })
   const b = (await second()).operation({ name: 'b', effect: 'transaction' })
   const seen: unknown[] = []
-  const slow = a.transact(who('a'), 1, async ({ tx }) => {
+  const slow = a.run(who('a'), 1, async ({ tx }) => {
     await world.write(tx, 'a')
     await pause(80)
     throw new Error('undo')
   })
   await pause(20)
-  const fast = b.transact(who('b'), 1, async ({ tx }) => {
+  const fast = b.run(who('b'), 1, async ({ tx }) => {
     await world.write(tx, 'b')
     await pause(10)
   })
@@ -50,21 +50,21 @@ onEveryStore('two overlapping transactions never see each other uncommitted rows
   assert.deepEqual(seen, ['b'])
 })
 
-onEveryStore('nested transact joins as a savepoint, nested run is refused', async ({ world, once }) => {
+onEveryStore('a nested transaction joins as a savepoint, a nested lease is refused', async ({ world, once }) => {
   const outer = once.operation({ name: 'outer', effect: 'transaction' })
   const inner = once.operation({ name: 'inner', effect: 'transaction' })
   const leased = once.operation({ name: 'leased', effect: 'external' })
-  await outer.transact(who('k'), 1, async ({ tx }) => {
+  await outer.run(who('k'), 1, async ({ tx }) => {
     await world.write(tx, 'outer')
     assert.equal(
-      await inner.transact(who('in'), 1, async ({ tx: same }) => {
+      await inner.run(who('in'), 1, async ({ tx: same }) => {
         await world.write(same, 'inner')
         return 5
       }),
       5,
     )
     await assert.rejects(
-      inner.transact(who('bad'), 1, async ({ tx: same }) => {
+      inner.run(who('bad'), 1, async ({ tx: same }) => {
         await world.write(same, 'bad')
         throw new Error('inner')
       }),
@@ -78,8 +78,8 @@ onEveryStore('nested transact joins as a savepoint, nested run is refused', asyn
   assert.equal((await inner.execute(who('bad'), 1, () => 1)).kind, 'executed')
   // The inner one is undone with the outer one.
   await assert.rejects(
-    outer.transact(who('undo'), 1, async () => {
-      await inner.transact(who('undone'), 1, () => 1)
+    outer.run(who('undo'), 1, async () => {
+      await inner.run(who('undone'), 1, () => 1)
       throw new Error('outer')
     }),
     /outer/,
@@ -90,9 +90,9 @@ onEveryStore('nested transact joins as a savepoint, nested run is refused', asyn
 onEveryStore('what was replayed inside a transaction that rolls back is known to nobody', async ({ once }) => {
   const outer = once.operation({ name: 'outer', effect: 'transaction' })
   const inner = once.operation({ name: 'inner', effect: 'transaction' })
-  const undone = outer.transact(who('k'), 1, async () => {
-    await inner.transact(who('in'), 1, () => 'phantom')
-    assert.equal(await inner.transact(who('in'), 1, never), 'phantom')
+  const undone = outer.run(who('k'), 1, async () => {
+    await inner.run(who('in'), 1, () => 'phantom')
+    assert.equal(await inner.run(who('in'), 1, never), 'phantom')
     throw new Error('undo')
   })
   await assert.rejects(undone, /undo/)
@@ -101,7 +101,7 @@ onEveryStore('what was replayed inside a transaction that rolls back is known to
 
 onEveryStore('operators do not act inside a transaction, which they would wait for', async ({ once }) => {
   const op = once.operation({ name: 'op', effect: 'transaction' })
-  await op.transact(who('k'), 1, async () => {
+  await op.run(who('k'), 1, async () => {
     const identity = { ...who('other'), operation: 'op' }
     await assert.rejects(once.forget(identity), (error) => isOnceError(error, 'nested_claim'))
     await assert.rejects(once.release(identity), (error) => isOnceError(error, 'nested_claim'))
@@ -116,17 +116,17 @@ onEveryStore(
     const second = once.operation({ name: 'second', effect: 'transaction' })
     if (world.store.name === 'postgres') return
     const held = createHeld<void>()
-    const holds = first.transact(who('k'), 1, held.effect)
+    const holds = first.run(who('k'), 1, held.effect)
     await held.begun
     const controller = new AbortController()
-    const waits = second.transact(who('k'), 1, ({ tx }) => world.write(tx, 'late'), { signal: controller.signal })
+    const waits = second.run(who('k'), 1, ({ tx }) => world.write(tx, 'late'), { signal: controller.signal })
     await pause(20)
     controller.abort(new Error('client hung up'))
     await assert.rejects(waits, /hung up/)
     held.finish()
     await holds
     // Turns are taken in order: that of the one who left would come before this one.
-    await first.transact(who('later'), 1, () => {})
+    await first.run(who('later'), 1, () => {})
     assert.deepEqual(await world.written(), [])
   },
 )
@@ -134,17 +134,15 @@ onEveryStore(
 onEveryStore('unique inside a transaction commits with it', async ({ once }) => {
   const op = once.operation({ name: 'u', effect: 'transaction' })
   await assert.rejects(
-    op.transact(who('undone'), 1, async ({ unique }) => {
+    op.run(who('undone'), 1, async ({ unique }) => {
       assert.deepEqual(await unique('ref', 'R'), { kind: 'claimed' })
       throw new Error('undo')
     }),
     /undo/,
   )
-  await op.transact(who('first'), 1, async ({ unique }) =>
-    assert.deepEqual(await unique('ref', 'R'), { kind: 'claimed' }),
-  )
+  await op.run(who('first'), 1, async ({ unique }) => assert.deepEqual(await unique('ref', 'R'), { kind: 'claimed' }))
   await assert.rejects(
-    op.transact(who('second'), 1, async ({ unique }) => {
+    op.run(who('second'), 1, async ({ unique }) => {
       const answer = await unique('ref', 'R')
       if (answer.kind === 'taken') throw final(Object.assign(new Error('taken'), { code: 'TAKEN' }))
     }),
@@ -164,14 +162,14 @@ onEveryStore(
       },
     }
     const op = (await second({ outbox })).operation(define)
-    await op.transact(who('k'), 1, async ({ outbox: box }) => {
+    await op.run(who('k'), 1, async ({ outbox: box }) => {
       await box.add({ topic: 'a', body: 1 })
       await box.add({ topic: 'b', body: 2 })
     })
     assert.equal(new Set(sent.map(({ id }) => id)).size, 2)
     assert.deepEqual([...(await world.written())].sort(), sent.map(({ id }) => id).sort())
     await assert.rejects(
-      once.operation(define).transact(who('none'), 1, ({ outbox: box }) => box.add({ topic: 'a', body: 1 })),
+      once.operation(define).run(who('none'), 1, ({ outbox: box }) => box.add({ topic: 'a', body: 1 })),
       (error) => isOnceError(error, 'outbox_missing'),
     )
   },
@@ -180,7 +178,7 @@ onEveryStore(
 onEveryStore('a running twin is answered at once where the policy says conflict', async ({ once }) => {
   const op = once.operation({ name: 'c', effect: 'transaction', whileRunning: 'conflict' })
   const held = createHeld<string>()
-  const slow = op.transact(who('k'), 1, held.effect)
+  const slow = op.run(who('k'), 1, held.effect)
   await held.begun
   const twin = await op.execute(who('k'), 1, never)
   assert.ok(twin.kind === 'refused' && twin.error.code === 'in_progress')
@@ -191,14 +189,14 @@ onEveryStore('a running twin is answered at once where the policy says conflict'
 onEveryStore('the transaction cannot be used after its end', async ({ world, once }) => {
   const op = once.operation({ name: 'e', effect: 'transaction' })
   let leaked: unknown
-  let attempt: { effectKey: string } | undefined
-  await op.transact(who('k'), 1, (work) => {
+  let context: { derive(name: string): string } | undefined
+  await op.run(who('k'), 1, (work) => {
     leaked = work.tx
-    attempt = work.attempt
+    context = work
   })
   await assert.rejects(async () => world.write(leaked, 'late'))
   assert.throws(
-    () => attempt?.effectKey,
+    () => context?.derive('late'),
     (error) => isOnceError(error, 'lease_over'),
   )
   assert.deepEqual(await world.written(), [])

@@ -26,7 +26,7 @@ for (const fails of [false, true]) {
       const run = defineRun('order', (context) =>
         context.step('place', { semantics: 'transactional' }, async ({ tx }) => {
           await tx.query('insert into orders (id) values (?)', ['outer'])
-          const placed = await order.transact(parts, null, async (inner) => {
+          const placed = await order.run(parts, null, async (inner) => {
             await inner.tx.query('insert into orders (id) values (?)', ['inner'])
             return 'placed'
           })

@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs'
-import type { Attempt, Ledger, SqlTx } from 'onceonly'
+import type { EffectContext, Ledger, SqlTx } from 'onceonly'
 import { createLedger, succeeded } from 'onceonly'
 import type { Address } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
@@ -47,14 +47,14 @@ async function main(task: CommandTask): Promise<void> {
 
 async function run(once: Ledger<SqlTx>, task: CommandTask, death: Death): Promise<void> {
   const { leased, transactional } = define(once, task.effect)
-  const external = (attempt: Attempt) => {
+  const external = (attempt: EffectContext) => {
     death.at('effect_before')
     appendFileSync(task.effects, `${task.key} ${attempt.effectKey}\n`)
     death.at('effect_after')
     return `by ${process.pid}`
   }
   if (transactional !== null) {
-    await transactional.transact(who(task.key), task.effect, async ({ tx }) => {
+    await transactional.run(who(task.key), task.effect, async ({ tx }) => {
       death.at('effect_before')
       await tx.query('insert into business (key, value) values (?, ?)', [task.key, `by ${process.pid}`])
       death.at('effect_after')

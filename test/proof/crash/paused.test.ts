@@ -13,7 +13,6 @@ import { LEASE_MS, pausable } from './paused.ts'
 const LAPSE_MS = LEASE_MS + 6 * SECOND
 const refusedEverything: Woken = {
   kind: 'woken',
-  effectKey: 'lease_over',
   derive: 'lease_over',
   attach: 'lease_over',
   aborted: true,
@@ -36,9 +35,9 @@ onEveryPlace('a worker paused past its lease starts nothing more, and the winner
   const child = await stopped(place, 'repeatable', 'k')
   const once = createLedger({ store: place.store, background: false })
   const operation = once.operation(pausable('repeatable'))
-  const winner = await operation.execute(who('k'), 1, ({ number, effectKey }) => {
+  const winner = await operation.execute(who('k'), 1, ({ attemptNumber, effectKey }) => {
     appendFileSync(join(place.folder, 'effects'), `k ${effectKey}\n`)
-    return `attempt ${number}`
+    return `attempt ${attemptNumber}`
   })
   assert.deepEqual(winner, { kind: 'executed', value: 'attempt 2' })
   child.signal('SIGCONT')

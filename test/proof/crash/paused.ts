@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs'
-import type { Attempt } from 'onceonly'
+import type { EffectContext } from 'onceonly'
 import { createLedger, isOnceError } from 'onceonly'
 import type { Address } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
@@ -16,7 +16,6 @@ export interface PausedTask {
 /** What it found when it woke up. */
 export interface Woken {
   readonly kind: 'woken'
-  readonly effectKey: string
   readonly derive: string
   readonly attach: string
   readonly aborted: boolean
@@ -51,13 +50,12 @@ async function main(task: PausedTask): Promise<void> {
   process.exit(0)
 }
 
-async function found(attempt: Attempt): Promise<Woken> {
+async function found(attempt: EffectContext): Promise<Woken> {
   return {
     kind: 'woken',
-    effectKey: codeOf(() => attempt.effectKey),
+    aborted: attempt.signal.aborted,
     derive: codeOf(() => attempt.derive('mail')),
     attach: await attempt.attach({ type: 'mail', id: '1' }).then(() => 'given', codeOfError),
-    aborted: attempt.signal.aborted,
   }
 }
 

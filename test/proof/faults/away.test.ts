@@ -67,9 +67,9 @@ suite('a server that stops answering', { concurrency: true }, () => {
 
   onLink('a transaction ends, too, and nothing of it stays', async ({ once, proxy, place }) => {
     const transaction = once.operation({ name: 'transaction', effect: 'transaction' })
-    await transaction.transact(who('before'), 1, () => 'before')
+    await transaction.run(who('before'), 1, () => 'before')
     const asked = timed(() =>
-      transaction.transact(who('k'), 1, async ({ tx }) => {
+      transaction.run(who('k'), 1, async ({ tx }) => {
         await tx.query('insert into business (key, value) values (?, ?)', ['k', 'lost'])
         proxy.pause()
         await tx.query('select 1')
@@ -78,7 +78,7 @@ suite('a server that stops answering', { concurrency: true }, () => {
     // The server answers again only after the transaction has ended.
     assert.equal((await asked).code, 'store_unavailable')
     proxy.resume()
-    assert.equal(await transaction.transact(who('k'), 1, () => 'later'), 'later')
+    assert.equal(await transaction.run(who('k'), 1, () => 'later'), 'later')
     assert.deepEqual(await place.business(), [])
   })
 })
@@ -92,7 +92,7 @@ onLink(
     const transaction = once.operation({ name: 'transaction', effect: 'transaction' })
     for (const ask of [
       () => external.run(who('k'), 1, never),
-      () => transaction.transact(who('k'), 1, never),
+      () => transaction.run(who('k'), 1, never),
       () => once.get({ ...who('k'), operation: 'external' }),
     ]) {
       await assert.rejects(ask, (error) => {
@@ -106,7 +106,7 @@ onLink(
     }
     await proxy.accept()
     assert.equal(await external.run(who('k'), 1, () => 'now'), 'now')
-    assert.equal(await transaction.transact(who('k'), 1, () => 'now'), 'now')
+    assert.equal(await transaction.run(who('k'), 1, () => 'now'), 'now')
   },
 )
 
@@ -116,7 +116,7 @@ onLink('connections that were cut while nobody used them are replaced without an
   const transaction = once.operation({ name: 'transaction', effect: 'transaction' })
   for (let round = 0; round < 5; round++) {
     assert.equal(await external.run(who(`e${round}`), 1, () => round), round)
-    assert.equal(await transaction.transact(who(`t${round}`), 1, () => round), round)
+    assert.equal(await transaction.run(who(`t${round}`), 1, () => round), round)
     proxy.cut()
   }
 })

@@ -153,7 +153,7 @@ onPlace('postgres', 'a value that an open transaction has claimed stops nobody w
   const operation = once.operation({ name: 'op', effect: 'external' })
   const holding = owner
     .operation({ name: 'holds', effect: 'transaction' })
-    .transact(who('holder'), 1, async ({ unique }) => {
+    .run(who('holder'), 1, async ({ unique }) => {
       assert.equal((await unique('reference', 'R')).kind, 'claimed')
       inside.resolve()
       await letGo.promise

@@ -54,7 +54,7 @@ for (const [told, skewMs] of Object.entries(skews)) {
     const early = await operation.execute(who('abandoned'), 1, never)
     assert.ok(early.kind === 'refused' && early.error.code === 'in_progress')
     await place.advance(16 * SECOND)
-    assert.deepEqual(await operation.execute(who('abandoned'), 1, ({ number }) => number), {
+    assert.deepEqual(await operation.execute(who('abandoned'), 1, ({ attemptNumber }) => attemptNumber), {
       kind: 'executed',
       value: 2,
     })

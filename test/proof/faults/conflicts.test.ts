@@ -70,13 +70,13 @@ onPlace('postgres', 'what the server undid for its own reasons is run again, and
   const operation = once.operation({ name: 'op', effect: 'transaction' })
   for (const [name, code] of Object.entries(codes)) {
     let effects = 0
-    const answer = await operation.execute(who(name), 1, async ({ tx, attempt }) => {
+    const answer = await operation.execute(who(name), 1, async ({ tx, attemptNumber }) => {
       await tx.query('insert into business (key, value) values (?, ?)', [name, `run ${++effects}`])
       // Query builders wrap errors; what the server said is still in there.
       if (effects === 1) await raise(tx, code)
       if (effects === 2)
         await raise(tx, code).catch((cause: unknown) => Promise.reject(new Error('wrapped', { cause })))
-      return attempt.number
+      return attemptNumber
     })
     assert.deepEqual(answer, { kind: 'executed', value: 1 }, name)
     assert.equal(effects, 3)
@@ -89,7 +89,7 @@ onPlace('postgres', 'what the server undid for its own reasons is run again, and
 onPlace('postgres', 'one that comes back for ever is told as a typed, retryable error', async (place) => {
   const { once, raise } = await raising(place)
   const operation = once.operation({ name: 'op', effect: 'transaction' })
-  const asked = operation.transact(who('k'), 1, ({ tx }) => raise(tx, codes.serialisation))
+  const asked = operation.run(who('k'), 1, ({ tx }) => raise(tx, codes.serialisation))
   await assert.rejects(asked, (error) => {
     assert.ok(isOnceError(error, 'store_busy'))
     assert.deepEqual([error.retryable, error.applied], [true, 'no'])
@@ -119,7 +119,7 @@ onPlace('postgres', 'a conflict that the server finds only at COMMIT is run agai
   assert.equal(answer.kind, 'executed')
   assert.equal(effects, 2)
   // What the user's own constraint says at the end is the user's to read, and nothing stays.
-  const violation = operation.transact(who('v'), 1, ({ tx }) =>
+  const violation = operation.run(who('v'), 1, ({ tx }) =>
     tx.query('insert into business (key, value) values (?, ?)', ['v', '23505']),
   )
   await assert.rejects(violation, /at the end/)
@@ -134,8 +134,8 @@ onPlace('postgres', 'an SQL error that the effect swallowed is reported, one in 
   const operation = once.operation({ name: 'op', effect: 'transaction' })
   const insert = (tx: SqlTx, value: string) =>
     tx.query('insert into business (key, value) values (?, ?)', ['taken', value])
-  await operation.transact(who('first'), 1, async ({ tx }) => void (await insert(tx, 'first')))
-  const swallowed = operation.transact(who('swallows'), 1, async ({ tx }) => {
+  await operation.run(who('first'), 1, async ({ tx }) => void (await insert(tx, 'first')))
+  const swallowed = operation.run(who('swallows'), 1, async ({ tx }) => {
     await insert(tx, 'second').catch(() => {})
     return 'as if nothing had happened'
   })
@@ -170,7 +170,7 @@ for (const whileRunning of ['conflict', { waitMs: 20 }] as const) {
     const operation = once.operation(define)
     const inside = Promise.withResolvers<void>()
     const add = (tx: SqlTx) => tx.query('update account set balance = balance + 1 where id = 1')
-    const first = operation.transact(who('first'), 1, async ({ tx }) => {
+    const first = operation.run(who('first'), 1, async ({ tx }) => {
       await add(tx)
       inside.resolve()
       // A chance for the second to wait; it ends the same when it comes later.

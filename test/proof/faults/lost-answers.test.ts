@@ -15,9 +15,9 @@ onLink('a claim whose acknowledgement was lost is our own claim, not a rival', a
   await operation.run(who('warm'), 1, () => 'up')
   const claim = loseAnswerTo('the-lost-claim')
   let effects = 0
-  const answer = await operation.execute(who('the-lost-claim'), 1, ({ number }) => {
+  const answer = await operation.execute(who('the-lost-claim'), 1, ({ attemptNumber }) => {
     effects++
-    return number
+    return attemptNumber
   })
   assert.ok(claim.lost)
   assert.deepEqual(answer, { kind: 'executed', value: 1 })
@@ -62,13 +62,13 @@ onLink('the lost answer to COMMIT: one business row, and the answer is the effec
   const { once, place, loseAnswerTo } = link
   const operation = once.operation(transaction)
   // Making the tables commits, too.
-  await operation.transact(who('warm'), 1, () => 'up')
+  await operation.run(who('warm'), 1, () => 'up')
   let effects = 0
   const commit = loseAnswerTo(COMMIT)
-  const answer = await operation.execute(who('k'), 1, async ({ tx, attempt }) => {
+  const answer = await operation.execute(who('k'), 1, async ({ tx, attemptNumber, effectKey }) => {
     effects++
     await tx.query('insert into business (key, value) values (?, ?)', ['k', 'once'])
-    return { attempt: attempt.number, key: attempt.effectKey.length }
+    return { attempt: attemptNumber, key: effectKey.length }
   })
   assert.ok(commit.lost)
   assert.deepEqual(answer, { kind: 'executed', value: { attempt: 1, key: 32 } })
@@ -80,7 +80,7 @@ onLink('the lost answer to COMMIT: one business row, and the answer is the effec
 onLink('a lost answer to COMMIT that nobody can ask about any more is told as in doubt', async (link) => {
   const { once, place, proxy, loseAnswerTo } = link
   const operation = once.operation(transaction)
-  await operation.transact(who('warm'), 1, () => 'up')
+  await operation.run(who('warm'), 1, () => 'up')
   const commit = loseAnswerTo(COMMIT)
   const asked = operation.execute(who('k'), 1, async ({ tx }) => {
     await tx.query('insert into business (key, value) values (?, ?)', ['k', 'in doubt'])
@@ -103,12 +103,12 @@ onLink('a connection cut in the middle of a transaction: rolled back, run again,
   const { once, place, proxy } = link
   const operation = once.operation(transaction)
   let effects = 0
-  const answer = await operation.execute(who('k'), 1, async ({ tx, attempt }) => {
+  const answer = await operation.execute(who('k'), 1, async ({ tx, attemptNumber }) => {
     effects++
     await tx.query('insert into business (key, value) values (?, ?)', ['k', `run ${effects}`])
     if (effects === 1) proxy.cut()
     await tx.query('select 1')
-    return attempt.number
+    return attemptNumber
   })
   assert.deepEqual(answer, { kind: 'executed', value: 1 })
   assert.equal(effects, 2)

@@ -47,7 +47,7 @@ export async function steadyUnder(options: SteadyOptions): Promise<number> {
     while (goesOn()) {
       const key = `k${++commands}`
       const inTransaction = insist(() =>
-        transactional.transact(who(key), key, async ({ tx }) => {
+        transactional.run(who(key), key, async ({ tx }) => {
           await tx.query('insert into business (key, value) values (?, ?)', [key, key])
           return key
         }),

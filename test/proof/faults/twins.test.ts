@@ -37,7 +37,7 @@ onEveryPlace(
   'a settled command is replayed, also while a twin that only replays it holds the record',
   async (place) => {
     const first = createLedger({ store: place.store, background: false })
-    assert.equal(await first.operation(define).transact(who('k'), 1, () => 'done'), 'done')
+    assert.equal(await first.operation(define).run(who('k'), 1, () => 'done'), 'done')
     const { store, claimed, goOn } = resting(place.another())
     const slow = createLedger({ store, background: false })
     const replaying = slow.operation(define).execute(who('k'), 1, never)

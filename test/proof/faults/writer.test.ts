@@ -43,12 +43,12 @@ suite('the only writer of SQLite', { concurrency: 2 }, () => {
       const transactional = once.operation({ name: 'tx', effect: 'transaction' })
       assert.equal(await operation.run(who('hot'), 1, () => 'hot'), 'hot')
       assert.equal((await operation.execute(who('hot'), 1, never)).kind, 'replayed')
-      assert.equal(await transactional.transact(who('hot'), 1, () => 'hot'), 'hot')
+      assert.equal(await transactional.run(who('hot'), 1, () => 'hot'), 'hot')
       assert.equal((await transactional.execute(who('hot'), 1, never)).kind, 'replayed')
       const read = await reader(place, 'op', 'hot')
       const holder = await lockHolder(place)
       const claimed = operation.run(who('new'), 1, () => 'claimed')
-      const committed = transactional.transact(who('new'), 1, () => 'committed')
+      const committed = transactional.run(who('new'), 1, () => 'committed')
       const cold = elsewhere.execute(who('hot'), 1, never)
       // Everything that does not need the writer, several times over; the writer is let go only after all of it.
       for (let round = 0; round < 3; round++) {
@@ -80,7 +80,7 @@ suite('the only writer of SQLite', { concurrency: 2 }, () => {
     const read = await reader(place, 'op', 'hot')
     const inside = Promise.withResolvers<void>()
     const letGo = Promise.withResolvers<void>()
-    const slow = transactional.transact(who('slow'), 1, async ({ tx }) => {
+    const slow = transactional.run(who('slow'), 1, async ({ tx }) => {
       await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'uncommitted'])
       inside.resolve()
       await letGo.promise
@@ -109,7 +109,7 @@ suite('the only writer of SQLite', { concurrency: 2 }, () => {
     const over = Promise.withResolvers<void>()
     const woken = Promise.withResolvers<unknown>()
     const startedMs = performance.now()
-    const slow = transactional.transact(who('slow'), 1, async ({ tx }) => {
+    const slow = transactional.run(who('slow'), 1, async ({ tx }) => {
       await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'too late'])
       inside.resolve()
       await over.promise
@@ -131,7 +131,7 @@ suite('the only writer of SQLite', { concurrency: 2 }, () => {
     assert.ok(isOnceError(await woken.promise, 'transaction_too_long'))
     assert.deepEqual(await place.business(), [])
     assert.equal(await once.get({ ...who('slow'), operation: 'tx' }), null)
-    assert.equal(await transactional.transact(who('slow'), 1, () => 'quick'), 'quick')
+    assert.equal(await transactional.run(who('slow'), 1, () => 'quick'), 'quick')
     await once.stop()
   })
 
@@ -141,7 +141,7 @@ suite('the only writer of SQLite', { concurrency: 2 }, () => {
     const conflict = once.operation({ name: 'conflict', effect: 'transaction', whileRunning: 'conflict' })
     const hasty = once.operation({ name: 'hasty', effect: 'transaction', whileRunning: { waitMs: 20 } })
     const inside = Promise.withResolvers<void>()
-    const first = slow.transact(who('other'), 1, async () => {
+    const first = slow.run(who('other'), 1, async () => {
       inside.resolve()
       // A chance for the others to wait for their turn; they are answered the same when they come later.
       await sleep(SECOND)

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Attempt } from '../../../src/ledger/attempt.ts'
 import { succeeded } from '../../../src/ledger/claim.ts'
 import { isOnceError } from '../../../src/ledger/core/errors.ts'
 import { limits, MINUTE, SECOND } from '../../../src/ledger/core/limits.ts'
@@ -8,6 +7,7 @@ import type { LedgerRecord, Policy } from '../../../src/ledger/core/record.ts'
 import type { Grant, Settlement } from '../../../src/ledger/core/request.ts'
 import { transition } from '../../../src/ledger/core/transition.ts'
 import { happened } from '../../../src/ledger/definition.ts'
+import type { EffectContext } from '../../../src/ledger/effect-context.ts'
 import { createLedger } from '../../../src/ledger/ledger.ts'
 import { createMemoryStore } from '../../../src/ledger/stores/memory/index.ts'
 import { createSimulation } from '../../../src/testing/simulation.ts'
@@ -163,18 +163,18 @@ test('an effect learns that the store has ended its transaction', async () => {
   const outer = ledger.operation({ name: 'outer', effect: 'transaction' })
   const inner = ledger.operation({ name: 'inner', effect: 'transaction' })
   const seen: unknown[] = []
-  const look = (attempt: Attempt) => {
+  const look = (attempt: EffectContext) => {
     seen.push(attempt.signal.aborted)
     assert.throws(
-      () => attempt.effectKey,
+      () => attempt.derive('call'),
       (error) => isOnceError(error, 'lease_over'),
     )
   }
-  const zombie = outer.transact(who, 1, async ({ attempt }) => {
-    await inner.transact(who, 1, async (nested) => {
+  const zombie = outer.run(who, 1, async (attempt) => {
+    await inner.run(who, 1, async (nested) => {
       await simulation.after(limits.writerHoldMs + 1 * SECOND)
       look(attempt)
-      look(nested.attempt)
+      look(nested)
     })
   })
   zombie.catch((error: unknown) => seen.push(isOnceError(error) && error.code))
@@ -193,7 +193,7 @@ test('an effect may act until its longest duration is over, and no longer', asyn
   const running = operation.execute(who, 1, async (attempt) => {
     for (const ms of [long.maxRunMs - 1, 1]) {
       await simulation.after(ms)
-      acted.push(attempt.effectKey !== '')
+      acted.push(attempt.derive('call') !== '')
     }
   })
   void running.then(() => ledger.stop())

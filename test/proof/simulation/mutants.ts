@@ -264,7 +264,7 @@ const ledger: Mutant[] = [
   {
     name: 'the outcome of a transaction is not written in it',
     file: 'src/ledger/transact.ts',
-    find: "await settleInside(session, grant, { state: 'succeeded', outcome: packed.outcome, ...told(ground) }, packed.pointer)",
+    find: 'await settleInside(session, grant, succeeded, packed.pointer)',
     replace: '',
   },
 ]

@@ -83,7 +83,7 @@ export async function createWings(store: SqlStore, mark: string): Promise<Wings>
     }
     assert.equal(await send.run(who, mark, value), mark)
     assert.equal(await send.run(who, mark, value), mark)
-    const placed = await place.transact(who, mark, async ({ outbox: sends }) => {
+    const placed = await place.run(who, mark, async ({ outbox: sends }) => {
       effects += 1
       await sends.add({ topic: 'order.placed', key: 'line', body: { mark } })
       return mark

@@ -22,7 +22,7 @@ export interface PostgresStoreOptions {
   /** Your own `pg.Pool`. The store keeps up to five of its clients: two for batches, one that listens, two for durable runs where they are used. */
   readonly pool: PgPool
   /**
-   * Where the tables live; made when it is missing. Two schemas share nothing. In `transact` it comes before your own
+   * Where the tables live; made when it is missing. Two schemas share nothing. In an effect it comes before your own
    * `search_path`, so that a table that an effect creates without naming a schema lands in it. Without this option the
    * tables are where the connection's `search_path` leads.
    */

@@ -277,7 +277,7 @@ onInbox('a body that was parked does not stand in the way of a better one', {}, 
 onInbox('an inbox inside of a transaction is refused, and so are options that make no sense', {}, async (stage) => {
   const { inbox, ledger, store } = stage
   const op = ledger.operation({ name: 'outer', effect: 'transaction' })
-  const nested = op.transact({ tenant: 'a', caller: 'b', key: 'c' }, null, () =>
+  const nested = op.run({ tenant: 'a', caller: 'b', key: 'c' }, null, () =>
     inbox.receive(messageOf('m1'), () => assert.fail('it ran')),
   )
   await assert.rejects(nested, (error) => isOnceError(error, 'nested_claim'))

@@ -89,7 +89,7 @@ onOutbox('commands of a ledger add their messages once, however often they are s
   const once = createLedger({ store, outbox, background: false })
   const open = once.operation<number>({ name: 'open', effect: 'transaction' })
   const send = (key: string) =>
-    open.transact(who(key), 1, async (work) => {
+    open.run(who(key), 1, async (work) => {
       await work.outbox.add({ topic: 'orders.opened', key: 'orders', body: key })
       await work.outbox.add({ topic: 'orders.counted', body: key })
       return key
@@ -111,7 +111,7 @@ onEveryPlace('the first command after a start need not wait for the tables', asy
   const outbox = createOutbox({ store })
   const once = createLedger({ store, outbox, background: false })
   const open = once.operation<number>({ name: 'open', effect: 'transaction' })
-  await open.transact(who('a'), 1, async (work) => work.outbox.add({ topic: 'orders.opened', body: 1 }))
+  await open.run(who('a'), 1, async (work) => work.outbox.add({ topic: 'orders.opened', body: 1 }))
   assert.equal((await outbox.status()).pending, 1)
   await once.stop()
 })

@@ -33,7 +33,7 @@ async function shop(t: TestContext) {
   t.after(() => ledger.stop())
   let place: TransactionalOperation<null, PostgresTx> | null = null
   const transact = (key: string, effect: (tx: PostgresTx) => Promise<unknown>) =>
-    (place ??= ledger.operation<null>({ name: 'order.create', effect: 'transaction' })).transact(
+    (place ??= ledger.operation<null>({ name: 'order.create', effect: 'transaction' })).run(
       { tenant: 'acme', caller: 'web', key },
       null,
       ({ tx }) => effect(tx),

@@ -17,7 +17,7 @@ async function twoStores(t: TestContext) {
     atEnd(t, () => ledger.stop())
     const place = ledger.operation<null>({ name: 'order.create', effect: 'transaction' })
     const add = (key: string, before: (query: (text: string) => Promise<unknown>) => Promise<unknown>) =>
-      place.transact({ tenant: 'acme', caller: 'web', key }, null, async ({ tx, outbox: emit }) => {
+      place.run({ tenant: 'acme', caller: 'web', key }, null, async ({ tx, outbox: emit }) => {
         await before((text) => tx.query(text))
         await emit.add({ topic: 'order', body: key })
       })

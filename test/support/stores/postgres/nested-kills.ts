@@ -26,7 +26,7 @@ export async function play(
   before: (tx: PostgresTx) => Promise<void> = async () => undefined,
 ): Promise<boolean> {
   let names = 0
-  const ended = place.transact({ tenant: 'acme', caller: 'web', key }, null, async ({ tx }) => {
+  const ended = place.run({ tenant: 'acme', caller: 'web', key }, null, async ({ tx }) => {
     const rows = await perform(
       tx,
       steps,

@@ -124,7 +124,7 @@ export async function checkNestedHistories({ store, ledger, histories }: NestedO
       const key = `k${++count}`
       let names = 0
       const kept: { rows: readonly string[] | null } = { rows: null }
-      const ended = place.transact({ tenant: 'acme', caller: 'web', key }, null, async ({ tx }) => {
+      const ended = place.run({ tenant: 'acme', caller: 'web', key }, null, async ({ tx }) => {
         const rows = await perform(tx, steps, () => `${key}-${++names}`)
         if (ends === 'throws') throw new Undone('undone')
         if (ends === 'final') throw final(new Undone('refused'))
