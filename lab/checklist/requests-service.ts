@@ -236,7 +236,7 @@ export const requestsOfServices: readonly Row[] = [
         replace: "answer ?? 'yes'",
         noticed: [
           { file: 'src/http/protocol/describe.test.ts', name: 'what nobody thought of is open, and is found' },
-          { file: openapi, name: 'a route that nobody declared, thought about or serves is noticed' },
+          { file: openapi, name: 'a route that is undeclared, incomplete or not served is noticed' },
         ],
       },
       {

@@ -28,7 +28,7 @@ export const saga: readonly Row[] = [
         noticed: [
           {
             file: 'test/contract/service/imports/complete-once.test.ts',
-            name: 'a set of files is complete once, whatever is told of its files later',
+            name: 'a set of files is complete once, whatever notifications come later',
           },
         ],
       },
@@ -360,7 +360,7 @@ export const saga: readonly Row[] = [
         find: "const unknown = ignored('there is no such import')",
         replace: "const unknown = { kind: 'fault', because: 'there is no such import' }",
         noticed: [
-          { file: imports, name: 'news of imports that nobody knows is dropped and reported' },
+          { file: imports, name: 'events of unknown imports are dropped and reported' },
           { file: imports, name: 'every pair of state and event is decided, and none of them is a fault' },
         ],
       },

@@ -50,14 +50,14 @@ onEveryPlace('requests of operators', (place) => {
     assert.deepEqual([again.status, again.replayed], [201, true])
     assert.deepEqual(again.body, { keyId: first.body.keyId, key: null })
     assert.deepEqual(await keysOf('robot'), [first.body.keyId])
-    // The first answer works, and whoever lost it can take the key away by its id.
+    // The key of the first response works. A client that lost that response can revoke the key by its id.
     const apiKey = String(first.body.key)
     assert.equal((await two.get('/api/leads', { apiKey })).status, 200)
     assert.equal((await one.admin('DELETE', `/keys/${first.body.keyId}`)).status, 204)
     assert.equal((await two.get('/api/leads', { apiKey })).status, 401)
   })
 
-  test('twenty at once make one key, and one of them is told it', async () => {
+  test('twenty concurrent requests make one key, and one response contains it', async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, at) => addKey(servers[at % 2] as TestServer, 'demo', 'keys-20', 'twenty')),
     )
@@ -85,11 +85,11 @@ onEveryPlace('requests of operators', (place) => {
     const here = await addKey(one, 'demo', 'keys-scope', 'scoped')
     const there = await addKey(two, 'others', 'keys-scope', 'scoped')
     assert.notEqual(there.body.keyId, here.body.keyId)
-    const reused = await addKey(two, 'demo', 'keys-scope', 'somebody else')
+    const reused = await addKey(two, 'demo', 'keys-scope', 'another-caller')
     assert.deepEqual([reused.status, reused.body.type], [409, '/problems/idempotency-key-reused'])
     const nowhere = await addKey(one, 'nowhere', 'keys-scope', 'scoped')
     assert.equal(nowhere.status, 404)
-    // Without a key every request makes one, as it always did.
+    // Without an idempotency key every request makes an API key.
     const keyless = [1, 2].map(() => one.admin('POST', '/workspaces/demo/keys', { caller: 'keyless' }))
     assert.equal(new Set((await Promise.all(keyless)).map(({ body }) => body['keyId'])).size, 2)
   })

@@ -25,7 +25,7 @@ async function keyOfAnother(): Promise<string> {
   return ((await made.json()) as { key: string }).key
 }
 
-test('a workspace is told how many of its own clients a region has, and of no others', async () => {
+test('a workspace sees how many of its own clients a region has, and no clients of other workspaces', async () => {
   const other = await keyOfAnother()
   const url = `${service.url.replace('http', 'ws')}/chat/socket?region=tokyo`
   const socket = new WebSocket(url, { headers: { authorization: `Bearer ${demoKey}` } })
@@ -37,7 +37,7 @@ test('a workspace is told how many of its own clients a region has, and of no ot
   await until('it is gone', async () => (await clientsOf(demoKey, 'tokyo')) === 0)
 })
 
-test('what tells the rooms of workspaces apart has 128 bits and more, and fits a name of streams', () => {
+test('the prefix that separates the rooms of workspaces has at least 128 bits and is a valid stream name', () => {
   const digest = prefixOf('demo').slice(1, -1)
   assert.ok(digest.length * 6 >= 128, digest)
   for (const workspace of Array.from({ length: 200 }, (_, at) => `workspace-${at}`)) {
@@ -45,7 +45,7 @@ test('what tells the rooms of workspaces apart has 128 bits and more, and fits a
   }
 })
 
-test('a client of the chat is called what it is called: its messages are counted, also by others', async () => {
+test('clients named like properties of Object work: their messages are counted, also by other clients', async () => {
   const seen: string[] = []
   const enter = async (name: string) => {
     const place = createMemoryPlace()

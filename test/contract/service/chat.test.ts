@@ -139,7 +139,7 @@ test('rooms belong to workspaces, and only who may use the chat gets in', async 
   await (await eve.client.send({ text: 'theirs' })).accepted
   await until('each sees its own', () => ann.seen.length === 1 && eve.seen.length === 1)
   assert.deepEqual([textsOf(ann), textsOf(eve)], [['ours'], ['theirs']])
-  assert.equal(await refusalOf(socketUrl('frankfurt'), 'nobody'), 401)
+  assert.equal(await refusalOf(socketUrl('frankfurt'), 'wrong-key'), 401)
   assert.equal(await refusalOf(socketUrl('atlantis'), demoKey), 404)
   const rights = { rights: ['messages'] }
   await ask('PUT', '/api/admin/workspaces/other/callers/eve/rights', rights, operatorToken)
@@ -147,7 +147,7 @@ test('rooms belong to workspaces, and only who may use the chat gets in', async 
   await ask('PUT', '/api/admin/workspaces/other/callers/eve/rights', { rights: ['chat'] }, operatorToken)
 })
 
-test('nobody enters under the name of somebody else’s client, whatever its generation', async () => {
+test('a caller cannot take over the client name of another caller, whatever the generation', async () => {
   await ask('PUT', '/api/admin/workspaces/shared', { name: 'Shared' }, operatorToken)
   const [annKey, malKey] = [await keyOf('shared', 'ann'), await keyOf('shared', 'mallory')]
   const ann = await enter('open', 'frankfurt', annKey)
@@ -161,11 +161,11 @@ test('nobody enters under the name of somebody else’s client, whatever its gen
     assert.notEqual(mallory.client.identity.client, client)
   }
   assert.deepEqual([ann.client.status, ann.client.identity.client], ['live', client])
-  // She goes on under her name wherever she moves, and in another window under another one.
+  // The owner keeps its client name in another region; another window gets another name.
   ann.client.moveTo('tokyo')
   await (await ann.client.send({ text: 'from tokyo' })).accepted
   const window = await enter('open', 'frankfurt', annKey)
-  await until('all is told', () => window.seen.length === 4)
+  await until('the window has seen all messages', () => window.seen.length === 4)
   assert.deepEqual(
     window.seen.filter((each) => each.client === client).map(({ cseq }) => cseq),
     [1, 2],
@@ -192,7 +192,7 @@ test('the demo key is for pages on this machine only', async () => {
   assert.equal(await promise, 404)
 })
 
-test('whoever offers to upgrade something else is answered as if it had not', async () => {
+test('a request that offers another upgrade is answered as if it had not', async () => {
   const { promise, resolve } = Promise.withResolvers<number | undefined>()
   const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': '' }
   get(`${service.url}/healthz`, { headers }, ({ statusCode }) => resolve(statusCode))

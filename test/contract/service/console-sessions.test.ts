@@ -32,7 +32,7 @@ test('a session holds on every server of the store, ends with sign-out, and says
   assert.equal(rows.length, 1)
   const value = cookie.split('=')[1] ?? ''
   for (const secret of [value, operatorToken]) assert.ok(!JSON.stringify(rows).includes(secret), 'no secret is stored')
-  // Whoever knows every token still cannot make a cookie.
+  // A client that knows every token still cannot make a cookie.
   const payload = Buffer.from(JSON.stringify({ role: 'operator', name: 'eve', until: Date.now() + 60_000 })).toString(
     'base64url',
   )
@@ -50,7 +50,7 @@ test('a session holds on every server of the store, ends with sign-out, and says
   assert.equal(await look(one.url, { cookie: kept }), 200)
 })
 
-test('whoever guesses is told to stop, wherever it tries, and keeps nobody else out', async () => {
+test('a client that guesses tokens is rate limited on every route, and other clients are not', async () => {
   await using cluster = await openCluster('sqlite', {
     env: { ONCEONLY_OPERATOR_TOKEN: operatorToken, ONCEONLY_VIEWER_TOKEN: viewerToken },
   })

@@ -51,7 +51,7 @@ const read = (path: string, cookie = ada) => ask(`/api/console${path}`, { header
 const act = (body: object, cookie = ada, headers: Record<string, string> = own) =>
   ask('/api/console/actions', { method: 'POST', headers: { ...headers, cookie }, body: JSON.stringify(body) })
 
-test('nobody gets in without a token, from another site, or with a cookie of their own making', async () => {
+test('requests without a token, from another site, or with a forged cookie are refused', async () => {
   assert.equal((await ask('/api/console/status')).status, 401)
   assert.equal((await read('/status', `${viewer.slice(0, -2)}xx`)).status, 401)
   assert.equal((await read('/status', `onceonly_console=${'\xe9'.repeat(43)}`)).status, 401)
@@ -82,11 +82,11 @@ test('an unknown outcome is found, explained by ten answers, and resolved once; 
   const [{ id, fence }] = unknowns.rows
   const { body: found } = await read('/search?q=order-1', viewer)
   assert.equal(found.rows[0].id, id)
-  const { body: told } = await read(`/records/${id}`, viewer)
-  assert.equal(told.answers.length, 10)
-  assert.match(told.answers.find((each: { topic: string }) => each.topic === 'state').answer, /^unknown since/)
-  assert.equal(told.record.failure.message, 'The connection was cut')
-  assert.deepEqual([told.stored, told.storedHidden], [null, true])
+  const { body: page } = await read(`/records/${id}`, viewer)
+  assert.equal(page.answers.length, 10)
+  assert.match(page.answers.find((each: { topic: string }) => each.topic === 'state').answer, /^unknown since/)
+  assert.equal(page.record.failure.message, 'The connection was cut')
+  assert.deepEqual([page.stored, page.storedHidden], [null, true])
 
   const resolve = { action: 'resolve', id, to: 'succeeded', value: { paid: true }, ifFence: fence }
   assert.equal((await act(resolve, viewer)).status, 403)
@@ -123,7 +123,7 @@ test('a dead letter is looked at, redriven after a preview, and handled by its c
   const escalated = { tenant: 'demo', targetQueue: 'LEGAL_REVIEW', caseId: 'CASE-1', escalationId: 'ESC-DEAD' }
   const message = { id: 'dead-1', topic: 'CaseEscalated', key: null, sequence: null, headers: {}, deliveries: 1 }
   const received = await inbox.receive({ ...message, body: JSON.stringify(escalated) }, () =>
-    Promise.reject(final(new Error('Nobody can'))),
+    Promise.reject(final(new Error('Cannot be handled'))),
   )
   assert.equal(received.kind, 'parked')
   const { body: events } = await read('/events', viewer)
@@ -131,7 +131,7 @@ test('a dead letter is looked at, redriven after a preview, and handled by its c
   const path = '/events/inbox/escalations.notices/dead'
   assert.equal((await read(path, viewer)).body.rows[0].message.body, null)
   const [{ letter, failure }] = (await read(path)).body.rows
-  assert.equal(failure.message, 'Nobody can')
+  assert.equal(failure.message, 'Cannot be handled')
 
   const redrive = { action: 'inbox.redrive', consumer: 'escalations.notices', letters: [letter] }
   const { body: preview } = await act({ ...redrive, preview: true }, viewer)
@@ -152,7 +152,7 @@ test('a dead letter is looked at, redriven after a preview, and handled by its c
   assert.equal(notices.length, 1)
 })
 
-test('every other page has something to show, and what is not there is told so', async () => {
+test('every other page answers, and a missing item is a 404', async () => {
   for (const path of ['/status', '/records?state=succeeded', '/stale', '/conflicts', '/busiest', '/sagas', '/doctor']) {
     assert.equal((await read(path, viewer)).status, 200, path)
   }
@@ -167,7 +167,7 @@ test('every other page has something to show, and what is not there is told so',
   assert.equal((await read('/records?cursor=nonsense')).status, 400)
 })
 
-test('pages are told live how fast things go', async () => {
+test('pages receive live figures', async () => {
   const stopping = new AbortController()
   const response = await fetch(`${service.url}/api/console/live`, {
     headers: { cookie: viewer },

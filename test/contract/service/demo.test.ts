@@ -50,7 +50,7 @@ const passedOn: readonly Env[] = [
   { host: 'shop.example' },
 ]
 
-test('behind a reverse proxy neither the demo key nor the metrics are told', async (t) => {
+test('behind a reverse proxy neither the demo key nor the metrics are shown', async (t) => {
   await using service = await started(await folderFor(t))
   for (const path of ['/chat/demo', '/metrics']) {
     const refused = path === '/metrics' ? 403 : 404
@@ -58,7 +58,7 @@ test('behind a reverse proxy neither the demo key nor the metrics are told', asy
     for (const headers of passedOn) {
       assert.equal(await statusOf(service.url + path, headers), refused, `${path} ${JSON.stringify(headers)}`)
     }
-    // As nginx asks that was told nothing but where to pass requests on.
+    // The request of an nginx that has only proxy_pass configured.
     const { port } = new URL(service.url)
     const nginx = `GET ${path} HTTP/1.0\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`
     assert.match(await raw(Number(port), nginx), new RegExp(`^HTTP/1.1 ${refused} `))

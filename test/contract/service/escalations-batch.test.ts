@@ -98,7 +98,7 @@ onEveryPlace('batches of escalations', (place) => {
     assert.deepEqual([nothing?.errorCode, nothing?.resourceId], ['CASE_NOT_FOUND', undefined])
   })
 
-  test('who lost the right is told nothing of the batch', async () => {
+  test('a caller that lost the right gets nothing of the batch', async () => {
     const key = await makeWorkspace(one, 'losers', 'ann')
     const items = await makeCases(one, 'LOST', 2, 'losers')
     const first = await batchCreate(one, 'lost', items, key)

@@ -83,7 +83,7 @@ onEveryPlace('escalating under a key', (place) => {
     await whenHeld(cluster, place, () => over)
     const twin = escalate(two, 'busy', command)
     if (place === 'postgres') {
-      // It waits, and is sent away at last, with a time to come back.
+      // The duplicate waits, and is refused at last with a Retry-After.
       const sentAway = await twin
       assert.deepEqual(
         [sentAway.status, sentAway.body.type, sentAway.body.retryable],
@@ -93,14 +93,14 @@ onEveryPlace('escalating under a key', (place) => {
       await open()
     }
     // On SQLite the twin waits for the only writer, which is the first one's own transaction.
-    const told = await first
-    assert.deepEqual([told.status, replayed(told)], [201, false])
+    const original = await first
+    assert.deepEqual([original.status, replayed(original)], [201, false])
     if (place === 'sqlite') {
-      assert.deepEqual([(await twin).text, replayed(await twin)], [told.text, true])
+      assert.deepEqual([(await twin).text, replayed(await twin)], [original.text, true])
       await open()
     }
     const later = await escalate(two, 'busy', command)
-    assert.deepEqual([later.text, replayed(later)], [told.text, true])
+    assert.deepEqual([later.text, replayed(later)], [original.text, true])
     await assertOnce(cluster, 'BUSY', ['BUSY-000'])
   })
 

@@ -24,7 +24,7 @@ test('a retry gets the same answer and creates nothing', async () => {
   assert.equal(again.text, first.text)
 })
 
-test('under another key the case is already escalated, whoever asks, and the answer says where', async () => {
+test('under another key the case is already escalated for every caller, and the response has its location', async () => {
   const first = await service.escalate('already-1', { ...command, caseId: 'CASE-102' })
   const second = await service.escalate('already-2', { ...command, caseId: 'CASE-102' })
   assert.equal(second.status, 409)

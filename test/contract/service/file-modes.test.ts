@@ -65,7 +65,7 @@ test('what a server keeps is for its owner alone, under the usual umask', async 
   assert.deepEqual(open, [])
 })
 
-test('a folder that is somebody else’s stays as it is, and doctor warns of it', async (t) => {
+test('a folder of another user stays as it is, and doctor warns of it', async (t) => {
   const data = await mkdtemp(join(tmpdir(), 'onceonly-modes-'))
   await chmod(data, 0o755)
   const url = await started(t, data)

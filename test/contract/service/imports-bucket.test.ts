@@ -48,8 +48,8 @@ test('uploads to the bucket itself, announced by three ways at once and late: on
   assert.equal(uploads[0]?.objectKey, `team-a/${searchId}/a b.ris`)
   for (const name of files) {
     const object = await uploadDirectly(two, searchId, name, ris(1))
-    const told = [direct(object), bySns(object), byEventBridge(object)]
-    const answers = await Promise.all(told.flatMap((body) => [notify(one, body), notifyAsSns(two, body)]))
+    const notifications = [direct(object), bySns(object), byEventBridge(object)]
+    const answers = await Promise.all(notifications.flatMap((body) => [notify(one, body), notifyAsSns(two, body)]))
     for (const { status, text } of answers) assert.equal(status, 200, text)
   }
   const seen = await ended(one, searchId)

@@ -35,9 +35,9 @@ describe('bad imports', () => {
 
   /** Its start is handled behind the answer. From then on nothing happens to it by itself, so that it can be compared. */
   async function begun(): Promise<Started> {
-    const told = await startImport(server, ['a.ris', 'b.ris'])
-    await untilSeen('the import has begun', server, told.searchId, ({ history }) => history.length === 1)
-    return told
+    const started = await startImport(server, ['a.ris', 'b.ris'])
+    await untilSeen('the import has begun', server, started.searchId, ({ history }) => history.length === 1)
+    return started
   }
 
   const good = { projectId: 'p', searchName: 's', files: ['a.ris'] }
@@ -45,7 +45,7 @@ describe('bad imports', () => {
   for (const [name, body, fields] of [
     ['a list', [], ['body']],
     ['an empty object', {}, ['projectId', 'searchName', 'files']],
-    ['a field that nobody knows', { ...good, searchId: 'mine' }, ['searchId']],
+    ['an unknown field', { ...good, searchId: 'mine' }, ['searchId']],
     ['a blank project', { ...good, projectId: ' ' }, ['projectId']],
     ['a project that is a number', { ...good, projectId: 7 }, ['projectId']],
     ['a name of 201 characters', { ...good, searchName: 'x'.repeat(201) }, ['searchName']],
@@ -130,7 +130,7 @@ describe('bad imports', () => {
     })
     asking.on('error', () => {})
     asking.write('TY  - JOUR\n')
-    // Only whoever has begun to store it answers nothing; a refusal would have come by now.
+    // A server that stores the upload has not answered yet; a refusal would have arrived by now.
     const answered = once(asking, 'response').then(() => 'answered')
     assert.equal(await Promise.race([answered.catch(() => 'gone'), seeTwice(broken.searchId)]), 'waiting')
     asking.destroy()
@@ -220,11 +220,11 @@ describe('bad imports', () => {
   })
 
   test('a notification that contradicts another one is refused for good, and changes nothing', async () => {
-    const told = await begun()
-    await upload(server, told, 'a.ris', ris(1))
-    const body = JSON.stringify(notification(told.searchId, 'a.ris', 'etag', '0077'))
+    const started = await begun()
+    await upload(server, started, 'a.ris', ris(1))
+    const body = JSON.stringify(notification(started.searchId, 'a.ris', 'etag', '0077'))
     assert.equal((await notify(server, body)).status, 200)
-    const before = await see(server, told.searchId)
+    const before = await see(server, started.searchId)
     for (let n = 0; n < 2; n++) {
       const answer = await notify(server, body.replace('"size":1', '"size":2'))
       assert.deepEqual([answer.status, answer.body.retryable], [409, false], answer.text)
@@ -232,7 +232,7 @@ describe('bad imports', () => {
     const bytes = Buffer.from(body.replace('a.ris', '\xe9.ris'), 'latin1')
     const answer = await ask(server, 'POST', '/hooks/s3', bytes, { 'x-hook-secret': hookSecret })
     assert.deepEqual([answer.status, answer.body.errors?.[0]?.field], [400, 'body'], answer.text)
-    assert.deepEqual(await see(server, told.searchId), before)
+    assert.deepEqual(await see(server, started.searchId), before)
   })
 
   for (const [header, value, status] of [
@@ -264,7 +264,7 @@ describe('bad imports', () => {
     })
   }
 
-  test('a page of references ends before it is too large, and goes on with the next', async () => {
+  test('a page of references ends before it is too large, and the next page continues', async () => {
     const abstract = Array.from({ length: 900 }, () => 'x'.repeat(1_000)).join('\n      ')
     const long = (n: number) => `TY  - JOUR\nTI  - Long ${n}\nAB  - ${abstract}\nER  - \n`
     const large = await startImport(server, ['long.ris'])
@@ -332,7 +332,7 @@ describe('slow uploads', { concurrency: true }, () => {
     return { ...said, file: (await see(server, searchId)).files[0]?.status }
   }
 
-  test('may take as long as they need while they go on', async () => {
+  test('may take as long as they need while bytes arrive', async () => {
     const beganMs = performance.now()
     const { statuses, file } = await put(
       Array.from({ length: 18 }, () => PIECE),

@@ -91,7 +91,7 @@ inEveryWorld('imports', (open) => {
     assert.deepEqual([seen.state, commandsIn(seen)], ['Completed', 2])
     const late = await notify(two, notification(started.searchId, 'a.ris', 'e', '001'))
     assert.deepEqual([late.status, late.body], [200, { received: 0, duplicates: 1, ignored: 0 }])
-    // Another notification about the same file, which nobody has seen before.
+    // A new notification about the same file.
     assert.equal((await notify(two, notification(started.searchId, 'a.ris', 'e', '00F'))).status, 200)
     assert.deepEqual(await see(two, started.searchId), seen)
     assert.deepEqual(scandals(servers), [])

@@ -29,12 +29,12 @@ describe('the log of a server', () => {
   }
 
   test('a replayed command is two attempts in the access log, and one command in the audit', async () => {
-    const body = { caseId: 'CASE-100', targetQueue: 'LEGAL_REVIEW', reason: 'A reason that nobody may read' }
+    const body = { caseId: 'CASE-100', targetQueue: 'LEGAL_REVIEW', reason: 'A reason that must stay secret' }
     for (const key of ['log-escalate', '"log-escalate"']) {
       assert.equal((await server.post('/case-escalations', body, { key })).status, 201)
     }
     const [first, again] = await attempts('case.escalate', 2)
-    const told = {
+    const expected = {
       level: 'info',
       method: 'POST',
       route: '/case-escalations',
@@ -43,7 +43,8 @@ describe('the log of a server', () => {
       caller: 'demo',
       operation: 'case.escalate',
     }
-    for (const [name, value] of Object.entries(told)) assert.deepEqual([first?.[name], again?.[name]], [value, value])
+    for (const [name, value] of Object.entries(expected))
+      assert.deepEqual([first?.[name], again?.[name]], [value, value])
     assert.deepEqual([first?.['replayed'], again?.['replayed']], [false, true])
     assert.deepEqual([first?.['decision'], again?.['decision']], ['first', 'dedup_replay'])
     // One key in two spellings.
@@ -62,7 +63,7 @@ describe('the log of a server', () => {
     const [, , conflict, refused] = await attempts('case.escalate', 4)
     assert.deepEqual([conflict?.['decision'], conflict?.['problem']], ['conflict', 'idempotency-key-reused'])
     assert.deepEqual([refused?.['decision'], refused?.['problem']], ['refused', 'invalid-input'])
-    const message = { recipientPhone: '+4915112345678', message: 'A text that nobody may read' }
+    const message = { recipientPhone: '+4915112345678', message: 'A text that must stay secret' }
     await server.send(message)
     await server.send(message)
     const sends = await attempts('messages.send', 2)
@@ -92,16 +93,19 @@ describe('the log of a server', () => {
   })
 
   test('no key, body, recipient or credential is in any line', async () => {
-    const mail = 'somebody@example.com'
-    await server.send({ recipientEmail: mail, message: 'Another text that nobody may read' }, { key: 'log-secret-key' })
+    const mail = 'logged@example.com'
+    await server.send(
+      { recipientEmail: mail, message: 'Another text that must stay secret' },
+      { key: 'log-secret-key' },
+    )
     await server.send({ recipientEmail: mail, message: 'x' }, { apiKey: 'oo_wrong-credential' })
-    await server.post('/api/messages', '{"message": "broken text that nobody may read', { key: 'log-secret-key-2' })
+    await server.post('/api/messages', '{"message": "broken text that must stay secret', { key: 'log-secret-key-2' })
     const made = await server.admin('POST', '/workspaces/demo/keys', { caller: 'logged' })
     await attempts('workspaces.keys.add', 1)
     const lines = server.lines.filter((line) => line.startsWith('{'))
     assert.ok(lines.length > 10)
     for (const secret of [
-      'nobody may read',
+      'must stay secret',
       '4915112345678',
       mail,
       'log-escalate',
@@ -131,11 +135,11 @@ describe('the log of a server', () => {
     await once(socket, 'data')
     socket.destroy()
     const [line] = await attempts('messages.batchSend', 1)
-    // The end of its request in the middle is answered, although nobody may be there to read it.
+    // A request cut off in the middle is answered, although the client may be gone.
     assert.deepEqual([line?.['status'], line?.['hungUp'], line?.['decision']], [400, true, 'refused'])
   })
 
-  test('the end of a server is told', async () => {
+  test('the end of a server is logged', async () => {
     const stopping = await cluster.add()
     await stopping.stop()
     assert.equal(stopping.events('server.started').length, 1)
@@ -144,13 +148,13 @@ describe('the log of a server', () => {
   })
 })
 
-test('a level that nobody knows stops the start with one line', async () => {
+test('an unknown log level stops the start with one line', async () => {
   const { code, err } = await ended(start({ ONCEONLY_LOG_LEVEL: 'loud' }))
   assert.equal(code, 1)
   assert.match(err, /^ONCEONLY_LOG_LEVEL: "loud" is none of trace, .+\n$/)
 })
 
-for (const [text, told] of [
+for (const [text, clean] of [
   ['connect postgres://user:secret@db:5432/x', 'connect postgres://[redacted]@db:5432/x'],
   ['Authorization: Bearer abc.def', 'Authorization: Bearer [redacted]'],
   ['key oo_AbCdEfGhIjKl was refused', 'key [redacted] was refused'],
@@ -159,7 +163,7 @@ for (const [text, told] of [
   ['at run (file:///srv/app/main.ts:12:7)', 'at run (file:///srv/app/main.ts:12:7)'],
   ['2026-11-15T06:28:34.233Z took 100200 ms', '2026-11-15T06:28:34.233Z took 100200 ms'],
 ] as const) {
-  test(`scrubbed: ${text}`, () => assert.equal(scrubbed(text), told))
+  test(`scrubbed: ${text}`, () => assert.equal(scrubbed(text), clean))
 }
 
 test('on a terminal an attempt is one short line, and an error has its trace', () => {

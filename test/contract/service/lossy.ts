@@ -19,7 +19,7 @@ export async function loseAnswersOf(url: string): Promise<LossyNetwork> {
       socket.on('error', () => {}).once('close', () => sockets.delete(socket))
     }
     client.pipe(upstream)
-    // The server answers only when its outcome is recorded; nobody will ever read it.
+    // The server answers only after its outcome is recorded; that response is dropped here.
     upstream.once('data', () => {
       lost += 1
       client.destroy()

@@ -54,10 +54,10 @@ for (const [variable, value] of [
   })
 }
 
-const NOBODY = '127.0.0.1:1'
+const CLOSED_PORT = '127.0.0.1:1'
 
 test('a database that is away stops the start with one line that names the setting, and not its secrets', async () => {
-  const { code, out, err } = await ended(start({ ONCEONLY_STORE: `postgres://ann:secret@${NOBODY}/x` }))
+  const { code, out, err } = await ended(start({ ONCEONLY_STORE: `postgres://ann:secret@${CLOSED_PORT}/x` }))
   assert.deepEqual([code, out], [1, ''], err)
   assert.match(err, /^ONCEONLY_STORE: the value cannot be used: .*ECONNREFUSED.*\n$/)
   assert.doesNotMatch(err, /secret/)
@@ -72,15 +72,15 @@ test('so does whatever else keeps the server from starting', async () => {
   await mkdir(broken)
   await writeFile(join(broken, 'onceonly.db'), 'not a database, and long enough to be looked at. '.repeat(99))
   try {
-    for (const [variable, value, told] of [
+    for (const [variable, value, complaint] of [
       ['PORT', String(port), /cannot be used: .*EADDRINUSE/],
       ['ONCEONLY_DATA', broken, /cannot be used: .*not a database/],
       ['ONCEONLY_STORE', 'postgres://%zz:secret@:x/', /cannot be used: Invalid URL/],
-      ['ONCEONLY_STORE', `mysql://ann:secret@${NOBODY}/x`, /is not a postgres:\/\/ URL/],
-      ['ONCEONLY_BROKER', `kafka://ann:secret@${NOBODY}`, /amqp:\/\/ or .* or nats:\/\//],
+      ['ONCEONLY_STORE', `mysql://ann:secret@${CLOSED_PORT}/x`, /is not a postgres:\/\/ URL/],
+      ['ONCEONLY_BROKER', `kafka://ann:secret@${CLOSED_PORT}`, /amqp:\/\/ or .* or nats:\/\//],
       ['ONCEONLY_BROKER', 'amqp://', /names no host/],
-      ['ONCEONLY_BROKER', `nats://${NOBODY}?namespace=a%20secret`, /has a namespace that is not/],
-      ['ONCEONLY_CLAIMS', `memcached://ann:secret@${NOBODY}`, /redis:\/\//],
+      ['ONCEONLY_BROKER', `nats://${CLOSED_PORT}?namespace=a%20secret`, /has a namespace that is not/],
+      ['ONCEONLY_CLAIMS', `memcached://ann:secret@${CLOSED_PORT}`, /redis:\/\//],
     ] as const) {
       const env = { PORT: '0', ONCEONLY_DATA: data, ONCEONLY_LOG_LEVEL: 'silent', [variable]: value }
       await assert.rejects(
@@ -88,7 +88,7 @@ test('so does whatever else keeps the server from starting', async () => {
         (error: Error) => {
           assert.ok(error instanceof BadSetting, error.stack)
           assert.match(error.message, new RegExp(`^${variable}: .+$`))
-          assert.match(error.message, told)
+          assert.match(error.message, complaint)
           assert.doesNotMatch(error.message, /secret/)
           return true
         },

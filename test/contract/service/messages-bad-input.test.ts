@@ -13,7 +13,7 @@ const good = { recipientPhone: '+4915112345678', message: 'Once it is right' }
 const body = JSON.stringify(good)
 const key = 'bad-input'
 
-/** Whatever is wrong with a request: it is told which part, and afterwards there is no claim, no lock and no row. */
+/** Every bad request gets the name of the wrong part, and leaves no claim, no lock and no row. */
 describe('bad input leaves nothing behind', () => {
   let cluster: Cluster
   let server: TestServer
@@ -75,12 +75,12 @@ describe('bad input leaves nothing behind', () => {
   })
 
   /**
-   * What the access log says of an attempt, whoever answered it. Its line may come after the answer, and even after that
-   * of a read which follows; a second line would have come before that of the read which waits for the first.
+   * The line of the access log about an attempt, whichever layer answered. The line may follow the response, and even the line
+   * of a later read; a second line would come before that of the read which waits for the first.
    */
   async function attemptOf<T>(attempt: () => Promise<T>) {
     const [answer, lines] = await attemptsOf(server, 1, attempt)
-    return { answer, told: lines[0] }
+    return { answer, logged: lines[0] }
   }
 
   /** The same for several at once, at one server. */
@@ -95,12 +95,12 @@ describe('bad input leaves nothing behind', () => {
     await until('every attempt is in the log', () => lines().length >= count)
     await markedLine(at)
     assert.equal(lines().length, count, 'an attempt is one line')
-    const told = lines().map(({ status, hungUp, problem }) => ({
+    const logged = lines().map(({ status, hungUp, problem }) => ({
       status,
       hungUp: hungUp === true,
       refused: typeof problem === 'string',
     }))
-    return [answer, told] as const
+    return [answer, logged] as const
   }
 
   const marks = new Set<unknown>()
@@ -152,7 +152,7 @@ describe('bad input leaves nothing behind', () => {
       ['body'],
     ],
     [
-      'a type that nobody reads',
+      'an unsupported type',
       () => ({ pieces: [head(lengthOf(body)).replace('/json', '/xml') + body] }),
       415,
       ['Content-Type'],
@@ -175,9 +175,9 @@ describe('bad input leaves nothing behind', () => {
   ] as const satisfies readonly (readonly [string, () => Speech, number, readonly string[]])[]) {
     test(`${name}: ${status}, and the part is named`, async () => {
       const spoken: Speech = speech()
-      const { answer: said, told } = await attemptOf(() => speak(server.url, spoken))
+      const { answer: said, logged } = await attemptOf(() => speak(server.url, spoken))
       assert.deepEqual([said.statuses, said.fields], [[status], fields], said.text)
-      assert.deepEqual(told, { status, hungUp: spoken.halfClose === true, refused: true })
+      assert.deepEqual(logged, { status, hungUp: spoken.halfClose === true, refused: true })
     })
   }
 
@@ -196,11 +196,11 @@ describe('bad input leaves nothing behind', () => {
   async function speakSlowly(): Promise<ReadonlyMap<string, Said>> {
     const hasty = await cluster.add({ ONCEONLY_REQUEST_TIMEOUT_MS: String(REQUEST_MS) })
     const all = Object.entries<() => Speech>(slowSpeeches)
-    const [said, told] = await attemptsOf(hasty, all.length, () =>
+    const [said, logged] = await attemptsOf(hasty, all.length, () =>
       Promise.all(all.map(([, speech]) => speak(hasty.url, speech()))),
     )
     assert.deepEqual(
-      told,
+      logged,
       all.map(() => ({ status: 408, hungUp: false, refused: true })),
     )
     await hasty.stop()
@@ -247,9 +247,9 @@ describe('bad input leaves nothing behind', () => {
       const slow = head(lengthOf(body)).replace(server.apiKey, 'nonsense').replace('close', connection)
       // One that is kept alive ends with the time for the body, which is short here, but not for an answer.
       const asked = connection === 'close' ? server : await cluster.add({ ONCEONLY_REQUEST_TIMEOUT_MS: '4000' })
-      const [said, told] = await attemptsOf(asked, 1, () => speak(asked.url, { pieces: [slow] }))
+      const [said, logged] = await attemptsOf(asked, 1, () => speak(asked.url, { pieces: [slow] }))
       assert.deepEqual(said.statuses, [401], said.text)
-      assert.deepEqual(told, [{ status: 401, hungUp: false, refused: true }])
+      assert.deepEqual(logged, [{ status: 401, hungUp: false, refused: true }])
       if (asked !== server) await asked.stop()
     })
   }
@@ -259,10 +259,10 @@ describe('bad input leaves nothing behind', () => {
     ['has a part that is too long', `/api/messages/${'x'.repeat(2_401)}`, 414],
   ] as const) {
     test(`a path that ${name} is a problem document, too`, async () => {
-      const { answer, told } = await attemptOf(() => server.get(path))
+      const { answer, logged } = await attemptOf(() => server.get(path))
       assert.deepEqual([answer.status, answer.body.errors?.[0]?.field], [status, 'path'])
       assert.match(answer.headers.get('content-type') ?? '', /^application\/problem\+json/)
-      assert.deepEqual(told, { status, hungUp: false, refused: true })
+      assert.deepEqual(logged, { status, hungUp: false, refused: true })
     })
   }
 

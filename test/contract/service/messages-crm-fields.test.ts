@@ -26,8 +26,8 @@ test('an empty recipient or id of a CRM is none', async () => {
   assert.deepEqual([recipientEmail, sent.body['hsPortalId'], sent.body['ghlContactId']], [null, null, null])
   const same = await send({ recipientPhone: '+4915112345601' })
   assert.equal(same.body['duplicateOnly'], true, 'it is the same message as without the fields')
-  const nobody = await send({ recipientPhone: '', recipientEmail: '' })
-  assert.deepEqual([nobody.status, fieldsOf(nobody.body)], [400, ['recipientPhone', 'recipientEmail']])
+  const unaddressed = await send({ recipientPhone: '', recipientEmail: '' })
+  assert.deepEqual([unaddressed.status, fieldsOf(unaddressed.body)], [400, ['recipientPhone', 'recipientEmail']])
 })
 
 test('an id of a CRM may be a number, as long as it is exact', async () => {

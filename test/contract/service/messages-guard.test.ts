@@ -50,7 +50,7 @@ onEveryPlace('the guard, with two processes', (place) => {
     body: body.message,
   })
 
-  /** The lock on a text, past every interface; whether somebody waits for it. */
+  /** The lock on a text, past every interface; whether a request waits for it. */
   const lockOf = (body: { recipientEmail: string; message: string }) =>
     cluster.sql<{ awaited: number }>(
       `select awaited from onceonly_records where operation = 'guard.messages' and key = '${guard.hashOf(contentOf(body))}'`,
@@ -123,7 +123,7 @@ onEveryPlace('the guard, with two processes', (place) => {
     await cluster.advance(14 * hours)
     const muchLater = await two.send(body, { key: 'k-1' })
     assert.deepEqual([muchLater.status, muchLater.text], [201, first.text])
-    // The duplicate is told again as it was told, age included.
+    // A replay of the duplicate's response is identical, age included.
     assert.equal((await one.send(body, { key: 'k-2' })).text, other.text)
     assert.equal(mail.sentTo('Under a key').length, 1)
 
@@ -160,7 +160,11 @@ onEveryPlace('the guard, with two processes', (place) => {
       hsContactId: null,
       hsPortalId: null,
     })
-    const [event] = await told('duplicate_pending', [one], ({ lockHash }) => lockHash === guard.hashOf(contentOf(body)))
+    const [event] = await loggedEvents(
+      'duplicate_pending',
+      [one],
+      ({ lockHash }) => lockHash === guard.hashOf(contentOf(body)),
+    )
     assert.deepEqual(
       [event?.['lockHash'], event?.['workspaceId'], event?.['originalId']],
       [guard.hashOf(contentOf(body)), 'demo', null],
@@ -249,21 +253,21 @@ onEveryPlace('the guard, with two processes', (place) => {
   test('an original that appears while its duplicate waits is found at once (G8, G13)', async () => {
     const original = await one.send(mailTo('polled', 'The original'))
     const messageId = original.body.message?._id ?? ''
-    // A duplicate waits for three seconds: a busy machine may need more of them until one is told in time.
+    // A duplicate waits for three seconds: a busy machine may need more of them until one is answered in time.
     let copies = 0
     const { body } = await until(
-      'a duplicate was told of its original while it waited',
+      'a waiting duplicate got its original',
       () => pollFor(messageId, mailTo('polled', `Its duplicate ${++copies}`)),
       ({ found }) => found !== null,
     )
     const hash = guard.hashOf(contentOf(body))
-    const own = await told('duplicate_blocked', [one, two], ({ lockHash }) => lockHash === hash)
+    const own = await loggedEvents('duplicate_blocked', [one, two], ({ lockHash }) => lockHash === hash)
     assert.deepEqual(
       own.map(({ mode, workspaceId, originalId }) => [mode, workspaceId, originalId]),
       [['lock_resolved_polled', 'demo', messageId]],
     )
     await one.send(body)
-    const [atOnce] = await told('duplicate_blocked', [one], ({ originalId }) => originalId === messageId)
+    const [atOnce] = await loggedEvents('duplicate_blocked', [one], ({ originalId }) => originalId === messageId)
     assert.deepEqual([atOnce?.['mode'], typeof atOnce?.['ageMs']], ['lock_resolved', 'number'])
   })
 
@@ -299,7 +303,7 @@ onEveryPlace('the guard, with two processes', (place) => {
     const refused = await closed.send(body)
     await mend()
     assert.deepEqual(
-      sent.map(({ status, body: told }) => [status, told.status, told.duplicateOnly]),
+      sent.map(({ status, body: answer }) => [status, answer.status, answer.duplicateOnly]),
       [
         [201, 'sent', undefined],
         // The database knows the first one, whatever the locks know.
@@ -307,7 +311,7 @@ onEveryPlace('the guard, with two processes', (place) => {
       ],
     )
     assert.equal(mail.sentTo('Without a lock').length, 1)
-    const [event] = await told('duplicate_guard_error', [one], () => true)
+    const [event] = await loggedEvents('duplicate_guard_error', [one], () => true)
     assert.deepEqual(
       [event?.['lockHash'], event?.['workspaceId'], event?.['originalId'], event?.['ageMs']],
       [guard.hashOf(contentOf(body)), 'demo', null, null],
@@ -325,7 +329,7 @@ onEveryPlace('the guard, with two processes', (place) => {
     const body = mailTo('unguarded', 'Twice on purpose')
     const sent = [await open.send(body), await open.send(body), await open.send(body, { key: 'off-1' })]
     assert.deepEqual(
-      sent.map(({ status, body: told }) => [status, told.duplicateOnly]),
+      sent.map(({ status, body: answer }) => [status, answer.duplicateOnly]),
       [
         [201, undefined],
         [200, undefined],
@@ -338,7 +342,7 @@ onEveryPlace('the guard, with two processes', (place) => {
   })
 
   test('a failed original comes back within its window, until an operator frees the lock (G11)', async () => {
-    const body = { recipientEmail: 'refused@example.com', message: 'Nobody there' }
+    const body = { recipientEmail: 'refused@example.com', message: 'Not delivered' }
     const failed = await one.send(body)
     assert.equal(failed.status, 201)
     assert.deepEqual(
@@ -394,13 +398,13 @@ onEveryPlace('the guard, with two processes', (place) => {
 })
 
 /** The ops events of some servers, as soon as there is one: a line of the log may come after the answer it is about. */
-async function told(
+async function loggedEvents(
   name: string,
   servers: readonly TestServer[],
   is: (event: Readonly<Record<string, unknown>>) => boolean,
 ): Promise<readonly Readonly<Record<string, unknown>>[]> {
   return until(
-    `${name} is told`,
+    `the event ${name} is logged`,
     () => servers.flatMap((server) => server.events(`message.api.${name}`)).filter(is),
     ({ length }) => length > 0,
   )

@@ -43,7 +43,7 @@ describe('bad messages', () => {
     ['a text with a NUL', { ...good, message: 'a\0b' }, ['message']],
     ['a lead that is a number', { ...good, leadId: 7 }, ['leadId']],
     ['a lead with a NUL', { ...good, leadId: 'a\0' }, ['leadId']],
-    ['a channel that nobody knows', { ...good, channel: 'pigeon' }, ['channel']],
+    ['an unknown channel', { ...good, channel: 'pigeon' }, ['channel']],
     ['a channel that is not configured', { ...good, channel: 'twilio' }, ['channel']],
     ['a CRM id that is half a number', { ...good, ghlContactId: 7.5 }, ['ghlContactId']],
     ['a CRM id that is blank', { ...good, hsPortalId: ' ' }, ['hsPortalId']],
@@ -120,7 +120,7 @@ describe('bad messages', () => {
       method: 'POST',
       headers: { ...headers, authorization: `Bearer ${server.apiKey}` },
     })
-    // Only the head leaves: whoever waits for the rest never answers.
+    // Only the head is sent: a server that waits for the body would never answer.
     asking.flushHeaders()
     const [response] = (await once(asking, 'response')) as [IncomingMessage]
     asking.destroy()

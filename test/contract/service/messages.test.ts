@@ -110,7 +110,7 @@ onEveryPlace('messages', (place) => {
     assert.equal(new Set(answers.map(({ body }) => body.message?.conversationId)).size, 1)
   })
 
-  test('phones and addresses in every combination at once: no lead twice, and nobody is refused', async () => {
+  test('phones and addresses in every combination at once: no duplicate lead, and no refusal', async () => {
     const apiKey = await makeWorkspace(server, 'mixed')
     const combinations = [null, 0, 1, 2].flatMap((phone) => [null, 0, 1, 2].map((email) => ({ phone, email }))).slice(1)
     const answers = await Promise.all(
@@ -196,7 +196,7 @@ onEveryPlace('messages', (place) => {
     )
   })
 
-  test('nobody sends for another workspace, or without a key, or without the right', async () => {
+  test('a send for another workspace, without a key, or without the right is refused', async () => {
     const apiKey = await makeWorkspace(server, 'strangers')
     const made = await server.send({ recipientPhone: '+4980666', message: 'mine' })
     const theirs = await server.send({ leadId: made.body.leadId, message: 'yours' }, { apiKey })

@@ -17,7 +17,7 @@ describe('the status of an operation', () => {
     return String((await cluster.sql<{ id: string }>(text))[0]?.id).toLowerCase()
   }
 
-  test('is told to the caller who made the request, with the answer that was given', async () => {
+  test('is shown to the caller that made the request, with the recorded response', async () => {
     const body = { caseId: 'CASE-100', targetQueue: 'LEGAL_REVIEW' }
     const made = await server.post('/case-escalations', body, { key: 'status-1' })
     const id = await idOf('case.escalate')
@@ -30,11 +30,11 @@ describe('the status of an operation', () => {
     assert.deepEqual((status.body['result'] as { body: unknown }).body, made.body)
   })
 
-  test('is unknown to everybody else, and to whoever lost the right', async () => {
+  test('is not found for other callers and for a caller that lost the right', async () => {
     const id = await idOf('case.escalate')
     const stranger = await makeWorkspace(server, 'status-strangers')
     assert.equal((await server.get(`/operations/${id}`, { apiKey: stranger })).status, 404)
-    assert.equal((await server.get(`/operations/${id}`, { apiKey: 'nobody-at-all' })).status, 401)
+    assert.equal((await server.get(`/operations/${id}`, { apiKey: 'unknown-token' })).status, 401)
     await server.admin('PUT', '/workspaces/demo/callers/demo/rights', { rights: ['messages'] })
     const lost = await server.get(`/operations/${id}`)
     await server.admin('PUT', '/workspaces/demo/callers/demo/rights', { rights: ['messages', 'escalations'] })

@@ -13,9 +13,9 @@ async function ask<T>(method: string, path: string, body?: unknown): Promise<T> 
   const headers = { authorization: `Bearer ${demoKey}`, 'content-type': 'application/json' }
   const text = body === undefined ? {} : { body: JSON.stringify(body) }
   const response = await fetch(service.url + path, { method, headers, ...text })
-  const told = await response.text()
-  assert.ok(response.ok, `${method} ${path}: ${response.status} ${told}`)
-  return JSON.parse(told) as T
+  const answer = await response.text()
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${answer}`)
+  return JSON.parse(answer) as T
 }
 
 interface SeenRun {
@@ -23,13 +23,13 @@ interface SeenRun {
   readonly steps: readonly { readonly id: string; readonly result: unknown }[]
 }
 
-test('a step is called what it is called: the steps behind it see its result', async () => {
+test('steps named like properties of Object work: later steps see their result', async () => {
   const message = { channel: 'local', message: 'Hello', recipientEmail: 'ann@example.com' }
   const { leadId } = await ask<{ leadId: string }>('POST', '/api/messages', message)
   for (const name of NAMES) {
     const hasPhone = { path: 'lead.phone', op: 'exists' }
     const steps = [
-      // There is no phone: the other arm goes on below, and that is its result.
+      // There is no phone, so the other arm continues below, and that is the result.
       { id: name, type: 'branch', when: hasPhone, then: null },
       { id: 'seen', type: 'branch', when: { path: `results.${name}.taken`, op: 'eq', value: 'else' }, then: 'right' },
       { id: 'wrong', type: 'wait', ms: 0, next: null },

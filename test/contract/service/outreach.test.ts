@@ -314,9 +314,9 @@ onEveryPlace('outreach', (place) => {
     )
   })
 
-  // From here on the clock is moved by days: until the workers have told the store again that they live, each takes the
+  // From here on the clock is moved by days: until the workers have renewed their heartbeats, each takes the
   // other for dead, and attempts may be cut off and counted again.
-  test('a sequence with a wait goes on when its time has come, and every mail arrives once', async () => {
+  test('a sequence with a wait continues when the time has come, and every mail arrives once', async () => {
     const sequence = await store(one, 'Wait', [
       { id: 'hello', type: 'email', subject: 'Hello {{lead.email}}', template: 'Good to have you, {{ lead.email }}.' },
       { id: 'pause', type: 'wait', ms: 2 * DAY_MS },

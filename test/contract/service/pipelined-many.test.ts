@@ -46,9 +46,9 @@ test('as many commands as a connection may have at once are all answered, in the
   const apiKey = await makeWorkspace(server, 'few')
   const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
   t.after(() => socket.destroy())
-  let told = ''
-  socket.on('data', (chunk) => (told += String(chunk)))
-  const answered = () => [...told.matchAll(/"recipientPhone":"(\+\d+)"/g)].map(([, found]) => found)
+  let received = ''
+  socket.on('data', (chunk) => (received += String(chunk)))
+  const answered = () => [...received.matchAll(/"recipientPhone":"(\+\d+)"/g)].map(([, found]) => found)
   socket.write(sends(apiKey, pipelined))
   await until('all are answered', () => answered().length === pipelined || socket.destroyed)
   assert.deepEqual(

@@ -50,9 +50,9 @@ async function explained({ type, title, status, retryable }: Document): Promise<
   }
   const program = await page(type, 'application/json')
   assert.equal(program.headers.get('content-type'), 'application/json')
-  const told = (await program.json()) as Document & { next: string }
-  assert.deepEqual([told.type, told.title, told.retryable], [type, title, retryable])
-  assert.ok(told.next.length > 20, type)
+  const problem = (await program.json()) as Document & { next: string }
+  assert.deepEqual([problem.type, problem.title, problem.retryable], [type, title, retryable])
+  assert.ok(problem.next.length > 20, type)
 }
 
 test('the type of a problem is the address of a page that explains it', async () => {

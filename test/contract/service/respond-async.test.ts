@@ -18,10 +18,10 @@ async function ask(path: string, key: string | null, body?: unknown, prefer?: st
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   const text = await response.text()
-  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) as Told }
+  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) as AsyncAnswer }
 }
 
-interface Told {
+interface AsyncAnswer {
   readonly status?: string
   readonly type?: string
   readonly result?: { readonly status: number; readonly body: unknown }
@@ -56,9 +56,10 @@ for (const [path, body] of commands) {
     const operation = document.paths[path]?.['post']
     const parameters = (operation?.parameters ?? []) as readonly { readonly name: string }[]
     assert.ok(parameters.some(({ name }) => name === 'Prefer'))
-    const told = operation?.responses[202] as { readonly headers?: object; readonly content?: object } | undefined
-    for (const name of ['Location', 'Preference-Applied', 'Retry-After']) assert.ok(name in (told?.headers ?? {}), name)
-    assert.ok('application/problem+json' in (told?.content ?? {}))
+    const documented = operation?.responses[202] as { readonly headers?: object; readonly content?: object } | undefined
+    for (const name of ['Location', 'Preference-Applied', 'Retry-After'])
+      assert.ok(name in (documented?.headers ?? {}), name)
+    assert.ok('application/problem+json' in (documented?.content ?? {}))
   })
 }
 

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { until } from '../../../src/testing/until.ts'
 import { openCluster, type TestServer } from '../../support/service/cluster.ts'
 
-test('a send that was under way when the server was told to stop is answered, and its connection ends', async (t) => {
+test('a send in progress when the server stops is answered, and its connection ends', async (t) => {
   const calls: ServerResponse[] = []
   const provider = createServer((_request, response) => void calls.push(response)).listen(0, '127.0.0.1')
   await once(provider, 'listening')
@@ -33,6 +33,6 @@ test('a send that was under way when the server was told to stop is answered, an
   calls[0]?.writeHead(201).end('{"id":"hook-1"}')
   const { status, body, headers } = await sending
   assert.deepEqual([status, body.status], [201, 'sent'])
-  assert.equal(headers.get('connection'), 'close', 'nobody waits for the client to hang up')
+  assert.equal(headers.get('connection'), 'close', 'the server does not wait for the client to close')
   await stopping
 })

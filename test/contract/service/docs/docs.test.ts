@@ -34,7 +34,7 @@ test('where a route says that it is documented, it is', () => {
   }
 })
 
-test('the page needs nobody else, and nothing but its own script may run', () => {
+test('the page loads nothing from other hosts, and only its own script may run', () => {
   assert.doesNotMatch(page, /(?:src|href)="(?:https?:)?\/\//)
   assert.doesNotMatch(page, /@import|url\(/)
   const policy = response.headers.get('content-security-policy') ?? ''

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { until } from '../../../../src/testing/until.ts'
 import type { Answer, Cluster, TestServer } from '../../../support/service/cluster.ts'
 
-/** What is told about one item of a batch. */
+/** The result of one item of a batch. */
 export interface Result {
   readonly itemKey: string
   readonly status: string

@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import { until } from '../../../../src/testing/until.ts'
 import { openCluster, type TestServer } from '../../../support/service/cluster.ts'
 
-/** A port that nobody listens on. */
+/** A port without a listener. */
 const AWAY = ['amqp://127.0.0.1:1', 'nats://127.0.0.1:1']
 
 for (const url of AWAY) {
-  test(`a broker that is away (${url.slice(0, 4)}) holds up nobody who asks, and nobody who stops`, async () => {
+  test(`a broker that is away (${url.slice(0, 4)}) delays neither a request nor the stop of the server`, async () => {
     await using cluster = await openCluster('sqlite', { env: { ONCEONLY_BROKER: url } })
     const [server] = cluster.servers as [TestServer]
     const body = { caseId: 'CASE-100', targetQueue: 'BILLING', reason: null }

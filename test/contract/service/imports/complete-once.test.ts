@@ -3,15 +3,15 @@ import { migrations } from '../../../../service/imports/schema.ts'
 import { insertSearch, markReceived, markSaved } from '../../../../service/imports/searches.ts'
 import { onEveryPlace, sqlStore } from '../../../support/place.ts'
 
-onEveryPlace('a set of files is complete once, whatever is told of its files later', async (place) => {
+onEveryPlace('a set of files is complete once, whatever notifications come later', async (place) => {
   const { sql } = sqlStore(place.store)
   await sql.migrate('imports', migrations)
   const search = { workspaceId: 'demo', projectId: 'p', searchName: 's', referenceFiles: ['a.ris', 'b.ris'] }
   await insertSearch(sql, { searchId: 's', ...search, createdAt: 1 })
-  const told: boolean[] = []
+  const completions: boolean[] = []
   for (const name of ['a.ris', 'a.ris', 'b.ris', 'b.ris', 'a.ris']) {
     await markReceived(sql, 's', name, 2)
-    told.push(await markSaved(sql, 's', 2))
+    completions.push(await markSaved(sql, 's', 2))
   }
-  assert.deepEqual(told, [false, false, true, false, false])
+  assert.deepEqual(completions, [false, false, true, false, false])
 })

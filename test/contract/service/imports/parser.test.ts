@@ -19,7 +19,7 @@ import { until } from '../../../../src/testing/until.ts'
 import { onEveryPlace, sqlStore } from '../../../support/place.ts'
 
 const CALL = { timeoutMs: 60_000 }
-/** Past the lease of whoever reads, and its grace. */
+/** Longer than the lease of the reading process and its grace. */
 const LEASE_MS = 36_000
 
 interface Stage {
@@ -109,7 +109,7 @@ onEveryStage('copies of a command, also at once, give one result', async ({ put,
   const receipts = await Promise.all([one, two, one, two].map((each) => each.take(command('s', 'a.ris'))))
   for (const { kind } of receipts) assert.ok(kind === 'handled' || kind === 'duplicate' || kind === 'later', kind)
   assert.equal((await one.take(command('s', 'a.ris', 2))).kind, 'duplicate')
-  // Another command for the same file, which nobody should have given.
+  // A second command for the same file, which should not exist.
   assert.equal((await two.take({ ...command('s', 'a.ris'), id: 'other' })).kind, 'handled')
   assert.deepEqual(await said(), [
     'ReferenceFileParsingCompleted {"searchId":"s","file":"a.ris","references":2,"errors":0}',
@@ -133,11 +133,11 @@ onEveryStage('nine copies of a command at once, over five replicas: one of them 
     },
   }
   const replicas = Array.from({ length: 5 }, () => parser(slow))
-  // As a broker hands them over: what is put off comes again, and is counted.
+  // As a broker does: a command that is put off is redelivered, and its deliveries are counted.
   const deliver = async (at: number) => {
     for (let deliveries = 1 + (at % 3); ; deliveries++) {
       const receipt = await replicas[at % replicas.length]?.take(command('s', 'a.ris', deliveries))
-      // Somebody reads until the first of the others was sent away.
+      // One replica reads until another one has put the command off.
       open.resolve()
       if (receipt?.kind !== 'later') return receipt?.kind
       // A broker that waits a moment; how long it waits changes nothing.
@@ -172,7 +172,7 @@ onEveryStage('a store that is away when the file was read counts against nothing
   ])
 })
 
-onEveryStage('whoever stops leaves a long file to another process, and nothing is counted', async (stage) => {
+onEveryStage('a process that stops leaves a long file to another one, and nothing is counted', async (stage) => {
   const { storage, put, job, parser, said, base } = stage
   await job('s', 'a.ris')
   await put('s', 'a.ris', content(ris(1)))
@@ -226,7 +226,7 @@ onEveryStage('a file that is not there, or cannot be read, is a fault', async ({
   ])
 })
 
-onEveryStage('a command that fails as often as it may is told as not started, once', async (stage) => {
+onEveryStage('a command that fails too often is reported as not started, once', async (stage) => {
   const { storage, put, job, parser, said, base } = stage
   await job('s', 'a.ris')
   await put('s', 'a.ris', content(ris(1)))
@@ -243,7 +243,7 @@ onEveryStage('a command that fails as often as it may is told as not started, on
     ;({ kind } = await one.take(command('s', 'a.ris', ++deliveries)))
     assert.ok(deliveries < 20)
   }
-  // It comes again because its process ended before it could acknowledge; and, who knows, before it could tell.
+  // A redelivery: its process may have ended before the acknowledgement, or before the report.
   assert.equal((await parser().take(command('s', 'a.ris', deliveries + 1))).kind, 'duplicate')
   assert.deepEqual(await said(), [
     'StartParsingFaulted {"searchId":"s","file":"a.ris","reason":"Parsing was given up (The disk is on fire)"}',
@@ -269,8 +269,8 @@ onEveryStage('a file under which every process ends is given up', async ({ stora
     await base.advance(LEASE_MS)
   }
   await parser().take(command('s', 'a.ris', 9))
-  const [told] = await said()
-  assert.match(told ?? '', /^ReferenceFileFaulted .*begun 8 times, and never read to its end/)
+  const [reported] = await said()
+  assert.match(reported ?? '', /^ReferenceFileFaulted .*begun 8 times, and never read to its end/)
 })
 
 async function begun({ sql }: Base, times: number): Promise<void> {
@@ -281,14 +281,17 @@ async function begun({ sql }: Base, times: number): Promise<void> {
   )
 }
 
-onEveryStage('commands for nobody, and what is no command, hold nothing up', async ({ parser, said }) => {
-  const one = parser()
-  assert.equal((await one.take(command('unknown', 'a.ris'))).kind, 'handled')
-  assert.equal((await one.take({ ...command('s', 'x'), id: 'n', body: '{"searchId":7}' })).kind, 'parked')
-  assert.deepEqual(await said(), [
-    'StartParsingFaulted {"searchId":"unknown","file":"a.ris","reason":"The file belongs to no import"}',
-  ])
-})
+onEveryStage(
+  'commands for unknown imports, and messages that are no commands, block nothing',
+  async ({ parser, said }) => {
+    const one = parser()
+    assert.equal((await one.take(command('unknown', 'a.ris'))).kind, 'handled')
+    assert.equal((await one.take({ ...command('s', 'x'), id: 'n', body: '{"searchId":7}' })).kind, 'parked')
+    assert.deepEqual(await said(), [
+      'StartParsingFaulted {"searchId":"unknown","file":"a.ris","reason":"The file belongs to no import"}',
+    ])
+  },
+)
 
 onEveryStage(
   'the longest records there are fill neither a statement nor the memory',

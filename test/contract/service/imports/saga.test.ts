@@ -48,7 +48,7 @@ test('every pair of state and event is decided, and none of them is a fault', ()
   }
 })
 
-onEveryStage('the happy path', async ({ replica: { saga, told }, state, statuses, asked }) => {
+onEveryStage('the happy path', async ({ replica: { saga, sagaEvents }, state, statuses, asked }) => {
   await saga.handle(started('s'))
   assert.equal(await state('s'), 'Uploading')
   assert.deepEqual(await asked('s'), [])
@@ -63,18 +63,18 @@ onEveryStage('the happy path', async ({ replica: { saga, told }, state, statuses
   assert.equal(await state('s'), 'Completed')
   const view = await saga.get('s')
   assert.deepEqual([view?.state, view?.pending], ['Completed', []])
-  assert.deepEqual(troubles(told), [])
+  assert.deepEqual(troubles(sagaEvents), [])
 })
 
 onEveryStage('saved first: the import begins with it, and a late start fills in what is missing', async (stage) => {
-  const { saga, told } = stage.replica
+  const { saga, sagaEvents } = stage.replica
   await saga.handle(saved('s'))
   assert.equal(await stage.state('s'), 'Parsing')
   assert.deepEqual(await stage.asked('s'), files)
   await saga.handle(started('s'))
   assert.deepEqual((await saga.get('s'))?.pending, [], 'nothing is scheduled')
   await saga.handle(started('s', { searchName: ' ' }))
-  const warnings = told.flatMap((each) => (each.kind === 'warned' ? [each.warning] : []))
+  const warnings = sagaEvents.flatMap((each) => (each.kind === 'warned' ? [each.warning] : []))
   assert.deepEqual(warnings, ['SearchUploadStarted has bad metadata: searchName is blank'])
   assert.equal(await stage.state('s'), 'Parsing')
   assert.deepEqual(await stage.asked('s'), files)
@@ -103,11 +103,11 @@ onEveryStage('four replicas at once, the same news in every order: one job, one 
     assert.equal(await stage.state(id), 'Completed')
   }
   assert.deepEqual(
-    replicas.flatMap(({ told }) => troubles(told)),
+    replicas.flatMap(({ sagaEvents }) => troubles(sagaEvents)),
     [],
   )
   assert.deepEqual(
-    replicas.flatMap(({ inboxTold }) => inboxTold.filter(({ kind }) => kind === 'failed')),
+    replicas.flatMap(({ inboxEvents }) => inboxEvents.filter(({ kind }) => kind === 'failed')),
     [],
   )
 })
@@ -140,11 +140,11 @@ onEveryStage('bad metadata is fatal when everything is saved', async ({ replica:
   )
 })
 
-onEveryStage('bad metadata at the start is a warning', async ({ replica: { saga, told }, state }) => {
+onEveryStage('bad metadata at the start is a warning', async ({ replica: { saga, sagaEvents }, state }) => {
   await saga.handle(started('s', { searchName: undefined }))
   await saga.handle(started('s', { projectId: 7 }))
   assert.equal(await state('s'), 'Uploading')
-  assert.equal(told.filter(({ kind }) => kind === 'warned').length, 2)
+  assert.equal(sagaEvents.filter(({ kind }) => kind === 'warned').length, 2)
   await saga.handle(saved('s'))
   assert.equal((await saga.get('s'))?.data.searchName, metadata.searchName)
   assert.equal(await state('s'), 'Parsing')
@@ -152,12 +152,12 @@ onEveryStage('bad metadata at the start is a warning', async ({ replica: { saga,
 
 onEveryStage('bad metadata never becomes part of an import, whatever it holds', async (stage) => {
   const { replica, state, asked, sql } = stage
-  const { saga, told, inboxTold } = replica
+  const { saga, sagaEvents, inboxEvents } = replica
   // What the start got wrong is missing, and comes with the rest.
   await saga.handle(
     started('s', { projectId: 'a\0b', searchName: 'x'.repeat(500), referenceFiles: ['../a.ris', 'a.ris', 'a.ris'] }),
   )
-  assert.deepEqual([await state('s'), told.filter(({ kind }) => kind === 'warned').length], ['Uploading', 1])
+  assert.deepEqual([await state('s'), sagaEvents.filter(({ kind }) => kind === 'warned').length], ['Uploading', 1])
   await saga.handle(saved('s'))
   assert.deepEqual([await state('s'), await asked('s')], ['Parsing', files])
   const [job] = await sql.query('select project_id, search_name from import_jobs')
@@ -181,18 +181,18 @@ onEveryStage('bad metadata never becomes part of an import, whatever it holds', 
   await saga.handle(saved('quoted'))
   await saga.handle(faulted('quoted', 'a.ris', `line 1: \0\ud800${'x'.repeat(5_000)}`))
   assert.equal(await state('quoted'), 'Error')
-  // An event that belongs to nobody is put aside at once: no try will change that.
+  // An event without an import is parked at once: a retry cannot change that.
   const lost = [saved('t', { workspaceId: 'a\0b' }), saved('a\0b'), saved('\ud800'), parsed('t', 'a\0.ris')]
   for (const each of lost) assert.equal((await saga.handle(each)).kind, 'parked', each.body)
   assert.deepEqual(
-    inboxTold.filter(({ kind }) => kind === 'failed'),
+    inboxEvents.filter(({ kind }) => kind === 'failed'),
     [],
   )
 })
 
 for (const [name, fault] of [
   ['a file that cannot be read', faulted],
-  ['a file that nobody could begin', notStarted],
+  ['a file that could not be begun', notStarted],
 ] as const) {
   onEveryStage(`${name} ends the import, with the reason`, async ({ replica: { saga }, state, sql }) => {
     await saga.handle(saved('s'))
@@ -206,13 +206,13 @@ for (const [name, fault] of [
   })
 }
 
-onEveryStage('news of imports that nobody knows is dropped and reported', async ({ replica: { saga, told } }) => {
+onEveryStage('events of unknown imports are dropped and reported', async ({ replica: { saga, sagaEvents } }) => {
   for (const each of [parsed('s', 'a.ris'), faulted('s', 'a.ris'), notStarted('s', 'a.ris')]) {
     assert.equal((await saga.handle(each)).kind, 'handled')
   }
   assert.equal(await saga.get('s'), null)
   assert.deepEqual(
-    told.map((each) => each.kind === 'ignored' && [each.why, each.because]),
+    sagaEvents.map((each) => each.kind === 'ignored' && [each.why, each.because]),
     Array.from({ length: 3 }, () => ['no_instance', 'there is no such import']),
   )
 })
@@ -258,11 +258,11 @@ onEveryStage('a timeout that is in flight when the files come is harmless', asyn
     assert.ok(state === 'Parsing' || state === 'Error', String(state))
     assert.deepEqual(await stage.asked(id), state === 'Parsing' ? files : [])
   }
-  assert.deepEqual([...troubles(one.told), ...troubles(two.told)], [])
+  assert.deepEqual([...troubles(one.sagaEvents), ...troubles(two.sagaEvents)], [])
 })
 
 onEveryStage('a late duplicate after days is ignored, and after the tombstone is gone, too', async (stage) => {
-  const { saga, told } = stage.replica
+  const { saga, sagaEvents } = stage.replica
   await finish(stage, 's')
   await stage.advance(6 * DAY)
   assert.equal(await saga.upkeep.sweep(), 0)
@@ -273,7 +273,7 @@ onEveryStage('a late duplicate after days is ignored, and after the tombstone is
   for (const late of [started('s'), saved('s'), parsed('s', 'a.ris'), faulted('s', 'a.ris')]) await saga.handle(late)
   assert.equal(await stage.state('s'), 'Completed')
   assert.deepEqual(await stage.asked('s'), files)
-  const why = told.flatMap((each) => (each.kind === 'ignored' ? [each.why] : []))
+  const why = sagaEvents.flatMap((each) => (each.kind === 'ignored' ? [each.why] : []))
   assert.deepEqual(why, ['terminal', 'late_after_ttl', 'late_after_ttl', 'no_instance', 'no_instance'])
 })
 
@@ -318,7 +318,7 @@ onEveryStage('the widened race: a project document of 1.45 MB, four replicas, no
   assert.deepEqual({ ...job }, { state: 'Parsing', questions: QUESTIONS })
   assert.deepEqual(await stage.asked('s'), files)
   assert.deepEqual(
-    replicas.flatMap(({ told }) => troubles(told)),
+    replicas.flatMap(({ sagaEvents }) => troubles(sagaEvents)),
     [],
   )
 })
@@ -342,6 +342,6 @@ async function untilTaken(
 }
 
 /** What an operator would be woken by. */
-function troubles(told: Replica['told']) {
-  return told.filter(({ kind }) => kind === 'failed' || kind === 'background_failed')
+function troubles(sagaEvents: Replica['sagaEvents']) {
+  return sagaEvents.filter(({ kind }) => kind === 'failed' || kind === 'background_failed')
 }

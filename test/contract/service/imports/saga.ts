@@ -15,23 +15,23 @@ const outbox: OutboxPort<SqlTx> = {
 
 type CrashStore = Parameters<typeof sqlOf>[0]
 
-/** A store, a ledger and a saga, as one process of the server has them; its timers are wound by hand. */
+/** A store, a ledger and a saga, as one process of the server has them; the test drives its timers. */
 function createReplica(store: CrashStore) {
-  const told: SagaEvent[] = []
-  const inboxTold: InboxEvent[] = []
+  const sagaEvents: SagaEvent[] = []
+  const inboxEvents: InboxEvent[] = []
   const ledger = createLedger({ store, outbox, background: false })
   const saga = createSaga({
     definition: searchImportJob,
     ledger,
     store: sqlStore(store),
     background: false,
-    on: (event) => told.push(event),
-    inbox: { on: (event) => inboxTold.push(event) },
+    on: (event) => sagaEvents.push(event),
+    inbox: { on: (event) => inboxEvents.push(event) },
   })
   return {
     saga,
-    told,
-    inboxTold,
+    sagaEvents,
+    inboxEvents,
     async stop() {
       await saga.stop()
       await ledger.stop()
@@ -112,4 +112,4 @@ export const parsed = (searchId: string, file: string) =>
 export const faulted = (searchId: string, file: string, reason = 'The file is empty') =>
   message('ReferenceFileFaulted', { searchId, file, reason })
 export const notStarted = (searchId: string, file: string) =>
-  message('StartParsingFaulted', { searchId, file, reason: 'Nobody could' })
+  message('StartParsingFaulted', { searchId, file, reason: 'Could not be begun' })

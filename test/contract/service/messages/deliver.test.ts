@@ -32,7 +32,7 @@ test('a sender whose message was taken over writes nothing over its successor', 
   assert.deepEqual([(await stateOf()).status, (await stateOf()).error], ['sent', null])
 })
 
-test('a message that somebody else gave up is not sent again by whoever comes late', async () => {
+test('a message that another process gave up is not sent again by a late one', async () => {
   let calls = 0
   await using world = await opened(async () => {
     calls++
@@ -45,7 +45,7 @@ test('a message that somebody else gave up is not sent again by whoever comes la
   assert.deepEqual([late.status, calls], ['unknown', 1])
 })
 
-test('what the provider said is told although the store cannot note it, and is noted when it can', async () => {
+test('the answer of the provider is returned while the store is away, and is stored when it is back', async () => {
   let away = false
   await using world = await opened(async () => {
     away = true
@@ -59,8 +59,8 @@ test('what the provider said is told although the store cannot note it, and is n
   }
   const ledger = createLedger({ store: base.store, background: false })
   const delivery = world.deliveryOn(unreachable, ledger)
-  const told = await delivery.deliver(row)
-  assert.deepEqual([told.status, told.provider_message_id], ['sent', 'p-1'])
+  const delivered = await delivery.deliver(row)
+  assert.deepEqual([delivered.status, delivered.provider_message_id], ['sent', 'p-1'])
   assert.equal((await world.stateOf()).status, 'sending')
   away = false
   await delivery.follow(await world.stateOf())
@@ -84,7 +84,7 @@ test('a late answer of the provider resolves the unknown', async () => {
   await until('the late answer is written', async () => (await world.stateOf()).status === 'sent')
 })
 
-test('a provider that honours keys is asked again under the same key, by whoever waits for the outcome', async () => {
+test('a provider with idempotency keys is called again under the same key when a caller waits for the outcome', async () => {
   const keys: string[] = []
   await using world = await opened(
     async ({ effectKey }) => {

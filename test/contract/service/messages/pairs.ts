@@ -13,12 +13,12 @@ export interface Pairs {
   readonly twinsSaw: Readonly<Record<string, number>>
 }
 
-/** As the answer asks for: a client that is told that the original is still being accepted comes again for it. */
+/** Retries, as the response asks for, while the original is still being accepted. */
 export function sendPatiently(server: TestServer, body: unknown): Promise<Answer> {
   return until(
-    'a message is told',
+    'the response has a message',
     () => server.send(body),
-    ({ body: told }) => told.duplicateOnly !== true || told.message !== null,
+    ({ body: answer }) => answer.duplicateOnly !== true || answer.message !== null,
   )
 }
 

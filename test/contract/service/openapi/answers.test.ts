@@ -28,7 +28,7 @@ interface Asked {
   readonly query?: string
   readonly key?: string
   readonly body?: unknown
-  readonly as?: 'caller' | 'operator' | 'hook' | 'nobody'
+  readonly as?: 'caller' | 'operator' | 'hook' | 'stranger'
 }
 
 const tried = new Set<string>()
@@ -40,7 +40,7 @@ async function ask(
 ): Promise<unknown> {
   const operation = document.paths[path]?.[method.toLowerCase()]
   assert.ok(operation, `${method} ${path} is not documented`)
-  const bearer = { caller: demoKey, operator: operatorToken, hook: hookSecret, nobody: 'nobody-at-all' }[as]
+  const bearer = { caller: demoKey, operator: operatorToken, hook: hookSecret, stranger: 'unknown-token' }[as]
   const url = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ''))
   const response = await fetch(service.url + url + query, {
     method,
@@ -58,14 +58,14 @@ async function ask(
 }
 
 function checked(operation: TestedOperation, { status, headers }: Response, text: string): unknown {
-  const told = operation.responses[status]
-  assert.ok(told, `${operation.operationId} does not document ${status}`)
+  const documented = operation.responses[status]
+  assert.ok(documented, `${operation.operationId} does not document ${status}`)
   const type = headers.get('content-type')?.split(';')[0] ?? null
-  if (told.content === undefined) {
+  if (documented.content === undefined) {
     assert.equal(text, '', `${operation.operationId} documents no body for ${status}`)
     return null
   }
-  const schema = told.content[type ?? '']?.schema
+  const schema = documented.content[type ?? '']?.schema
   assert.ok(schema, `${operation.operationId} does not document ${type} for ${status}`)
   const answer: unknown = type === 'text/plain' ? text : JSON.parse(text)
   const rooted = JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"document#/components')) as object
@@ -95,7 +95,7 @@ test('escalations are answered as documented, and the example is one that works'
   await ask(404, { ...command, key: 'doc-4', body: { caseId: 'CASE-999', targetQueue: 'BILLING' } })
   await ask(400, { ...command, key: 'doc-5', body: {} })
   await ask(400, command)
-  await ask(401, { ...command, key: 'doc-6', as: 'nobody' })
+  await ask(401, { ...command, key: 'doc-6', as: 'stranger' })
   const read = { method: 'GET', path: '/case-escalations/{id}' }
   await ask(200, { ...read, values: { id: made.escalationId } })
   await ask(404, { ...read, values: { id: 'ESC-9999' } })
@@ -110,7 +110,7 @@ test('messages are answered as documented', async () => {
   await ask(201, { ...send, key: 'doc-m-1' })
   await ask(200, send)
   await ask(400, { ...send, body: {} })
-  await ask(404, { ...send, body: { leadId: 'nobody', message: 'Hi' } })
+  await ask(404, { ...send, body: { leadId: 'unknown', message: 'Hi' } })
   await ask(409, { ...send, body: { leadId: sent.leadId, recipientPhone: '+4915100000', message: 'Hi' } })
   const batch = { method: 'POST', path: '/api/messages:batchSend' }
   await ask(200, { ...batch, body: exampleOf(batch.path, 'post') })
@@ -125,7 +125,7 @@ test('messages are answered as documented', async () => {
   await ask(409, { ...resolve, values, body: { outcome: 'not_sent' } })
   await ask(400, { ...resolve, values, body: {} })
   await ask(404, { ...resolve, values: { id: 'nothing' }, body: { outcome: 'sent' } })
-  await ask(401, { ...resolve, as: 'nobody', values, body: { outcome: 'sent' } })
+  await ask(401, { ...resolve, as: 'stranger', values, body: { outcome: 'sent' } })
   const conversation = { id: sent.message['conversationId'] ?? '' }
   await ask(200, { method: 'GET', path: '/api/conversations/{id}', values: conversation })
 })
@@ -135,13 +135,13 @@ test('the console is answered as documented', async () => {
   await ask(200, { ...session, body: { token: operatorToken, name: 'ada' } })
   await ask(401, { ...session, body: { token: 'wrong' } })
   await ask(400, { ...session, body: {} })
-  await ask(403, { ...session, as: 'nobody', body: { token: operatorToken } })
+  await ask(403, { ...session, as: 'stranger', body: { token: operatorToken } })
   await ask(204, { method: 'DELETE', path: '/api/console/session', as: 'operator' })
   const act = { method: 'POST', path: '/api/console/actions', as: 'operator' } as const
   await ask(200, { ...act, body: exampleOf(act.path, 'post') })
   await ask(400, { ...act, body: { action: 'nonsense' } })
-  await ask(404, { ...act, body: { action: 'run.cancel', runId: 'nobody' } })
-  await ask(403, { ...act, as: 'nobody', body: { action: 'sweep' } })
+  await ask(404, { ...act, body: { action: 'run.cancel', runId: 'unknown' } })
+  await ask(403, { ...act, as: 'stranger', body: { action: 'sweep' } })
 })
 
 test('imports are answered as documented', async () => {
@@ -177,7 +177,7 @@ test('imports are answered as documented', async () => {
   await ask(409, { ...hook, body: notice(`${searchId}/${started.uploads[1]?.name}`) })
   await ask(404, { ...hook, body: exampleOf('/hooks/s3', 'post') })
   await ask(400, { ...hook, body: {} })
-  await ask(401, { ...hook, body: {}, as: 'nobody' })
+  await ask(401, { ...hook, body: {}, as: 'stranger' })
 })
 
 test('operators are answered as documented', async () => {
@@ -232,7 +232,7 @@ test('outreach is answered as documented, and the example is one that works', as
   await ask(404, { method: 'GET', path: '/api/sequences/{id}', values: { id: 'seq_none' } })
   const runs = { method: 'POST', path: '/api/sequences/{id}/runs', ...sequence }
   const { runId } = (await ask(201, { ...runs, body: { leadId } })) as { runId: string }
-  await ask(404, { ...runs, body: { leadId: 'nobody' } })
+  await ask(404, { ...runs, body: { leadId: 'unknown' } })
   await ask(400, { ...runs, body: {} })
   const run = { values: { id: runId } }
   await ask(200, { method: 'GET', path: '/api/runs/{id}', ...run })
@@ -252,9 +252,9 @@ test('outreach is answered as documented, and the example is one that works', as
 })
 
 test('the chat is answered as documented', async () => {
-  await ask(200, { method: 'GET', path: '/chat/demo', as: 'nobody' })
+  await ask(200, { method: 'GET', path: '/chat/demo', as: 'stranger' })
   await ask(200, { method: 'GET', path: '/api/chat/regions' })
-  await ask(401, { method: 'GET', path: '/api/chat/regions', as: 'nobody' })
+  await ask(401, { method: 'GET', path: '/api/chat/regions', as: 'stranger' })
   const region = { method: 'PUT', path: '/api/chat/regions/{region}/link' }
   await ask(200, { ...region, values: { region: 'tokyo' }, body: exampleOf(region.path, 'put') })
   await ask(404, { ...region, values: { region: 'atlantis' }, body: exampleOf(region.path, 'put') })

@@ -73,7 +73,7 @@ const declared: Declaration = {
   },
 }
 
-/** The routes of a server that has one route, as Fastify tells them. */
+/** The routes of a server that has one route, as Fastify reports them. */
 function routesOf(declaration: Declaration | 'page' | undefined): readonly CollectedRoute[] {
   const server = Fastify()
   const routes = collectRoutes(server)
@@ -81,7 +81,7 @@ function routesOf(declaration: Declaration | 'page' | undefined): readonly Colle
   return routes
 }
 
-test('a route that nobody declared, thought about or serves is noticed', () => {
+test('a route that is undeclared, incomplete or not served is noticed', () => {
   const documented = documentOf(routesOf(declared)) as TestedDocument
   assert.deepEqual(complaints(routesOf(declared), documented), [])
   const nothing = documentOf([]) as TestedDocument
@@ -98,7 +98,7 @@ test('a route that nobody declared, thought about or serves is noticed', () => {
 /** Errors and warnings of the linter's recommended rules. */
 async function lint(linted: unknown): Promise<string[]> {
   const rules = {
-    // Health and the document itself refuse nobody.
+    // Health and the document itself have no refusals.
     'operation-4xx-response': 'off',
     'operation-operationId-unique': 'error',
     'path-parameters-defined': 'error',
@@ -130,7 +130,7 @@ test('the linter notices a document that is broken', async () => {
     ['struct', (copy) => delete part(copy, 'info')['title']],
     ['no-unresolved-refs', (copy) => delete part(copy, 'components', 'schemas')['Escalation']],
     ['operation-operationId-unique', (copy) => (part(copy, ...escalatePath)['operationId'] = 'messages.send')],
-    ['security-defined', (copy) => (part(copy, ...escalatePath)['security'] = [{ nobody: [] }])],
+    ['security-defined', (copy) => (part(copy, ...escalatePath)['security'] = [{ unknown: [] }])],
     ['path-parameters-defined', (copy) => delete part(copy, 'paths', '/case-escalations/{id}', 'get')['parameters']],
     [
       'no-invalid-media-type-examples',

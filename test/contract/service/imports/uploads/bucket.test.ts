@@ -117,7 +117,7 @@ test('a signed address takes one file of one length, once, with its headers', as
   assert.equal(file && (await textOf(upload('s5', 'ü 1.ris'), file)), 'bytes')
 })
 
-test('notifications of other buckets and of other folders are told from our own', () => {
+test('notifications of other buckets and folders are recognized', () => {
   const locate = (bucket: string, key: string) => storage.locate({ bucket, key })
   assert.deepEqual(locate(BUCKET_OF_TESTS, 'team-a/s/a.ris'), upload('s'))
   for (const [bucket, key, part] of [
@@ -133,7 +133,7 @@ test('notifications of other buckets and of other folders are told from our own'
   assert.equal(locate(BUCKET_OF_TESTS, 'team-a/.onceonly'), null)
 })
 
-test('whoever opens a bucket knows it by the same id; one that is away says so', async () => {
+test('a bucket has the same id for every process; an unreachable one throws StorageAway', async () => {
   const other = await openBucket({ client: s3.client, place: { ...place, prefix: '' }, spoolFolder: folder })
   assert.equal(await storage.id(), await storage.id())
   assert.notEqual(await storage.id(), await other.id())

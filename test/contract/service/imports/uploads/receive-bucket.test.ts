@@ -48,7 +48,7 @@ test('a bucket that publishes to the broker: absent, away, there, replaced, fore
       },
     })
     let ids = 0
-    const told = async (body: object) => {
+    const notify = async (body: object) => {
       const message: IncomingMessage = {
         id: `m${ids++}`,
         topic: 'StorageNotification',
@@ -65,7 +65,7 @@ test('a bucket that publishes to the broker: absent, away, there, replaced, fore
     await insertSearch(store.sql, { searchId: 's', ...metadata, createdAt: await now() })
 
     const object = { searchId: 's', name: 'a.ris', etag: 'e', bytes: 1 }
-    assert.equal(await told(byEventBridge(object)), 'done')
+    assert.equal(await notify(byEventBridge(object)), 'done')
     assert.equal(await received(), 0)
 
     async function* content() {
@@ -75,15 +75,15 @@ test('a bucket that publishes to the broker: absent, away, there, replaced, fore
     assert.ok(stored.kind === 'stored')
     const there = { ...object, etag: stored.file.etag }
     s3.away = true
-    assert.equal(await told(bySns(there)), 'later')
+    assert.equal(await notify(bySns(there)), 'later')
     s3.away = false
-    assert.equal(await told(direct({ ...object, etag: 'older' })), 'done', 'it is not what the bucket has')
+    assert.equal(await notify(direct({ ...object, etag: 'older' })), 'done', 'it is not what the bucket has')
     assert.equal(await received(), 0)
-    assert.equal(await told(byEventBridge(there)), 'done')
+    assert.equal(await notify(byEventBridge(there)), 'done')
     assert.equal(await received(), 1)
-    assert.equal(await told(direct({ ...object, etag: 'newer', sequencer: '0099' })), 'done')
+    assert.equal(await notify(direct({ ...object, etag: 'newer', sequencer: '0099' })), 'done')
     assert.equal((await uploadsOf(store.sql, 's'))[0]?.etag, stored.file.etag)
-    assert.equal(await told(direct({ ...there, bucket: 'foreign' })), 'done', 'it is put aside')
+    assert.equal(await notify(direct({ ...there, bucket: 'foreign' })), 'done', 'it is put aside')
     const parked = await store.sql.query('select 1 from onceonly_inbox_dead_letters')
     assert.equal(parked.length, 1)
 
@@ -94,7 +94,7 @@ test('a bucket that publishes to the broker: absent, away, there, replaced, fore
     assert.equal(await announcer.round(), 0)
     await announcer.stop()
     const [row] = await store.sql.query<{ body: string }>('select body from onceonly_outbox_rows')
-    assert.equal(await told(JSON.parse(row?.body ?? '{}') as object), 'done')
+    assert.equal(await notify(JSON.parse(row?.body ?? '{}') as object), 'done')
     assert.equal(await received(), 2)
     const topics = await store.sql.query<{ topic: string }>('select topic from onceonly_outbox_rows order by position')
     assert.deepEqual(
