@@ -153,7 +153,7 @@ export const guard: readonly Row[] = [
     promise: 'Three shapes of answer with their codes, the age in seconds in the text',
     removals: [
       {
-        without: 'the age of the original is told',
+        without: 'the response has the age of the original',
         file: 'service/messages/routes.ts',
         find: 'secondsOf(sent.ageMs))',
         replace: '0)',
@@ -165,7 +165,7 @@ export const guard: readonly Row[] = [
         ],
       },
       {
-        without: 'a duplicate is told apart from a send',
+        without: 'the response distinguishes a duplicate from a send',
         file: 'service/messages/answers.ts',
         find: 'const found = { success: true, duplicateOnly: true,',
         replace: 'const found = { success: true,',
@@ -177,7 +177,7 @@ export const guard: readonly Row[] = [
         ],
       },
       {
-        without: 'a duplicate of a send in flight is told as pending',
+        without: 'a duplicate of a send in flight is reported as pending',
         file: 'service/messages/answers.ts',
         find: 'duplicateMessage: STILL_PROCESSED,',
         replace: "duplicateMessage: '',",
@@ -189,7 +189,7 @@ export const guard: readonly Row[] = [
         ],
       },
       {
-        without: 'a new lead is told by 201',
+        without: 'a new lead is answered with 201',
         file: 'service/messages/answers.ts',
         find: 'row.new_lead === 1 ? 201 : 200',
         replace: '200',
@@ -234,7 +234,7 @@ export const guard: readonly Row[] = [
         ],
       },
       {
-        without: 'the lock is told its message',
+        without: 'the message is attached to the lock',
         file: 'service/messages/send.ts',
         find: 'await Promise.all([attach(lock, pointer), ',
         replace: 'await Promise.all([null, ',
@@ -331,7 +331,7 @@ export const guard: readonly Row[] = [
         ],
       },
       {
-        without: 'a pending duplicate is told',
+        without: 'a pending duplicate is reported',
         file: 'src/ledger/guard/guard.ts',
         find: "tell({ kind: 'pending', message, hash: partsOf(message).key, ageMs })",
         replace: '',
@@ -343,7 +343,7 @@ export const guard: readonly Row[] = [
         ],
       },
       {
-        without: 'an error of the guard is told',
+        without: 'an error of the guard is reported',
         file: 'src/ledger/guard/guard.ts',
         find: "if (!isStoreFault(error)) throw error\n      tell({ kind: 'error', message, hash: partsOf(message).key, error })",
         replace: 'if (!isStoreFault(error)) throw error',

@@ -41,7 +41,7 @@ export const answersToRequests: readonly Row[] = [
         noticed: [
           {
             file: 'test/contract/ledger/joined-outcome.test.ts',
-            name: 'a twin that waited is told no more than the record keeps',
+            name: 'a duplicate that waited gets no more than the record keeps',
           },
         ],
       },
@@ -73,14 +73,18 @@ export const answersToRequests: readonly Row[] = [
         file: 'src/ledger/lead.ts',
         find: 'const change = waitMs > 0 ? await',
         replace: 'const change = false ? await',
-        noticed: [{ file: replay, name: 'the policies while a twin runs: conflict at once, wait and then be told' }],
+        noticed: [
+          { file: replay, name: 'the policies while a duplicate runs: conflict at once, wait and then conflict' },
+        ],
       },
       {
         without: 'a wait has an end',
         file: 'src/ledger/lead.ts',
         find: 'const deadline = runtime.monotonicMs() + waitMs\n',
         replace: 'const deadline = runtime.monotonicMs() + waitMs + 3_600_000\n',
-        noticed: [{ file: replay, name: 'the policies while a twin runs: conflict at once, wait and then be told' }],
+        noticed: [
+          { file: replay, name: 'the policies while a duplicate runs: conflict at once, wait and then conflict' },
+        ],
       },
     ],
   },

@@ -79,7 +79,7 @@ export const requestsOfServices: readonly Row[] = [
         ],
       },
       {
-        without: 'a memory that is shorter than the redelivery of a broker is told',
+        without: 'a retention that is shorter than the redelivery of a broker is reported',
         file: 'src/events/inbox/consume.ts',
         find: 'if (settings.windowMs < redeliveryHorizonMs) {',
         replace: 'if (false) {',
@@ -119,7 +119,7 @@ export const requestsOfServices: readonly Row[] = [
         noticed: [{ file: scenarios, name: 'other payload' }],
       },
       {
-        without: 'a twin that waited too long is told that the first attempt runs',
+        without: 'a duplicate that waited too long is answered that the first attempt runs',
         file: 'src/ledger/transact.ts',
         find: "const twin = isOnceError(error, 'store_busy') && (",
         replace: 'const twin = false && (',
@@ -183,14 +183,14 @@ export const requestsOfServices: readonly Row[] = [
       'One command answers the ten questions about a key; operators see stale leases, counts by state and the busiest callers',
     removals: [
       {
-        without: 'a retry storm is told',
+        without: 'a retry storm is reported',
         file: 'src/admin/core/explain.ts',
         find: 'if (repeats < STORM_REPEATS)',
         replace: 'if (true)',
         noticed: [tenAnswers],
       },
       {
-        without: 'attempts with another payload are told',
+        without: 'attempts with another payload are reported',
         file: 'src/admin/core/explain.ts',
         find: 'if (conflicts === 0) return',
         replace: 'if (true) return',
@@ -230,7 +230,7 @@ export const requestsOfServices: readonly Row[] = [
       'Every operation answers the design checklist and is documented in OpenAPI; clean-up and reconciliation run by themselves',
     removals: [
       {
-        without: 'a question that nobody answered is open',
+        without: 'an unanswered question is open',
         file: 'src/http/protocol/describe.ts',
         find: "answer === undefined || answer === '' ? null : answer",
         replace: "answer ?? 'yes'",

@@ -239,7 +239,7 @@ export const requests: readonly Row[] = [
         noticed: [
           {
             file: operators,
-            name: 'a probe tells what happened, again with back-off, and "not found" counts only after the longest duration',
+            name: 'a probe reports the outcome, is retried with back-off, and "not found" counts only after the longest duration',
           },
         ],
       },

@@ -90,7 +90,7 @@ export const runs: readonly Row[] = [
         noticed: [
           {
             file: 'test/contract/runs/sweep.test.ts',
-            name: 'the sweep goes on while it removes something, however many runs have ended',
+            name: 'the sweep continues while it removes something, however many runs have ended',
           },
         ],
       },
@@ -170,7 +170,9 @@ export const runs: readonly Row[] = [
         file: 'src/runs/perform.ts',
         find: 'const outside = work.windowMs !== null && ',
         replace: 'const outside = false && ',
-        noticed: [{ file: providers, name: 'a retry beyond the window is parked, and goes on after it was resolved' }],
+        noticed: [
+          { file: providers, name: 'a retry beyond the window is parked, and continues after it was resolved' },
+        ],
       },
     ],
   },
@@ -179,7 +181,7 @@ export const runs: readonly Row[] = [
     promise: 'A dry replay evaluates every step, performs nothing, and compares what was with what would be',
     removals: [
       {
-        without: 'a replay is dry unless it is told otherwise',
+        without: 'a replay is dry by default',
         file: 'src/runs/engine.ts',
         find: 'if (given.dryRun !== false) return dry',
         replace: '',
@@ -208,7 +210,7 @@ export const runs: readonly Row[] = [
         ],
       },
       {
-        without: 'both sides of a step are told',
+        without: 'both sides of a step are reported',
         file: 'src/runs/replay.ts',
         find: 'originalResult: before, replayedResult: after, ',
         replace: '',
@@ -226,7 +228,7 @@ export const runs: readonly Row[] = [
     promise: 'A replay that is not dry performs what is open under the same keys, so that nothing is sent twice',
     removals: [
       {
-        without: 'a replay may go on with the run',
+        without: 'a replay may continue the run',
         file: 'src/runs/engine.ts',
         find: 'if (given.dryRun !== false) return dry',
         replace: 'return dry',
@@ -243,7 +245,7 @@ export const runs: readonly Row[] = [
         find: "if (dry.verdict === 'diverged') {",
         replace: 'if (false) {',
         noticed: [
-          { file: replay, name: 'a replay that is not dry goes on under the same keys, and refuses what diverges' },
+          { file: replay, name: 'a replay that is not dry continues under the same keys, and refuses what diverges' },
         ],
       },
     ],
@@ -267,7 +269,7 @@ export const runs: readonly Row[] = [
         noticed: [
           {
             file: 'test/contract/runs/fences.test.ts',
-            name: 'whoever lost its runs without knowing it writes nothing, neither one step nor many',
+            name: 'a worker that has not noticed the loss of its runs writes nothing, neither one step nor many',
           },
         ],
       },

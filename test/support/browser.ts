@@ -5,7 +5,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 const browserUrl = process.env['ONCEONLY_TEST_BROWSER_URL']
 export const skip = browserUrl === undefined ? 'ONCEONLY_TEST_BROWSER_URL is not set' : false
 
-/** A page that may not do what our pages never do; every breach is kept until somebody asks. */
+/** A page that may not do what our pages never do; every breach is kept until the test reads it. */
 export interface WatchedPage {
   readonly page: Page
   /** Fails when the page said an error, threw one, or asked another host. */

@@ -71,7 +71,7 @@ export function lines(page: Page): Promise<readonly string[]> {
   )
 }
 
-/** Somebody who talks without a browser. */
+/** A chat client without a browser. */
 export async function talker(url: string, room: string, region = 'frankfurt'): Promise<StreamClient> {
   return await createStreamClient({
     room,

@@ -6,7 +6,7 @@ import { compiledFolder, root } from '../../tools/command.ts'
 /** Child processes of one test. None of them outlives it. */
 export interface Crew {
   start(program: Program): Child
-  /** Kills whoever is left, and waits until they are gone. */
+  /** Kills the children that are left, and waits until they are gone. */
   end(): Promise<void>
 }
 
@@ -22,17 +22,17 @@ export interface Program {
 export interface Child {
   readonly pid: number
   /** The next line of that kind; each line is heard once. Rejects when the process ends without it. */
-  heard<Line extends Told = Told>(kind: Line['kind']): Promise<Line>
+  heard<Line extends ChildLine = ChildLine>(kind: Line['kind']): Promise<Line>
   /** Every line of that kind that was not heard yet, without waiting. */
-  heardSoFar<Line extends Told = Told>(kind: Line['kind']): Line[]
+  heardSoFar<Line extends ChildLine = ChildLine>(kind: Line['kind']): Line[]
   /** One line to its standard input. */
   order(line: unknown): void
   signal(name: NodeJS.Signals): void
   readonly ended: Promise<Ended>
 }
 
-/** What a child tells: one JSON object per line. */
-export interface Told {
+/** What a child prints: one JSON object per line. */
+export interface ChildLine {
   readonly kind: string
 }
 
@@ -89,7 +89,7 @@ function launch({ file, task, before = [], env = {} }: Program): Child {
   if (pid === undefined) throw new Error(`${file} could not be started`)
   const inbox = createInbox(file)
   const complaints: Buffer[] = []
-  createInterface({ input: child.stdout }).on('line', (line) => inbox.put(JSON.parse(line) as Told))
+  createInterface({ input: child.stdout }).on('line', (line) => inbox.put(JSON.parse(line) as ChildLine))
   child.stderr.on('data', (chunk: Buffer) => complaints.push(chunk))
   // A process that was killed cannot read what we still had to say.
   child.stdin.on('error', () => {})
@@ -104,8 +104,8 @@ function launch({ file, task, before = [], env = {} }: Program): Child {
   })
   return {
     pid,
-    heard: <Line extends Told>(kind: string) => inbox.take(kind) as Promise<Line>,
-    heardSoFar: <Line extends Told>(kind: string) => inbox.takeAll(kind) as Line[],
+    heard: <Line extends ChildLine>(kind: string) => inbox.take(kind) as Promise<Line>,
+    heardSoFar: <Line extends ChildLine>(kind: string) => inbox.takeAll(kind) as Line[],
     order: (line) => void child.stdin.write(`${JSON.stringify(line)}\n`),
     signal: (name) => void child.kill(name),
     ended,
@@ -114,33 +114,33 @@ function launch({ file, task, before = [], env = {} }: Program): Child {
 
 interface Waiting {
   readonly kind: string
-  resolve(line: Told): void
+  resolve(line: ChildLine): void
   reject(error: Error): void
 }
 
 function createInbox(file: string) {
-  const lines: Told[] = []
+  const lines: ChildLine[] = []
   const waiting: Waiting[] = []
   let end: Ended | null = null
 
   function lost(kind: string): Error {
     const how = end?.signal ?? `code ${end?.code}`
-    return new Error(`${file} ended by ${how} and never told ${kind}:\n${end?.complaints}`)
+    return new Error(`${file} ended by ${how} and never printed ${kind}:\n${end?.complaints}`)
   }
 
   return {
-    put(line: Told): void {
+    put(line: ChildLine): void {
       const index = waiting.findIndex(({ kind }) => kind === line.kind)
       if (index < 0) lines.push(line)
       else waiting.splice(index, 1)[0]?.resolve(line)
     },
-    take(kind: string): Promise<Told> {
+    take(kind: string): Promise<ChildLine> {
       const index = lines.findIndex((line) => line.kind === kind)
-      if (index >= 0) return Promise.resolve(lines.splice(index, 1)[0] as Told)
+      if (index >= 0) return Promise.resolve(lines.splice(index, 1)[0] as ChildLine)
       if (end !== null) return Promise.reject(lost(kind))
       return new Promise((resolve, reject) => void waiting.push({ kind, resolve, reject }))
     },
-    takeAll(kind: string): Told[] {
+    takeAll(kind: string): ChildLine[] {
       const found = lines.filter((line) => line.kind === kind)
       for (const line of found) lines.splice(lines.indexOf(line), 1)
       return found

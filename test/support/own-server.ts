@@ -1,6 +1,6 @@
 import { SERVER_VARIABLES, type ServerKind, type Servers, startServers } from '../../tools/servers/index.ts'
 
-/** A server that nobody shares, so that a test may halt it. */
+/** A server of one test only, so that the test may halt it. */
 export async function startOwn(kind: ServerKind): Promise<Servers> {
   const variable = SERVER_VARIABLES[kind]
   const shared = process.env[variable]

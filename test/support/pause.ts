@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { until } from '../../src/testing/until.ts'
 
-/** Pauses a server with all its processes. The signal only asks: a thread on another core goes on for a moment. */
+/** Pauses a server with all its processes. The signal is asynchronous: a thread on another core still runs for a moment. */
 export async function pause(group: number): Promise<void> {
   process.kill(-group, 'SIGSTOP')
   await until('every thread of the server stands still', () => statesOf(group).every((state) => state === 'T'))

@@ -102,7 +102,7 @@ export async function createPlace(kind: PlaceKind): Promise<Place> {
     crew,
     another,
     business: () => sql.query<{ key: string; value: string }>('select key, value from business order by key'),
-    // Whoever has the writer itself knows that nobody else has it.
+    // Holding the writer here means that no other process holds it.
     pause: ({ pid }) => store.transactions.run(() => pauseOne(pid), PAUSE),
     advance: (ms) => store.clock.advance(ms, CALL),
     forgotten: (name) => (database === null ? Promise.resolve() : untilForgotten(store, name)),

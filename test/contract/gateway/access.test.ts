@@ -111,16 +111,16 @@ test('what a configuration says of tenants, kept headers, sizes and proxies is w
   const forwarded = { 'x-forwarded-for': '9.9.9.9', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'shop' }
   const one = { headers: { 'x-tenant': 'one', ...forwarded } }
   await world.ask(one)
-  const told = upstream.seen[0]?.headers ?? {}
+  const sent = upstream.seen[0]?.headers ?? {}
   assert.deepEqual(
-    ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'].map((name) => told[name]),
+    ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'].map((name) => sent[name]),
     ['9.9.9.9, 127.0.0.1', 'https', 'shop'],
   )
   const retry = await world.ask(one)
   assert.deepEqual([retry.headers.get('x-made-by'), retry.headers.get('x-trace')], ['robot', null])
 
   assert.equal((await world.ask({ headers: { 'x-tenant': 'two' } })).replayed, false, 'another tenant, another key')
-  assert.equal((await world.ask()).problem, 'invalid-request', 'nobody is no tenant')
+  assert.equal((await world.ask()).problem, 'invalid-request', 'an empty tenant is refused')
   await world.ask({ path: '/claim', headers: { authorization: token('three') } })
   const tenants = (await world.ledger.list({})).rows.map(({ record }) => record.identity.tenant)
   assert.deepEqual(tenants.toSorted(), ['one', 'three', 'two'])

@@ -32,7 +32,7 @@ test('an answer that is cut anywhere: the upstream never sees a second forward',
         assert.deepEqual([first.status, first.problem], [502, 'upstream-broken'])
         assert.deepEqual([retry.status, retry.problem], [409, 'outcome-unknown'])
       } else {
-        // The status was told: it is the outcome, although nobody saw all of the body.
+        // The status arrived, so it is the outcome, although the body is incomplete.
         assert.ok(first instanceof Error, 'a cut answer must look like one')
         assert.deepEqual([retry.status, retry.problem], [409, 'response-not-stored'])
         assert.match(retry.body, /"status":201/)
@@ -119,7 +119,7 @@ test('an upstream that still works on the first try is asked again, and its 409 
   assert.equal((await world.ask({ key: 'two' })).replayed, true)
 })
 
-test('a later try that finds nobody does not say that nothing was sent', async (context) => {
+test('a retry that cannot connect does not say that nothing was sent', async (context) => {
   const server = createServer((socket) => {
     server.close()
     socket.on('error', () => {}).once('data', () => socket.resetAndDestroy())
@@ -127,9 +127,9 @@ test('a later try that finds nobody does not say that nothing was sent', async (
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const world = await openGateway(context, url, [{ ...things, honoursKeys: true }])
-  const told = await world.ask()
-  assert.deepEqual([told.status, told.problem], [503, 'upstream-unreachable'])
-  assert.match(told.body, /can be asked again under the same key/)
+  const answer = await world.ask()
+  assert.deepEqual([answer.status, answer.problem], [503, 'upstream-unreachable'])
+  assert.match(answer.body, /can be asked again under the same key/)
 })
 
 test('an upstream that honours keys and stays broken may be asked again by the client', async (context) => {

@@ -2,7 +2,7 @@ import { test } from 'node:test'
 import { httpConformance } from 'onceonly/testing'
 import { serveGateway } from './serve.ts'
 
-/** What is otherwise behind a wire: only its answer tells what an upstream did, and the gateway cannot authenticate. */
+/** What differs in a gateway: it knows only the upstream's response, and cannot authenticate. */
 const otherwise: readonly (readonly [RegExp, string])[] = [
   [/^transaction: |of a transaction/, 'no transaction reaches through HTTP'],
   [/^async: /, 'the gateway offers no `Prefer: respond-async`'],

@@ -26,7 +26,7 @@ const renewed: Readonly<Record<string, readonly [first: string, renewed: string,
 }
 
 for (const [what, [first, second, caller]] of Object.entries(renewed)) {
-  test(`${what} never executes a key twice, and sees nothing that nobody can vouch for`, async (context) => {
+  test(`${what} never executes a key twice, and gets no response of another credential`, async (context) => {
     const upstream = await openCounting(context)
     const world = await openGateway(context, upstream.url, [plain])
     assert.equal((await world.ask({ headers: { authorization: first } })).body, '{"got":12}')
@@ -36,7 +36,7 @@ for (const [what, [first, second, caller]] of Object.entries(renewed)) {
     const again = await world.ask({ headers: { authorization: second } })
     assert.deepEqual([again.status, again.problem], [409, 'credential-changed'])
     const other = await world.ask({ headers: { authorization: second }, body: '{"amount":2}' })
-    assert.deepEqual(other.problem, 'credential-changed', 'nor is told whether it is the same request')
+    assert.deepEqual(other.problem, 'credential-changed', 'nor does it learn whether it is the same request')
     assert.equal(
       (await world.ask({ headers: { authorization: first }, body: '{"amount":2}' })).problem,
       'idempotency-key-reused',
@@ -116,12 +116,12 @@ test('without any credential a retry is answered, whatever else differs in its h
   assert.deepEqual([retry.status, retry.body, retry.replayed], [201, '{"got":12}', true])
 })
 
-test('a guard takes strangers with one text for two, and a person with two requests for one', async (context) => {
+test('a guard separates two callers with the same content, and joins two requests of one caller', async (context) => {
   const upstream = await openCounting(context)
   const world = await openGateway(context, upstream.url, [{ ...plain, key: 'guarded', guard: { deadlineMs: 5_000 } }])
   const send = (authorization: string) => world.ask({ key: null, headers: { authorization } })
   assert.equal((await send('Bearer one')).replayed, false)
-  assert.equal((await send('Bearer two')).replayed, false, 'somebody else says the same')
+  assert.equal((await send('Bearer two')).replayed, false, 'another caller with the same content')
   assert.equal((await send('Bearer one')).replayed, true)
   assert.equal(upstream.heads, 2)
 })

@@ -21,7 +21,7 @@ test('an upstream that honours keys is asked again for an answer that was cut', 
   assert.deepEqual([retry.body, retry.replayed, wire.requests], ['made', true, 2])
 })
 
-test('what was cut when its beginning had been told is asked for by the retry', async (context) => {
+test('a response that was cut after its head was forwarded is requested again by the retry', async (context) => {
   const wire = await openWire(context, (number) => (number === 1 ? cutStream : whole))
   const world = await openGateway(context, wire.url, [rule])
   await assert.rejects(world.ask(), 'the client sees that it is not all')
@@ -29,7 +29,7 @@ test('what was cut when its beginning had been told is asked for by the retry', 
   assert.equal(wire.requests, 2)
 })
 
-test('one that cuts every time is not asked for ever', async (context) => {
+test('an upstream that cuts every response is not called for ever', async (context) => {
   const wire = await openWire(context, () => cut)
   const world = await openGateway(context, wire.url, [rule])
   const answer = await world.ask()

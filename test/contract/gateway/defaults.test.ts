@@ -7,10 +7,10 @@ import { until } from '../../../src/testing/until.ts'
 import { startGateway } from '../../support/gateway/process.ts'
 import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
 
-/** Nothing of this may be told to anybody but the first. */
+/** Only the first caller may see this. */
 const SECRETS = /got|things\/1/
 
-test('a gateway without rules shows an answer to its own cookie only, and tells nobody else about it', async (context) => {
+test('a gateway without rules shows a response to its own cookie only, and hides that it exists', async (context) => {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-defaults-'))
   context.after(() => rm(folder, { recursive: true, force: true }))
   const upstream = await openCounting(context)
@@ -22,17 +22,17 @@ test('a gateway without rules shows an answer to its own cookie only, and tells 
   const again = await ask('sid=alice')
   assert.deepEqual([again.status, again.body, again.replayed], [201, '{"got":12}', true])
 
-  const told = []
+  const refusals = []
   for (const body of ['{"amount":1}', '{"amount":2}']) {
     const { status, problem, body: text, headers } = await ask('sid=bob', body)
     assert.deepEqual([status, problem, headers.get('location')], [409, 'credential-changed', null])
     assert.doesNotMatch(text, SECRETS)
-    told.push(text)
+    refusals.push(text)
   }
-  assert.equal(told[0], told[1], 'whether it is the same request is not to be seen')
-  const nobody = await ask(null)
+  assert.equal(refusals[0], refusals[1], 'the refusal does not reveal whether it is the same request')
+  const anonymous = await ask(null)
   // Without any credential it is another caller, whose key has nothing to do with hers.
-  assert.deepEqual([nobody.status, nobody.replayed, upstream.heads], [201, false, 2])
+  assert.deepEqual([anonymous.status, anonymous.replayed, upstream.heads], [201, false, 2])
   const more = await ask('sid=alice; theme=dark')
   assert.deepEqual(
     [more.status, more.problem, upstream.heads],
@@ -63,7 +63,7 @@ test('a credential in a header of any name keeps callers apart once a rule names
   assert.equal(later.replayed, true, 'one more cookie changes nothing')
 })
 
-test('nor is it to be seen while the first request runs, or when nobody knows what became of it', async (context) => {
+test('nor is it visible while the first request runs, or when its outcome is unknown', async (context) => {
   const { replay: _replay, caller: _caller, ...plain } = things
   const held: (() => void)[] = []
   const upstream = await openCounting(context, (request, response, { url }) => {
@@ -82,8 +82,8 @@ test('nor is it to be seen while the first request runs, or when nobody knows wh
     ['/broken', 'outcome-unknown'],
   ] as const) {
     for (const body of ['{"amount":1}', '{"amount":2}']) {
-      const told = await ask(path, 'sid=bob', body)
-      assert.deepEqual([told.status, told.problem], [409, problem], `${path} ${body}`)
+      const refusal = await ask(path, 'sid=bob', body)
+      assert.deepEqual([refusal.status, refusal.problem], [409, problem], `${path} ${body}`)
     }
   }
   for (const release of held) release()

@@ -17,7 +17,7 @@ test('1 100 clients that send one byte of their bodies hold no connection of the
   const upstream = await openCounting(context)
   const world = await openGateway(context, upstream.url)
   const sockets = flood(context, world.port, 1_100, post('/others', 1_000, 'x'))
-  const ended = () => sockets.filter(({ told }) => told !== undefined).length
+  const ended = () => sockets.filter(({ received }) => received !== undefined).length
   await until('all of them are received, or were too slow', () => world.load.receiving + ended() === sockets.length)
   assert.equal(await askFrom(QUIET, world.port, 'GET', '/others'), 201)
   assert.equal(await askFrom(QUIET, world.port, 'POST', '/others', 'whole'), 201)
@@ -31,7 +31,7 @@ test('half-sent bodies of one address take a quarter of the memory at most', asy
   const upstream = await openCounting(context)
   const world = await openGateway(context, upstream.url)
   const sockets = flood(context, world.port, 100, post('/things', MIB, '{'))
-  const refused = () => sockets.filter(({ told = '' }) => told.startsWith('HTTP/1.1 503')).length
+  const refused = () => sockets.filter(({ received = '' }) => received.startsWith('HTTP/1.1 503')).length
   await until('each is received or refused', () => world.load.receiving + refused() === sockets.length)
   assert.deepEqual([world.load.bodyBytes / MIB, refused()], [64, 36])
   assert.equal(await askFrom(QUIET, world.port, 'POST', '/things', `"${'x'.repeat(MIB / 2)}"`), 201)
@@ -58,7 +58,9 @@ test('a WebSocket has one for as long as it is open', async (context) => {
   const world = await openGateway(context, wire.url)
   const offer = 'GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
   const sockets = flood(context, world.port, 5, offer)
-  await until('all of them are open', () => sockets.every(({ told }) => told?.startsWith('HTTP/1.1 101') === true))
+  await until('all of them are open', () =>
+    sockets.every(({ received }) => received?.startsWith('HTTP/1.1 101') === true),
+  )
   assert.deepEqual([world.load.streams, world.load.underWay], [5, 0])
   for (const socket of sockets) socket.destroy()
   await allQuiet(world)

@@ -33,7 +33,7 @@ test('a handshake that declares a body is refused, and nothing of it is forwarde
   assert.equal(upstream.heads, 0)
 })
 
-test('a handshake has a connection of its own, which nobody else gets', async (context) => {
+test('a handshake has a connection of its own, which no other request gets', async (context) => {
   const ports = new Map<string, number | undefined>()
   const upstream = await openCounting(context, (request, response) => {
     ports.set(request.url ?? '', request.socket.remotePort)

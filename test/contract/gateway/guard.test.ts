@@ -44,9 +44,9 @@ test('a twin in flight waits, and gets the answer of the first', async (context)
   const twins = [1, 2, 3].map(() => world.ask({ key: null }))
   await until('the upstream has the first request', () => upstream.heads > 0)
   gate.resolve()
-  const told = await Promise.all(twins)
+  const answers = await Promise.all(twins)
   assert.deepEqual(
-    told.map(({ status, body }) => [status, body]),
+    answers.map(({ status, body }) => [status, body]),
     Array(3).fill([201, 'one']),
   )
   assert.equal(upstream.heads, 1)
@@ -83,7 +83,7 @@ test('an upstream that honours keys is given one for content that has none', asy
   assert.equal(one, two)
 })
 
-test('without a store a guard steps aside, unless it is told to refuse; a key is never taken without one', async (context) => {
+test('without a store a guard lets requests pass, unless configured to refuse; a key is never accepted without one', async (context) => {
   const upstream = await openCounting(context)
   let away = true
   const world = await openGateway(
@@ -129,12 +129,12 @@ test('a store that stays away is not asked for every request; what this process 
   for (let at = 0; at < 5; at++) assert.equal((await keyless(`"${at}"`)).status, 201)
   const before = asked
   assert.ok(before >= 5)
-  const told = await Promise.all([1, 2, 3].map((at) => keyless(`"later ${at}"`)))
+  const answers = await Promise.all([1, 2, 3].map((at) => keyless(`"later ${at}"`)))
   assert.deepEqual(
-    told.map(({ status }) => status),
+    answers.map(({ status }) => status),
     [201, 201, 201],
   )
-  assert.equal(asked, before, 'the store is spared, and nobody waits for it')
+  assert.equal(asked, before, 'the store is not called, and no request waits for it')
   const twin = keyless('"held"')
   away = false
   gate.resolve()
@@ -171,7 +171,7 @@ test('a store that hangs keeps a request without a key for the deadline of its g
   )
   assert.equal(upstream.heads, 2)
 
-  // The claims that were granted too late are given back: nobody else is blocked by them.
+  // Claims that were granted too late are given back, so that they block no other request.
   gate.resolve()
   await until(
     'the claims are given back',

@@ -42,7 +42,7 @@ test('what two parsers could read in two ways is refused, and nothing of it is f
   }
 })
 
-test('a body over the cap is refused before anything is forwarded, also one that does not tell its length', async (context) => {
+test('a body over the cap is refused before anything is forwarded, also one without a content length', async (context) => {
   const upstream = await openCounting(context)
   const world = await openGateway(context, upstream.url, [{ ...things, maxBodyBytes: 2_000_000 }])
   const large = await world.ask({ body: JSON.stringify('x'.repeat(2_000_000)) })
@@ -51,7 +51,7 @@ test('a body over the cap is refused before anything is forwarded, also one that
   const chunked = await raw(world.port, head(`Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(5)}0\r\n\r\n`))
   assert.match(chunked, /^HTTP\/1\.1 413 /)
   const expecting = await raw(world.port, head('Expect: 100-continue\r\nContent-Length: 9000000\r\n\r\n'))
-  assert.match(expecting, /^HTTP\/1\.1 413 /, 'whoever asks first is told first')
+  assert.match(expecting, /^HTTP\/1\.1 413 /, 'the refusal comes before the body is sent')
   assert.equal(upstream.heads, 0)
   const fits = await world.ask({ key: 'fits', body: JSON.stringify('x'.repeat(1_900_000)) })
   assert.deepEqual([fits.status, fits.body], [201, '{"got":1900002}'], 'what is in a file is forwarded whole')

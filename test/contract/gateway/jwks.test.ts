@@ -105,7 +105,7 @@ async function badTokens(issuer: Issuer): Promise<Readonly<Record<string, string
     new SignJWT({ ...claims, jti: 'confused' }).setProtectedHeader({ alg: 'HS256', kid: 'rs' }).sign(secret)
   return {
     'signed by a stranger under a known name': await stranger.token(),
-    'of a key that nobody has': await rs.token({}, { kid: 'other' }),
+    'of an unknown key': await rs.token({}, { kid: 'other' }),
     'without the name of one of several keys': await rs.token({ jti: 'a' }, { kid: undefined }).then(
       // Two keys of one kind: it could be either.
       async (token) => {
@@ -124,9 +124,9 @@ async function badTokens(issuer: Issuer): Promise<Readonly<Record<string, string
     'that has ended': await rs.token({ exp: secondsFromNow(-1) }),
     'that never ends': await rs.token({ exp: undefined }),
     'that begins later': await rs.token({ nbf: secondsFromNow(600) }),
-    'for somebody else': await rs.token({ aud: 'https://other.example.com' }),
+    'for another audience': await rs.token({ aud: 'https://other.example.com' }),
     'that is bound to a key of its holder': await rs.token({ cnf: { 'x5t#S256': 'x' } }),
-    'for nobody': await rs.token({ aud: undefined }),
+    'without an audience': await rs.token({ aud: undefined }),
     'with an extension that must be understood': await rs.token({}, { crit: [EXTENSION], [EXTENSION]: 1 }),
     'with a prototype for a head': `${base64url.encode('{"__proto__":{"alg":"RS256","kid":"rs"}}')}.${payload}.${signature}`,
   }
@@ -139,8 +139,8 @@ test('a token that cannot be verified shows nothing, and nothing is forwarded fo
   issuer.published = [...issuer.published, good.jwk]
   assert.equal((await ask(await good.token())).status, 201)
   for (const [what, token] of Object.entries(bad)) {
-    const told = await ask(token)
-    assert.deepEqual([told.status, told.problem], [409, 'credential-changed'], `a token ${what}`)
+    const answer = await ask(token)
+    assert.deepEqual([answer.status, answer.problem], [409, 'credential-changed'], `a token ${what}`)
   }
   assert.equal((await ask(await good.token())).replayed, true, 'the good one still does')
   assert.equal(upstream.heads, 1)
@@ -166,12 +166,12 @@ test('one set of keys may sign for many issuers: a subject of another one is not
   const ask = async (claims: Readonly<Record<string, unknown>>) =>
     world.ask({ headers: { authorization: `Bearer ${await signer.token(claims)}` } })
   await ask({})
-  assert.equal((await ask({ aud: undefined })).replayed, true, 'nobody asks for an audience')
+  assert.equal((await ask({ aud: undefined })).replayed, true, 'no audience is configured')
   assert.equal((await ask({ iss: 'https://other.example.com' })).problem, 'credential-changed')
   assert.equal(upstream.heads, 1)
 })
 
-test('what was answered to a token that nobody verified is not shown to the subject it claims', async (context) => {
+test('a response to an unverified token is not shown to the subject it claims', async (context) => {
   const { issuer, upstream, ask } = await openVerifying(context)
   const signer = await issuer.create('ES256', 'k1')
   const forged = await (await createSigner('ES256', 'k1')).token()
@@ -181,7 +181,7 @@ test('what was answered to a token that nobody verified is not shown to the subj
   assert.equal(upstream.heads, 1)
 })
 
-test('a verified token does not stand for what else proves something: a service has one for all of its users', async (context) => {
+test('a verified token does not replace other credentials: a service may use one token for all its users', async (context) => {
   const { issuer, upstream, ask } = await openVerifying(context)
   const signer = await issuer.create('ES256', 'k1')
   await ask(await signer.token(), { 'x-user-token': 'ann' })
@@ -191,7 +191,7 @@ test('a verified token does not stand for what else proves something: a service 
   assert.equal(upstream.heads, 1)
 })
 
-test('the status of an operation is told to a refreshed token, and to no other', async (context) => {
+test('the status of an operation is shown to a refreshed token, and to no other', async (context) => {
   const { issuer, world, ask } = await openVerifying(context)
   const signer = await issuer.create('ES256', 'k1')
   await ask(await signer.token())
@@ -237,5 +237,5 @@ test('keys that cannot be had leave a token unverified: one effect, and the same
     assert.deepEqual([upstream.heads, issuer.requests], [1, 1], answer)
     assert.match(String(errors.at(-1)), /The keys at .* cannot be loaded/, answer)
   }
-  assert.equal(errors.length, 5, 'each is told once')
+  assert.equal(errors.length, 5, 'each is reported once')
 })

@@ -24,7 +24,7 @@ async function digestOf(bytes: AsyncIterable<unknown>): Promise<string> {
 /** What everybody should have seen. */
 export const digestOfLarge = (mebibytes: number): Promise<string> => digestOf(stream(mebibytes))
 
-/** A service with something large to give, and which tells the digest of what it is given. */
+/** A service that sends a large body, and returns the digest of a received one. */
 export function largeService(mebibytes: number): RequestListener {
   return (request, response) => {
     if (request.method === 'GET') return void stream(mebibytes).pipe(response)

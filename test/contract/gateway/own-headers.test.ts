@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
 
-const strange = { authorization: 'Bearer somebody-else' }
+const strange = { authorization: 'Bearer another-caller' }
 
 test('what the gateway says itself is kept by no cache and read as what it is', async (context) => {
   const upstream = await openCounting(context)

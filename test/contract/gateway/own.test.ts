@@ -6,7 +6,7 @@ import { until } from '../../../src/testing/until.ts'
 import { startGateway, temporaryFolder } from '../../support/gateway/process.ts'
 import { guarded, openCounting, openGateway, things } from '../../support/gateway/world.ts'
 
-test('the status of an operation is told to whoever asked for it, and never more than a replay would', async (context) => {
+test('the status of an operation is shown to its caller only, and never more than a replay would show', async (context) => {
   let allowed = true
   const upstream = await openCounting(context, (_request, response, { url }) =>
     url === '/me'
@@ -26,8 +26,14 @@ test('the status of an operation is told to whoever asked for it, and never more
     const operation = path === '/named' ? 'thing.make' : `POST ${path}`
     const { rows } = await world.ledger.list({})
     const id = rows.find(({ record }) => record.identity.operation === operation)?.record.id
-    const told = await world.ask({ method: 'GET', path: `/.onceonly/operations/${id}`, key: null, body: null, headers })
-    return `${told.status} ${told.body.includes('secret')} ${told.body.includes('credentials')}`
+    const answer = await world.ask({
+      method: 'GET',
+      path: `/.onceonly/operations/${id}`,
+      key: null,
+      body: null,
+      headers,
+    })
+    return `${answer.status} ${answer.body.includes('secret')} ${answer.body.includes('credentials')}`
   }
   for (const path of ['/trusted', '/bound', '/asked', '/named']) await world.ask({ path, headers: ann })
   assert.deepEqual(
@@ -91,12 +97,12 @@ test('one line and one number for every attempt; nothing in them can be used by 
   await gateway.ask({ ...one, path: '/things/2', key: null })
   for (let times = 0; times < 2; times++) await gateway.ask({ path: '/content', key: null, headers })
   await gateway.ask({ method: 'GET', path: '/elsewhere', key: null, body: null })
-  const told = await until(
+  const access = await until(
     'there is a line for every request',
     () => gateway.lines.filter((line) => line.includes('"http.access"')),
     ({ length }) => length >= 7,
   )
-  const lines = told.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+  const lines = access.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
   assert.deepEqual(
     lines.map(({ method, path, route, status, decision }) => [method, path, route, status, decision].join(' ')),
     [
@@ -138,7 +144,7 @@ test('one line and one number for every attempt; nothing in them can be used by 
   assert.doesNotMatch(body, /things\/1|secret/)
 })
 
-test('numbers are for this machine where no token is configured, and told to no proxy on it', async (context) => {
+test('without a token the metrics are for this machine only, and not for a proxy on it', async (context) => {
   const upstream = await openCounting(context)
   const metrics = { contentType: 'text/plain', text: async () => 'a 1' }
   const world = await openGateway(context, upstream.url, [things], {}, undefined, metrics)

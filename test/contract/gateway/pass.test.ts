@@ -66,11 +66,11 @@ test('a fresh process passes large bodies in both directions with flat memory, f
   const up = await growthMib(pid, () => upload(port, LARGE_MIB))
   const down = await growthMib(pid, () => download(port))
   assert.deepEqual([up.value, down.value], [expected, expected])
-  const told = `${Math.round(up.mib)} MiB up, ${Math.round(down.mib)} MiB down`
-  assert.ok(Math.max(up.mib, down.mib) < GROWTH_MOST_MIB, told)
+  const growth = `${Math.round(up.mib)} MiB up, ${Math.round(down.mib)} MiB down`
+  assert.ok(Math.max(up.mib, down.mib) < GROWTH_MOST_MIB, growth)
 })
 
-test('events come one by one, and a client that leaves is told to the upstream', async (context) => {
+test('events arrive one by one, and the upstream notices a client that disconnects', async (context) => {
   const gone = Promise.withResolvers<void>()
   let next = () => {}
   const url = await openServer(context, ({ url: path }, response) => {
@@ -131,8 +131,8 @@ test('a WebSocket passes, and so does its refusal', async (context) => {
 test('an upstream that is away, and one that breaks: a problem, and never a hanging client', async (context) => {
   const broken = await openServer(context, (_request, response) => void response.destroy())
   const world = await openGateway(context, broken)
-  const told = await world.ask({ method: 'GET' })
-  assert.deepEqual([told.status, told.problem], [502, 'upstream-failed'])
+  const answer = await world.ask({ method: 'GET' })
+  assert.deepEqual([answer.status, answer.problem], [502, 'upstream-failed'])
   const away = await openGateway(context, 'http://127.0.0.1:1')
   assert.equal((await ask(away.port, { path: '/others' })).status, 502)
 })

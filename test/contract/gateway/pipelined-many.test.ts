@@ -15,14 +15,14 @@ test('as many requests as a connection may have at once are all answered, in the
   const { port } = await openGateway(context, upstream.url)
   const socket = connect(port, '127.0.0.1')
   context.after(() => socket.destroy())
-  let told = ''
-  socket.on('data', (chunk) => (told += String(chunk)))
-  const answers = () => [...told.matchAll(/<\/(\d+)>/g)].map(([, n]) => Number(n))
+  let received = ''
+  socket.on('data', (chunk) => (received += String(chunk)))
+  const answers = () => [...received.matchAll(/<\/(\d+)>/g)].map(([, n]) => Number(n))
   const paths = Array.from({ length: pipelined }, (_, n) => n)
   for (let round = 1; round <= 3; round++) {
     // What was answered does not count any more.
     const count = round === 1 ? pipelined : pipelined / 2
-    told = ''
+    received = ''
     socket.write(gets(count))
     await until('all are answered', () => answers().length === count || socket.destroyed)
     assert.deepEqual(answers(), paths.slice(0, count))
@@ -62,7 +62,7 @@ for (const [what, bytes] of [
   })
 }
 
-test('a connection that goes on sending is cut while its first request is still under way', async (context) => {
+test('a connection that keeps sending is cut while its first request is still under way', async (context) => {
   const upstream = await openCounting(context, () => {})
   const { port } = await openGateway(context, upstream.url)
   const socket = connect(port, '127.0.0.1').on('error', () => {})

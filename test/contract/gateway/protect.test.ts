@@ -59,7 +59,7 @@ test('what a rule says of headers, tenants and sizes is what happens', async (co
     false,
     'a tenant of its own',
   )
-  assert.equal((await world.ask({ headers: {} })).problem, 'invalid-request', 'nobody knows whose it is')
+  assert.equal((await world.ask({ headers: {} })).problem, 'invalid-request', 'the caller is unknown')
   assert.equal((await world.ask({ path: '/long', headers })).body, 'more than ten')
   assert.equal((await world.ask({ path: '/long', headers })).problem, 'response-not-stored')
   assert.deepEqual(

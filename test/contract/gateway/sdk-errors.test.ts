@@ -5,10 +5,10 @@ import Stripe from 'stripe'
 import { openGateway } from '../../support/gateway/world.ts'
 import { openWire } from './wire.ts'
 
-/** Nobody says anything about profiles: the gateway speaks as it does to everybody. */
+/** A rule without a profile: the gateway uses its default error format. */
 const rule = { method: 'POST', path: '/v1/*' } as const
 
-test('the unchanged Stripe SDK takes an unknown outcome for what it is, and does not try again', async (context) => {
+test('the unchanged Stripe SDK recognizes an unknown outcome, and does not retry', async (context) => {
   const wire = await openWire(context, () => ({ finally: 'reset' }))
   const world = await openGateway(context, wire.url, [rule])
   const stripe = new Stripe('sk_test_acme', {
@@ -20,7 +20,7 @@ test('the unchanged Stripe SDK takes an unknown outcome for what it is, and does
   let tries = 0
   stripe.on('request', () => void tries++)
   const create = () => stripe.customers.create({ email: 'ann@example.com' }, { idempotencyKey: 'once' })
-  await assert.rejects(create(), Stripe.errors.StripeError, 'the first is told that its answer was lost')
+  await assert.rejects(create(), Stripe.errors.StripeError, 'the first call fails because its response was lost')
   tries = 0
   await assert.rejects(
     create(),
@@ -29,7 +29,7 @@ test('the unchanged Stripe SDK takes an unknown outcome for what it is, and does
   assert.deepEqual([tries, wire.requests], [1, 1])
 })
 
-test('the unchanged OpenAI SDK does not try in vain either', async (context) => {
+test('the unchanged OpenAI SDK does not retry either', async (context) => {
   const wire = await openWire(context, () => ({ finally: 'reset' }))
   const world = await openGateway(context, wire.url, [rule])
   const openai = new OpenAI({ apiKey: 'sk-acme', baseURL: `http://127.0.0.1:${world.port}/v1`, maxRetries: 2 })

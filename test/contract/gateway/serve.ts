@@ -56,7 +56,7 @@ async function perform(response: ServerResponse, { status = 200, headers = [], b
   }
 }
 
-/** The suite's site behind a gateway. Its status is told by an adapter, as the gateway has paths of its own. */
+/** The suite's site behind a gateway. An adapter serves the status route, because the gateway has paths of its own. */
 export async function serveGateway(site: Site): Promise<Served> {
   const server = plainServer(site)
   await once(server.listen(0, '127.0.0.1'), 'listening')

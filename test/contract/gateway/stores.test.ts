@@ -35,7 +35,7 @@ test('records in Redis', { skip: redisUrl === undefined && 'no Redis' }, (contex
   survivesRestart(context, redisUrl ?? ''),
 )
 
-test('a store that is not there, and a driver that is not there, are told in a sentence', async (context) => {
+test('a missing store or driver is reported in one sentence', async (context) => {
   const folder = await temporaryFolder(context)
   const options = { config: { upstream: 'http://127.0.0.1:1' }, store: 'postgres://127.0.0.1:1/x' }
   await assert.rejects(startGateway(context, folder, options), /ended before it listened/)

@@ -56,7 +56,7 @@ test('an upstream with a certificate: trusted by it, by its address, and by noth
   assert.equal((await trusting.ask({ method: 'GET', path: '/other', key: null, body: null })).body, 'secure')
   assert.equal(upstream.count(), 2)
 
-  // Nothing was sent to whom nobody trusts, so that a retry may try again.
+  // Nothing is sent to an untrusted upstream, so a retry is allowed.
   const strict = await openGateway(context, upstream.url)
   for (let times = 0; times < 2; times++) assert.equal((await strict.ask()).problem, 'upstream-unreachable')
   const wrongName = upstream.url.replace('127.0.0.1', 'localhost')

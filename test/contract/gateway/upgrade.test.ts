@@ -14,7 +14,7 @@ const handshake =
   'GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
 const SWITCH = Buffer.from('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
 
-test('whoever offers another protocol is answered as if it had not: a key is forwarded once', async (context) => {
+test('a request that offers another protocol is answered as if it had not: a key is forwarded once', async (context) => {
   const upstream = await openCounting(context)
   const world = await openGateway(context, upstream.url)
   for (const [key, body] of Object.entries({ empty: '', full: '{"amount":1}' })) {
@@ -31,7 +31,7 @@ test('whoever offers another protocol is answered as if it had not: a key is for
     ['', '{"amount":1}'],
   )
   assert.equal(upstream.seen[0]?.headers.upgrade, undefined)
-  await until('every attempt is told', () => world.events.length >= 4)
+  await until('every attempt has an event', () => world.events.length >= 4)
   assert.deepEqual(
     world.events.flatMap((event) => (event.kind === 'access' ? [event.decision] : [])),
     ['first', 'dedup_replay', 'first', 'dedup_replay'],
@@ -50,7 +50,7 @@ async function idleConnection(port: number): Promise<Socket> {
   return socket
 }
 
-test('a client that resets the connection it wanted to upgrade harms nobody else', async (context) => {
+test('a client that resets the connection it wanted to upgrade affects no other client', async (context) => {
   const upstream = await openCounting(context)
   const draining = await openGateway(context, upstream.url)
   const alone = await openGateway(context, upstream.url, [{ ...things, upstream: 'one' }], {
@@ -66,7 +66,7 @@ test('a client that resets the connection it wanted to upgrade harms nobody else
   assert.equal((await alone.ask()).status, 201)
 })
 
-test('an upstream that switches protocols although nobody asked is a broken one', async (context) => {
+test('an upstream that switches protocols without an offer counts as broken', async (context) => {
   const wire = await openWire(context, () => ({ write: SWITCH, finally: 'stay' }))
   const world = await openGateway(context, wire.url)
   const first = await world.ask()

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { connect, createServer } from 'node:net'
 import type { TestContext } from 'node:test'
 
-/** A service that writes its answers itself, byte by byte, and breaks off where it is told to. */
+/** A service that writes its responses byte by byte, and breaks off where the test says. */
 export interface Wire {
   readonly url: string
   /** Connections on which at least the first line of a request arrived. */

@@ -55,7 +55,7 @@ onEveryStore('a failed original stands like any other, unless its content may be
   assert.deepEqual(sent, ['m3'])
 })
 
-onEveryStore('a send that failed frees no lock that is somebody else’s by now', async ({ once, second }) => {
+onEveryStore('a failed send frees no lock that another send holds by now', async ({ once, second }) => {
   const sent: string[] = []
   const guard = guardOver(once, { onFailed: 'allow' })
   const other = guardOver(await second(), { onFailed: 'allow' })
@@ -77,7 +77,7 @@ onEveryStore('a send that failed frees no lock that is somebody else’s by now'
   assert.ok(later.kind === 'duplicate' && later.original.id === 'm2', later.kind)
 })
 
-onEveryStore('what is pending is as old as it is when that is told', async ({ once, second }) => {
+onEveryStore('the age of a pending original is measured when it is reported', async ({ once, second }) => {
   const events: GuardEvent<Message>[] = []
   const waitMs = 300
   const patient = guardOver(once, { waitMs, on: (event) => events.push(event) })
@@ -153,10 +153,10 @@ const DEADLINE_MS = 200
 /** Of the event loop, in which everything happens that needs no time: far more than that takes. */
 const TURNS_MOST = 10_000
 
-/** When the locks fall silent: before the original is told to them, or after. */
+/** When the store of the locks stops responding: before the original is attached, or after. */
 for (const when of ['attach', 'settle']) {
-  test(`locks that fall silent before the ${when} keep a send no longer than their deadline`, async ({ mock }) => {
-    // The deadline passes when the locks have fallen silent, and not while a busy machine still works.
+  test(`locks that stop responding before the ${when} delay a send no longer than their deadline`, async ({ mock }) => {
+    // The deadline passes when the store has stopped responding, and not while a busy machine still works.
     mock.timers.enable({ apis: ['setTimeout'] })
     const store = createMemoryStore()
     const gate = Promise.withResolvers<void>()
@@ -185,7 +185,7 @@ for (const when of ['attach', 'settle']) {
     mock.timers.reset()
     stalled = Promise.resolve()
     gate.resolve()
-    // What could not be told in time was told behind it: the original stands.
+    // What could not be written in time was written later: the original is recorded.
     await once.stop()
     const other = createLedger({ store, background: false })
     const again = await guardOver(other).send(hello, async () => 'never')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { EffectContext } from 'onceonly'
 import { createLedger, isOnceError, MINUTE, OnceError, SECOND } from 'onceonly'
 import type { GuardEvent } from 'onceonly/guard'
-import { onEveryStore, telling } from '../../support/ledger/worlds.ts'
+import { onEveryStore, watchClaims } from '../../support/ledger/worlds.ts'
 import { guardOver, hello, type Message, pause, sender } from './messages.ts'
 
 onEveryStore(
@@ -73,7 +73,7 @@ onEveryStore(
     await slow
     const later = await patient.send(hello, sender(sent, 'never'))
     assert.ok(later.kind === 'duplicate' && later.original.id === 'm1')
-    const { store, claimed } = telling(await world.another())
+    const { store, claimed } = watchClaims(await world.another())
     const longer = guardOver(await second({ store }), { on: (event) => events.push(event) })
     const twice = Promise.withResolvers<void>()
     const again = other.send({ ...hello, body: 'two' }, async (attempt) => {
@@ -145,7 +145,7 @@ onEveryStore(
 )
 
 onEveryStore(
-  'locks that cannot be asked: the send goes on unguarded, or is refused where it must not',
+  'without a reachable store a send continues unguarded, or is refused where it must not',
   async ({ world }) => {
     let broken = true
     const { store } = world

@@ -8,7 +8,7 @@ import { notDone } from 'onceonly'
 import { idempotent, keepRawBody, noteErrors } from 'onceonly/express'
 import { own } from './own.ts'
 
-test('express: a parser before the protection that keeps no raw bytes still tells payloads apart', async (context) => {
+test('express: payloads differ also behind a parser that keeps no raw bytes', async (context) => {
   const { options, to } = own(context)
   const app = express()
   app.use(express.json(), express.urlencoded())

@@ -38,7 +38,7 @@ test('fastify: web responses and web streams are recorded, with their own status
   }
 })
 
-test('fastify: parsers of the application stay, and what they make of a body tells payloads apart', async (context) => {
+test('fastify: parsers of the application stay, and their parsed bodies distinguish payloads', async (context) => {
   const { options, to } = own(context)
   const app = fastify()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {

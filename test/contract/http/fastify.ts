@@ -33,7 +33,7 @@ async function perform(reply: FastifyReply, { status = 200, headers = [], body, 
   reply.hijack()
   reply.raw.statusCode = status
   for (const [name, value] of headers) reply.raw.appendHeader(name, value)
-  // Whoever hijacks a reply also answers for its errors.
+  // Code that hijacks a reply also handles its errors.
   try {
     for await (const chunk of body.writes()) if (!reply.raw.write(chunk)) await once(reply.raw, 'drain')
     reply.raw.end()

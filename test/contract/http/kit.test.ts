@@ -39,7 +39,7 @@ const broken: readonly [what: string, serve: Serve, notice: readonly string[]][]
     ['fingerprint: another body is another request', 'fingerprint: only the chosen fields count'],
   ],
   [
-    'nobody is asked before a replay',
+    'no authorization before a replay',
     definedBy(() => ({ authorize: () => true })),
     [
       'answers: who lost access is told so, and nothing else',
@@ -89,7 +89,7 @@ const broken: readonly [what: string, serve: Serve, notice: readonly string[]][]
   ],
   [
     'nothing is protected',
-    definedBy(() => ({ key: 'optional', keyFrom: { header: 'x-nobody-sends-this' } })),
+    definedBy(() => ({ key: 'optional', keyFrom: { header: 'x-never-sent' } })),
     ['key: a bare key is accepted and equal', 'lost: twenty twins at once are one effect and twenty equal answers'],
   ],
   [

@@ -45,7 +45,7 @@ test('node: what fails outside of the handler is answered too, and claims nothin
   assert.equal((await ledger.list()).rows.length, 0)
 })
 
-test('node: keep-alive connections carry answers and replays, also after bodies that nobody read', async (context) => {
+test('node: keep-alive connections carry responses and replays, also after unread bodies', async (context) => {
   const { options, to } = own(context)
   const protect = idempotent(options)
   const listener = protect({ effect: 'external' }, (_request, response) => void response.end('done'))

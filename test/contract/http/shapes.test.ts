@@ -62,7 +62,7 @@ for (const effect of ['external', 'transaction'] as const) {
     assert.equal(await first('one', { amount: 10 }), 1)
     const second = await deploy({ shape: 2 }, effect)
     assert.equal(await second('one', { amount: 99_999 }), 'idempotency-key-reused')
-    assert.equal(await second('one', { amount: 10 }), 'idempotency-key-reused', 'it cannot be told apart')
+    assert.equal(await second('one', { amount: 10 }), 'idempotency-key-reused', 'the two cannot be distinguished')
     assert.equal(await second('two', { amount: 20 }), 2)
     assert.equal(await first('two', { amount: 99_999 }), 'idempotency-key-reused', 'after a rollback')
     assert.equal(await first('one', { amount: 10 }), 1)

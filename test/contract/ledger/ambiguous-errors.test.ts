@@ -5,7 +5,7 @@ import { closedUrl } from '../../support/closed-url.ts'
 import { onEveryStore } from '../../support/ledger/worlds.ts'
 
 const who = (key: string) => ({ tenant: 'acme', caller: 'web', key })
-/** It returns: what it threw would be told as unknown, too. */
+/** Returns instead of throwing, because a thrown error would also be unknown. */
 const mustNotRun = () => 'the effect ran a second time'
 
 function codeOf(execution: Execution<unknown>): string {

@@ -59,7 +59,7 @@ onEveryStore(
   async ({ world, once, second }) => {
     const define = { name: 'x', effect: 'external', whileRunning: 'conflict' } as const
     const op = once.operation<unknown>(define)
-    // Counted, because what an external effect throws is told as unknown, too.
+    // Counted, because an error of an external effect would also be unknown.
     let again = 0
     const mustNotRun = () => void again++
 

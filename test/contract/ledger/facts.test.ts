@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { cannotTell, final, happened, notDone } from 'onceonly'
-import { createGuard } from 'onceonly/guard'
 import { createAdmin } from 'onceonly/admin'
+import { createGuard } from 'onceonly/guard'
 import { onEveryStore } from '../../support/ledger/worlds.ts'
 
 const who = (key: string) => ({ tenant: 'acme', caller: 'web', key })
 
 onEveryStore(
-  'explain tells the calls that were really begun, of attempts and of probes',
+  'explain counts the calls that were really begun, of attempts and of probes',
   async ({ once, world: { store } }) => {
     let asked = 0
     const send = once.operation<null>({
@@ -19,59 +19,59 @@ onEveryStore(
       },
     })
     const admin = createAdmin({ store, ledger: once })
-    const told = async (key: string) => {
+    const explained = async (key: string) => {
       const found = await admin.inspect({ ...who(key), operation: 'send' })
       const answer = found?.answers.find(({ topic }) => topic === 'provider')
       return [found?.record.calls, answer?.answer.split(',')[0], answer?.alarming]
     }
     // One call, as every attempt that says nothing.
     await send.execute(who('plain'), null, async () => 'sent')
-    assert.deepEqual(await told('plain'), [1, 'no: 1 call', false])
+    assert.deepEqual(await explained('plain'), [1, 'no: 1 call', false])
     // An attempt that ended before it called, and one that called.
     const before = notDone(new Error('not yet'), { retryAfterMs: 0 })
     await send.execute(who('late'), null, async (attempt) => {
       attempt.note({ calls: 0 })
       throw before
     })
-    assert.deepEqual(await told('late'), [0, 'no: no call was begun', false])
+    assert.deepEqual(await explained('late'), [0, 'no: no call was begun', false])
     await send.execute(who('late'), null, async (attempt) => {
       attempt.note({ calls: 1, provider: 'twilio', reference: 'SM1' })
       return 'sent'
     })
-    assert.deepEqual(await told('late'), [1, 'no: 1 call of twilio', false])
+    assert.deepEqual(await explained('late'), [1, 'no: 1 call of twilio', false])
     // Three calls within one attempt.
     await send.execute(who('thrice'), null, async (attempt) => {
       for (let calls = 1; calls <= 3; calls++) attempt.note({ calls })
       return 'sent'
     })
-    assert.deepEqual(await told('thrice'), [3, 'yes: 3 calls', true])
+    assert.deepEqual(await explained('thrice'), [3, 'yes: 3 calls', true])
     // A lost answer, and a probe that calls again.
     await send.execute(who('lost'), null, () => Promise.reject(new Error('cut')))
-    assert.deepEqual(await told('lost'), [1, 'no: 1 call', false])
+    assert.deepEqual(await explained('lost'), [1, 'no: 1 call', false])
     await once.upkeep.reconcile()
-    assert.deepEqual(await told('lost'), [2, 'yes: 2 calls', true])
+    assert.deepEqual(await explained('lost'), [2, 'yes: 2 calls', true])
   },
 )
 
 onEveryStore(
-  'uniqueness is told by what was recorded, and by no word of a failure',
+  'uniqueness is derived from what was recorded, and not from the text of a failure',
   async ({ once, world: { store } }) => {
     const escalate = once.operation<null>({ name: 'escalate', effect: 'external' })
     const admin = createAdmin({ store, ledger: once })
-    const told = async (key: string) => {
+    const explained = async (key: string) => {
       const found = await admin.inspect({ ...who(key), operation: 'escalate' })
       return found?.answers.find(({ topic }) => topic === 'uniqueness')
     }
     await escalate.execute(who('words'), null, () =>
       Promise.reject(final(new Error('already tried a unique duplicate'))),
     )
-    assert.equal((await told('words'))?.alarming, false, 'words prove nothing')
+    assert.equal((await explained('words'))?.alarming, false, 'words prove nothing')
     const coded = Object.assign(new Error('409'), { code: 'already-escalated' })
     await escalate.execute(who('taken'), null, async (attempt) => {
       attempt.note({ taken: 'ESC-1' })
       throw final(coded)
     })
-    const taken = await told('taken')
+    const taken = await explained('taken')
     assert.deepEqual(
       [taken?.alarming, /ESC-1.*already-escalated/.test(taken?.answer ?? '')],
       [true, true],
@@ -79,7 +79,7 @@ onEveryStore(
     )
     const refused = Object.assign(new Error('refused'), { code: '23505' })
     await escalate.execute(who('index'), null, () => Promise.reject(final(refused)))
-    assert.equal((await told('index'))?.alarming, true)
+    assert.equal((await explained('index'))?.alarming, true)
   },
 )
 
@@ -104,7 +104,7 @@ onEveryStore(
 )
 
 onEveryStore(
-  'a lock tells the duplicates that it met, also those that waited in the process',
+  'a lock counts the duplicates that it met, also those that waited in the process',
   async ({ once, world: { store } }) => {
     const guard = createGuard<string>({ ledger: once, name: 'g', identity: (text) => ['acme', text] })
     const gate = Promise.withResolvers<void>()

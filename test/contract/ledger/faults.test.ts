@@ -46,7 +46,7 @@ onEveryStore('the lost acknowledgement of our own claim is recognised, not taken
 
 onEveryStore('when recording fails the caller still gets its result, and it is recorded later', async (bench) => {
   for (const fault of ['lose_request', 'lose_answer', 'refuse'] as const) {
-    // Longer than the batcher tries by itself, so that the background has to go on.
+    // Longer than the batcher retries, so that the background loop has to continue.
     let broken = true
     const once = ledgerOver(bench, (request) => (request.kind === 'settle' && broken ? fault : 'pass'))
     const op = once.operation({ name: `settle.${fault}`, effect: 'external', whileRunning: 'conflict' })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHeld, onEveryStore, who } from '../../support/ledger/worlds.ts'
 
-onEveryStore('a twin that waited is told no more than the record keeps', async ({ once }) => {
+onEveryStore('a duplicate that waited gets no more than the record keeps', async ({ once }) => {
   const held = createHeld<string>()
   const secret = once.operation({ name: 'secret', effect: 'repeatable', keep: 'outcome' })
   const first = secret.execute(who('k'), 1, held.effect)

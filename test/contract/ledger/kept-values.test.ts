@@ -35,9 +35,9 @@ onEveryStore('a result that is no plain data is handed to its caller, and never 
     await assert.rejects(leased.run(who(place), null, never), (error) => isOnceError(error, 'outcome_not_stored'))
     assert.equal(await written.run(who(place), null, () => value), value)
     await assert.rejects(written.run(who(place), null, never), (error) => isOnceError(error, 'outcome_not_stored'))
-    const told = events.flatMap((event) => (event.kind === 'outcome_not_stored' ? [event.why] : []))
-    assert.equal(told.length, 2)
-    for (const why of told) assert.ok(why.includes(place), why)
+    const reasons = events.flatMap((event) => (event.kind === 'outcome_not_stored' ? [event.why] : []))
+    assert.equal(reasons.length, 2)
+    for (const why of reasons) assert.ok(why.includes(place), why)
   }
 })
 

@@ -143,7 +143,7 @@ onEveryStore('a reservation starts under its fence, and a released claim is free
   assert.equal((await op.claim(who('a'), 1)).kind, 'in_progress')
   await reserved.lease.start()
   await world.advance(LAPSE_MS)
-  // Started by now: nobody knows what it did.
+  // It had started, so its outcome is unknown.
   assert.equal((await op.claim(who('a'), 1)).kind, 'outcome_unknown')
   const given = await op.claim(who('b'), 1)
   assert.ok(given.kind === 'first_attempt')
@@ -161,7 +161,7 @@ onEveryStore('a caller that gives up before its effect began gives its claim bac
   const gone = op.run(who('k'), 1, never, { signal: controller.signal })
   controller.abort(new Error('client hung up'))
   await assert.rejects(gone, /client hung up/)
-  // It is given back a moment after the caller was told; until then a twin is sent away.
+  // The claim is given back a moment after the caller's error; until then a duplicate is refused.
   const next = await until(
     'the claim is given back',
     () => op.execute(who('k'), 1, () => 'ran'),
@@ -189,7 +189,7 @@ onEveryStore('a caller that gives up before its effect began gives its claim bac
 })
 
 onEveryStore(
-  'a stopped ledger beats no longer, but tells what still runs when its lease is over',
+  'a stopped ledger renews no lease, but reports what still runs when its lease is over',
   async ({ second }) => {
     const ledger = await second()
     const op = ledger.operation({ name: 'stopped', effect: 'external', leaseMs: 2_500 })

@@ -15,7 +15,7 @@ onEveryStore('another payload is refused at once, also while a twin waits for an
   const waiting = pay.execute(who, 1, never)
   let ended = false
   void waiting.finally(() => (ended = true))
-  // The twin waits in this process for the other one's attempt; whoever comes with another payload does not.
+  // A duplicate waits in this process for the other one's attempt; a request with another payload does not.
   for (let again = 0; again < 3; again++) {
     const refused = await pay.execute(who, 2, never)
     assert.ok(refused.kind === 'refused' && isOnceError(refused.error, 'key_reused'), refused.kind)

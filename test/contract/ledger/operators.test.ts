@@ -92,7 +92,7 @@ onEveryStore(
 )
 
 onEveryStore(
-  'a probe tells what happened, again with back-off, and "not found" counts only after the longest duration',
+  'a probe reports the outcome, is retried with back-off, and "not found" counts only after the longest duration',
   async ({ world, once, second, events }) => {
     const answers = new Map<string, ProbeAnswer>()
     let asked = 0
@@ -105,7 +105,7 @@ onEveryStore(
         return answers.get(key) ?? cannotTell
       },
     } as const
-    // It returns: what it threw would be told as unknown, too.
+    // Returns instead of throwing, because a thrown error would also be unknown.
     const again = () => 'it ran again'
     const dead = (await second()).operation(define)
     const op = once.operation(define)
@@ -132,35 +132,38 @@ onEveryStore(
   },
 )
 
-onEveryStore('a probe that hangs or answers nonsense holds up nobody else', async ({ world, once, second, events }) => {
-  const define = {
-    name: 'hang',
-    effect: 'external',
-    whileRunning: { waitMs: 300 },
-    probe: async ({ key }: { key: string }) => {
-      if (key === 'nonsense') return undefined as never
-      if (key === 'ending') return failed(new Error('declined')) as never
-      return new Promise<never>(() => {})
-    },
-  } as const
-  const dead = (await second()).operation(define)
-  const ledger = await second()
-  const op = ledger.operation(define)
-  for (const key of ['nonsense', 'ending', 'silent']) await dead.claim(who(key), 1)
-  await world.advance(LAPSE_MS)
-  const silent = await op.execute(who('silent'), 1, never)
-  assert.ok(silent.kind === 'refused' && silent.error.code === 'outcome_unknown')
-  // The probe is given up after half a minute, and that is told: the caller has its answer before.
-  assert.equal(kinds(events).includes('background_failed'), false, 'the caller waits as long as it said')
-  // Whoever is answered at all has the time that a slow server needs.
-  const patient = (await second()).operation({ ...define, whileRunning: { waitMs: 60 * SECOND } })
-  const told = await patient.execute(who('ending'), 1, never)
-  assert.ok(told.kind === 'failed' && told.failure.message === 'declined')
-  const unclear = await patient.execute(who('nonsense'), 1, never)
-  assert.ok(unclear.kind === 'refused' && unclear.error.code === 'outcome_unknown')
-  assert.ok(kinds(events).includes('background_failed'))
-  assert.equal((await once.count()).unknown, 2)
-})
+onEveryStore(
+  'a probe that hangs or answers nonsense delays no other caller',
+  async ({ world, once, second, events }) => {
+    const define = {
+      name: 'hang',
+      effect: 'external',
+      whileRunning: { waitMs: 300 },
+      probe: async ({ key }: { key: string }) => {
+        if (key === 'nonsense') return undefined as never
+        if (key === 'ending') return failed(new Error('declined')) as never
+        return new Promise<never>(() => {})
+      },
+    } as const
+    const dead = (await second()).operation(define)
+    const ledger = await second()
+    const op = ledger.operation(define)
+    for (const key of ['nonsense', 'ending', 'silent']) await dead.claim(who(key), 1)
+    await world.advance(LAPSE_MS)
+    const silent = await op.execute(who('silent'), 1, never)
+    assert.ok(silent.kind === 'refused' && silent.error.code === 'outcome_unknown')
+    // The probe is given up after half a minute with an event; the caller has its answer before.
+    assert.equal(kinds(events).includes('background_failed'), false, 'the caller waits as long as it said')
+    // A long wait, so that a slow server has time to answer.
+    const patient = (await second()).operation({ ...define, whileRunning: { waitMs: 60 * SECOND } })
+    const declined = await patient.execute(who('ending'), 1, never)
+    assert.ok(declined.kind === 'failed' && declined.failure.message === 'declined')
+    const unclear = await patient.execute(who('nonsense'), 1, never)
+    assert.ok(unclear.kind === 'refused' && unclear.error.code === 'outcome_unknown')
+    assert.ok(kinds(events).includes('background_failed'))
+    assert.equal((await once.count()).unknown, 2)
+  },
+)
 
 onEveryStore('operators list, count and see the busiest; the sweep removes what expired', async ({ world, once }) => {
   const op = once.operation({ name: 'o', effect: 'external', retainMs: DAY })
@@ -193,7 +196,7 @@ onEveryStore('operators list, count and see the busiest; the sweep removes what 
   assert.equal(keys.length, 25)
   assert.equal(keys[0], 'k24', 'newest first')
   assert.equal((await once.list({ key: 'k3' })).rows.length, 1)
-  assert.equal((await once.list({ tenant: 'nobody' })).rows.length, 0)
+  assert.equal((await once.list({ tenant: 'unknown' })).rows.length, 0)
   const [busiest] = await once.busiest()
   assert.deepEqual(busiest, {
     tenant: 'acme',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { DAY, final, isOnceError, MINUTE, released } from 'onceonly'
-import { createHeld, kinds, onEveryStore, telling, who } from '../../support/ledger/worlds.ts'
+import { createHeld, kinds, onEveryStore, watchClaims, who } from '../../support/ledger/worlds.ts'
 
 const never = () => assert.fail('the effect ran again')
 
@@ -186,7 +186,7 @@ onEveryStore('after expiry a key is new, or refused for a while, and effect keys
 })
 
 onEveryStore(
-  'the policies while a twin runs: conflict at once, wait and then be told, share a retryable failure',
+  'the policies while a duplicate runs: conflict at once, wait and then conflict, share a retryable failure',
   async ({ world, once, second }) => {
     const define = { name: 'conflict', effect: 'repeatable', whileRunning: 'conflict' } as const
     const here = once.operation(define)
@@ -212,17 +212,17 @@ onEveryStore(
     longer.finish('done')
     assert.equal(await running, 'done')
 
-    // Twenty waiters of a failed attempt are told of it; they do not run it one after the other.
+    // Twenty waiters of a failed attempt share its failure; they do not run it one after the other.
     const shared = { name: 'shared', effect: 'repeatable' } as const
-    const stores = [telling(await world.another()), telling(await world.another())]
+    const stores = [watchClaims(await world.another()), watchClaims(await world.another())]
     const [c, d] = await Promise.all(stores.map(async ({ store }) => (await second({ store })).operation(shared)))
     assert.ok(c !== undefined && d !== undefined)
     let effects = 0
     const failing = async () => {
       effects++
-      // The attempt outlives the claims of both: whoever came after it would rightly run it again.
+      // The attempt outlives the claims of both: a claim after it would rightly run it again.
       await Promise.all(stores.map(({ claimed }) => claimed))
-      // A chance for the others to come and wait as well.
+      // Gives the others time to arrive and wait as well.
       await new Promise((resolve) => setTimeout(resolve, 300))
       throw new Error('down')
     }

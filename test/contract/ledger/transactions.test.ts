@@ -87,7 +87,7 @@ onEveryStore('a nested transaction joins as a savepoint, a nested lease is refus
   assert.equal(await once.get({ ...who('undone'), operation: 'inner' }), null)
 })
 
-onEveryStore('what was replayed inside a transaction that rolls back is known to nobody', async ({ once }) => {
+onEveryStore('a replay inside a transaction that rolls back leaves no trace', async ({ once }) => {
   const outer = once.operation({ name: 'outer', effect: 'transaction' })
   const inner = once.operation({ name: 'inner', effect: 'transaction' })
   const undone = outer.run(who('k'), 1, async () => {

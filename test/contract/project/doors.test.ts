@@ -75,7 +75,7 @@ const closed: readonly [string, Readonly<Record<string, string>>, string][] = [
     'doors of ledger: src/ledger/a.ts → src/ledger/stores/memory/b.ts',
   ],
   [
-    'nobody imports testing',
+    'no room imports testing',
     { 'src/admin/cli/a.ts': "import '../../testing/b.ts'\n", 'src/testing/b.ts': 'export {}\n' },
     'doors of admin/cli: src/admin/cli/a.ts → src/testing/b.ts',
   ],

@@ -29,8 +29,8 @@ const after = `
 import assert from 'node:assert/strict'
 const ask = async (path, body, headers = {}) => {
   const json = { 'content-type': 'application/json', from: 'ann' }
-  const { statusCode, body: text, headers: told } = await server.inject({ method: 'POST', url: path, body, headers: { ...json, ...headers } })
-  return [statusCode, JSON.parse(text), told['idempotent-replayed'] ?? null]
+  const { statusCode, body: text, headers: received } = await server.inject({ method: 'POST', url: path, body, headers: { ...json, ...headers } })
+  return [statusCode, JSON.parse(text), received['idempotent-replayed'] ?? null]
 }
 assert.equal(captures.length, 1)
 const keyed = { 'idempotency-key': 'k1' }

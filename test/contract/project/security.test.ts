@@ -9,7 +9,7 @@ const textOf = (file: string) => readFileSync(join(root, file), 'utf8')
 test('every answer to a threat names a test, and the test is there', () => {
   const rows = textOf('SECURITY.md')
     .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.startsWith('| somebody tries to'))
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| an attacker tries to'))
   assert.ok(rows.length > 30)
   for (const row of rows) {
     const shown = [...row.matchAll(/\[[^\]]+\]\(([^)]+\.test\.ts)\) "([^"]+)"/g)]

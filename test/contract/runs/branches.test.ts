@@ -78,7 +78,7 @@ onEveryRunStore('a race in a loop has a turn each time, also after a recovery', 
     acts,
     [0, 1, 2].map((tick) => stepKey('r', 'race/quick/act', tick)),
   )
-  // Nobody waits any more for what the losers waited for.
+  // The waits of the losing branches are abandoned.
   const waits = (await handle.view()).steps.filter(({ id }) => id === 'race/slow/never')
   assert.deepEqual(
     waits.map(({ state, tick }) => [state, tick]),
@@ -87,38 +87,41 @@ onEveryRunStore('a race in a loop has a turn each time, also after a recovery', 
   assert.equal((await engine.replay('r')).verdict, 'identical')
 })
 
-onEveryRunStore('values asked for before branches are the same after them, whoever drives them', async (world) => {
-  const seen: Record<string, Set<string>> = { all: new Set(), race: new Set() }
-  const fork = defineRun('fork', async (run) => {
-    const forAll = run.uuid()
-    await run.all('both', {
-      act: (branch) => branch.step('act', () => void seen['all']?.add(forAll)),
-      rest: (branch) => branch.sleep('rest', MINUTE),
+onEveryRunStore(
+  'values created before branches are the same after them, whichever worker drives them',
+  async (world) => {
+    const seen: Record<string, Set<string>> = { all: new Set(), race: new Set() }
+    const fork = defineRun('fork', async (run) => {
+      const forAll = run.uuid()
+      await run.all('both', {
+        act: (branch) => branch.step('act', () => void seen['all']?.add(forAll)),
+        rest: (branch) => branch.sleep('rest', MINUTE),
+      })
+      await run.step('after', () => void seen['all']?.add(forAll))
+      const forRace = run.uuid()
+      await run.race('first', {
+        act: async (branch) => {
+          await branch.step('act', () => void seen['race']?.add(forRace))
+          await branch.sleep('rest', MINUTE)
+        },
+      })
+      await run.step('end', () => void seen['race']?.add(forRace))
     })
-    await run.step('after', () => void seen['all']?.add(forAll))
-    const forRace = run.uuid()
-    await run.race('first', {
-      act: async (branch) => {
-        await branch.step('act', () => void seen['race']?.add(forRace))
-        await branch.sleep('rest', MINUTE)
-      },
-    })
-    await run.step('end', () => void seen['race']?.add(forRace))
-  })
-  const engine = await world.engine({ runs: [fork] })
-  const handle = await engine.start(fork, { runId: 'f', input: null })
-  for (const id of ['both/rest/rest', 'first/act/rest']) {
-    await until(
-      `the run sleeps, with ${id} recorded`,
-      handle.view,
-      ({ state, steps }) => state === 'sleeping' && steps.some((step) => step.id === id),
-    )
-    await world.advance(MINUTE)
-  }
-  await handle.result()
-  assert.deepEqual([seen['all']?.size, seen['race']?.size], [1, 1])
-  assert.equal((await engine.replay('f')).verdict, 'identical')
-})
+    const engine = await world.engine({ runs: [fork] })
+    const handle = await engine.start(fork, { runId: 'f', input: null })
+    for (const id of ['both/rest/rest', 'first/act/rest']) {
+      await until(
+        `the run sleeps, with ${id} recorded`,
+        handle.view,
+        ({ state, steps }) => state === 'sleeping' && steps.some((step) => step.id === id),
+      )
+      await world.advance(MINUTE)
+    }
+    await handle.result()
+    assert.deepEqual([seen['all']?.size, seen['race']?.size], [1, 1])
+    assert.equal((await engine.replay('f')).verdict, 'identical')
+  },
+)
 
 onEveryRunStore('code between two steps is not taken for waiting, however long it takes', async (world) => {
   const released = Promise.withResolvers<void>()
@@ -266,14 +269,14 @@ onEveryRunStore(
       for (const turn of [1, 2]) {
         const { winner } = await run.race('first', {
           left: async (branch) => {
-            // Whoever comes here again is never as far as it was.
+            // On replay this branch stops earlier than it did before.
             if (slow) await new Promise<never>(() => {})
             await branch.step('act', ({ key }) => void keys.push(key))
             return branch.waitFor('never')
           },
           right: (branch) => branch.waitFor(`go ${turn}`),
         })
-        winners.push(await run.step('tell', () => winner))
+        winners.push(await run.step('report', () => winner))
         slow = false
       }
       return winners

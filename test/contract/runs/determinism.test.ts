@@ -26,7 +26,7 @@ const wrong: Record<string, (run: RunContext) => Promise<unknown>> = {
     await run.step(`call ${calls}`, () => 1)
     return run.step('two', () => 2)
   },
-  'a result that nobody recorded': async (run) => {
+  'a result that was not recorded': async (run) => {
     await run.step('one', () => 1)
     return Math.random()
   },
@@ -131,7 +131,7 @@ onEveryRunStore(
           },
         })
         await run.sleep('moment', HOUR)
-        return [await run.step('tell', () => asked), fork]
+        return [await run.step('report', () => asked), fork]
       })
     const before = body((run) => [run.version('a'), run.now(), run.version('b'), run.random()])
     const number = (value: unknown) => (typeof value === 'number' ? 'number' : value)

@@ -13,7 +13,7 @@ const changes: Readonly<Record<string, (run: RunContext) => unknown>> = {
 }
 
 for (const [what, pay] of Object.entries(changes)) {
-  onEveryRunStore(`changed code that catches everything goes on with nothing (${what})`, async (world) => {
+  onEveryRunStore(`changed code that catches everything runs no step (${what})`, async (world) => {
     const undone: string[] = []
     const before = defineRun('order', async (run) => {
       await run.step('pay', { input: { cents: 100 } }, () => 'paid')
@@ -30,7 +30,7 @@ for (const [what, pay] of Object.entries(changes)) {
       try {
         await pay(run)
       } catch {
-        undone.push('told the customer')
+        undone.push('notified the customer')
       }
       await run.step('pay', { input: { cents: 100 } }, () => 'paid').catch(() => null)
       await run.sleep('packing', HOUR).catch(() => null)

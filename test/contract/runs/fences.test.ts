@@ -7,7 +7,7 @@ import { until } from '../../../src/testing/until.ts'
 import { onEveryRunStore } from '../../support/runs/world.ts'
 
 const MINUTE = 60_000
-/** Its next heartbeat, which would tell it what it has lost, is minutes away. */
+/** The next heartbeat, by which a worker notices a lost run, is minutes away. */
 const unknowing = { leaseMs: 20 * MINUTE }
 
 const blank: Omit<Entry, 'key'> = {
@@ -27,42 +27,45 @@ const blank: Omit<Entry, 'key'> = {
   at: 0,
 }
 
-onEveryRunStore('whoever lost its runs without knowing it writes nothing, neither one step nor many', async (world) => {
-  for (const count of [1, 3]) {
-    const ids = Array.from({ length: count }, (_, index) => `${count} ${index}`)
-    const released = Promise.withResolvers<string>()
-    let begun = 0
-    const slow = defineRun('slow', (run) =>
-      run.step('act', () => {
-        begun += 1
-        return released.promise
-      }),
-    )
-    // It has no room for what it lost.
-    const first = await world.engine({ runs: [slow], concurrency: count, ...unknowing })
-    await Promise.all(ids.map((runId) => first.start(slow, { runId, input: null })))
-    await until(
-      `${count} acts have begun`,
-      async () => begun,
-      (acts) => acts === count,
-    )
-    // As if its lease were over by the clock of the store alone.
-    await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0
+onEveryRunStore(
+  'a worker that has not noticed the loss of its runs writes nothing, neither one step nor many',
+  async (world) => {
+    for (const count of [1, 3]) {
+      const ids = Array.from({ length: count }, (_, index) => `${count} ${index}`)
+      const released = Promise.withResolvers<string>()
+      let begun = 0
+      const slow = defineRun('slow', (run) =>
+        run.step('act', () => {
+          begun += 1
+          return released.promise
+        }),
+      )
+      // It has no capacity to take the lost runs again.
+      const first = await world.engine({ runs: [slow], concurrency: count, ...unknowing })
+      await Promise.all(ids.map((runId) => first.start(slow, { runId, input: null })))
+      await until(
+        `${count} acts have begun`,
+        async () => begun,
+        (acts) => acts === count,
+      )
+      // As if its lease were over by the clock of the store alone.
+      await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0
       where ended_at is null`)
-    const second = await world.engine({ runs: [defineRun('slow', (run) => run.step('act', () => 'in time'))] })
-    for (const runId of ids) assert.equal(await second.handle(runId).result({ waitMs: 120_000 }), 'in time')
-    const before = await Promise.all(ids.map((runId) => second.get(runId)))
-    const lost = () => world.events.filter((event) => event.kind === 'lost' && ids.includes(event.runId)).length
-    released.resolve('late')
-    await until(
-      `${count} workers have told that they lost the run`,
-      async () => lost(),
-      (seen) => seen === count,
-    )
-    assert.deepEqual(await Promise.all(ids.map((runId) => second.get(runId))), before)
-    await Promise.all([first.stop(), second.stop()])
-  }
-})
+      const second = await world.engine({ runs: [defineRun('slow', (run) => run.step('act', () => 'in time'))] })
+      for (const runId of ids) assert.equal(await second.handle(runId).result({ waitMs: 120_000 }), 'in time')
+      const before = await Promise.all(ids.map((runId) => second.get(runId)))
+      const lost = () => world.events.filter((event) => event.kind === 'lost' && ids.includes(event.runId)).length
+      released.resolve('late')
+      await until(
+        `${count} workers have reported the lost run`,
+        async () => lost(),
+        (seen) => seen === count,
+      )
+      assert.deepEqual(await Promise.all(ids.map((runId) => second.get(runId))), before)
+      await Promise.all([first.stop(), second.stop()])
+    }
+  },
+)
 
 onEveryRunStore('a process that lost a run and has it again writes for its newer hold alone', async (world) => {
   const one = defineRun('one', (run) => run.step('act', () => 'done'))
@@ -92,10 +95,10 @@ onEveryRunStore('a process that lost a run and has it again writes for its newer
   }
 })
 
-onEveryRunStore('whoever lost a run without knowing it does not end it for its new worker', async (world) => {
+onEveryRunStore('a worker that has not noticed the loss of a run does not end it for the new worker', async (world) => {
   const [late, inTime] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
   const begun: string[] = []
-  // It writes nothing on its way, so that only its end can tell it.
+  // It writes nothing on its way, so that it can notice the loss only at its end.
   const waiting = (who: string, answer: Promise<string>) =>
     defineRun('waiting', () => {
       begun.push(who)
@@ -116,7 +119,7 @@ onEveryRunStore('whoever lost a run without knowing it does not end it for its n
   await untilBegun('second')
   late.resolve('late')
   await until(
-    'a worker tells that it lost or left the run',
+    'a worker reports that it lost or left the run',
     async () => world.events.map(({ kind }) => kind),
     (kinds) => kinds.includes('lost') || kinds.includes('left'),
   )
@@ -125,44 +128,47 @@ onEveryRunStore('whoever lost a run without knowing it does not end it for its n
   assert.equal(await second.handle('w').result({ waitMs: 120_000 }), 'in time')
 })
 
-onEveryRunStore('whoever lost a run without knowing it settles no doubt for its new worker', async (world) => {
-  const [late, inTime] = [Promise.withResolvers<Verified<string>>(), Promise.withResolvers<Verified<string>>()]
-  const probing: string[] = []
-  const asking = (who: string, answers: readonly Promise<Verified<string>>[]) => {
-    const left = [...answers]
-    const verify = async () => {
-      probing.push(who)
-      return (await left.shift()) ?? { kind: 'unknown' as const }
+onEveryRunStore(
+  'a worker that has not noticed the loss of a run resolves no unknown step for the new worker',
+  async (world) => {
+    const [late, inTime] = [Promise.withResolvers<Verified<string>>(), Promise.withResolvers<Verified<string>>()]
+    const probing: string[] = []
+    const asking = (who: string, answers: readonly Promise<Verified<string>>[]) => {
+      const left = [...answers]
+      const verify = async () => {
+        probing.push(who)
+        return (await left.shift()) ?? { kind: 'unknown' as const }
+      }
+      return defineRun('asking', (run) =>
+        run.step('post', { semantics: 'verify', verify }, (): string => {
+          throw new Error('the line went dead')
+        }),
+      )
     }
-    return defineRun('asking', (run) =>
-      run.step('post', { semantics: 'verify', verify }, (): string => {
-        throw new Error('the line went dead')
-      }),
+    const untilProbed = (times: number) =>
+      until(
+        `the provider was asked ${times} times`,
+        async () => probing,
+        (seen) => seen.length === times,
+      )
+    const mine = asking('first', [Promise.resolve({ kind: 'unknown' }), late.promise])
+    const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
+    const handle = await first.start(mine, { runId: 'a', input: null })
+    await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
+    await world.advance(MINUTE)
+    await untilProbed(2)
+    await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0`)
+    const second = await world.engine({ runs: [asking('second', [inTime.promise])] })
+    await untilProbed(3)
+    late.resolve({ kind: 'done', result: 'late' })
+    await until(
+      'a worker reports that it lost the run',
+      async () => world.events.map(({ kind }) => kind),
+      (kinds) => kinds.includes('lost'),
     )
-  }
-  const untilProbed = (times: number) =>
-    until(
-      `the provider was asked ${times} times`,
-      async () => probing,
-      (seen) => seen.length === times,
-    )
-  const mine = asking('first', [Promise.resolve({ kind: 'unknown' }), late.promise])
-  const first = await world.engine({ runs: [mine], concurrency: 1, ...unknowing })
-  const handle = await first.start(mine, { runId: 'a', input: null })
-  await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
-  await world.advance(MINUTE)
-  await untilProbed(2)
-  await world.store().sql.query(`update onceonly_runs set worker = null, fence = fence + 1, due_at = 0`)
-  const second = await world.engine({ runs: [asking('second', [inTime.promise])] })
-  await untilProbed(3)
-  late.resolve({ kind: 'done', result: 'late' })
-  await until(
-    'a worker tells that it lost the run',
-    async () => world.events.map(({ kind }) => kind),
-    (kinds) => kinds.includes('lost'),
-  )
-  assert.deepEqual(probing, ['first', 'first', 'second'])
-  assert.equal((await second.get('a')).steps[0]?.state, 'unknown')
-  inTime.resolve({ kind: 'done', result: 'in time' })
-  assert.equal(await second.handle('a').result({ waitMs: 120_000 }), 'in time')
-})
+    assert.deepEqual(probing, ['first', 'first', 'second'])
+    assert.equal((await second.get('a')).steps[0]?.state, 'unknown')
+    inTime.resolve({ kind: 'done', result: 'in time' })
+    assert.equal(await second.handle('a').result({ waitMs: 120_000 }), 'in time')
+  },
+)

@@ -18,9 +18,9 @@ onEveryRunStore('what a branch asked for before it threw is recorded', async (wo
     }
     const one = await run.all('both', branches).then(String, (error: Error) => error.message)
     const two = await run.race('first', branches).then(String, (error: Error) => error.message)
-    await run.step('tell', { input: [one, two] }, () => null)
+    await run.step('report', { input: [one, two] }, () => null)
     await run.sleep('pause', HOUR)
-    await run.step('tell again', { input: [one, two] }, () => null)
+    await run.step('report again', { input: [one, two] }, () => null)
     throw new Error(`${one} ${two} ${run.uuid()}`)
   })
   for (const checkDeterminism of [false, true]) {

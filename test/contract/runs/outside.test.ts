@@ -8,7 +8,7 @@ import { onEveryRunStore } from '../../support/runs/world.ts'
 const SECOND = 1_000
 const HOUR = 3_600 * SECOND
 
-onEveryRunStore('a signal ends a race while the other branch still acts, and that one is told', async (world) => {
+onEveryRunStore('a signal ends a race while the other branch still acts, and aborts that branch', async (world) => {
   const aborted = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
   const race = defineRun('race', async (run) => {
@@ -32,7 +32,7 @@ onEveryRunStore('a signal ends a race while the other branch still acts, and tha
   const handle = await engine.start(race, { runId: 'r', input: null })
   await begun.promise
   await until('one step is recorded', handle.view, ({ steps }) => steps.length === 1)
-  // One that nobody waits for wakes nobody.
+  // A signal that no step waits for wakes no step.
   await elsewhere.signal('r', 'another', 2)
   await elsewhere.signal('r', 'stop', 'enough')
   await aborted.promise
@@ -42,7 +42,7 @@ onEveryRunStore('a signal ends a race while the other branch still acts, and tha
   ])
 })
 
-onEveryRunStore('a step that a person resolved goes on while other branches still act', async (world) => {
+onEveryRunStore('a step that an operator resolved continues while other branches still act', async (world) => {
   const released = Promise.withResolvers<string>()
   const both = defineRun('both', (run) =>
     run.all('both', {
@@ -142,7 +142,7 @@ onEveryRunStore('a clock that was moved far ahead puts no step in doubt that beg
   assert.ok((await taken.view()).startedAt - (await started.view()).startedAt >= 48 * HOUR)
 })
 
-onEveryRunStore('the doubt about a dead worker outlives whoever only hands the run on', async (world) => {
+onEveryRunStore('the unknown step of a dead worker survives a worker that only hands the run on', async (world) => {
   let sends = 0
   const channel: Channel<null, number> = {
     name: 'mail',
@@ -159,7 +159,7 @@ onEveryRunStore('the doubt about a dead worker outlives whoever only hands the r
   const plain = send(async () => {})
   const starter = await world.engine({ runs: [plain], work: false })
   const handle = await starter.start(plain, { runId: 'd', input: null })
-  // As if a worker had died with it: whether it sent anything, nobody knows.
+  // As if a worker had died with it: whether it sent anything is unknown.
   await world.store().sql.query('update onceonly_runs set taken_at = started_at')
   const stopped = await world.engine({
     runs: [
@@ -183,7 +183,7 @@ onEveryRunStore('the doubt about a dead worker outlives whoever only hands the r
   assert.deepEqual([(await handle.view()).state, sends], ['unknown', 0])
 })
 
-onEveryRunStore('marks on a run that nobody waits in cost nothing, and are not lost', async (world) => {
+onEveryRunStore('signals to a run that does not wait cost nothing, and are not lost', async (world) => {
   const released = Promise.withResolvers<void>()
   const late = defineRun('late', async (run) => {
     await run.step('busy', () => released.promise)

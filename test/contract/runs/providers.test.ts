@@ -28,9 +28,9 @@ async function provider(answer: (seen: Seen, number: number) => { status: number
       const body: unknown = isForm ? Object.fromEntries(new URLSearchParams(text)) : JSON.parse(text)
       const one = { key: request.headers['idempotency-key'] as string | undefined, body }
       seen.push(one)
-      const told = answer(one, seen.length)
-      if (told === 'cut') return request.socket.destroy()
-      response.writeHead(told.status, told.retryAfter === undefined ? {} : { 'retry-after': told.retryAfter })
+      const given = answer(one, seen.length)
+      if (given === 'cut') return request.socket.destroy()
+      response.writeHead(given.status, given.retryAfter === undefined ? {} : { 'retry-after': given.retryAfter })
       return response.end(JSON.stringify({ number: seen.length }))
     })
   })
@@ -73,25 +73,22 @@ onEveryRunStore('a provider without keys is not asked twice: the step is unknown
   assert.equal(http.seen.length, 1)
 })
 
-onEveryRunStore(
-  '503 is "not now" only where it names a time: without one nobody can tell what was done',
-  async (world) => {
-    const answers: { status: number; retryAfter?: string }[] = [{ status: 503, retryAfter: '0' }, { status: 503 }]
-    await using http = await provider((_seen, number) => answers[number - 1] ?? { status: 200 })
-    const blind = sending(providers.twilio, http.url, { baseMs: 1, backoff: 'fixed' })
-    const engine = await world.engine({ runs: [blind] })
-    const handle = await engine.start(blind, { runId: 'b', input: null })
-    const view = await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
-    assert.deepEqual([view.steps[0]?.attempts, http.seen.length], [2, 2])
-    assert.deepEqual(
-      view.steps[0]?.failures.map(({ definite, code }) => [definite, code]),
-      [
-        [true, 'HTTP_503'],
-        [false, 'HTTP_503'],
-      ],
-    )
-  },
-)
+onEveryRunStore('503 is "not now" only with a Retry-After: without one the outcome is unknown', async (world) => {
+  const answers: { status: number; retryAfter?: string }[] = [{ status: 503, retryAfter: '0' }, { status: 503 }]
+  await using http = await provider((_seen, number) => answers[number - 1] ?? { status: 200 })
+  const blind = sending(providers.twilio, http.url, { baseMs: 1, backoff: 'fixed' })
+  const engine = await world.engine({ runs: [blind] })
+  const handle = await engine.start(blind, { runId: 'b', input: null })
+  const view = await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
+  assert.deepEqual([view.steps[0]?.attempts, http.seen.length], [2, 2])
+  assert.deepEqual(
+    view.steps[0]?.failures.map(({ definite, code }) => [definite, code]),
+    [
+      [true, 'HTTP_503'],
+      [false, 'HTTP_503'],
+    ],
+  )
+})
 
 test('of a provider that answers without an end only the beginning is read', async () => {
   let pulled = 0
@@ -158,7 +155,7 @@ onEveryRunStore(
   },
 )
 
-onEveryRunStore('a retry beyond the window is parked, and goes on after it was resolved', async (world) => {
+onEveryRunStore('a retry beyond the window is parked, and continues after it was resolved', async (world) => {
   await using http = await provider((_seen, number) => (number === 1 ? 'cut' : { status: 200 }))
   const run = sending(providers.nylas, http.url, { baseMs: 2 * HOUR, backoff: 'fixed' })
   const engine = await world.engine({ runs: [run] })

@@ -21,7 +21,7 @@ onEveryRunStore('a race that failed for all cannot be won by other code, and the
   await first.stop()
   await world.advance(2 * HOUR)
 
-  // Everything behind the race was done for an order that nobody had paid.
+  // Everything behind the race was done for an unpaid order.
   const second = await world.engine({ runs: [ordering(() => Promise.resolve('paid'))] })
   const { failure } = await until(
     'the run has ended',

@@ -25,7 +25,7 @@ onEveryRunStore('a dry replay shows of every step what was and what would be', a
   assert.deepEqual(
     steps.map(({ id, originalResult, replayedResult, identical }) => [id, originalResult, replayedResult, identical]),
     [
-      // What a plain step would do nobody knows without performing it: its record stands for it.
+      // A dry run does not perform a plain step: its record stands for it.
       ['name', 'Ann', 'Ann', null],
       [
         'first',

@@ -86,7 +86,7 @@ onEveryRunStore('declared paths may differ, and the verdict says so', async (wor
   assert.equal(replay.verdict, 'identical-but-for-ignored-paths')
 })
 
-onEveryRunStore('steps added, removed and moved are told apart', async (world) => {
+onEveryRunStore('steps added, removed and moved are distinguished', async (world) => {
   const steps =
     (...names: string[]): Body =>
     async (run, channel) => {
@@ -108,7 +108,7 @@ onEveryRunStore('steps added, removed and moved are told apart', async (world) =
   }
 })
 
-onEveryRunStore('what stands behind something that nobody knows is not called removed', async (world) => {
+onEveryRunStore('steps behind an unrecorded one are not reported as removed', async (world) => {
   const after: Body = async (run, channel) => {
     await run.step('b', { channel }, () => ({ to: 'b', text: '', at: 0 }))
   }
@@ -131,8 +131,8 @@ onEveryRunStore('what stands behind something that nobody knows is not called re
   for (const body of wanting) {
     const replay = await replayed(world, after, body)
     assert.equal(replay.verdict, 'diverged')
-    const told = Object.fromEntries(replay.steps.map((step) => [step.id, step.status]))
-    assert.deepEqual(told, { new: 'added', b: 'unreached' })
+    const statuses = Object.fromEntries(replay.steps.map((step) => [step.id, step.status]))
+    assert.deepEqual(statuses, { new: 'added', b: 'unreached' })
   }
 })
 
@@ -188,7 +188,7 @@ onEveryRunStore('the network is refused and counted, also on connections that ar
   }
 })
 
-onEveryRunStore('a replay that is not dry goes on under the same keys, and refuses what diverges', async (world) => {
+onEveryRunStore('a replay that is not dry continues under the same keys, and refuses what diverges', async (world) => {
   const { sent, channel } = mailbox()
   const keys: string[] = []
   const two =
@@ -220,7 +220,7 @@ onEveryRunStore('a replay that is not dry goes on under the same keys, and refus
   assert.equal(keys.length, 1)
 })
 
-onEveryRunStore('a replay that waits in vain is ended, and what it left behind reaches nobody', async (world) => {
+onEveryRunStore('a replay that waits for ever is ended, and what it left behind has no effect', async (world) => {
   const reached: string[] = []
   const waiting = Promise.withResolvers<void>()
   const done = Promise.withResolvers<unknown>()

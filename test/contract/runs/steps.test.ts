@@ -125,7 +125,7 @@ onEveryRunStore('a sleep of two days survives the engine, and steps before it ar
 })
 
 onEveryRunStore(
-  'an `once` step whose end nobody saw is unknown, and goes on after a person resolved it',
+  'an `once` step without a recorded end is unknown, and continues after an operator resolved it',
   async (world) => {
     let acts = 0
     const letter = defineRun('letter', (run) =>
@@ -147,7 +147,7 @@ onEveryRunStore(
     await engine.resolve('l', view.steps[0]?.key ?? '', { kind: 'succeeded', result: 'posted' })
     assert.equal(await handle.result(), 'posted')
     assert.equal(acts, 1)
-    // What is known is nobody's to decide any more.
+    // A known outcome cannot be resolved again.
     for (const late of [{ kind: 'not_done' }, { kind: 'failed', error: 'no' }] as const) {
       await assert.rejects(engine.resolve('l', view.steps[0]?.key ?? '', late), (error) =>
         isOnceError(error, 'not_resolvable'),
@@ -267,7 +267,7 @@ onEveryRunStore('a second step of one branch at the same time is refused, and na
 })
 
 onEveryRunStore(
-  'recorded values come back, and another step than was recorded is told with both sides',
+  'recorded values come back, and a step that differs from the record is reported with both sides',
   async (world) => {
     const values: unknown[] = []
     let second = 'second'
@@ -296,7 +296,7 @@ onEveryRunStore(
   },
 )
 
-onEveryRunStore('a cancelled run records nothing more, and its step is told', async (world) => {
+onEveryRunStore('a cancelled run records nothing more, and its step is aborted', async (world) => {
   const began = Promise.withResolvers<AbortSignal>()
   const long = defineRun('long', (run) =>
     run.step('wait', ({ signal }) => {

@@ -22,7 +22,7 @@ function impatient(): Runtime {
   }
 }
 
-onEveryRunStore('the sweep goes on while it removes something, however many runs have ended', async (world) => {
+onEveryRunStore('the sweep continues while it removes something, however many runs have ended', async (world) => {
   const quick = defineRun('quick', async () => null)
   const store = world.store()
   const engine = await world.engine({ runs: [quick], concurrency: RUNS })

@@ -12,7 +12,7 @@ import type { OpenPlace, Place } from '../../support/stores/paused/place.ts'
 import { openPlace, who } from '../../support/stores/paused/place.ts'
 import { type PausedProcess, startPaused } from '../../support/stores/paused/process.ts'
 
-/** Two processes on one store, one of which stands still in the middle of a write: what it may do when it goes on. */
+/** Two processes on one store, one of them paused in the middle of a write: what it may do after it resumes. */
 
 const CALL = { timeoutMs: 60_000 }
 const LAPSE_MS = 36 * SECOND

@@ -199,7 +199,7 @@ test(
     assert.deepEqual([middle.entries[0], middle.position], [entry(301), { 'eu.1': missing - 1 }])
     assert.deepEqual(numbers(await pull(0, 'another.room')), [1])
     assert.deepEqual(numbers(await pull(missing)), from(missing + 1, total - missing))
-    for (const nothing of [() => pull(missing - 1), () => pull(total), () => pull(0, 'nobody-was-here')]) {
+    for (const nothing of [() => pull(missing - 1), () => pull(total), () => pull(0, 'unknown-region')]) {
       await assert.rejects(nothing, { code: 'broker_unavailable' })
     }
     assert.deepEqual([eu.errors, us.errors], [[], []])
@@ -226,7 +226,7 @@ test('what strangers say on the subjects of regions is passed over', shared, asy
     { ...hint, entries: [1] },
     { ...hint, entries: [{ ...entry(1), log: 'us.1' }] },
     { ...hint, entries: [{ ...entry(1), seen: { 'eu.1': -1 } }] },
-    // Under somebody else's name.
+    // Under the name of another region.
     { ...hint, region: 'asia' },
     { kind: 'entered', region: 'asia', room: ROOM, claim },
     { kind: 'entered', region: 'eu', room: ROOM, claim: { ...claim, generation: 'last' } },
@@ -245,7 +245,7 @@ test('what strangers say on the subjects of regions is passed over', shared, asy
   for (const each of [eu, us]) await each.die()
 })
 
-test('an entrance while its region is away from NATS is told when it is back', shared, async () => {
+test('a client that enters while its region is away from NATS is announced when it is back', shared, async () => {
   const namespace = newNamespace()
   const proxy = await createProxy({ targetPort: Number(new URL(natsUrl as string).port) })
   const [eu, us] = [
@@ -265,12 +265,12 @@ test('an entrance while its region is away from NATS is told when it is back', s
   await until('the old session is over', () => isOver(old))
   assert.equal(old.closed?.code, closeCodes.fenced)
   const cy = await enter(us.region, 'cy')
-  await until('what was not told is pulled', () => textsOf(cy).length === 3)
+  await until('the missed entries are pulled', () => textsOf(cy).length === 3)
   for (const each of [eu, us]) await each.die()
   await proxy.stop()
 })
 
-test('a region dies, another was away from NATS, and NATS itself restarts: nothing that was told is lost', async (t) => {
+test('a region dies, another was away from NATS, and NATS itself restarts: nothing acknowledged is lost', async (t) => {
   const servers = await startOwn('nats')
   const [server] = servers.started
   if (server === undefined) return t.skip('no NATS server')
@@ -288,7 +288,7 @@ test('a region dies, another was away from NATS, and NATS itself restarts: nothi
   bob.say({ kind: 'send', cseq: 1, seen: { 'eu.1': 1 }, replyTo: null, body: 'an answer' })
   await ada.next('deliver')
   ada.say({ kind: 'send', cseq: 2, seen: { 'eu.1': 2 }, replyTo: null, body: 'thanks' })
-  await until('all are told', () => textsOf(bob).length === 3)
+  await until('all are delivered', () => textsOf(bob).length === 3)
   const stream = await streamOf(eu, namespace)
   await until('all are kept', async () => (await stream.last(`position.eu.${ROOM}`)).includes('thanks'))
   await eu.die()
@@ -301,7 +301,7 @@ test('a region dies, another was away from NATS, and NATS itself restarts: nothi
   assert.deepEqual(textsOf(cy), ['a question', 'an answer', 'thanks'])
   await until('the old session is over', () => isOver(old))
   assert.equal(old.closed?.code, closeCodes.fenced)
-  // One that has heard nothing, and has nobody to ask but the dead.
+  // A region that has received nothing, and whose only peer is dead.
   const asia = await openRegion(server.url, 'asia', ['eu'], namespace)
   const dan = await enter(asia.region, 'dan')
   await until('everything is copied', () => textsOf(dan).length === 3)
@@ -312,7 +312,7 @@ test('a region dies, another was away from NATS, and NATS itself restarts: nothi
   await servers.stop()
 })
 
-test('a server without JetStream is told apart at once, with what to do', async (t) => {
+test('a server without JetStream is reported at once, with what to do', async (t) => {
   const variable = 'ONCEONLY_TEST_BARE_NATS_URL'
   const script: typeof nats.script = (...place) => nats.script(...place).replace(/--jetstream[^]*$/, '')
   const servers = await startRecipes([{ ...nats, variable, script }], { log: () => {} })

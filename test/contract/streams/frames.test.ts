@@ -81,7 +81,7 @@ test('the same number with another body is a fork; with the same body it is the 
   forked.socket.terminate()
 })
 
-test('bad frames end their own connection, with a code and a reason, and nobody else', async () => {
+test('bad frames end their own connection only, with a code and a reason', async () => {
   const bob = await world.client()
   await bob.say('before')
   const own = Object.keys(bob.client.position.logs)[0] ?? ''
@@ -108,7 +108,7 @@ test('bad frames end their own connection, with a code and a reason, and nobody 
   }
   assert.equal(bob.client.status, 'live')
   await bob.say('after')
-  await until('bob goes on', () => bob.seen.some(({ body }) => (body as { text?: string }).text === 'after'))
+  await until('bob continues', () => bob.seen.some(({ body }) => (body as { text?: string }).text === 'after'))
 })
 
 function enterAnd(raw: Raw, client: string, ...frames: readonly object[]): void {

@@ -9,7 +9,7 @@ import { openWorld, ROOM } from '../../support/streams/world.ts'
 const world = await openWorld(['eu', 'us'])
 after(() => world.end())
 
-/** RFC 6455: what `ws` says before a frame comes to anybody. */
+/** RFC 6455: the close code of `ws` for a frame that is too large. */
 const TOO_LARGE = 1009
 /** Stands for JSON that no `JSON.stringify` writes. */
 const DEEP = '@deep@'
@@ -105,9 +105,9 @@ async function attack(lines: readonly string[]): Promise<number | 'alive'> {
   return outcome
 }
 
-test('hostile frames end their own session or do nothing; the room goes on', async () => {
+test('hostile frames end their own session or do nothing; the room continues', async () => {
   const [ann, bob] = [await world.client(), await world.client({ regions: ['us'] })]
-  // Never `unavailable`: that is what a session says after an error that it did not expect.
+  // Never `unavailable`: that is the code for an unexpected error.
   const { badFrame, futurePosition, cloned, fenced } = closeCodes
   const known: ReadonlySet<unknown> = new Set(['alive', badFrame, futurePosition, cloned, fenced, TOO_LARGE])
   let count = 0
@@ -129,7 +129,7 @@ test('hostile frames end their own session or do nothing; the room goes on', asy
   await until('the attackers are gone', () => world.node('eu').region.sessions === 1)
 })
 
-test('who claims to have seen what no region can have is sent away, and holds up nobody', async () => {
+test('a client that claims to have seen an impossible position is disconnected, and delays no other client', async () => {
   const ann = await world.client()
   await ann.say('one')
   await until('it came back', () => ann.seen.length > 0)

@@ -144,7 +144,7 @@ test('a message that was lost on its way is not taken for the one that a copy se
   assert.deepEqual(await shown(room, 'theirs'), ['before', 'theirs'])
 })
 
-test('a restart after lost acknowledgements sends everything once, and tells no doubt', async () => {
+test('a restart after lost acknowledgements sends everything once, and reports nothing as unknown', async () => {
   const room = 'normal'
   const path = join(world.folder, 'normal.place')
   const network = createWebSocketTransport({ url: world.url })

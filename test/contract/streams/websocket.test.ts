@@ -47,7 +47,7 @@ test('connections that never received anything, that were quiet, and that broke 
     assert.deepEqual(textsOf(ann), ['while she was away', 'after two breaks'])
   }))
 
-test('a receiver may go on in another region, in the middle of a message; nothing comes twice', () =>
+test('a receiver may continue in another region, in the middle of a message; nothing comes twice', () =>
   inWorld(['eu', 'us'], async (world) => {
     const bob = await world.client({ regions: ['us'] })
     let moves = 0
@@ -67,7 +67,7 @@ test('a receiver may go on in another region, in the middle of a message; nothin
     await until('bob saw it', () => bob.seen.length === 7)
   }))
 
-test('a client that was copied is told so, and goes on under a new identity', () =>
+test('a client that was copied learns so, and continues under a new identity', () =>
   inWorld(['eu'], async (world) => {
     const place = createMemoryPlace()
     const ann = await world.client({ place })

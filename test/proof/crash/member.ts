@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { createInterface } from 'node:readline'
-import type { Told } from '../../support/crew.ts'
+import type { ChildLine } from '../../support/crew.ts'
 
 /** The child's side of a crew: its task, what it tells, and what it is told to do next. */
 export function readTask<Task>(): Task {
@@ -13,7 +13,7 @@ export function readTask<Task>(): Task {
 }
 
 /** Synchronous: what was told before a SIGKILL was told. */
-export function tell<Line extends Told>(line: Line): void {
+export function tell<Line extends ChildLine>(line: Line): void {
   writeSync(1, `${JSON.stringify(line)}\n`)
 }
 

@@ -26,14 +26,14 @@ test('an address that fills the places of an upstream waits or is refused; anoth
 
   // 2. The queue is bounded, too; how long a request waits in it depends on the machine.
   const others = flood(context, world.port, 1_000, SLOW)
-  const refused = () => others.filter(({ told = '' }) => told.startsWith('HTTP/1.1 503'))
+  const refused = () => others.filter(({ received = '' }) => received.startsWith('HTTP/1.1 503'))
   let longest = 0
   await until('each waits or was refused', () => {
     longest = Math.max(longest, world.load.waiting)
     return world.load.waiting + refused().length === others.length
   })
   assert.ok(longest <= SHARE, `${longest} waited at once`)
-  assert.match(refused()[0]?.told ?? '', /retry-after: [1-5]\r.*too-busy.*"retryable":true/is)
+  assert.match(refused()[0]?.received ?? '', /retry-after: [1-5]\r.*too-busy.*"retryable":true/is)
   assert.equal(await askFrom(QUIET, world.port, 'GET', '/quick'), 200)
   assert.equal(held.length, SHARE)
 
@@ -48,7 +48,7 @@ test('bodies without a length that stop after a byte leave places for others, an
   const upstream = await openCounting(context)
   const world = await openGateway(context, upstream.url)
   const sockets = flood(context, world.port, 1_100, TRICKLE)
-  const ended = () => sockets.filter(({ told }) => told !== undefined).length
+  const ended = () => sockets.filter(({ received }) => received !== undefined).length
   await until('each is sent on, waits, or has ended', () => {
     const { underWay, waiting } = world.load
     return underWay + waiting + ended() === sockets.length
@@ -57,7 +57,7 @@ test('bodies without a length that stop after a byte leave places for others, an
   assert.equal(await askFrom(QUIET, world.port, 'GET', '/others'), 201)
   assert.equal(await askFrom(QUIET, world.port, 'POST', '/things', '{}'), 201)
   await until('all of them are cut', () => ended() === sockets.length)
-  assert.ok(sockets.every(({ told = '' }) => /^HTTP\/1\.1 (?:408|503) /.test(told)))
-  assert.ok(sockets.some(({ told = '' }) => told.includes('request-too-slow')))
+  assert.ok(sockets.every(({ received = '' }) => /^HTTP\/1\.1 (?:408|503) /.test(received)))
+  assert.ok(sockets.some(({ received = '' }) => received.includes('request-too-slow')))
   await allQuiet(world)
 })

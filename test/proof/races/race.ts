@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HistoryEvent } from 'onceonly/testing'
 import { checkHistory } from 'onceonly/testing'
-import type { Told } from '../../support/crew.ts'
+import type { ChildLine } from '../../support/crew.ts'
 import { createCrew } from '../../support/crew.ts'
 import type { ArenaAddress, ArenaKind } from './arena.ts'
 import { createArena, openArena } from './arena.ts'
@@ -20,7 +20,7 @@ export interface RaceTask {
   readonly answersFile: string
 }
 
-export interface Finished extends Told {
+export interface Finished extends ChildLine {
   readonly kind: 'finished'
   readonly counts: Readonly<Record<string, number>>
 }

@@ -137,7 +137,7 @@ onEveryRunStore('a process whose lease is over by its own clock begins nothing m
   const paused = await world.engine({ runs: [two], runtime })
   const handle = await paused.start(two, { runId: 'p', input: null })
   await until(
-    'a worker tells that it lost the run',
+    'a worker reports that it lost the run',
     async () => world.events.map(({ kind }) => kind),
     (kinds) => kinds.includes('lost'),
   )

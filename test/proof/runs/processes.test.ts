@@ -4,7 +4,7 @@ import type { Engine, RunDefinition } from 'onceonly/run'
 import { createEngine, stepKey } from 'onceonly/run'
 import { createRandom } from '../../../src/testing/random.ts'
 import { until } from '../../../src/testing/until.ts'
-import type { Child, Told } from '../../support/crew.ts'
+import type { Child, ChildLine } from '../../support/crew.ts'
 import type { Place } from '../../support/place.ts'
 import { onEveryPlace, sqlStore } from '../../support/place.ts'
 import { startCounter } from './counter.ts'
@@ -78,7 +78,7 @@ onEveryPlace('two processes that start the same run have one run between them', 
   const children = [1, 2, 3].map(() => start(place, { where: 'starting', url: counter.url }))
   for (const child of children) await child.heard('ready')
   for (const child of children) child.order('start')
-  type Result = Told & { readonly result: string }
+  type Result = ChildLine & { readonly result: string }
   const results = await Promise.all(children.map((child) => child.heard<Result>('result')))
   assert.equal(new Set(results.map(({ result }) => result)).size, 1)
   assert.deepEqual([...counter.acts], [[stepKey('r', 'call', 0), 1]])

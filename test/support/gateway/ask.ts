@@ -7,7 +7,7 @@ export interface AskOptions {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export interface Told {
+export interface GatewayAnswer {
   readonly status: number
   readonly body: string
   readonly replayed: boolean
@@ -16,7 +16,7 @@ export interface Told {
   readonly problem: string | null
 }
 
-export async function ask(port: number, options: AskOptions = {}): Promise<Told> {
+export async function ask(port: number, options: AskOptions = {}): Promise<GatewayAnswer> {
   const { method = 'POST', path = '/things', key = 'key-1', body = '{"amount":1}', headers = {} } = options
   const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     method,

@@ -18,10 +18,10 @@ export function flood(
   port: number,
   count: number,
   bytes: string,
-): readonly (Socket & { told?: string })[] {
+): readonly (Socket & { received?: string })[] {
   const sockets = Array.from({ length: count }, () => {
-    const socket: Socket & { told?: string } = connect({ port, host: '127.0.0.1', localAddress: FLOOD })
-    socket.on('error', () => {}).on('data', (data) => (socket.told = (socket.told ?? '') + String(data)))
+    const socket: Socket & { received?: string } = connect({ port, host: '127.0.0.1', localAddress: FLOOD })
+    socket.on('error', () => {}).on('data', (data) => (socket.received = (socket.received ?? '') + String(data)))
     socket.write(bytes)
     return socket
   })

@@ -111,7 +111,7 @@ export async function assertReadAlike(
   const before = upstream.seen.length
   const answer = await askBytes(world.port, bytes)
 
-  // Whoever comes next gets a connection of the pool: nothing of the one before may stand in front of it.
+  // The next request gets a pooled connection: nothing of the previous one may precede its response.
   const mine = `mine-${number}`
   const next = await world.ask({ path: `/next/${number}`, key: mine, headers: { cookie: mine }, body: `"${mine}"` })
   assert.equal(next.status, 201, what)

@@ -5,29 +5,29 @@ import type { CryptoKey, JWK } from 'jose'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { listening } from './world.ts'
 
-/** Signs tokens and tells its keys over HTTP, as an identity provider does. */
+/** Signs tokens and serves its keys over HTTP, as an identity provider does. */
 export interface Issuer {
   readonly issuer: string
   /** Where its keys are. */
   readonly url: string
-  /** How often they were asked for. */
+  /** How often they were requested. */
   readonly requests: number
-  /** The keys that it tells; those that it made, unless a test says otherwise. */
+  /** The keys that it serves: by default all that it created. */
   published: readonly JWK[]
-  /** What it does instead of telling them. */
+  /** Answers in place of the keys. */
   answer: ((response: ServerResponse) => unknown) | null
-  /** A new key, told from now on. */
+  /** A new key, served from now on. */
   create(algorithm: string, kid: string): Promise<Signer>
 }
 
 export interface Signer {
   readonly jwk: JWK
   readonly publicKey: CryptoKey
-  /** A token that nobody has seen before, good for five minutes unless it says otherwise. */
+  /** A new token, valid for five minutes by default. */
   token(claims?: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, unknown>>): Promise<string>
 }
 
-/** Of a token's head; nobody knows what it means. */
+/** An unknown extension in a token's header. */
 export const EXTENSION = 'urn:example:extension'
 export const AUDIENCE = 'https://api.example.com'
 const ISSUER = 'https://id.example.com'
@@ -62,7 +62,7 @@ export async function openIssuer(context: TestContext): Promise<Issuer> {
   return issuer
 }
 
-/** Of anybody: whether it is told as one of an issuer's is for the test to say. */
+/** A signer whose key no issuer serves until a test publishes it. */
 export async function createSigner(algorithm: string, kid: string): Promise<Signer> {
   const { publicKey, privateKey } = await generateKeyPair(algorithm, { extractable: true })
   const jwk = { ...(await exportJWK(publicKey)), kid, use: 'sig', alg: algorithm }

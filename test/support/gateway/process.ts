@@ -8,11 +8,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { GatewayConfig } from 'onceonly/gateway'
-import { type AskOptions, ask, type Told } from './ask.ts'
+import { type AskOptions, ask, type GatewayAnswer } from './ask.ts'
 
 const MAIN = join(import.meta.dirname, '../../../src/admin/cli/main.ts')
 
-/** Whoever is told at the end: a test, or a program of the lab. */
+/** Runs callbacks at the end of a test or of a lab program. */
 export interface Ending {
   after(end: () => Promise<unknown>): void
 }
@@ -23,7 +23,7 @@ export interface GatewayProcess {
   readonly pid: number
   /** What it has written so far. */
   readonly lines: readonly string[]
-  ask(options?: AskOptions): Promise<Told>
+  ask(options?: AskOptions): Promise<GatewayAnswer>
   /** Ends it as a supervisor does, and gives its exit status. */
   terminate(): Promise<number | null>
   kill(): Promise<void>

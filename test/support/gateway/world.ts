@@ -80,7 +80,7 @@ export interface World {
   readonly ledger: Ledger<unknown>
   /** What it has under way. */
   readonly load: GatewayLoad
-  /** What the gateway told. */
+  /** The events of the gateway. */
   readonly events: readonly GatewayEvent[]
   ask(options?: AskOptions): ReturnType<typeof ask>
   advance(ms: number): Promise<void>
@@ -88,7 +88,7 @@ export interface World {
   stop(): Promise<void>
 }
 
-/** As a rule is written; the upstream's body is replayed to whoever asks, unless a test says otherwise. */
+/** A usual rule: by default the upstream's body is replayed to every caller. */
 export const things: RouteRule = {
   method: 'POST',
   path: '/things',

@@ -170,8 +170,8 @@ export function createHeld<T>(): Held<T> {
   }
 }
 
-/** The same store, which tells when a claim was answered. */
-export function telling(store: TransactionalStore<unknown>) {
+/** The same store with a promise that resolves when a claim was answered. */
+export function watchClaims(store: TransactionalStore<unknown>) {
   const claimed = Promise.withResolvers<void>()
   const apply: typeof store.claims.apply = async (requests, call) => {
     const answers = await store.claims.apply(requests, call)

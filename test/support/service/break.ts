@@ -68,7 +68,7 @@ export async function holdTable(
   }
 }
 
-/** Until a writer is held; or was, where that is told: on SQLite it is over by itself. */
+/** Until a writer is held, or `was` says that it was: on SQLite the hold ends by itself. */
 export async function whenHeld({ sql, store }: Cluster, place: PlaceName, was = () => false): Promise<void> {
   await until('a writer is held', async () => {
     if (was()) return true

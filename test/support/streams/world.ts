@@ -78,7 +78,7 @@ export async function openWorld(names: readonly string[] = ['eu']): Promise<Stre
       WebSocketServer,
       admit: async (_request, token) =>
         token === 'wrong'
-          ? { kind: 'refused', status: 401, reason: 'Nobody knows this token.' }
+          ? { kind: 'refused', status: 401, reason: 'Unknown token.' }
           : { kind: 'admitted', who: null },
       begin(link) {
         links.push(link)

@@ -17,7 +17,7 @@ function onceonly(...args: string[]) {
   return spawnSync(join(root, bin.onceonly), args, { cwd: tmpdir(), env, encoding: 'utf8' })
 }
 
-test('the command of the package runs in a checkout, and tells the version of its sources', () => {
+test('the command of the package runs in a checkout, and prints the version of its sources', () => {
   const { status, stdout, stderr } = onceonly('--version')
   assert.deepEqual([status, stdout, stderr], [0, `${version}\n`, ''])
   assert.equal(onceonly('no-such-command').status, 2, 'its status is passed on')

@@ -29,7 +29,7 @@ const who = { tenant: 'acme', caller: 'shop' }
 const letter = { topic: 'paid', key: null, sequence: null, headers: {}, deliveries: 1, body: '{"amount":7}' }
 
 test('an operator who knows nothing but a key finds the ten answers, and acts on what was found', async () => {
-  // What a service left behind: a payment that nobody knows about, a storm on another key, a message that was given up.
+  // What a service left behind: a payment with an unknown outcome, a storm on another key, a dead letter.
   const store = createSqliteStore({ path: database, testClock: true })
   const outbox = createOutbox({ store })
   await outbox.prepare()
@@ -68,7 +68,7 @@ test('an operator who knows nothing but a key finds the ten answers, and acts on
   assert.deepEqual((await onceonly('unknowns', '--json')).json(), [])
 
   const dead = await onceonly('inbox', 'billing', '--dead')
-  assert.match(dead.stdout, /nobody can/)
+  assert.match(dead.stdout, /cannot be handled/)
   assert.ok(!dead.stdout.includes('\u001b'), 'texts of others move no cursor')
   assert.equal(
     (await onceonly('inbox', 'billing', '--redrive', 'all', '--preview', '--json')).json()[0].result,
@@ -133,7 +133,7 @@ test('a program that reads the output gets no colour, and the exit status', () =
   assert.deepEqual([status, stdout, stderr], [1, '[]\n', ''])
 })
 
-test('whoever reads the output may stop reading', async () => {
+test('the reader of the output may close it early', async () => {
   const program = resolve(import.meta.dirname, '../../../../src/admin/cli/main.ts')
   const child = spawn(process.execPath, ['--conditions=onceonly-source', program, '--help'], { env })
   child.stdout.destroy()

@@ -48,7 +48,7 @@ test('every command that makes sense on redis:// answers and acts, and every oth
   assert.deepEqual([unasked.status, /Say --yes/.test(unasked.stderr)], [2, true])
   const resolved = await act('resolve', ...identity('one'), '--succeeded', '"paid"')
   assert.deepEqual([resolved.status, resolved.stdout], [0, 'Resolved.\n'])
-  assert.match(resolved.stderr, /^The redis store keeps no audit: [^\n]*\n$/, 'whoever acts is told what is missing')
+  assert.match(resolved.stderr, /^The redis store keeps no audit: [^\n]*\n$/, 'the operator sees what is missing')
   assert.equal((await act('resolve', ...identity('two'), '--rerun')).status, 0)
   assert.equal((await act('forget', ...identity('paid'))).status, 0)
   const refused = await act('release', ...identity('three'))

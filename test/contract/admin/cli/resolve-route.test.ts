@@ -35,11 +35,11 @@ test('a request whose outcome a person found out is answered as its client expec
     assert.equal((await gateway.ask({ key })).problem, 'outcome-unknown')
     const resolved = await resolve(key, ...words)
     assert.equal(resolved.status, 0, resolved.stderr)
-    const told = await gateway.ask({ key })
-    assert.deepEqual([told.status, told.body, told.replayed], [status, body, true], key)
+    const answer = await gateway.ask({ key })
+    assert.deepEqual([answer.status, answer.body, answer.replayed], [status, body, true], key)
     const type = key === 'typed' ? 'application/vnd.api+json' : key === 'empty' ? null : 'application/json'
-    assert.equal(told.headers.get('content-type'), type)
-    assert.equal(told.headers.get('location'), key === 'created' ? '/things/ch_1' : null)
+    assert.equal(answer.headers.get('content-type'), type)
+    assert.equal(answer.headers.get('location'), key === 'created' ? '/things/ch_1' : null)
   }
 
   await gateway.ask({ key: 'bad' })

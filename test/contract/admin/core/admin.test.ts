@@ -42,7 +42,7 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
   await assert.rejects(admin.resolve(actor, identity, { kind: 'rerun' }, { ifFence: 999 }), /changed since you looked/)
   await admin.resolve(actor, identity, { kind: 'rerun' })
   await admin.release(actor, { ...identity, key: 'held' })
-  assert.equal((await admin.inspect({ ...identity, key: 'held' }))?.record.state, 'vacant', 'its trace is still told')
+  assert.equal((await admin.inspect({ ...identity, key: 'held' }))?.record.state, 'vacant', 'its trace is still shown')
   assert.equal((await admin.search('held')).rows[0]?.state, 'vacant', 'also by its key alone')
   await admin.busiest()
   const { rows: refused } = await admin.conflicts({ limit: 1 })
@@ -56,7 +56,7 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
   assert.equal(await pay.run({ ...who, key: 'done' }, 2, async () => 'again'), 'again')
   if (admin.audit === null) return
   const again = await admin.inspect({ ...identity, key: 'done' })
-  assert.equal(again?.answers.find(({ topic }) => topic === 'provider')?.alarming, true, 'new effect keys are told')
+  assert.equal(again?.answers.find(({ topic }) => topic === 'provider')?.alarming, true, 'new effect keys are reported')
   const { rows } = await admin.audit.list({})
   assert.deepEqual(
     rows.map(({ what, result, by }) => `${by} ${what} ${result}`),
@@ -64,7 +64,7 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
   )
   const sql = store.sql
   for (const text of ['DELETE FROM', 'TRUNCATE', 'UPDATE'].slice(0, sql?.dialect === 'postgres' ? 3 : 1)) {
-    const rest = text === 'UPDATE' ? " SET actor = 'nobody'" : ''
+    const rest = text === 'UPDATE' ? " SET actor = 'intruder'" : ''
     await assert.rejects(async () => sql?.query(`${text} onceonly_operator_audit${rest}`), /only appended to/)
   }
   for (const { verdict, found: what } of await admin.doctor()) assert.notEqual(verdict, 'danger', what)
@@ -84,7 +84,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   await outbox.prepare()
   const inbox = createInbox({ ledger: ledger as Ledger<SqlTx>, store, consumer: 'billing', background: false })
   const received = { ...message, id: 'm-1', body: '{"amount":7}' }
-  const parked = await inbox.receive(received, () => Promise.reject(final(new Error('nobody can'))))
+  const parked = await inbox.receive(received, () => Promise.reject(final(new Error('cannot be handled'))))
   assert.equal(parked.kind, 'parked')
   assert.deepEqual((await admin.standing()).inboxDeadLetters, { billing: 1 })
   const failed = await inbox.receive({ ...received, id: 'm-2' }, () => Promise.reject(new Error('not now')))
@@ -108,7 +108,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
   assert.equal((await shipping.receive(first, () => assert.fail('it is not theirs'))).kind, 'not_ours')
   await shipping.stop()
   // Given up once more, it can be redriven once more, and is another message to brokers that remember ids.
-  const refused = await inbox.receive(first, () => Promise.reject(final(new Error('still nobody'))))
+  const refused = await inbox.receive(first, () => Promise.reject(final(new Error('still not handled'))))
   assert.equal(refused.kind, 'parked')
   assert.equal((await events.inboxRedrive('billing', letters, false))[0]?.result, 'published')
   const again = await redriven()
@@ -126,7 +126,7 @@ onSqlStores('events, sagas and runs are seen by their tables alone', async ({ wo
 })
 
 onSqlStores(
-  'rooms of streams tell which region lags, and how far the final order is',
+  'rooms of streams show which region lags, and how far the final order is',
   async ({ world, once: ledger }) => {
     const store = world.store as SqlStore
     const { streams } = createAdmin({ store, ledger })
@@ -171,13 +171,17 @@ onEveryStage('instances of sagas and what happened to them', async ({ store, rep
   assert.deepEqual([card?.saga, card?.states], ['imports', { Uploading: 2 }])
   const first = await sagas?.instances('imports', { limit: 1 })
   const second = await sagas?.instances('imports', { limit: 1, cursor: first?.cursor ?? null })
-  assert.deepEqual(new Set([first?.rows[0]?.id, second?.rows[0]?.id]), new Set(['s1', 's2']), 'pages go on')
+  assert.deepEqual(
+    new Set([first?.rows[0]?.id, second?.rows[0]?.id]),
+    new Set(['s1', 's2']),
+    'the cursor leads to the next page',
+  )
   assert.deepEqual((await sagas?.instances('imports', { state: 'Done' }))?.rows, [])
   const instance = await sagas?.get('imports', 's1')
   assert.deepEqual(
     instance?.history.map(({ did }) => did),
     ['handled'],
   )
-  assert.equal(await sagas?.get('imports', 'nobody'), null)
+  assert.equal(await sagas?.get('imports', 'unknown'), null)
   await ledger.stop()
 })

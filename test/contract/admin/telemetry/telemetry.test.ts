@@ -33,7 +33,7 @@ import {
 } from 'onceonly/telemetry'
 
 /** The shapes that telemetry listens to are those of the real events: this does not compile otherwise. */
-type Fits<Told, Event extends Told> = Event
+type Fits<Shape, Event extends Shape> = Event
 export type Held = [
   Fits<ToldByLedger, LedgerEvent>,
   Fits<ToldByGuard, GuardEvent<unknown>>,
@@ -49,7 +49,7 @@ async function someCommands(telemetry: Telemetry): Promise<void> {
   const who = { tenant: 't', caller: 'c' }
   await pay.run({ ...who, key: 'one' }, { amount: 1 }, async () => {
     trace.getTracer('user').startSpan('call to the provider').end()
-    // A twin while it runs is told so.
+    // A duplicate while it runs is refused as in progress.
     await pay.execute({ ...who, key: 'one' }, { amount: 1 }, async () => 'never')
     return 'paid'
   })

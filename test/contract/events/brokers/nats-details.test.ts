@@ -15,7 +15,7 @@ import {
 } from '../../../support/events/brokers/nats-world.ts'
 
 const CALL = { timeoutMs: 60_000 }
-/** More than the server takes: 1 MiB unless it is told otherwise. */
+/** More than the server accepts, which is 1 MiB by default. */
 const TOO_LARGE = 1_100_000
 /** Short, because a test outlives it, and longer than a busy machine pauses between two signs of life. */
 const ACK_WAIT_MS = 3_000
@@ -100,7 +100,7 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
     )
   })
 
-  proof('a consumer that somebody removed is made again', async (client, world) => {
+  proof('a consumer that was removed is created again', async (client, world) => {
     const copies = await collect(client)
     await client.publisher.publish([message('m-1')], CALL)
     await until('the message came', () => copies.length === 1)
@@ -135,7 +135,7 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
     )
   })
 
-  proof('a subject that another stream takes is refused, not confirmed for nobody', async (client, world) => {
+  proof('a subject of another stream is refused, not confirmed without a subscriber', async (client, world) => {
     const { streams } = await jetstreamManager(client.connection)
     await streams.add({ name: `other-${world.namespace}`, subjects: [`${world.namespace}.>`] })
     const [answer] = await client.publisher.publish([message('m-1')], CALL)

@@ -31,7 +31,7 @@ describe('rabbitmq in detail', { skip: rabbitmqUrl === undefined && 'there is no
     await client.connection.queueDelete(`${namespace}.spy`)
   })
 
-  proof('the count of deliveries goes on over waits and over a crash', async (client, _namespace, connect) => {
+  proof('the count of deliveries survives waits and a crash', async (client, _namespace, connect) => {
     const doomed = await connect()
     const counts: (number | null)[] = []
     const hold = Promise.withResolvers<Acknowledgement>()
@@ -48,7 +48,7 @@ describe('rabbitmq in detail', { skip: rabbitmqUrl === undefined && 'there is no
     assert.deepEqual([...counts, copies[0]?.deliveries], [1, 2, 3, 4])
   })
 
-  proof('a server that says no is not taken for one that is away: its reason is told', async (client, namespace) => {
+  proof('a refusal of the server is not taken for an outage: its reason is reported', async (client, namespace) => {
     await client.connection.exchangeDeclare({ exchange: namespace, type: 'fanout', durable: true })
     const [answer] = await client.publisher.publish([message('m-1')], CALL)
     assert.ok(answer?.kind === 'unavailable')
@@ -69,7 +69,7 @@ describe('rabbitmq in detail', { skip: rabbitmqUrl === undefined && 'there is no
     assert.deepEqual(order, ['long/1', 'short/1', 'short/2'])
   })
 
-  proof('a queue for waits that somebody removed is made again', async (client, namespace) => {
+  proof('a queue for waits that was removed is created again', async (client, namespace) => {
     const copies: IncomingMessage[] = []
     await subscribe(client, 'billing', async (copy) => {
       copies.push(copy)
@@ -119,7 +119,7 @@ describe('rabbitmq in detail', { skip: rabbitmqUrl === undefined && 'there is no
     await channel.close()
   })
 
-  proof('a queue that is not ours is told at once', async (client, namespace) => {
+  proof('a queue with other arguments is reported at once', async (client, namespace) => {
     const queue = `${namespace}.billing`
     await client.connection.queueDeclare({ queue, durable: true })
     await assert.rejects(

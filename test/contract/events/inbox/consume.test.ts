@@ -5,7 +5,7 @@ import { createLocalBus } from 'onceonly/local'
 import type { OutgoingMessage } from 'onceonly/outbox'
 import { until } from '../../../../src/testing/until.ts'
 import type { Stage } from '../../../support/events/inbox/stage.ts'
-import { onInbox, told } from '../../../support/events/inbox/stage.ts'
+import { eventsOf, onInbox } from '../../../support/events/inbox/stage.ts'
 
 const outgoing = (id: string, changes: Partial<OutgoingMessage> = {}): OutgoingMessage => ({
   id,
@@ -39,7 +39,7 @@ const publish = async (bus: LocalBus, messages: readonly OutgoingMessage[]) => {
 
 const quick = { backoff: { baseMs: 1, capMs: 5 }, maxFailures: 3 }
 
-onInbox('a broker delivers, and is told what became of every message', quick, (stage) =>
+onInbox('a broker delivers, and gets the result of every message', quick, (stage) =>
   withBus(stage, async (bus) => {
     const { inbox, another, events, write, written } = stage
     const runs = new Map<string, number>()
@@ -54,7 +54,7 @@ onInbox('a broker delivers, and is told what became of every message', quick, (s
       bus,
       ids.map((id) => outgoing(id)),
     )
-    const settled = () => told(events, 'handled').length + told(events, 'parked').length
+    const settled = () => eventsOf(events, 'handled').length + eventsOf(events, 'parked').length
     const nudge = await nudging(bus)
     await until(
       'every message is settled',
@@ -101,12 +101,12 @@ onInbox('a window that is shorter than the redelivery horizon is warned about', 
   withBus(stage, async (bus) => {
     const { inbox, another, events } = stage
     await inbox.consume(bus, { topics: ['orders'] }, () => {})
-    const [event] = told(events, 'warning')
+    const [event] = eventsOf(events, 'warning')
     assert.ok(event?.warning.what === 'window_too_short')
     assert.deepEqual([event.warning.windowMs, event.warning.subscriber], [1_000, 'local'])
     assert.equal(event.warning.redeliveryHorizonMs, bus.redeliveryHorizonMs)
     const patient = another({ consumer: 'patient', windowMs: bus.redeliveryHorizonMs + 1 * DAY })
     await patient.consume(bus, { topics: ['orders'] }, () => {})
-    assert.equal(told(events, 'warning').length, 1)
+    assert.equal(eventsOf(events, 'warning').length, 1)
   }),
 )

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { defaults, isOnceError, limits } from 'onceonly'
-import { messageOf, onInbox, told } from '../../../support/events/inbox/stage.ts'
+import { eventsOf, messageOf, onInbox } from '../../../support/events/inbox/stage.ts'
 
 onInbox('an effect that never ends has failed after `effectMs`', { effectMs: 100, maxFailures: 2 }, async (stage) => {
   const { inbox, events, advance, write, written } = stage
@@ -25,7 +25,7 @@ onInbox('an effect that never ends has failed after `effectMs`', { effectMs: 100
   // Its transactions are over: the next message has the database to itself.
   assert.equal((await inbox.receive(messageOf('m2'), (_, { tx }) => write(tx, 'm2'))).kind, 'handled')
   assert.deepEqual(await written(), ['m2'])
-  assert.equal(told(events, 'failed').length, 1)
+  assert.equal(eventsOf(events, 'failed').length, 1)
 })
 
 onInbox('`effectMs` ends before the transaction does', {}, async ({ another }) => {
@@ -45,7 +45,7 @@ onInbox('bodies under one id are kept up to a bound, and all of them are reporte
   assert.equal(await inbox.deadLetters.count({ reason: 'conflict' }), most)
   // A copy of one that is kept takes no room.
   assert.equal((await present(1)).kind, 'conflict')
-  const kept = told(events, 'conflict').map((event) => event.kept)
+  const kept = eventsOf(events, 'conflict').map((event) => event.kept)
   assert.deepEqual(kept, [...Array.from({ length: most }, () => true), false, false, false, true])
   // The first ones are there, whole; another message has room of its own.
   const { rows } = await inbox.deadLetters.list({ reason: 'conflict' })

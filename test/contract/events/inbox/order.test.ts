@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { SqlTx } from 'onceonly'
 import { MINUTE, notDone } from 'onceonly'
 import { type Inbox, postpone, type Receipt } from 'onceonly/inbox'
-import { messageOf, onInbox, told } from '../../../support/events/inbox/stage.ts'
+import { eventsOf, messageOf, onInbox } from '../../../support/events/inbox/stage.ts'
 
 const numbered = (sequence: number, changes = {}) => messageOf(`k:${sequence}`, { key: 'k', sequence, ...changes })
 
@@ -27,7 +27,7 @@ onInbox('messages of a key are handled by their numbers, however they come', { o
   const receipt = await elsewhere.receive(numbered(3, { deliveries: 3 }), () => void handled.push(3))
   assert.equal(receipt.kind, 'handled')
   assert.deepEqual(handled, [1, 2, 3])
-  assert.equal(told(events, 'waiting').length, 3)
+  assert.equal(eventsOf(events, 'waiting').length, 3)
   // Another key, and what has no place in a line, do not wait.
   assert.equal((await inbox.receive(messageOf('o', { key: 'other', sequence: 1 }), () => {})).kind, 'handled')
   assert.equal((await inbox.receive(messageOf('p', { key: 'k', sequence: null }), () => {})).kind, 'handled')
@@ -83,7 +83,7 @@ onInbox(
     assert.equal((await fail(3)).kind, 'parked')
     // What was parked is out of the way; redriven later, it runs although its place is past.
     assert.equal((await take(2, { deliveries: 4 })).kind, 'handled')
-    assert.deepEqual(told(events, 'warning'), [])
+    assert.deepEqual(eventsOf(events, 'warning'), [])
     const [redriven] = await inbox.deadLetters.redrive({}, { effect: () => void handled.push(1) })
     assert.ok(redriven?.result.kind === 'ran' && redriven.result.receipt.kind === 'handled')
     assert.deepEqual(handled, [2, 1])
@@ -107,7 +107,7 @@ onInbox(
     assert.equal((await take(4, { deliveries: 2 })).kind, 'handled')
     assert.equal((await take(5, { deliveries: 3 })).kind, 'handled')
     assert.deepEqual(
-      told(events, 'warning').map(({ warning }) => warning.what === 'hole' && [warning.expected, warning.sequence]),
+      eventsOf(events, 'warning').map(({ warning }) => warning.what === 'hole' && [warning.expected, warning.sequence]),
       [[2, 4]],
     )
     // It comes after all: neither lost nor handled out of order without a word.
@@ -131,7 +131,7 @@ onInbox(
     }
     const parked = await take(2, { deliveries: 2 })
     assert.ok(parked.kind === 'parked' && parked.reason === 'hole')
-    assert.equal(told(events, 'warning').length, 1)
+    assert.equal(eventsOf(events, 'warning').length, 1)
     assert.equal((await take(1)).kind, 'handled')
     const [redriven] = await inbox.deadLetters.redrive({}, { effect: () => void handled.push(2) })
     assert.ok(redriven?.result.kind === 'ran')
@@ -161,7 +161,7 @@ onInbox('a consumer may begin in the middle of a key', { ordered: { from: 'now' 
   assert.equal((await take(43)).kind, 'handled')
   assert.equal((await take(44, { deliveries: 3 })).kind, 'handled')
   assert.deepEqual(handled, [41, 42, 43, 44])
-  assert.deepEqual(told(events, 'warning'), [])
+  assert.deepEqual(eventsOf(events, 'warning'), [])
   // Number 1 begins a key at once, and who begins with the beginning waits for it.
   assert.equal((await inbox.receive(messageOf('n:1', { key: 'n', sequence: 1 }), () => {})).kind, 'handled')
   const patient = another({ consumer: 'patient', ordered: true })
@@ -177,7 +177,7 @@ onInbox(
     const { handled, take } = recorder(inbox)
     const putOff = (sequence: number, error: unknown, deliveries = 1) =>
       inbox.receive(numbered(sequence, { deliveries }), () => Promise.reject(error))
-    // By its own wish, for longer than a hole is waited for: also as the first of its line, which nobody knows yet.
+    // The effect postpones for longer than the inbox waits for a gap, also as the first message of a new key.
     for (const [sequence, error] of [
       [1, postpone('the bank is closed', { delayMs: 10 * MINUTE })],
       [2, notDone(new Error('not before'), { retryAfterMs: 10 * MINUTE })],
@@ -189,14 +189,14 @@ onInbox(
       }
       assert.equal((await take(sequence, { deliveries: 2 })).kind, 'handled')
     }
-    // While nobody consumes, nobody waits: after a long stop, or a jump of the clock, both come again, in any order.
+    // Time without a consumer does not count as waiting: after a long stop both are redelivered, in any order.
     assert.equal((await take(4)).kind, 'waiting')
     await advance(24 * 60 * MINUTE)
     assert.equal((await take(4, { deliveries: 2 })).kind, 'waiting')
     const elsewhere = await second()
     assert.equal((await elsewhere.receive(numbered(3), () => void handled.push(3))).kind, 'handled')
     assert.deepEqual(handled, [1, 2, 3])
-    assert.deepEqual(told(events, 'warning'), [])
+    assert.deepEqual(eventsOf(events, 'warning'), [])
   },
 )
 

@@ -3,7 +3,7 @@ import type { SqlTx } from 'onceonly'
 import { DAY, final, HOUR, isOnceError, limits, notDone } from 'onceonly'
 import { acknowledgementOf } from 'onceonly/inbox'
 import type { Stage } from '../../../support/events/inbox/stage.ts'
-import { messageOf, onInbox, told } from '../../../support/events/inbox/stage.ts'
+import { eventsOf, messageOf, onInbox } from '../../../support/events/inbox/stage.ts'
 
 /** Delivers a message that always fails until it is parked; the store's clock passes every delay. */
 async function failUntilParked({ inbox, advance }: Stage, id: string, body = '{"n":1}'): Promise<number> {
@@ -35,7 +35,7 @@ onInbox(
     assert.ok(copy.kind === 'duplicate')
     assert.deepEqual(copy.first.settled, { kind: 'parked', reason: 'failed' })
     assert.deepEqual(acknowledgementOf(copy), { kind: 'done' })
-    const delays = told(events, 'failed').map(({ retryAfterMs }) => retryAfterMs)
+    const delays = eventsOf(events, 'failed').map(({ retryAfterMs }) => retryAfterMs)
     assert.equal(delays.length, 3)
     assert.ok((delays[2] as number) > (delays[0] as number), 'it waits ever longer')
     const explained = await inbox.explain('m1')
@@ -74,7 +74,7 @@ onInbox('a dead letter is previewed, then redriven, and runs once', { maxFailure
   assert.equal((await inbox.receive(messageOf('m2', { body: '{"n":1}', deliveries: 9 }), () => {})).kind, 'handled')
   assert.equal(await inbox.deadLetters.count(), 0)
   assert.deepEqual(
-    told(events, 'redriven').map(({ id, by }) => [id, by]),
+    eventsOf(events, 'redriven').map(({ id, by }) => [id, by]),
     [
       ['m1', 'ann'],
       ['m2', 'operator'],
@@ -127,7 +127,7 @@ onInbox('purging previews, removes, and lets no copy run', { maxFailures: 1 }, a
     rows.map(({ letter }) => letter),
     ['m2'],
   )
-  assert.deepEqual(told(events, 'purged'), [{ kind: 'purged', consumer: 'billing', letters: 2, by: 'ann' }])
+  assert.deepEqual(eventsOf(events, 'purged'), [{ kind: 'purged', consumer: 'billing', letters: 2, by: 'ann' }])
   const copy = await inbox.receive(messageOf('m1', { body: '{"n":1}' }), () => assert.fail('it ran'))
   assert.equal(copy.kind, 'duplicate')
 })
@@ -177,7 +177,7 @@ onInbox('what cannot be read, or has no id, is parked and never reaches the effe
 })
 
 onInbox(
-  'an effect tells when to try again; failures past the window are forgotten',
+  'an effect sets the time of its retry; failures past the window are forgotten',
   {
     maxFailures: 2,
     windowMs: 1 * DAY,
@@ -211,7 +211,7 @@ onInbox('failures past the window are swept', { windowMs: 1 * DAY }, async ({ in
   )
 })
 
-onInbox('suspects are tried one at a time, others go on beside them', {}, async ({ inbox, store }) => {
+onInbox('suspects are tried one at a time while other messages continue', {}, async ({ inbox, store }) => {
   await inbox.sweep()
   const suspects = ['s1', 's2', 's3']
   for (const id of suspects) {
@@ -287,6 +287,6 @@ onInbox(
     const count = (kind: string) => receipts.filter((receipt) => receipt.kind === kind).length
     // Even numbers come first in their line: of these a third is broken or fails, and the odd ones wait.
     assert.deepEqual([count('waiting'), count('parked'), count('handled')], [30, 10, 20])
-    assert.deepEqual(told(events, 'postponed'), [])
+    assert.deepEqual(eventsOf(events, 'postponed'), [])
   },
 )

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createLedger, DAY, final, isOnceError } from 'onceonly'
 import { acknowledgementOf, createInbox, postpone } from 'onceonly/inbox'
-import { messageOf, onInbox, told } from '../../../support/events/inbox/stage.ts'
+import { eventsOf, messageOf, onInbox } from '../../../support/events/inbox/stage.ts'
 import { createHeld } from '../../../support/ledger/worlds.ts'
 
 onInbox('a message is handled once, and its copies are explained', {}, async ({ inbox, events, write, written }) => {
@@ -31,7 +31,7 @@ onInbox('a message is handled once, and its copies are explained', {}, async ({ 
   const explained = await inbox.explain('m1')
   assert.deepEqual(explained.first?.settled, { kind: 'handled' })
   assert.equal(explained.failures, 0)
-  assert.equal((await inbox.explain('nobody')).first, null)
+  assert.equal((await inbox.explain('unknown')).first, null)
 })
 
 onInbox('the form of a JSON body does not make another message', {}, async ({ inbox }) => {
@@ -47,7 +47,7 @@ onInbox('the same id with another body is a conflict, kept and reported', {}, as
     assert.ok(other.kind === 'conflict' && other.recorded !== other.presented)
     assert.deepEqual(acknowledgementOf(other), { kind: 'done' })
   }
-  assert.equal(told(events, 'conflict').length, 2)
+  assert.equal(eventsOf(events, 'conflict').length, 2)
   const { rows } = await inbox.deadLetters.list({ reason: 'conflict' })
   assert.deepEqual(
     rows.map(({ message }) => message.body),
@@ -101,7 +101,7 @@ onInbox('an effect that throws leaves nothing, and the redelivery runs it again'
   assert.equal((await deliver(5)).kind, 'duplicate')
   assert.deepEqual([runs, await written()], [3, ['row']])
   assert.deepEqual(
-    told(events, 'failed').map(({ failures }) => failures),
+    eventsOf(events, 'failed').map(({ failures }) => failures),
     [1, 2],
   )
   const explained = await inbox.explain('m1')
@@ -153,7 +153,7 @@ onInbox(
     const again = await take(await second(), 'm2')
     assert.ok(again.kind === 'duplicate' && again.by === 'intent')
     assert.deepEqual(await written(), ['row'])
-    assert.equal(told(events, 'duplicate').length, 2)
+    assert.equal(eventsOf(events, 'duplicate').length, 2)
     // Without an intent there is nothing to compare.
     assert.equal((await inbox.receive(messageOf('m3', { body: '{}' }), () => {})).kind, 'handled')
     assert.equal((await inbox.receive(messageOf('m4', { body: '{}' }), () => {})).kind, 'handled')
@@ -196,7 +196,7 @@ onInbox(
   },
 )
 
-onInbox('ids of any form are told apart', {}, async ({ inbox }) => {
+onInbox('ids of any form are distinct', {}, async ({ inbox }) => {
   const long = 'x'.repeat(2_000)
   const ids = ['ä', 'a b', '\ud800', '\ud801', `${long}1`, `${long}2`, 'nul\0', 'sha256:00', '😀']
   for (const id of ids) assert.equal((await inbox.receive(messageOf(id), () => {})).kind, 'handled', id)

@@ -70,7 +70,7 @@ onOutbox('a transaction that commits late is not passed over', async (ground) =>
   )
 })
 
-onOutbox('a key that the broker refuses is parked alone, with those behind it; the others go on', async (ground) => {
+onOutbox('a key that the broker refuses is parked with the messages behind it; other keys continue', async (ground) => {
   const { outbox, desk, events } = ground
   desk.verdict = ({ key, sequence }) =>
     key === 'bad' && sequence === 2 ? { kind: 'refused', reason: 'too large for me' } : null
@@ -138,8 +138,8 @@ onOutbox(
 
 onOutbox('a message without a key is parked by itself, and purged', async (ground) => {
   const { outbox, desk } = ground
-  desk.verdict = ({ topic }) => (topic === 'nobody.listens' ? { kind: 'refused', reason: 'unroutable' } : null)
-  await ground.add({ id: 'lost', topic: 'nobody.listens', body: 1 })
+  desk.verdict = ({ topic }) => (topic === 'not.routed' ? { kind: 'refused', reason: 'unroutable' } : null)
+  await ground.add({ id: 'lost', topic: 'not.routed', body: 1 })
   for (let n = 0; n < 5; n++) await ground.add({ topic: 'orders.paid', body: n })
   ground.relay({ maxAttempts: 2 })
   await ground.drained()
@@ -149,9 +149,9 @@ onOutbox('a message without a key is parked by itself, and purged', async (groun
     rows.map(({ message, attempts, reason }) => [message.id, attempts, reason]),
     [['lost', 2, 'unroutable']],
   )
-  assert.equal((await outbox.deadLetters.purge({ topic: 'nobody.listens' }, { preview: true })).length, 1)
+  assert.equal((await outbox.deadLetters.purge({ topic: 'not.routed' }, { preview: true })).length, 1)
   assert.equal(await outbox.deadLetters.count(), 1)
-  assert.equal((await outbox.deadLetters.purge({ topic: 'nobody.listens' })).length, 1)
+  assert.equal((await outbox.deadLetters.purge({ topic: 'not.routed' })).length, 1)
   const status = await outbox.status()
   assert.deepEqual([status.deadLetters, status.failing, status.parkedKeys], [0, 0, 0])
 })

@@ -48,7 +48,7 @@ onEveryStage('messages that come twice and in any order, from a broker, to two r
 })
 
 onEveryStage(
-  'a saga subscribes to its events, tells the broker what became of them, and warns of a short memory',
+  'a saga subscribes to its events, settles them at the broker, and warns of a short retention',
   async (stage) => {
     const one = stage.replica({}, { inbox: { windowMs: 1_000 } })
     const subscribed: { topics: readonly string[]; consumer: string }[] = []

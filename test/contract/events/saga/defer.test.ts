@@ -81,22 +81,22 @@ onEveryStage('an event that is deferred while the instance moves on is not left 
 
 onEveryStage('events for an instance that never begins are reported and removed', async ({ place, replica }) => {
   const one = replica()
-  await handled(one, parsed('nobody', 'a'), parsed('nobody', 'b'))
-  assert.equal(await stateOf(one, 'nobody'), 'initial')
+  await handled(one, parsed('unstarted', 'a'), parsed('unstarted', 'b'))
+  assert.equal(await stateOf(one, 'unstarted'), 'initial')
   await place.advance(6 * DAY)
   assert.equal(await one.saga.upkeep.sweep(), 0)
   await place.advance(2 * DAY)
   assert.equal(await one.saga.upkeep.sweep(), 1)
   assert.deepEqual(
     one.events.filter((event) => event.kind === 'expired'),
-    [{ kind: 'expired', saga: 'imports', id: 'nobody', deferred: 2 }],
+    [{ kind: 'expired', saga: 'imports', id: 'unstarted', deferred: 2 }],
   )
-  assert.equal(await one.saga.get('nobody'), null)
+  assert.equal(await one.saga.get('unstarted'), null)
   for (const table of ['pending', 'history', 'instances']) {
     assert.deepEqual(await sqlOf(place.store).query(`select * from onceonly_saga_${table}`), [], table)
   }
-  await handled(one, started('nobody'))
-  assert.equal(await stateOf(one, 'nobody'), 'Uploading', 'it never began, so that its id is not used up')
+  await handled(one, started('unstarted'))
+  assert.equal(await stateOf(one, 'unstarted'), 'Uploading', 'it never began, so that its id is not used up')
 })
 
 onEveryStage('every event waits its full time for an instance to begin', async ({ place, replica }) => {

@@ -134,12 +134,12 @@ onEveryStage('an id that may be used again begins anew after its tombstone', asy
   assert.deepEqual([view?.state, view?.version], ['Uploading', 1])
 })
 
-onEveryStage('a message that nobody understands is parked at once, with the reason', async ({ replica }) => {
+onEveryStage('a message that cannot be read is parked at once, with the reason', async ({ replica }) => {
   const one = replica()
   const strange = { ...started('s1'), topic: 'Nonsense' }
-  const nobody = message('Started', { searchId: '' })
+  const unnamed = message('Started', { searchId: '' })
   const reasons = []
-  for (const each of [strange, nobody, { ...started('s1'), body: 'null' }]) {
+  for (const each of [strange, unnamed, { ...started('s1'), body: 'null' }]) {
     const receipt = await one.saga.handle(each)
     assert.ok(receipt.kind === 'parked' && receipt.reason === 'final')
     reasons.push(receipt.failure?.message ?? '')

@@ -163,7 +163,7 @@ onEveryStage('a timeout that fails is tried again, then parked, and can be redri
   assert.ok(redriven?.result.kind === 'ran' && redriven.result.receipt.kind === 'handled')
   assert.equal(await stateOf(one, 's1'), 'Error')
   assert.deepEqual((await one.saga.get('s1'))?.pending, [])
-  // An operator has no code of the saga: it is due again, for whoever has.
+  // An operator process does not run the saga's code: it makes the timeout due for a process that does.
   const { events } = createAdmin({ store: sqlStore(store), ledger: one.ledger })
   const again = await events?.inboxRedrive('saga.imports', [theirs?.letter ?? ''], false)
   assert.equal(again?.[0]?.result, 'due')
@@ -190,7 +190,7 @@ onEveryStage(
   },
 )
 
-onEveryStage('by itself: timeouts are found without anybody asking', async ({ place, replica }) => {
+onEveryStage('the background loop delivers due timeouts', async ({ place, replica }) => {
   const fired = Promise.withResolvers<void>()
   const one = replica(
     {},

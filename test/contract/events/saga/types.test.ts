@@ -70,7 +70,7 @@ test('a missing pair does not compile', () => {
 test('a missing state does not compile, nor does a missing beginning', () => {
   // @ts-expect-error -- `Open` has no row.
   refused(() => defineSaga({ ...base, table: { initial: row } }), /does not decide Opened in Open/)
-  // @ts-expect-error -- nobody says what happens before there is an instance.
+  // @ts-expect-error -- `initial` has no row.
   refused(() => defineSaga({ ...base, table: { Open: row } }), /does not decide Opened in initial/)
 })
 
@@ -150,7 +150,7 @@ test('a terminal state cannot be left', () => {
       defineSaga({
         ...base,
         table: { initial: row, Open: row },
-        // @ts-expect-error -- whoever enters a terminal state stays there.
+        // @ts-expect-error -- a terminal state has no transitions.
         onEnter: { Shut: { to: ['Open'], handle() {} } },
       }),
     /leaves its terminal state Shut/,

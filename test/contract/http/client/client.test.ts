@@ -117,7 +117,7 @@ describe('the client', () => {
     assert.ok((events[0]?.waitMs ?? 0) >= 1_000, 'not sooner than the server asked for')
   })
 
-  test('what a repetition cannot change is told at once', async () => {
+  test('a failure that a retry cannot change is returned at once', async () => {
     const inUse = answers(409, { 'content-type': 'application/json' }, '{"error":{"code":"idempotency_error"}}')
     for (const fault of [
       problem(409, false),
@@ -162,13 +162,13 @@ describe('the client', () => {
     assert.deepEqual([await read.response.text(), read.key, keysSeen.at(-1)], ['read', null, undefined])
   })
 
-  test('it ends: after its attempts, after its time, when it is told to', async () => {
+  test('it ends after its attempts, after its time, or when it is stopped', async () => {
     const few = clientWith(Array(9).fill(cut), { attempts: 2 })
     await assert.rejects(few.client.send(`${url}/orders`, post), (error) => {
       return isOnceError(error, 'no_answer') && error.applied === 'maybe' && error.details['attempts'] === 2
     })
     const short = clientWith([answers(503, { 'retry-after': '3600' })])
-    assert.equal((await short.client.send(`${url}/orders`, post)).response.status, 503, 'nobody waits for an hour')
+    assert.equal((await short.client.send(`${url}/orders`, post)).response.status, 503, 'it does not wait for an hour')
     const stopped = clientWith([answers(503, { 'retry-after': '60' })])
     const waiting = stopped.client.send(`${url}/orders`, post)
     await until('the client waits for its next attempt', () => stopped.events.length > 0)
@@ -183,7 +183,7 @@ describe('the client', () => {
     await assert.rejects(abandoned, reason)
   })
 
-  test('what went wrong is told: with the last attempt, or at once where nothing was a request', async () => {
+  test('the error is reported after the last attempt, or at once where no request was made', async () => {
     const unused = createServer()
     await once(unused.listen(0, '127.0.0.1'), 'listening')
     const { port } = unused.address() as AddressInfo

@@ -71,7 +71,7 @@ test('an adapter sends a request on to the home of its key, with its own caller,
   assert.deepEqual(new Set(ran.map(({ body }) => body)), new Set(['{"amount":1}']))
   const made = await records()
   assert.deepEqual(new Set(made.map(({ identity }) => identity.caller)), new Set(['session-of-eu']))
-  // What became of them is told by their homes, too, and to their caller alone.
+  // The home regions also serve the status, and only to the caller.
   for (const { id } of made) {
     const look = { method: 'GET', path: `/operations/${id}`, key: null, body: null }
     const [own, other] = [await ask(ports[0], look), await ask(ports[1], look)]
@@ -80,7 +80,7 @@ test('an adapter sends a request on to the home of its key, with its own caller,
   }
 })
 
-test('an answer that is too large for its way back was given all the same, and is not asked for again', async (context) => {
+test('a response that is too large for the way back stays recorded, and the effect does not run again', async (context) => {
   const { ran, ports } = await openRegions(context, () => [])
   const regions = Object.fromEntries(names.map((name) => [name, 'http://127.0.0.1']))
   using region = createRegion({ self: 'eu', secret, regions })
@@ -88,9 +88,9 @@ test('an answer that is too large for its way back was given all the same, and i
   const keys = Array.from({ length: 100 }, (_, at) => `large-${at}`)
   const key = keys.find((each) => region.home({ ...identity, key: each }) === 'us') ?? ''
   for (const attempt of [1, 2]) {
-    const told = await ask(ports[0], { key, path: '/large' })
-    assert.deepEqual([told.status, told.problem], [409, 'response-not-stored'], `attempt ${attempt}`)
-    assert.match(told.body, /"retryable":false.*"original":{"status":201/)
+    const answer = await ask(ports[0], { key, path: '/large' })
+    assert.deepEqual([answer.status, answer.problem], [409, 'response-not-stored'], `attempt ${attempt}`)
+    assert.match(answer.body, /"retryable":false.*"original":{"status":201/)
   }
   assert.deepEqual(
     ran.map(({ at }) => at),
@@ -101,11 +101,11 @@ test('an answer that is too large for its way back was given all the same, and i
 test('regions that do not agree about a home refuse, instead of sending in circles', async (context) => {
   // One has a third region in its list, which leads back to the first: there some keys would go round.
   const { ran, ports } = await openRegions(context, (all) => [{ ...all }, { ...all, ap: all['eu'] ?? '' }])
-  const told = await Promise.all(Array.from({ length: 30 }, (_, at) => ask(ports[0], { key: `circle-${at}` })))
-  const refused = told.filter(({ status }) => status === 503)
+  const answers = await Promise.all(Array.from({ length: 30 }, (_, at) => ask(ports[0], { key: `circle-${at}` })))
+  const refused = answers.filter(({ status }) => status === 503)
   assert.ok(refused.length > 0)
   for (const { problem } of refused) assert.equal(problem, 'home-unreachable')
-  assert.equal(ran.length, told.length - refused.length)
+  assert.equal(ran.length, answers.length - refused.length)
 })
 
 test('options of regions are checked by name', () => {

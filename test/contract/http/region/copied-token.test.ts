@@ -10,13 +10,13 @@ import { createRegion } from 'onceonly/region'
 
 const secret = 'a secret of two regions, long enough'
 
-/** A request as somebody on the way between two regions saw it. */
+/** A request as an eavesdropper between two regions sees it. */
 interface Caught {
   readonly headers: IncomingHttpHeaders
   readonly body: string
 }
 
-test('whoever copies a request between two regions can send neither it nor another one in its name', async (context) => {
+test('an eavesdropper between two regions can send neither a copied request nor another one in its name', async (context) => {
   const caught: Caught[] = []
   // Stands where the home should be, and keeps what comes.
   const listener = createServer((request, response) => {
@@ -34,7 +34,7 @@ test('whoever copies a request between two regions can send neither it nor anoth
   const store = createMemoryStore()
   const ledger = createLedger({ store, background: false })
   const us = createRegion({ self: 'us', secret, regions: { eu: between, us: between } })
-  const who = () => ({ tenant: 'acme', caller: 'nobody of eu' })
+  const who = () => ({ tenant: 'acme', caller: 'stranger' })
   const home = createServer((request, response) => {
     void idempotent({ ledger, who, region: us })({ effect: 'external' }, (_request, answer) => {
       ran++

@@ -48,7 +48,7 @@ for (const framework of frameworks) {
       const letGo = shop.hold()
       const stripe = clientOf(shop.port, { maxNetworkRetries: 10, timeout: 1_000 })
       const creating = stripe.customers.create(ann)
-      // The first was abandoned, the second was told that its twin still runs; only then does the effect end.
+      // The first request was abandoned and the second got 409 before the effect ends.
       await until('a twin was refused', () => shop.answers.includes(409))
       letGo()
       const customer = await creating
@@ -122,7 +122,7 @@ for (const framework of frameworks) {
         assert.equal(failure.message, 'Your card was declined.')
       }
       assert.equal(shop.runs, 1)
-      // The SDK retries a 500 under the same key, and is told the same again instead of a second effect.
+      // The SDK retries a 500 under the same key, and gets the same response again instead of a second effect.
       const broken = await failureOf(stripe.customers.create({ email: 'broken@example.com' }))
       assert.deepEqual([broken.statusCode, broken.message], [500, 'Something broke.'])
       assert.deepEqual([shop.runs, shop.keys.length], [2, 4])

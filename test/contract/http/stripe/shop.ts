@@ -9,7 +9,7 @@ import { createMemoryStore } from 'onceonly/memory'
 import { idempotent as idempotentNode } from 'onceonly/node'
 import { listen } from '../listen.ts'
 
-/** What the SDK is told of the thing that it made. */
+/** The response for a created object. */
 interface Customer {
   readonly id: string
   readonly object: 'customer'

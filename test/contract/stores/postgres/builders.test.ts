@@ -229,7 +229,7 @@ testPostgres('an effect whose transaction was rolled back behind it has written 
   assert.deepEqual(await ordersIn(store), ['again'])
 })
 
-testPostgres('200 random effects with nested parts and errors leave the rows that their records tell', async (t) => {
+testPostgres('200 random effects with nested parts and errors leave the rows that their records name', async (t) => {
   const { store, ledger } = await shop(t)
   await checkNestedHistories({ store, ledger, histories: 200 })
 })

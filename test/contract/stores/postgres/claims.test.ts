@@ -142,7 +142,7 @@ testPostgres('two stores that fight for the same identities never deadlock, and 
   }
 })
 
-testPostgres('one row that somebody holds does not stop the others', async (t) => {
+testPostgres('a row locked by another session does not stop the others', async (t) => {
   const schema = freshSchema()
   let statements = 0
   const counted = await freshPool(t)
@@ -158,10 +158,10 @@ testPostgres('one row that somebody holds does not stop the others', async (t) =
   const pool = await freshPool(t)
   const held = grants[7]
   assert.ok(held !== undefined)
-  const somebody = await pool.connect()
+  const locker = await pool.connect()
   try {
-    await somebody.query('BEGIN')
-    await somebody.query(`SELECT 1 FROM "${schema}".onceonly_records WHERE id = $1 FOR UPDATE`, [held.id])
+    await locker.query('BEGIN')
+    await locker.query(`SELECT 1 FROM "${schema}".onceonly_records WHERE id = $1 FOR UPDATE`, [held.id])
     statements = 0
     const batches: Request[][] = [
       grants.map(
@@ -185,11 +185,11 @@ testPostgres('one row that somebody holds does not stop the others', async (t) =
     }
     // A few for each of the three; each row for itself would be ninety, and would wait as often.
     assert.ok(statements > 0 && statements < grants.length, `${statements} statements`)
-    // A replay, or any other answer that changes nothing, waits for nobody.
+    // A replay, or any other decision that changes nothing, waits for no lock.
     assert.equal(kindOf((await store.claims.apply([claimOf(held.identity.key)], CALL))[0]), 'in_progress')
   } finally {
-    await somebody.query('ROLLBACK')
-    somebody.release()
+    await locker.query('ROLLBACK')
+    locker.release()
   }
   assert.equal(kindOf((await store.claims.apply([settleOf(held)], CALL))[0]), 'applied')
 })

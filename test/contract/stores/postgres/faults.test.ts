@@ -98,7 +98,7 @@ testPostgres('a grant is never lost because a later part of its batch failed', a
   }
 })
 
-testPostgres('a lost answer to COMMIT is told as such, and the claim id tells the rest', async (t) => {
+testPostgres('a lost response to COMMIT is reported as such, and the claim id resolves it', async (t) => {
   const { proxy, store } = await farStore(t)
   const claim = claimOf('a')
   const transact = (cut: () => void) =>
@@ -115,7 +115,7 @@ testPostgres('a lost answer to COMMIT is told as such, and the claim id tells th
     (error) => isOnceError(error, 'store_unavailable'),
   )
   assert.equal((await store.claims.read([claim.id], CALL)).records[0], null)
-  // Lost after it: nobody can tell, until the same claim is made again.
+  // Lost after it: the outcome is unknown until the same claim is made again.
   const lost = transact(() => proxy.dropNextResponse(saying('COMMIT')))
   await assert.rejects(lost, failsWith('store_unavailable', 'maybe'))
   assert.equal(await transact(() => assert.fail('the effect ran again')), claim.claimId)
@@ -140,7 +140,7 @@ testPostgres('a connection that is lost while the work runs is certain to have u
   assert.equal((await claimIn(store, 'a')).attempt, 1)
 })
 
-testPostgres('a server that says nothing any more does not make anybody wait past the deadline', async (t) => {
+testPostgres('a server that stops responding makes no caller wait past the deadline', async (t) => {
   const { proxy, store } = await farStore(t)
   await claimIn(store, 'warm')
   await store.clock.now(CALL)

@@ -32,7 +32,7 @@ testPostgres('a statement that failed with its connection is enough to look at t
   const schema = freshSchema()
   const admin = await freshPool(t)
   const pool = await freshPool(t, { application_name: schema })
-  // A pool that tells nothing of its clients.
+  // A pool without events about its clients.
   const quiet: PgPool = {
     connect: async () => {
       const client = await pool.connect()

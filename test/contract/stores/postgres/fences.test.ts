@@ -23,7 +23,7 @@ async function fenceInTransaction(store: PostgresStore, key: string): Promise<nu
   return leaseOf(claimed).fence
 }
 
-testPostgres('a store that starts after a switchover goes on above every fence there is', async (t) => {
+testPostgres('a store that starts after a switchover continues above every existing fence', async (t) => {
   const schema = freshSchema()
   const pool = await freshPool(t)
   const first = await fenceOf(await openStore(t, { schema }), 'a')
@@ -40,7 +40,7 @@ testPostgres('a store that starts after a switchover goes on above every fence t
   assert.ok((await fenceOf(await openStore(t, { schema }), 'd')) > ahead)
 })
 
-testPostgres('a store whose connections a switchover ended goes on above every fence there is', async (t) => {
+testPostgres('a store whose connections a switchover ended continues above every existing fence', async (t) => {
   const schema = freshSchema()
   const admin = await freshPool(t)
   const pool = await freshPool(t, { application_name: schema })

@@ -21,8 +21,8 @@ import {
 } from '../../../support/stores/postgres/store.ts'
 
 /**
- * A server whose queue of notifications is full: filling the real one takes eight gigabytes. Our sessions find another
- * `pg_notify`, which fails as that of a full queue does, at the commit of whoever notifies and with its code.
+ * A server whose notification queue is full: filling the real one takes eight gigabytes. The sessions find another
+ * `pg_notify`, which fails as it does with a full queue: at the commit of the notifying session, and with its code.
  */
 async function fullQueue(t: TestContext): Promise<{ store: PostgresStore; pool: Pool; tried(): Promise<number> }> {
   const [schema, admin] = [freshSchema(), await freshPool(t)]
@@ -75,7 +75,7 @@ testPostgres('a full queue of notifications takes no outcome with it', async (t)
   )
 })
 
-testPostgres('nor a transaction, and whoever waits looks by itself', async (t) => {
+testPostgres('nor a transaction, and a waiting caller polls', async (t) => {
   const { store, pool, tried } = await fullQueue(t)
   await pool.query('CREATE TABLE orders (id text)')
   const once = createLedger({ store, background: false })
@@ -114,8 +114,8 @@ testPostgres('a notification of a room that finds the queue full is worth anothe
   // As node-postgres gives what PostgreSQL 15 reports, `async.c` being the file of NOTIFY.
   const full = (file: string) =>
     Object.assign(new Error('too many notifications in the NOTIFY queue'), { severity: 'ERROR', code: '54000', file })
-  const told = storeError(full('async.c'), 'maybe')
-  assert.ok(isOnceError(told, 'store_busy') && told.retryable && told.applied === 'no')
+  const error = storeError(full('async.c'), 'maybe')
+  assert.ok(isOnceError(error, 'store_busy') && error.retryable && error.applied === 'no')
   assert.ok(leavesConnectionUsable(full('async.c')))
   assert.ok(isOnceError(storeError(full('nbtinsert.c'), 'maybe'), 'row_refused'))
 })

@@ -9,7 +9,7 @@ import { createRuntime } from '../../../../src/runtime/runtime.ts'
 import { gatedPool } from '../../../support/stores/postgres/sessions.ts'
 import { atEnd, freshPool, freshSchema, openStore, testPostgres } from '../../../support/stores/postgres/store.ts'
 
-/** A process that stands still in the middle of a write: what it may do when it goes on. */
+/** A process paused in the middle of a write: what it may do after it resumes. */
 
 testPostgres('a relay counts its lease from before it asked for it', async (t) => {
   const pool = gatedPool(await freshPool(t))

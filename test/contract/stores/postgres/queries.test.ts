@@ -44,7 +44,7 @@ testPostgres('records are listed newest first, page by page, by whatever filter'
   assert.deepEqual([succeeded, running], [4, 1])
 })
 
-testPostgres('a page looks at a bounded number of rows, and says where to go on', async (t) => {
+testPostgres('a page reads a bounded number of rows, and returns the cursor of the next', async (t) => {
   const schema = freshSchema()
   const store = await openStore(t, { schema })
   await claimIn(store, 'needle')
@@ -107,9 +107,9 @@ testPostgres('the sweep walks in bounded steps and skips what others hold', asyn
   )
   await store.clock.advance(POLICY.retainMs + 1, CALL)
   const pool = await freshPool(t)
-  const somebody = await pool.connect()
-  await somebody.query('BEGIN')
-  await somebody.query(`SELECT 1 FROM ${schema}.onceonly_records WHERE id = $1 FOR UPDATE`, [grants[3]?.id])
+  const locker = await pool.connect()
+  await locker.query('BEGIN')
+  await locker.query(`SELECT 1 FROM ${schema}.onceonly_records WHERE id = $1 FOR UPDATE`, [grants[3]?.id])
   let [removed, steps] = [0, 0]
   for (let cursor: string | null = null; ; ) {
     const swept = await store.upkeep.sweep(cursor, 10, CALL)
@@ -118,8 +118,8 @@ testPostgres('the sweep walks in bounded steps and skips what others hold', asyn
     cursor = swept.cursor
     if (cursor === null) break
   }
-  await somebody.query('ROLLBACK')
-  somebody.release()
+  await locker.query('ROLLBACK')
+  locker.release()
   assert.deepEqual([removed, steps], [24, 3])
   assert.equal((await store.upkeep.sweep(null, 10, CALL)).removed, 1)
 })

@@ -88,7 +88,7 @@ testPostgres('tables that were dropped under a running store are made anew', asy
     (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no',
   )
   const later = await claimIn(store, 'b')
-  // Fences go on growing over the loss, and a settle of the lost claim writes its record anew.
+  // Fences keep growing after the loss, and a settle of the lost claim writes its record anew.
   assert.ok(later.fence > lost.fence)
   const [settled] = await store.claims.apply([settleOf(lost)], CALL)
   assert.ok(settled !== undefined && 'decision' in settled)

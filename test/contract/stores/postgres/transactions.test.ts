@@ -82,13 +82,13 @@ testPostgres('what the work throws comes out unchanged, and nothing of it stays'
     await order(session, 'b')
     await order(session, 'b')
   })
-  // A violation that nobody expected is the user's to read, with the server's own code.
+  // An undeclared violation reaches the user with the server's own code.
   await assert.rejects(twice, (error: Error & { code?: string }) => error.code === '23505')
   assert.deepEqual(await ordersIn(store), [])
   assert.equal(await stateOf(store, 'a'), undefined)
 })
 
-testPostgres('a savepoint undoes its own writes, and the transaction goes on', async (t) => {
+testPostgres('a savepoint undoes its own writes, and the transaction continues', async (t) => {
   const store = await shop(t)
   await store.transactions.run(async (session) => {
     await order(session, 'kept')
@@ -157,7 +157,7 @@ testPostgres('an SQL error that the effect swallowed is never a success', async 
     await order(session, 'lost')
     await order(session, 'taken').catch(() => undefined)
   }
-  // Under the savepoint of the ledger; in a plain transaction; and by a statement that nobody waited for.
+  // Under the savepoint of the ledger; in a plain transaction; and by a statement that was not awaited.
   await rejectsWith(transact(store, 'a', swallow), 'transaction_aborted')
   await rejectsWith(store.transactions.run(swallow, TRANSACTION), 'transaction_aborted')
   const careless = store.transactions.run(async (session) => {

@@ -19,7 +19,7 @@ import {
   testPostgres,
 } from '../../../support/stores/postgres/store.ts'
 
-/** Collects what a store was told, and waits until it has been told about a record. */
+/** Collects the wakes of a store, and waits for one about a record. */
 async function listen(t: TestContext, store: PostgresStore) {
   const heard: (readonly string[] | null)[] = []
   const watch = store.claims.watch((ids) => heard.push(ids))
@@ -29,16 +29,16 @@ async function listen(t: TestContext, store: PostgresStore) {
   return {
     heard,
     watch,
-    told: (id: string | null) => until(`there is a wake for ${id ?? 'everything'}`, () => has(id)),
+    woken: (id: string | null) => until(`there is a wake for ${id ?? 'everything'}`, () => has(id)),
   }
 }
 
 const wait = (store: PostgresStore, key: string) => store.claims.apply([claimOf(key, { wait: true })], CALL)
 
-testPostgres('whoever waits is woken across stores, however the record changes', async (t) => {
+testPostgres('a waiting caller is woken across stores, however the record changes', async (t) => {
   const schema = freshSchema()
   const [store, other] = [await openStore(t, { schema }), await openStore(t, { schema })]
-  const { told } = await listen(t, other)
+  const { woken } = await listen(t, other)
   const changes: Record<string, (grant: Awaited<ReturnType<typeof claimIn>>) => Request> = {
     settled: (grant) => settleOf(grant),
     unknown: (grant) => settleOf(grant, { state: 'unknown', reason: null }),
@@ -49,7 +49,7 @@ testPostgres('whoever waits is woken across stores, however the record changes',
     const grant = await claimIn(store, key)
     await wait(other, key)
     await store.claims.apply([change(grant)], CALL)
-    await told(grant.id)
+    await woken(grant.id)
   }
   const many = await Promise.all(['a', 'b', 'c'].map((key) => claimIn(store, key)))
   await wait(other, 'b')
@@ -57,13 +57,13 @@ testPostgres('whoever waits is woken across stores, however the record changes',
     many.map((grant) => settleOf(grant)).toSorted((a, b) => (a.id < b.id ? -1 : 1)),
     CALL,
   )
-  await told(many[1]?.id ?? '')
+  await woken(many[1]?.id ?? '')
 })
 
-testPostgres('a transaction wakes those who wait when it commits, and not before', async (t) => {
+testPostgres('a transaction wakes waiting callers when it commits, and not before', async (t) => {
   const schema = freshSchema()
   const [store, other] = [await openStore(t, { schema }), await openStore(t, { schema })]
-  const { told, heard } = await listen(t, other)
+  const { woken, heard } = await listen(t, other)
   const grant = await claimIn(store, 'a')
   await wait(other, 'a')
   await store.transactions.run(async (session) => {
@@ -72,40 +72,43 @@ testPostgres('a transaction wakes those who wait when it commits, and not before
     await sleep(100)
     assert.deepEqual(heard, [])
   }, TRANSACTION)
-  await told(grant.id)
+  await woken(grant.id)
 })
 
-testPostgres('nobody is told about records that nobody awaits', async (t) => {
+testPostgres('records that no caller awaits cause no wakes', async (t) => {
   const store = await openStore(t)
-  const { heard, told } = await listen(t, store)
+  const { heard, woken } = await listen(t, store)
   const grant = await claimIn(store, 'a')
   await store.claims.apply([settleOf(grant, DONE)], CALL)
   // Wakes come in the order of their commits: this one would follow that of the first.
   const awaited = await claimIn(store, 'b')
   await wait(store, 'b')
   await store.claims.apply([settleOf(awaited, DONE)], CALL)
-  await told(awaited.id)
+  await woken(awaited.id)
   // One settle may wake twice: by itself in this process, and by the server.
   assert.deepEqual([...new Set(heard.flat())], [awaited.id])
 })
 
-testPostgres('a listener that lost its connection comes back, and says that anything may have changed', async (t) => {
-  const schema = freshSchema()
-  const store = await openStore(t, { schema })
-  const { told } = await listen(t, store)
-  const pool = await freshPool(t)
-  // In this file's own database only: others on the same server rely on their listeners.
-  await pool.query(
-    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+testPostgres(
+  'a listener that lost its connection reconnects, and reports that anything may have changed',
+  async (t) => {
+    const schema = freshSchema()
+    const store = await openStore(t, { schema })
+    const { woken } = await listen(t, store)
+    const pool = await freshPool(t)
+    // In this file's own database only: others on the same server rely on their listeners.
+    await pool.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE datname = current_database() AND query LIKE 'LISTEN%'`,
-  )
-  await told(null)
-  const other = await openStore(t, { schema })
-  const lease = leaseOf((await other.claims.apply([claimOf('a')], CALL))[0])
-  await wait(store, 'a')
-  await other.claims.apply([settleOf(lease)], CALL)
-  await told(lease.id)
-})
+    )
+    await woken(null)
+    const other = await openStore(t, { schema })
+    const lease = leaseOf((await other.claims.apply([claimOf('a')], CALL))[0])
+    await wait(store, 'a')
+    await other.claims.apply([settleOf(lease)], CALL)
+    await woken(lease.id)
+  },
+)
 
 testPostgres('a watch that ended hears nothing more', async (t) => {
   const store = await openStore(t)
@@ -116,7 +119,7 @@ testPostgres('a watch that ended hears nothing more', async (t) => {
   watch.stop()
   await store.claims.apply([settleOf(grant)], CALL)
   // Both would hear of it over the one connection of their store.
-  await still.told(grant.id)
+  await still.woken(grant.id)
   assert.deepEqual(heard, [])
 })
 

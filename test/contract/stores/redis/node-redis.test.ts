@@ -9,7 +9,7 @@ import { until } from '../../../../src/testing/until.ts'
 import { startOwn } from '../../../support/own-server.ts'
 import { pause, resume } from '../../../support/pause.ts'
 
-test('the kit passes through `redis`; a server that is away, paused or restarted is nobody else’s trouble', async (t) => {
+test('the kit passes through `redis`; a server that is away, paused or restarted affects no other store', async (t) => {
   const servers = await startOwn('redis')
   t.after(() => servers.stop())
   const [server] = servers.started

@@ -1,6 +1,6 @@
 import { command } from '../../../../src/admin/cli/command.ts'
 
-/** Runs what it is sent, one command after the other, and tells what each of them printed. */
+/** Runs the commands that it receives, one after the other, and sends back what each printed. */
 process.on('message', (args) => {
   void ran(args as string[]).then((ended) => process.send?.(ended))
 })

@@ -101,7 +101,7 @@ const proofs: Record<string, (ground: Ground) => Promise<void>> = {
     assert.deepEqual(await client.publisher.publish([], CALL), [])
   },
 
-  'what nobody would get is refused, alone, and never delivered': async ({ client }) => {
+  'a message without a subscriber is refused alone, and never delivered': async ({ client }) => {
     const { got } = await collect(client, 'billing', ['orders.paid'])
     const sent = [
       messageOf('m-1', 'orders.paid', null),

@@ -4,7 +4,7 @@ import { createInbox } from 'onceonly/inbox'
 import type { Bench } from '../../ledger/worlds.ts'
 import { onSqlStores } from '../../ledger/worlds.ts'
 
-/** An inbox on one store, with a business table beside it and everything that it told. */
+/** An inbox on one store, with a business table beside it and all of its events. */
 export interface Stage {
   readonly inbox: Inbox<SqlTx>
   readonly events: InboxEvent[]
@@ -71,5 +71,5 @@ export function messageOf(id: string, changes: Partial<IncomingMessage> = {}): I
   }
 }
 
-export const told = <K extends InboxEvent['kind']>(events: readonly InboxEvent[], kind: K) =>
+export const eventsOf = <K extends InboxEvent['kind']>(events: readonly InboxEvent[], kind: K) =>
   events.filter((event): event is Extract<InboxEvent, { kind: K }> => event.kind === kind)

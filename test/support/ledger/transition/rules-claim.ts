@@ -233,7 +233,7 @@ export const claimRules: Rules = {
     assert.equal(life.claim('c2').kind, 'first_attempt')
   },
 
-  'a claim that was settled already is not granted to nobody': (machine) => {
+  'a claim that was settled already is not granted again': (machine) => {
     const life = createLife(machine)
     life.settle(life.lease('c1'), notDone())
     assert.equal(life.claim('c1').kind, 'retry_later')
@@ -267,19 +267,19 @@ export const claimRules: Rules = {
     assert.equal(life.record?.fence, fence)
   },
 
-  'a twin is told when to come back, within bounds': (machine) => {
-    const told: number[] = []
+  'a duplicate gets a bounded time to retry after': (machine) => {
+    const delays: number[] = []
     for (const soFarMs of [0, 2_000, 20_000]) {
       const { life } = lifeIn(machine, 'running')
       life.pass(soFarMs)
       const decision = life.claim('c2')
       assert.ok(decision.kind === 'in_progress')
-      told.push(decision.retryAfterMs)
+      delays.push(decision.retryAfterMs)
     }
-    assert.deepEqual(told, [500, 2_000, 5_000])
+    assert.deepEqual(delays, [500, 2_000, 5_000])
   },
 
-  'a twin that waits marks the attempt, one that does not leaves it alone': (machine) => {
+  'a duplicate that waits marks the attempt, one that does not leaves it unchanged': (machine) => {
     const { life } = lifeIn(machine, 'running')
     const before = life.record
     life.claim('c2')

@@ -40,7 +40,7 @@ export const holderRules: Rules = {
     assert.ok(life.record?.state === 'in_progress' && !life.record.started)
   },
 
-  "a lease is its holder's until somebody takes it, however late": (machine) => {
+  'a lease stays with its holder until another claim takes it, however late': (machine) => {
     const { life, grant } = lifeIn(machine, 'running')
     life.pass(DAY)
     for (const request of holderSteps(grant)) assert.deepEqual(life.send(request), applied, request.kind)
@@ -103,7 +103,7 @@ export const holderRules: Rules = {
     }
   },
 
-  'a late word of the holder counts while nobody has taken over': (machine) => {
+  'a late settle of the holder counts until another claim has taken over': (machine) => {
     for (const shape of ['lapsed', 'unknown'] as const) {
       for (const to of [done(), refused(), notDone()]) {
         const { life, grant } = lifeIn(machine, shape)
@@ -280,7 +280,7 @@ export const holderRules: Rules = {
     }
   },
 
-  'renewing wakes nobody': (machine) => {
+  'renewing wakes no waiter': (machine) => {
     const { life, grant } = lifeIn(machine, 'running')
     life.claim('c2', { wait: true })
     const before = life.record

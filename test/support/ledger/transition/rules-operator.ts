@@ -160,7 +160,7 @@ export const operatorRules: Rules = {
     assert.equal(life.record?.history.at(-1)?.what, 'probed')
   },
 
-  'a probe that cannot tell is asked again later': (machine) => {
+  'a probe without an answer is called again later': (machine) => {
     const { life } = lifeIn(machine, 'unknown')
     const fence = granted(probe(life, 'p1'))
     assert.deepEqual(resolve(life, { kind: 'cannot_tell', probeAfterMs: MINUTE }, { probeFence: fence }), {

@@ -68,7 +68,7 @@ export type Late = ClaimRequest | SettleRequest
 export interface Ghost {
   /** Until when a recorded success must be replayed. */
   readonly successUntil: number | null
-  /** An effect of this life may have happened, and nobody said that it did not. */
+  /** An effect of this life may have happened, and no settle denied it. */
   readonly mayHaveRun: boolean
   /** The incarnation under which effects of this life ran: their keys derive from it. */
   readonly incarnation: number | null
@@ -144,7 +144,7 @@ export function claimIdOf({ index, attempt }: Process): string {
   return `${index}.${attempt}`
 }
 
-/** Somebody new, who has taken no part so far. */
+/** A process that has taken no part so far. */
 export function strangersClaim(scene: Scene, fingerprint = FINGERPRINT): ClaimRequest {
   const shape = claimOf(scene, { ...fresh, index: -1, attempt: 2 })
   return { ...shape, claimId: 'stranger', fingerprints: [fingerprint] }

@@ -164,7 +164,7 @@ export function ended(server: TestServer, searchId: string): Promise<Seen> {
   return untilSeen('the import has ended', server, searchId, ({ state }) => state === 'Completed' || state === 'Error')
 }
 
-/** As `until`, for what is told of an import; who waits in vain is told what the server said. */
+/** As `until`, for the state of an import; the error of a timeout has the server's output. */
 export async function untilSeen(
   what: string,
   server: TestServer,

@@ -9,13 +9,13 @@ import { startCommands } from '../../admin/cli/commands.ts'
 import { openCluster, type PlaceName, type TestServer } from '../cluster.ts'
 
 type Channel = 'webhook' | 'twilio' | 'smtp'
-type Told = 'sent' | 'failed' | 'queued' | 'unknown'
+type MessageStatus = 'sent' | 'failed' | 'queued' | 'unknown'
 
 /** One way in which a provider of one channel misbehaves, and what everybody must say about it. */
 export interface Cell {
   readonly channel: Channel
   readonly behaviour: string
-  readonly status: Told
+  readonly status: MessageStatus
   readonly code: string
 }
 
@@ -35,7 +35,7 @@ export const matrix: readonly Cell[] = [
   { channel: 'smtp', behaviour: 'says-554', status: 'failed', code: 'smtp_554' },
 ]
 
-/** A provider misbehaves as long as it is told to; afterwards it takes everything. */
+/** A provider that fails as long as the test says; afterwards it accepts everything. */
 interface Provider extends AsyncDisposable {
   readonly port: number
   /** Calls that had this word in them. */
@@ -82,7 +82,7 @@ async function mailProvider(): Promise<Provider> {
         const command = heard.slice(0, end)
         heard = heard.slice(end + 2)
         inData = /^DATA/i.test(command)
-        socket.write(inData ? '354 go on\r\n' : /^QUIT/i.test(command) ? '221 bye\r\n' : '250 ok\r\n')
+        socket.write(inData ? '354 continue\r\n' : /^QUIT/i.test(command) ? '221 bye\r\n' : '250 ok\r\n')
       }
       if (!inData || !heard.endsWith('\r\n.\r\n')) return
       const mail = heard
@@ -178,7 +178,7 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
         // A message that was put off may have been tried again meanwhile, each time with one more call.
         const calls = seen(cell.channel, word)
         if (cell.status !== 'queued') assert.deepEqual([record.calls, calls], [1, 1], word)
-        else assert.ok(record.calls >= 1 && record.calls <= calls, `${word}: told ${record.calls}, seen ${calls}`)
+        else assert.ok(record.calls >= 1 && record.calls <= calls, `${word}: recorded ${record.calls}, seen ${calls}`)
         if (record.state !== 'in_progress') {
           assert.deepEqual([record.state, record.failure?.code], [states[cell.status], cell.code], word)
         }
@@ -207,7 +207,7 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
         assert.equal(
           explained?.record.calls,
           seen(cell.channel, word),
-          `${word}: what explain tells, and what was seen`,
+          `${word}: what explain shows, and what was seen`,
         )
       }
       assert.deepEqual(await json<Row[]>('unknowns'), [])

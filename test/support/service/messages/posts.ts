@@ -10,7 +10,7 @@ export interface Posts {
   readonly keyed: boolean
 }
 
-/** Identical posts at once, on the servers in turn. Each of them must be told that the message is, or was, accepted. */
+/** Identical posts at once, on the servers in turn. Each response must say that the message is, or was, accepted. */
 export async function postAtOnce({ servers }: Cluster, { count, message, channel, keyed }: Posts): Promise<void> {
   const body = { channel, recipientEmail: 'storm@example.com', message }
   const answers = await Promise.all(
@@ -29,7 +29,7 @@ function untilAnswered(ask: () => Promise<Answer>): Promise<Answer> {
   return until('an answer that is not 503', ask, ({ status }) => status !== 503)
 }
 
-/** What operators are told of a message that its lock did not protect, by all servers that run. */
+/** The operator events about a message that its lock did not protect, of all running servers. */
 export function guardErrors({ servers }: Cluster): readonly unknown[] {
   return servers.flatMap((server) => server.events('message.api.duplicate_guard_error'))
 }

@@ -11,7 +11,7 @@ import type { Part } from './worker.ts'
 export interface PausedProcess {
   /** Settles when it stands still in the part, or has ended it before that. */
   begin(part: Part, key: string): Promise<void>
-  /** Lets it go on, and answers what it came to. */
+  /** Resumes it, and returns its result. */
   goOn(): Promise<string>
 }
 

@@ -9,7 +9,7 @@ import { swapScript } from '../../../../src/ledger/stores/redis/swap-script.ts'
 /** Where a process may stand still: before the writer of SQLite is taken, and before a script of Redis is sent. */
 export type Point = 'BEGIN IMMEDIATE' | 'apply' | 'swap'
 
-/** The pipe to the process that started this one: a byte out says that it stands, a byte in lets it go on. */
+/** The pipe to the process that started this one: a byte out says that it is paused, a byte in resumes it. */
 export const PIPE = 3
 
 const scripts: Readonly<Record<string, Point>> = {

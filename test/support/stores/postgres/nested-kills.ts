@@ -6,7 +6,7 @@ import type { History } from './nested.ts'
 import { perform, Undone } from './nested.ts'
 import { CALL, claimOf } from './store.ts'
 
-/** Random effects that are killed in the middle. Each returns the names of its rows, so that its record tells them. */
+/** Random effects that are killed in the middle. Each returns the names of its rows, so that its record has them. */
 
 export const SHOP = [
   { version: 1, oldestCode: 1, up: { sqlite: [], postgres: ['CREATE TABLE orders (name text PRIMARY KEY)'] } },
@@ -18,7 +18,7 @@ export function placeOf(ledger: Ledger<PostgresTx>): Place {
   return ledger.operation<null>({ name: 'order.create', effect: 'transaction' })
 }
 
-/** Whether the caller was told that the effect happened. `before` is called ahead of every step, and once at the end. */
+/** Whether the caller got the success of the effect. `before` is called ahead of every step, and once at the end. */
 export async function play(
   place: Place,
   key: string,
@@ -44,7 +44,7 @@ export async function play(
   )
 }
 
-/** The table holds the rows that the records of these keys tell, and no others of them. Answers which of them succeeded. */
+/** The table holds the rows that the records of these keys name, and no others. Returns the keys that succeeded. */
 export async function assertRowsAgree(store: PostgresStore, keys: readonly string[]): Promise<Set<string>> {
   const { records } = await store.claims.read(
     keys.map((key) => claimOf(key).id),
@@ -53,11 +53,11 @@ export async function assertRowsAgree(store: PostgresStore, keys: readonly strin
   const succeeded = new Set<string>()
   for (const [index, key] of keys.entries()) {
     const record = records[index] ?? null
-    const told = record?.state === 'succeeded' ? (JSON.parse(record.outcome.data ?? '[]') as string[]) : []
+    const recorded = record?.state === 'succeeded' ? (JSON.parse(record.outcome.data ?? '[]') as string[]) : []
     if (record?.state === 'succeeded') succeeded.add(key)
     else assert.ok(record === null || record.state === 'failed_terminal', `${key} is ${record?.state}`)
     const rows = await store.sql.query<{ name: string }>('SELECT name FROM orders WHERE name LIKE ?', [`${key}-%`])
-    assert.deepEqual(rows.map(({ name }) => name).toSorted(), told.toSorted(), key)
+    assert.deepEqual(rows.map(({ name }) => name).toSorted(), recorded.toSorted(), key)
   }
   return succeeded
 }

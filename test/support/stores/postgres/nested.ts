@@ -96,7 +96,7 @@ export async function perform(
           inside = await perform(tx, step.steps, name, before)
           if (step.throws) throw new Undone('undone')
         })
-        // Whatever it threw, the part is undone, and the others go on.
+        // Whatever it threw, the part is undone, and the other parts continue.
         const kept = await part.then(
           () => true,
           () => false,

@@ -8,7 +8,7 @@ import { until } from '../../../../src/testing/until.ts'
 export interface Gate {
   /** Settles when the statement has come. */
   readonly reached: Promise<void>
-  /** Lets it go on; before it has come, it will not wait. */
+  /** Resumes it; a call before it has stopped means that it will not stop. */
   open(): void
 }
 

@@ -7,7 +7,7 @@ import { idempotent } from 'onceonly/node'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
 import { listen } from './listen.ts'
 
-/** A route that keeps a pointer, and a handler that makes a thing, names it, and lives on although the name is refused. */
+/** A route that keeps a pointer, and a handler that attaches one and continues although that fails. */
 async function route(context: TestContext, refusal: 'lease_over' | 'store_unavailable') {
   const store = createMemoryStore()
   let offsetMs = 0
@@ -47,7 +47,7 @@ async function route(context: TestContext, refusal: 'lease_over' | 'store_unavai
 }
 
 for (const refusal of ['lease_over', 'store_unavailable'] as const) {
-  test(`a name that the record could not be told (${refusal}) answers the next retry`, async (context) => {
+  test(`a pointer that could not be attached (${refusal}) still answers the next retry`, async (context) => {
     const ask = await route(context, refusal)
     assert.deepEqual(await ask(), [201, null, 'thing-1'])
     assert.deepEqual(await ask(), [201, 'true', 'thing-1'])
