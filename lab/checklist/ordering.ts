@@ -232,7 +232,7 @@ export const ordering: readonly Row[] = [
         noticed: [
           {
             file: 'src/streams/server/session.test.ts',
-            name: 'whoever has seen more than the region waits alone, and is told what for',
+            name: 'a client that has seen more than the region waits alone, and gets what it waits for',
           },
         ],
       },

@@ -178,7 +178,7 @@ export const answersToRequests: readonly Row[] = [
         noticed: [
           {
             file: 'src/http/region/token.test.ts',
-            name: 'a token tells who asks, and only what its region has signed',
+            name: 'a token has its caller, and only what its region has signed',
           },
         ],
       },

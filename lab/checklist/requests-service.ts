@@ -235,7 +235,7 @@ export const requestsOfServices: readonly Row[] = [
         find: "answer === undefined || answer === '' ? null : answer",
         replace: "answer ?? 'yes'",
         noticed: [
-          { file: 'src/http/protocol/describe.test.ts', name: 'what nobody thought of is open, and is found' },
+          { file: 'src/http/protocol/describe.test.ts', name: 'an unanswered question is open, and is found' },
           { file: openapi, name: 'a route that is undeclared, incomplete or not served is noticed' },
         ],
       },

@@ -61,7 +61,7 @@ test('callers that waited to hear whether another payload runs share one flight 
   await until('the first has asked', () => claims.length === 1)
   let effects = 0
   const others = [1, 2, 3].map(() => pay.execute(who, 2, async () => `paid ${++effects}`))
-  // Granted to nobody, the claim is given back: nothing runs under the first payload.
+  // The claim is granted without a caller and given back: nothing runs under the first payload.
   hangUp.abort(new Error('hung up'))
   await assert.rejects(gone, /hung up/)
   gate.resolve()

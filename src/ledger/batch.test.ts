@@ -22,8 +22,8 @@ function manualClaims(lanes = 1) {
         }
         flushes.push({ requests, timeoutMs, end })
       }),
-    read: () => Promise.reject(new Error('nobody reads')),
-    watch: () => assert.fail('nobody watches'),
+    read: () => Promise.reject(new Error('not called')),
+    watch: () => assert.fail('not called'),
   }
   return { claims, flushes, ids: () => flushes.map(({ requests }) => requests.map(({ id }) => id).join('')) }
 }
@@ -128,7 +128,7 @@ test('a row that spoils its batch is found by halving, and fails alone', async (
   )
 })
 
-test('a row that the store itself tells apart fails alone; the others are not sent again', async () => {
+test('a row that the store itself refuses fails alone; the others are not sent again', async () => {
   const runtime = createTestRuntime()
   const { claims, flushes } = manualClaims()
   const { apply } = createBatcher(claims, runtime)
@@ -143,7 +143,7 @@ test('a row that the store itself tells apart fails alone; the others are not se
   assert.equal(flushes.length, 1)
 })
 
-test('a row that somebody holds is tried again apart from the others, on one lane at most', async () => {
+test('a locked row is retried apart from the others, on one lane at most', async () => {
   const runtime = createTestRuntime()
   const { claims, flushes, ids } = manualClaims(2)
   const { apply } = createBatcher(claims, runtime)
@@ -155,7 +155,7 @@ test('a row that somebody holds is tried again apart from the others, on one lan
   flushes[0]?.end(({ id }) => (id === 'a' ? ok : { error: busy }))
   await runtime.settle()
   assert.equal(other.state, 'done')
-  // While they rest, and while one of them is tried again, everybody else goes on.
+  // While they wait, and while one of them is retried, other rows continue.
   await runtime.advance(14)
   void apply(reconcile('b'))
   await runtime.advance(1)
@@ -205,7 +205,7 @@ test('a person’s action that may have happened is not repeated', async () => {
   assert.equal(flushes.length, 1)
 })
 
-test('a store that hangs keeps nobody beyond the deadline: neither who was sent nor who waits', async () => {
+test('a store that hangs delays no request beyond the deadline, sent or waiting', async () => {
   const runtime = createTestRuntime()
   const { claims, flushes, ids } = manualClaims()
   const { apply } = createBatcher(claims, runtime)

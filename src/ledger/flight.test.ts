@@ -13,7 +13,7 @@ const command: Command = {
 }
 const settled: Landing = { kind: 'failed', data: null, cause: undefined }
 
-test('a flight that was left is joined by nobody, takes nothing from its successor, and is still waited for', async () => {
+test('a flight that was left is not joined, takes nothing from its successor, and is still waited for', async () => {
   const flights = createFlights()
   const first = Promise.withResolvers<Landing>()
   const second = Promise.withResolvers<Landing>()

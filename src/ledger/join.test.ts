@@ -28,7 +28,7 @@ function scene(options: { readonly ready?: Promise<void> } = {}) {
   }
   const claims: Claims = {
     lanes: 1,
-    apply: () => assert.fail('nobody writes'),
+    apply: () => assert.fail('not called'),
     async read() {
       seen.reads.push(runtime.monotonicMs() - startedMs)
       const { record, fault } = store
@@ -84,7 +84,7 @@ test('a notification is answered by a look at once', async () => {
   const waited = wait(10 * SECOND)
   await runtime.advance(2_000)
   store.record = recordIn('succeeded')
-  wake(['somebody else'])
+  wake(['another'])
   await runtime.settle()
   assert.ok(isWaiting(waited))
   wake([ID])
@@ -121,7 +121,7 @@ test('a wake that comes during a look leads to another one', async () => {
   assert.equal(waited.change?.record?.state, 'succeeded')
 })
 
-test('who leaves late takes nobody’s notification along', async () => {
+test('a waiter that leaves late takes no notification of another', async () => {
   const { runtime, store, wake, wait } = scene()
   const stays = wait(10 * SECOND)
   await runtime.advance(1_600)
@@ -151,7 +151,7 @@ test('a lapsed lease is a change', async () => {
   assert.equal(waited.change?.record?.state, 'in_progress')
 })
 
-test('a store that is away for a moment sends nobody away', async () => {
+test('a store that is away for a moment rejects no waiter', async () => {
   const { runtime, store, wait } = scene()
   store.fault = new OnceError('store_unavailable', 'Away.')
   const waited = wait(10 * SECOND)
@@ -165,7 +165,7 @@ test('a store that is away for a moment sends nobody away', async () => {
   assert.equal(runtime.pending().foreground, 0)
 })
 
-test('one that stays away is told at the deadline, one that was stopped at once', async () => {
+test('an outage is reported at the deadline, a stop at once', async () => {
   const { runtime, store, wait } = scene()
   store.fault = new OnceError('store_unavailable', 'Away.')
   const waited = wait(2_000)
@@ -207,7 +207,7 @@ test('the watch is kept for a while, and then given up', async () => {
   assert.equal(seen.watches, 2)
 })
 
-test('too many who wait are refused, and told when to come back', async () => {
+test('too many waiters are refused, with a time to retry after', async () => {
   const { joiners } = scene()
   const over = Promise.withResolvers<void>()
   const all = Array.from({ length: limits.waiters }, () => joiners.counted(() => over.promise))

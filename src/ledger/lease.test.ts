@@ -139,7 +139,7 @@ test('a lease that was lost ends at once, with a reason', async () => {
     () => lease.check(),
     (error) => isOnceError(error, 'lease_lost') && error.details['state'] === 'succeeded',
   )
-  // Asked for only now: it tells the same.
+  // A signal created only now has the same reason.
   assert.ok(isOnceError(lease.signal().reason, 'lease_lost'))
   assert.deepEqual(heard, ['lease_lost'])
 })

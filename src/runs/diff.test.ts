@@ -27,7 +27,7 @@ test('a difference is named by its place', () => {
   assert.deepEqual(differences(0, -0).length, 1)
 })
 
-test('a value that differs everywhere is told in bounds', () => {
+test('a value that differs everywhere has a bounded diff', () => {
   assert.equal(
     differences(
       Array.from({ length: 5_000 }, () => 1),

@@ -16,7 +16,7 @@ test('a dead worker may have acted since it took the run, and not before what is
   assert.equal(createDoubt(run(100), [at('', 150), at('', 120)]).since(''), 150)
 })
 
-test('what is recorded above or below a branch tells about it, what is beside it does not', () => {
+test('records above or below a branch count for it, records beside it do not', () => {
   const doubt = createDoubt(run(100), [at('', 110), at('fan/left', 170), at('fan/right/deep', 150)])
   assert.equal(doubt.since('fan/left'), 170)
   assert.equal(doubt.since('fan/right'), 150)

@@ -4,7 +4,7 @@ import { createLines } from './lines.ts'
 
 const quiet = () => new AbortController().signal
 
-test('branches count in place of the line that waits for them, until it goes on', () => {
+test('branches count in place of the line that waits for them, until it continues', () => {
   const lines = createLines()
   assert.equal(lines.count(), 1)
   const fork = lines.fork(3, quiet())
@@ -23,7 +23,7 @@ test('branches count in place of the line that waits for them, until it goes on'
   assert.equal(lines.count(), 1)
 })
 
-test('whoever has not ended when the line goes on does not count any more, however late it ends', () => {
+test('a branch that has not ended when the line continues no longer counts, however late it ends', () => {
   const lines = createLines()
   const race = lines.fork(3, quiet())
   race.ended()

@@ -5,9 +5,9 @@ import type { RunEvent } from './events.ts'
 import type { Holding } from './holding.ts'
 import { createWorker, type WorkerOptions } from './worker.ts'
 
-test('a look for runs that fails is told once, however many asked for it', async () => {
+test('a failed poll for runs is reported once, however many callers waited for it', async () => {
   const store = Promise.withResolvers<never>()
-  const told: RunEvent[] = []
+  const events: RunEvent[] = []
   const holding: Partial<Holding> = {
     arrive: async () => {},
     depart: async () => {},
@@ -21,7 +21,7 @@ test('a look for runs that fails is told once, however many asked for it', async
     concurrency: 1,
     leaseMs: 60_000,
     pollMs: 60_000,
-    emit: (event) => told.push(event),
+    emit: (event) => events.push(event),
     left: () => {},
   })
   await worker.begin()
@@ -29,7 +29,7 @@ test('a look for runs that fails is told once, however many asked for it', async
   store.reject(new Error('away'))
   await Promise.all(asked)
   assert.deepEqual(
-    told.map(({ kind }) => kind),
+    events.map(({ kind }) => kind),
     ['background_failed'],
   )
   await worker.stop()

@@ -56,13 +56,13 @@ test('a wall clock that is set back takes nothing away, and what is missed after
   assert.equal(clockMs() - before, 61_000)
 })
 
-test('without a wall clock nobody is ever suspended', () => {
+test('without a wall clock no suspension is detected', () => {
   const runtime = createTestRuntime()
   const clockMs = createLeaseClock(runtime)
   assert.equal(clockMs(), runtime.monotonicMs())
 })
 
-test('where the uptime is known, a clock that was set is told from a machine that slept', () => {
+test('where the uptime is known, a clock change is distinguished from a suspended machine', () => {
   const clocks = { monotonic: 1_000, wall: 1_700_000_000_000, up: 50_000 }
   const clockMs = createLeaseClock({
     ...createTestRuntime(),
@@ -74,7 +74,7 @@ test('where the uptime is known, a clock that was set is told from a machine tha
   const before = clockMs()
   for (const jumpMs of [3_600_000, -7_200_000, 3_600_000]) {
     clocks.wall += jumpMs
-    assert.equal(clockMs(), before, 'somebody set the clock')
+    assert.equal(clockMs(), before, 'the clock was set')
   }
   clocks.wall += 60_000
   clocks.up += 60_000

@@ -67,7 +67,7 @@ test('a step that fails does not spin', async () => {
   assert.equal(failed.length, 4)
   state.failing = false
   await runtime.advance(EVERY_MS + STEP_MS / SHARE)
-  assert.ok(began.length > 6, 'it goes on when the store is back')
+  assert.ok(began.length > 6, 'it continues when the store is back')
 })
 
 test('no step begins after stop', async () => {

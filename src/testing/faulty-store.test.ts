@@ -16,14 +16,14 @@ function claimOf(claimId: string): ClaimRequest {
   return { kind: 'claim', id: 'r', identity, claimId, fingerprints: ['v1:1:a'], ...rest }
 }
 
-const told: readonly (readonly [Fault, 'no' | 'maybe', boolean])[] = [
+const cases: readonly (readonly [Fault, 'no' | 'maybe', boolean])[] = [
   ['refused', 'no', false],
   ['lost_request', 'maybe', false],
   ['lost_answer', 'maybe', true],
 ]
 
-for (const [fault, applied, happened] of told) {
-  test(`${fault}: told as "${applied}", and ${happened ? 'it happened' : 'nothing happened'}`, async () => {
+for (const [fault, applied, happened] of cases) {
+  test(`${fault}: reported as "${applied}", and ${happened ? 'it happened' : 'nothing happened'}`, async () => {
     const store = createMemoryStore()
     const faulty = createFaultyStore(store, { script: ({ index }) => (index === 0 ? fault : undefined) })
     const error = await faulty.claims.apply([claimOf('c1')], CALL).catch((thrown: unknown) => thrown)

@@ -18,7 +18,7 @@ function openAudit(t: TestContext, lost: string): Audit {
   })
 }
 
-test('what was done is never called refused, although nobody could write down that it was', async (t) => {
+test('a completed action is never reported as refused, although its audit could not be written', async (t) => {
   const audit = openAudit(t, 'done')
   assert.equal(await audit.act(actor, 'release', { id: 1 }, async () => 'released'), 'released')
   assert.deepEqual(
@@ -27,7 +27,7 @@ test('what was done is never called refused, although nobody could write down th
   )
 })
 
-test('whoever is refused is told why, although nobody could write that down', async (t) => {
+test('a refused operator gets the reason, although the audit could not be written', async (t) => {
   const audit = openAudit(t, 'refused')
   const refused = audit.act(actor, 'release', { id: 1 }, () => Promise.reject(new Error('It is held.')))
   await assert.rejects(refused, /It is held/)

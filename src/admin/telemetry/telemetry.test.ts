@@ -7,7 +7,7 @@ import type { Standing } from './told.ts'
 
 const identityOf = (operation: string, key: string, caller = 'c') => ({ tenant: 't', caller, operation, key })
 
-test('a hundred thousand keys, callers and names make no more series than the operations that are told apart', async () => {
+test('a hundred thousand keys, callers and names make no more series than there are distinct operations', async () => {
   const meter = createPrometheusMeter()
   const telemetry = createTelemetry({ meter, operations: 20 })
   for (let n = 0; n < 100_000; n++) {
@@ -36,7 +36,7 @@ function sum(lines: readonly string[], name: string): number {
     .reduce((total, line) => total + Number(line.split(' ').at(-1)), 0)
 }
 
-test('one caller who does it often is told from many who do it once', () => {
+test('one frequent caller is distinguished from many that call once', () => {
   let now = 0
   const busiest = createBusiest(1_000, 3, () => now)
   for (const name of ['a', 'b', 'b', 'c', 'too many to remember', 'b']) busiest.count(name)
@@ -50,7 +50,7 @@ test('one caller who does it often is told from many who do it once', () => {
   assert.equal(busiest.most(), 0)
 })
 
-test('the text is what Prometheus reads: escaped labels, cumulative buckets, gauges asked when somebody looks', async () => {
+test('the text is what Prometheus reads: escaped labels, cumulative buckets, gauges read on every scrape', async () => {
   const meter = createPrometheusMeter()
   meter.createCounter('odd_total', { description: 'A \\ and\na line' }).add(2, { operation: 'a"b\\c\nd', outcome: 'x' })
   const seconds = meter.createHistogram('seconds', { description: 'S', advice: { explicitBucketBoundaries: [1, 2] } })
@@ -79,7 +79,7 @@ test('the text is what Prometheus reads: escaped labels, cumulative buckets, gau
   )
 })
 
-test('a store that is away is told as such, and no gauge repeats what it said before', async () => {
+test('a store that is away is reported as such, and no gauge repeats an old value', async () => {
   const meter = createPrometheusMeter()
   createTelemetry({ meter, standing: () => Promise.reject(new Error('away')) })
   const text = await meter.text()
@@ -88,14 +88,14 @@ test('a store that is away is told as such, and no gauge repeats what it said be
   assert.doesNotMatch(text, /^claims_up /m, 'there is none')
 })
 
-test('a second store of claims is counted with the first; without it only half of them would be told', async () => {
-  const told = async (claims: () => Promise<Standing>) => {
+test('a second store of claims is counted with the first', async () => {
+  const gaugesOf = async (claims: () => Promise<Standing>) => {
     const meter = createPrometheusMeter()
     const standing = async () => ({ staleLeases: 1, unknownWaiting: 2, runsStuck: 3 })
     createTelemetry({ meter, standing, claims })
     return meter.text()
   }
-  const both = await told(async () => ({ staleLeases: 10, unknownWaiting: 20 }))
+  const both = await gaugesOf(async () => ({ staleLeases: 10, unknownWaiting: 20 }))
   for (const line of [
     'store_up 1',
     'claims_up 1',
@@ -105,7 +105,7 @@ test('a second store of claims is counted with the first; without it only half o
   ]) {
     assert.ok(both.split('\n').includes(line), line)
   }
-  const half = await told(() => Promise.reject(new Error('away')))
+  const half = await gaugesOf(() => Promise.reject(new Error('away')))
   for (const line of ['store_up 1', 'claims_up 0', 'runs_stuck 3']) assert.ok(half.split('\n').includes(line), line)
   assert.doesNotMatch(half, /^dedup_(stale|unknown_waiting)/m)
 })

@@ -74,9 +74,9 @@ suite('a message arrives as it was committed', () => {
         // No wildcard, no space, no empty part.
         assert.match(subject, /^ns(\.[!-)+-\-/-=?-~]+)+$/)
         const info = { deliveryCount: 3, stream: 's', streamSequence: 9 }
-        const nobody = () => {}
+        const ignore = () => {}
         const delivered = nats.incomingOf(
-          { subject, data: Buffer.from(message.body), headers, info, ack: nobody, nak: nobody, working: nobody },
+          { subject, data: Buffer.from(message.body), headers, info, ack: ignore, nak: ignore, working: ignore },
           'ns',
         )
         assert.deepEqual(delivered, { ...message, deliveries: 3 })
@@ -111,7 +111,7 @@ test('what others send to RabbitMQ is understood as far as it goes', () => {
   })
 })
 
-test('what the driver has parsed and nobody can write again arrives without a body, instead of again and again', () => {
+test('a parsed message that cannot be serialized again arrives without a body, instead of being redelivered for ever', () => {
   let deep: unknown = 0
   for (let n = 0; n < 100_000; n++) deep = [deep]
   const { id, body, headers } = rabbitmq.incomingOf({ routingKey: 'a', messageId: 'm', headers: { deep }, body: deep })

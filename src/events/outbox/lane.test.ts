@@ -53,10 +53,10 @@ test('keys spread over the partitions, and a key never looks like an id', () => 
   assert.match(lineOf('x', 'y').line, /^[0-9a-f]{32}$/)
 })
 
-test('after it was busy it looks often for a while, because whoever was adding then notifies nobody', async () => {
+test('after it was busy it polls often for a while, because writers do not notify a busy relay', async () => {
   const busyLooks = 10
   let [nowMs, asked] = [0, 0]
-  const told: string[] = []
+  const switches: string[] = []
   const waits: { readonly fromMs: number; readonly ms: number }[] = []
   const ended = Promise.withResolvers<void>()
   const runtime = {
@@ -73,7 +73,7 @@ test('after it was busy it looks often for a while, because whoever was adding t
     },
   }
   const tenure = { partition: 1, fence: 1 }
-  const unused = () => Promise.reject(new Error('Nobody asks for this.'))
+  const unused = () => Promise.reject(new Error('Not called in this test.'))
   const lane = startLane(
     {
       runtime,
@@ -90,7 +90,7 @@ test('after it was busy it looks often for a while, because whoever was adding t
       },
       leases: {
         current: () => [tenure],
-        listen: async (_tenures, listening) => void told.push(`${listening} after ${asked} looks`),
+        listen: async (_tenures, listening) => void switches.push(`${listening} after ${asked} looks`),
         round: unused,
         check: unused,
         giveBack: unused,
@@ -110,7 +110,7 @@ test('after it was busy it looks often for a while, because whoever was adding t
   )
   await ended.promise
   await lane.stop()
-  assert.deepEqual(told, [`false after ${limits.relayBusyLooks} looks`, `true after ${busyLooks + 1} looks`])
+  assert.deepEqual(switches, [`false after ${limits.relayBusyLooks} looks`, `true after ${busyLooks + 1} looks`])
   for (const { fromMs, ms } of waits.slice(0, -2)) {
     const openForMs = fromMs + ms
     assert.ok(ms <= Math.max(limits.relayDozeBaseMs, openForMs / 8), `${ms} ms late after ${openForMs} ms`)

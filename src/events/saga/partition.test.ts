@@ -21,7 +21,7 @@ test('work of one id runs in its order, one after the other; other ids do not wa
   assert.deepEqual(seen, ['a1 begins', 'b1', 'a1 ends', 'a2'])
 })
 
-test('work that fails tells its own caller, and nobody who comes after it', async () => {
+test('work that fails rejects its own caller, and no later one', async () => {
   const partition = createPartition()
   const failing = partition.run('a', () => Promise.reject(new Error('no')))
   const next = partition.run('a', async () => 'yes')

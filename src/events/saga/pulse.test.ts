@@ -31,7 +31,7 @@ test('rounds never overlap, and a wish during a round is one more round after it
   await pulse.stop()
 })
 
-test('a round that fails is told to whoever waits for it, or else to the listener', async () => {
+test('a round that fails is reported to its waiting caller, or else to the listener', async () => {
   const failures: unknown[] = []
   const pulse = createPulse(
     createRuntime(),

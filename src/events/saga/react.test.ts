@@ -57,7 +57,7 @@ test('every state on the way is entered, in order', async () => {
   assert.deepEqual(data.seen, ['entered B', 'entered Z'])
 })
 
-test('messages keep the order of their instance unless they are told not to', async () => {
+test('messages keep the order of their instance by default', async () => {
   const { reaction } = await run('A', ['B'], (tools) => {
     tools.send('one', 1)
     tools.publish('two', 2, { key: null, headers: { h: 'v' } })
@@ -135,7 +135,7 @@ test('one event has bounds', async () => {
   const many = (count: number) =>
     run('A', ['B'], (tools) => {
       for (let sent = 0; sent < count; sent++) tools.send('x', sent)
-      for (let told = 0; told < 100; told++) tools.warn('w')
+      for (let count = 0; count < 100; count++) tools.warn('w')
     })
   const { reaction } = await many(sagaLimits.messages)
   assert.deepEqual([reaction.emitted.length, reaction.warnings.length], [sagaLimits.messages, sagaLimits.warnings])

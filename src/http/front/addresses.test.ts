@@ -19,10 +19,10 @@ test('an IPv4 address counts for itself, an IPv6 address for its /64', () => {
 })
 
 test('a forwarded address counts where it is trusted: the one that the nearest proxy wrote', () => {
-  const message = (told?: string) =>
+  const message = (forwarded?: string) =>
     ({
       socket: { remoteAddress: '10.0.0.1' },
-      headers: told === undefined ? {} : { 'x-forwarded-for': told },
+      headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded },
     }) as unknown as IncomingMessage
   assert.equal(clientKey(message('6.6.6.6, 7.7.7.7'), true), '7.7.7.7')
   assert.equal(clientKey(message('6.6.6.6, 7.7.7.7'), false), '10.0.0.1')

@@ -13,7 +13,7 @@ test('one caller gets its share of the bytes, others find some, and all of it co
   assert.equal(budget.heldBytes, 0)
 })
 
-test('a hold grows to what it is told, never shrinks by it, and stays as it was when there is no room', () => {
+test('a hold grows to the requested size, never shrinks, and stays as it was when there is no room', () => {
   const budget = createByteBudget({ totalBytes: 100, share: 1 })
   const hold = budget.hold('a')
   assert.ok(hold.cover(40))

@@ -53,7 +53,7 @@ function body(): PacedBody & { came: number; held: boolean; slow: boolean } {
   }
 }
 
-test('a body that stops is too slow, and one that goes on is not', () => {
+test('a body that stops is too slow, and one that keeps arriving is not', () => {
   const { watch, pass } = watching()
   const [stopped, going] = [body(), body()]
   watch.watch(stopped)

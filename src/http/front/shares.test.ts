@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { createShares, type Shares } from './shares.ts'
 
-/** Takes what a key can get, and tells how much that was. */
+/** Takes what a key can get, and returns how much that was. */
 function takeAll(shares: Shares, key: string): number {
   let taken = 0
   while (shares.enter(key)) taken++
@@ -78,37 +78,37 @@ function queueing(most: number, queueMost: number) {
     share: 1,
     queue: { most: queueMost, waitMs: 1_000, runtime: timers.runtime },
   })
-  const told: string[] = []
+  const calls: string[] = []
   const ask = (key: string, name: string) =>
     shares.whenFree(
       key,
-      () => told.push(name),
-      () => told.push(`${name} refused`),
+      () => calls.push(name),
+      () => calls.push(`${name} refused`),
     )
-  return { shares, timers, told, ask }
+  return { shares, timers, calls, ask }
 }
 
 test('waiting requests are let in key by key, whatever the length of their lines', () => {
-  const { shares, timers, told, ask } = queueing(1, 10)
+  const { shares, timers, calls, ask } = queueing(1, 10)
   ask('flood', 'f1')
   for (const name of ['f2', 'f3', 'f4']) ask('flood', name)
   ask('quiet', 'q1')
-  assert.deepEqual(told, ['f1'], 'the first begins at once')
+  assert.deepEqual(calls, ['f1'], 'the first begins at once')
   for (let n = 0; n < 4; n++) shares.leave(n === 2 ? 'quiet' : 'flood')
-  assert.deepEqual(told, ['f1', 'f2', 'q1', 'f3', 'f4'])
+  assert.deepEqual(calls, ['f1', 'f2', 'q1', 'f3', 'f4'])
   assert.deepEqual([shares.waiting, timers.left], [0, 0])
   shares.leave('flood')
   assert.equal(shares.underWay, 0)
 })
 
 test('a later request does not overtake its own key', () => {
-  const { shares, told, ask } = queueing(1, 10)
+  const { shares, calls, ask } = queueing(1, 10)
   ask('a', 'a1')
   ask('b', 'b1')
   ask('b', 'b2')
   shares.leave('a')
   shares.leave('b')
-  assert.deepEqual(told, ['a1', 'b1', 'b2'])
+  assert.deepEqual(calls, ['a1', 'b1', 'b2'])
   const cancel = ask('b', 'b3')
   assert.equal(shares.enter('b'), false)
   cancel()
@@ -117,15 +117,15 @@ test('a later request does not overtake its own key', () => {
 })
 
 test('a queue is bounded in number and in time, and a wait that was given up takes no place', () => {
-  const { shares, timers, told, ask } = queueing(1, 2)
+  const { shares, timers, calls, ask } = queueing(1, 2)
   ask('a', 'a1')
   const leave = ask('a', 'a2')
   ask('a', 'a3')
   ask('a', 'a4')
-  assert.deepEqual(told, ['a1', 'a4 refused'])
+  assert.deepEqual(calls, ['a1', 'a4 refused'])
   leave()
   timers.fire()
-  assert.deepEqual(told, ['a1', 'a4 refused', 'a3 refused'])
+  assert.deepEqual(calls, ['a1', 'a4 refused', 'a3 refused'])
   shares.leave('a')
-  assert.deepEqual([shares.underWay, shares.waiting, timers.left, told.length], [0, 0, 0, 3])
+  assert.deepEqual([shares.underWay, shares.waiting, timers.left, calls.length], [0, 0, 0, 3])
 })

@@ -70,13 +70,13 @@ test('old keys are used while they are loaded again, and not at all when that ha
   world.advance(gatewayLimits.jwksFreshMs)
   const gate = Promise.withResolvers<void>()
   world.gate = gate.promise
-  assert.deepEqual([await world.find('a'), world.loads], ['a', 2], 'nobody waits for it')
+  assert.deepEqual([await world.find('a'), world.loads], ['a', 2], 'no request waits for it')
   gate.resolve()
   world.advance(gatewayLimits.jwksMostMs - gatewayLimits.jwksFreshMs - 1)
   assert.equal(await world.find('a'), 'a')
   world.advance(1)
   assert.equal(await world.find('a'), null)
-  assert.ok(world.errors.length > 0, 'it is told why')
+  assert.ok(world.errors.length > 0, 'the reason is reported')
   world.keys = [named('a')]
   world.advance(gatewayLimits.jwksPauseMs)
   assert.equal(await world.find('a'), 'a')

@@ -119,7 +119,7 @@ test('another payload under an item key is refused, another batch is another ite
   assert.deepEqual(ran, ['a', 'a'])
 })
 
-test('while one request runs an item, another one is told so, and does the rest', async () => {
+test('while one request runs an item, another one gets that in its response, and does the rest', async () => {
   await using world = opened()
   const { bulk, ran, pay } = world
   const gate = Promise.withResolvers<void>()
@@ -144,7 +144,7 @@ test('a crash in the middle leaves the items that had not begun free, and only t
   await using world = opened()
   const { store, bulk, ran, pay } = world
   const begun = Promise.withResolvers<void>()
-  // As if the process had died: this request never goes on.
+  // As if the process had died: this request never continues.
   void bulk.run(batch, items('a', 'b', 'c'), async (item) => {
     if (item.itemKey === 'a') return pay(item)
     begun.resolve()
@@ -195,7 +195,7 @@ test('lanes bound how many items run at once', async () => {
   )
 })
 
-test('what an item is told is put into words anew for every retry', async () => {
+test('the result of an item is shown anew for every retry', async () => {
   await using world = opened()
   let state = 'UNKNOWN'
   const shown = createBulk<string, string>(world.ledger, {
@@ -209,7 +209,7 @@ test('what an item is told is put into words anew for every retry', async () => 
   assert.deepEqual(await shown.run(batch, items('a'), send), [{ itemKey: 'a', status: 'SUCCEEDED', resourceId: 'm-1' }])
 })
 
-test('an item that cannot be shown holds up no other, and is shown to the next who asks', async () => {
+test('an item that cannot be shown delays no other, and is shown to the next request', async () => {
   await using world = opened()
   const { ledger, errors, ran } = world
   let away = true
@@ -298,16 +298,16 @@ test('an item is put off for as long as its effect asks, and what proves that no
   assert.equal(closed?.['errorCode'], 'FAILED', 'it was tried again')
 })
 
-test('what nobody meant for the caller stays inside', async () => {
+test('internal errors are not shown to the caller', async () => {
   await using world = opened()
   const { ledger, errors } = world
   const onError = (error: unknown) => errors.push(error)
   const secret = () => coded('23505', { message: 'duplicate key value in table salaries', data: { salary: 7 } })
   const inside = createBulk<string, string, MemoryTx>(ledger, { name: 'inside', effect: 'transaction', onError })
   const repeated = createBulk<string, string>(ledger, { name: 'repeated', effect: 'repeatable', onError })
-  const told = { itemKey: 'a', status: 'FAILED', errorCode: 'FAILED', retryable: true }
-  assert.deepEqual(await inside.run(batch, items('a'), () => Promise.reject(secret())), [told])
-  assert.deepEqual(await repeated.run(batch, items('a'), () => Promise.reject(secret())), [told])
+  const failure = { itemKey: 'a', status: 'FAILED', errorCode: 'FAILED', retryable: true }
+  assert.deepEqual(await inside.run(batch, items('a'), () => Promise.reject(secret())), [failure])
+  assert.deepEqual(await repeated.run(batch, items('a'), () => Promise.reject(secret())), [failure])
   assert.deepEqual(
     errors.map((error) => (error as { code?: unknown }).code),
     ['23505', '23505'],

@@ -45,7 +45,7 @@ async function* words(...texts: readonly string[]): AsyncGenerator<string, undef
 
 const text = ({ body }: Captured) => (body instanceof Uint8Array ? Buffer.from(body).toString() : body)
 
-test('an answer that nobody reads is recorded all the same', async () => {
+test('an unread response is recorded all the same', async () => {
   const { response, finished } = onStage(words('a', 'b', 'c'))
   await response
   assert.equal(text(await finished), 'abc')

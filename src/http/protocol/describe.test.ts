@@ -32,7 +32,7 @@ test('a route answers every question of the design checklist', () => {
   assert.equal(answer(escalate, 'scope'), 'tenant, caller, case.escalate, key')
 })
 
-test('what nobody thought of is open, and is found', () => {
+test('an unanswered question is open, and is found', () => {
   const careless: ServedRoute = { ...escalate, definition: { effect: 'external', about: { tests: ' ' } } }
   assert.deepEqual(
     openAnswers([escalate, careless]).map(({ method, path, topic }) => `${method} ${path} ${topic}`),
@@ -55,9 +55,9 @@ test('a batch answers for its items', () => {
 
 test('a route without a key says what a repetition does', () => {
   const natural = { kind: 'natural', method: 'PUT', path: '/cases/{id}' } as const
-  const told: ServedRoute = { ...natural, about: { ...about, repeats: 'the last write stands' } }
-  assert.equal(answer(told, 'key'), 'no: the last write stands')
-  assert.deepEqual(openAnswers([told]), [])
+  const described: ServedRoute = { ...natural, about: { ...about, repeats: 'the last write stands' } }
+  assert.equal(answer(described, 'key'), 'no: the last write stands')
+  assert.deepEqual(openAnswers([described]), [])
   const silent = openAnswers([{ ...natural, about: { ...about, repeats: '' } }])
   assert.deepEqual(
     silent.map(({ topic }) => topic),

@@ -34,7 +34,7 @@ test('places in the background are bounded, and free again when the outcome is r
   await backgroundOver(ledger)
 })
 
-test('only a transaction is told of before its record is there, and only to its own ledger', async () => {
+test('only a transaction is reported before its record exists, and only to its own ledger', async () => {
   const inside = handler('inside')
   const leased = handler('leased', false)
   inside.early.answer()

@@ -48,7 +48,7 @@ test('an operation learns its key, its problems, its replay header and its lifet
   assert.equal(operation['x-onceonly'].checklist.length, 14)
 })
 
-test('a status that the route uses itself tells both reasons', () => {
+test('a status that the route uses itself lists both reasons', () => {
   const own = { '409': { description: 'Already escalated', content: { 'application/problem+json': { schema: {} } } } }
   const conflict = operationOf(escalate, own).responses['409']
   assert.match(conflict?.description ?? '', /^Already escalated; The key was used for another request; /)
@@ -89,7 +89,7 @@ test('options of a route bring their answers along', () => {
   assert.deepEqual(none, [])
 })
 
-test('a route that offers respond-async tells how to ask for it, and its 202', () => {
+test('a route that offers respond-async documents its header and its 202', () => {
   const { responses, parameters } = operationOf({
     ...escalate,
     definition: { ...escalate.definition, respondAsync: true },
@@ -106,7 +106,7 @@ test('a route that offers respond-async tells how to ask for it, and its 202', (
   assert.equal(operationOf(escalate).responses['202'], undefined)
 })
 
-test('batches and natural routes tell their design, and nothing else is added', () => {
+test('batches and natural routes document their design, and nothing else is added', () => {
   const batch = operationOf(
     { kind: 'batch', method: 'POST', path: '/b', definition: { name: 'b', effect: 'external' } },
     { '200': { description: 'Done' } },

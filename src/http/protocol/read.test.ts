@@ -65,7 +65,7 @@ test('a form or multipart body that a parser has eaten counts by its fields, and
   assert.notDeepEqual(await inputOf(incoming({ parsed: { a: '1', b: '2' } }, { headers: form })), one)
 })
 
-test('an encoded body counts by its bytes, unless somebody has undone the encoding', async () => {
+test('an encoded body counts by its bytes, unless it was decoded before', async () => {
   const headers = { ...json, 'content-encoding': 'gzip' }
   const same = (bytes: string) => ({ bytes: Buffer.from(bytes) })
   const sealed = await inputOf(incoming(same('{"a":1}'), { headers }))
@@ -74,7 +74,7 @@ test('an encoded body counts by its bytes, unless somebody has undone the encodi
   assert.deepEqual(await inputOf(incoming({ ...same('{"a": 1}'), inflated: true }, { headers })), open)
 })
 
-test('what cannot be read is told as a problem of the request', async () => {
+test('a body that cannot be read is a problem of the request', async () => {
   assert.equal(situation(await readRequest(route, incoming('{'))), 'invalid-request')
   assert.equal(situation(await readRequest(route, incoming('{}', { target: '/a%zz' }))), 'invalid-request')
   const large = incoming(async () => {

@@ -22,7 +22,7 @@ test('a guarded route without its guard does not compile', () => {
   const without: RouteDefinition<never> = { effect: 'external', key: 'guarded' }
   // @ts-expect-error -- a lock holds no transaction.
   const inside: RouteDefinition<never> = { effect: 'transaction', key: 'guarded', guard }
-  // @ts-expect-error -- nobody would ask the guard.
+  // @ts-expect-error -- the guard would not be called.
   const unasked: RouteDefinition<never> = { effect: 'external', key: 'optional', guard: 'handler' }
   for (const route of [without, inside, unasked]) assert.throws(() => checkRoute(route))
 })

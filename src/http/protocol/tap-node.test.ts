@@ -123,7 +123,7 @@ for (const buffered of [false, true]) {
   })
 }
 
-test('a single end tells its length, as without us', async () => {
+test('a single `end` sets the content length, as without protection', async () => {
   await onStage(
     {},
     (response) => response.end('done'),
@@ -200,7 +200,7 @@ test('a handler that stops in the middle because its client left has answered wi
   )
 })
 
-test('a handler that goes on slowly after its client left is waited for', async (t) => {
+test('a handler that continues slowly after its client left is waited for', async (t) => {
   // The time without a word begins anew with every word; counting that needs no clock that a busy machine could outrun.
   const idleMs = 123_456
   const begunAnew: string[] = []
@@ -273,7 +273,7 @@ test('a handler that pauses longer before it begins to answer is waited for', as
   )
 })
 
-test('past its lease a handler is told that its client left, and nothing is recorded', async () => {
+test('past its lease a handler sees that its client left, and nothing is recorded', async () => {
   let closed = false
   await onStage(
     {},
@@ -285,11 +285,11 @@ test('past its lease a handler is told that its client left, and nothing is reco
       const sent = scene.send()
       await sent.received('begin')
       sent.hangUp()
-      // A moment in which a handler that is told too early would hear it.
+      // Long enough for a close event that comes too early.
       await new Promise((resolve) => setTimeout(resolve, 50))
       assert.equal(closed, false)
       scene.lease.abort()
-      await until('the handler is told', () => closed)
+      await until('the handler sees the close', () => closed)
       assert.equal(scene.finished.length, 0)
       assert.equal(scene.failed.length, 1)
     },

@@ -1,7 +1,7 @@
 import { createRandom, type Random } from '../../testing/random.ts'
 
 /** Bytes that mean something to one of the parsers, so that chance finds their corners. */
-const telling = [...Buffer.from('"\\,;=%&+?#/.:-*@ \t\r\n\0{}[]e0aF'), 0x7f, 0x80, 0xc3, 0xff]
+const special = [...Buffer.from('"\\,;=%&+?#/.:-*@ \t\r\n\0{}[]e0aF'), 0x7f, 0x80, 0xc3, 0xff]
 
 /** The same inputs on every machine: each a seed that was cut, repeated, spliced and overwritten in a few places. */
 export function* mutations(seeds: readonly string[], count: number, seed: number): Generator<Buffer> {
@@ -18,7 +18,7 @@ function mutated(bytes: Buffer, other: Buffer, random: Random): Buffer {
   const at = random.below(bytes.length + 1)
   const to = Math.min(bytes.length, at + random.below(12))
   const [head, middle, tail] = [bytes.subarray(0, at), bytes.subarray(at, to), bytes.subarray(to)]
-  const byte = Buffer.from([random.chance(0.8) ? random.pick(telling) : random.below(256)])
+  const byte = Buffer.from([random.chance(0.8) ? random.pick(special) : random.below(256)])
   switch (random.below(6)) {
     case 0:
       return Buffer.concat([head, byte, bytes.subarray(at + 1)])

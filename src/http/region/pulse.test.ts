@@ -7,7 +7,7 @@ const times = { everyMs: 5, signMs: 50 }
 const never = (signal: AbortSignal) =>
   new Promise<void>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 
-test('a link without two signs of life in a row is silent, for everybody who waits, and nobody else', async () => {
+test('a link that misses two heartbeats in a row is silent, for waiting requests only', async () => {
   let asked = 0
   const pulse = createPulse((signal) => {
     asked++
@@ -23,7 +23,7 @@ test('a link without two signs of life in a row is silent, for everybody who wai
   pulse.stop()
 })
 
-test('an answer and a refusal are signs of life; nobody is asked when nobody waits', async () => {
+test('a response and a refusal are heartbeats; none is sent while no request waits', async () => {
   for (const sign of [async () => undefined, () => Promise.reject(new Error('refused'))]) {
     let asked = 0
     const enough = Promise.withResolvers<void>()

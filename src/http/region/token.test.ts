@@ -8,7 +8,7 @@ const passage = { from: 'eu', to: 'us', method: 'POST', target: '/things?a=1', i
 const seen = { self: 'us', method: 'POST', target: '/things?a=1', operation: 'POST /things', key: 'k', content: 'c' }
 const NOW = 1_000_000_000
 
-test('a token tells who asks, and only what its region has signed', () => {
+test('a token has its caller, and only what its region has signed', () => {
   const token = regionToken(secret, NOW, passage)
   const { nonce: _nonce, ...who } = readRegionToken(secret, NOW, token, seen) ?? { nonce: '' }
   assert.deepEqual(who, { tenant: 'acme', caller: 'ann.of:eu' })

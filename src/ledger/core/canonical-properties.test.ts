@@ -101,7 +101,7 @@ function spellString(value: string, choose: Choose): string {
   return `${spelled}"`
 }
 
-/** The identity of a model, told in another way than canonical JSON. */
+/** The identity of a model, computed in another way than canonical JSON. */
 function identify(value: Model): string {
   switch (value.kind) {
     case 'number':

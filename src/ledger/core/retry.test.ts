@@ -10,7 +10,7 @@ test('waiting doubles from the base to the cap', () => {
   assert.deepEqual(full, [100, 200, 400, 800, 1_000, 1_000])
 })
 
-test('chance spreads it over the upper half, so that nobody comes back at once', () => {
+test('jitter spreads it over the upper half, so that retries do not come at once', () => {
   for (const tries of [0, 1, 5, 50, 1_000, Number.MAX_SAFE_INTEGER]) {
     const least = backoffMs(tries, { baseMs: 100, capMs: 60_000 }, 0)
     const most = backoffMs(tries, { baseMs: 100, capMs: 60_000 }, ALMOST_ONE)

@@ -62,7 +62,7 @@ test('a lock that is granted late is given back when nothing was sent without it
   assert.equal((await patient.send('hello', async () => 'm-2')).kind, 'sent')
 })
 
-test('a lock that could not be told of its original is kept although the send threw', async () => {
+test('a lock whose original could not be attached is kept although the send threw', async () => {
   const store = createMemoryStore()
   const ids = new Set<string>()
   let isAway = true
@@ -76,7 +76,7 @@ test('a lock that could not be told of its original is kept although the send th
   const ledger = createLedger({ store: partly, background: false })
   const guard = createGuard<string>({ ...shared, ledger, deadlineMs: PATIENT_MS })
   const sending = guard.send('hello', async (attempt) => {
-    // The message is out; that the lock cannot be told of it ends the send with an error.
+    // The message is out; the failed attach ends the send with an error.
     await attempt?.attach({ type: 'mail', id: 'm-1' })
   })
   await assert.rejects(sending, (error) => isOnceError(error, 'store_unavailable'))

@@ -35,7 +35,7 @@ for (const [text, expected] of numbered) {
   test(`places are numbered in ${JSON.stringify(text)}`, () => assert.equal(numberPlaceholders(text), expected))
 }
 
-test('statements that begin or end a transaction are told from all others', () => {
+test('statements that begin or end a transaction are recognized', () => {
   const none = [
     'SELECT 1',
     "SELECT 'x; COMMIT'",

@@ -87,7 +87,7 @@ test('of tabs that want one place at once one gets it', async () => {
   }
 })
 
-test('a tab that goes, or gives its place back, makes nobody wait', async () => {
+test('a tab that closes or releases its lock makes no other tab wait', async () => {
   const site = openSite()
   const [before, after, third] = [site.tab(), site.tab(), site.tab()]
   await before.hold('ann')

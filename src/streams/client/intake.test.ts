@@ -37,7 +37,7 @@ function open() {
   return { intake, deliver, shown }
 }
 
-test('an entry behind a gap is not taken: whoever resumes gets all of them, in order and once', async () => {
+test('an entry behind a gap is not taken: after a resume all of them come, in order and once', async () => {
   const { intake, deliver, shown } = open()
   assert.equal(deliver(entry('eu', 1)), 'taken')
   assert.equal(deliver(entry('eu', 3)), 'jump')

@@ -32,7 +32,7 @@ test('effects that hang stop neither the clean-up nor anything else', async () =
   assert.ok(dedup.size <= 20, `${dedup.size}`)
 })
 
-test('who would rather forget is told what was forgotten', async () => {
+test('a full memory that may forget reports what was forgotten', async () => {
   const evicted: string[] = []
   const onEvict = (key: string) => void evicted.push(key)
   const dedup = new ReceiveDedup<string>({ nowMs: () => 0, mostKeys: 2, onEvict })

@@ -106,7 +106,7 @@ test('large messages leave one by one, small ones together', async () => {
   assert.deepEqual(numbers(), [2, 4, 5])
 })
 
-test('a number whose write failed is the next one’s, and a restart goes on with what is pending', async () => {
+test('a number whose write failed is the next one’s, and a restart continues with what is pending', async () => {
   const saved = new Map<number, Pending<string>>()
   let fails = false
   const place: PendingPlace<string> = {
@@ -139,7 +139,7 @@ test('a number whose write failed is the next one’s, and a restart goes on wit
   assert.equal((await again.accept('e')).number, 4)
 })
 
-test('a sender that nobody acknowledges refuses more, rather than to fill the memory', async () => {
+test('a sender without acknowledgements refuses more, instead of filling the memory', async () => {
   const sender = new IdempotentSender<number>({ mostPending: 3 })
   for (let each = 0; each < 3; each++) await sender.accept(each)
   await assert.rejects(sender.accept(4), (error) => isOnceError(error, 'store_busy'))

@@ -4,7 +4,7 @@ import { CausalBuffer } from '../parts/causal.ts'
 import { compareCounts, toDense, VectorClock } from '../parts/vector.ts'
 import { covers, furthest, missingFrom } from './position.ts'
 
-/** What every object has without being told. */
+/** What every object inherits. */
 const inherited = ['constructor', 'toString', 'valueOf', 'hasOwnProperty', '__proto__']
 
 describe('names that every object has are names like any other', () => {

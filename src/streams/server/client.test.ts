@@ -180,14 +180,14 @@ test('an old copy of a place takes a new identity at once, and sends nothing aga
     const place = createMemoryPlace()
     await place.identify({ client, epoch: 1, generation: 3 })
     await place.save({ number: 1, message: { seen: {}, replyTo: null, body: 'old' } })
-    const told: unknown[] = []
+    const events: unknown[] = []
     const copy = await follow(region, {
       place,
-      onIdentity: (_, why) => void told.push(why),
-      onDoubt: (messages) => void told.push(...messages.map(({ body }) => body)),
+      onIdentity: (_, why) => void events.push(why),
+      onDoubt: (messages) => void events.push(...messages.map(({ body }) => body)),
     })
-    await until('a new identity', () => copy.client.identity.client !== client && told.length === 2)
-    assert.deepEqual(told, ['fenced', 'old'])
+    await until('a new identity', () => copy.client.identity.client !== client && events.length === 2)
+    assert.deepEqual(events, ['fenced', 'old'])
     await (await copy.client.send(`after ${client}`)).accepted
     await until('its own message', () => copy.seen.at(-1)?.body === `after ${client}`)
     assert.ok(!bodies(copy.seen).includes('old'))
@@ -196,7 +196,7 @@ test('an old copy of a place takes a new identity at once, and sends nothing aga
   await region.stop()
 })
 
-test('what nobody remembers is told as a doubt, and never sent again by itself', async () => {
+test('forgotten messages are reported as in doubt, and never sent again by themselves', async () => {
   const { region } = openRegion()
   const place = createMemoryPlace()
   await place.identify({ client: 'sleeper', epoch: 1, generation: 9 })
@@ -219,7 +219,7 @@ test('what nobody remembers is told as a doubt, and never sent again by itself',
   await Promise.all([client.stop(), region.stop()])
 })
 
-test('an expired position starts over from a snapshot, and goes on after it', async () => {
+test('an expired position starts over from a snapshot, and continues after it', async () => {
   const { region, log } = openRegion({ snapshot: async () => 'all of it' })
   const ada = await follow(region)
   for (let number = 1; number <= 5; number++) await (await ada.client.send(number)).accepted
@@ -255,7 +255,7 @@ test('without a snapshot all is shown that the room still has, and nothing twice
     }
     const receiver = {
       message: (entry: Entry) => void seen.push(entry),
-      reset: (told: unknown) => void resets.push(told),
+      reset: (reset: unknown) => void resets.push(reset),
     }
     return { ...(await follow(region, { place, from: 'start', receiver })), seen }
   }
@@ -281,7 +281,7 @@ test('who begins at the head sees only what comes next', async () => {
   await Promise.all([late.client.stop(), ada.client.stop(), region.stop()])
 })
 
-test('whoever was cut is back after one short wait, and asks for the rest along with its hello', async () => {
+test('a client that was cut is back after one short wait, and requests the rest with its hello', async () => {
   const waits: number[] = []
   const said: string[] = []
   const links: LinkEvents[] = []
@@ -336,7 +336,7 @@ async function clientByHand(receiver: StreamReceiver) {
   return { client, said, links, hear }
 }
 
-test('whoever resumes again on its connection sends nothing twice over it', async () => {
+test('a client that resumes again on its connection sends nothing twice over it', async () => {
   const { client, said, links, hear } = await clientByHand({ message() {} })
   const kinds = () => said.map(({ kind }) => kind)
   hear(resumed)

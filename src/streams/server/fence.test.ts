@@ -9,7 +9,7 @@ import { closeCodes } from '../protocol/protocol.ts'
 import type { RawPeer } from './test-peer.ts'
 import { connectRaw, enter, fromStart, hello, openRegion, send } from './test-peer.ts'
 
-/** Nobody gives up before a test does. */
+/** Longer than any test. */
 const LONG_MS = 60_000
 
 /** Two regions that hear no hints, so that only what is asked can fence. */
@@ -68,7 +68,7 @@ test('a client that moved is resumed when the region that it came from takes not
   await Promise.all([eu.region.stop(), us.region.stop()])
 })
 
-test('a region that is away locks nobody out, and one that nobody knows is not asked', async () => {
+test('a region that is away locks no client out, and an unknown one is not called', async () => {
   const silence = new Promise<never>(() => {})
   const problems = [() => silence, () => Promise.reject(new Error('away'))]
   for (const [generation, problem] of problems.entries()) {
@@ -88,7 +88,7 @@ test('a region that is away locks nobody out, and one that nobody knows is not a
   }
 })
 
-test('who is older than what the other region has, or its clone, is told so and gets nothing', async () => {
+test('a client older than the one of the other region, or its clone, is refused and gets nothing', async () => {
   const { eu, us } = openTwo(LONG_MS, (_, answer) => answer())
   const newest = await enter(eu.region, 'ada', 7)
   for (const [generation, why] of [

@@ -8,7 +8,7 @@ import type { Fork } from '../ports.ts'
 import { createRegion } from './region.ts'
 import { enter, send } from './test-peer.ts'
 
-test('clones that were accepted in two regions under one number: both regions tell it, and both clones', async () => {
+test('clones that were accepted in two regions under one number: both regions report both clones', async () => {
   let cut = true
   // A question into the cut is given up soon, because the test waits for the next one.
   const own = createRuntime()
@@ -45,9 +45,9 @@ test('clones that were accepted in two regions under one number: both regions te
   const cy = await enter(us, 'cy')
   cy.say(send(1, 'and one back'))
   for (const peer of [here, there]) assert.deepEqual(await peer.next('nack'), { kind: 'nack', cseq: 2, why: 'fork' })
-  const told = ({ cseq, shown, hidden }: Fork) => [cseq, shown.log, hidden.log, hidden.body]
+  const summaryOf = ({ cseq, shown, hidden }: Fork) => [cseq, shown.log, hidden.log, hidden.body]
   await until('both', () => forks['eu']?.length === 1 && forks['us']?.length === 1)
-  assert.deepEqual(forks['eu']?.map(told), [[2, 'eu.1', 'us.1', 'no']])
-  assert.deepEqual(forks['us']?.map(told), [[2, 'us.1', 'eu.1', 'yes']])
+  assert.deepEqual(forks['eu']?.map(summaryOf), [[2, 'eu.1', 'us.1', 'no']])
+  assert.deepEqual(forks['us']?.map(summaryOf), [[2, 'us.1', 'eu.1', 'yes']])
   for (const region of [eu, us]) await region.stop()
 })

@@ -21,7 +21,7 @@ test('what waits for a cause is asked for calmly, and is there as soon as the ca
       region: name,
       log: createMemoryRoomLog({ region: name, nowMs: () => performance.now() }),
       peers: ['a', 'b', 'c'].filter((peer) => peer !== name),
-      // Nobody goes round the cut: the cause comes when it is healed, and not before.
+      // No detour around the cut: the cause arrives when it is healed, and not before.
       bounds: { detourMs: 1e9, pullRetryCapMs: 50 },
       exchange: {
         ...own,
@@ -67,7 +67,7 @@ test('waits double up to the most, and are short again after something happened'
   assert.equal(new Doze(500, 350).waitMs, 500)
 })
 
-test('a quiet room looks ever less often, and is awake as soon as somebody speaks', async () => {
+test('a quiet room polls ever less often, and wakes with the next message', async () => {
   const exchange = createLocalExchange()
   const memory = createMemoryOrderLog({ nowMs: () => performance.now() })
   let looks = 0

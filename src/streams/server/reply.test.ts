@@ -35,7 +35,7 @@ async function follow(
   return { client, seen }
 }
 
-const nowhere: MessageIdentity = { client: 'nobody', epoch: 1, cseq: 1 }
+const nowhere: MessageIdentity = { client: 'unknown', epoch: 1, cseq: 1 }
 
 test('a reply to what the room has never seen is refused; what came before it is acknowledged first', async () => {
   const { region } = openRegion()
@@ -56,7 +56,7 @@ test('a reply to what the room has never seen is refused; what came before it is
   assert.equal((await again.next('welcome')).floor, 2)
   again.say(reply(2, { client: 'ada', epoch: 1, cseq: 1 }, 'answer'))
   assert.equal((await again.next('ack')).floor, 3)
-  // The next number of somebody who is known is no more than a guess.
+  // The next number of a known client is only a guess.
   again.say(reply(3, { client: 'ada', epoch: 1, cseq: 2 }))
   assert.equal((await again.next('nack')).why, 'target-unknown')
   await region.stop()
@@ -96,7 +96,7 @@ test('a region that has the reply first waits for its target', async () => {
       log: createMemoryRoomLog({ region, nowMs: () => performance.now() }),
       exchange: exchange.of(region),
       peers: names.filter((peer) => peer !== region),
-      // Nobody carries what belongs to others, so that the reply is there before its target.
+      // No region forwards entries of others, so that the reply arrives before its target.
       bounds: { pullEveryMs: 20, pullRetryCapMs: 50, detourMs: 1e9 },
     }),
   )
@@ -154,15 +154,15 @@ test('a client that cannot know asks the region; one refused reply takes nothing
   const { region } = openRegion()
   const ada = await follow(region)
   await (await ada.client.send('question')).accepted
-  const told: unknown[] = []
+  const events: unknown[] = []
   const place = createMemoryPlace()
   await place.identify({ client: 'bob', epoch: 1, generation: 1 })
   await place.advance({ logs: { 'eu.1': 1 }, ordered: 0 })
   const bob = await follow(region, {
     place,
-    onProblem: (error) => void (isOnceError(error, 'target_unknown') && told.push(error.code)),
-    onDoubt: (messages) => void told.push(messages),
-    onIdentity: (identity, why) => void told.push(identity, why),
+    onProblem: (error) => void (isOnceError(error, 'target_unknown') && events.push(error.code)),
+    onDoubt: (messages) => void events.push(messages),
+    onIdentity: (identity, why) => void events.push(identity, why),
   })
   const sent = [await bob.client.send('before'), await bob.client.send('reply', { replyTo: nowhere })]
   sent.push(await bob.client.send('after'))
@@ -178,7 +178,7 @@ test('a client that cannot know asks the region; one refused reply takes nothing
     ['question', 'before', 'after', 'after that'],
   )
   assert.deepEqual(ada.seen.at(-1)?.replyTo, { client: 'bob', epoch: 2, cseq: 1 })
-  assert.deepEqual(told, ['target_unknown', { client: 'bob', epoch: 2 }, 'refused'])
+  assert.deepEqual(events, ['target_unknown', { client: 'bob', epoch: 2 }, 'refused'])
   await Promise.all([ada.client.stop(), bob.client.stop(), region.stop()])
 })
 
@@ -202,7 +202,7 @@ test('what was pending at the start of a clone is in doubt; what it says later a
       }),
     ),
   )
-  await until('one of them is told', () => doubts.length > 0)
+  await until('one of them gets a message in doubt', () => doubts.length > 0)
   for (const { client } of clones) await (await client.send(`of ${client.identity.client}`)).accepted
   const witness = await follow(region)
   await until('all', () => witness.seen.length >= 12)

@@ -34,7 +34,7 @@ test('a room that was closed loses its last messages in time, too', async () => 
   await region.stop()
 })
 
-test('a region keeps so many rooms: for one more it closes an empty one, or sends whoever comes elsewhere', async () => {
+test('a region has a limit of rooms: for one more it closes an empty one, or redirects the client', async () => {
   const { region } = openRegion({ bounds: { openRooms: 2, enterMs: 20 } })
   const come = (room: string, client: string) => {
     const peer = connectRaw(region)

@@ -74,7 +74,7 @@ test('an old generation is fenced, and the same one from elsewhere is a clone', 
   await region.stop()
 })
 
-test('a client that nobody knows is not believed to have sent before', async () => {
+test('an unknown client is not believed to have sent before', async () => {
   const { region } = openRegion()
   const peer = connectRaw(region)
   peer.say(hello('ada'))
@@ -86,18 +86,18 @@ test('a client that nobody knows is not believed to have sent before', async () 
   await region.stop()
 })
 
-test('whoever has seen more than the region waits alone, and is told what for', async () => {
+test('a client that has seen more than the region waits alone, and gets what it waits for', async () => {
   const { region } = openRegion({ peers: ['us'] })
   const [ahead, ada] = [await enter(region, 'ahead'), await enter(region, 'ada')]
   ahead.say({ kind: 'send', cseq: 1, seen: { 'us.1': 3 }, replyTo: null, body: 'I saw more' })
   assert.deepEqual(await ahead.next('lag'), { kind: 'lag', missing: { 'us.1': 3 } })
-  ada.say(send(1, 'nobody holds me up'))
+  ada.say(send(1, 'not delayed'))
   await ada.next('ack')
   assert.ok(!ahead.frames.some(({ kind }) => kind === 'ack'))
   await region.stop()
 })
 
-test('bad frames end their own connection with a code and a reason, and touch nobody else', async () => {
+test('bad frames end their own connection with a code and a reason, and affect no other', async () => {
   const { region } = openRegion({ bounds: { sendWindow: 4 } })
   const witness = await enter(region, 'witness')
   const huge = 'x'.repeat(70_000)
@@ -132,7 +132,7 @@ test('bad frames end their own connection with a code and a reason, and touch no
   await region.stop()
 })
 
-test('somebody who may not enter is told so, before anything is written', async () => {
+test('a client that may not enter is refused before anything is written', async () => {
   const { region, log } = openRegion()
   const closed: number[] = []
   const session = region.connect(
@@ -199,7 +199,7 @@ test('a position that the log does not reach any more is reset to the head, with
   await region.stop()
 })
 
-test('a snapshot that no frame can carry is told as a problem, and the client gets what the log still has', async () => {
+test('a snapshot too large for a frame is reported as a problem, and the client gets what the log still has', async () => {
   const problems: unknown[] = []
   const { region, log } = openRegion({
     snapshot: async () => 'x'.repeat(200),
@@ -223,7 +223,7 @@ test('in another process of its region a client resumes although that one has no
   const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
   const here = openRegion({ log: memory }).region
   let away = false
-  // A process that is told nothing, and does not look by itself either.
+  // A process that gets no notifications and does not poll.
   const read: RoomLog['read'] = async (room, after, bound) => {
     if (away) throw new OnceError('store_unavailable', 'The store is away.')
     return memory.read(room, after, bound)
@@ -256,7 +256,7 @@ test('in another process of its region a client resumes although that one has no
   await until('the rest', () => delivered().length >= 2)
   assert.deepEqual(delivered(), [3, 4])
   const liar = resume(4, 5)
-  assert.equal((await until('what nobody has written', () => liar.closed)).code, closeCodes.futurePosition)
+  assert.equal((await until('an unwritten position', () => liar.closed)).code, closeCodes.futurePosition)
   await Promise.all([here.stop(), deaf.stop()])
 })
 
@@ -335,7 +335,7 @@ test('sends that arrive in one piece share one write, and one acknowledgement', 
   await region.stop()
 })
 
-test('whoever resumes again while the log is being read for the first time gets everything', async () => {
+test('a client that resumes again while the log is being read for the first time gets everything', async () => {
   const log = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
   const before = openRegion({ log }).region
   const ada = await enter(before, 'ada')
@@ -409,7 +409,7 @@ test('places that were removed are asked for once, and those that come later fol
       return order.read(...asked)
     },
   }
-  // A tail of one, so that whoever comes late is told from the store.
+  // A tail of one, so that a late client is served from the store.
   const { region } = openRegion({ order: counted, bounds: { tailEntries: 1, orderEveryMs: 60_000 } })
   const ada = await enter(region, 'ada')
   for (const cseq of [1, 2, 3]) {

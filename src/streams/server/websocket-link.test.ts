@@ -5,7 +5,7 @@ import { streamLimits } from '../limits.ts'
 import type { ServerSocket } from './websocket-driver.ts'
 import { openLink } from './websocket-link.ts'
 
-/** A connection whose network takes what it is told to take. */
+/** A connection whose network takes what the test allows. */
 function slowSocket() {
   const waiting: { readonly bytes: number; taken(): void }[] = []
   const sizes = () => waiting.reduce((sum, { bytes }) => sum + bytes, 0)

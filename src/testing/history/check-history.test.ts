@@ -48,7 +48,7 @@ async function trueHistory(seed: number, store: Store): Promise<HistoryEvent[]> 
     if ('lease' in decision) grants.push(decision.lease)
     const at = step * 10
     const times = { startedAt: at - random.below(30), endedAt: at + random.below(30) }
-    // Now and then the answer is lost; a later answer may still tell of its fence.
+    // Some answers are lost; a later answer may still show the fence.
     const result = random.chance(0.1) ? ({ kind: 'info' } as const) : ({ kind: 'ok', decision, now } as const)
     events.push({ process: `p${random.below(3)}`, request, ...times, result })
     if (random.chance(0.05)) {
@@ -99,12 +99,12 @@ test('a grant after a success does not fit, unless it may have come first', asyn
   const settled = await call({ kind: 'settle', id: 'r', grant: grantIn(claimed), to: done, pointer: null })
   const replayed = await call(claimOf('c2'))
   assert.equal(checkHistory([claimed, settled, replayed]).fits, true)
-  // A replay before the success was recorded: nobody can have known its outcome.
+  // A replay before the success was recorded cannot have its outcome.
   assert.equal(checkHistory([claimed, settled, { ...replayed, startedAt: 12, endedAt: 14 }]).fits, false)
   const rival = { kind: 'in_progress', attempt: 1, retryAfterMs: 500, verified: true } as const
-  const told = { ...replayed, result: { kind: 'ok', decision: rival, now: claimed.result.now } as const }
-  assert.equal(checkHistory([claimed, settled, told]).fits, false)
-  assert.equal(checkHistory([claimed, settled, { ...told, startedAt: 16 }]).fits, true)
+  const rivalEvent = { ...replayed, result: { kind: 'ok', decision: rival, now: claimed.result.now } as const }
+  assert.equal(checkHistory([claimed, settled, rivalEvent]).fits, false)
+  assert.equal(checkHistory([claimed, settled, { ...rivalEvent, startedAt: 16 }]).fits, true)
 })
 
 test('a fence that goes back does not fit', async () => {

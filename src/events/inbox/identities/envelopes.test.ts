@@ -14,7 +14,7 @@ const tagging = (requestId: string | null, eventTime: string) => ({
 const idsOf = (...records: readonly object[]) =>
   records.map((record) => readS3Notification(JSON.stringify({ Records: [record] }))[0]?.message.id)
 
-test('events without a sequencer are told apart by their request, else by their time', () => {
+test('events without a sequencer are distinguished by their request, else by their time', () => {
   const [first, copy, later] = idsOf(
     tagging('r1', '2026-11-01'),
     tagging('r1', '2026-11-01'),

@@ -26,7 +26,7 @@ describe('S3 event notifications', () => {
   test('bucket, decoded key, version and sequencer are the identity', () => {
     const [event] = read(record())
     assert.ok(event !== undefined)
-    const { message, ...told } = event
+    const { message, ...fields } = event
     const expected = {
       bucket: 'mybucket',
       key: 'red floweré.jpg',
@@ -36,7 +36,7 @@ describe('S3 event notifications', () => {
       name: 'ObjectCreated:Put',
       size: 1024,
     }
-    assert.deepEqual(told, expected)
+    assert.deepEqual(fields, expected)
     assert.deepEqual(JSON.parse(message.body), expected)
     assert.equal(message.topic, 's3.ObjectCreated:Put')
     assert.equal(read(record({ versionId: 'v7' }))[0]?.version, 'v7')

@@ -55,7 +55,7 @@ describe('Standard Webhooks', () => {
     readStandardWebhook(request({ 'Webhook-Signature': header }), { secrets, now })
   })
 
-  test('what was changed, or signed by somebody else, is refused', () => {
+  test('a changed body or a foreign signature is refused', () => {
     const read = (changed: HookRequest, options = {}) =>
       readStandardWebhook(changed, { secrets: secret, now, ...options })
     refuses('bad_signature', 'webhook-signature', () => read(request({}, '{"test": 2432232315}')))
@@ -120,7 +120,7 @@ describe('Stripe', () => {
     read(webhooks.generateTestHeaderString({ payload: body, secret: secrets, timestamp: now / 1_000 }))
   })
 
-  test('a retry tells another number of pending webhooks, and is the same event', () => {
+  test('a retry has another number of pending webhooks, and is the same event', () => {
     const { data, ...rest } = JSON.parse(body) as Record<string, unknown>
     const retry = { ...rest, data, pending_webhooks: 1 }
     assert.deepEqual(stripeFingerprint(retry), stripeFingerprint(JSON.parse(body)))

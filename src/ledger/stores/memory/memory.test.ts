@@ -87,7 +87,7 @@ test('a transaction that holds the store too long is rolled back, and its sessio
   assert.equal(await store.transactions.run(async ({ tx }) => tx.get('a'), TRANSACTION), undefined)
 })
 
-test('what a transaction has written is seen by nobody else before it commits', async () => {
+test('writes of a transaction are invisible to others before it commits', async () => {
   const store = createMemoryStore()
   const { id } = claimOf('k')
   await store.transactions.run(async (session) => {
@@ -181,7 +181,7 @@ test('a transaction ends after the savepoints that its effect did not await', as
   assert.equal(await store.transactions.run(async ({ tx }) => tx.get('a'), TRANSACTION), 'in time')
 })
 
-test('short calls go before transactions that wait, and who waits too long is told that nothing happened', async () => {
+test('short calls go before waiting transactions, and one that waits too long is refused unapplied', async () => {
   const clock = createFakeClock()
   const store = createMemoryStore({ clock })
   const { promise: paused, resolve: go } = Promise.withResolvers<void>()
@@ -203,7 +203,7 @@ test('short calls go before transactions that wait, and who waits too long is to
   assert.equal((await store.claims.read([claimOf('late').id], CALL)).records[0], null)
 })
 
-test('a twin that does not want to wait is told at once', async () => {
+test('a duplicate that does not wait is refused at once', async () => {
   const store = createMemoryStore()
   const { id } = claimOf('k')
   const { promise: paused, resolve: go } = Promise.withResolvers<void>()
@@ -261,7 +261,7 @@ test('stopping lets what is under way end and refuses the rest', async () => {
   await stopping
 })
 
-test('a sweep goes on where it stopped, whatever was added and removed meanwhile', async () => {
+test('a sweep continues where it stopped, whatever was added and removed meanwhile', async () => {
   const store = createMemoryStore({ testClock: true })
   const keys = Array.from({ length: 10 }, (_, index) => `k${index}`)
   for (const key of keys) await store.claims.apply([settleOf(await grantOf(store, claimOf(key)), 'x')], CALL)

@@ -62,7 +62,7 @@ test('a new boot anchors anew, and the leases that were granted before it have l
   )
 })
 
-test('a boot with a wall clock in the past never goes behind a time that the store has told', async (t) => {
+test('a boot with a wall clock in the past never goes behind a time that the store has returned', async (t) => {
   const path = freshPath(t)
   const { clocks, internal } = machine('one')
   const before = openStore(t, path, { internal })
@@ -74,7 +74,7 @@ test('a boot with a wall clock in the past never goes behind a time that the sto
   assert.ok((await store.clock.now(CALL)) >= claimedAt)
 })
 
-test('where a boot has no name, a monotonic clock that went back tells a new one', async (t) => {
+test('where a boot has no id, a monotonic clock that went back means a new one', async (t) => {
   const path = freshPath(t)
   const before = openStore(t, path, { internal: machine('unnamed', 90_000).internal })
   await claimIn(before, 'a', { leaseMs: 10 * MINUTE })

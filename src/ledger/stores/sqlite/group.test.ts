@@ -46,7 +46,11 @@ test('who waits together is committed together, as many as fit; a lonely one at 
 test('a turn whose members have all left is given up', async () => {
   const queue = createWriterQueue()
   const late = () => new OnceError('store_busy', 'Late.')
-  const { write } = createGroupCommit(queue, { begin: () => false, late, run: () => assert.fail('nobody is left') })
+  const { write } = createGroupCommit(queue, {
+    begin: () => false,
+    late,
+    run: () => assert.fail('nothing is left to run'),
+  })
   await assert.rejects(write(5, () => null))
   await queue.idle()
 })
@@ -64,17 +68,17 @@ test('a member that fails is undone alone', async (t) => {
   assert.deepEqual(kept, ['one', 'three'])
 })
 
-test('a full disk undoes the whole group, and everybody is told that nothing was applied', async (t) => {
+test('a full disk undoes the whole group, and every caller learns that nothing was applied', async (t) => {
   const { settled, kept } = await together(t, (query) => [
     query(`INSERT INTO notes VALUES ('one')`),
     query('PRAGMA max_page_count = 30'),
     query(`INSERT INTO notes VALUES ('${'x'.repeat(500_000)}')`),
     query(`INSERT INTO notes VALUES ('last')`),
   ])
-  for (const [index, told] of settled.entries()) {
+  for (const [index, result] of settled.entries()) {
     const name = ['one', '', 'x'.repeat(500_000), 'last'][index] as string
-    if (told.status === 'rejected') {
-      assert.ok(isOnceError(told.reason, 'store_unavailable') && told.reason.applied === 'no')
+    if (result.status === 'rejected') {
+      assert.ok(isOnceError(result.reason, 'store_unavailable') && result.reason.applied === 'no')
       assert.ok(!kept.includes(name))
     } else if (name !== '') assert.ok(kept.includes(name))
   }

@@ -43,7 +43,7 @@ test('the list is newest first, in pages, and looks past whole steps of rows tha
     names.slice(-6, -3).toReversed(),
   ])
   assert.deepEqual((await keysOf(store, { key: 'n 7' }, 10)).flat(), ['n 7'])
-  assert.deepEqual((await keysOf(store, { caller: 'nobody' }, 10)).flat(), [])
+  assert.deepEqual((await keysOf(store, { caller: 'unknown' }, 10)).flat(), [])
 })
 
 test('counts go by state, and hide what is expired or vacant', async (t) => {
@@ -138,7 +138,7 @@ test('unknowns come in pages', async (t) => {
   assert.deepEqual(seen.toSorted(), grants.map(({ id }) => id).toSorted())
 })
 
-test('a cursor of somebody else is refused', async (t) => {
+test('a cursor of another query is refused', async (t) => {
   const store = freshStore(t)
   const refused = (error: unknown) => isOnceError(error, 'bad_option')
   for (const cursor of ['', 'x', '1', '1.2.3', `1.2'; DROP TABLE onceonly_records`, '9'.repeat(40)]) {

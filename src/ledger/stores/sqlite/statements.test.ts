@@ -23,7 +23,7 @@ test('values go in and come out as what they are', async (t) => {
   assert.deepEqual(await store.sql.query(`WITH x AS (SELECT 1) INSERT INTO v (a) SELECT 8 RETURNING a`), [{ a: 8 }])
 })
 
-test('a missing or a wrong value is told, not taken for NULL', async (t) => {
+test('a missing or a wrong value is an error, not NULL', async (t) => {
   const store = freshStore(t)
   await assert.rejects(store.sql.query('SELECT ?'), refused)
   await assert.rejects(store.sql.query('SELECT 1', [1]), refused)
@@ -32,7 +32,7 @@ test('a missing or a wrong value is told, not taken for NULL', async (t) => {
   }
 })
 
-test('nobody ends a transaction by hand, or hides a second statement behind the first', async (t) => {
+test('user statements cannot end a transaction, or hide a second statement behind the first', async (t) => {
   const store = freshStore(t)
   await store.sql.query('CREATE TABLE v (a)')
   const texts = ['COMMIT', ' rollback', '/* x */ END', '-- x\nBEGIN', 'savepoint a', 'RELEASE a', ';COMMIT', 'VACUUM']

@@ -53,7 +53,7 @@ test('a fence that a rolled-back effect has seen is not granted again', async (t
   assert.ok((await claimIn(store, 'b')).fence > seen)
 })
 
-test('statements of other requests never slip into an open transaction, and nobody sees what is not committed', async (t) => {
+test('statements of other requests never join an open transaction, and uncommitted writes are invisible', async (t) => {
   const store = await storeWithOrders(t)
   const order: string[] = []
   const opened = Promise.withResolvers<void>()
@@ -216,7 +216,7 @@ test('a violation that was put off until the commit rolls back and passes unchan
   await store.sql.query('CREATE TABLE lines (name TEXT REFERENCES orders (name) DEFERRABLE INITIALLY DEFERRED)')
   const running = store.transactions.run(async ({ tx }) => {
     await add(tx, 'a')
-    await tx.query(`INSERT INTO lines VALUES ('nobody')`)
+    await tx.query(`INSERT INTO lines VALUES ('unseen')`)
   }, TRANSACTION)
   await assert.rejects(running, (error) => !isOnceError(error) && /FOREIGN KEY/.test(String(error)))
   assert.deepEqual(await orders(store), [])

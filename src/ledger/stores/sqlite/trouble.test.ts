@@ -9,7 +9,7 @@ const large = { state: 'succeeded', outcome: { kept: 'response', data: `"${'x'.r
 const full = (error: unknown) =>
   isOnceError(error, 'store_unavailable') && error.applied === 'no' && error.message.includes('full')
 
-test('a full disk is told as such, nothing of the batch is applied, and the store goes on when there is room', async (t) => {
+test('a full disk is reported as such, nothing of the batch is applied, and the store continues when there is room', async (t) => {
   const store = freshStore(t)
   const grants = [await claimIn(store, 'a'), await claimIn(store, 'b')] as const
   const ids = grants.map(({ id }) => id)

@@ -67,7 +67,7 @@ test('a write of this process is noticed as soon as ever, and does not keep a fi
   assert.equal(await pass(1_000), 5)
 })
 
-test('whoever waits for a record keeps the file awake', async (t) => {
+test('a caller that waits for a record keeps the watch awake', async (t) => {
   const { watchers, pass } = world(t)
   await watchers.listen(() => {}).ready
   await pass(2_000)

@@ -24,12 +24,12 @@ async function heard(store: SqliteStore) {
 }
 
 /** Until there was a wake, and a moment longer for one too many. */
-async function told(wakes: readonly unknown[]): Promise<void> {
+async function untilWoken(wakes: readonly unknown[]): Promise<void> {
   await until('there is a wake', () => wakes.length > 0)
   await sleep(60)
 }
 
-test('a settle wakes those who wait for its record, and only when somebody does', async (t) => {
+test('a settle wakes the callers that wait for its record, and only if there are any', async (t) => {
   const store = freshStore(t)
   const { wakes, watch } = await heard(store)
   const lonely = await claimIn(store, 'lonely')
@@ -40,7 +40,7 @@ test('a settle wakes those who wait for its record, and only when somebody does'
     CALL,
   )
   assert.deepEqual(wakes, [[awaited.id]])
-  // Our own commits are known already: looking at the file tells nothing new.
+  // Commits of this process are known already: reading the file brings nothing new.
   await sleep(60)
   assert.deepEqual(wakes, [[awaited.id]])
   watch.stop()
@@ -66,7 +66,7 @@ test('a transaction wakes at its commit, not before, and not when it is rolled b
     await sleep(30)
     assert.deepEqual(wakes, [])
   }, TRANSACTION)
-  await told(wakes)
+  await untilWoken(wakes)
   assert.deepEqual(wakes, [[id]])
   watch.stop()
 })
@@ -89,7 +89,7 @@ test('a watch that has stopped hears nothing, and a new one hears only what is n
   await settleAwaited('after')
   // Whichever looks first: the poll, or our own next commit.
   await claimIn(store, 'own commit')
-  await told(second.wakes)
+  await untilWoken(second.wakes)
   assert.deepEqual([first.wakes, second.wakes], [[], [null]])
   second.watch.stop()
 })

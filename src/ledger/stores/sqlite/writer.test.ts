@@ -44,7 +44,7 @@ test('group commits go before transactions, transactions before upkeep, and ever
   assert.deepEqual(order, ['batch 1', 'batch 2', 'transaction 1', 'transaction 2', 'upkeep'])
 })
 
-test('nobody is overtaken for ever', async () => {
+test('no writer is overtaken for ever', async () => {
   const queue = createWriterQueue()
   let flowing = true
   const stream = (async () => {
@@ -58,7 +58,7 @@ test('nobody is overtaken for ever', async () => {
   await Promise.all([stream, second])
 })
 
-test('a lock of another process is asked for again, and whoever is more urgent gets it first', async () => {
+test('a lock of another process is retried, and the most urgent writer gets it first', async () => {
   const queue = createWriterQueue()
   const order: string[] = []
   let free = false
