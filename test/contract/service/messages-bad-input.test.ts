@@ -47,7 +47,7 @@ describe('bad input leaves nothing behind', () => {
     ['a bad address', { ...good, recipientEmail: 'ann@' }, 400, ['recipientEmail']],
     ['an empty text', { ...good, message: '' }, 400, ['message']],
     ['a text of 10 001 characters', { ...good, message: 'x'.repeat(10_001) }, 400, ['message']],
-    ['an unknown lead', { ...good, leadId: 'lead_nobody' }, 404, ['leadId']],
+    ['an unknown lead', { ...good, leadId: 'lead_unknown' }, 404, ['leadId']],
     ['an attachment without content', { ...good, attachments: [file] }, 400, ['attachments[0]']],
     ['broken JSON', body.slice(0, -1), 400, ['body']],
     ['nothing', '', 400, ['body']],

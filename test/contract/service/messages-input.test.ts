@@ -94,7 +94,7 @@ describe('bad messages', () => {
     const body = { recipientPhone: '+4915199', message: 'Once it is right' }
     const attachments = [{ filename: 'a', contentType: 'nonsense', url: 'x' }]
     assert.equal((await server.send({ ...body, attachments }, { key: 'g6' })).status, 400)
-    assert.equal((await server.send({ ...body, leadId: 'lead_nobody' }, { key: 'g6' })).status, 404)
+    assert.equal((await server.send({ ...body, leadId: 'lead_unknown' }, { key: 'g6' })).status, 404)
     assert.equal((await server.send({ ...body, channel: 'smtp' }, { key: 'g6' })).status, 400)
     assert.equal((await server.send(body, { key: 'g6', apiKey: 'nonsense' })).status, 401)
     const sent = await server.send(body, { key: 'g6' })

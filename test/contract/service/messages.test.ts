@@ -188,7 +188,7 @@ onEveryPlace('messages', (place) => {
       refused.body.errors?.map(({ field }) => field),
       ['recipientPhone', 'recipientEmail'],
     )
-    const unknown = await server.send({ ...wrong, leadId: 'lead_nobody' })
+    const unknown = await server.send({ ...wrong, leadId: 'lead_unknown' })
     assert.equal(unknown.status, 404)
     assert.deepEqual(
       unknown.body.errors?.map(({ field }) => field),

@@ -35,7 +35,9 @@ interface Work {
 const workOf = (page: Page) => page.evaluate<Work>('work')
 const drawn = (page: Page) => page.locator('.messages .message').count()
 
-test('a thousand messages in two windows: little is drawn, nothing is missing, and both go on', { skip }, async (t) => {
+test('a thousand messages in two windows: little is drawn, nothing is missing, and both continue', {
+  skip,
+}, async (t) => {
   await buildPages()
   await using opened = await openedService()
   await using browser = await openBrowser()

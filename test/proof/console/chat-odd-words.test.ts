@@ -45,9 +45,9 @@ test('an address that names no room says so, and does not blame the browser', { 
   const { page, assertClean } = await browser.open()
   for (const room of ['my room!', '']) {
     await page.goto(`${opened.service.url}/chat?room=${encodeURIComponent(room)}`)
-    const told = await page.getByRole('alert').innerText()
-    assert.match(told, new RegExp(`“${room}” cannot be the name of a room`))
-    assert.doesNotMatch(told, /browser/)
+    const alert = await page.getByRole('alert').innerText()
+    assert.match(alert, new RegExp(`“${room}” cannot be the name of a room`))
+    assert.doesNotMatch(alert, /browser/)
   }
   assertClean()
 })

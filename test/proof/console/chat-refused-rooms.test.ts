@@ -26,7 +26,7 @@ after(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-test('what waits for rooms that take nobody is in nobody’s way: the rest of a closed tab is sent', {
+test('messages for rooms that refuse entry block nothing: the rest of a closed tab is sent', {
   skip,
 }, async () => {
   const grace = await browser.context.newPage()

@@ -59,7 +59,7 @@ test('two windows: a region is cut, both sides reply, it heals, and everything f
   await grace.page.getByRole('button', { name: 'Heal tokyo' }).waitFor()
   await say(ada.page, 'Ada', 'at noon', 'lunch?')
   await say(grace.page, 'Grace', 'not today', 'lunch?')
-  // Each side goes on by itself; nothing of the other one comes through.
+  // Each side continues by itself; nothing of the other one arrives.
   await inState(ada.page, 'at noon', 'accepted')
     .or(inState(ada.page, 'at noon', 'final'))
     .waitFor()
@@ -125,7 +125,7 @@ test('what is said without a line survives a reload, and what a stranger says is
   radia.assertClean()
 })
 
-/** A duplicate of a window, where nothing but the server can tell: one of the two is told, and both go on. */
+/** A duplicated window that only the server can detect: one of the two gets a notice, and both continue. */
 async function assertTwins(page: Page): Promise<void> {
   const name = await page.evaluate(`sessionStorage.getItem('onceonly-chat-tab')`)
   const twin = await page.context().newPage()

@@ -103,8 +103,8 @@ test('an unknown outcome is found from the overview and resolved; what was store
   await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
   await page.getByRole('heading', { name: /failed/ }).waitFor()
   await page.getByText('The bank said no').first().waitFor()
-  const told = await pay.execute({ tenant: 'demo', caller: 'shop', key: 'order-8' }, null, async () => 'never')
-  assert.match(JSON.stringify(told), /The bank said no/, 'and so is every retry')
+  const retried = await pay.execute({ tenant: 'demo', caller: 'shop', key: 'order-8' }, null, async () => 'never')
+  assert.match(JSON.stringify(retried), /The bank said no/, 'and so is every retry')
 
   await go(page, 'Audit')
   await page.getByRole('cell', { name: /^Mira/ }).first().waitFor()
@@ -119,12 +119,14 @@ test('a dead letter is redriven after a preview', { skip }, async () => {
   await using inbox = createInbox({ ledger, store, consumer: 'escalations.notices', background: false })
   const body = { tenant: 'demo', targetQueue: 'LEGAL_REVIEW', caseId: 'CASE-1', escalationId: 'ESC-DEAD' }
   const message = { id: 'dead-1', topic: 'CaseEscalated', key: null, sequence: null, headers: {}, deliveries: 1 }
-  await inbox.receive({ ...message, body: JSON.stringify(body) }, () => Promise.reject(final(new Error('Nobody can'))))
+  await inbox.receive({ ...message, body: JSON.stringify(body) }, () =>
+    Promise.reject(final(new Error('Cannot be handled'))),
+  )
 
   const { page, assertClean } = await signIn(operatorToken, 'Mira')
   await go(page, 'Events')
   await page.getByRole('link', { name: 'escalations.notices' }).click()
-  await page.getByText('Nobody can').waitFor()
+  await page.getByText('Cannot be handled').waitFor()
   await page.getByRole('button', { name: 'Choose all' }).click()
   await page.getByRole('button', { name: 'Redrive 1' }).click()
   await page.getByRole('dialog').getByText('Preview: 1 letters').waitFor()
@@ -133,7 +135,7 @@ test('a dead letter is redriven after a preview', { skip }, async () => {
   assertClean()
 })
 
-test('more dead letters than a page has are loaded as far as somebody reads', { skip }, async () => {
+test('more dead letters than fit on a page are loaded while the reader scrolls', { skip }, async () => {
   await store.sql.query(
     `INSERT INTO onceonly_outbox_dead (position, partition, number, added_at, bytes, line, id, topic, key, headers,
       body, parked_at, attempts, reason)
@@ -169,13 +171,13 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   let isMended = false
   const deliver = defineRun('deliver', (run) =>
     run.step('send', { retry: { attempts: 1 } }, () => {
-      if (!isMended) throw notDone(new Error('nobody opens'))
+      if (!isMended) throw notDone(new Error('the door stays shut'))
       return 'delivered'
     }),
   )
   const engine = await createEngine({ store, runs: [charge, deliver] })
   const delivered = await engine.start(deliver, { runId: 'shop/deliver-1', input: null })
-  await assert.rejects(delivered.result({ waitMs: 120_000 }), /nobody opens/)
+  await assert.rejects(delivered.result({ waitMs: 120_000 }), /the door stays shut/)
   const paid = await engine.start(charge, { runId: 'shop/charge-1', input: { amount: 7 } })
   const sequence = (path: string) => [
     { id: 'reach', type: 'branch', when: { path, op: 'exists' }, else: null },
@@ -206,7 +208,7 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   isMended = true
   await page.goto(`${opened.service.url}/console/runs?state=failed`)
   await page.getByRole('cell', { name: 'shop/deliver-1' }).click()
-  await page.getByText('nobody opens').first().waitFor()
+  await page.getByText('the door stays shut').first().waitFor()
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
@@ -334,7 +336,7 @@ test('every page works on a phone, in the dark and by keyboard; a list that fail
   await page.getByRole('alert').waitFor({ state: 'detached' })
 })
 
-test('while the store cannot be asked nobody is said not to be needed, and every page is still reached', {
+test('while the store is away the overview does not say that all is well, and every page is still reached', {
   skip,
 }, async () => {
   const { page } = await signIn(operatorToken)

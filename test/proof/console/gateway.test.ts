@@ -20,7 +20,7 @@ interface Answered {
   readonly body: any
 }
 
-/** A gateway with a console, in front of a service that hangs up on whoever pays, and has a console of its own. */
+/** A gateway with a console, in front of a service that closes the connection on `/pay` and has a console of its own. */
 async function openWorld(context: TestContext, tokens: object) {
   const folder = await temporaryFolder(context)
   const upstream = await openCounting(context, (request, response, { url }) => {
@@ -30,7 +30,7 @@ async function openWorld(context: TestContext, tokens: object) {
   const routes = [
     { ...things, path: '/pay', operation: 'pay' },
     { ...things, path: '/say', operation: 'say', key: 'guarded' as const },
-    { ...things, path: '/tell', operation: 'tell', key: 'guarded' as const },
+    { ...things, path: '/write', operation: 'write', key: 'guarded' as const },
   ]
   const config = { upstream: upstream.url, routes, console: { port: 0, ...tokens } }
   const gateway = await startGateway(context, folder, { config, store: join(folder, 'onceonly.db') })
@@ -51,13 +51,13 @@ async function openWorld(context: TestContext, tokens: object) {
 
 /** The line about the console comes right after the one that says where the gateway listens. */
 function lineOf(lines: readonly string[]): Promise<string> {
-  return until('the gateway tells where its console is', () => lines.find((line) => line.startsWith('Its console')))
+  return until('the gateway prints where its console is', () => lines.find((line) => line.startsWith('Its console')))
 }
 
 test('the gateway has a console on a port of its own: an unknown outcome is resolved there, and every path of the service is still its own', async (context) => {
   const { gateway, upstream, ask, signIn } = await openWorld(context, { operatorToken, viewerToken })
   assert.equal((await gateway.ask({ path: '/pay', key: 'order-1' })).status, 502)
-  for (const path of ['/say', '/tell']) for (let n = 0; n < 2; n++) await gateway.ask({ path, key: null })
+  for (const path of ['/say', '/write']) for (let n = 0; n < 2; n++) await gateway.ask({ path, key: null })
 
   assert.equal((await ask('/api/console/status')).status, 401)
   const viewer = { cookie: await signIn(viewerToken, '') }
@@ -86,7 +86,7 @@ test('the gateway has a console on a port of its own: an unknown outcome is reso
     for (const { identity } of guarded.rows) guards.push(identity.operation)
     cursor = guarded.cursor
   }
-  assert.deepEqual(guards, ['guard.say', 'guard.tell'])
+  assert.deepEqual(guards, ['guard.say', 'guard.write'])
   const { body: checklist } = await ask('/api/console/checklist', { headers: ada })
   assert.equal(checklist.routes.length, 3)
 
@@ -105,7 +105,7 @@ test('the gateway has a console on a port of its own: an unknown outcome is reso
   assert.equal(await gateway.terminate(), 0)
 })
 
-test('without a token the console tells one at the start, for this machine; its pages show what the gateway has', {
+test('without a token the console prints one at the start, for this machine; its pages show what the gateway has', {
   skip,
 }, async (context) => {
   const { gateway, url, rest, ask } = await openWorld(context, {})
@@ -130,6 +130,6 @@ test('without a token the console tells one at the start, for this machine; its 
   await page.goto(`${url}/console/runs`)
   await page.getByText('There is no such page').waitFor()
   assertClean()
-  // Whoever ends the gateway does not wait for open pages.
+  // The end of the gateway does not wait for open pages.
   assert.equal(await gateway.terminate(), 0)
 })

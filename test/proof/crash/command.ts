@@ -3,7 +3,7 @@ import type { EffectContext, Ledger, SqlTx } from 'onceonly'
 import { createLedger, succeeded } from 'onceonly'
 import type { Address } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
-import { readTask, tell } from './member.ts'
+import { readTask, report } from './member.ts'
 import type { Death, Point } from './points.ts'
 import { createDeath, mortal } from './points.ts'
 
@@ -40,7 +40,7 @@ async function main(task: CommandTask): Promise<void> {
   const { store, close } = openStore(task.address, task.key)
   const once = createLedger({ store: mortal(store, death), background: false })
   await run(once, task, death)
-  tell({ kind: 'survived' })
+  report({ kind: 'survived' })
   await once.stop()
   await close()
 }

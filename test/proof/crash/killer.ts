@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads'
 
 /**
- * A thread that ends its whole process some microseconds after it was told to. The main thread may be inside a
+ * A thread that ends its whole process some microseconds after a signal. The main thread may be inside a
  * synchronous commit at that moment, which is the point.
  */
 const [armed, delay] = [0, 1]

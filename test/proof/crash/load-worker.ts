@@ -6,9 +6,9 @@ import { createLedger, isOnceError } from 'onceonly'
 import { createRandom } from '../../../src/testing/random.ts'
 import type { Address } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
-import { listen, readTask, tell } from './member.ts'
+import { listen, readTask, report } from './member.ts'
 
-/** A process that serves clients until somebody kills it. */
+/** A process that serves clients until it is killed. */
 export interface LoadTask {
   readonly address: Address
   readonly folder: string
@@ -86,13 +86,13 @@ async function serve(task: LoadTask): Promise<void> {
   }
 
   await store.clock.now({ timeoutMs: 60_000 })
-  tell({ kind: 'ready' })
+  report({ kind: 'ready' })
   await Promise.all(Array.from({ length: CLIENTS }, (_, n) => client(loadKinds[n % 2] as LoadKind)))
 }
 
 const usual = new Set(['in_progress', 'retry_later', 'outcome_unknown'])
 
-/** As a client does it: told to come back, it comes back; told that nobody knows, it gives up. */
+/** As a client does: it retries when it may, and gives up on an unknown outcome. */
 async function answerTo(ask: () => Promise<Execution<string>>): Promise<string | null> {
   try {
     const execution = await ask()
@@ -101,7 +101,7 @@ async function answerTo(ask: () => Promise<Execution<string>>): Promise<string |
     if (execution.error.code !== 'outcome_unknown') await sleep(RETRY_MS)
   } catch (error) {
     const code = isOnceError(error) ? error.code : 'no error of ours'
-    tell({ kind: 'odd', code, text: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+    report({ kind: 'odd', code, text: error instanceof Error ? (error.stack ?? error.message) : String(error) })
     await sleep(RETRY_MS)
   }
   return null

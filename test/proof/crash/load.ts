@@ -137,7 +137,7 @@ async function checkEffects(
     const transaction = answers.get(`transaction ${key}`)
     assert.ok(transaction !== undefined && 'value' in transaction, `transaction ${key}: ${transaction?.kind}`)
     assert.deepEqual(rows.get(key), [transaction.value], `transaction ${key}: its rows`)
-    // An external effect: at most one, and either it is known or nobody repeats it.
+    // An external effect: at most one, and either its outcome is known or it is not repeated.
     const external = answers.get(`external ${key}`)
     const effects = [...(lines.get(key) ?? []), ...(ran.external.has(key) ? ['auditor'] : [])]
     if (external?.kind === 'refused' && external.error.code === 'outcome_unknown') {
@@ -153,7 +153,7 @@ async function checkEffects(
 
 async function checkAcknowledged(place: Place, answers: ReadonlyMap<string, Execution<string>>): Promise<number> {
   const text = await readFile(files(place.folder).acks, 'utf8')
-  // The last line of a killed process may have been cut short: nobody heard that answer.
+  // The last line of a killed process may have been cut short: that answer was not acknowledged.
   const lines = text.split('\n').filter((line) => line.endsWith('}'))
   for (const line of lines) {
     const { kind, key, value } = JSON.parse(line) as Acknowledged

@@ -3,7 +3,7 @@ import { flushCompileCache } from 'node:module'
 import { createInterface } from 'node:readline'
 import type { ChildLine } from '../../support/crew.ts'
 
-/** The child's side of a crew: its task, what it tells, and what it is told to do next. */
+/** The child's side of a crew: its task, the lines that it prints, and its orders. */
 export function readTask<Task>(): Task {
   const text = process.argv[2]
   if (text === undefined) throw new Error('This program is started by a test.')
@@ -12,8 +12,8 @@ export function readTask<Task>(): Task {
   return JSON.parse(text) as Task
 }
 
-/** Synchronous: what was told before a SIGKILL was told. */
-export function tell<Line extends ChildLine>(line: Line): void {
+/** Synchronous, so that a line written before a SIGKILL is not lost. */
+export function report<Line extends ChildLine>(line: Line): void {
   writeSync(1, `${JSON.stringify(line)}\n`)
 }
 

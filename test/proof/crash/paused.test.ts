@@ -24,8 +24,8 @@ async function stopped(place: Place, effect: PausedTask['effect'], key: string):
   const child = place.crew.start({ file: import.meta.resolve('./paused.ts'), task })
   await child.heard('inside')
   await place.pause(child)
-  // Its order waits in the pipe, so that it goes on as soon as it is continued.
-  child.order('go on')
+  // Its order waits in the pipe, so that it proceeds as soon as it is resumed.
+  child.order('proceed')
   await sleep(LEASE_MS + 100)
   await place.advance(LAPSE_MS)
   return child
@@ -71,7 +71,7 @@ onEveryPlace('a person’s word on a paused external effect outranks what it say
   await once.stop()
 })
 
-onEveryPlace('a paused external effect that nobody else decided may still tell how it ended', async (place) => {
+onEveryPlace('a paused external effect that no other process resolved may still settle', async (place) => {
   const child = await stopped(place, 'external', 'k')
   const once = createLedger({ store: place.store, background: false })
   const operation = once.operation(pausable('external'))

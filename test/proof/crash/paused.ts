@@ -3,9 +3,9 @@ import type { EffectContext } from 'onceonly'
 import { createLedger, isOnceError } from 'onceonly'
 import type { Address } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
-import { listen, readTask, tell } from './member.ts'
+import { listen, readTask, report } from './member.ts'
 
-/** A worker that is stopped by SIGSTOP inside its effect, and goes on when it is continued. */
+/** A worker that is stopped by SIGSTOP inside its effect, and proceeds when it is resumed. */
 export interface PausedTask {
   readonly address: Address
   readonly effect: 'external' | 'repeatable'
@@ -40,12 +40,12 @@ async function main(task: PausedTask): Promise<void> {
   const answer = await operation.execute(who(task.key), 1, async (attempt) => {
     // Half of a long effect: whatever needs the lease from here on must be refused.
     appendFileSync(task.effects, `${task.key} ${attempt.effectKey}\n`)
-    tell({ kind: 'inside' })
+    report({ kind: 'inside' })
     await orders.next()
-    tell(await found(attempt))
+    report(await found(attempt))
     return 'late'
   })
-  tell<Answered>({ kind: 'answered', how: answer.kind === 'refused' ? answer.error.code : answer.kind })
+  report<Answered>({ kind: 'answered', how: answer.kind === 'refused' ? answer.error.code : answer.kind })
   await once.stop()
   process.exit(0)
 }

@@ -76,12 +76,12 @@ const cases: readonly Case[] = Object.entries(table).flatMap(([effect, rows]) =>
 )
 
 onEveryPlace('a process killed at a named point leaves what the effect table says', async (place) => {
-  // 1. One process per case dies where it was told to.
+  // 1. One process per case dies at its point.
   await inTurns(cases, (each) => crash(place, each))
   const trace = await traceOf(place)
   for (const { key, expected } of cases)
     assert.equal(trace.count(key), expected.crashed, `${key}: effects at the crash`)
-  // 2. Before the lease has lapsed nobody else may run what may be running.
+  // 2. Before the lease has lapsed no other process may run what may be running.
   const next = createSuccessors(place)
   for (const { effect, key, expected } of cases) {
     const [answer] = await next.ask(effect, key, 1)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Request } from '../../../src/ledger/core/request.ts'
 import type { CrashStore } from '../../support/place.ts'
-import { tell } from './member.ts'
+import { report } from './member.ts'
 
 /**
  * The named moments of one command's life. `…_sent` is a moment while the store works on it, some microseconds after
@@ -34,7 +34,7 @@ export interface Death {
 export async function createDeath(chosen: Point, delayUs: number): Promise<Death> {
   const cells = new Int32Array(new SharedArrayBuffer(8))
   cells[1] = delayUs
-  const told = () => tell({ kind: 'dying', point: chosen })
+  const announce = () => report({ kind: 'dying', point: chosen })
   if (chosen.endsWith('_sent')) {
     const thread = new Worker(new URL(import.meta.resolve('./killer.ts')), { workerData: cells.buffer })
     await once(thread, 'online')
@@ -43,12 +43,12 @@ export async function createDeath(chosen: Point, delayUs: number): Promise<Death
   return {
     at(point) {
       if (point !== chosen) return
-      told()
+      announce()
       process.kill(process.pid, 'SIGKILL')
     },
     soonAfter(point) {
       if (point !== chosen) return
-      told()
+      announce()
       Atomics.store(cells, 0, 1)
       Atomics.notify(cells, 0)
     },

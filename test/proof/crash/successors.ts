@@ -11,7 +11,7 @@ import { define, effectKinds } from './command.ts'
 
 /** Other processes' ledgers, which find what a crashed one left behind. */
 export interface Successors {
-  /** So many identical commands at once, spread over the ledgers. Refusals are told by their code. */
+  /** So many identical commands at once, spread over the ledgers. Refusals are reported by their code. */
   ask(effect: EffectKind, key: string, times: number): Promise<readonly Answer[]>
   get(effect: EffectKind, key: string): Promise<RecordView | null>
   end(): Promise<void>
@@ -41,7 +41,7 @@ export function createSuccessors(place: Place): Successors {
 }
 
 function answerOf(execution: Execution<string> | undefined): Answer {
-  if (execution === undefined) throw new Error('nobody was asked')
+  if (execution === undefined) throw new Error('no command was sent')
   if (execution.kind === 'refused' || execution.kind === 'failed') {
     return { kind: execution.error.code, value: null }
   }

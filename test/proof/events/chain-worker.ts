@@ -5,11 +5,11 @@ import { createSaga } from 'onceonly/saga'
 import { defineImports } from '../../support/events/saga/imports.ts'
 import type { Address } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
-import { listen, readTask, tell } from '../crash/member.ts'
+import { listen, readTask, report } from '../crash/member.ts'
 import type { BrokerAddress } from './outbox/broker.ts'
 import { openBroker } from './outbox/broker.ts'
 
-/** One replica of everything: a relay, the saga, and whoever carries out what it asks for. It works until it is killed. */
+/** One replica of everything: a relay, the saga, and the consumers of its commands. It works until it is killed. */
 export interface ChainTask {
   readonly address: Address
   readonly broker: BrokerAddress
@@ -27,7 +27,7 @@ interface Command {
   readonly file?: string
 }
 
-const complain = (what: string, error: unknown) => tell<Complaint>({ kind: 'complaint', text: `${what}: ${error}` })
+const complain = (what: string, error: unknown) => report<Complaint>({ kind: 'complaint', text: `${what}: ${error}` })
 
 const task = readTask<ChainTask>()
 const orders = listen()
@@ -78,7 +78,7 @@ await parser.consume<Command>(
   },
 )
 const relay = createRelay({ store, publisher: broker, leaseMs: task.leaseMs })
-tell({ kind: 'ready' })
+report({ kind: 'ready' })
 
 await orders.next()
 await relay.stop()
@@ -87,5 +87,5 @@ await parser.stop()
 await broker.stop()
 await ledger.stop()
 await opened.close()
-tell({ kind: 'stopped' })
+report({ kind: 'stopped' })
 process.exit(0)

@@ -30,7 +30,7 @@ export interface ChainFigures {
   readonly seconds: number
 }
 
-/** Short, so that what a killed replica held goes on while a test waits for it. */
+/** Short, so that the work of a killed replica continues while a test waits for it. */
 const LEASE_MS = 2_000
 const LOOK_MS = 50
 const TRANSACTION = { timeoutMs: 30_000, lockMs: 20_000, refuseTwinOf: null }
@@ -51,7 +51,7 @@ export async function runChain(place: Place, chain: Chain): Promise<ChainFigures
     all.push(child)
     await child.heard('ready')
     living.push(child)
-    // A child of a test is ended after some minutes; a longer chain goes on with another one.
+    // A child of a test is ended after some minutes; a longer chain continues with another one.
     void child.ended.then(async () => {
       if (over || !living.includes(child)) return
       living.splice(living.indexOf(child), 1)

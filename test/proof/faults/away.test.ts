@@ -21,7 +21,7 @@ async function timed(work: () => Promise<unknown>): Promise<{ code: string; took
   return { code, tookMs: performance.now() - startedMs }
 }
 
-/** As a client does it that is told to come back. */
+/** Retries as a client does. */
 async function insist<T>(ask: () => Promise<Execution<T>>): Promise<T> {
   const answered = await until('the claim is free', async () => {
     const execution = await ask()
@@ -34,7 +34,7 @@ async function insist<T>(ask: () => Promise<Execution<T>>): Promise<T> {
 
 // They mostly wait, for deadlines of 10 and of 30 seconds.
 suite('a server that stops answering', { concurrency: true }, () => {
-  onLink('every call ends by its deadline, and work goes on afterwards', async (link) => {
+  onLink('every call ends by its deadline, and work continues afterwards', async (link) => {
     const { once, proxy, place } = link
     const external = once.operation({ name: 'external', effect: 'external', whileRunning: 'conflict' })
     const joined = once.operation({ name: 'joined', effect: 'repeatable', whileRunning: { waitMs: 2 * SECOND } })
@@ -56,7 +56,7 @@ suite('a server that stops answering', { concurrency: true }, () => {
     }
     proxy.resume()
     // The same store and ledger, without a restart. Claims that got through in the end, and whose callers had gone, were
-    // given back: their effects never began, so nobody has to ask whether they happened.
+    // given back: their effects never began, so none is unknown.
     for (let n = 0; n < calls.length; n++)
       assert.equal(await insist(() => external.execute(who(`paused-${n}`), 1, () => n)), n)
     await place.advance(MINUTE)
@@ -84,7 +84,7 @@ suite('a server that stops answering', { concurrency: true }, () => {
 })
 
 onLink(
-  'a server that cannot be reached at the start is told clearly, and used as soon as it is there',
+  'a server that cannot be reached at the start is reported clearly, and used as soon as it is there',
   async (link) => {
     const { once, proxy } = link
     proxy.refuse()
@@ -110,7 +110,7 @@ onLink(
   },
 )
 
-onLink('connections that were cut while nobody used them are replaced without anybody noticing', async (link) => {
+onLink('idle connections that were cut are replaced without an error', async (link) => {
   const { once, proxy } = link
   const external = once.operation({ name: 'external', effect: 'external' })
   const transaction = once.operation({ name: 'transaction', effect: 'transaction' })

@@ -2,7 +2,7 @@ import { createBatcher } from '../../../src/ledger/batch.ts'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
 import type { Address } from '../../support/place.ts'
 import { openStore } from '../../support/place.ts'
-import { listen, readTask, tell } from '../crash/member.ts'
+import { listen, readTask, report } from '../crash/member.ts'
 import { claimOf } from './requests.ts'
 
 /** A process that claims, marks and settles the same records as its rivals, in an order of its own. */
@@ -28,7 +28,7 @@ async function main({ address, keys, rounds, backwards }: BatchTask): Promise<vo
   const faults: string[] = []
   let granted = 0
   const one = async (key: string) => {
-    // Many change the row of somebody else's attempt ("wake me"), some get it for themselves.
+    // Many mark the row of another caller's attempt as awaited, some get the claim themselves.
     const { decision } = await apply(claimOf(key, runtime.newId(), { wait: true }))
     if (decision.kind !== 'first_attempt' && decision.kind !== 'reclaimed') return
     granted++
@@ -39,13 +39,13 @@ async function main({ address, keys, rounds, backwards }: BatchTask): Promise<vo
     const to = { state: 'failed_retryable', outcome, retryAfterMs: 0 } as const
     await apply({ kind: 'settle', id, grant, to, pointer: null })
   }
-  tell({ kind: 'ready' })
+  report({ kind: 'ready' })
   await orders.next()
   for (let round = 0; round < rounds; round++) {
     const ends = await Promise.allSettled(order.map(one))
     for (const end of ends) if (end.status === 'rejected') faults.push(String(end.reason))
   }
-  tell<BatchReport>({ kind: 'report', granted, faults: faults.slice(0, 5) })
+  report<BatchReport>({ kind: 'report', granted, faults: faults.slice(0, 5) })
   process.exit(0)
 }
 

@@ -11,7 +11,7 @@ import { onEveryPlace, onPlace, sqlOf, who } from '../../support/place.ts'
 import type { BatchReport, BatchTask } from './batch-worker.ts'
 import { claimOf, settleOf } from './requests.ts'
 
-/** The same store, which tells how large its batches were. */
+/** The same store, with the largest size of its batches. */
 function measured(store: CrashStore): { claims: CrashStore['claims']; largest(): number } {
   let largest = 0
   return {
@@ -74,7 +74,7 @@ onEveryPlace('an outcome that cannot be stored fails alone, among settles, heart
     [5],
   )
   assert.equal(largest(), 12)
-  // Its attempt is not lost: it may still tell, in other words, how it ended.
+  // Its attempt is not lost: it may still settle with another outcome.
   const { decision } = await apply(settleOf(grants[5] as (typeof grants)[0], '"other words"'))
   assert.equal(decision.kind, 'applied')
 })
@@ -112,7 +112,7 @@ onEveryPlace('processes that batch the same records in opposite orders never wai
 const UNRELATED = 100
 const TRIES = 6
 
-/** The same store, which tells how often a held row was tried, and how often others had to share its batch. */
+/** The same store, which counts how often a held row was tried, and how often others shared its batch. */
 function sharing(store: CrashStore, isHeld: (request: Request) => boolean) {
   const seen = { tries: 0, shared: 0 }
   const apply: CrashStore['claims']['apply'] = (requests, call) => {
@@ -145,7 +145,7 @@ async function unrelated(run: (key: string) => Promise<unknown>, seen: { readonl
   await Promise.all(clients)
 }
 
-onPlace('postgres', 'a value that an open transaction has claimed stops nobody who wants another', async (place) => {
+onPlace('postgres', 'a value that an open transaction has claimed blocks no claim of another value', async (place) => {
   const owner = createLedger({ store: place.store, background: false })
   const { seen, store } = sharing(place.another(), ({ kind }) => kind === 'unique')
   const once = createLedger({ store, background: false })
@@ -171,7 +171,7 @@ onPlace('postgres', 'a value that an open transaction has claimed stops nobody w
   for (const ledger of [owner, once]) await ledger.stop()
 })
 
-onPlace('postgres', 'a record that somebody’s transaction has locked stops only its own attempt', async (place) => {
+onPlace('postgres', 'a record that another transaction has locked blocks only its own attempt', async (place) => {
   assert.ok(place.address.kind === 'postgres')
   const isHeld = (request: Request) => request.kind === 'settle' && request.grant.identity.key === 'held'
   const { seen, store } = sharing(place.store, isHeld)

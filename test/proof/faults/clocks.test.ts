@@ -20,8 +20,8 @@ function startSkewed(place: Place, address: Address, skewMs: number, long: boole
   })
 }
 
-for (const [told, skewMs] of Object.entries(skews)) {
-  onEveryPlace(`a host whose wall clock is ${told} and jumps changes nothing`, async (place) => {
+for (const [skew, skewMs] of Object.entries(skews)) {
+  onEveryPlace(`a host whose wall clock is ${skew} and jumps changes nothing`, async (place) => {
     const once = createLedger({ store: place.store, background: false })
     const operation = once.operation(plain)
     const mine = await operation.claim(who('theirs'), 1)
@@ -66,7 +66,7 @@ for (const [told, skewMs] of Object.entries(skews)) {
     await once.stop()
   })
 
-  onPlace('sqlite', `a file that was made by a host ${told} has one time for everybody`, async (place) => {
+  onPlace('sqlite', `a file that was made by a host ${skew} has one time for every process`, async (place) => {
     const address: Address = { kind: 'sqlite', path: join(place.folder, 'theirs.db') }
     const child = startSkewed(place, address, skewMs, false)
     await child.heard<SkewedReport>('report')

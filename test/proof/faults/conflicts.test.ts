@@ -21,7 +21,7 @@ onPlace('postgres', 'deadlocks between effects are settled by running one of the
   const operations = ledgers.map((once) => once.operation({ name: 'transfer', effect: 'transaction' }))
   let effects = 0
   const meetings = new Map<string, { come: number; both: PromiseWithResolvers<void> }>()
-  /** Both sides have their first row, and only then want the second; who runs again meets nobody. */
+  /** Both sides have their first row, and only then want the second; a second run finds both already there. */
   const meet = (where: string): Promise<void> => {
     const meeting = meetings.get(where) ?? { come: 0, both: Promise.withResolvers<void>() }
     meetings.set(where, meeting)
@@ -86,7 +86,7 @@ onPlace('postgres', 'what the server undid for its own reasons is run again, and
   await once.stop()
 })
 
-onPlace('postgres', 'one that comes back for ever is told as a typed, retryable error', async (place) => {
+onPlace('postgres', 'a conflict that never ends is reported as a typed, retryable error', async (place) => {
   const { once, raise } = await raising(place)
   const operation = once.operation({ name: 'op', effect: 'transaction' })
   const asked = operation.run(who('k'), 1, ({ tx }) => raise(tx, codes.serialisation))
@@ -160,8 +160,8 @@ onPlace('postgres', 'an SQL error that the effect swallowed is reported, one in 
 })
 
 for (const whileRunning of ['conflict', { waitMs: 20 }] as const) {
-  const told = JSON.stringify(whileRunning)
-  onPlace('postgres', `whileRunning ${told}: an effect still waits for the rows that it needs`, async (place) => {
+  const policy = JSON.stringify(whileRunning)
+  onPlace('postgres', `whileRunning ${policy}: an effect still waits for the rows that it needs`, async (place) => {
     const sql = sqlOf(place.store)
     await sql.query('create table account (id integer primary key, balance integer not null)')
     await sql.query('insert into account values (1, 0)')

@@ -28,9 +28,9 @@ test('a session that the server ends in its first packet is a typed error, and e
   })
   await event(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.address() as AddressInfo
-  const { store, close } = openStore({ kind: 'postgres', url: `postgres://nobody@127.0.0.1:${port}/nothing` })
+  const { store, close } = openStore({ kind: 'postgres', url: `postgres://user@127.0.0.1:${port}/nothing` })
   const once = createLedger({ store, background: false })
-  // Nobody listening to the client at that moment would be an uncaught exception, which fails the test.
+  // A client without an error listener at that moment would be an uncaught exception, which fails the test.
   const asked = once.operation({ name: 'op', effect: 'external' }).run(who('k'), 1, () => assert.fail('it ran'))
   await assert.rejects(asked, (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no')
   await once.stop()

@@ -3,13 +3,13 @@ import { createLedger, limits, SECOND } from 'onceonly'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
 import type { Address, CrashStore } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
-import { listen, machineMs, readTask, tell } from '../crash/member.ts'
+import { listen, machineMs, readTask, report } from '../crash/member.ts'
 
-/** A process that waits for attempts of another one, and tells when it looked and when it knew. */
+/** A process that waits for attempts of another one, and reports when it polled and when it had the outcome. */
 export interface JoinerTask {
   readonly address: Address
   readonly keys: readonly string[]
-  /** Nobody ever wakes it: it has to look for itself. */
+  /** It gets no wakes, and has to poll. */
   readonly deaf: boolean
 }
 
@@ -27,7 +27,7 @@ export interface Knew {
 
 export const joinable = { name: 'join', effect: 'external', whileRunning: { waitMs: 60 * SECOND } } as const
 
-/** The same store, which tells of every look, and hears nothing if it is to be deaf. */
+/** The same store, which reports every poll, and drops wakes if `deaf`. */
 function observed(store: CrashStore, deaf: boolean): CrashStore {
   return {
     ...store,
@@ -35,7 +35,7 @@ function observed(store: CrashStore, deaf: boolean): CrashStore {
       ...store.claims,
       async read(ids, call) {
         const found = await store.claims.read(ids, call)
-        tell<Looked>({ kind: 'looked', at: machineMs() })
+        report<Looked>({ kind: 'looked', at: machineMs() })
         return found
       },
       watch: (wake) => store.claims.watch(deaf ? () => {} : wake),
@@ -43,7 +43,7 @@ function observed(store: CrashStore, deaf: boolean): CrashStore {
   }
 }
 
-/** From an order on it looks no more by itself: timers of looks do not fire, those of deadlines do. */
+/** After an order it no longer polls: timers of polls do not fire, those of deadlines do. */
 function blind(orders: ReturnType<typeof listen>): Runtime {
   const real = createRuntime()
   let isBlind = false
@@ -54,7 +54,7 @@ function blind(orders: ReturnType<typeof listen>): Runtime {
     ...real,
     setTimer(ms, fire, background) {
       const isLook = ms <= limits.joinPollCapMs
-      return real.setTimer(ms, () => (isLook && isBlind ? tell({ kind: 'blind' }) : fire()), background)
+      return real.setTimer(ms, () => (isLook && isBlind ? report({ kind: 'blind' }) : fire()), background)
     },
   }
 }
@@ -68,7 +68,7 @@ async function main({ address, keys, deaf }: JoinerTask): Promise<void> {
     keys.map(async (key) => {
       const answer = await operation.execute(who(key), 1, () => 'ran twice')
       const how = 'value' in answer ? `${answer.kind} ${answer.value}` : answer.error.code
-      tell<Knew>({ kind: 'knew', key, how, at: machineMs() })
+      report<Knew>({ kind: 'knew', key, how, at: machineMs() })
     }),
   )
   process.exit(0)

@@ -8,12 +8,12 @@ import { createPlace, openStore, skipOf } from '../../support/place.ts'
 /** A ledger that reaches PostgreSQL through a network that fails on demand. */
 export interface Link {
   readonly proxy: Proxy
-  /** Direct access, for whoever looks at what happened. */
+  /** Direct access, to check what happened. */
   readonly place: Place
   readonly store: CrashStore
   readonly once: Ledger<SqlTx>
   readonly events: LedgerEvent[]
-  /** Loses the answer to the next request that holds this text. Tells afterwards whether there was one. */
+  /** Loses the answer to the next request that holds this text. The result says afterwards whether there was one. */
   loseAnswerTo(text: string): { readonly lost: boolean }
 }
 
@@ -28,13 +28,13 @@ export function onLink(title: string, body: (link: Link) => Promise<void>): void
     const events: LedgerEvent[] = []
     const once = createLedger({ store, background: false, on: (event) => events.push(event) })
     const loseAnswerTo = (text: string) => {
-      const told = { lost: false }
+      const loss = { lost: false }
       const when = (request: Buffer) => {
-        told.lost ||= request.includes(text)
-        return told.lost
+        loss.lost ||= request.includes(text)
+        return loss.lost
       }
       proxy.dropNextResponse({ when })
-      return told
+      return loss
     }
     try {
       await body({ proxy, place, store, once, events, loseAnswerTo })

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
-import { listen, readTask, tell } from '../crash/member.ts'
+import { listen, readTask, report } from '../crash/member.ts'
 
-/** A process of somebody else's that keeps SQLite's only write lock until it is told to let go. */
+/** A foreign process that keeps SQLite's only write lock until an order to release it. */
 export interface LockTask {
   readonly path: string
 }
@@ -10,9 +10,9 @@ const { path } = readTask<LockTask>()
 const orders = listen()
 const db = new DatabaseSync(path, { timeout: 5_000 })
 db.exec('BEGIN IMMEDIATE')
-tell({ kind: 'holding' })
+report({ kind: 'holding' })
 await orders.next()
 db.exec('COMMIT')
-tell({ kind: 'released' })
+report({ kind: 'released' })
 db.close()
 process.exit(0)

@@ -77,7 +77,7 @@ onLink('the lost answer to COMMIT: one business row, and the answer is the effec
   assert.equal((await operation.execute(who('k'), 1, never)).kind, 'replayed')
 })
 
-onLink('a lost answer to COMMIT that nobody can ask about any more is told as in doubt', async (link) => {
+onLink('a lost response to COMMIT that cannot be checked any more is reported as possibly applied', async (link) => {
   const { once, place, proxy, loseAnswerTo } = link
   const operation = once.operation(transaction)
   await operation.run(who('warm'), 1, () => 'up')
@@ -89,7 +89,7 @@ onLink('a lost answer to COMMIT that nobody can ask about any more is told as in
   })
   await assert.rejects(asked, (error) => {
     assert.ok(isOnceError(error, 'store_unavailable'))
-    // It was committed: "no" would make somebody do it again under another key.
+    // It was committed: "no" would let a caller do it again under another key.
     assert.equal(error.applied, 'maybe')
     return true
   })

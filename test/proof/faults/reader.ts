@@ -1,9 +1,9 @@
 import { createLedger } from 'onceonly'
 import type { Address } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
-import { listen, readTask, tell } from '../crash/member.ts'
+import { listen, readTask, report } from '../crash/member.ts'
 
-/** A process that asks about a record whenever it is told to. */
+/** A process that reads a record on every order. */
 export interface ReaderTask {
   readonly address: Address
   readonly operation: string
@@ -22,5 +22,5 @@ const once = createLedger({ store, background: false })
 for (;;) {
   await orders.next()
   const view = await once.get({ ...who(key), operation })
-  tell<ReadLine>({ kind: 'read', state: view?.record.state ?? null })
+  report<ReadLine>({ kind: 'read', state: view?.record.state ?? null })
 }

@@ -3,7 +3,7 @@ import type { LedgerEvent } from 'onceonly'
 import { createLedger, HOUR, MINUTE } from 'onceonly'
 import type { Address } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
-import { listen, readTask, tell } from '../crash/member.ts'
+import { listen, readTask, report } from '../crash/member.ts'
 import { jumpBy } from './skew.ts'
 
 /** A process on a host whose wall clock is wrong and jumps. */
@@ -46,19 +46,19 @@ async function main({ address, long: isLong }: SkewedTask): Promise<void> {
     }
     return `ran through with ${keys.size} key`
   })
-  // Somebody else's live lease: not ours, whatever our clock says; nor is it lapsed, nor swept.
+  // The live lease of another process: not ours, whatever our clock says; nor is it lapsed, nor swept.
   const theirs = await operation.execute(who('theirs'), 1, () => 'stolen')
   await once.upkeep.reconcile()
   await once.upkeep.sweep()
   const kept = await operation.execute(who('kept'), 1, () => 'kept')
   await operation.claim(who('abandoned'), 1)
-  const told = (answer: typeof kept) => ('value' in answer ? `${answer.kind} ${answer.value}` : answer.error.code)
-  tell<SkewedReport>({
+  const textOf = (answer: typeof kept) => ('value' in answer ? `${answer.kind} ${answer.value}` : answer.error.code)
+  report<SkewedReport>({
     kind: 'report',
     wallMs: Date.now(),
-    long: told(running),
-    theirs: told(theirs),
-    kept: told(kept),
+    long: textOf(running),
+    theirs: textOf(theirs),
+    kept: textOf(kept),
     events,
   })
   await sleep(MINUTE)

@@ -9,7 +9,7 @@ import { who } from '../../support/place.ts'
 /** Clients that insist, in one process that lives through whatever happens to its store. */
 export interface SteadyOptions {
   readonly once: Ledger<SqlTx>
-  /** Direct access, for whoever looks at what happened. */
+  /** Direct access, to check what happened. */
   readonly place: Place
   readonly durationMs: number
   /** What must have happened, however long it takes. */

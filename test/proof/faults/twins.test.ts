@@ -6,13 +6,13 @@ import { onEveryPlace, who } from '../../support/place.ts'
 const never = () => assert.fail('the effect ran again')
 const define = { name: 'twins', effect: 'transaction', whileRunning: 'conflict' } as const
 
-/** The same store, whose transactions rest after their claim until they are told to go on. */
-function resting(store: CrashStore): { store: CrashStore; claimed: Promise<void>; goOn(): void } {
+/** The same store, whose transactions pause after their claim until `proceed` is called. */
+function resting(store: CrashStore): { store: CrashStore; claimed: Promise<void>; proceed(): void } {
   const claimed = Promise.withResolvers<void>()
   const rested = Promise.withResolvers<void>()
   return {
     claimed: claimed.promise,
-    goOn: rested.resolve,
+    proceed: rested.resolve,
     store: {
       ...store,
       transactions: {
@@ -38,25 +38,25 @@ onEveryPlace(
   async (place) => {
     const first = createLedger({ store: place.store, background: false })
     assert.equal(await first.operation(define).run(who('k'), 1, () => 'done'), 'done')
-    const { store, claimed, goOn } = resting(place.another())
+    const { store, claimed, proceed } = resting(place.another())
     const slow = createLedger({ store, background: false })
     const replaying = slow.operation(define).execute(who('k'), 1, never)
     await claimed
     const other = createLedger({ store: place.another(), background: false })
     const asked = other.operation(define).execute(who('k'), 1, never)
-    // SQLite has one writer, and whoever holds it is waited for; PostgreSQL answers at once.
-    if (place.address.kind === 'sqlite') goOn()
+    // SQLite has one writer, and others wait for its holder; PostgreSQL answers at once.
+    if (place.address.kind === 'sqlite') proceed()
     assert.deepEqual(await asked, { kind: 'replayed', value: 'done' })
-    goOn()
+    proceed()
     assert.deepEqual(await replaying, { kind: 'replayed', value: 'done' })
     for (const once of [first, slow, other]) await once.stop()
   },
 )
 
 for (const whileRunning of ['conflict', { waitMs: 0 }] as const) {
-  const told = JSON.stringify(whileRunning)
+  const policyText = JSON.stringify(whileRunning)
   onEveryPlace(
-    `whileRunning ${told}: a twin that runs elsewhere is told at once, and not waited for`,
+    `whileRunning ${policyText}: a duplicate that runs elsewhere is refused at once, without waiting`,
     async (place) => {
       const policy = { name: 'twins', effect: 'transaction', whileRunning } as const
       const [here, there] = [0, 1].map(() => createLedger({ store: place.store, background: false }))

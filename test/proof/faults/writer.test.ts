@@ -101,39 +101,43 @@ suite('the only writer of SQLite', { concurrency: 2 }, () => {
     await once.stop()
   })
 
-  onPlace('sqlite', 'held too long: the transaction is rolled back, and those who waited go on', async (place) => {
-    const once = createLedger({ store: place.store, background: false })
-    const transactional = once.operation({ name: 'tx', effect: 'transaction' })
-    const operation = once.operation({ name: 'op', effect: 'external' })
-    const inside = Promise.withResolvers<void>()
-    const over = Promise.withResolvers<void>()
-    const woken = Promise.withResolvers<unknown>()
-    const startedMs = performance.now()
-    const slow = transactional.run(who('slow'), 1, async ({ tx }) => {
-      await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'too late'])
-      inside.resolve()
-      await over.promise
-      // The effect goes on, but its transaction is over.
-      woken.resolve(
-        await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'later']).catch((e) => e),
-      )
-    })
-    await inside.promise
-    const claimed = operation.run(who('new'), 1, () => 'claimed')
-    await assert.rejects(slow, (error) => {
-      assert.ok(isOnceError(error, 'transaction_too_long'))
-      return error.applied === 'no'
-    })
-    const tookMs = performance.now() - startedMs
-    assert.ok(tookMs >= limits.writerHoldMs - 50, `${tookMs} ms`)
-    over.resolve()
-    assert.equal(await claimed, 'claimed')
-    assert.ok(isOnceError(await woken.promise, 'transaction_too_long'))
-    assert.deepEqual(await place.business(), [])
-    assert.equal(await once.get({ ...who('slow'), operation: 'tx' }), null)
-    assert.equal(await transactional.run(who('slow'), 1, () => 'quick'), 'quick')
-    await once.stop()
-  })
+  onPlace(
+    'sqlite',
+    'held too long: the transaction is rolled back, and the waiting callers continue',
+    async (place) => {
+      const once = createLedger({ store: place.store, background: false })
+      const transactional = once.operation({ name: 'tx', effect: 'transaction' })
+      const operation = once.operation({ name: 'op', effect: 'external' })
+      const inside = Promise.withResolvers<void>()
+      const over = Promise.withResolvers<void>()
+      const woken = Promise.withResolvers<unknown>()
+      const startedMs = performance.now()
+      const slow = transactional.run(who('slow'), 1, async ({ tx }) => {
+        await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'too late'])
+        inside.resolve()
+        await over.promise
+        // The effect continues, but its transaction is over.
+        woken.resolve(
+          await tx.query('insert into business (key, value) values (?, ?)', ['slow', 'later']).catch((e) => e),
+        )
+      })
+      await inside.promise
+      const claimed = operation.run(who('new'), 1, () => 'claimed')
+      await assert.rejects(slow, (error) => {
+        assert.ok(isOnceError(error, 'transaction_too_long'))
+        return error.applied === 'no'
+      })
+      const tookMs = performance.now() - startedMs
+      assert.ok(tookMs >= limits.writerHoldMs - 50, `${tookMs} ms`)
+      over.resolve()
+      assert.equal(await claimed, 'claimed')
+      assert.ok(isOnceError(await woken.promise, 'transaction_too_long'))
+      assert.deepEqual(await place.business(), [])
+      assert.equal(await once.get({ ...who('slow'), operation: 'tx' }), null)
+      assert.equal(await transactional.run(who('slow'), 1, () => 'quick'), 'quick')
+      await once.stop()
+    },
+  )
 
   onPlace('sqlite', 'taken by others: who would not wait for a twin still waits for its turn', async (place) => {
     const once = createLedger({ store: place.store, background: false })
@@ -147,7 +151,7 @@ suite('the only writer of SQLite', { concurrency: 2 }, () => {
       await sleep(SECOND)
     })
     await inside.promise
-    // Nobody runs this very command, so nobody may tell its caller that somebody does.
+    // This command does not run elsewhere, so its caller must not get `in_progress`.
     const answers = await Promise.all([conflict, hasty].map((each) => each.execute(who('k'), 1, () => 'ran')))
     for (const answer of answers) assert.deepEqual(answer, { kind: 'executed', value: 'ran' })
     await first

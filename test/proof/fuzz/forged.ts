@@ -11,7 +11,7 @@ import { createRegion } from '../../../src/http/region/region.ts'
 import { LONGEST_WAY_MS, regionToken } from '../../../src/http/region/token.ts'
 import { INHERITED, inherited, oddObject } from './odd-names.ts'
 
-/** Everything that proves something, forged in every way: nobody gets in. What is genuine gets in all along. */
+/** Credentials forged in every way are refused. Genuine ones are accepted throughout. */
 export async function throwForged(count: number, seed: number): Promise<Readonly<Record<string, number>>> {
   await throwTokens(count, seed)
   throwRegionTokens(count, seed)
@@ -77,10 +77,10 @@ async function throwTokens(count: number, seed: number): Promise<void> {
   const genuine = signed(goodHead, JSON.stringify(claims), null, ed.privateKey)
   const good = JSON.stringify(claims)
   const forged = fc.oneof(
-    // Signed by the right key, and wrong in what it says.
+    // Signed by the right key, with a bad payload.
     badPayloads.map((payload) => signed(goodHead, payload, null, ed.privateKey)),
     badPayloads.map((payload) => signed('{"alg":"ES256","kid":"es"}', payload, 'sha256', es.privateKey)),
-    // Right in what it says, and signed by somebody else, or with what everybody knows.
+    // A good payload, signed by a stranger or with a public value.
     heads.map((head) => signed(head, good, null, stranger)),
     heads.map((head) => {
       const content = `${part(head)}.${part(good)}`
@@ -138,7 +138,7 @@ function throwRegionTokens(count: number, seed: number): void {
     fc
       .tuple(fc.constantFrom('method', 'target', 'operation', 'key', 'content'), texts)
       .map(([member, text]) => ({ token: fresh(), request: { ...request, [member]: text } })),
-    // Signed by somebody else, for somebody else, or at another time.
+    // Signed by a stranger, for another region, or at another time.
     texts.map((text) => ({ token: regionToken(`${secret}${text}x`, Date.now(), passage), request })),
     texts
       .filter((text) => text !== 'eu')

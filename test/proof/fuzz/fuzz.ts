@@ -116,7 +116,7 @@ async function fuzzGateway({ requests, seed, progress }: FuzzSize): Promise<Thro
     const before = residentMib(gateway.pid)
     const thrown = await throwRequests({
       port: gateway.port,
-      authorization: 'Bearer somebody',
+      authorization: 'Bearer stranger',
       paths: ['/things', '/things', '/things/1', '/other', '/.onceonly/metrics', '/.onceonly/operations/x'],
       body: message,
       requests,

@@ -69,7 +69,7 @@ function bodyBytes(body: object): fc.Arbitrary<Buffer> {
   )
 }
 
-/** Bytes of a line: mostly letters, because the parser of HTTP refuses most others before anybody else sees them. */
+/** Bytes of a line: mostly letters, because the HTTP parser refuses most others before our code sees them. */
 const line = fc.oneof(
   { weight: 12, arbitrary: fc.string({ unit: 'grapheme-ascii', maxLength: 40 }).map((text) => text.trim()) },
   {
@@ -109,7 +109,7 @@ const keys = fc.oneof(
 
 type Framing = (length: number) => string
 
-/** How the length of the body is told, rightly or not. */
+/** How the length of the body is declared, rightly or not. */
 const framings: fc.Arbitrary<Framing> = fc.oneof(
   { weight: 10, arbitrary: fc.constant<Framing>((length) => `Content-Length: ${length}`) },
   fc.constantFrom<Framing[]>(
@@ -146,12 +146,12 @@ export function hostileRequests({ paths, authorization, body }: RequestWords): f
       framing: framings,
       bytes: bodyBytes(body),
     })
-    .map(({ method, path, query, authorization: told, key, type, more, framing, bytes }) => {
+    .map(({ method, path, query, authorization: credential, key, type, more, framing, bytes }) => {
       const head = [
         `${method} ${path}${query} HTTP/1.1`,
         'Host: 127.0.0.1',
         'Connection: close',
-        `Authorization: ${told}`,
+        `Authorization: ${credential}`,
         `Content-Type: ${type}`,
         ...(key === null ? [] : [`Idempotency-Key: ${key}`]),
         ...more.map(([name, value]) => `${name}: ${value}`),

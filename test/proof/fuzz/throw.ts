@@ -5,9 +5,9 @@ import { hostileRequests, type RequestWords } from './requests.ts'
 
 /** Many at once, as many callers would; fewer than a server takes. */
 const AT_ONCE = 32
-/** Whatever was sent is answered or cut by then: nothing in it waits for anybody. */
+/** Every request is answered or cut by then. */
 const ANSWER_MS = 120_000
-/** Some promise more bytes than they send. Who waits for those is told by then that there are none. */
+/** Some requests declare more bytes than they send; the client ends its side after this time. */
 const LEAVE_MS = 300
 const BATCH = 500
 
@@ -36,10 +36,13 @@ export async function throwRequests(options: ThrowOptions): Promise<Thrown> {
         const bytes = batch[at]
         if (bytes === undefined) return
         const answer = await throwOne(options.port, bytes)
-        const told = answer === '' ? 'cut' : answer.slice(9, 12)
-        answers[told] = (answers[told] ?? 0) + 1
+        const outcome = answer === '' ? 'cut' : answer.slice(9, 12)
+        answers[outcome] = (answers[outcome] ?? 0) + 1
         const what = () => `seed ${seed}, number ${at}: ${answer}\n${bytes.subarray(0, 2_000).toString('latin1')}`
-        assert.ok(told === 'cut' || /^HTTP\/1\.1 [1-4]\d\d /.test(answer) || told === '501' || told === '505', what())
+        assert.ok(
+          outcome === 'cut' || /^HTTP\/1\.1 [1-4]\d\d /.test(answer) || outcome === '501' || outcome === '505',
+          what(),
+        )
       }
     }
     await Promise.all(Array.from({ length: AT_ONCE }, (_, first) => lane(first)))

@@ -36,7 +36,7 @@ const disputed: readonly Framing[] = [
     ['chunks with a space before the colon', 'Transfer-Encoding : chunked'],
   ].map(([name = '', header = '']) => ({ name, headers: [header], wire: `0\r\n\r\n${SMUGGLED}`, body: null })),
   {
-    name: 'chunks, told on two lines',
+    name: 'chunks, declared on two lines',
     headers: ['Transfer-Encoding: chunked', 'Transfer-Encoding: identity'],
     wire: `0\r\n\r\n${SMUGGLED}`,
     body: null,
@@ -100,7 +100,7 @@ suite('framing', { concurrency: true }, () => {
     )
   }
 
-  test('a body that can never end is given up when its time is over, and nobody gets it whole', async (context) => {
+  test('a body that can never end is given up when its time is over, and no upstream gets it whole', async (context) => {
     const service = await openCounting(context)
     const world = await openGateway(context, service.url, [things], { timeouts: { idleMs: 500, bodyMs: 500 } })
     for (const path of ['/things', '/others']) {

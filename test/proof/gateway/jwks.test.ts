@@ -26,7 +26,7 @@ test('keys that are exchanged while a command is retried: the next token is good
 
   issuer.published = []
   const fresh = await issuer.create('ES256', 'fresh')
-  // The old key is known, and good until somebody asks again.
+  // The old key is cached, and valid until the keys are loaded again.
   assert.equal((await ask(withdrawn)).replayed, true)
   const renewed = await until(
     'the new key is known',
@@ -39,7 +39,7 @@ test('keys that are exchanged while a command is retried: the next token is good
   assert.ok(issuer.requests <= 4, `asked ${issuer.requests} times`)
 })
 
-test('an issuer that never answers holds nobody up for long, and nothing is done twice', async (context) => {
+test('an issuer that never answers delays requests only shortly, and nothing is done twice', async (context) => {
   const issuer = await openIssuer(context)
   const signer = await issuer.create('ES256', 'k1')
   const published = issuer.published
@@ -129,8 +129,8 @@ test('whichever region a refreshed token comes to, the home of its key verifies 
   const keys = Array.from({ length: 8 }, (_, at) => `key-${at}`)
   for (const key of keys) {
     for (const [at, gateway] of gateways.entries()) {
-      const told = await gateway.ask({ key, headers: { authorization: `Bearer ${await signer.token()}` } })
-      assert.deepEqual([told.status, told.body, told.replayed], [201, '{"got":12}', at > 0], key)
+      const answer = await gateway.ask({ key, headers: { authorization: `Bearer ${await signer.token()}` } })
+      assert.deepEqual([answer.status, answer.body, answer.replayed], [201, '{"got":12}', at > 0], key)
       const forged = await gateway.ask({
         key,
         headers: { authorization: `Bearer ${await signer.token({ aud: 'x' })}` },

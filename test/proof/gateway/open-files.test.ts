@@ -20,9 +20,9 @@ test('one address cannot take all the files that a gateway may have open', async
   const most = (FILES / 2) * 0.75
   await until('the others are closed', () => flood.filter(({ destroyed }) => destroyed).length === 2 * FILES - most)
   const quiet = open('127.0.0.2')
-  let told = ''
-  quiet.on('data', (data) => (told += String(data)))
+  let received = ''
+  quiet.on('data', (data) => (received += String(data)))
   quiet.write('GET /things HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
-  await until('another address is answered', () => told !== '' || quiet.destroyed)
-  assert.match(told, /^HTTP\/1.1 201 /)
+  await until('another address is answered', () => received !== '' || quiet.destroyed)
+  assert.match(received, /^HTTP\/1.1 201 /)
 })

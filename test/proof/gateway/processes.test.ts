@@ -16,11 +16,11 @@ test('two processes on one store: a key is forwarded once; one is ended in mid-l
   const [one, two] = await Promise.all([startGateway(context, folder, options), startGateway(context, folder, options)])
 
   const twins = Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? one : two).ask({ key: 'twins' }))
-  const told = await Promise.all(twins)
-  assert.deepEqual(new Set(told.map(({ status, body }) => `${status} ${body}`)), new Set(['201 made {"amount":1}']))
+  const answers = await Promise.all(twins)
+  assert.deepEqual(new Set(answers.map(({ status, body }) => `${status} ${body}`)), new Set(['201 made {"amount":1}']))
   assert.equal(upstream.heads, 1)
 
-  // Clients in a loop, each on a connection of its own, while the first process is told to end.
+  // Clients in a loop, each on a connection of its own, while the first process stops.
   let running = true
   let answered = 0
   const lost: string[] = []
@@ -32,7 +32,7 @@ test('two processes on one store: a key is forwarded once; one is ended in mid-l
         if (status === 201) answered++
         else lost.push(`${key}: ${status}`)
       } catch (error) {
-        // Refused before it was sent is not lost: nobody has it. Anything else is.
+        // A refused connection loses nothing, because nothing was sent. Any other error does.
         const { code } = (error as Error).cause as { code?: string }
         if (code !== 'ECONNREFUSED') lost.push(`${key}: ${code}`)
         return
@@ -54,7 +54,7 @@ test('two processes on one store: a key is forwarded once; one is ended in mid-l
   assert.equal((await two.ask({ key: 'load-0-0' })).replayed, true)
 })
 
-test('a process that is killed while its upstream works: nobody else forwards its request', async (context) => {
+test('a process that is killed while its upstream works: no other process forwards its request', async (context) => {
   const folder = await temporaryFolder(context)
   const upstream = await openCounting(context, () => {})
   const options = { config: { upstream: upstream.url, routes: [things] }, store: join(folder, 'killed.db') }

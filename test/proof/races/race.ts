@@ -60,7 +60,7 @@ async function raceIn(folder: string, address: ArenaAddress, options: RaceOption
   const opened = openArena(address)
   await opened.store.clock.now({ timeoutMs: 60_000 })
   await opened.close()
-  const { tell, ended } = await run(address, options, files, historyFiles)
+  const { counts, ended } = await run(address, options, files, historyFiles)
   const effects = linesOf<{ key: string; token: string }>(files.effectsFile)
   const answers = linesOf<{ key: string; token: string }>(files.answersFile)
   const events = historyFiles.flatMap((file) => linesOf<HistoryEvent>(file))
@@ -72,7 +72,7 @@ async function raceIn(folder: string, address: ArenaAddress, options: RaceOption
     verdict.fits ? '' : `no order fits: ${JSON.stringify(verdict.problems[0], null, 1).slice(0, 4_000)}`,
   )
   assert.equal(verdict.identities, options.identities)
-  return { effects: effects.length, answers: answers.length, events: events.length, counts: tell, seconds: ended }
+  return { effects: effects.length, answers: answers.length, events: events.length, counts, seconds: ended }
 }
 
 async function run(
@@ -80,7 +80,7 @@ async function run(
   { processes, attemptsPerProcess, identities, progress }: RaceOptions,
   files: { readonly effectsFile: string; readonly answersFile: string },
   historyFiles: readonly string[],
-): Promise<{ tell: Record<string, number>; ended: number }> {
+): Promise<{ counts: Record<string, number>; ended: number }> {
   const crew = createCrew()
   try {
     const racers = historyFiles.map((historyFile, index) => {
@@ -105,7 +105,7 @@ async function run(
         for (const [what, times] of Object.entries(own)) counts[what] = (counts[what] ?? 0) + times
       }),
     )
-    return { tell: counts, ended: (performance.now() - startedMs) / 1_000 }
+    return { counts, ended: (performance.now() - startedMs) / 1_000 }
   } finally {
     await crew.end()
   }

@@ -3,7 +3,7 @@ import type { LeasedOperation } from 'onceonly'
 import { createLedger, isOnceError, notDone } from 'onceonly'
 import type { Random } from 'onceonly/testing'
 import { createRandom, createRecordingStore } from 'onceonly/testing'
-import { listen, readTask, tell } from '../crash/member.ts'
+import { listen, readTask, report } from '../crash/member.ts'
 import { openArena } from './arena.ts'
 import type { Finished, RaceTask } from './race.ts'
 
@@ -65,14 +65,14 @@ async function lane(operation: LeasedOperation<string>, random: Random, attempts
   for (let left = attempts; left > 0; left--) await attempt(operation, `k${random.below(task.identities)}`, random)
 }
 
-/** Everything that nobody happened to finish; the end of a race is that all of it is done. */
+/** Finishes what the lanes left unfinished, so that a race ends with everything done. */
 async function finish(operation: LeasedOperation<string>, random: Random): Promise<void> {
   for (let key = 0; key < task.identities; key++) {
     while (!(await attempt(operation, `k${key}`, random))) await new Promise((resolve) => void setTimeout(resolve, 5))
   }
 }
 
-tell({ kind: 'ready' })
+report({ kind: 'ready' })
 await listen().next()
 const lanes = operations.flatMap((operation) => Array.from({ length: LANES_PER_LEDGER }, () => operation))
 const perLane = Math.ceil(task.attempts / lanes.length)
@@ -82,5 +82,5 @@ if (first !== undefined) await finish(first, createRandom(7_919 * (task.process 
 for (const ledger of ledgers) await ledger.stop()
 await close()
 closeSync(history)
-tell<Finished>({ kind: 'finished', counts })
+report<Finished>({ kind: 'finished', counts })
 process.exit(0)

@@ -10,7 +10,7 @@ for (const kind of arenaKinds) {
     const attemptsPerProcess = kind === 'redis' ? 250 : 500
     const result = await race({ kind, processes: 4, attemptsPerProcess, identities: IDENTITIES })
     t.diagnostic(JSON.stringify(result))
-    // They did race: somebody joined or replayed what another process had done, and failed attempts were run again.
+    // They did race: processes joined or replayed what another one had done, and failed attempts were run again.
     assert.ok((result.counts['replayed'] ?? 0) > IDENTITIES, 'replays')
     assert.ok((result.counts['not_done'] ?? 0) > 0, 'attempts that failed before their effect')
     assert.ok(result.events > 4 * IDENTITIES, 'calls to the store')

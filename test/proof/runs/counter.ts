@@ -41,7 +41,7 @@ export async function startCounter({ random, mostMs, silent = false }: CounterOp
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    // Whoever asked may be dead by now: what it asked for is done all the same.
+    // The sender may be dead by now: its request is executed all the same.
     request.on(
       'end',
       () =>

@@ -14,7 +14,7 @@ interface Offered {
   readonly keepsFailures?: boolean
 }
 
-/** A provider that knows a key for an hour; each send is told its number, from 1. */
+/** A provider that knows a key for an hour; each send gets its number, from 1. */
 function provider(offered: Offered, send: (number: number, context: StepContext) => Promise<string>) {
   const keys: string[] = []
   const channel: Channel<string, string> = {
@@ -79,7 +79,7 @@ for (const comparesBody of [true, false]) {
   )
 }
 
-onEveryRunStore('past the window of a provider that can be asked nobody waits for a person', async (world) => {
+onEveryRunStore('past the window of a provider with a probe no run waits for an operator', async (world) => {
   const asked: string[] = []
   const { keys, channel } = provider({}, async () => {
     throw Object.assign(new Error('the answer was lost'), { retryAfterMs: 2 * HOUR })

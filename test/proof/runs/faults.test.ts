@@ -173,7 +173,7 @@ onEveryRunStore('a transactional step whose commit was not heard of is not done 
   assert.deepEqual(await own.sql.query('select id from letters'), [{ id: key }])
 })
 
-onEveryRunStore('one value that cannot be written fails alone, and is told', async (world) => {
+onEveryRunStore('one value that cannot be written fails alone, and is reported', async (world) => {
   const data: Record<string, unknown> = { huge: 1n }
   data['itself'] = data
   const odd = defineRun('odd', (run) =>
@@ -268,57 +268,60 @@ onEveryRunStore('a retry that comes after the window is parked, however late the
   assert.equal(await second.handle('s').result(), 'sent')
 })
 
-onEveryRunStore('whoever dies while it tells a run something has told it whole, or not at all', async (world) => {
-  const acts: string[] = []
-  const told = defineRun('told', async (run) => {
-    const posted = await run.step('post', { semantics: 'once' }, () => {
-      throw new Error('the line went dead')
+onEveryRunStore(
+  'a process that dies while it changes a run from outside has applied the whole change, or nothing',
+  async (world) => {
+    const acts: string[] = []
+    const changed = defineRun('changed', async (run) => {
+      const posted = await run.step('post', { semantics: 'once' }, () => {
+        throw new Error('the line went dead')
+      })
+      const { kind } = await run.waitFor('go')
+      await run.step('late', { retry: { attempts: 1 } }, () => {
+        if (acts.push('late') === 1) throw notDone(new Error('not yet'))
+      })
+      return [posted, kind]
     })
-    const { kind } = await run.waitFor('go')
-    await run.step('late', { retry: { attempts: 1 } }, () => {
-      if (acts.push('late') === 1) throw notDone(new Error('not yet'))
-    })
-    return [posted, kind]
-  })
-  const engine = await world.engine({ runs: [told] })
-  const handle = await engine.start(told, { runId: 't', input: null })
-  const { steps } = await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
-  /** Each of its statements in turn is the one that it dies at, before or after it took effect; the last try goes through. */
-  async function dyingAt<T>(tell: (operator: typeof engine) => Promise<T>): Promise<T> {
-    for (let deadly = 0; ; deadly++) {
-      let sent = -1
-      let died = false
-      const operator = await world.engine({ runs: [told], work: false }, (store) =>
-        watched(store, async (text, send) => {
-          if (!/onceonly_run/.test(text) || !/^(?:update|insert|delete)/.test(text)) return send()
-          sent += 1
-          if (sent !== deadly >> 1) return send()
-          died = true
-          if (deadly % 2 === 1) await send()
-          throw new OnceError('store_unavailable', 'It died here.', { applied: 'no' })
-        }),
-      )
-      const telling = tell(operator)
-      await telling.catch(() => undefined)
-      if (!died) return telling
-      await assert.rejects(telling, (error) => isOnceError(error, 'store_unavailable'))
+    const engine = await world.engine({ runs: [changed] })
+    const handle = await engine.start(changed, { runId: 't', input: null })
+    const { steps } = await until('an outcome of the run is unknown', handle.view, ({ state }) => state === 'unknown')
+    /** Each of its statements in turn is the one that it dies at, before or after it took effect; the last try goes through. */
+    async function dyingAt<T>(change: (operator: typeof engine) => Promise<T>): Promise<T> {
+      for (let deadly = 0; ; deadly++) {
+        let sent = -1
+        let died = false
+        const operator = await world.engine({ runs: [changed], work: false }, (store) =>
+          watched(store, async (text, send) => {
+            if (!/onceonly_run/.test(text) || !/^(?:update|insert|delete)/.test(text)) return send()
+            sent += 1
+            if (sent !== deadly >> 1) return send()
+            died = true
+            if (deadly % 2 === 1) await send()
+            throw new OnceError('store_unavailable', 'It died here.', { applied: 'no' })
+          }),
+        )
+        const changing = change(operator)
+        await changing.catch(() => undefined)
+        if (!died) return changing
+        await assert.rejects(changing, (error) => isOnceError(error, 'store_unavailable'))
+      }
     }
-  }
-  await dyingAt((operator) => operator.resolve('t', steps[0]?.key ?? '', { kind: 'succeeded', result: 'posted' }))
-  await until(
-    'the run sleeps, with two steps recorded',
-    handle.view,
-    (view) => view.state === 'sleeping' && view.steps.length === 2,
-  )
-  assert.equal(await dyingAt((operator) => operator.signal('t', 'go', 1, { id: 'once' })), true)
-  await until('the run has failed', handle.view, ({ state }) => state === 'failed')
-  await dyingAt((operator) => operator.resume('t'))
-  assert.deepEqual(await handle.result({ waitMs: 120_000 }), ['posted', 'received'])
-  // Told again after its end, it is known.
-  assert.equal(await engine.signal('t', 'go', 1, { id: 'once' }), false)
-  await assert.rejects(engine.signal('t', 'go', 1, { id: 'another' }), (error) => isOnceError(error, 'not_found'))
-  await assert.rejects(engine.signal('nobody', 'go', 1), (error) => isOnceError(error, 'not_found'))
-})
+    await dyingAt((operator) => operator.resolve('t', steps[0]?.key ?? '', { kind: 'succeeded', result: 'posted' }))
+    await until(
+      'the run sleeps, with two steps recorded',
+      handle.view,
+      (view) => view.state === 'sleeping' && view.steps.length === 2,
+    )
+    assert.equal(await dyingAt((operator) => operator.signal('t', 'go', 1, { id: 'once' })), true)
+    await until('the run has failed', handle.view, ({ state }) => state === 'failed')
+    await dyingAt((operator) => operator.resume('t'))
+    assert.deepEqual(await handle.result({ waitMs: 120_000 }), ['posted', 'received'])
+    // A repeated signal after the end is recognized.
+    assert.equal(await engine.signal('t', 'go', 1, { id: 'once' }), false)
+    await assert.rejects(engine.signal('t', 'go', 1, { id: 'another' }), (error) => isOnceError(error, 'not_found'))
+    await assert.rejects(engine.signal('unknown', 'go', 1), (error) => isOnceError(error, 'not_found'))
+  },
+)
 
 /** As many rows as one statement can make: what takes a run years to gather. */
 const numbers = (most: number) => `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${most})`
@@ -334,7 +337,7 @@ onEveryRunStore('what a run gathers is bounded, and the bound says what to do', 
   const heavy = defineRun('heavy', (run) => run.race('r', { only: async () => large }))
   const unsure = defineRun('unsure', (run) =>
     run.step('ask', { semantics: 'once' }, () => {
-      throw new Error('nobody knows')
+      throw new Error('no answer')
     }),
   )
   const engine = await world.engine({ runs: [long, heavy, unsure], ...short })

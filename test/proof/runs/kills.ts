@@ -24,9 +24,9 @@ export interface KillFigures {
   readonly runs: number
   readonly kills: number
   readonly acts: number
-  /** Requests beyond the first of a key: what a provider that takes keys answers from its book. */
+  /** Requests beyond the first of a key: what a provider with idempotency keys answers from its records. */
   readonly repeated: number
-  /** Steps of which nobody knew, and a person had to look into the provider's book. */
+  /** Steps with an unknown outcome, which an operator resolved from the provider's records. */
   readonly unknown: number
 }
 

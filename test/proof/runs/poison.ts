@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createEngine, defineRun } from 'onceonly/run'
 import type { Address } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
-import { listen, readTask, tell } from '../crash/member.ts'
+import { listen, readTask, report } from '../crash/member.ts'
 
 /** A worker that drives innocent runs, and one that kills it. */
 export interface PoisonTask {
@@ -46,7 +46,7 @@ export const innocent = (begun: (runId: string) => void) =>
 if (import.meta.main) {
   const { address, name, leaseMs, concurrency } = readTask<PoisonTask>()
   listen()
-  const begun = (runId: string) => tell<Begun>({ kind: 'begun', runId })
+  const begun = (runId: string) => report<Begun>({ kind: 'begun', runId })
   const kill = () => {
     begun('poison')
     process.kill(process.pid, 'SIGKILL')
@@ -58,7 +58,7 @@ if (import.meta.main) {
     concurrency,
     pollMs: 100,
     on: (event) => {
-      if (event.kind === 'parked') tell<Parked>(event)
+      if (event.kind === 'parked') report<Parked>(event)
     },
   })
 }

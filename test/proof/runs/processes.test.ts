@@ -30,7 +30,7 @@ function successor(acts: [string, number][] = []): Stand {
   return { inside: at, between: at, acted: (step, attempt) => void acts.push([step, attempt]), failing: false }
 }
 
-/** Nobody pauses it: on a slow machine a short lease would only hand the run on, and steps would be done again. */
+/** It is never paused: on a slow machine a short lease would only hand the run on, and steps would run again. */
 // oxlint-disable-next-line typescript/no-explicit-any -- definitions of different inputs stand in one list.
 const take = (place: Place, run: RunDefinition<any, any>): Promise<Engine> =>
   createEngine({ store: sqlStore(place.another()), runs: [run], pollMs: 20, leaseMs: 20 * LEASE_MS })
@@ -40,8 +40,8 @@ for (const where of ['inside', 'between'] as const) {
     const child = start(place, { where })
     await child.heard(where)
     await place.pause(child)
-    // Its order waits in the pipe, so that it goes on as soon as it is continued.
-    child.order('go on')
+    // Its order waits in the pipe, so that it proceeds as soon as it is resumed.
+    child.order('proceed')
     await sleep(LEASE_MS + 100)
     await place.advance(LAPSE_MS)
     const acts: [string, number][] = []
@@ -97,7 +97,7 @@ onEveryPlace('a send that its worker did not survive is repeated only while the 
     const { view, result } = engine.handle('r')
     if (lateMs === 0) {
       await result({ waitMs: 120_000 })
-      // The same key again, and the next step, which nobody can have sent before.
+      // The same key again, and the next step, which no process can have sent before.
       assert.deepEqual([...answering.acts.keys()], [stepKey('r', 'send', 0), stepKey('r', 'again', 0)])
     } else {
       const { steps } = await until('an outcome of the run is unknown', view, ({ state }) => state === 'unknown')

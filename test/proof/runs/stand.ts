@@ -2,7 +2,7 @@ import type { Channel } from 'onceonly/run'
 import { createEngine, defineRun } from 'onceonly/run'
 import type { Address } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
-import { listen, readTask, tell } from '../crash/member.ts'
+import { listen, readTask, report } from '../crash/member.ts'
 
 /** A process that stands still where its test wants it: inside a step, between two, after a failure, in a send. */
 export interface StandTask {
@@ -72,13 +72,13 @@ async function main(task: StandTask): Promise<void> {
   const orders = listen()
   const stop = async (here: StandTask['where']) => {
     if (task.where !== here) return
-    tell({ kind: here })
+    report({ kind: here })
     await orders.next()
   }
   const stand: Stand = {
     inside: () => stop('inside'),
     between: () => stop('between'),
-    acted: (step, attempt) => tell({ kind: 'acted', step, attempt }),
+    acted: (step, attempt) => report({ kind: 'acted', step, attempt }),
     failing: task.where === 'failing',
   }
   const url = task.url ?? ''
@@ -86,21 +86,21 @@ async function main(task: StandTask): Promise<void> {
   const engine = await createEngine({
     store: sqlStore(openStore(task.address, task.name).store),
     runs: [standRun, sendRun, callRun],
-    // Nobody is paused there: on a slow machine a short lease would only hand the run on.
+    // It is not paused there: on a slow machine a short lease would only hand the run on.
     leaseMs: task.where === 'starting' ? 20 * LEASE_MS : LEASE_MS,
     pollMs: 50,
     on: (event) => {
-      // Steps tell of themselves, before they are recorded.
+      // Steps report themselves before they are recorded.
       if (event.kind === 'step') return
-      tell(event.kind === 'background_failed' ? { ...event, error: String(event.error) } : event)
+      report(event.kind === 'background_failed' ? { ...event, error: String(event.error) } : event)
     },
   })
   if (task.where === 'starting') {
-    tell({ kind: 'ready' })
+    report({ kind: 'ready' })
     await orders.next()
     const handle = await engine.start(callRun, { runId: 'r', input: null })
     const result = await handle.result()
-    tell({ kind: 'result', result: JSON.stringify(result) })
+    report({ kind: 'result', result: JSON.stringify(result) })
   } else if (task.where === 'sending') await engine.start(sendRun, { runId: 'r', input: null })
   else await engine.start(standRun, { runId: 'r', input: null })
 }

@@ -1,10 +1,10 @@
 import { createEngine } from 'onceonly/run'
 import type { Address } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
-import { listen, readTask, tell } from '../crash/member.ts'
+import { listen, readTask, report } from '../crash/member.ts'
 import { parcel } from './parcel.ts'
 
-/** A process that drives parcels until somebody kills it. */
+/** A process that drives parcels until it is killed. */
 export interface VictimTask {
   readonly address: Address
   readonly name: string
@@ -27,8 +27,8 @@ if (import.meta.main) {
     concurrency,
     pollMs: 100,
     on(event) {
-      if (event.kind === 'background_failed') tell<Odd>({ kind: 'odd', text: String(event.error) })
+      if (event.kind === 'background_failed') report<Odd>({ kind: 'odd', text: String(event.error) })
     },
   })
-  tell({ kind: 'ready' })
+  report({ kind: 'ready' })
 }

@@ -20,7 +20,7 @@ interface Guest {
   readonly final: Map<number, string>
 }
 
-test('two servers on one database are one chat; when one is killed its people go on at the other', {
+test('two servers on one database are one chat; when one is killed its clients continue at the other', {
   skip,
 }, async () => {
   await using cluster = await openCluster('postgres', { processes: 2 })
@@ -62,7 +62,7 @@ test('two servers on one database are one chat; when one is killed its people go
   await until('everybody heard everybody', () => guests.every(({ seen }) => seen.length === 3))
   await until('one order', () => guests.every(({ final }) => final.size === 3))
 
-  // When the server dies, some of these are in its log, some are not, and some were never sent; nobody is told which.
+  // When the server dies, some of these are in its log, some are not, and some were never sent; the clients do not know which.
   const underWay: Promise<unknown>[] = []
   for (let n = 0; n < 20; n++) {
     underWay.push(said(ann, `message ${n}`))

@@ -18,7 +18,7 @@ onEveryPlace('batches of escalations', (place) => {
   })
   after(() => cluster[Symbol.asyncDispose]())
 
-  test('killed in the middle of a hundred items: each runs once, whoever goes on', async () => {
+  test('killed in the middle of a hundred items: each runs once, whichever process continues', async () => {
     const items = await makeCases(two, 'KILL', 100)
     const asked = items.map((item, at) => (at % 10 === 3 ? { ...item, targetQueue: 'NOWHERE' } : item))
     const victim = await cluster.add()

@@ -17,10 +17,10 @@ before(async () => {
 })
 after(() => cluster[Symbol.asyncDispose]())
 
-type Told = Socket & { told?: string }
+type FloodSocket = Socket & { received?: string }
 
 /** Connections that declare a body of this length, send one byte of it, and then nothing more. */
-function halfSent(t: TestContext, count: number, length: number): readonly Told[] {
+function halfSent(t: TestContext, count: number, length: number): readonly FloodSocket[] {
   const head = [
     'POST /api/messages HTTP/1.1',
     'Host: x',
@@ -29,8 +29,8 @@ function halfSent(t: TestContext, count: number, length: number): readonly Told[
     `Content-Length: ${length}`,
   ].join('\r\n')
   const sockets = Array.from({ length: count }, () => {
-    const socket: Told = connect(Number(new URL(server.url).port), '127.0.0.1')
-    socket.on('error', () => {}).on('data', (data) => (socket.told = (socket.told ?? '') + String(data)))
+    const socket: FloodSocket = connect(Number(new URL(server.url).port), '127.0.0.1')
+    socket.on('error', () => {}).on('data', (data) => (socket.received = (socket.received ?? '') + String(data)))
     socket.write(`${head}\r\n\r\n{`)
     return socket
   })
@@ -47,7 +47,8 @@ async function gauge(name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? Number.NaN)
 }
 
-const refusedOf = (sockets: readonly Told[]) => sockets.filter(({ told }) => told?.startsWith('HTTP/1.1 503') === true)
+const refusedOf = (sockets: readonly FloodSocket[]) =>
+  sockets.filter(({ received }) => received?.startsWith('HTTP/1.1 503') === true)
 
 /** Of one workspace, all at once, while another has taken what it can get: the answers that are no success. */
 async function quietFailures(count: number, text: string): Promise<readonly number[]> {
@@ -57,7 +58,7 @@ async function quietFailures(count: number, text: string): Promise<readonly numb
   return (await Promise.all(sends)).map(({ status }) => status).filter((status) => status !== 200 && status !== 201)
 }
 
-async function over(sockets: readonly Told[]): Promise<void> {
+async function over(sockets: readonly FloodSocket[]): Promise<void> {
   for (const socket of sockets) socket.destroy()
   await until(
     'everything was given back',
@@ -76,7 +77,7 @@ test('150 half-sent bodies of 8 MiB take a quarter of the memory for bodies, and
   assert.equal(bytes, 64 * MIB)
   assert.equal(refused(), 150 - bytes / (8 * MIB))
   assert.match(
-    refusedOf(sockets)[0]?.told ?? '',
+    refusedOf(sockets)[0]?.received ?? '',
     /retry-after: [1-5]\r.*"type":"\/problems\/overloaded".*"retryable":true/is,
   )
   assert.deepEqual(await quietFailures(20, 'bytes'), [])

@@ -51,7 +51,7 @@ test('a bucket announces in any order, in copies, too early and late, a server i
     assert.ok(sent !== null)
     return sent.value
   }
-  const told = (body: object): Promise<Answer> =>
+  const notifyUntilTaken = (body: object): Promise<Answer> =>
     insist(async (server) => {
       const answer = await notify(server, body)
       if (answer.status >= 500) throw new Error(answer.text)
@@ -69,7 +69,8 @@ test('a bucket announces in any order, in copies, too early and late, a server i
   const store = async ({ searchId }: Started, number: number) => {
     for (const name of shuffled(files)) {
       // Too early: nothing is in the bucket yet.
-      if (number % 2 === 0) assert.equal((await told(direct({ searchId, name, etag: 'early', bytes: 1 }))).status, 200)
+      if (number % 2 === 0)
+        assert.equal((await notifyUntilTaken(direct({ searchId, name, etag: 'early', bytes: 1 }))).status, 200)
       const object = await insist((server) => uploadDirectly(server, searchId, name, ris(number)))
       objects.set(searchId, [...(objects.get(searchId) ?? []), object])
     }
@@ -82,12 +83,12 @@ test('a bucket announces in any order, in copies, too early and late, a server i
     [...others, hidden].flatMap(({ searchId }) => (objects.get(searchId) ?? []).flatMap(copies)),
   )
   const half = Math.floor(everything.length / 2)
-  const first = everything.slice(0, half).map(told)
+  const first = everything.slice(0, half).map(notifyUntilTaken)
   await Promise.race(first)
   await cluster.servers[0]?.kill()
   watched.add(await cluster.add())
   await cluster.advance(LEASE_MS)
-  await Promise.all([...first, ...everything.slice(half).map(told)])
+  await Promise.all([...first, ...everything.slice(half).map(notifyUntilTaken)])
   s3.hidden.clear()
 
   // Those that nothing announced, or that could not be seen then, are found by looking.
@@ -97,7 +98,9 @@ test('a bucket announces in any order, in copies, too early and late, a server i
     ([row]) => Number(row?.n) === SEARCHES,
   )
   // Late copies change nothing.
-  await Promise.all(searches.flatMap(({ searchId }) => (objects.get(searchId) ?? []).flatMap(copies)).map(told))
+  await Promise.all(
+    searches.flatMap(({ searchId }) => (objects.get(searchId) ?? []).flatMap(copies)).map(notifyUntilTaken),
+  )
 
   const [server] = cluster.servers
   assert.ok(server)

@@ -31,7 +31,7 @@ inEveryWorld('crashes of imports', (open, place) => {
     assert.equal((await see(two, started.searchId)).files[0]?.status, 'waiting')
     await one.kill()
     await mend()
-    // Nobody waits for the leases of the dead.
+    // The test does not wait for the leases of killed processes.
     await cluster.advance(LEASE_MS)
     const seen = await ended(two, started.searchId)
     assert.deepEqual([seen.state, seen.references, commandsIn(seen)], ['Completed', 1, 1])

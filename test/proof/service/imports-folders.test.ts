@@ -77,7 +77,7 @@ test('of two contents under one name the first counts on every server, also with
       ONCEONLY_OPERATOR_TOKEN: 'operator-token-of-tests',
     })
     const doctor = await until(
-      'both servers have told of their folders',
+      'both servers have reported their folders',
       () => cli.run('doctor', '--store', cluster.address, '--server', one.url, '--json'),
       ({ stdout }) => stdout.includes('2 places'),
     )

@@ -61,7 +61,7 @@ onEveryPlace('batches', (place) => {
     const items = [
       { itemKey: 'good', ...to('good', 'Item good') },
       { itemKey: 'bad', recipientPhone: 'nonsense', message: '' },
-      { itemKey: 'nobody', leadId: 'lead_nobody', message: 'Item nobody' },
+      { itemKey: 'unknown', leadId: 'lead_unknown', message: 'Item unknown' },
       { itemKey: 'refused', ...to('refused', 'Item refused') },
       { itemKey: 'lost', ...to('lost', 'Item lost') },
       { itemKey: 'twin', ...to('known', 'Sent before') },
@@ -75,7 +75,7 @@ onEveryPlace('batches', (place) => {
       [
         ['good', 'SUCCEEDED', undefined, undefined],
         ['bad', 'FAILED', 'INVALID_INPUT', false],
-        ['nobody', 'FAILED', 'UNKNOWN_LEAD', false],
+        ['unknown', 'FAILED', 'UNKNOWN_LEAD', false],
         ['refused', 'FAILED', 'PROVIDER_REFUSED', false],
         ['lost', 'UNKNOWN', undefined, undefined],
         ['twin', 'SUCCEEDED', undefined, undefined],

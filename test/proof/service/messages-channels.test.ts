@@ -128,7 +128,7 @@ describe('channels', () => {
   }
 
   for (const [name, body] of [
-    ['a mail server that knows nobody', byMail('refused', 'Who is it?')],
+    ['a mail server without that mailbox', byMail('refused', 'Who is it?')],
     ['a provider that says no', byHook('go away')],
     ['a text message that is refused', bySms('go away')],
   ] as const) {
@@ -191,10 +191,10 @@ describe('channels', () => {
   })
 
   test('a mail server that cannot be reached has sent nothing: queued, not unknown', async () => {
-    const nobody = await cluster.add({ ONCEONLY_SMTP_URL: 'smtp://127.0.0.1:1' })
-    const answer = await nobody.send(byMail('bob', 'Into the void'))
+    const unmailed = await cluster.add({ ONCEONLY_SMTP_URL: 'smtp://127.0.0.1:1' })
+    const answer = await unmailed.send(byMail('bob', 'Into the void'))
     assert.deepEqual([answer.status, answer.body.status], [202, 'queued'])
-    await nobody.stop()
+    await unmailed.stop()
   })
 
   test('what was accepted and not sent is sent by the worker', async () => {

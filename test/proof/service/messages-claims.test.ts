@@ -49,7 +49,7 @@ describe('messages with their claims in Redis', () => {
       assert.equal(answer.duplicateOnly, duplicateOnly, 'the database still knows what was sent')
     }
     await until('both are logged', async () => open.events(ERROR).length === before + 2)
-    assert.equal((await refusing).status, 503, 'fails closed where it was told to')
+    assert.equal((await refusing).status, 503, 'fails closed where configured to')
     const keyed = await keying
     assert.equal(keyed.status, 503, 'a key is never ignored')
     assert.ok(keyed.headers.get('retry-after') !== null)

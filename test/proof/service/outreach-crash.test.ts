@@ -53,7 +53,7 @@ onEveryPlace('crashes of outreach', (place) => {
     )
   })
 
-  test('a process that dies between the mail and its record: the next one finds the message, and goes on', async () => {
+  test('a process that dies between the mail and its record: the next one finds the message, and continues', async () => {
     const one = await cluster.add()
     const [two] = cluster.servers as [TestServer]
     const sequence = await store(one, 'Unrecorded', [
@@ -73,7 +73,7 @@ onEveryPlace('crashes of outreach', (place) => {
     await whenHeld(cluster, place)
     assert.equal(mail.sentTo(`Unrecorded ${lead}`).length, 1)
     await one.kill()
-    // Nobody may write down what the dead one could not: a session on the server would.
+    // What the killed process could not write must stay unwritten: its session on the server would still write it.
     if (place === 'postgres') {
       await cluster.sql(
         `select pg_terminate_backend(pid) from pg_stat_activity

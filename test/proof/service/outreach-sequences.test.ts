@@ -45,7 +45,7 @@ const wrongSteps: readonly (readonly [field: string, steps: unknown])[] = [
     ],
   ],
   ['steps[0].subject', [{ ...email, subject: 'Two\nlines' }]],
-  ['steps[0].subject', [{ ...email, subject: '{{lead.nobody}}' }]],
+  ['steps[0].subject', [{ ...email, subject: '{{lead.unknown}}' }]],
   ['steps[0].subject', [{ id: 'a', type: 'sms', template: 'Hi', subject: 'No' }]],
   ['steps[0].els', [{ ...email, els: 'a' }]],
   ['steps[0].ms', [{ id: 'a', type: 'wait' }]],
@@ -59,7 +59,7 @@ const wrongSteps: readonly (readonly [field: string, steps: unknown])[] = [
   ['steps[1].when', [email, { id: 'b', type: 'branch', then: null }]],
   ['steps[1].when.path', when({ op: 'exists' })],
   ['steps[1].when.path', when({ path: 'lead.name', op: 'exists' })],
-  ['steps[1].when.path', when({ path: 'results.nobody.status', op: 'exists' })],
+  ['steps[1].when.path', when({ path: 'results.unknown.status', op: 'exists' })],
   ['steps[1].when.op', when({ path: 'lead.phone', op: 'like', value: 'x' })],
   ['steps[1].when.value', when({ path: 'lead.phone', op: 'eq' })],
   ['steps[1].when.value', when({ path: 'lead.phone', op: 'eq', value: { a: 1 } })],
@@ -93,7 +93,7 @@ onEveryPlace('sequences', (place) => {
   })
   after(() => cluster[Symbol.asyncDispose]())
 
-  test('what is wrong with a sequence is told by its field, and nothing is stored', async () => {
+  test('an error in a sequence names its field, and nothing is stored', async () => {
     for (const [field, steps] of wrongSteps) {
       const answer = await one.post('/api/sequences', { name: 'Wrong', steps }, { key: 'wrong' })
       const about = `${field} of ${JSON.stringify(steps)}: ${answer.text}`
@@ -150,7 +150,7 @@ onEveryPlace('sequences', (place) => {
     const runs = await Promise.all(Array.from({ length: 10 }, (_, at) => start(at % 2 === 0 ? one : two, id, lead)))
     assert.equal(new Set(runs).size, 1)
     assert.equal(await start(one, id, lead, 'own'), 'own')
-    // What the lead is told later does not make it another command.
+    // A later change of the lead does not make it another command.
     await one.send({ recipientEmail: 'started@example.com', recipientPhone: '+4915160001', message: 'More' })
     assert.equal(await start(two, id, lead, 'own'), 'own')
     assert.equal(await start(two, id, lead), runs[0])
@@ -173,8 +173,8 @@ onEveryPlace('sequences', (place) => {
       const bad = await one.post(`/api/sequences/${id}/runs`, body)
       assert.deepEqual([bad.status, bad.body.errors?.[0]?.field], [400, field])
     }
-    const nobody = await one.post(`/api/sequences/${id}/runs`, { leadId: 'nobody' })
-    assert.deepEqual([nobody.status, nobody.body.errors?.[0]?.field], [404, 'leadId'])
+    const missing = await one.post(`/api/sequences/${id}/runs`, { leadId: 'unknown' })
+    assert.deepEqual([missing.status, missing.body.errors?.[0]?.field], [404, 'leadId'])
   })
 
   test('a workspace sees nothing of another, and may use the same names', async () => {

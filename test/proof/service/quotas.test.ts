@@ -147,7 +147,7 @@ onEveryPlace('quotas', (place) => {
     assert.equal((await start(one, await makeWorkspace(one, 'few'))).status, 201)
   })
 
-  test('bytes of uploads are counted over all processes, also of a length that nobody declared', async () => {
+  test('bytes of uploads are counted over all processes, also without a declared length', async () => {
     const apiKey = await makeWorkspace(one, 'bytes')
     const started = await idOf(start(one, apiKey))
     const large = new Uint8Array(2_500_000).fill(120)
@@ -166,7 +166,7 @@ onEveryPlace('quotas', (place) => {
     assert.equal((await upload(two, started, 'a.csv', large, apiKey)).status, 200)
     const small = { method: 'PUT', headers: { authorization: `Bearer ${apiKey}` }, duplex: 'half' } as const
     const path = `${two.url}/api/imports/${started.searchId}/files/b.csv`
-    // Almost all that is left, of a length that nobody declared either.
+    // Almost all that is left, also without a declared length.
     const last = await fetch(path, { ...small, body: new Blob([large.slice(0, 400_000)]).stream() } as RequestInit)
     assert.equal(last.status, 201)
     const [kept] = await cluster.sql<{ used: unknown }>(
@@ -284,7 +284,7 @@ onEveryPlace('quotas', (place) => {
     return { socket, said: await said.promise }
   }
 
-  test('a workspace keeps so many rooms, over all processes; whoever comes to one of them comes in', async () => {
+  test('a workspace has a limit of rooms, over all processes; entering an existing one is always allowed', async () => {
     const apiKey = await makeWorkspace(one, 'rooms')
     for (const [server, room] of [
       [one, 'a'],

@@ -63,7 +63,7 @@ onEveryPlace('retention', (place) => {
     assert.equal((await two.get(`/api/messages/${unknown}`)).body.status, 'unknown')
     assert.deepEqual((await used())['messages'], 2)
     assert.deepEqual(await cluster.sql('select step_key from outreach_originals'), [{ step_key: 't' }])
-    // Its time begins when somebody has found out what became of it.
+    // Its retention begins when an operator has resolved it.
     const resolved = await one.asOperator('POST', `/api/messages/${unknown}/resolve`, { outcome: 'sent' })
     assert.equal(resolved.status, 200, resolved.text)
     await cluster.advance(9 * DAY)
@@ -151,7 +151,7 @@ onEveryPlace('retention', (place) => {
     await until('it counts no longer', async () => (await used())['runs'] === 0)
   })
 
-  test('rooms to which nobody comes any more count no longer', async () => {
+  test('rooms without visitors no longer count', async () => {
     await cluster.sql(`insert into chat_rooms (workspace_id, room, seen_at) values ('demo', 'idle', 1)`)
     await until('it is forgotten', async () => (await count('chat_rooms')) === 0)
     assert.equal((await used())['rooms'], 0)

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { until } from '../../../src/testing/until.ts'
 import { start } from '../../support/service/service.ts'
 
-test('a server whose file was taken away ends when it is told to, and says that something went wrong', async (t) => {
+test('a server whose database file was removed ends on a signal, and reports the failure', async (t) => {
   const data = await mkdtemp(join(tmpdir(), 'onceonly-stop-'))
   const child = start({ ONCEONLY_DATA: data })
   t.after(() => child.kill('SIGKILL'))

@@ -27,16 +27,16 @@ test('a body in two million pieces of one byte does not fill the memory', async 
     'Content-Type: application/json',
     'Transfer-Encoding: chunked',
   ]
-  let told = ''
-  socket.on('data', (data) => (told += String(data)))
+  let received = ''
+  socket.on('data', (data) => (received += String(data)))
   socket.write([...head, '', '1\r\n \r\n'.repeat(PIECES)].join('\r\n'))
   const grown: number[] = []
   socket.write('0\r\n\r\n')
   await until('it is answered', async () => {
     grown.push((await residentMib(server)) - before)
-    return told !== ''
+    return received !== ''
   })
-  assert.match(told, /^HTTP\/1.1 400 /)
+  assert.match(received, /^HTTP\/1.1 400 /)
   const most = Math.max(...grown)
   assert.ok(most < 400, `${Math.round(most)} MiB for ${PIECES / MIB} MiB`)
 })

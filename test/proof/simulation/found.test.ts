@@ -12,7 +12,7 @@ import { createLedger } from '../../../src/ledger/ledger.ts'
 import { createMemoryStore } from '../../../src/ledger/stores/memory/index.ts'
 import { createSimulation } from '../../../src/testing/simulation.ts'
 
-/** What the simulation found, each as the shortest story that tells it. */
+/** What the simulation found, each as its shortest history. */
 
 const call = { timeoutMs: 1 * SECOND }
 const who = { tenant: 't', caller: 'c', key: 'k' }
@@ -219,13 +219,13 @@ test('a reservation whose start is answered too late begins nothing', async () =
   } as typeof store
   const ledger = createLedger({ store: slow, runtime, background: false })
   const operation = ledger.operation({ name: 'o', effect: 'external', leaseMs: 2 * SECOND })
-  let told: unknown = 'started'
+  let outcome: unknown = 'started'
   const story = async () => {
     const claimed = await operation.claim(who, 1, { reserve: true })
     assert.ok(claimed.kind === 'first_attempt')
-    await claimed.lease.start().catch((error: unknown) => (told = isOnceError(error) && error.code))
+    await claimed.lease.start().catch((error: unknown) => (outcome = isOnceError(error) && error.code))
   }
   void story()
   await simulation.run({ untilMs: 1 * MINUTE, events: 10_000 })
-  assert.equal(told, 'lease_over')
+  assert.equal(outcome, 'lease_over')
 })

@@ -45,7 +45,7 @@ for (const from of HALVES) {
   })
 }
 
-test('a store that loses everything is reported, and the world goes on', async () => {
+test('a store that loses everything is reported, and the world continues', async () => {
   const { lostReports } = await run(1, RESET_SEEDS, { reset: true })
   assert.ok(lostReports > 0)
 })

@@ -76,7 +76,7 @@ const holder: readonly Rule[] = [
     focus: { nightShare: 0.8 },
   },
   {
-    name: 'anybody may give a claim back',
+    name: 'any process may give a claim back',
     find: ' || record.claimId !== request.claimId) return lost',
     replace: ') return lost',
   },
@@ -96,7 +96,7 @@ const time: readonly Rule[] = [
   { name: 'what lapses is always free', find: 'if (record.started && !free) {', replace: 'if (false) {' },
   { name: 'a lapsed reservation counts as started', find: 'if (record.started && !free) {', replace: 'if (!free) {' },
   {
-    name: 'an attached pointer holds nobody',
+    name: 'an attached pointer blocks no claim',
     find: "(onAbandoned === 'hold_attached' && record.pointer === null)",
     replace: "onAbandoned === 'hold_attached'",
   },
@@ -137,7 +137,7 @@ const operator: readonly Rule[] = [
     replace: "history, awaited: false }\n  return { record: after, decision: { kind: 'done' } }",
   },
   {
-    name: 'a business value goes to whoever asks',
+    name: 'a business value goes to every claim',
     find: 'if (owner === request.owner) return',
     replace: 'if (owner !== null) return',
   },
@@ -249,14 +249,14 @@ const ledger: Mutant[] = [
     replace: "return { kind: 'succeeded', outcome }",
   },
   {
-    name: 'nobody looks for lapsed leases',
+    name: 'lapsed leases are not looked for',
     file: 'src/ledger/reconcile.ts',
     find: 'await Promise.all(rows.map(reconcile))',
     replace: '',
     focus: { weather: { crash: 0.02 } },
   },
   {
-    name: 'an effect is not told that its transaction ended',
+    name: 'an effect is not aborted when its transaction ends',
     file: 'src/ledger/transact.ts',
     find: '      turn.end()\n',
     replace: '',

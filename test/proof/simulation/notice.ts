@@ -16,7 +16,7 @@ export function noticeEach(mutants: readonly Mutant[]): void {
       if (noticed === null) return assert.fail(`not noticed in ${SEEDS} storms`)
       const { seed, rule, text } = noticed
       context.diagnostic(`seed ${seed}: ${rule}: ${text}`)
-      // A mutant that merely throws would be noticed by anybody.
+      // Any test would notice a mutant that merely throws.
       assert.notEqual(rule, 'theWorldIsSound', text)
     })
   }

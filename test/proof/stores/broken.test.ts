@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brokenStores, conformanceCases, runCase } from 'onceonly/testing'
 
-/** The kit tests itself: every store that is wrong on purpose must fail at least one case, and we are told which. */
+/** The kit tests itself: every store that is wrong on purpose must fail at least one case, which is printed. */
 for (const { name, open } of brokenStores) {
   test(`the kit notices: ${name}`, async (t) => {
     const failed: string[] = []

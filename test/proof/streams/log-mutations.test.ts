@@ -44,7 +44,7 @@ const write: readonly Rule[] = [
     replace: 'return true ?',
   },
   {
-    name: 'forks between regions are not told',
+    name: 'forks between regions are not reported',
     find: 'return known === undefined ? null : forkOf({ ...known.place, digest: known.digest }, entry)',
     replace: 'return null',
   },
@@ -189,7 +189,7 @@ const order: readonly Rule[] = [
     replace: '(lapsed ? 0 : 1)',
   },
   {
-    name: 'whoever lost the lease adds on',
+    name: 'a holder that lost the lease keeps appending',
     find: 'if (row === undefined || Number(row.fence) !== batch.fence)',
     replace: 'if (row === undefined)',
   },

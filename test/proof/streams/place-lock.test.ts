@@ -59,21 +59,21 @@ async function pendingIn(path: string): Promise<readonly unknown[]> {
   return record?.pending.map(({ message }) => message.body) ?? []
 }
 
-test('two processes on one file: the second is told who has it, and nothing that was kept is lost', async () => {
+test('two processes on one file: the second learns which process holds it, and no kept message is lost', async () => {
   const path = join(folder, 'two.place')
   const first = start(path, 'first')
   await until('the first keeps messages', () => kept(first).length >= 20)
   const second = start(path, 'second')
   await until('the second has answered', () => second.lines.length > 0)
   assert.deepEqual(second.lines, [`taken ${first.pid}`])
-  await until('the first goes on', () => kept(first).length >= 60)
+  await until('the first continues', () => kept(first).length >= 60)
   await first.killed()
   const pending = await pendingIn(path)
   for (const message of kept(first)) assert.ok(pending.includes(message), message)
   assert.equal((await stat(`${path}.lock`)).mode & 0o077, 0)
 })
 
-test('a process that was killed is in nobody’s way, and of several that follow one gets the file', async () => {
+test('a killed process blocks no other, and of several that follow one gets the file', async () => {
   const path = join(folder, 'killed.place')
   const first = start(path, 'first')
   await until('the first keeps messages', () => kept(first).length > 0)
@@ -92,7 +92,7 @@ test('a process that was killed is in nobody’s way, and of several that follow
   for (const message of [...kept(first), ...holders.flatMap(kept)]) assert.ok(pending.includes(message), message)
 })
 
-test('the number of a dead holder that another process has now keeps nobody out', async () => {
+test('a reused process id of a dead holder blocks no other process', async () => {
   const path = join(folder, 'reused.place')
   const lock = new DatabaseSync(`${path}.lock`)
   lock.exec(`pragma user_version = ${process.pid}`)
@@ -142,7 +142,7 @@ test('a copied file with pending messages: both are started, each message is sho
       world.client({ place, onDoubt: (messages) => void doubts.push(...messages.map(({ body }) => body)) }),
     ),
   )
-  await until('one of them is told', () => doubts.length === 10)
+  await until('one of them gets the messages in doubt', () => doubts.length === 10)
   await until('bob saw them', () => bob.seen.length >= 10)
   for (const each of clones) await each.say('and one more')
   await until(

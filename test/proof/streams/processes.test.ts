@@ -40,7 +40,7 @@ onEverySqlStore('two processes of one region: who resumes in the other misses no
   await until('one final order', () => ann.order.length === 12 && bob.order.length === 12)
   assert.deepEqual(ann.order, bob.order)
 
-  // The other process is not told of the new session, but nothing that an old one sends is accepted any more.
+  // The other process does not know of the new session, but nothing that an old one sends is accepted any more.
   const [first, second] = names.map(regionOf)
   assert.ok(first && second)
   const old = await enter(first, 'cy', 1)

@@ -72,7 +72,7 @@ const mutants: readonly Notice.StreamMutant[] = [
     weather: { resumeTwice: 1 },
   },
   {
-    name: 'a client that resumes while the final order is read is not told it',
+    name: 'a client that resumes while the final order is read does not get it',
     file: 'src/streams/server/order-feed.ts',
     find: 'if (mine === life) {',
     replace: 'if (mine !== life) return\n      {',
@@ -125,7 +125,7 @@ for (const mutant of mutants) {
     if (noticed === null) return assert.fail(`not noticed in ${SEEDS} storms`)
     const { seed, rule, text } = noticed
     context.diagnostic(`seed ${seed}: ${rule}: ${text}`)
-    // A mutant that merely throws would be noticed by anybody.
+    // Any test would notice a mutant that merely throws.
     assert.notEqual(rule, 'sound', text)
   })
 }

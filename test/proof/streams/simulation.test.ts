@@ -31,7 +31,7 @@ for (const from of SHARES) {
 }
 
 test('where messages are removed early, everybody starts over who must, and has everything in the end', async () => {
-  // In 19 and 27 a region wakes when its peers have removed what it missed, and nobody writes any more.
+  // In 19 and 27 a region wakes when its peers have removed what it missed, and no client writes any more.
   const { resets } = await storms(17, 12, { ...form, bounds: { retainMs: 2_000, trimEveryMs: 500 } })
   assert.ok(resets > 12, `${resets} resets`)
 })

@@ -19,8 +19,8 @@ const region = createRegion({
   region: 'eu',
   log: createSqlRoomLog({ store, region: 'eu' }),
   order: createSqlOrderLog({ store }),
-  // Credit holds nothing back here, because a client that stops reading may go on giving it; nor is anybody let go for its
-  // silence. And the newest entries, which all clients share, are few: what is measured belongs to the clients.
+  // Credit limits nothing here, because a client that stops reading may keep granting it; nor is a client dropped for
+  // silence. The newest entries, which all clients share, are few: what is measured belongs to the clients.
   bounds: { ...quick, aheadEntries: 1_000_000, aheadBytes: 1_000_000_000, tailEntries: 16, silenceMs: 600_000 },
 })
 const server = createServer()

@@ -36,7 +36,7 @@ export interface StormResult {
 interface RegionProcess {
   readonly clients: Proxy
   readonly nats: Proxy
-  /** At once, without a word to anybody. */
+  /** At once, without closing anything. */
   kill(): Promise<void>
   start(): Promise<void>
 }
@@ -183,7 +183,7 @@ function checkAll(talkers: readonly Talker[], accepted: readonly string[]): void
     const shown = talker.seen.map(identityText)
     assert.deepEqual(shown.toSorted(), wanted, 'every message once')
     assert.deepEqual(talker.order, one?.order, 'one final order')
-    assert.deepEqual(talker.renewed, [], 'nobody lost its identity')
+    assert.deepEqual(talker.renewed, [], 'no client lost its identity')
     const at = new Map(shown.map((identity, n) => [identity, n]))
     const final = new Map(talker.order.map((identity, n) => [identity, n]))
     for (const other of talkers) {
@@ -193,7 +193,7 @@ function checkAll(talkers: readonly Talker[], accepted: readonly string[]): void
   }
 }
 
-/** What somebody had seen before saying something stands before it, everywhere. */
+/** What a client had seen before it sent a message precedes that message, everywhere. */
 function checkCauses({ seen, said }: Talker, at: ReadonlyMap<string, number>, what: string): void {
   let latest = -1
   let counted = 0

@@ -12,7 +12,7 @@ export interface StormsSeen {
   readonly broken: string | null
 }
 
-/** Without functions, which cannot be told to another thread. */
+/** Without functions, which cannot be sent to another thread. */
 type Form = Omit<StreamSimulationOptions, 'receiver' | 'seed'>
 
 export async function storms(from: number, seeds: number, form: Form): Promise<StormsSeen> {

@@ -83,7 +83,7 @@ onPostgres('a sweep waits for an event that is being ignored, and takes its line
   const late = open({
     async after() {
       sweeping = sweeper.saga.upkeep.sweep()
-      await untilSomebodyWaits(place)
+      await untilBlocked(place)
     },
   })
   await finished(place, sweeper)
@@ -98,7 +98,7 @@ onPostgres('a sweep waits for an event that is being ignored, and takes its line
 })
 
 /** For a row that another transaction holds. */
-async function untilSomebodyWaits(place: Place): Promise<void> {
+async function untilBlocked(place: Place): Promise<void> {
   const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
   await until('the sweep waits for a row', async () => (await sqlOf(place.store).query(waiting)).length > 0)
 }

@@ -81,7 +81,7 @@ test('runs are replayed by one command: identical, diverged, many at once', asyn
   assert.equal(json.verdict, 'diverged')
 })
 
-test('a run that cannot be replayed is counted, and the others go on', () => {
+test('a run that cannot be replayed is counted, and the others continue', () => {
   deploy('dying')
   const kept = new DatabaseSync(database, { timeout: 60_000 })
   kept.exec("update onceonly_runs set version = 2 where id = 'r-4'")
@@ -99,19 +99,19 @@ test('a run that cannot be replayed is counted, and the others go on', () => {
   const named = onceonly('replay', 'r-4', 'r-5', '--json')
   assert.equal(named.status, 2)
   const lines = named.stdout.trim().split('\n')
-  const told = lines.map((line) => JSON.parse(line) as { runId: string; error: string })
+  const reports = lines.map((line) => JSON.parse(line) as { runId: string; error: string })
   assert.deepEqual(
-    told.map(({ runId }) => runId),
+    reports.map(({ runId }) => runId),
     ['r-4', 'r-5'],
   )
-  assert.match(told[1]?.error ?? '', /ended too long ago/)
+  assert.match(reports[1]?.error ?? '', /ended too long ago/)
 })
 
-test('what cannot be done is told in a sentence', () => {
+test('what cannot be done is reported in one sentence', () => {
   deploy('hello')
   for (const [args, said] of [
     [['replay'], /Name a run, or say --all/],
-    [['replay', 'nobody'], /There is no run nobody/],
+    [['replay', 'unknown'], /There is no run unknown/],
     [['replay', '--all', '--since', 'yesterday'], /no time like 7d/],
     [['replay', 'r-1', '--config', 'missing.ts'], /missing\.ts is not there/],
     [['replay', '--nonsense'], /nonsense/],

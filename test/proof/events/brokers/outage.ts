@@ -55,7 +55,7 @@ export function proveOutage(kind: ServerKind, open: (url: string) => Promise<Bro
 type Proof = (server: StartedServer, sending: BrokerClient, receiving: BrokerClient) => Promise<void>
 
 const proofs: Record<string, Proof> = {
-  'a crash loses nothing, refuses nothing and needs nobody': async (server, sending, receiving) => {
+  'a crash loses nothing, refuses nothing and needs no operator': async (server, sending, receiving) => {
     const ids = new Set<string>()
     await receiving.subscriber.subscribe({ consumer: 'billing', topics: ['paid'], concurrency: 8 }, async ({ id }) => {
       ids.add(id)
@@ -104,11 +104,11 @@ const proofs: Record<string, Proof> = {
     await until('the two have passed', () => late.length >= 3)
 
     await server.halt()
-    // Its word reaches nobody.
+    // The acknowledgement cannot reach the broker.
     release.resolve(done)
     await server.revive()
     await until('both came again', () => held.length >= 2 && late.length >= 4)
-    // An effect that takes longer than the outage holds up nobody else.
+    // An effect that takes longer than the outage delays no other message.
     await publishAll(sending, numbered('steady').slice(1, 2))
     await until('the next one passes', () => steady.includes('steady-1')).finally(() => stuck.resolve(done))
     assert.deepEqual(new Set(held.map(({ id }) => id)), new Set(['held-0']))

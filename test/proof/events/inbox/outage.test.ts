@@ -61,7 +61,7 @@ suite('a database that is away burns no attempt', { concurrency: true }, () => {
     await inbox.stop()
   })
 
-  onLink('although it is back before anybody counts', async (link) => {
+  onLink('although it is back before failures are counted', async (link) => {
     const { proxy } = link
     const { inbox } = openInbox(link)
     const bodies: unknown[] = []
@@ -114,7 +114,7 @@ suite('a database that is away burns no attempt', { concurrency: true }, () => {
   })
 })
 
-onPlace('sqlite', 'a writer of somebody else burns no attempt either', async (place) => {
+onPlace('sqlite', 'a write lock of another process costs no attempt either', async (place) => {
   assert.ok(place.address.kind === 'sqlite')
   const store = sqlStore(place.store)
   const ledger = createLedger({ store, background: false })

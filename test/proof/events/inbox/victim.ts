@@ -3,11 +3,11 @@ import type { IncomingMessage } from 'onceonly/inbox'
 import { createInbox } from 'onceonly/inbox'
 import type { Address } from '../../../support/place.ts'
 import { openStore, sqlStore } from '../../../support/place.ts'
-import { readTask, tell } from '../../crash/member.ts'
+import { readTask, report } from '../../crash/member.ts'
 import type { Point } from '../../crash/points.ts'
 import { createDeath, mortal } from '../../crash/points.ts'
 
-/** A consumer in a process of its own that handles one delivery, and dies in it if it is told to. */
+/** A consumer in a process of its own that handles one delivery, and dies in it if its task says so. */
 export interface Task {
   readonly address: Address
   /** What PostgreSQL calls its connections. */
@@ -33,7 +33,7 @@ const receipt = await inbox.receive(message, async (_, { tx, effectKey }) => {
   if (url !== null) await fetch(url, { method: 'POST', headers: { 'idempotency-key': effectKey }, body: message.body })
   death?.at('effect_after')
 })
-tell({ kind: 'receipt', receipt })
+report({ kind: 'receipt', receipt })
 // Its end is under way, from another thread.
 if (dies?.endsWith('_sent') === true) await new Promise((resolve) => void setTimeout(resolve, 60_000))
 await inbox.stop()

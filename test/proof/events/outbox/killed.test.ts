@@ -29,7 +29,7 @@ onEveryPlace(
 )
 
 onEveryPlace(
-  'a relay that is paused past its lease goes on with copies at the most, and nothing is out of order',
+  'a relay that is paused past its lease sends at most duplicates, and nothing is out of order',
   async (place) => {
     const rows = 1_500
     let paused: Child | null = null

@@ -160,7 +160,7 @@ onOutbox('what a relay is about to give back, a second look at its leases does n
   await first.giveBack(surplus)
   await second.round()
   assert.equal(second.current(0).length, 32)
-  // A fence grows with every grant, so that whoever had the partition before cannot write there.
+  // A fence grows with every grant, so that the previous holder of the partition cannot write there.
   const before = new Map(surplus.map(({ partition, fence }) => [partition, fence]))
   for (const { partition, fence } of second.current(0)) assert.ok(fence > (before.get(partition) ?? Infinity))
 })

@@ -2,11 +2,11 @@ import type { Publisher } from 'onceonly/outbox'
 import { createRelay } from 'onceonly/outbox'
 import type { Address } from '../../../support/place.ts'
 import { openStore, sqlStore } from '../../../support/place.ts'
-import { listen, readTask, tell } from '../../crash/member.ts'
+import { listen, readTask, report } from '../../crash/member.ts'
 import type { BrokerAddress } from './broker.ts'
 import { openBroker } from './broker.ts'
 
-/** A relay in a process of its own. It works until it is told to stop, or is killed. */
+/** A relay in a process of its own. It works until it is stopped or killed. */
 export interface RelayTask {
   readonly address: Address
   readonly broker: BrokerAddress
@@ -20,9 +20,9 @@ const broker = await openBroker(task.broker, sqlStore(store))
 const publisher: Publisher = {
   name: broker.name,
   async publish(messages, call) {
-    tell({ kind: 'publishing' })
+    report({ kind: 'publishing' })
     const answers = await broker.publish(messages, call)
-    tell({ kind: 'answered' })
+    report({ kind: 'answered' })
     return answers
   },
 }
@@ -31,7 +31,7 @@ const relay = createRelay({
   publisher,
   leaseMs: task.leaseMs,
   on(event) {
-    if (event.kind === 'lease_lost') tell({ kind: 'lease_lost' })
+    if (event.kind === 'lease_lost') report({ kind: 'lease_lost' })
   },
 })
 await orders.next()

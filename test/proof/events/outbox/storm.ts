@@ -14,7 +14,7 @@ export interface Storm {
   readonly rows: number
   readonly broker: BrokerAddress
   readonly leaseMs: number
-  /** Called as rows arrive, so that whoever runs the storm can do harm in the middle of it. */
+  /** Called as rows arrive, so that the caller can cause faults in the middle of the storm. */
   harm(relays: readonly Child[], arrived: number): Promise<void> | void
   readonly progress?: (arrived: number) => void
   /** How long without any arrival means that rows are lost. */
@@ -61,7 +61,7 @@ export async function runStorm(place: Place, storm: Storm): Promise<StormFigures
     const relay = place.crew.start({ file, task })
     relays.push(relay)
     living += 1
-    // A child of a test is ended after some minutes; a longer storm goes on with another one.
+    // A child of a test is ended after some minutes; a longer storm continues with another one.
     void relay.ended.then(() => {
       living -= 1
       if (living === 0 && !over) start()

@@ -26,8 +26,7 @@ export interface StormResult {
 }
 
 /**
- * Everything that an import is told, one to four times, in any order, to several processes that are killed in the midst of
- * it. In the end every import has completed, and every command was sent once.
+ * All events of imports, one to four times, in any order, to several processes that are killed meanwhile. In the end every import has completed, and every command was sent once.
  */
 export async function storm(place: Place, options: StormOptions): Promise<StormResult> {
   await createSent(place.store)

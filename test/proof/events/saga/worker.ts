@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'onceonly/inbox'
 import { createReplica, outbox } from '../../../support/events/saga/stage.ts'
 import type { Address } from '../../../support/place.ts'
 import { openStore } from '../../../support/place.ts'
-import { listen, readTask, tell } from '../../crash/member.ts'
+import { listen, readTask, report } from '../../crash/member.ts'
 
-/** Another process with the same saga: handles what it is given until all of it is done, or dies where it is told to. */
+/** Another process with the same saga: handles what it is given until all of it is done, or dies where its task says. */
 
 export interface WorkerTask {
   readonly address: Address
@@ -56,7 +56,7 @@ const replica = createReplica(
   {
     async inside(event) {
       if (task.dies !== 'in_timeout' || event !== 'UploadTimeout') return
-      tell({ kind: 'in_timeout' })
+      report({ kind: 'in_timeout' })
       await nothing()
     },
   },
@@ -93,18 +93,18 @@ async function all(messages: readonly IncomingMessage[]): Promise<void> {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       const [index, message] = next
       await untilSettled(message)
-      tell<Acked>({ kind: 'acked', index })
+      report<Acked>({ kind: 'acked', index })
     }
   }
   await Promise.all(Array.from({ length: LANES }, lane))
 }
 
 const orders = listen()
-tell({ kind: 'ready' })
+report({ kind: 'ready' })
 const order = (await orders.next()) as Order
 await all(order.messages)
 if (order.deliver) await replica.saga.upkeep.deliver()
 await replica.stop()
 await close()
-tell<Done>({ kind: 'done', receipts, complaints })
+report<Done>({ kind: 'done', receipts, complaints })
 process.exit(0)

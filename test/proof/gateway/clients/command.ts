@@ -25,7 +25,7 @@ export interface Client {
   readonly program?: string
   /** It has no limit for the time of one try. */
   readonly waits?: boolean
-  /** Statuses that it does not retry, and cannot be told to. */
+  /** Statuses that it does not retry and cannot be configured to retry. */
   readonly leaves?: readonly number[]
 }
 
@@ -34,10 +34,10 @@ export const CELL = /cell\d{4}/
 /** What every command asks for. */
 export const BODY = { email: 'ann@example.com', amount: 5 }
 
-/** Statuses that every client is told to retry, where it can be told. */
+/** Statuses that every client is configured to retry, where it can be. */
 export const RETRIED = [429, 500, 502, 503, 504]
 
-/** Between two tries, where a client can be told. */
+/** Between two attempts, where a client can be configured. */
 export const PAUSE_MS = 50
 
 /** An answer that is no success, as libraries without an error for it meet one. */

@@ -192,7 +192,7 @@ const wretching: Client = {
       retryOnNetworkError: true,
       until: (response) => response instanceof Response && !RETRIED.includes(response.status),
     })
-    // Its retries are for what comes before the body; what breaks in the body is for whoever reads it.
+    // It retries failures before the body only; the reader of the body handles later ones.
     return again(command, async () => {
       const response = await wretch(`${command.url}/things`)
         .headers(headersOf(command))

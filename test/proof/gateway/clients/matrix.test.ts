@@ -55,7 +55,7 @@ function expected({ client, fault, setting }: Pick<Cell, 'client' | 'fault' | 's
     case 'lost response':
     case 'slow':
       return client.resigns === true ? 'done, refused' : 'success'
-    // It was done, and what was answered nobody can tell again.
+    // It was done, and the response is lost.
     case 'reset before status':
     case 'cut body':
     case '500':
@@ -170,7 +170,7 @@ function tableOf({ name }: Setting, clients: readonly Client[], results: readonl
   return [`The ${name} gateway`, line('', heads), ...clients.map((client) => line(client.name, row(client)))]
 }
 
-test('a client that signs every try anew is told so, and nothing is done twice', async (context) => {
+test('a client that signs every attempt anew gets a clear error, and nothing is done twice', async (context) => {
   const client = sdks.find(({ resigns }) => resigns === true)
   assert.ok(client !== undefined)
   const [setting] = settings

@@ -77,7 +77,7 @@ const s3: Client = {
       const { ETag } = await sdk.send(new PutObjectCommand({ Bucket: 'bucket', Key: cell, Body: 'hello' }))
       return JSON.parse(ETag ?? '""') as string
     } catch (error) {
-      // An answer that is no XML is told as an error about XML, with the answer inside.
+      // A response that is not XML becomes an error about XML that contains the response.
       const { $response } = error as { readonly $response?: { readonly statusCode: number } }
       throw $response === undefined ? error : new BadStatus($response.statusCode, String(error))
     } finally {

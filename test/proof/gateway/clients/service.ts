@@ -24,7 +24,7 @@ export interface Seen {
   /** How often it was done. */
   effects: number
   /** Whether a whole answer was written that says so. */
-  told: boolean
+  answered: boolean
   requests: number
 }
 
@@ -53,12 +53,12 @@ export async function openFaulty(context: TestContext, options: FaultyOptions): 
   const done = new Map<string, string>()
 
   function seenOf(cell: string): Seen {
-    const seen = all.get(cell) ?? { effects: 0, told: false, requests: 0 }
+    const seen = all.get(cell) ?? { effects: 0, answered: false, requests: 0 }
     all.set(cell, seen)
     return seen
   }
 
-  /** The effect, and the answer that tells of it. */
+  /** The effect, and the id for its response. */
   function act(cell: string, request: IncomingMessage): string {
     const key = String(request.headers['idempotency-key'] ?? '')
     const known = manners === 'honours' ? done.get(key) : undefined
@@ -69,7 +69,7 @@ export async function openFaulty(context: TestContext, options: FaultyOptions): 
   }
 
   function succeed(cell: string, id: string, response: ServerResponse): void {
-    seenOf(cell).told = true
+    seenOf(cell).answered = true
     response.writeHead(200, headersFor(id)).end(bodyFor(id))
   }
 

@@ -66,22 +66,22 @@ test('three regions, each with a store and a link of its own: a key is taken by 
 
   // 1. The same key at three regions at once: one effect, and the same answer everywhere.
   for (let at = 0; at < 12; at++) {
-    const told = await Promise.all(gateways.map((gateway) => gateway.ask({ key: `three-${at}`, headers })))
+    const answers = await Promise.all(gateways.map((gateway) => gateway.ask({ key: `three-${at}`, headers })))
     assert.deepEqual(
-      told.map(({ status, body }) => [status, body]),
+      answers.map(({ status, body }) => [status, body]),
       Array(3).fill([201, '{"got":12}']),
     )
-    assert.equal(told.filter(({ replayed }) => replayed).length, 2)
+    assert.equal(answers.filter(({ replayed }) => replayed).length, 2)
     assert.equal(upstream.heads, at + 1)
   }
-  // The service is told of the client, wherever the home of a key is, and not of what a client says about itself.
+  // The service gets the client's real address, wherever the home of a key is, and not what a client claims.
   for (let at = 0; at < 6; at++) {
     const said = { ...headers, 'x-forwarded-for': '6.6.6.6', 'onceonly-client': 'https 6.6.6.6' }
     assert.equal(await statusFrom('127.0.0.2', ports[0] ?? 0, { ...said, 'idempotency-key': `client-${at}` }), 201)
-    const { 'x-forwarded-for': told, 'x-forwarded-proto': proto, ...rest } = upstream.seen.at(-1)?.headers ?? {}
-    assert.deepEqual([told, proto, rest['onceonly-client']], ['127.0.0.2', 'http', undefined])
+    const { 'x-forwarded-for': address, 'x-forwarded-proto': proto, ...rest } = upstream.seen.at(-1)?.headers ?? {}
+    assert.deepEqual([address, proto, rest['onceonly-client']], ['127.0.0.2', 'http', undefined])
   }
-  // Every region tells what became of it, to its caller alone, whoever is its home.
+  // Every region serves the status, to the caller only, whichever region is the home.
   for (const key of ['three-0', 'three-1', 'three-2']) {
     const id = recordIdOf({ tenant: 'gateway', caller: 'ann', operation: 'POST /things', key })
     const look = { method: 'GET', path: `/.onceonly/operations/${id}`, key: null, body: null }
@@ -135,7 +135,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
   const [warm = '', hanging = ''] = keys.filter(quickHome)
   assert.equal((await gateways[0]?.ask({ path: '/quick', key: warm }))?.status, 201)
   links[1]?.pause()
-  // Meanwhile one whose rule would wait for ever: nobody thinks on a link that gives no sign of life.
+  // Meanwhile a request whose rule would wait for ever: a silent link is given up.
   const [silent = ''] = keys.filter((key) => homeOf(key) === 'us' && key !== lost)
   const waiting = gateways[0]?.ask({ key: silent, headers })
   const hung = await gateways[0]?.ask({ path: '/quick', key: hanging })
@@ -145,7 +145,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
   assert.match(given?.headers.get('retry-after') ?? '', /^\d+$/)
   assert.equal(upstream.heads, 24, 'nothing is executed elsewhere')
   links[1]?.resume()
-  // The first ones may be on their way, now that the link is back: they come once, whoever brings them.
+  // The first ones may arrive now that the link is back: they run once, whichever copy arrives.
   for (const one of [
     { path: '/quick', key: hanging },
     { key: silent, headers },
@@ -158,7 +158,7 @@ test('three regions, each with a store and a link of its own: a key is taken by 
   }
   assert.equal(upstream.heads, 26)
 
-  // 5. Nobody but a region may speak for one.
+  // 5. Only a region can sign as one.
   const forged = await gateways[0]?.ask({
     key: 'forged',
     headers: { ...headers, 'onceonly-region': 'v1.0.us.eu.YQ.YQ.x' },

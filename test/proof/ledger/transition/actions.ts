@@ -6,7 +6,7 @@ import { aged, deliver } from './deliver.ts'
 
 /** One thing that can happen next, with the world that it leads to. */
 export interface Next {
-  /** The process that does it, or nobody in particular. */
+  /** The process that does it, or none. */
   readonly who?: number
   readonly label: string
   readonly world: World

@@ -40,12 +40,12 @@ export function isGone(record: LedgerRecord, now: number): boolean {
   return goneAt !== null && goneAt <= now
 }
 
-/** The record as anybody may see it: what is past its end is not there. */
+/** The record as a reader sees it: an expired one is absent. */
 export function present({ stored, now }: World): LedgerRecord | null {
   return stored === null || isGone(stored, now) ? null : stored
 }
 
-/** Past its end a record's life is over: what comes then is a new command, as far as anybody can tell. */
+/** An expired record is gone: a later claim is a new command. */
 export function aged(world: World): World {
   if (world.stored === null || !isGone(world.stored, world.now)) return world
   return { ...world, ghost: { ...world.ghost, mayHaveRun: false, incarnation: null, lastEnded: null } }
@@ -70,7 +70,7 @@ function checkGrant(scene: Scene, world: World, request: Request, grant: Grant, 
   const before = present(world)
   const claimId = request.kind === 'claim' ? request.claimId : null
   const own = before?.state === 'in_progress' && before.claimId === claimId
-  if (grant.claimId !== claimId) throw new Violation('a lease was granted to somebody else')
+  if (grant.claimId !== claimId) throw new Violation('a lease was granted to another claim')
   if (own && grant.fence !== before.fence) throw new Violation('an own claim, repeated, got another fence')
   if (!own && grant.fence !== world.fence + 1) throw new Violation('a grant did not raise the fence')
   if (ghost.lastEnded === claimId) throw new Violation('a claim that its holder had ended came to life again')
@@ -89,7 +89,7 @@ function checkGrant(scene: Scene, world: World, request: Request, grant: Grant, 
   }
 }
 
-/** Whoever takes a record out of its holder's hands makes the holder stale. */
+/** Taking a record from its holder makes the holder stale. */
 function raisesFence(world: World, request: Request, decision: Decision): boolean {
   if (decision.kind === 'abandoned') return true
   if (request.kind === 'release') return decision.kind === 'applied' && present(world)?.state === 'in_progress'
@@ -159,7 +159,7 @@ function takesAway(request: Request): boolean {
   return request.kind === 'forget' || (request.kind === 'resolve' && request.to.kind === 'rerun')
 }
 
-/** Somebody took the record away from whoever holds it; the fence stops their writes, nobody can stop their effects. */
+/** Another process took the record from its holders; the fence stops their writes, but nothing stops their effects. */
 function revoke(world: World): readonly Process[] {
   return world.processes.map((each) => (each.phase === 'holding' ? { ...each, revoked: true } : each))
 }

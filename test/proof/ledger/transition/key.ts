@@ -47,7 +47,7 @@ function createNumbering<T>(most: number): (value: T) => number {
   }
 }
 
-/** Ticks from now: what is further in the past than `least` cannot be told apart by any rule. */
+/** Ticks from now: what is further in the past than `least` is equal for every rule. */
 function ticks(at: number, now: number, least = 0): number {
   return Math.max(least, Math.min(FAR, Math.ceil((at - now) / TICK)))
 }
@@ -102,7 +102,7 @@ const bit = (is: boolean) => (is ? 1 : 0)
 function processCode({ now, ghost }: World, stored: LedgerRecord | null, process: Process): number {
   const { attempt, phase, sentAt, deadline, grant, started, ran, to, revoked, late } = process
   const head = (attempt * 5 + PHASES[phase]) * 25 + (late === null ? 0 : lateCode(stored, ghost, late))
-  // Nobody sends anything for a claim that is over, but for the copy that is still on its way.
+  // Nothing is sent for a claim that is over, except a copy that is still on its way.
   if (phase === 'idle') return head * ACTIVE
   const claimId = attempt > 0 ? claimIdOf(process) : null
   const mine = claimId !== null && stored?.claimId === claimId

@@ -26,7 +26,7 @@ const onlyByRule = new Set([
   'two may probe at once',
   'a probe that lost its turn may resolve',
   "a person's fence is not compared",
-  'a business value goes to whoever asks last',
+  'a business value goes to the last claim',
 ])
 
 function byExplorer(machine: Machine): string | null {

@@ -6,7 +6,7 @@ import { transition } from '../../../../src/ledger/core/transition.ts'
 import type { Machine } from '../../../support/ledger/transition/world.ts'
 
 /**
- * The machine with one protective rule removed each. Every one of them is a bug that somebody has shipped; every one
+ * The machine with one protective rule removed each. Every one of them is a bug that has been shipped; every one
  * must be noticed, by the explorer where it can be, and by a rule with a name.
  */
 export const mutants: Readonly<Record<string, Machine>> = {
@@ -14,11 +14,11 @@ export const mutants: Readonly<Record<string, Machine>> = {
   'a holder is not asked for its claim id': forHolder((stored, request) =>
     holding(request, { claimId: stored.claimId }),
   ),
-  'anybody may settle': only('settle', (stored, request) => holding(request, ownerOf(stored))),
-  'anybody may renew': only('renew', (stored, request) => holding(request, ownerOf(stored))),
-  'anybody may start': only('start', (stored, request) => holding(request, ownerOf(stored))),
-  'anybody may attach': only('attach', (stored, request) => holding(request, ownerOf(stored))),
-  'anybody may release': only('release', ({ claimId }, request) => ({ ...request, claimId }) as Request),
+  'any claim may settle': only('settle', (stored, request) => holding(request, ownerOf(stored))),
+  'any claim may renew': only('renew', (stored, request) => holding(request, ownerOf(stored))),
+  'any claim may start': only('start', (stored, request) => holding(request, ownerOf(stored))),
+  'any claim may attach': only('attach', (stored, request) => holding(request, ownerOf(stored))),
+  'any claim may release': only('release', ({ claimId }, request) => ({ ...request, claimId }) as Request),
 
   'an own claim is taken for a rival': only('claim', (stored, request) => {
     const own = stored.state === 'in_progress' && stored.claimId === claimIdOf(request)
@@ -184,7 +184,7 @@ export const mutants: Readonly<Record<string, Machine>> = {
     const free = request.kind === 'resolve' || request.kind === 'forget'
     return transition(stored, free ? { ...request, ifFence: null } : request, at)
   },
-  'a business value goes to whoever asks last': only(
+  'a business value goes to the last claim': only(
     'unique',
     (_, request) => request,
     undefined,

@@ -23,7 +23,7 @@ const everywhere = [
   'the reconciler looks: lapsed',
 ]
 
-/** Explores a scene to its last world and says how many there were; a broken promise is told with the way to it. */
+/** Explores a scene to its last world and says how many there were; a broken promise is reported with the path to it. */
 export function exploreAll(
   policy: Scene['policy']['onAbandoned'],
   options: Partial<Scene>,

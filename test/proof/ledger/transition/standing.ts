@@ -29,7 +29,7 @@ function checkReusedKey(scene: Scene, world: World): void {
   if (after !== world.stored) throw new Violation('a reused key changed the record')
 }
 
-/** Fence and claim id decide, so whoever lacks either can only leave a line in the history. */
+/** Fence and claim id decide, so a request that lacks either can only leave a line in the history. */
 function checkStaleHolders(scene: Scene, world: World): void {
   const record = present(world)
   if (record === null) return
@@ -68,7 +68,7 @@ function checkEffects({ processes, now }: World): void {
 
 const LONGEST = 3
 
-/** Whatever happened and whoever died: a newcomer is blocked for a lease and its grace at most, and never for ever. */
+/** Whatever happened and whichever process died: a new claim is blocked for a lease and its grace at most. */
 function checkNothingBlocks(scene: Scene, world: World): void {
   const lapsed = { ...world, now: world.now + LEASE_MS + limits.leaseGraceMs }
   const soon = decide(scene, lapsed, strangersClaim(scene)).decision
@@ -92,7 +92,7 @@ function decide(scene: Scene, { stored, now, fence }: World, request: Parameters
   return scene.machine(stored, request, { now, fence: fence + 1 })
 }
 
-/** Shallow on purpose: whoever leaves a record alone hands its very fields on. */
+/** Shallow on purpose: an unchanged record keeps its very fields. */
 function sameButHistory(before: LedgerRecord, after: LedgerRecord | null): boolean {
   if (after === before || after === null) return after === before
   const names = Object.keys(after) as (keyof LedgerRecord)[]

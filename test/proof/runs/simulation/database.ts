@@ -14,7 +14,7 @@ export interface SimulatedDatabase {
   /** The store's clock is set forward. */
   jump(ms: number): void
   connect(process: SimulatedProcess, line: Line): SqlStore
-  /** For whoever judges: what is recorded, without a line in between. */
+  /** For the checks: what is recorded, without a network in between. */
   look(text: string): readonly unknown[]
   stop(): void
 }
@@ -64,13 +64,13 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
   function connect(process: SimulatedProcess, line: Line): SqlStore {
     const { runtime } = process
 
-    /** Whoever has crashed hears nothing, whoever is paused hears it later; the request arrives all the same. */
+    /** A crashed process gets no answer, a paused one gets it later; the request arrives all the same. */
     function call<T>(serve: () => Promise<T>): Promise<T> {
       return new Promise((resolve, reject) => {
         simulation.timer(line.latencyMs(), () => {
           const fate = line.fate()
           const served = fate === 'request_lost' ? Promise.reject<T>(away()) : serve()
-          const answer = (tell: () => void) => void runtime.setTimer(line.latencyMs(), tell, false)
+          const answer = (settle: () => void) => void runtime.setTimer(line.latencyMs(), settle, false)
           served.then(
             (value) => answer(() => (fate === 'fine' ? resolve(value) : reject(away()))),
             (error: unknown) => answer(() => reject(error)),

@@ -8,7 +8,7 @@ import { everyPart } from './program.ts'
 const MOST_RESUMES = 2
 const ROUND_MS = 4 * MINUTE
 
-/** Somebody starts every run, and insists on it. */
+/** Starts every run, and retries until it is started. */
 export async function startAll({ simulation, programs, join }: World): Promise<void> {
   for (const runId of programs.keys()) {
     await simulation.after(simulation.random.below(5 * MINUTE))
@@ -24,14 +24,14 @@ export async function startAll({ simulation, programs, join }: World): Promise<v
 }
 
 /**
- * Somebody who looks after the runs: says truly what became of what is unknown, sends the signals that are waited for, and
- * resumes what failed, at times much later. The process that it does so with may die in the middle of it.
+ * The operator of the runs: resolves unknown steps truthfully, sends the signals that runs wait for, and resumes failed
+ * runs, at times much later. The operator's process may die in the middle.
  */
 export function attend(world: World): { isDone(): boolean } {
   const { simulation, database, outside, programs, isCalm, join, breaks } = world
   const { random } = simulation
   const resumes = new Map<string, number>()
-  const told = new Set<string>()
+  const signalled = new Set<string>()
   const signals = [...programs].flatMap(([runId, parts]) =>
     everyPart(parts).flatMap(({ kind, id }) => (kind === 'wait' ? [{ runId, name: id }] : [])),
   )
@@ -64,10 +64,10 @@ export function attend(world: World): { isDone(): boolean } {
     }
     for (const { runId, name } of signals) {
       const id = `${runId} ${name}`
-      if (told.has(id) || random.chance(0.5) || !runs.some((run) => run.id === runId)) continue
+      if (signalled.has(id) || random.chance(0.5) || !runs.some((run) => run.id === runId)) continue
       // A run that has ended may be resumed, and wait for it then.
       const taken = await engine.signal(runId, name, 'go', { id }).catch(unlessKnown)
-      if (taken !== undefined) told.add(id)
+      if (taken !== undefined) signalled.add(id)
     }
     // Its workers died one after the other, of causes of their own.
     for (const { id, takeovers } of runs)
@@ -98,7 +98,7 @@ export function attend(world: World): { isDone(): boolean } {
   return { isDone: () => done }
 }
 
-/** As a person takes it: whoever is told that there is nothing to do any more believes it. */
+/** A final refusal means that there is nothing left to do. */
 function unlessKnown(error: unknown): undefined {
   if (!isOnceError(error) || error.retryable) throw error
   return undefined

@@ -85,11 +85,11 @@ export function everyPart(parts: readonly Part[]): readonly Part[] {
 export interface Stage {
   readonly process: SimulatedProcess
   readonly outside: Outside
-  /** What a run knows at a place: it must be the same whoever comes there, and however often. */
+  /** What a run knows at a place: it must be the same for every worker and every replay. */
   saw(place: string, value: unknown): void
 }
 
-/** Follows a program. Its ids are unique, so that what was sent can be told apart without the keys. */
+/** Follows a program. Its ids are unique, so that sends can be distinguished without the keys. */
 export async function follow(run: RunContext, parts: readonly Part[], stage: Stage): Promise<unknown> {
   const known: unknown[] = [run.now()]
   for (const part of parts) {

@@ -3,10 +3,10 @@ import type { Channel, Offer, StepContext, Verified } from 'onceonly/run'
 import { MINUTE, SECOND } from '../../../../src/ledger/core/limits.ts'
 import type { SimulatedProcess, Simulation } from '../../../../src/testing/simulation.ts'
 
-/** What is to be sent, and for which step of which run: so that the world can tell copies, whatever their keys are. */
+/** What is to be sent, and for which step of which run: so that the world recognizes copies, whatever their keys are. */
 export interface Letter {
   readonly step: string
-  /** Never gets through: an attempt of it fails, and nobody can tell how. */
+  /** Never gets through: every attempt fails with an unknown outcome. */
   readonly cursed: boolean
 }
 
@@ -68,7 +68,7 @@ export function createOutside(simulation: Simulation, isCalm: () => boolean): Ou
   function send(process: SimulatedProcess, letter: Letter, offer: Offer, { key }: StepContext): Promise<string> {
     return new Promise((resolve, reject) => {
       asks.set(letter.step, (asks.get(letter.step) ?? 0) + 1)
-      // The worst moment to die in: it is sent, and nobody is left who knows.
+      // The worst moment to die in: it is sent, and no process knows.
       if (trouble(0.1)) simulation.timer(random.below(100), process.crash)
       simulation.timer(latencyMs(), () => {
         const outcome = serve(letter, offer, key)

@@ -16,7 +16,7 @@ export interface StormOptions {
   readonly uploads: number
   /** A server is killed, and another one started in its place, after so many uploads. */
   readonly uploadsPerKill: number
-  /** Moves the time so far after a kill, so that nobody has to wait for the leases of the dead. */
+  /** Moves the time so far after a kill, so that the test does not wait for the leases of killed processes. */
   readonly skipMs?: number
   readonly progress?: (line: string) => void
 }
@@ -26,7 +26,7 @@ export interface StormFigures {
   readonly uploads: number
   readonly notifications: number
   readonly kills: number
-  /** Requests that were sent again because nobody answered them, or nobody could. */
+  /** Requests that were sent again because no server answered, or none could. */
   readonly retries: number
 }
 
@@ -38,8 +38,8 @@ const files = ['a.ris', 'b.ris']
 const PROJECT = 'storm'
 
 /**
- * People upload, a storage tells of every file one to four times, in any order and to any server, and servers are killed
- * at random. Every import must be completed, with one command per file, and no operator be told of anything.
+ * Clients upload, a storage sends one to four notifications of every file, in any order and to any server, and servers
+ * are killed at random. Every import must be completed, with one command per file, and without an operator event.
  */
 export async function runStorm(cluster: Cluster, options: StormOptions): Promise<StormFigures> {
   const searches = Math.ceil(options.uploads / files.length)
@@ -47,7 +47,7 @@ export async function runStorm(cluster: Cluster, options: StormOptions): Promise
   const watched = new Set<TestServer>(cluster.servers)
   const begun: string[] = []
 
-  /** As any client would: somebody else, until somebody answers. */
+  /** As a client does: tries another server until one answers. */
   async function insist(status: readonly number[], send: (server: TestServer) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       const { servers } = cluster
@@ -72,12 +72,12 @@ export async function runStorm(cluster: Cluster, options: StormOptions): Promise
         ask(server, 'PUT', path, ris(number), { authorization: `Bearer ${server.apiKey}` }),
       )
       figures.uploads++
-      await tell(searchId, name, 1 + chance(2))
+      await notifyTimes(searchId, name, 1 + chance(2))
     }
-    await Promise.all(shuffled(files).map((name) => tell(searchId, name, chance(3))))
+    await Promise.all(shuffled(files).map((name) => notifyTimes(searchId, name, chance(3))))
   }
 
-  async function tell(searchId: string, name: string, times: number): Promise<void> {
+  async function notifyTimes(searchId: string, name: string, times: number): Promise<void> {
     const headers = { 'x-hook-secret': hookSecret, 'content-type': 'application/json' }
     const body = JSON.stringify(notification(searchId, name))
     await Promise.all(

@@ -4,9 +4,9 @@ import { until } from '../../../../src/testing/until.ts'
 import type { Answer, Cluster } from '../../../support/service/cluster.ts'
 import type { MailServer } from '../../../support/service/messages/mail.ts'
 
-/** Past any lease and its grace, and past the time of a sender that fell silent. */
+/** Longer than any lease with its grace, and than the timeout of a sender that stopped responding. */
 export const LEASE_MS = 36_000
-/** A client is told an end while its content is still guarded, or the test would see two messages that are both right. */
+/** A client gets its final answer while its content is still guarded; otherwise two messages would both be right. */
 const ROUNDS_OPEN = 10
 const CLIENT_MS = 120_000
 const PROGRESS_EVERY_MS = 5_000
@@ -22,7 +22,7 @@ export interface KillsOptions {
 export interface Kills {
   readonly sends: number
   readonly kills: number
-  /** Requests whose connection broke: so often somebody had to retry. */
+  /** Requests whose connection broke, so that the client had to retry. */
   readonly broken: number
   readonly requests: number
   readonly sent: number
@@ -38,16 +38,16 @@ interface Row {
   readonly status: string
 }
 
-/** What one client was told, from its first request to its last. */
-interface Told {
+/** What one client got, from its first request to its last. */
+interface ClientResult {
   readonly last: Answer
   readonly messageIds: ReadonlySet<string>
 }
 
 /**
- * Processes die at random, by `kill -9`, while clients send and retry until they are told an end; every second client
- * does it under a key. No message is delivered twice, none that was accepted is forgotten, and what nobody can know is
- * called unknown.
+ * Processes die at random, by `kill -9`, while clients send and retry until they get a final answer; every second client
+ * does it under a key. No message is delivered twice, no accepted one is forgotten, and an outcome that cannot be
+ * determined is unknown.
  */
 export async function sendThroughKills(cluster: Cluster, mail: MailServer, options: KillsOptions): Promise<Kills> {
   const { sends, sendsPerKill, progress = () => {} } = options
@@ -57,7 +57,7 @@ export async function sendThroughKills(cluster: Cluster, mail: MailServer, optio
   let ended = 0
   let saidAtMs = performance.now()
 
-  async function client(at: number): Promise<Told> {
+  async function client(at: number): Promise<ClientResult> {
     const body = { channel: 'smtp', recipientEmail: `c${at}@example.com`, message: `Crash ${at}` }
     const asked = at % 2 === 0 ? { key: `crash-${at}` } : {}
     const messageIds = new Set<string>()
@@ -75,12 +75,12 @@ export async function sendThroughKills(cluster: Cluster, mail: MailServer, optio
         ended++
         return { last: answer, messageIds }
       }
-      if (performance.now() > deadline) throw new Error(`Client ${at} was never told an end: ${answer?.text}`)
+      if (performance.now() > deadline) throw new Error(`Client ${at} never got a final answer: ${answer?.text}`)
       await sleep(100 + Math.random() * 200)
     }
   }
 
-  const clients: Promise<Told>[] = []
+  const clients: Promise<ClientResult>[] = []
   while (clients.length < sends) {
     for (let at = 0; at < sendsPerKill && clients.length < sends; at++) clients.push(client(clients.length))
     await sleep(50 + Math.random() * 250)
@@ -95,29 +95,29 @@ export async function sendThroughKills(cluster: Cluster, mail: MailServer, optio
       progress(`${ended} of ${sends} sends have ended, ${kills} kills, ${broken} broken requests`)
     }
   }
-  const told = await Promise.all(clients)
+  const results = await Promise.all(clients)
   await cluster.advance(LEASE_MS)
   const rows = await until(
     'every message has an end',
     () => cluster.sql<Row>("select id, body, status from messages where body like 'Crash %'"),
     (seen) => seen.every(({ status }) => status !== 'queued' && status !== 'sending'),
   )
-  return { sends, kills, broken, requests, ...judge(told, rows, mail) }
+  return { sends, kills, broken, requests, ...judge(results, rows, mail) }
 }
 
 function anyOf<T>(list: readonly T[]): T | undefined {
   return list[Math.floor(Math.random() * list.length)]
 }
 
-function judge(told: readonly Told[], rows: readonly Row[], mail: MailServer) {
+function judge(results: readonly ClientResult[], rows: readonly Row[], mail: MailServer) {
   const counts = { sent: 0, unknown: 0, unknownDelivered: 0 }
   const rowsOf = Map.groupBy(rows, ({ body }) => body)
-  assert.equal(rowsOf.size, told.length, 'messages in the database')
-  for (const [at, { last, messageIds }] of told.entries()) {
+  assert.equal(rowsOf.size, results.length, 'messages in the database')
+  for (const [at, { last, messageIds }] of results.entries()) {
     const message = `Crash ${at}`
     const [row, ...others] = rowsOf.get(message) ?? []
     assert.equal(others.length, 0, `${message} was accepted more than once`)
-    assert.deepEqual([...messageIds], [row?.id], `${message}: its client was told of another message`)
+    assert.deepEqual([...messageIds], [row?.id], `${message}: its client got another message`)
     const delivered = mail.sentTo(message).length
     assert.ok(delivered <= 1, `${message} was delivered ${delivered} times`)
     if (last.body.message?.status === 'sent') assert.equal(delivered, 1, `${message} was called sent, and is not`)

@@ -9,7 +9,7 @@ import { LEASE_MS } from '../messages/kills.ts'
 export interface RunKillsOptions {
   readonly runs: number
   readonly kills: number
-  /** How long the runs may take once nobody is killed any more. */
+  /** How long the runs may take after the last kill. */
   readonly boundMs?: number
   /** A share of the runs begins before each kill, so that every one meets runs under way; else all begin at once. */
   readonly spread?: boolean
@@ -28,7 +28,7 @@ const MAILS = ['first', 'second', 'third'] as const
 
 /**
  * Processes die at random, by `kill -9`, in the middle of sequences. No mail arrives twice, every run comes to its end,
- * and what nobody can know is called unknown until a person has looked into the mailbox.
+ * and an outcome that cannot be determined is unknown until an operator has looked into the mailbox.
  */
 export async function runThroughKills(cluster: Cluster, mail: MailServer, options: RunKillsOptions): Promise<RunKills> {
   const [server] = cluster.servers as [TestServer]
@@ -73,8 +73,8 @@ export async function runThroughKills(cluster: Cluster, mail: MailServer, option
   return counts
 
   /**
-   * The clock leaps also for those who live, so that a sender may be given up while it still speaks to the mail server:
-   * its mail arrives after somebody has looked. A second sender would be a mail that was sent again.
+   * The clock also jumps for live processes, so that a sender may be given up while it still speaks to the mail server:
+   * its mail arrives after the operator has looked. A second sender would mean a mail that was sent again.
    */
   async function mustBeLate(body: string): Promise<void> {
     const rows = await cluster.sql<{ tries: number }>(`select tries from messages where body = '${body}'`)

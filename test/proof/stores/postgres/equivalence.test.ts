@@ -68,7 +68,7 @@ function settlement(dice: number): Settlement {
 function forged(grant: Grant | undefined, dice: number): Grant | undefined {
   if (grant === undefined || dice % 4 > 0) return grant
   const lies: readonly Partial<Grant>[] = [
-    { claimId: 'somebody else' },
+    { claimId: 'another claim' },
     // Beyond all that the sequence will give: as from before a reset, when the clock was wrong.
     { fence: grant.fence + 1_000_000_000 },
     { policy: { ...grant.policy, retainMs: 1 } },
@@ -133,7 +133,7 @@ function holderRequest(kind: HolderKind, held: Grant, dice: number, step: number
 
 /**
  * The rules over a map, at the moment that the store itself chose: its clock is real, and its sequence gives up fences
- * that nobody was granted. So the time is taken from the answer, and the fence from whatever the answer granted.
+ * that were not granted. So the time is taken from the answer, and the fence from whatever the answer granted.
  */
 function createModel() {
   const records = new Map<RecordId, LedgerRecord>()

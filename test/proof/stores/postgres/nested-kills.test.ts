@@ -18,7 +18,7 @@ const IN_PROCESSES = Math.round(HISTORIES / 5)
 const PER_PROCESS = 10
 /** More steps than most histories have: of the others, the session is ended while they commit, or not at all. */
 const STEPS_MOST = 12
-/** A process is killed within this time after it told of its last history: about as long as one takes. */
+/** A process is killed within this time after it reported its last history: about as long as one takes. */
 const WITHIN_MS = 20
 
 async function shop(t: TestContext) {
@@ -43,11 +43,11 @@ async function untilGone(pool: Pool, condition: string, value: unknown): Promise
 const ownSessions = HISTORIES - IN_PROCESSES
 
 testPostgres(
-  `${ownSessions} random effects whose session is ended leave the rows that their records tell`,
+  `${ownSessions} random effects whose session is ended leave the rows that their records name`,
   async (t) => {
     const { pool, store, place } = await shop(t)
     const keys: string[] = []
-    let [ended, told] = [0, 0]
+    let [ended, settled] = [0, 0]
     const kill = fc.record({ before: fc.nat({ max: STEPS_MOST }), awaited: fc.boolean() })
     await fc.assert(
       fc.asyncProperty(history, kill, async (each, { before, awaited }) => {
@@ -65,9 +65,9 @@ testPostgres(
         })
         for (const pid of pids) await untilGone(pool, 'pid = $1', pid)
         const succeeded = (await assertRowsAgree(store, [key])).has(key)
-        if (executed) assert.ok(succeeded, 'the caller was told that it happened')
+        if (executed) assert.ok(succeeded, 'the caller got its success')
         ended += pids.size
-        if (succeeded) told += 1
+        if (succeeded) settled += 1
         // What was undone can be done again, under the same key.
         else if (each.ends === 'returns') {
           // The pool may not have noticed yet that a session is gone.
@@ -79,12 +79,12 @@ testPostgres(
     )
     await assertRowsAgree(store, keys)
     assert.ok(ended > ownSessions / 4, `only ${ended} sessions were ended`)
-    assert.ok(told > 0, 'none succeeded')
+    assert.ok(settled > 0, 'none succeeded')
   },
 )
 
 testPostgres(
-  `${IN_PROCESSES} random effects in processes that are killed leave the rows that records tell`,
+  `${IN_PROCESSES} random effects in processes that are killed leave the rows that records name`,
   async (t) => {
     const { schema, pool, store } = await shop(t)
     const url = await databaseUrl()

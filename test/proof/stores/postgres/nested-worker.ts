@@ -5,7 +5,7 @@ import { Pool } from 'pg'
 import { history } from '../../../support/stores/postgres/nested.ts'
 import { placeOf, play } from '../../../support/stores/postgres/nested-kills.ts'
 
-/** Plays random effects until it is killed, and tells of each before it begins. */
+/** Runs random effects until it is killed, and reports each before it begins. */
 
 const [, , url = '', schema = '', name = '', seed = '0', count = '0'] = process.argv
 const pool = new Pool({ connectionString: url, application_name: name, max: 4 })

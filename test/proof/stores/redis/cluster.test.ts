@@ -39,7 +39,7 @@ describe('a cluster of three nodes', () => {
       await admin.call('CLUSTER', 'ADDSLOTSRANGE', at * share, Math.min(SLOTS, (at + 1) * share) - 1)
       for (const port of ports) await admin.call('CLUSTER', 'MEET', '127.0.0.1', port, port - BUS_PORTS_BELOW)
     }
-    // Every node must know of all of them: whoever asks one is sent on by it.
+    // Every node must know all of them, because each redirects its clients.
     for (const admin of admins) {
       await until('the node knows of all', async () => {
         const info = String(await admin.call('CLUSTER', 'INFO'))
@@ -101,8 +101,8 @@ describe('a cluster of three nodes', () => {
       for (let at = 0; moving || at < 5; at++) {
         const key = `${worker}:${at}`
         asked++
-        const told = await Promise.all([0, 1].map((ledger) => persistently(() => run(ledger, key))))
-        assert.deepEqual(told, [`made for ${key}`, `made for ${key}`])
+        const values = await Promise.all([0, 1].map((ledger) => persistently(() => run(ledger, key))))
+        assert.deepEqual(values, [`made for ${key}`, `made for ${key}`])
       }
     })
     const moved = async () => {
@@ -124,7 +124,7 @@ describe('a cluster of three nodes', () => {
   })
 })
 
-/** As a client does that is told to come again. */
+/** Retries as a client does. */
 async function persistently<T>(work: () => Promise<T> | undefined): Promise<T | undefined> {
   const { value } = await until('the store takes it', async () => {
     try {

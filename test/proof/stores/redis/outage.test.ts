@@ -57,11 +57,11 @@ describe('Redis in trouble', () => {
     await assert.rejects(work, (error) => isOnceError(error, 'store_unavailable') && error.applied === applied)
   }
 
-  test('a paused server keeps nobody beyond the deadline, and is used again when it goes on', async () => {
+  test('a paused server delays no caller beyond the deadline, and is used again when it resumes', async () => {
     const { store, resets } = open()
     await store.clock.now(CALL)
     await pause(server.pid)
-    // It goes on only after all of them were answered.
+    // It resumes only after all of them were answered.
     try {
       await fails(store.clock.now(SHORT), 'no')
       await fails(store.queries.count({}, SHORT), 'no')
@@ -71,11 +71,11 @@ describe('Redis in trouble', () => {
     } finally {
       resume(server.pid)
     }
-    await until('the server goes on', () => store.clock.now(CALL).catch(() => 0))
+    await until('the server answers again', () => store.clock.now(CALL).catch(() => 0))
     assert.deepEqual(resets, [])
   })
 
-  test('a server that is away is told soon; after its restart everything acknowledged is there', async () => {
+  test('a server that is away is reported soon; after its restart everything acknowledged is there', async () => {
     const { store, resets } = open()
     const { pay } = ledgerOn(store)
     assert.equal(await pay.run(who('a'), null, () => 'once'), 'once')
@@ -101,7 +101,7 @@ describe('Redis in trouble', () => {
     assert.equal(await pay.run(who('a'), null, () => 'once'), 'once')
     const connections = async () => new Set(String(await client.call('CLIENT', 'LIST')).match(/(?<=^id=)\d+/gm))
     const before = await connections()
-    // Nobody is at that address: it is a replica without a link, and closes no connection for that.
+    // Nothing listens at that address: the server is a replica without a link, and keeps its connections.
     await client.call('REPLICAOF', '127.0.0.1', '1')
     try {
       await fails(store.clock.advance(1, CALL), 'no')
@@ -140,7 +140,7 @@ describe('Redis in trouble', () => {
     assert.deepEqual([...runs.values()].filter((times) => times > 1).length, 0)
   })
 
-  test('a flush in the middle of the work is told, and what runs is recorded anew', async () => {
+  test('a flush in the middle of the work is reported, and what runs is recorded anew', async () => {
     const { store, resets } = open()
     const { pay, events } = ledgerOn(store)
     await pay.run(who('old'), null, () => 1)
@@ -158,7 +158,7 @@ describe('Redis in trouble', () => {
     )
   })
 
-  test('a server that came back older than it was is told', async () => {
+  test('a server that came back with an older state is reported', async () => {
     const { store, prefix, resets } = open()
     const { pay } = ledgerOn(store)
     for (let n = 0; n < 40; n++) await pay.run(who(`k${n}`), null, () => n)
@@ -170,7 +170,7 @@ describe('Redis in trouble', () => {
     assert.equal(resets.length, 1, 'once')
   })
 
-  test('an older state is told to whoever knew more, also when another process has used it since', async () => {
+  test('an older state is reported by the process that knew a newer one, also when another has used it since', async () => {
     const { store, prefix, resets } = open()
     const { pay } = ledgerOn(store)
     const older: Record<string, string>[] = []
@@ -182,8 +182,8 @@ describe('Redis in trouble', () => {
       await client.del(meta)
       await client.hset(meta, older[at] ?? {})
     }
-    const told: StoreReset[] = []
-    const other = createRedisStore({ client, prefix, testClock: true, on: (event) => told.push(event) })
+    const otherResets: StoreReset[] = []
+    const other = createRedisStore({ client, prefix, testClock: true, on: (event) => otherResets.push(event) })
     ends.push(() => other.stop())
     const { pay: payOther } = ledgerOn(other)
     for (let n = 0; n < 12; n++) await payOther.run(who(`other${n}`), null, () => n)
@@ -192,7 +192,7 @@ describe('Redis in trouble', () => {
       resets.map(({ what }) => what),
       Array(4).fill('rolled_back'),
     )
-    assert.deepEqual(told, [], 'it knew nothing of what was lost')
+    assert.deepEqual(otherResets, [], 'it knew nothing of what was lost')
   })
 
   test('processes that disagree about the buckets do not begin', async () => {

@@ -76,7 +76,7 @@ function settlement(dice: number): Settlement {
 function forged(grant: Grant | undefined, dice: number): Grant | undefined {
   if (grant === undefined || dice % 4 > 0) return grant
   const lies: readonly Partial<Grant>[] = [
-    { claimId: 'somebody else' },
+    { claimId: 'another claim' },
     { fence: grant.fence + 1 },
     { attempt: grant.attempt + 1 },
     { fingerprint: 'v1:1:other' },

@@ -76,7 +76,7 @@ async function play(part: Role): Promise<void> {
       const store = createSqliteStore({ path })
       for (let n = 0; ; n++) {
         const lease = await claimIn(store, `doomed ${n}`)
-        // Told only after it was committed: whoever hears of it may rely on it.
+        // Sent only after the commit, so that the receiver may rely on it.
         process.send?.({ id: lease.id, fence: lease.fence })
         if (n % 3 === 0) await store.transactions.run(async ({ tx }) => await tx.query('SELECT 1'), TRANSACTION)
       }
@@ -108,7 +108,7 @@ function start(t: TestContext, part: Role, file: string, value: string | number 
 }
 
 if (role === undefined) {
-  test('while another process holds the writer, the event loop goes on and the claim waits', async (t) => {
+  test('while another process holds the writer, the event loop runs and the claim waits', async (t) => {
     const file = freshPath(t)
     const store = openStore(t, file)
     await claimIn(store, 'before')
@@ -120,7 +120,7 @@ if (role === undefined) {
     await assert.rejects(transaction, (error) => isOnceError(error, 'store_busy') && error.applied === 'no')
     assert.equal((await store.queries.count({}, CALL)).in_progress, 1, 'reads do not wait')
     const patient = claimIn(store, 'patient')
-    // Only a process whose event loop goes on meanwhile can tell the other one to let go.
+    // Only a process whose event loop runs meanwhile can ask the other one to release the writer.
     for (let ticks = 0; ticks < 20; ticks++) await sleep(5)
     other.child.send('let go')
     await patient
@@ -130,7 +130,7 @@ if (role === undefined) {
   test('a store that is up to date opens while another process holds the writer', async (t) => {
     const file = freshPath(t)
     await claimIn(openStore(t, file), 'before')
-    // It never lets go: whoever waited for it would not be answered.
+    // It never releases the writer: a caller that waited for it would get no answer.
     await start(t, 'hold', file).message()
     const { records } = await openStore(t, file).claims.read([claimOf('before').id], CALL)
     assert.equal(records[0]?.state, 'in_progress')
@@ -168,7 +168,7 @@ if (role === undefined) {
     await watch.ready
     const [twin] = await store.claims.apply([claimOf('joined', { wait: true })], CALL)
     assert.ok(twin !== undefined && 'decision' in twin && twin.decision.kind === 'in_progress')
-    // Somebody else's commits that wake nobody.
+    // Commits of another store that wake no caller.
     const beside = openStore(t, file)
     for (let n = 0; n < 5; n++) await claimIn(beside, `beside ${n}`)
     // A chance for wakes that must not come.
@@ -195,7 +195,7 @@ if (role === undefined) {
     assert.deepEqual(rows, [{ room: 'ledger', version: 1 }])
   })
 
-  test('what was acknowledged survives kill -9, and the next process goes on', async (t) => {
+  test('what was acknowledged survives kill -9, and the next process continues', async (t) => {
     const file = freshPath(t)
     const acknowledged: { id: string; fence: number }[] = []
     for (let life = 0; life < 3; life++) {

@@ -71,7 +71,7 @@ suite('a proxy in front of an echo server', () => {
     await until('no connection is left', () => proxy.connections === 0)
   })
 
-  test('also one that is just being told of the end', async () => {
+  test('also one that is just being closed', async () => {
     const accepted = createServer({ allowHalfOpen: true })
     await once(accepted.listen(0, '127.0.0.1'), 'listening')
     const outside = connect({ port: portOf(accepted), host: '127.0.0.1', allowHalfOpen: true })

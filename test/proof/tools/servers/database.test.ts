@@ -11,7 +11,7 @@ suite('a database of one test', () => {
   })
   after(() => servers.stop())
 
-  test('is empty, its own, and gone afterwards even if somebody is still connected', async (t) => {
+  test('is empty, its own, and dropped afterwards even with an open connection', async (t) => {
     const adminUrl = servers.env['ONCEONLY_TEST_POSTGRES_URL']
     if (adminUrl === undefined) return t.skip('there is no PostgreSQL server')
 

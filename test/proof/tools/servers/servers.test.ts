@@ -212,7 +212,7 @@ suite('a server that does not start', () => {
     assert.deepEqual(leftovers(folder), [])
   })
 
-  test('is tried again on another port when somebody took the first', async () => {
+  test('is tried again on another port when the first is taken', async () => {
     const lines: string[] = []
     const places: string[] = []
     const unlucky = fakeRecipe('echo "Address already in use"; exit 1', (place) => places.push(place))
