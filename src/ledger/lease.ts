@@ -33,10 +33,14 @@ interface Held {
 
 type Lost = Extract<HolderDecision, { readonly kind: 'lease_lost' }>
 
+/** The signal of an effect fires within this time after its lease is over. */
+const TICK_MOST_MS = 250
+
 /** The leases of a ledger's attempts: renewed through the batcher, reported as events. */
 export function createHeart(batcher: Batcher, runtime: Runtime, events: Events): Heart {
   const leases = createHeldLeases<Held, Lost, OnceError>({
     runtime,
+    tickMostMs: TICK_MOST_MS,
     async renew({ op: { leaseMs }, grant: { id, claimId, fence } }, withinMs) {
       const { decision } = await batcher.apply({ kind: 'renew', id, claimId, fence, leaseMs }, withinMs)
       return decision.kind === 'lease_lost' ? decision : null

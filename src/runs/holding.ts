@@ -1,19 +1,22 @@
 import { limits } from '../ledger/core/limits.ts'
 import type { Failure } from '../ledger/core/verdict.ts'
+import { createLeaseSql } from '../ledger/store/leases.ts'
+import type { Members } from '../ledger/store/members.ts'
+import { createMembers } from '../ledger/store/members.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
-import type { Dialect, SqlValue } from '../ledger/store/sql.ts'
+import { recordsOf } from '../ledger/store/records-of.ts'
+import type { SqlValue } from '../ledger/store/sql.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
-import { numberOf, recordsOf } from './rows.ts'
+import { numberOf } from './rows.ts'
 import { entryColumns, entryOf, runColumns, runOf, signalOf } from './stored.ts'
+import { RUNS, WORKERS } from './tables.ts'
 
 /** How workers take runs and keep them. Leases belong to workers, fences to runs; time is the store's. */
 export interface Holding {
-  /** Enters the list of living workers. */
-  arrive(worker: string, leaseMs: number): Promise<void>
-  /** Stays in the list. False when others thought that it was dead, and have its runs. */
-  beat(worker: string, leaseMs: number): Promise<boolean>
-  /** Leaves the list, handing over what it still has. */
+  /** The living workers. */
+  readonly workers: Members
+  /** Leaves the list of workers, handing over what it still has. */
   depart(worker: string): Promise<void>
   /** The fences of the runs that it still has. */
   held(worker: string): Promise<ReadonlyMap<string, number>>
@@ -25,10 +28,10 @@ export interface Holding {
   /** Removes runs that ended long ago, and everything of theirs. */
   sweep(keepMs: number, limit: number): Promise<number>
   /** Puts down runs that it has by the record, and does not drive: an answer was lost on the way. */
-  release(worker: string, runs: readonly Holder[]): Promise<void>
+  release(runs: readonly Holder[]): Promise<void>
   /**
-   * Takes runs that are due; nobody else has them from here on. Those of definitions that this process does not know, or
-   * knows only as they were before, wait for one that does: a deploy is under way.
+   * Takes runs that are due. Those of definitions that this process does not know, or knows only as they were before, wait
+   * for one that does: a deploy is under way.
    */
   take(worker: string, limit: number): Promise<readonly RunRow[]>
   /** Takes a run on its last takeover, one that has been due for so long. */
@@ -55,8 +58,21 @@ export function createHolding(
   const { definitions = [], learn = () => {} } = options
   const text = dialect === 'postgres' ? '?::bigint' : '?'
   const known = JSON.stringify([...definitions].map(({ name, version }) => ({ name, version })))
-  const takeText = takeSql(dialect, `due_at <= ${now} and takeovers < ${LAST}`, now)
-  const takeLastText = takeSql(dialect, `due_at <= ${now} - ${text} and takeovers > 1 and takeovers = ${LAST}`, now)
+  const leases = createLeaseSql(sql, RUNS)
+  const workers = createMembers(sql, WORKERS)
+  const takeSql = (free: string) =>
+    leases.takeText({
+      endless: true,
+      free: `${free} and worker is null`,
+      which: `exists (select 1 from ${recordsOf(dialect, { name: 'text', version: 'bigint' })}
+        where x.name = onceonly_runs.definition and x.version >= onceonly_runs.version)`,
+      order: 'due_at',
+      // A worker that never put it down may have done something since it took it; the first of them counts.
+      set: `state = 'running', taken_before = coalesce(taken_before, taken_at), taken_at = ${now}`,
+      returning: runColumns,
+    })
+  const takeText = takeSql(`due_at <= (select ${now}) and takeovers < ${LAST}`)
+  const takeLastText = takeSql(`due_at <= (select ${now}) - ${text} and takeovers > 1 and takeovers = ${LAST}`)
 
   async function signals(runId: string): Promise<SignalRow[]> {
     const rows = await query(
@@ -66,8 +82,7 @@ export function createHolding(
     return rows.map(signalOf)
   }
 
-  async function takeBy(statement: string, worker: string, which: readonly SqlValue[]): Promise<readonly RunRow[]> {
-    const values = dialect === 'postgres' ? [...which, worker] : [worker, ...which]
+  async function takeBy(statement: string, values: readonly SqlValue[]): Promise<readonly RunRow[]> {
     const taken = (await query(statement, values)).map(runOf)
     const [first] = taken
     if (first !== undefined && first.takenAt !== null) learn(first.takenAt)
@@ -76,29 +91,11 @@ export function createHolding(
 
   return {
     signals,
-    async release(worker, runs) {
-      const records = runs.map(({ runId: id, fence }) => ({ id, fence }))
-      await query(
-        `update onceonly_runs set due_at = ${now}, worker = null, fence = fence + 1 where worker = ? and id in (select x.id
-          from ${recordsOf(dialect, { id: 'text', fence: 'bigint' })} where x.id = onceonly_runs.id and x.fence = onceonly_runs.fence)`,
-        [worker, JSON.stringify(records)],
-      )
-    },
-    async arrive(worker, leaseMs) {
-      await query(`insert into onceonly_run_workers (id, lease_until) values (?, ${now} + ${text})`, [worker, leaseMs])
-    },
-    async beat(worker, leaseMs) {
-      const rows = await query(
-        `update onceonly_run_workers set lease_until = ${now} + ${text} where id = ? returning id`,
-        [leaseMs, worker],
-      )
-      return rows.length > 0
-    },
+    workers,
+    release: (runs) => leases.release(runs.map(({ runId: id, fence }) => ({ id, fence }))),
     async depart(worker) {
-      await query(`update onceonly_runs set due_at = ${now}, worker = null, fence = fence + 1 where worker = ?`, [
-        worker,
-      ])
-      await query('delete from onceonly_run_workers where id = ?', [worker])
+      await leases.releaseAll(worker)
+      await workers.leave(worker)
     },
     async held(worker) {
       const rows = await query('select id, fence from onceonly_runs where worker = ?', [worker])
@@ -109,8 +106,8 @@ export function createHolding(
       return new Map(rows.map((row) => [row['id'] as string, numberOf(row['due_at'])]))
     },
     async freeOrphans() {
-      // The worker's row goes first: from then on it cannot believe that it lives. Then whoever has no worker is free.
-      await query(`delete from onceonly_run_workers where lease_until < ${now}`)
+      // The worker's row goes first: from then on it cannot renew. Then the runs without a worker are free.
+      await workers.removeLapsed()
       const freed = await query<{ id: string; definition: string; takeovers: unknown }>(
         `update onceonly_runs set worker = null, fence = fence + 1, takeovers = ${TAKEOVERS},
             due_at = case when ${IS_POISON} then null else ${now} end,
@@ -127,7 +124,7 @@ export function createHolding(
     async sweep(keepMs, limit) {
       const call = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
       return transactions.run(async ({ tx }) => {
-        // The run goes first: somebody may be resuming it, and then nothing of it goes. All of it goes at once.
+        // The run goes first: an operator may be resuming it, and then nothing of it goes. All of it goes at once.
         const old = `ended_at < ${now} - ${text}`
         const gone = await tx.query<{ id: string }>(
           `delete from onceonly_runs where id in (select id from onceonly_runs where ${old} order by ended_at limit ?)
@@ -143,10 +140,10 @@ export function createHolding(
       }, call)
     },
     async take(worker, limit) {
-      return takeBy(takeText, worker, [known, limit])
+      return takeBy(takeText, [worker, known, limit])
     },
     async takeLast(worker, dueForMs) {
-      const [taken] = await takeBy(takeLastText, worker, [dueForMs, known, 1])
+      const [taken] = await takeBy(takeLastText, [worker, dueForMs, known, 1])
       return taken ?? null
     },
     async journal(runId) {
@@ -168,18 +165,4 @@ const IS_POISON = `${TAKEOVERS} >= ${limits.runTakeovers}`
 function parkedFailure(): Failure {
   const message = `${limits.runTakeovers} workers in a row ended while they drove this run, and nothing was recorded in between. Find out what ends them; then \`resume\` the run, or \`cancel\` it.`
   return { name: 'Error', code: 'run_parked', message }
-}
-
-/** On PostgreSQL the choice stands apart, so that it is made once: a plan may repeat a subquery, and take too many. */
-function takeSql(dialect: Dialect, isWanted: string, now: string): string {
-  const due = `select id from onceonly_runs where ${isWanted} and worker is null and exists (select 1
-      from ${recordsOf(dialect, { name: 'text', version: 'bigint' })}
-      where x.name = onceonly_runs.definition and x.version >= onceonly_runs.version) order by due_at limit ?`
-  // Whoever never put it down may have done something since it took it; the first of them counts.
-  const change = `update onceonly_runs set worker = ?, fence = fence + 1, due_at = null, state = 'running',
-      taken_before = coalesce(taken_before, taken_at), taken_at = ${now}`
-  const answer = `returning ${runColumns}`
-  if (dialect === 'sqlite') return `${change} where id in (${due}) ${answer}`
-  const chosen = `with due as materialized (${due} for update of onceonly_runs skip locked)`
-  return `${chosen} ${change} where id in (select id from due) ${answer}`
 }

@@ -1,6 +1,7 @@
+import { recordsOf } from '../ledger/store/records-of.ts'
 import type { Dialect, SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
 import type { Entry, Holder } from './entry.ts'
-import { numberOf, recordsOf } from './rows.ts'
+import { numberOf } from './rows.ts'
 import { entryChanges, entryColumns, entryRecord } from './stored.ts'
 
 export interface Put {

@@ -1,6 +1,6 @@
+import type { RecordColumns } from '../ledger/store/records-of.ts'
 import type { SqlRow } from '../ledger/store/sql.ts'
 import type { Entry, EntryKind, EntryState, RunRow, RunState, SignalRow } from './entry.ts'
-import type { Columns } from './rows.ts'
 import { numberOf, numberOrNull } from './rows.ts'
 
 /** How runs and journals stand in their tables, and how they are read back. */
@@ -51,7 +51,7 @@ export const entryColumns = {
   failures: 'text',
   recorded: 'text',
   at: 'bigint',
-} as const satisfies Columns
+} as const satisfies RecordColumns
 
 /** What a later write of the same step may change; its place in the run stays. */
 export const entryChanges = ['state', 'attempts', 'due_at', 'fingerprint', 'plan', 'result', 'failures', 'at'] as const

@@ -1,3 +1,4 @@
+import { membersTable } from '../ledger/store/members.ts'
 import type { Dialect, Migration } from '../ledger/store/sql.ts'
 
 /** Wakes workers that look for runs. */
@@ -5,6 +6,17 @@ export const RUN_TOPIC = 'run:due'
 
 /** The room under which these tables are listed among the migrations. */
 export const RUN_ROOM = 'run'
+
+export const WORKERS = 'onceonly_run_workers'
+
+/** The leases of runs. They have no end of their own: a run is held for as long as its worker is a member. */
+export const RUNS = {
+  table: 'onceonly_runs',
+  key: 'id',
+  keyType: 'text',
+  holder: 'worker',
+  freeAt: 'due_at',
+} as const
 
 function tables(big: string): readonly string[] {
   return [
@@ -58,10 +70,7 @@ function tables(big: string): readonly string[] {
       primary key (run_id, id)
     )`,
     // One lease for a process and all its runs: a heartbeat writes one row, however many runs it has.
-    `create table onceonly_run_workers (
-      id text primary key,
-      lease_until ${big} not null
-    )`,
+    membersTable(WORKERS, 'text', big),
   ]
 }
 

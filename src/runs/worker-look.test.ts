@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Members } from '../ledger/store/members.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import type { RunEvent } from './events.ts'
 import type { Holding } from './holding.ts'
@@ -9,7 +10,7 @@ test('a failed poll for runs is reported once, however many callers waited for i
   const store = Promise.withResolvers<never>()
   const events: RunEvent[] = []
   const holding: Partial<Holding> = {
-    arrive: async () => {},
+    workers: { join: async () => {} } as unknown as Members,
     depart: async () => {},
     freeOrphans: async () => [],
     takeLast: () => store.promise,

@@ -2,7 +2,8 @@ import { decodeValue, encodeValue } from '../ledger/core/codec.ts'
 import { isOnceError, OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { backoffMs } from '../ledger/core/retry.ts'
-import { createLeaseClock } from '../runtime/lease-clock.ts'
+import type { HeldLease } from '../ledger/store/held-leases.ts'
+import { createHeldLeases } from '../ledger/store/held-leases.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { startLoop } from '../runtime/loop.ts'
 import { sleep } from '../runtime/runtime.ts'
@@ -83,23 +84,30 @@ export function createWorker(options: WorkerOptions): Worker {
   let looking: Promise<void> | null = null
   /** Somebody asked it to look since it last began to. */
   let again = false
-  /** The holder's own deadline, counted from before the heartbeat was sent: it always comes before the store's. */
-  let ownUntilMs = 0
-  const leaseClockMs = createLeaseClock(runtime)
-  const alive = () => leaseClockMs() < ownUntilMs
-  const around: Surroundings = { ...options.around, draining: () => draining, alive }
-  const failed = (error: unknown) => emit({ kind: 'background_failed', runId: null, error })
-
-  async function beat(): Promise<void> {
-    const sentAtMs = leaseClockMs()
-    if (await holding.beat(id, leaseMs + limits.leaseGraceMs)) {
-      ownUntilMs = sentAtMs + leaseMs
-      await compareHeld()
-    } else if (!draining) {
-      // Somebody thought that we were dead, and has our runs. We begin again, with none.
+  /** The store keeps the lease a grace longer than the worker believes in it. */
+  const storeLeaseMs = leaseMs + limits.leaseGraceMs
+  const leases = createHeldLeases<string, true, true>({
+    runtime,
+    renew: async () => ((await holding.workers.renew(id, storeLeaseMs)) ? null : true),
+    endOf: () => true,
+    ended(_id, _end, loss) {
       loseAll()
-      await arrive()
-    }
+      // Another worker found this one dead and has its runs: it begins again, with none.
+      if (loss !== null && !draining) arrive().catch(failed)
+    },
+    failed,
+  })
+  let lease: HeldLease<true> | null = null
+  const alive = () => lease?.lasts() === true
+  const around: Surroundings = { ...options.around, draining: () => draining, alive }
+
+  function failed(error: unknown): void {
+    emit({ kind: 'background_failed', runId: null, error })
+  }
+
+  async function upkeep(): Promise<void> {
+    if (alive()) await compareHeld()
+    else if (!draining) await arrive()
     await freeOrphans()
   }
 
@@ -108,14 +116,15 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function arrive(): Promise<void> {
-    const sentAtMs = leaseClockMs()
-    await holding.arrive(id, leaseMs + limits.leaseGraceMs)
-    ownUntilMs = sentAtMs + leaseMs
+    const sentAtMs = leases.nowMs()
+    await holding.workers.join(id, storeLeaseMs)
+    lease?.letGo()
+    lease = leases.hold(id, { sentAtMs, leaseMs })
   }
 
   /**
-   * A person cancelled runs, or somebody else took them: their steps must hear of it. Others are ours by the record alone,
-   * because the answer to a write was lost: when it is so twice in a row, nobody drives them, and they are put down.
+   * Runs that an operator cancelled, or that another worker took, are dropped here. Others are ours by the record alone,
+   * because the answer to a write was lost: found twice in a row, they are put down.
    */
   async function compareHeld(): Promise<void> {
     const before = [...executions]
@@ -125,10 +134,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const stuck = undriven.filter(([runId, fence]) => idle.get(runId) === fence)
     idle = new Map(undriven)
     if (stuck.length === 0) return
-    await holding.release(
-      id,
-      stuck.map(([runId, fence]) => ({ runId, fence })),
-    )
+    await holding.release(stuck.map(([runId, fence]) => ({ runId, fence })))
     await look()
   }
 
@@ -288,16 +294,9 @@ export function createWorker(options: WorkerOptions): Worker {
       await arrive()
       await freeOrphans()
       loops.push(
-        loop(() => leaseMs * limits.heartbeatShare, beat),
+        loop(() => leaseMs * limits.heartbeatShare, upkeep),
         loop(() => pollMs, look),
         startSweepLoop({ runtime, everyMs: limits.sweepEveryMs, share: limits.sweepShare, step: sweep, failed }),
-        // A process that was paused, or cut off from the store, must stop by itself.
-        loop(
-          () => leaseMs * limits.heartbeatShare,
-          async () => {
-            if (!alive()) loseAll()
-          },
-        ),
       )
     },
     reserve() {
@@ -321,6 +320,7 @@ export function createWorker(options: WorkerOptions): Worker {
       await looking?.catch(() => undefined)
       await Promise.race([Promise.all(driving), sleep(runtime, limits.runDrainMs, true)])
       await Promise.all(loops.map((each) => each.stop()))
+      lease?.letGo()
       loseAll()
       await holding.depart(id)
     },

@@ -1,10 +1,11 @@
 import type { Group } from '../ledger/group.ts'
 import { createGroup } from '../ledger/group.ts'
+import { recordsOf } from '../ledger/store/records-of.ts'
 import type { SqlSeam, SqlTx } from '../ledger/store/sql.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { Entry, Holder, RunRow, RunState } from './entry.ts'
 import { createPuts } from './puts.ts'
-import { numberOf, recordsOf } from './rows.ts'
+import { numberOf } from './rows.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC } from './tables.ts'
 

@@ -93,16 +93,11 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     const refusals = refused.map(({ row, reason }) => refusalOf(row, reason, advanced.has(row.line)))
     const counted = await rows.fail(tenures, refusals)
     for (const refusal of counted) tellRefusal(refusal)
-    if (marked < confirmed.length || counted.length < refusals.length) await doubt()
+    // Looking again without knowing what is lost would publish the same rows again and again.
+    if (marked < confirmed.length || counted.length < refusals.length) await leases.check()
     // A broker that takes some is there: it is asked again soon.
     if (confirmed.length > 0) awayTries = 0
     return away
-  }
-
-  /** Looking again without knowing would publish the same rows again and again. */
-  async function doubt(): Promise<void> {
-    const lost = await leases.check()
-    if (lost.length > 0) emit({ kind: 'lease_lost', partitions: lost })
   }
 
   function refusalOf(row: OutboxRow, told: string, isNewHead: boolean): Refusal {

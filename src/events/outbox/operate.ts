@@ -170,7 +170,7 @@ export async function statusOf(sql: SqlSeam): Promise<OutboxStatus> {
        (SELECT min(added_at) FROM onceonly_outbox_rows WHERE position = (SELECT min(position) FROM onceonly_outbox_rows)) AS oldest,
        (SELECT count(*) FROM onceonly_outbox_failing WHERE parked = 0) AS failing,
        (SELECT count(*) FROM onceonly_outbox_failing WHERE parked = 1) AS parked,
-       (SELECT count(*) FROM onceonly_outbox_relays WHERE expires_at > ${now}) AS relays,
+       (SELECT count(*) FROM onceonly_outbox_relays WHERE lease_until > ${now}) AS relays,
        (SELECT count(*) FROM onceonly_outbox_partitions WHERE expires_at <= ${now}) AS unheld`,
   )
   const number = (name: string) => Number(row?.[name] ?? 0)

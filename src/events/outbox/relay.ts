@@ -64,12 +64,19 @@ export function createRelay(options: RelayOptions): Relay {
   const tables = createTables(store)
   const id = runtime.newId()
   const listeners = new Set<RelayListener>(options.on === undefined ? [] : [options.on])
+  const emit = (event: RelayEvent) => tell(listeners, event)
   const parts: RelayParts = {
     settings,
     runtime,
-    leases: createLeases(store.sql, runtime, id, settings.leaseMs),
+    leases: createLeases(store.sql, {
+      runtime,
+      relay: id,
+      leaseMs: settings.leaseMs,
+      lost: (partitions) => emit({ kind: 'lease_lost', partitions }),
+      failed: (error) => emit({ kind: 'background_failed', what: 'relay leases', error }),
+    }),
     rows: createRows(store),
-    emit: (event) => tell(listeners, event),
+    emit,
   }
   const sweeper = createSweeper(store.sql, parts)
   const running = run(parts, store, tables.prepare)
@@ -118,14 +125,13 @@ function run(parts: RelayParts, store: SqlStore, prepare: () => Promise<void>): 
     }
   }
 
-  async function settle({ relays, lost, surplus, changed }: Balance): Promise<void> {
-    if (lost.length > 0) emit({ kind: 'lease_lost', partitions: lost })
+  async function settle({ relays, surplus, changed }: Balance): Promise<void> {
     if (surplus.length > 0) {
       // Nobody else begins with them before our last batch of them has ended.
       await Promise.all(lanes.map((lane) => lane.turnOver()))
       await leases.giveBack(surplus)
     }
-    if (!changed && lost.length === 0) return
+    if (!changed) return
     emit({ kind: 'balanced', partitions: leases.current(0).length, relays })
     for (const { bell } of lanes) bell.ring()
   }

@@ -2,7 +2,7 @@ import { limits } from '../../ledger/core/limits.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { isOneOf, numbersValue } from '../../ledger/store/sql.ts'
-import { heldBy, type Tenure, tenureOf } from './leases.ts'
+import { partitionLeases, type Tenure } from './leases.ts'
 import { type OutgoingMessage, outboxHeader } from './port.ts'
 import { ROW_COLUMNS } from './tables.ts'
 
@@ -83,6 +83,7 @@ const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionL
 
 export function createRows({ sql, transactions }: SqlStore): Rows {
   const { dialect } = sql
+  const leases = partitionLeases(sql)
   const now = `(SELECT ${sql.now})`
   // A look into a small table for each row, rather than a join: its plan stays the same however large the outbox is.
   const standing = `coalesce((SELECT CASE WHEN f.parked = 1 THEN ${PARKED} WHEN f.due_at <= ${now} THEN f.attempts
@@ -92,7 +93,7 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
       SELECT r.*, ${standing} AS standing FROM onceonly_outbox_rows AS r
       WHERE r.partition = ? AND ${standing} > ${WAITING} ORDER BY r.position LIMIT ?) AS due) AS fit
     WHERE before_bytes < ?`
-  const ours = `partition IN (SELECT partition FROM onceonly_outbox_partitions WHERE ${heldBy(dialect)})`
+  const ours = `partition IN (SELECT partition FROM onceonly_outbox_partitions WHERE ${leases.held})`
   const positions = isOneOf(dialect, 'position')
   /** The last look found nothing, so that the next one probably finds nothing either. */
   let wasEmpty = false
@@ -107,13 +108,6 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
       [attempts, reason, list],
     )
     await tx.query(`DELETE FROM onceonly_outbox_rows WHERE ${positions}`, [list])
-  }
-
-  /** Locks the partitions that are still ours until the transaction ends, so that nobody takes them over meanwhile. */
-  async function stillOurs(tx: SqlTx, tenures: readonly Tenure[]): Promise<ReadonlySet<number>> {
-    const text = `UPDATE onceonly_outbox_partitions SET fence = fence WHERE ${heldBy(dialect)} RETURNING partition`
-    const rows = await tx.query<{ partition: unknown }>(text, [listed(tenures.map(tenureOf))])
-    return new Set(rows.map(({ partition }) => Number(partition)))
   }
 
   async function failOne(tx: SqlTx, { row, reason, attempts, retryAfterMs }: Refusal): Promise<void> {
@@ -153,12 +147,12 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
       const failed = new Map(
         rows.filter(({ attempts }) => attempts !== 0).map(({ line, partition }) => [line, partition]),
       )
-      const values = [listed(rows.map(({ position }) => position)), listed(tenures.map(tenureOf))]
+      const values = [listed(rows.map(({ position }) => position)), leases.listed(tenures)]
       const text = `DELETE FROM onceonly_outbox_rows WHERE ${positions} AND ${ours} RETURNING position`
       if (failed.size === 0) return (await sql.query(text, values)).length
       return await transactions.run(async ({ tx }) => {
-        // Whoever has the partition now may have parked the line: then only a person frees it.
-        const held = await stillOurs(tx, tenures)
+        // Another relay that has the partition now may have parked the line: then only a person frees it.
+        const held = await leases.lock(tx, tenures)
         const gone = await tx.query(text, values)
         for (const [line, partition] of failed) {
           if (held.has(partition)) await tx.query('DELETE FROM onceonly_outbox_failing WHERE line = ?', [line])
@@ -169,7 +163,7 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
     async fail(tenures, refusals) {
       if (refusals.length === 0) return []
       return await transactions.run(async ({ tx }) => {
-        const held = await stillOurs(tx, tenures)
+        const held = await leases.lock(tx, tenures)
         const counted = refusals.filter(({ row }) => held.has(row.partition))
         for (const refusal of counted) await failOne(tx, refusal)
         return counted
@@ -178,7 +172,7 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
     async hold(tenures, rows) {
       if (rows.length === 0) return []
       return await transactions.run(async ({ tx }) => {
-        const held = await stillOurs(tx, tenures)
+        const held = await leases.lock(tx, tenures)
         const moved: OutboxRow[] = []
         for (const [line, behind] of Map.groupBy(rows, (row) => row.line)) {
           // Written to take its lock: a redrive that came first has freed the line, and its rows wait to be published.

@@ -1,7 +1,19 @@
 import { limits } from '../../ledger/core/limits.ts'
+import { membersTable } from '../../ledger/store/members.ts'
 import type { Migration } from '../../ledger/store/sql.ts'
 
 export const OUTBOX_ROOM = 'outbox'
+
+export const RELAYS = 'onceonly_outbox_relays'
+
+/** The leases of partitions. */
+export const PARTITIONS = {
+  table: 'onceonly_outbox_partitions',
+  key: 'partition',
+  keyType: 'bigint',
+  holder: 'relay',
+  freeAt: 'expires_at',
+} as const
 
 interface Types {
   readonly text: string
@@ -64,7 +76,7 @@ function statements(types: Types): readonly string[] {
        relay ${text}
      )`,
     `INSERT INTO onceonly_outbox_partitions (partition) VALUES ${Array.from({ length: limits.outboxPartitions }, (_, n) => `(${n})`).join(', ')}`,
-    `CREATE TABLE onceonly_outbox_relays (relay ${text} PRIMARY KEY, expires_at ${integer} NOT NULL)`,
+    membersTable(RELAYS, text, integer),
   ]
 }
 

@@ -25,8 +25,9 @@ export interface HeldLeasesOptions<T, Loss, End> {
   endOf(item: T, loss: Loss | null): End
   /** Called once for a lease that ended before it was let go. */
   ended?(item: T, end: End, loss: Loss | null): void
+  /** A renewal failed; leases that failed together, with one error, are reported once. */
   failed?(error: unknown): void
-  /** The longest time between two looks at the clock. */
+  /** The longest time between two looks at the clock, where a signal must fire soon after the end. */
   readonly tickMostMs?: number
 }
 
@@ -61,8 +62,7 @@ interface Held<T, End> {
   abort: AbortController | null
 }
 
-/** A lease that ended is noticed within this time, without a look at the clock by its user. */
-const TICK_MOST_MS = 250
+/** Often enough that a renewal which fails is tried several times before the lease ends. */
 const TICKS_PER_LEASE = 20
 
 export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Loss, End>): HeldLeases<T, End> {
@@ -70,7 +70,7 @@ export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Los
   const held = new Set<Held<T, End>>()
   const nowMs = createLeaseClock(runtime)
   let timer: Timer | null = null
-  let tickMs = options.tickMostMs ?? TICK_MOST_MS
+  let tickMs = options.tickMostMs ?? Number.POSITIVE_INFINITY
   let stopped = false
 
   function arm(): void {
@@ -81,23 +81,26 @@ export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Los
   function tick(): void {
     timer = null
     const now = nowMs()
+    const due: Held<T, End>[] = []
     for (const each of held) {
       if (now >= each.deadlineMs) end(each, null)
-      else if (!stopped && now >= each.renewAtMs && now < each.lastRenewalMs && !each.renewing) void renewLater(each)
+      else if (!stopped && now >= each.renewAtMs && now < each.lastRenewalMs && !each.renewing) due.push(each)
     }
+    if (due.length > 0) void renewDue(due)
     arm()
   }
 
-  async function renewLater(each: Held<T, End>): Promise<void> {
-    each.renewing = true
-    try {
-      await renew(each)
-    } catch (error) {
-      // The next tick tries again, or ends the lease.
-      options.failed?.(error)
-    } finally {
-      each.renewing = false
-    }
+  async function renewDue(due: readonly Held<T, End>[]): Promise<void> {
+    const errors = new Set<unknown>()
+    await Promise.all(
+      due.map(async (each) => {
+        each.renewing = true
+        // After a failure the next tick tries again, or ends the lease.
+        await renew(each).catch((error: unknown) => errors.add(error))
+        each.renewing = false
+      }),
+    )
+    for (const error of errors) options.failed?.(error)
   }
 
   async function renew(each: Held<T, End>): Promise<void> {
@@ -123,11 +126,6 @@ export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Los
     each.abort?.abort(why)
   }
 
-  function look(each: Held<T, End>): End | null {
-    if (nowMs() >= each.deadlineMs) end(each, null)
-    return each.end
-  }
-
   return {
     nowMs,
     hold(item, { sentAtMs, leaseMs, mostMs = Number.POSITIVE_INFINITY }) {
@@ -145,8 +143,15 @@ export function createHeldLeases<T, Loss, End>(options: HeldLeasesOptions<T, Los
       tickMs = Math.min(tickMs, leaseMs / TICKS_PER_LEASE)
       arm()
       return {
-        lasts: (ms = 0) => look(each) === null && nowMs() + ms < each.deadlineMs,
-        end: () => look(each),
+        lasts(ms = 0) {
+          const now = nowMs()
+          if (now >= each.deadlineMs) end(each, null)
+          return each.end === null && now + ms < each.deadlineMs
+        },
+        end() {
+          if (nowMs() >= each.deadlineMs) end(each, null)
+          return each.end
+        },
         signal() {
           if (each.abort === null) {
             each.abort = new AbortController()

@@ -139,16 +139,17 @@ testPostgres('a takeover of a run and a write to its journal wait for each other
 testPostgres('two relays that reach for the same partitions never hold one together', async (t) => {
   const schema = freshSchema()
   const [a, b] = [await openStore(t, { schema }), await openStore(t, { schema })]
-  const pool = await freshPool(t)
   await createOutbox({ store: a }).prepare()
-  const runtime = { ...createRuntime(), random: () => 0 }
-  const [one, two] = [createLeases(a.sql, runtime, 'one', 60_000), createLeases(b.sql, runtime, 'two', 60_000)]
-  const rounds = await whileHeld(pool, `SELECT 1 FROM ${schema}.onceonly_outbox_partitions FOR UPDATE`, async () => {
-    const asked = [one.round(), two.round()]
-    await untilLocked(pool, 'onceonly_outbox_partitions', 2)
-    return { asked }
-  })
-  await Promise.all(rounds.asked)
+  const settings = { runtime: { ...createRuntime(), random: () => 0 }, leaseMs: 60_000 }
+  const two = createLeases(b.sql, { ...settings, relay: 'two' })
+  // The first has taken its share, and has not committed when the second reaches for the same rows.
+  const one = await a.transactions.run(async ({ tx }) => {
+    const leases = createLeases({ ...a.sql, query: tx.query }, { ...settings, relay: 'one' })
+    await leases.round()
+    await two.round()
+    return leases
+  }, TRANSACTION)
+  await two.round()
   const held = [...one.current(0), ...two.current(0)].map(({ partition }) => partition)
   assert.ok(held.length > 0)
   assert.equal(new Set(held).size, held.length)
@@ -159,7 +160,7 @@ testPostgres('rows are put behind a parked line only, not behind one that is tri
   const outbox = createOutbox({ store })
   await outbox.prepare()
   await store.transactions.run(({ tx }) => outbox.add(tx, { topic: 'a', key: 'k', body: {}, id: 'm1' }), TRANSACTION)
-  const leases = createLeases(store.sql, createRuntime(), 'one', 60_000)
+  const leases = createLeases(store.sql, { runtime: createRuntime(), relay: 'one', leaseMs: 60_000 })
   await leases.round()
   const tenures = leases.current(0)
   const rows = createRows(store)

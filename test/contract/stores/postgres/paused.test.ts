@@ -17,19 +17,22 @@ testPostgres('a relay counts its lease from before it asked for it', async (t) =
   atEnd(t, () => store.stop())
   await createOutbox({ store }).prepare()
   let now = 0
-  const leases = createLeases(store.sql, { ...createRuntime(), monotonicMs: () => now }, 'one', 60_000)
+  const runtime = { ...createRuntime(), monotonicMs: () => now }
+  const leases = createLeases(store.sql, { runtime, relay: 'one', leaseMs: 60_000 })
   // Taken for the first time, and then renewed.
-  for (const pattern of [/SET relay = \$1/, /SET expires_at = .* WHERE relay = \$2/s]) {
+  const taken = [/SET relay = \$1/, leases.round] as const
+  const renewed = [/SET expires_at = .* WHERE \(partition, fence\)/s, leases.check] as const
+  for (const [pattern, ask] of [taken, renewed]) {
     const gate = pool.gate(pattern)
-    const round = leases.round()
+    const asked = ask()
     await gate.reached
     now += 60_001
     gate.open()
-    await round
+    await asked
     assert.deepEqual(leases.current(0), [])
+    await leases.round()
+    assert.ok(leases.current(0).length > 0)
   }
-  await leases.round()
-  assert.ok(leases.current(0).length > 0)
 })
 
 testPostgres('a worker whose lease ended while it wrote its intent does not act', async (t) => {

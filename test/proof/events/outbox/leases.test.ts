@@ -146,14 +146,16 @@ onOutbox(
 )
 
 onOutbox('what a relay is about to give back, a second look at its leases does not bring back', async ({ store }) => {
-  const [first, second] = many(2, (n) => createLeases(store.sql, createRuntime(), `relay-${n}`, 60_000))
+  const [first, second] = many(2, (n) =>
+    createLeases(store.sql, { runtime: createRuntime(), relay: `relay-${n}`, leaseMs: 60_000 }),
+  )
   assert.ok(first !== undefined && second !== undefined)
   await first.round()
   assert.equal(first.current(0).length, 64)
   assert.equal((await second.round()).hungry, true)
   const { surplus, relays } = await first.round()
   assert.deepEqual([relays, surplus.length, first.current(0).length], [2, 32, 32])
-  assert.deepEqual(await first.check(), [])
+  await first.check()
   assert.equal(first.current(0).length, 32)
   await second.round()
   assert.equal(second.current(0).length, 0)
