@@ -14,7 +14,7 @@ import {
 } from '../../events/outbox/operate.ts'
 import { createTables } from '../../events/outbox/prepare.ts'
 import { OUTBOX_ROOM } from '../../events/outbox/tables.ts'
-import { createPending } from '../../events/saga/pending.ts'
+import { freePending } from '../../events/saga/pending.ts'
 import { tokenOf } from '../../events/saga/route.ts'
 import { decodeValue } from '../../ledger/core/codec.ts'
 import { OnceError } from '../../ledger/core/errors.ts'
@@ -160,7 +160,7 @@ export function createDeadLetters(store: SqlStore, has: (room: string) => Promis
   async function freeOne(consumer: string, { letter }: InboxLetter, token: string): Promise<'due' | 'handled_before'> {
     return await store.transactions.run(async ({ tx }) => {
       await createDeadLetterBox(sql, consumer).remove(tx, letter)
-      return (await createPending(sql, consumer).free(tx, token, newMessageId())) ? 'due' : 'handled_before'
+      return (await freePending(tx, sql.now, token, newMessageId())) ? 'due' : 'handled_before'
     }, TRANSACTION)
   }
 

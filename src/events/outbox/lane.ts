@@ -1,6 +1,6 @@
 import { limits } from '../../ledger/core/limits.ts'
 import { backoffMs } from '../../ledger/core/retry.ts'
-import type { Bell } from './bell.ts'
+import type { Bell } from '../../runtime/bell.ts'
 import type { Tenure } from './leases.ts'
 import type { RelayParts } from './parts.ts'
 import type { Published } from './port.ts'

@@ -60,7 +60,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     tell,
     route: createRouter(machine),
     instances: createInstances(sql, machine),
-    pending: createPending(sql, machine.name),
+    pending: createPending(sql, machine.name, runtime.newId()),
     history: createHistory(sql, machine.name),
     moved: () => {
       if (background) pulse.soon()

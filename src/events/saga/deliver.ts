@@ -28,13 +28,13 @@ export function createDeliverer({ machine, pending, handle, failed }: DeliverPar
         return
       case 'duplicate':
         // Taken a second time because the first taker was slow, or was gone before it could write what became of it.
-        return await (receipt.first.settled.kind === 'parked' ? pending.park(row.token) : pending.drop(null, row.token))
+        return await (receipt.first.settled.kind === 'parked' ? pending.park(row) : pending.remove(row))
       case 'conflict':
       case 'parked':
-        return await pending.park(row.token)
+        return await pending.park(row)
       case 'later':
       case 'waiting':
-        return await pending.postpone(row.token, receipt.delayMs)
+        return await pending.postpone(row, receipt.delayMs)
     }
   }
 

@@ -1,6 +1,8 @@
 import { FOREVER } from '../../ledger/core/limits.ts'
+import { createLeaseSql } from '../../ledger/store/leases.ts'
 import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { sagaLimits } from './limits.ts'
+import { PENDING } from './tables.ts'
 
 /** Until the next transition. */
 const WAITING = FOREVER
@@ -17,6 +19,7 @@ export interface Due {
 }
 
 export interface Taken extends Due {
+  readonly fence: number
   /** How often it was taken, this time included. */
   readonly deliveries: number
 }
@@ -30,12 +33,11 @@ export interface PendingView {
   readonly parked: boolean
 }
 
-/** What an instance will be handed without anybody sending it: its timeouts, and the events it deferred. */
+/** What an instance is handed without a message from outside: its timeouts, and the events it deferred. */
 export interface Pending {
   /** Whether the delivery still means something: its row is there, under the token that it was taken with. */
   holds(tx: SqlTx, due: Pick<Due, 'token' | 'id' | 'event'>): Promise<boolean>
-  /** Outside of any transaction with null. */
-  drop(tx: SqlTx | null, token: string): Promise<void>
+  drop(tx: SqlTx, token: string): Promise<void>
   /** Replaces the timeout of that name. */
   schedule(tx: SqlTx, due: Due & { readonly name: string }, dueAt: number): Promise<void>
   unschedule(tx: SqlTx, id: string, name: string): Promise<void>
@@ -48,23 +50,31 @@ export interface Pending {
   deferred(tx: SqlTx, id: string): Promise<number>
   /** For this process to deliver, until its lease is over. In the order in which they were kept. */
   take(): Promise<readonly Taken[]>
-  postpone(token: string, delayMs: number): Promise<void>
-  park(token: string): Promise<void>
-  /** What was parked is due again, as if it had never been delivered. False when it means nothing any more. */
-  free(tx: SqlTx, token: string, newToken: string): Promise<boolean>
+  /** These three change nothing once another process has taken it. */
+  postpone(taken: Taken, delayMs: number): Promise<void>
+  park(taken: Taken): Promise<void>
+  remove(taken: Taken): Promise<void>
   read(id: string): Promise<readonly PendingView[]>
 }
 
-export function createPending(sql: SqlSeam, saga: string): Pending {
+/** `holder` names the process that takes and delivers. */
+export function createPending(sql: SqlSeam, saga: string, holder: string): Pending {
   const mine = 'saga = ? AND id = ?'
-  const due = dueIn(sql)
+  const leases = createLeaseSql(sql, PENDING)
+  const look = `SELECT 1 AS due FROM onceonly_saga_pending WHERE saga = ? AND next_at <= (SELECT ${sql.now}) LIMIT 1`
+  const take = leases.takeText({
+    which: 'saga = ?',
+    order: 'next_at, seq',
+    set: 'deliveries = deliveries + 1',
+    returning: 'seq, token, fence, id, event, body, deliveries',
+  })
   return {
     async holds(tx, { token, id, event }) {
       const [row] = await tx.query<Due>('SELECT saga, id, event FROM onceonly_saga_pending WHERE token = ?', [token])
       return row !== undefined && row.id === id && row.event === event
     },
     async drop(tx, token) {
-      await (tx ?? sql).query('DELETE FROM onceonly_saga_pending WHERE token = ?', [token])
+      await tx.query('DELETE FROM onceonly_saga_pending WHERE token = ?', [token])
     },
     async schedule(tx, { token, id, name, event, body }, dueAt) {
       await tx.query(
@@ -112,20 +122,18 @@ export function createPending(sql: SqlSeam, saga: string): Pending {
     },
     async take() {
       // Only a look while nothing is due: that is what it does almost always.
-      if ((await sql.query(due.look, [saga])).length === 0) return []
+      if ((await sql.query(look, [saga])).length === 0) return []
       const { dueLeaseMs, dueRows } = sagaLimits
-      const taken = await sql.query<Taken & { seq: number | string }>(due.take, [dueLeaseMs, saga, dueRows])
-      return taken.toSorted((a, b) => Number(a.seq) - Number(b.seq))
+      const rows = await sql.query<Taken & { seq: unknown; fence: unknown }>(take, [holder, dueLeaseMs, saga, dueRows])
+      return rows.toSorted((a, b) => Number(a.seq) - Number(b.seq)).map((row) => ({ ...row, fence: Number(row.fence) }))
     },
-    async postpone(token, delayMs) {
-      await sql.query(due.postpone, [delayMs, token])
+    postpone: (taken, delayMs) => leases.release([taken], { delayMs }),
+    async park(taken) {
+      const text = `UPDATE onceonly_saga_pending SET next_at = ? WHERE ${leases.held}`
+      await sql.query(text, [PARKED, leases.listed([taken])])
     },
-    async park(token) {
-      await sql.query('UPDATE onceonly_saga_pending SET next_at = ? WHERE token = ?', [PARKED, token])
-    },
-    async free(tx, token, newToken) {
-      // Under another token, because whoever parked it may still be about to write that down.
-      return (await tx.query(due.free, [newToken, token])).length > 0
+    async remove(taken) {
+      await sql.query(`DELETE FROM onceonly_saga_pending WHERE ${leases.held}`, [leases.listed([taken])])
     },
     async read(id) {
       const rows = await sql.query<{ name: string | null; event: string; due_at: unknown; next_at: unknown }>(
@@ -139,17 +147,9 @@ export function createPending(sql: SqlSeam, saga: string): Pending {
   }
 }
 
-/** The statements that need the store's time. As a subquery it is asked once, and can be looked up in an index. */
-function dueIn({ dialect, now }: SqlSeam) {
-  // Where many write at once, rows that somebody else is just taking or changing are passed over.
-  const lock = dialect === 'postgres' ? ' FOR UPDATE SKIP LOCKED' : ''
-  const isDue = `saga = ? AND next_at <= (SELECT ${now})`
-  return {
-    look: `SELECT 1 AS due FROM onceonly_saga_pending WHERE ${isDue} LIMIT 1`,
-    take: `UPDATE onceonly_saga_pending SET next_at = (SELECT ${now}) + ?, deliveries = deliveries + 1 WHERE seq IN (
-        SELECT seq FROM onceonly_saga_pending WHERE ${isDue} ORDER BY next_at, seq LIMIT ?${lock}
-      ) RETURNING seq, token, id, event, body, deliveries`,
-    postpone: `UPDATE onceonly_saga_pending SET next_at = (SELECT ${now}) + ? WHERE token = ?`,
-    free: `UPDATE onceonly_saga_pending SET token = ?, next_at = ${now}, deliveries = 0 WHERE token = ? RETURNING token`,
-  }
+/** What was parked is due again, as if it had never been delivered. False when it means nothing any more. */
+export async function freePending(tx: SqlTx, now: string, token: string, newToken: string): Promise<boolean> {
+  // Under another token, because the process that parked it may still be about to write that down.
+  const text = `UPDATE onceonly_saga_pending SET token = ?, next_at = ${now}, deliveries = 0 WHERE token = ? RETURNING token`
+  return (await tx.query(text, [newToken, token])).length > 0
 }

@@ -35,7 +35,7 @@ test('a message is routed by its topic, to the instance that its body names', ()
 })
 
 test('what the saga hands to itself comes back as it was', () => {
-  const due = { token: 't', id: 'd1', event: 'Late', body: '{"n":1}', deliveries: 3 }
+  const due = { token: 't', fence: 1, id: 'd1', event: 'Late', body: '{"n":1}', deliveries: 3 }
   const message = messageOf(machine, due)
   assert.deepEqual([message.id, message.deliveries], ['saga.doors.t', 3])
   assert.deepEqual(route(message), {

@@ -3,6 +3,15 @@ import type { Migration } from '../../ledger/store/sql.ts'
 /** The room under which the tables are listed in `onceonly_migrations`. */
 export const SAGA_ROOM = 'saga'
 
+/** The leases of what is to be delivered. */
+export const PENDING = {
+  table: 'onceonly_saga_pending',
+  key: 'token',
+  keyType: 'text',
+  holder: 'holder',
+  freeAt: 'next_at',
+} as const
+
 /** An instance without an end has no `ends_at`: the index holds only what the sweep will remove one day. */
 const instances = (text: string, integer: string) => `CREATE TABLE onceonly_saga_instances (
   saga ${text} NOT NULL,
@@ -19,8 +28,8 @@ const instances = (text: string, integer: string) => `CREATE TABLE onceonly_saga
 
 /**
  * What will be delivered to an instance by itself: timeouts, which have a name, and deferred events, which have none.
- * `token` changes whenever a row means something else than before, so that a delivery that is under way can be told to
- * be stale. `next_at` is when it is delivered, or, while it is being delivered, when another process may do it instead.
+ * `token` changes whenever a row means something else than before, so that a delivery under way is recognised as stale.
+ * `next_at` is when it is delivered, or, while it is being delivered, when another process may do it instead.
  */
 const pending = (text: string, integer: string, seq: string) => `CREATE TABLE onceonly_saga_pending (
   seq ${seq},
@@ -32,6 +41,8 @@ const pending = (text: string, integer: string, seq: string) => `CREATE TABLE on
   body ${text} NOT NULL,
   due_at ${integer} NOT NULL,
   next_at ${integer} NOT NULL,
+  holder ${text},
+  fence ${integer} NOT NULL DEFAULT 0,
   deliveries integer NOT NULL
 )`
 

@@ -1,4 +1,5 @@
 import { limits } from '../../ledger/core/limits.ts'
+import { createLeaseSql } from '../../ledger/store/leases.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import type { OrderAppended, OrderBatch, OrderClaim, OrderLog, OrderRow } from '../ports.ts'
@@ -7,14 +8,12 @@ import type { Position } from '../protocol/protocol.ts'
 import { identityText } from '../protocol/protocol.ts'
 import { openStreamTables } from './sql-open.ts'
 import { big, elements, joining, text } from './sql-rows.ts'
+import { ORDERS } from './sql-tables.ts'
 
 interface OrderHead {
-  readonly holder: string
   readonly fence: unknown
-  readonly expires_at: unknown
   readonly head: unknown
   readonly position: string
-  readonly now: unknown
 }
 
 interface OrderRowRead {
@@ -36,32 +35,22 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
   const { sql } = store
   const { dialect, now } = sql
   const { ready, inTransaction } = openStreamTables(store)
+  const claimText = createLeaseSql(sql, ORDERS).claimText('fence, head, position')
 
   /** Locks the room's row until the transaction ends, so that a checked fence stays valid. */
   async function lock(tx: SqlTx, room: string): Promise<OrderHead | undefined> {
     const hold = dialect === 'sqlite' ? '' : 'for update'
-    const statement = `select holder, fence, expires_at, head, position, ${now} as now
-      from onceonly_stream_orders where room = ? ${hold}`
+    const statement = `select fence, head, position from onceonly_stream_orders where room = ? ${hold}`
     const [row] = await tx.query<OrderHead>(statement, [room])
     return row
   }
 
-  async function claim(tx: SqlTx, room: string, holder: string, leaseMs: number): Promise<OrderClaim> {
-    await tx.query(
-      `insert into onceonly_stream_orders (room, holder, fence, expires_at, head, position)
-        values (?, '', 0, 0, 0, '{}') on conflict do nothing`,
-      [room],
-    )
-    const row = await lock(tx, room)
+  async function claim(room: string, holder: string, leaseMs: number): Promise<OrderClaim> {
+    await ready()
+    const [row] = await sql.query<OrderHead>(claimText, [room, holder, leaseMs])
     if (row === undefined) return { kind: 'taken' }
-    const lapsed = Number(row.expires_at) <= Number(row.now)
-    if (row.holder !== holder && !lapsed) return { kind: 'taken' }
-    // A lapsed lease gets a new fence even for its old holder: another process may have taken it for gone.
-    const fence = Number(row.fence) + (row.holder !== holder || lapsed ? 1 : 0)
-    const head = Number(row.head)
-    const statement = `update onceonly_stream_orders set holder = ?, fence = ?, expires_at = ${now} + ? where room = ?`
-    await tx.query(statement, [holder, fence, leaseMs, room])
-    return { kind: 'held', fence, position: JSON.parse(row.position) as Position, head }
+    const position = JSON.parse(row.position) as Position
+    return { kind: 'held', fence: Number(row.fence), position, head: Number(row.head) }
   }
 
   async function append(tx: SqlTx, room: string, batch: OrderBatch): Promise<OrderAppended> {
@@ -86,7 +75,7 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
   }
 
   return {
-    claim: (room, holder, leaseMs) => inTransaction((tx) => claim(tx, room, holder, leaseMs)),
+    claim,
     append: (room, batch) => inTransaction((tx) => append(tx, room, batch)),
     async trim(room, { olderThanMs, mostEntries }) {
       await ready()

@@ -3,6 +3,15 @@ import type { Migration } from '../../ledger/store/sql.ts'
 /** The room under which these tables are listed among the migrations. */
 export const STREAM_ROOM = 'stream'
 
+/** The leases of the final orders. */
+export const ORDERS = {
+  table: 'onceonly_stream_orders',
+  key: 'room',
+  keyType: 'text',
+  holder: 'holder',
+  freeAt: 'expires_at',
+} as const
+
 interface Types {
   readonly text: string
   readonly big: string
@@ -76,8 +85,8 @@ function tables({ text, big, busy }: Types): readonly string[] {
       holder ${text} not null,
       fence ${big} not null,
       expires_at ${big} not null,
-      head ${big} not null,
-      position ${text} not null
+      head ${big} not null default 0,
+      position ${text} not null default '{}'
     )`,
     `create table onceonly_stream_order_rows (
       room ${text} not null,

@@ -172,22 +172,25 @@ const trim: readonly Rule[] = [
   },
 ]
 
-const order: readonly Rule[] = [
+const lease: readonly Rule[] = [
   {
     name: 'a lease that holds is taken away',
-    find: "if (row.holder !== holder && !lapsed) return { kind: 'taken' }",
-    replace: '',
+    find: 'WHERE t.${holder} = excluded.${holder} OR t.${freeAt} <= ${clock} RETURNING',
+    replace: 'WHERE true RETURNING',
   },
   {
     name: 'a lease that lapsed keeps its fence',
-    find: '(row.holder !== holder || lapsed ? 1 : 0)',
-    replace: '(row.holder !== holder ? 1 : 0)',
+    find: 'CASE WHEN t.${holder} = excluded.${holder} AND t.${freeAt} > ${clock} THEN 0 ELSE 1 END',
+    replace: 'CASE WHEN t.${holder} = excluded.${holder} THEN 0 ELSE 1 END',
   },
   {
     name: 'a successor has the fence of its predecessor',
-    find: '(row.holder !== holder || lapsed ? 1 : 0)',
-    replace: '(lapsed ? 0 : 1)',
+    find: 'CASE WHEN t.${holder} = excluded.${holder} AND t.${freeAt} > ${clock} THEN 0 ELSE 1 END',
+    replace: 'CASE WHEN t.${freeAt} > ${clock} THEN 1 ELSE 0 END',
   },
+]
+
+const order: readonly Rule[] = [
   {
     name: 'a holder that lost the lease keeps appending',
     find: 'if (row === undefined || Number(row.fence) !== batch.fence)',
@@ -242,7 +245,7 @@ for (const mutant of logMutants) {
   })
 }
 
-for (const mutant of of('src/streams/log/sql-order.ts', order)) {
+for (const mutant of [...of('src/ledger/store/leases.ts', lease), ...of('src/streams/log/sql-order.ts', order)]) {
   test(`the comparison with the order in memory notices when ${mutant.name}`, async (context) => {
     const { createSqlOrderLog } = await importMutated<typeof Orders>('src/streams/log/sql-order.ts', mutant)
     await onSqlite(async ({ store }) => {

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { OnceError } from '../../../ledger/core/errors.ts'
 import { defaults, limits } from '../../../ledger/core/limits.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
+import { createRuntime } from '../../../runtime/runtime.ts'
 import type { Subscriber, Subscription } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
 import { publish } from './publish.ts'
@@ -40,8 +40,8 @@ export function createLocalBus(options: LocalBusOptions): LocalBus {
   const { keepMs = defaults.localKeepMs } = options
   for (const [name, ms] of Object.entries({ leaseMs, retryMs, keepMs })) checkMs(name, ms)
   if (store?.sql === undefined) throw new OnceError('bad_option', 'createLocalBus needs a `store` that speaks SQL.')
-  const holder = randomUUID()
-  const queues = createQueues(store, holder, leaseMs)
+  const runtime = createRuntime()
+  const queues = createQueues(store, runtime.newId(), leaseMs)
   const subscriptions = new Set<Subscription>()
   let preparing: Promise<void> | null = null
   let stopped = false
@@ -98,7 +98,11 @@ export function createLocalBus(options: LocalBusOptions): LocalBus {
         throw new OnceError('bad_option', '`concurrency` must be a whole number from 1.')
       }
       await prepare()
-      const started = await startSubscription({ queues, sql: store.sql, leaseMs, retryMs, failed }, given, receive)
+      const started = await startSubscription(
+        { queues, sql: store.sql, runtime, leaseMs, retryMs, failed },
+        given,
+        receive,
+      )
       const subscription = {
         async stop() {
           subscriptions.delete(subscription)

@@ -1,13 +1,15 @@
 import { limits } from '../../../ledger/core/limits.ts'
+import { createLeaseSql } from '../../../ledger/store/leases.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
-import { elementsOf, isOneOf, numbersValue } from '../../../ledger/store/sql.ts'
+import { elementsOf } from '../../../ledger/store/sql.ts'
 import type { IncomingMessage } from '../../inbox/port.ts'
 import type { OutgoingMessage } from '../../outbox/port.ts'
-import { LOCAL_ROOM } from './tables.ts'
+import { DELIVERIES, LOCAL_ROOM } from './tables.ts'
 
-/** A message that one receiver holds for now. */
+/** A message that one receiver holds, under the fence of this delivery. */
 export interface Delivery {
   readonly seq: number
+  readonly fence: number
   readonly message: IncomingMessage
 }
 
@@ -21,17 +23,19 @@ export interface Queues {
   /** Whether there may be something to take: a read, which waits for no writer and keeps none waiting. */
   isDue(consumer: string, topics: readonly string[]): Promise<boolean>
   take(consumer: string, topics: readonly string[], rows: number): Promise<readonly Delivery[]>
-  keep(seqs: readonly number[]): Promise<void>
-  remove(seqs: readonly number[]): Promise<void>
-  putOff(seqs: readonly number[], delayMs: number): Promise<void>
+  /** Answers the numbers of those that are still held. */
+  keep(deliveries: readonly Delivery[]): Promise<ReadonlySet<string | number>>
+  remove(deliveries: readonly Delivery[]): Promise<void>
+  putOff(deliveries: readonly Delivery[], delayMs: number): Promise<void>
   /** Taken, but never handed to a receiver: as if nothing had happened. */
-  giveBack(seqs: readonly number[]): Promise<void>
-  /** Ends what nobody acknowledged in time, a bounded number of the oldest rows. */
+  giveBack(deliveries: readonly Delivery[]): Promise<void>
+  /** Removes what was not acknowledged in time, a bounded number of the oldest rows. */
   expire(keepMs: number): Promise<number>
 }
 
 interface Row {
   readonly seq: unknown
+  readonly fence: unknown
   readonly id: string
   readonly topic: string
   readonly key: string | null
@@ -43,30 +47,25 @@ interface Row {
 
 export function createQueues({ sql, transactions }: SqlStore, holder: string, leaseMs: number): Queues {
   const { dialect } = sql
-  const listed = (numbers: readonly number[]) => numbersValue(dialect, numbers)
+  const leases = createLeaseSql(sql, DELIVERIES)
   // As a subquery it is one value for the whole statement, which an index can be asked for.
   const now = `(SELECT ${sql.now})`
   const oneTopic = `topic IN (SELECT ${dialect === 'sqlite' ? 'value' : "value #>> '{}'"} FROM ${elementsOf(dialect, 'wanted')})`
 
-  // Whoever takes at the same time passes over the rows of the other; SQLite has one writer anyway.
-  const skip = dialect === 'sqlite' ? '' : 'FOR UPDATE SKIP LOCKED'
-  const due = `SELECT seq FROM onceonly_local_deliveries WHERE consumer = ? AND due_at <= ${now} AND ${oneTopic}`
-  const next = `${due} ORDER BY due_at, seq LIMIT ? ${skip}`
-  const take = `UPDATE onceonly_local_deliveries SET holder = ?, deliveries = deliveries + 1, due_at = ${now} + ?
-    WHERE seq ${dialect === 'sqlite' ? `IN (${next})` : `= ANY (ARRAY(${next}))`}
-    RETURNING seq, id, topic, key, number, headers, body, deliveries`
-
-  const mine = `WHERE ${isOneOf(dialect, 'seq')} AND holder = ?`
+  const which = `consumer = ? AND ${oneTopic}`
+  const due = `SELECT seq FROM onceonly_local_deliveries WHERE due_at <= ${now} AND ${which} LIMIT 1`
+  const take = leases.takeText({
+    which,
+    order: 'due_at, seq',
+    set: 'deliveries = deliveries + 1',
+    returning: 'seq, fence, id, topic, key, number, headers, body, deliveries',
+  })
   const put = `INSERT INTO onceonly_local_deliveries
       (consumer, id, topic, key, number, headers, body, published_at, due_at)
     SELECT bound.consumer, m.value->>'id', bound.topic, m.value->>'key', CAST(m.value->>'sequence' AS bigint),
       m.value->>'headers', m.value->>'body', ${now}, ${now}
     FROM ${elementsOf(dialect, 'm')} JOIN onceonly_local_groups AS bound ON bound.topic = m.value->>'topic'
     WHERE TRUE ORDER BY m.key ON CONFLICT (consumer, id) DO NOTHING`
-
-  async function each(text: string, seqs: readonly number[], values: readonly number[] = []): Promise<void> {
-    if (seqs.length > 0) await sql.query(text, [...values, listed(seqs), holder])
-  }
 
   return {
     async bind(consumer, topics) {
@@ -91,22 +90,19 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
       }, call)
     },
     async isDue(consumer, topics) {
-      return (await sql.query(`${due} LIMIT 1`, [consumer, JSON.stringify(topics)])).length > 0
+      return (await sql.query(due, [consumer, JSON.stringify(topics)])).length > 0
     },
     async take(consumer, topics, rows) {
       const values = [holder, leaseMs, consumer, JSON.stringify(topics), Math.min(rows, limits.localClaimRows)]
       const taken = await sql.query<Row>(take, values)
       return taken.map(deliveryOf).toSorted((a, b) => a.seq - b.seq)
     },
-    keep: (seqs) => each(`UPDATE onceonly_local_deliveries SET due_at = ${now} + ? ${mine}`, seqs, [leaseMs]),
-    remove: (seqs) => each(`DELETE FROM onceonly_local_deliveries ${mine}`, seqs),
-    putOff: (seqs, delayMs) =>
-      each(`UPDATE onceonly_local_deliveries SET due_at = ${now} + ?, holder = NULL ${mine}`, seqs, [delayMs]),
-    giveBack: (seqs) =>
-      each(
-        `UPDATE onceonly_local_deliveries SET due_at = ${now}, holder = NULL, deliveries = deliveries - 1 ${mine}`,
-        seqs,
-      ),
+    keep: (deliveries) => leases.renew(deliveries, leaseMs),
+    async remove(deliveries) {
+      await sql.query(`DELETE FROM onceonly_local_deliveries WHERE ${leases.held}`, [leases.listed(deliveries)])
+    },
+    putOff: (deliveries, delayMs) => leases.release(deliveries, { delayMs }),
+    giveBack: (deliveries) => leases.release(deliveries, { set: 'deliveries = deliveries - 1' }),
     async expire(keepMs) {
       const oldest = 'SELECT seq FROM onceonly_local_deliveries ORDER BY seq LIMIT ?'
       const text = `DELETE FROM onceonly_local_deliveries
@@ -122,6 +118,7 @@ function deliveryOf(row: Row): Delivery {
   const sequence = row.number === null ? null : Number(row.number)
   return {
     seq: Number(row.seq),
+    fence: Number(row.fence),
     message: { id, topic, key, sequence, body, headers, deliveries: Number(row.deliveries) },
   }
 }

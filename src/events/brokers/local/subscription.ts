@@ -1,5 +1,10 @@
 import { limits } from '../../../ledger/core/limits.ts'
+import type { HeldLease } from '../../../ledger/store/held-leases.ts'
+import { createHeldLeases } from '../../../ledger/store/held-leases.ts'
+import { togetherOf } from '../../../ledger/store/leases.ts'
 import type { SqlSeam } from '../../../ledger/store/sql.ts'
+import { createBell } from '../../../runtime/bell.ts'
+import type { Runtime } from '../../../runtime/runtime.ts'
 import type { Receive, SubscribeOptions, Subscription } from '../../inbox/port.ts'
 import type { Delivery, Queues } from './queues.ts'
 import { LOCAL_ROOM } from './tables.ts'
@@ -7,6 +12,7 @@ import { LOCAL_ROOM } from './tables.ts'
 export interface SubscriptionParts {
   readonly queues: Queues
   readonly sql: SqlSeam
+  readonly runtime: Runtime
   readonly leaseMs: number
   readonly retryMs: number
   failed(error: unknown): void
@@ -21,10 +27,17 @@ export async function startSubscription(
   { consumer, topics, concurrency }: SubscribeOptions,
   receive: Receive,
 ): Promise<Subscription> {
-  const { queues, sql, leaseMs, retryMs, failed } = parts
-  const underWay = new Set<number>()
-  const answers = new Map<number, Answer>()
-  const bell = createBell()
+  const { queues, sql, runtime, leaseMs, retryMs, failed } = parts
+  const underWay = new Set<Delivery>()
+  const answers = new Map<Delivery, Answer>()
+  const bell = createBell(runtime)
+  const keep = togetherOf(queues.keep)
+  const leases = createHeldLeases<Delivery, true, true>({
+    runtime,
+    renew: async (delivery) => ((await keep(delivery)).has(delivery.seq) ? null : true),
+    endOf: () => true,
+    failed,
+  })
   let stopped = false
   /** The last look found nothing. */
   let idle = false
@@ -33,17 +46,18 @@ export async function startSubscription(
   const watch = sql.listen(LOCAL_ROOM, bell.ring)
   await watch.ready
 
-  async function handle({ seq, message }: Delivery): Promise<void> {
+  /** A delivery whose lease ended comes again, and what this receiver answers to it changes nothing. */
+  async function handle(delivery: Delivery, lease: HeldLease<true>): Promise<void> {
+    let answer: Answer
     try {
-      const answer = await receive(message)
-      answers.set(
-        seq,
-        answer.kind === 'done' ? { kind: 'remove' } : { kind: 'put_off', delayMs: wholeMs(answer.delayMs) },
-      )
+      const received = await receive(delivery.message)
+      answer = received.kind === 'done' ? { kind: 'remove' } : { kind: 'put_off', delayMs: wholeMs(received.delayMs) }
     } catch (error) {
-      answers.set(seq, { kind: 'put_off', delayMs: retryMs })
+      answer = { kind: 'put_off', delayMs: retryMs }
       failed(error)
     }
+    lease.letGo()
+    answers.set(delivery, answer)
     bell.ring()
   }
 
@@ -51,11 +65,11 @@ export async function startSubscription(
   async function writeAnswers(): Promise<void> {
     const byDelay = Map.groupBy(answers, ([, answer]) => (answer.kind === 'remove' ? -1 : answer.delayMs))
     for (const [delayMs, group] of byDelay) {
-      const seqs = group.map(([seq]) => seq)
-      await (delayMs < 0 ? queues.remove(seqs) : queues.putOff(seqs, delayMs))
-      for (const seq of seqs) {
-        answers.delete(seq)
-        underWay.delete(seq)
+      const deliveries = group.map(([delivery]) => delivery)
+      await (delayMs < 0 ? queues.remove(deliveries) : queues.putOff(deliveries, delayMs))
+      for (const delivery of deliveries) {
+        answers.delete(delivery)
+        underWay.delete(delivery)
       }
     }
   }
@@ -64,15 +78,16 @@ export async function startSubscription(
     const free = concurrency - underWay.size
     if (stopped || free <= 0) return false
     if (idle && !(await queues.isDue(consumer, topics))) return false
+    const sentAtMs = leases.nowMs()
     const taken = await queues.take(consumer, topics, free)
     idle = taken.length === 0
     if (stopped) {
-      await queues.giveBack(taken.map(({ seq }) => seq))
+      await queues.giveBack(taken)
       return false
     }
     for (const delivery of taken) {
-      underWay.add(delivery.seq)
-      void handle(delivery)
+      underWay.add(delivery)
+      void handle(delivery, leases.hold(delivery, { sentAtMs, leaseMs }))
     }
     return taken.length > 0
   }
@@ -93,12 +108,6 @@ export async function startSubscription(
     }
   }
 
-  const heartbeat = setInterval(() => {
-    const seqs = [...underWay].filter((seq) => !answers.has(seq))
-    if (seqs.length > 0) queues.keep(seqs).catch(failed)
-  }, leaseMs * limits.heartbeatShare)
-  heartbeat.unref()
-
   const life = work()
   return {
     async stop() {
@@ -106,39 +115,10 @@ export async function startSubscription(
       watch.stop()
       bell.ring()
       await life
-      clearInterval(heartbeat)
     },
   }
 }
 
 function wholeMs(delayMs: number): number {
   return Number.isFinite(delayMs) ? Math.min(Math.max(0, Math.ceil(delayMs)), limits.longestMs) : limits.localPollMs
-}
-
-/** Something may have changed: a message came, a receiver ended, or nobody said anything for a while. */
-function createBell() {
-  let wake: (() => void) | null = null
-  let missed = false
-  const wait = (ms: number, ring: boolean) =>
-    new Promise<void>((resolve) => {
-      const done = () => {
-        clearTimeout(timer)
-        wake = null
-        resolve()
-      }
-      const timer = setTimeout(done, ms)
-      if (ring) wake = done
-    })
-  return {
-    ring() {
-      if (wake === null) missed = true
-      else wake()
-    },
-    async rung(ms: number): Promise<void> {
-      if (!missed) await wait(ms, true)
-      missed = false
-    },
-    /** Whatever rings meanwhile is heard afterwards. */
-    quiet: (ms: number) => wait(ms, false),
-  }
 }

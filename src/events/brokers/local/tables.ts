@@ -2,10 +2,18 @@ import type { Migration } from '../../../ledger/store/sql.ts'
 
 export const LOCAL_ROOM = 'local'
 
+/** The leases of deliveries. `due_at` is both the end of a lease and the time of a delayed delivery. */
+export const DELIVERIES = {
+  table: 'onceonly_local_deliveries',
+  key: 'seq',
+  keyType: 'bigint',
+  holder: 'holder',
+  freeAt: 'due_at',
+} as const
+
 /**
- * One row per message and consumer group, deleted when that group has acknowledged it: a group that lags, or is away,
- * is nobody else's concern. `due_at` is both the end of a lease and the time of a delayed delivery, so that one index
- * finds whatever may be handed over now, oldest first.
+ * One row per message and consumer group, deleted when that group has acknowledged it, so that groups do not wait for each
+ * other. One index finds what may be handed over now, oldest first.
  */
 export const localTables: readonly Migration[] = [
   {
@@ -24,6 +32,7 @@ export const localTables: readonly Migration[] = [
            deliveries INTEGER NOT NULL DEFAULT 0,
            consumer TEXT NOT NULL,
            holder TEXT,
+           fence INTEGER NOT NULL DEFAULT 0,
            id TEXT NOT NULL,
            topic TEXT NOT NULL,
            key TEXT,
@@ -45,6 +54,7 @@ export const localTables: readonly Migration[] = [
            deliveries integer NOT NULL DEFAULT 0,
            consumer text NOT NULL,
            holder text,
+           fence bigint NOT NULL DEFAULT 0,
            id text NOT NULL,
            topic text NOT NULL,
            key text,

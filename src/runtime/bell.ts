@@ -1,11 +1,11 @@
-import type { Runtime } from '../../runtime/runtime.ts'
+import type { Runtime } from './runtime.ts'
 
-/** Something may have changed, or nobody said anything for a while. */
+/** Wakes a loop that waits: something may have changed, or its time has come. */
 export interface Bell {
   ring(): void
   /** Until it rings, or has rung since the last wait, and no longer than this. */
   rung(ms: number): Promise<void>
-  /** All of this time, whoever rings; what rings meanwhile is heard afterwards. `end` cuts it short. */
+  /** All of this time; a ring meanwhile is heard afterwards. `end` cuts it short. */
   quiet(ms: number): Promise<void>
   end(): void
 }
@@ -17,7 +17,7 @@ export function createBell(runtime: Runtime): Bell {
 
   function wait(ms: number, waiting: (done: () => void) => void): Promise<void> {
     return new Promise((resolve) => {
-      // It keeps its process alive: a relay works until it is stopped.
+      // It keeps its process alive: a loop works until it is stopped.
       const timer = runtime.setTimer(ms, resolve, false)
       waiting(() => {
         timer.cancel()
