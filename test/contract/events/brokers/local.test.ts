@@ -73,3 +73,39 @@ onEveryPlace('who waits for messages only reads, so that it keeps no writer wait
     await bus.stop()
   }
 })
+
+onEveryPlace('the late answer of a receiver whose lease ended leaves the next delivery alone', async (place) => {
+  const store = sqlStore(place.another())
+  const bus = createLocalBus({ store, leaseMs: LEASE_MS, retryMs: 100 })
+  const answers: PromiseWithResolvers<{ readonly kind: 'done' }>[] = []
+  const subscription = { consumer: 'billing', topics: ['paid'], concurrency: 2 }
+  const waiting = async () => {
+    const [row] = await store.sql.query<{ n: unknown }>('select count(*) as n from onceonly_local_deliveries')
+    return Number(row?.n)
+  }
+  try {
+    await bus.subscribe(subscription, () => {
+      const answer = Promise.withResolvers<{ readonly kind: 'done' }>()
+      answers.push(answer)
+      return answer.promise
+    })
+    const publish = (id: string) =>
+      bus.publish([{ id, topic: 'paid', key: null, sequence: null, body: '1', headers: {} }], { timeoutMs: 60_000 })
+    await publish('first')
+    await until('the message was handed over', () => answers.length === 1)
+    // The store's clock alone has passed the lease, as for a process that stood still: the same bus takes it again.
+    await place.advance(LEASE_MS + 1)
+    await until('it was handed over again', () => answers.length === 2)
+    answers[0]?.resolve({ kind: 'done' })
+    // Its place is free again once the late answer was written.
+    await publish('second')
+    await until('there was place for the next message', () => answers.length === 3)
+    assert.equal(await waiting(), 2)
+    answers[1]?.resolve({ kind: 'done' })
+    answers[2]?.resolve({ kind: 'done' })
+    await until('both messages are acknowledged', async () => (await waiting()) === 0)
+  } finally {
+    for (const answer of answers) answer.resolve({ kind: 'done' })
+    await bus.stop()
+  }
+})
