@@ -14,13 +14,13 @@ interface Lane {
 }
 
 /**
- * Publishes a batch in its order, and keeps the order within every key whatever fails: after the first message that was
+ * Publishes a batch in its order and keeps the order within every key whatever fails: after the first message that was
  * not confirmed, the rest of its key is left for the next call. Keys do not wait for each other.
  *
  * Waiting for one confirmation after the other would be many times slower, so a key's messages to one topic go out
- * together: a topic that nobody takes refuses them all. Before a message to another topic, and around a large one, the
- * key waits, because the broker may refuse one of them and not the other. If a broker that is overloaded rejects one in
- * the middle of a run, those behind it have been taken, and are published again after it: an ordered inbox sorts them.
+ * together: a topic without a queue refuses them all. Before a message to another topic, and around a large one, the key
+ * waits, because the broker may refuse one of them and not the other. If an overloaded broker rejects one in the middle,
+ * it has taken those behind it, which are published again after it: an ordered inbox sorts them.
  */
 export async function publishByKey(
   messages: readonly OutgoingMessage[],

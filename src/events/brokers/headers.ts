@@ -2,9 +2,9 @@ import { brokerLimits } from '../../ledger/core/limits.ts'
 import type { OutgoingMessage } from '../outbox/port.ts'
 
 /**
- * Brokers have headers of their own, some of which give orders (`CC`, `Nats-Rollup`), and some cannot carry every text.
- * A header that is plain for the broker travels as itself, so that others can read it; all the rest travel together as
- * JSON in one header of ours. What was committed arrives, and nobody's header is an order to the broker.
+ * Brokers have headers of their own, some of which are instructions (`CC`, `Nats-Rollup`), and some cannot carry every
+ * text. A header that is plain for the broker travels as itself, so that other consumers can read it; the rest travel
+ * together as JSON in one header of ours. A user's header is never an instruction to the broker.
  */
 export interface SplitHeaders {
   readonly plain: readonly (readonly [name: string, value: string])[]

@@ -2,11 +2,11 @@ import { OnceError } from '../../ledger/core/errors.ts'
 import { brokerLimits } from '../../ledger/core/limits.ts'
 import type { SubscribeOptions } from '../inbox/port.ts'
 
-/** What every broker needs to be told, and what it tells. */
+/** Options that every broker takes. */
 export interface BrokerOptions {
   /** Everything that the broker declares begins with this name; services that talk to each other share it. */
   readonly namespace?: string
-  /** Hears of what went wrong on the way and was tried again: lost connections, receivers that threw. */
+  /** Gets errors that were retried: lost connections, receivers that threw. */
   readonly onError?: (error: unknown) => void
 }
 

@@ -6,7 +6,7 @@ import { acknowledgementOf } from './receipt.ts'
 
 export type ConsumeOptions = Pick<SubscribeOptions, 'topics'> & Partial<Pick<SubscribeOptions, 'concurrency'>>
 
-/** Subscribes, and tells the broker what became of every message. */
+/** Subscribes, and acknowledges every message to the broker. */
 export async function consume(
   parts: Parts,
   subscriber: Subscriber,

@@ -176,7 +176,7 @@ function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '�')
 }
 
-/** A page is bounded, whoever asks. */
+/** A page is bounded for every caller. */
 export function rowsOf(limit: number | undefined): number {
   if (limit === undefined) return limits.pageRows
   if (!Number.isSafeInteger(limit) || limit < 1) throw tooMany('limit', limit)

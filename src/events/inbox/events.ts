@@ -7,7 +7,7 @@ interface OfMessage {
   readonly topic: string
 }
 
-/** Everything worth telling that happens in an inbox. Telemetry, logs and tests listen; nobody else decides by it. */
+/** Events of an inbox, for telemetry, logs and tests. No product code decides by them. */
 export type InboxEvent =
   | (OfMessage & { readonly kind: 'handled'; readonly delivery: number | null })
   | (OfMessage & { readonly kind: 'duplicate'; readonly by: 'id' | 'intent'; readonly first: First })
@@ -47,7 +47,7 @@ export type InboxWarning =
       readonly redeliveryHorizonMs: number
       readonly subscriber: string
     }
-  /** Numbers of a key never came; the inbox went on without them, or parked what waited for them. */
+  /** Numbers of a key never came; the inbox continued without them, or parked what waited for them. */
   | {
       readonly what: 'hole'
       readonly key: string

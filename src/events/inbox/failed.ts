@@ -15,7 +15,8 @@ import { about, later, parked, receiptOf } from './tell.ts'
 export async function failedReceipt(parts: Parts, delivery: Delivery, turn: Turn, error: unknown): Promise<Receipt> {
   if (isOutage(error)) return later(parts, delivery, error)
   if (!turn.ran) {
-    // A twin's effect failed: whoever ran it counts. What is wrong with the inbox itself is thrown.
+    // A concurrent copy's effect failed: the process that ran it counts the failure. Errors of the inbox itself are
+    // thrown.
     if (isOnceError(error) && !error.retryable) throw error
     return later(parts, delivery, error)
   }
@@ -30,17 +31,17 @@ export async function failedReceipt(parts: Parts, delivery: Delivery, turn: Turn
 async function countFailure(parts: Parts, delivery: Delivery, turn: Turn, thrown: unknown): Promise<Receipt> {
   const { failures, settings, runtime } = parts
   const { message, key } = delivery
-  const told = thrown instanceof EffectFailure ? thrown : null
-  const error = told === null ? thrown : told.error
+  const wrapped = thrown instanceof EffectFailure ? thrown : null
+  const error = wrapped === null ? thrown : wrapped.error
   const failure = packFailure(error).data
   const now = await parts.now()
   const count = await failures.count(key, { failure, now, begun: turn.begun })
   turn.begun = false
-  if (told?.final === true || count >= settings.maxFailures) {
-    const reason = told?.final === true ? 'final' : 'failed'
+  if (wrapped?.final === true || count >= settings.maxFailures) {
+    const reason = wrapped?.final === true ? 'final' : 'failed'
     return await park(parts, delivery, turn, { reason, failure, failures: count, now })
   }
-  const delayMs = told?.retryAfterMs ?? backoffMs(count, settings.backoff, runtime.random())
+  const delayMs = wrapped?.retryAfterMs ?? backoffMs(count, settings.backoff, runtime.random())
   await failures.delay(key, now + delayMs)
   parts.emit({ kind: 'failed', ...about(parts, message), failures: count, error, retryAfterMs: delayMs })
   return { kind: 'later', id: message.id, delayMs, counted: true, error }
@@ -57,7 +58,7 @@ export async function park(parts: Parts, delivery: Delivery, turn: Turn, sentenc
   const execution = await parts.messages.execute(identityOf(parts, key), fingerprint, async ({ tx }) => {
     const itsTurn = place !== null && (await order.hold(tx, place)).expected === place.sequence
     if (itsTurn && sentence.reason === 'hole') throw released(postpone('The missing messages came after all.'))
-    // The line goes on without it.
+    // The following messages of the key continue without it.
     if (itsTurn) await order.advance(tx, place)
     return await parkInside(parts, delivery, tx, sentence)
   })

@@ -47,7 +47,7 @@ export interface Redriven {
 }
 
 export interface RedriveOptions<Tx> {
-  /** Only tells what would be done. */
+  /** Only reports what would be done. */
   readonly preview?: boolean
   /**
    * Runs the messages now. Without it the effect runs that consumes their topic in this process; where there is none, the
@@ -58,14 +58,17 @@ export interface RedriveOptions<Tx> {
   readonly by?: string
 }
 
-/** The questions and actions of whoever is on call. */
+/** The dead letters of the inbox, for operators. */
 export interface DeadLetters<Tx> {
   list(
     filter?: DeadLetterFilter,
     page?: { readonly limit?: number; readonly cursor?: string | null },
   ): Promise<Page<DeadLetter>>
   count(filter?: DeadLetterFilter): Promise<number>
-  /** Oldest first, as many as one page holds. What fails again is a new letter, behind the others: repeat to go on. */
+  /**
+   * Oldest first, as many as one page holds. What fails again becomes a new dead letter behind the others: repeat the
+   * call to continue.
+   */
   redrive(filter: DeadLetterFilter, options?: RedriveOptions<Tx>): Promise<readonly Redriven[]>
   /** Removes letters for good. Copies of their messages stay duplicates until the window ends. */
   purge(

@@ -58,7 +58,7 @@ export interface OrderedOptions {
   readonly from?: 'beginning' | 'now'
   /** How long a later message waits for a number that does not come. */
   readonly holeMs?: number
-  /** Then: go on without it, and park it should it come after all; or park what waits, and keep the line closed. */
+  /** Then: continue without it, and park it should it still come; or park what waits, and keep the line closed. */
   readonly onHole?: 'skip' | 'park'
 }
 

@@ -17,7 +17,9 @@ export interface Line {
   readonly waiting: { readonly since: number; readonly lowest: number } | null
 }
 
-/** The next number of every line, per consumer. The row is the lock: who handles a key's message holds it until commit. */
+/**
+ * The next number of every line, per consumer. The row is the lock: who handles a key's message holds it until commit.
+ */
 export interface Order {
   /** Null for a message without a place: it may come at any time. */
   placeOf(message: IncomingMessage): Place | null
@@ -27,15 +29,15 @@ export interface Order {
   advance(tx: SqlTx, place: Place): Promise<void>
   /** An earlier message has not come yet. Answers how long the line has been waiting for it; null when it moved on. */
   wait(place: Place, look: Look): Promise<Line['waiting']>
-  /** The message that may be handled has come, and comes again after this time: until then nobody waits in vain. */
+  /** The next message in order has come and is redelivered after this time: until then a wait for it is not a hole. */
   putOff(place: Place, until: PutOff): Promise<void>
 }
 
-/** Somebody found that it is not their turn. */
+/** A message came before its turn. */
 export interface Look {
   readonly expected: number
   readonly now: number
-  /** As much as counts of the time since the last look: while nobody consumed, nobody waited either. */
+  /** The most that counts of the time since the last look: time without a consumer is not waiting time. */
   readonly mostMs: number
 }
 
@@ -104,7 +106,7 @@ export function createOrder(sql: SqlSeam, consumer: string): Order {
     async putOff({ line, sequence }, { delayMs, passed }) {
       const expected = passed?.expected ?? sequence
       const values = [delayMs - (passed?.waitedMs ?? 0), passed === null ? null : sequence, consumer, line, expected]
-      // A line that nobody has written down yet begins with its first message.
+      // A line without a row begins with its first message.
       if (sequence === FIRST) {
         const text =
           'INSERT INTO onceonly_inbox_order (consumer, line, expected) VALUES (?, ?, ?) ON CONFLICT DO NOTHING'

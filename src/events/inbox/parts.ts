@@ -24,7 +24,7 @@ export interface Intended {
   readonly topic: string
 }
 
-/** The parts of one inbox, made once and handed to whoever needs them. */
+/** The shared parts of one inbox. */
 export interface Parts {
   readonly consumer: string
   readonly options: InboxOptions<SqlTx>
@@ -47,7 +47,7 @@ export interface Parts {
   alone<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Messages belong to the consumer, whoever sent them. */
+/** Messages belong to the consumer, not to their sender's tenant. */
 export const ANY_TENANT = '*'
 
 export function identityOf({ consumer, messages }: Parts, key: string) {

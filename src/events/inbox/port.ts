@@ -12,7 +12,10 @@ export interface IncomingMessage {
   readonly deliveries: number | null
 }
 
-/** What the receiver tells the broker. Whoever throws instead gets the message again, after the broker's own delay. */
+/**
+ * The receiver's answer to the broker. A receiver that throws instead gets the message again, after the broker's own
+ * delay.
+ */
 export type Acknowledgement =
   /** It is settled for good: handled, a duplicate, or parked among the dead letters. */
   | { readonly kind: 'done' }

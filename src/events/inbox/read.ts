@@ -9,7 +9,7 @@ export interface Delivery {
   readonly message: IncomingMessage
   /** Its key in the ledger, and in the inbox's tables. */
   readonly key: string
-  /** What tells a copy from another message under the same id. */
+  /** Distinguishes a copy from another message under the same id. */
   readonly fingerprint: string
   readonly content: Content
 }
@@ -25,7 +25,7 @@ type Reading = Pick<InboxOptions<never>, 'parse' | 'fingerprint'>
 export function readDelivery(message: IncomingMessage, reading: Reading): Delivery {
   const { id, topic } = message
   if (typeof id !== 'string' || id.trim() === '') {
-    // All messages without an id would be copies of each other: what they are is all there is to tell them by.
+    // Without an id, topic, key and body are the identity; otherwise all such messages would be copies of each other.
     const named = `no-id:${sha256Hex(JSON.stringify([topic, message.key, message.body]))}`
     const error = new Error('The message has no id.')
     const content = { kind: 'broken', reason: 'no_id', error } as const

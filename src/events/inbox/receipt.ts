@@ -19,7 +19,7 @@ export type ParkReason =
   /** The processes that worked on it ended without a word, as often as they may. */
   | 'never_finished'
   | 'unreadable'
-  /** It carries no id, so that copies of it could not be told. */
+  /** It carries no id, so that copies of it could not be detected. */
   | 'no_id'
   /** It came after a later message of its key had been handled. */
   | 'out_of_order'
@@ -41,7 +41,7 @@ export interface First {
 /** What became of one delivery. */
 export type Receipt =
   | { readonly kind: 'handled'; readonly id: string }
-  /** `by` tells whether the message came again, or another one with the same intent had come. */
+  /** `by`: the same message came again, or another one with the same intent. */
   | { readonly kind: 'duplicate'; readonly id: string; readonly by: 'id' | 'intent'; readonly first: First }
   /** The same id with another body. The first one stands; others are kept among the dead letters, up to a bound. */
   | { readonly kind: 'conflict'; readonly id: string; readonly recorded: string; readonly presented: string }
@@ -59,7 +59,7 @@ export type Receipt =
   /** It was redriven for another consumer of its topic, and is none of our business. */
   | { readonly kind: 'not_ours'; readonly id: string; readonly consumer: string }
 
-/** What the broker is told. Only what was settled for good is taken from it. */
+/** The answer to the broker: only what is settled is acknowledged. */
 export function acknowledgementOf(receipt: Receipt): Acknowledgement {
   switch (receipt.kind) {
     case 'handled':

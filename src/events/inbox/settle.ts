@@ -74,7 +74,7 @@ export async function settleMessage(
   const { message } = delivery
   const { sentence } = turn
   turn.ran = true
-  // 1. Its turn, in the line of its key. Whoever redrives it has decided that it is.
+  // 1. Its turn, in the line of its key. A redrive skips this check.
   const place = parts.settings.ordered === null ? null : parts.order.placeOf(message)
   if (place !== null && turn.redriven === null) await checkTurn(parts, place, tx, turn)
   // 2. What cannot be read keeps its place, and never reaches the effect.
@@ -86,7 +86,8 @@ export async function settleMessage(
   const body = turn.body()
   const done = await doneBefore(parts, message, body)
   if (done === null) await runEffect(parts, delivery, body, effect, work)
-  // 4. The next of its key may come. A letter that was redriven or freed goes with the commit, and not before: it may be
+  // 4. The next of its key may come. A letter that was redriven or freed goes with the commit, and not before: it may
+  // be
   // the last copy of the message.
   if (place !== null) await parts.order.advance(tx, place)
   await parts.letters.remove(tx, turn.redriven ?? delivery.key)

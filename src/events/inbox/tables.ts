@@ -58,7 +58,7 @@ export const inboxMigrations: readonly Migration[] = [
     },
   },
   {
-    // When somebody last looked whether the awaited number has come.
+    // When a message last checked whether the awaited number has come.
     version: 2,
     oldestCode: 1,
     up: {

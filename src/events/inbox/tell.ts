@@ -14,7 +14,7 @@ import type { Sentence, Turn } from './settle.ts'
 
 const OUTAGE = { baseMs: limits.inboxOutageBaseMs, capMs: limits.inboxOutageCapMs }
 
-/** Turns the ledger's answer into a receipt, and tells whoever listens. */
+/** Turns the ledger's answer into a receipt, and notifies the listeners. */
 export async function receiptOf(
   parts: Parts,
   delivery: Delivery,

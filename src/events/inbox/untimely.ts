@@ -30,7 +30,7 @@ interface Pass {
   readonly warning: Extract<InboxWarning, { what: 'hole' }> | null
 }
 
-/** Whoever has handled a message of the line expects at least its second one. */
+/** An inbox that has handled a message of the line expects at least its second one. */
 function isBeginning({ settings }: Parts, expected: number): boolean {
   return expected === FIRST && settings.ordered?.from === 'now'
 }
@@ -41,8 +41,8 @@ function holeMsOf(parts: Parts, expected: number): number {
 }
 
 /**
- * It comes again later, by its own wish or because it failed, and those behind it are told: they wait for a message that
- * is known, not for a hole. Should it not work, they wait as long as for a hole.
+ * The message comes again later, because it asked for it or failed. Those behind it then wait for a known message, not for
+ * a hole. If this write fails, they wait as long as for a hole.
  */
 export async function keepPlace(parts: Parts, { message }: Delivery, turn: Turn, delayMs: number): Promise<void> {
   const place = parts.settings.ordered === null || turn.redriven !== null ? null : parts.order.placeOf(message)

@@ -4,7 +4,7 @@ interface OfMessage {
   readonly key: string | null
 }
 
-/** Everything worth telling that happens in a relay. Telemetry, logs and tests listen; nobody else decides by it. */
+/** Events of a relay, for telemetry, logs and tests. No product code decides by them. */
 export type RelayEvent =
   /** Confirmed by the broker and marked. `lagMs` is how long the oldest of them waited since it was added. */
   | { readonly kind: 'published'; readonly count: number; readonly lagMs: number }

@@ -102,7 +102,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
 
   function refusalOf(row: OutboxRow, told: string, isNewHead: boolean): Refusal {
     const attempts = (isNewHead ? 0 : (row.attempts ?? 0)) + 1
-    const reason = told.toWellFormed().replaceAll('\0', ' ').slice(0, limits.failureMessageChars)
+    const reason = message.toWellFormed().replaceAll('\0', ' ').slice(0, limits.failureMessageChars)
     const retryAfterMs =
       attempts < settings.maxAttempts ? backoffMs(attempts, settings.backoff, runtime.random()) : null
     return { row, reason, attempts, retryAfterMs }
@@ -149,7 +149,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     return 0
   }
 
-  /** Under load nobody need notify us: we look again anyway. */
+  /** Under load the relay needs no notifications: it polls again anyway. */
   async function awake(): Promise<void> {
     looks = Math.max(0, looks) + 1
     if (!listening || looks < limits.relayBusyLooks || !settings.notified) return
@@ -157,7 +157,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     listening = false
   }
 
-  /** Nothing there. Whoever had asked not to be notified asks for it again, and then looks once more. */
+  /** Nothing to publish. Turns notifications on again, then polls once more. */
   async function sleepy(): Promise<number> {
     looks = Math.min(0, looks) - 1
     if (!listening) {
@@ -168,8 +168,9 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     }
     const pollMs = Math.min(limits.relayPollCapMs, limits.relayPollBaseMs * 2 ** Math.min(-looks, 10))
     if (dozingFromMs === null) return pollMs
-    // A transaction that added before, and commits only now, notifies nobody: we look for it, the less often the longer
-    // it takes.
+    // A transaction that added before and commits only now sends no notification: the relay polls for it, less often
+    // the
+    // longer it takes.
     const dozeMs = Math.max(limits.relayDozeBaseMs, (runtime.monotonicMs() - dozingFromMs) / limits.relayDozeParts)
     if (dozeMs < limits.relayPollCapMs) return dozeMs
     dozingFromMs = null

@@ -25,12 +25,12 @@ export interface DeadLetterFilter {
 }
 
 export interface ActOptions {
-  /** Only tells what would be done. */
+  /** Only reports what would be done. */
   readonly preview?: boolean
   readonly limit?: number
 }
 
-/** The questions and actions of whoever is on call. */
+/** The dead letters of the outbox, for operators. */
 export interface DeadLetters {
   /** Oldest first. */
   list(
@@ -44,8 +44,8 @@ export interface DeadLetters {
    */
   redrive(filter: DeadLetterFilter, options?: ActOptions): Promise<readonly DeadLetter[]>
   /**
-   * Removes them for good. The other letters of their key stay, until they are redriven or purged; a consumer that
-   * minds the order sees a hole in its numbers.
+   * Removes them for good. The other dead letters of their key stay until they are redriven or purged; a consumer that checks
+   * the order sees a hole in its numbers.
    */
   purge(filter: DeadLetterFilter, options?: ActOptions): Promise<readonly DeadLetter[]>
 }
@@ -104,7 +104,8 @@ export function createDeadLetters({ sql, transactions }: SqlStore, tables: Table
   function redriveLine(line: string): Promise<readonly Row[]> {
     return transactions.run(async ({ tx }) => {
       await holdLine(tx, line)
-      // Written to take their locks: a message without a key has no line to hold, and two people may redrive it at once.
+      // Written to take their locks: a message without a key has no line to hold, and two people may redrive it at
+      // once.
       const text = 'UPDATE onceonly_outbox_dead SET line = line WHERE line = ? RETURNING *'
       const rows = (await tx.query<Row>(text, [line])).toSorted((a, b) => Number(a.position) - Number(b.position))
       await tx.query(

@@ -14,8 +14,8 @@ export interface OutboxOptions {
 }
 
 /**
- * What a transaction wants to tell the world: a row that commits with it, or not at all. A relay publishes it
- * afterwards. Give the outbox to `createLedger`, or call `add` in a transaction of your own.
+ * Messages of a transaction: rows that commit with it, or not at all. A relay publishes them afterwards. Give the outbox to
+ * `createLedger`, or call `add` in a transaction of your own.
  */
 export interface Outbox extends OutboxPort<SqlTx> {
   /**
@@ -24,7 +24,7 @@ export interface Outbox extends OutboxPort<SqlTx> {
    * to one key wait for each other.
    */
   add(tx: SqlTx, message: OutboxMessage & { readonly id?: string }): Promise<void>
-  /** Makes the tables. Without it the first use does, and a transaction that comes too early is told to try again. */
+  /** Makes the tables. Without it the first use does, and a transaction that comes too early gets a retryable error. */
   prepare(): Promise<void>
   readonly deadLetters: DeadLetters
   /** What waits, since when, and who works on it. */
@@ -35,7 +35,7 @@ export function createOutbox({ store }: OutboxOptions): Outbox {
   const tables = createTables(store)
   const { sql } = store
   const add = createAdd(sql)
-  // Begun at once, so that it is done before the first transaction; what goes wrong is told to whoever needs the tables.
+  // Begun at once, so that it is done before the first transaction; the first use of the tables throws its error.
   tables.prepare().catch(() => undefined)
 
   return {
@@ -52,8 +52,8 @@ export function createOutbox({ store }: OutboxOptions): Outbox {
   }
 
   /**
-   * On SQLite the transaction holds the only writer, so that the tables can be made only when it is over. On PostgreSQL it
-   * may wait for whoever makes them already, but does not begin with it: many that wait could hold every connection.
+   * On SQLite the transaction holds the only writer, so the tables can be made only when it is over. On PostgreSQL it may
+   * wait for a migration in progress but does not start one: many waiting transactions could hold every connection.
    */
   async function firstUse(): Promise<void> {
     const underWay = sql.dialect === 'postgres' && tables.underWay

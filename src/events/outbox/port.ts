@@ -1,7 +1,7 @@
 /** The header that names the outbox of a numbered message: every outbox counts the messages of a key by itself. */
 export const outboxHeader = 'onceonly-outbox'
 
-/** What a relay hands to a broker. The id is the same over every repetition, so that receivers can tell copies. */
+/** What a relay hands to a broker. The id is the same in every repetition, so that receivers can detect copies. */
 export interface OutgoingMessage {
   readonly id: string
   readonly topic: string
@@ -18,9 +18,9 @@ export interface OutgoingMessage {
 export type Published =
   /** The broker has it, durably, and at least one queue or stream took it. */
   | { readonly kind: 'confirmed' }
-  /** The broker said no to this message: unroutable, too large. Trying again may be in vain, so it is counted. */
+  /** The broker refused this message: unroutable, too large. A retry may not help, so attempts are counted. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** Nobody can say, or the broker is away. It will be published again, and no attempt is counted. */
+  /** The outcome is unknown, or the broker is down. It is published again, and no attempt is counted. */
   | { readonly kind: 'unavailable'; readonly reason: string }
 
 /** The port that a broker implements for the relay: two methods, at least once. */

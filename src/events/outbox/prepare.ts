@@ -4,7 +4,7 @@ import { OUTBOX_ROOM, outboxTables } from './tables.ts'
 
 export interface Tables {
   readonly ready: boolean
-  /** Somebody makes them right now. */
+  /** The tables are being made right now. */
   readonly underWay: boolean
   /** Again when it failed: the store may only have been away. */
   prepare(): Promise<void>

@@ -53,7 +53,10 @@ export interface Relay {
   on(listener: RelayListener): () => void
   /** Removes what is past its end, by hand. */
   sweep(): Promise<number>
-  /** Waits for the batches under way, at most `publishMs`, then lets others have its partitions at once. The store stays open: it is yours. */
+  /**
+   * Waits for the batches under way, at most `publishMs`, then lets others have its partitions at once. The store stays
+   * open: it is yours.
+   */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -127,7 +130,7 @@ function run(parts: RelayParts, store: SqlStore, prepare: () => Promise<void>): 
 
   async function settle({ relays, surplus, changed }: Balance): Promise<void> {
     if (surplus.length > 0) {
-      // Nobody else begins with them before our last batch of them has ended.
+      // Other relays begin with them only after our last batch has ended.
       await Promise.all(lanes.map((lane) => lane.turnOver()))
       await leases.giveBack(surplus)
     }
@@ -168,7 +171,7 @@ function run(parts: RelayParts, store: SqlStore, prepare: () => Promise<void>): 
 }
 
 /** A listener watches; its own faults must never change what happens to a message. */
-function tell(listeners: ReadonlySet<RelayListener>, event: RelayEvent): void {
+function notify(listeners: ReadonlySet<RelayListener>, event: RelayEvent): void {
   for (const listener of listeners) {
     try {
       listener(event)

@@ -9,7 +9,7 @@ export interface Sweeper {
 
 export function createSweeper(sql: SqlSeam, { settings, leases, emit }: RelayParts): Sweeper {
   const { now } = sql
-  /** Where the walk over the counters goes on; the empty text is before all of them. */
+  /** Where the walk over the counters continues; the empty text is before all of them. */
   let after = ''
 
   async function ids(): Promise<number> {

@@ -42,7 +42,8 @@ const rowColumns = ({ text, integer }: Types) => `
 function statements(types: Types): readonly string[] {
   const { text, integer, position, busy } = types
   return [
-    // A row is here from its commit until it was confirmed, so that the table is as small as the lag. Its position grows
+    // A row is here from its commit until it was confirmed, so that the table is as small as the lag. Its position
+    // grows
     // with its key's number, because both are taken while the key's counter is locked.
     `CREATE TABLE onceonly_outbox_rows (position ${position}, ${rowColumns(types)}) ${busy}`,
     'CREATE INDEX onceonly_outbox_rows_next ON onceonly_outbox_rows (partition, position)',
@@ -97,7 +98,7 @@ export const outboxTables: readonly Migration[] = [
     },
   },
   {
-    // Names the outbox in what it publishes, so that consumers of several outboxes can tell their numbers apart.
+    // Names the outbox in what it publishes, so that consumers of several outboxes can distinguish their numbers.
     version: 2,
     oldestCode: 1,
     up: {

@@ -1,8 +1,8 @@
 import type { SqlTx } from '../../ledger/store/sql.ts'
 
 /**
- * A saga as its author writes it: events, states, and one table that decides every pair of them. A pair that is missing
- * does not compile, so that no event can arrive somewhere nobody has thought of.
+ * A saga as its author writes it: events, states, and one table that decides every pair of them. A missing pair does not
+ * compile, so that every event is handled in every state.
  */
 
 /** An event that comes as a message. */
@@ -89,14 +89,14 @@ export interface Tools<Events = Specs> {
   /** The same for every attempt at this message: hand it to other systems, so that they notice a repetition. */
   readonly effectKey: string
   derive(name: string): string
-  /** Tells whoever listens that something happened. */
+  /** Publishes an event to all subscribers. */
   publish(topic: string, body: unknown, options?: SendOptions): void
-  /** Asks one receiver to do something. It goes the same way as what is published; the history tells them apart. */
+  /** Sends a command to one receiver. It travels like a published event; the history distinguishes the two. */
   send(topic: string, body: unknown, options?: SendOptions): void
   /** Replaces the timeout of that name, also one that is just being delivered. */
   schedule<E extends TimeoutName<Events>>(event: E, body: BodyOf<Events[E]>, options: ScheduleOptions): void
   unschedule(name: string): void
-  /** For what is odd but does no harm: told to listeners, kept in the history. */
+  /** For what is unexpected but harmless: reported to listeners, kept in the history. */
   warn(text: string): void
 }
 
@@ -112,8 +112,8 @@ interface Signatures<Data, Body, T> {
 }
 
 /**
- * Changes data as it likes, and stays in its state. It runs inside of the transaction and perhaps several times, so that
- * slow work and calls to other systems belong into whoever receives what it sends.
+ * Changes the data and stays in its state. It runs inside the transaction and perhaps several times, so slow work and calls
+ * to other systems belong in the receivers of the messages that it sends.
  */
 export type Stay<Data, Body, Events = Specs> = Signatures<Data, Body, Tools<Events>>['handle']
 
@@ -143,7 +143,7 @@ export type Table<Data, Events extends Specs, State extends string, Terminal ext
   }
 }
 
-/** Whoever enters a terminal state stays there. */
+/** A terminal state is never left. */
 export type Entries<Data, Events extends Specs, State extends string, Terminal extends string> = {
   readonly [S in State]?: EnterStay<Data, Events> | EnterMove<Data, State | Terminal, Events>
 } & { readonly [S in Terminal]?: EnterStay<Data, Events> }

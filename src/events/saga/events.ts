@@ -10,7 +10,7 @@ interface OfEvent extends OfInstance {
   readonly messageId: string
 }
 
-/** Everything worth telling that happens in a saga, after it was committed. Nobody decides by it. */
+/** Events of a saga, after commit. No product code decides by them. */
 export type SagaEvent =
   | (OfEvent & {
       readonly kind: 'handled'

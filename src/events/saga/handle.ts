@@ -16,7 +16,7 @@ import type { Reaction } from './react.ts'
 import { misuse, react } from './react.ts'
 import type { Arrival } from './route.ts'
 
-/** The parts of one saga, made once and handed to whoever needs them. */
+/** The shared parts of one saga. */
 export interface Parts {
   readonly machine: Machine
   readonly ledger: Pick<Ledger<SqlTx>, 'unique'>
@@ -73,7 +73,7 @@ function cameTo({ arrival, message, state }: Found) {
   return { id: arrival.id, event: arrival.event, messageId: message.id, state }
 }
 
-/** Changes nothing: whoever saves at the same time does not have to mind it. */
+/** Changes nothing, so a concurrent save meets no conflict. */
 async function ignored(
   { pending, history }: Parts,
   found: Found,
@@ -93,9 +93,9 @@ async function deferred(parts: Parts, found: Found): Promise<Entry> {
   const { arrival, message, tools, instance, now } = found
   const { tx } = tools
   const { id, event, token } = arrival
-  // The instance changes its version with every event that it keeps, or comes into being with the first one. So whoever
-  // makes a transition at the same time, and would not see the event among those that it frees, meets a conflict.
-  // One that has not begun ends when the last of these events has waited long enough.
+  // The instance changes its version with every event that it keeps, or is created with the first one. So a concurrent
+  // transition that would not see the event among those that it frees meets a conflict.
+  // An instance that has not begun ends when the last of these events has waited long enough.
   const endsAt = instance === null || instance.state === INITIAL ? now + machine.deferMs : instance.endsAt
   const kept =
     instance === null
@@ -144,10 +144,10 @@ async function handled(
   return entry
 }
 
-/** Belongs to the saga, whoever asks. */
+/** Claims belong to the saga, not to a tenant. */
 const ANY_TENANT = '*'
 
-/** A claim for ever, owned by nobody else than this very transaction. */
+/** A claim without expiry, owned by this transaction alone. */
 async function claimId({ machine, ledger, runtime, instances }: Parts, { arrival, tools, instance }: Found) {
   const owner = runtime.newId()
   const answer = await ledger.unique(ANY_TENANT, `saga.${machine.name}`, arrival.id, { owner })

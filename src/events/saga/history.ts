@@ -58,7 +58,7 @@ export function handledEntry(came: Came, reaction: Reaction, now: number): Entry
 
 /** Of one saga: bounded per instance, and removed with it. */
 export interface History {
-  /** False when the instance is not there any more: somebody swept it meanwhile. */
+  /** False when the instance no longer exists: a sweep removed it meanwhile. */
   add(tx: SqlTx, id: string, at: number, entry: Entry): Promise<boolean>
   /** Oldest first. */
   read(id: string): Promise<readonly HistoryEntry[]>

@@ -10,7 +10,7 @@ import { misuse } from './react.ts'
 export interface Instance {
   readonly id: string
   readonly state: string
-  /** Grows with every change: whoever saves names the version that was read. */
+  /** Grows with every change: a save names the version that was read. */
   readonly version: number
   readonly createdAt: number
   readonly updatedAt: number
@@ -36,11 +36,11 @@ export interface Loaded {
 
 export interface Instances {
   load(from: Pick<SqlTx, 'query'>, id: string): Promise<Loaded>
-  /** False when somebody else made it first. */
+  /** False when another process created it first. */
   insert(tx: SqlTx, saving: Saving, now: number): Promise<boolean>
-  /** False when somebody else changed it since that version. */
+  /** False when another process changed it since that version. */
   update(tx: SqlTx, version: number, saving: Saving, now: number): Promise<boolean>
-  /** Changes nothing but its version and its end, so that whoever saves at the same time notices. */
+  /** Changes nothing but its version and its end, so that a concurrent save meets a conflict. */
   touch(tx: SqlTx, touched: Pick<Instance, 'id' | 'version' | 'endsAt'>, now: number): Promise<boolean>
   list(page: { readonly limit: number; readonly cursor: string | null }): Promise<Page<Omit<Instance, 'data'>>>
 }

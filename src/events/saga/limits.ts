@@ -4,7 +4,7 @@ import { DAY, MINUTE, SECOND } from '../../ledger/core/limits.ts'
 export const sagaDefaults = {
   /** How long a finished instance is remembered: longer than brokers hand over a message again by themselves. */
   keepMs: 7 * DAY,
-  /** How long an event waits for an instance that has not begun; by then nobody is going to begin it. */
+  /** How long an event waits for an instance that has not begun; by then no event will begin it. */
   deferMs: 7 * DAY,
   /** Waits between tries when another process changed the same instance; after the last one the broker waits. */
   conflictDelaysMs: [100, 200, 500],
@@ -18,7 +18,7 @@ export const sagaDefaults = {
   dueEveryMs: 1 * SECOND,
 } as const
 
-/** What nobody can exceed. */
+/** Fixed limits. */
 export const sagaLimits = {
   /** The name is part of the names of its inbox and its claims, which have bounds of their own. */
   nameBytes: 64,
@@ -42,7 +42,7 @@ export const sagaLimits = {
   dueLanes: 8,
   /** Rounds in a row while there is something due; then it is the next look's turn. */
   dueRounds: 100,
-  /** Whoever took a due row delivers it within this time, or another process does. */
+  /** A process that took a due row delivers it within this time, or another process does. */
   dueLeaseMs: 1 * MINUTE,
   /** Instances removed by one step of the sweep, and steps of one round. */
   sweepRows: 200,

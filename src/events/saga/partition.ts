@@ -16,7 +16,7 @@ export function createPartition(): Partition {
       try {
         return await mine
       } finally {
-        // Nobody came after us: an idle instance costs nothing.
+        // No later event waits: an idle instance costs nothing.
         if (last.get(id) === settled) last.delete(id)
       }
     },

@@ -29,7 +29,7 @@ export interface SagaView<Data, State> extends Omit<Instance, 'data' | 'state'> 
   readonly pending: readonly PendingView[]
 }
 
-/** State machines that shrug at duplicates: every message is handled once, on the latest state, or not at all. */
+/** State machines that ignore duplicates: every message is handled once, on the latest state, or not at all. */
 export interface Saga<Data, State extends string> {
   readonly name: string
   /** One delivery. Refusals, failures and conflicts are receipts; what is wrong with the saga itself is thrown. */

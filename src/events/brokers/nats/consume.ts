@@ -27,7 +27,7 @@ export async function consume(
   let stopped: Promise<void> | null = null
 
   async function consumeTopic(topic: string): Promise<void> {
-    // What a lost connection leaves under way goes on, and is still held when the next one fetches.
+    // Effects of a lost connection continue, and still count against the limit of the next one.
     const held = new Set<Promise<void>>()
     let failures = 0
     while (!stopping.signal.aborted) {
@@ -68,11 +68,11 @@ export async function consume(
   }
 
   async function lookAfter(message: NatsMessage, ackWaitMs: number): Promise<void> {
-    const heartbeat = setInterval(() => tell(() => message.working()), ackWaitMs / 3)
+    const heartbeat = setInterval(() => respond(() => message.working()), ackWaitMs / 3)
     try {
       await slots.take()
       try {
-        if (stopping.signal.aborted) tell(() => message.nak())
+        if (stopping.signal.aborted) respond(() => message.nak())
         else await handOver(message)
       } finally {
         slots.give()
@@ -85,18 +85,18 @@ export async function consume(
   async function handOver(message: NatsMessage): Promise<void> {
     try {
       const answer = await receive(incomingOf(message, namespace))
-      if (answer.kind === 'done') tell(() => message.ack())
-      else tell(() => message.nak(waitOf(answer.delayMs)))
+      if (answer.kind === 'done') respond(() => message.ack())
+      else respond(() => message.nak(waitOf(answer.delayMs)))
     } catch (error) {
       onError(error)
-      tell(() => message.nak(brokerLimits.thrownDelayMs))
+      respond(() => message.nak(brokerLimits.thrownDelayMs))
     }
   }
 
-  /** What cannot be told, because the connection is gone, the server assumes by itself after a while. */
-  function tell(word: () => void): void {
+  /** An answer lost with the connection is harmless: the server redelivers after `ack_wait`. */
+  function respond(send: () => void): void {
     try {
-      word()
+      send()
     } catch (error) {
       onError(error)
     }

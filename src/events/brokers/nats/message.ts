@@ -16,7 +16,10 @@ const ours = {
 
 const messageId = 'Nats-Msg-Id'
 
-/** `Nats-Rollup` would purge a stream, `Nats-Expected-…` refuse a message: nobody's header is such an order. */
+/**
+ * `Nats-Rollup` would purge a stream, `Nats-Expected-…` refuse a message: a user's header must never be such an
+ * instruction.
+ */
 const reserved = /^(nats|onceonly)-/i
 
 /**
@@ -53,7 +56,7 @@ export function incomingOf(message: NatsMessage, namespace: string): IncomingMes
   const id = text(ours.id) ?? text(messageId)
   const key = text(ours.key)
   return {
-    // A message that somebody published without an id has one all the same: its place in the stream.
+    // A message published without an id is identified by its place in the stream.
     id: id === undefined ? `${message.info.stream}:${message.info.streamSequence}` : decode(id),
     topic: topic === undefined ? message.subject.slice(namespace.length + 1) : decode(topic),
     key: key === undefined ? null : decode(key),

@@ -42,7 +42,7 @@ export function createPublishOne({ jetstream, newHeaders, topology, namespace }:
         msgID: messageIdOf(message),
         headers: fillHeaders(newHeaders(), message),
         timeout: deadline.leftMs(),
-        // A stream of somebody else that took the subject would not be read by our consumers.
+        // A foreign stream that takes the subject would not be read by our consumers.
         ...(stream === null ? {} : { expect: { streamName: stream } }),
       })
       return { kind: 'confirmed' }
@@ -57,7 +57,8 @@ export function createPublishOne({ jetstream, newHeaders, topology, namespace }:
     const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
     // The driver's own check, against what the server said that it takes.
     if (name === 'InvalidArgumentError' || refusals.includes(code)) return { kind: 'refused', reason }
-    // Nobody listens on the subject. Either nobody has subscribed to the topic yet, or the stream has no leader at the moment.
+    // No stream listens on the subject: either the topic has no subscription yet, or the stream has no leader at the
+    // moment.
     if (name === 'JetStreamNotEnabled' && (await topology.isTaken(topic)) === false) {
       return { kind: 'refused', reason: `No stream takes the topic ${topic}.` }
     }

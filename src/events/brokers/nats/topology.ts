@@ -29,9 +29,9 @@ export interface Durable {
 /** Streams and durable consumers, made when they are missing and otherwise left as their owner set them. */
 export interface Topology {
   ensureConsumer(consumer: string, topic: string): Promise<Durable>
-  /** The stream of ours that takes this topic, to be expected by whoever publishes; null when it is somebody else's. */
+  /** Our stream for this topic, which the publisher expects; null when the stream is foreign. */
   expectedStream(topic: string): string | null
-  /** Whether any stream takes this topic; null when nobody can say. */
+  /** Whether any stream takes this topic; null when that cannot be determined. */
   isTaken(topic: string): Promise<boolean | null>
 }
 
@@ -121,7 +121,7 @@ function streamName(namespace: string, topic: string): string {
   return readableName(`${namespace}-${topic}`, [topic])
 }
 
-/** Names hold few characters: what people recognise one by, and a digest that tells it from all others. */
+/** Stream names hold few characters: a readable part, and a digest that makes the name unique. */
 function readableName(text: string, parts: readonly string[]): string {
   const readable = text.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, READABLE_CHARACTERS)
   return `${readable}-${digestParts(parts).slice(0, DIGEST_CHARACTERS)}`

@@ -134,7 +134,7 @@ function queueName(namespace: string, consumer: string): string {
 
 const survivors = new WeakSet<RabbitConnection>()
 
-/** A connection that is lost comes again by itself; but if nobody listened, losing it would end the process. */
+/** A lost connection reconnects by itself; without a listener its error would end the process. */
 function survive(connection: RabbitConnection): void {
   if (survivors.has(connection)) return
   survivors.add(connection)

@@ -36,7 +36,7 @@ function waitingQueue(queue: string, delayMs: number): RabbitQueue {
       'x-queue-type': 'quorum',
       'x-dead-letter-exchange': '',
       'x-dead-letter-routing-key': queue,
-      // Unless it is told so, a server hands dead letters on without waiting for a confirmation, and may lose them.
+      // By default a server forwards dead letters without waiting for a confirmation, and may lose them.
       'x-dead-letter-strategy': 'at-least-once',
       'x-overflow': 'reject-publish',
     },
@@ -61,7 +61,7 @@ export async function putOff(
     await declared.ensure(waiting)
     const first = await confirms.send(envelope, message.body, late)
     if (first.kind !== 'refused') return first
-    // Somebody removed the queue: it is declared again, once.
+    // The queue was removed: declare it again, once.
     declared.forget(waiting.queue)
     await declared.ensure(waiting)
     return await confirms.send(envelope, message.body, late)

@@ -60,7 +60,7 @@ export function incomingOf(message: RabbitMessage): IncomingMessage {
     .map((name) => [name, asText(headers[name])] as const)
   const before = count(headers[ours.deliveries]) ?? 0
   return {
-    // Nobody can tell copies of a message without an id: the inbox decides what becomes of it.
+    // Duplicates of a message without an id cannot be detected: the inbox decides what happens to it.
     id: message.messageId ?? '',
     topic: text(ours.topic) ?? message.routingKey,
     key: text(ours.key) ?? null,
@@ -82,7 +82,7 @@ function asText(value: unknown): string {
   try {
     return JSON.stringify(value) ?? ''
   } catch {
-    // Nested too deeply. Whoever threw here would get it again and again; without a body the inbox puts it aside.
+    // Nested too deeply. Throwing here would redeliver it forever; without a body the inbox parks it.
     return ''
   }
 }

@@ -8,12 +8,14 @@ import { reasonOf } from '../options.ts'
 import type { RabbitChannel, RabbitConnection, RabbitDelivery } from './driver.ts'
 import { incomingOf } from './message.ts'
 
-/** From RabbitMQ 4 on a message is dropped after twenty deliveries unless the queue says otherwise; the inbox parks it. */
+/**
+ * From RabbitMQ 4 on a message is dropped after twenty deliveries unless the queue says otherwise; the inbox parks it.
+ */
 const deliveryLimit = 2_000_000_000
 
 /** The driver says so when its user has closed the connection: no channel will come any more. */
 const closing = 'CLOSING'
-/** With these answers to the first declaration trying again is in vain. */
+/** With these answers to the first declaration a retry cannot help. */
 const hopeless: readonly unknown[] = [
   'PRECONDITION_FAILED',
   'ACCESS_REFUSED',
@@ -50,7 +52,7 @@ export async function consume(
   const stopping = new AbortController()
   const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
   const ready = Promise.withResolvers<void>()
-  // What a lost connection leaves under way goes on, and is still counted when the next one consumes.
+  // Effects of a lost connection continue, and still count against the limit of the next one.
   const underWay = new Set<Promise<void>>()
   let lastError: unknown
 
@@ -172,7 +174,8 @@ export async function consume(
   return {
     async stop() {
       stopping.abort()
-      // Also of channels that were lost. Before the cancellation has been answered some more may come; they are given back.
+      // Also of channels that were lost. Before the cancellation has been answered some more may come; they are given
+      // back.
       while (underWay.size > 0) await Promise.all(underWay)
       await Promise.race([consuming, sleep(brokerLimits.stopMs, undefined, { ref: false })])
     },

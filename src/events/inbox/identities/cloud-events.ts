@@ -86,7 +86,7 @@ function isJson(contentType: string): boolean {
 function binary(headers: HookHeaders, body: string | Uint8Array): IncomingMessage {
   for (const name of ['specversion', 'id', 'source', 'type']) neededHeader(headers, `ce-${name}`)
   const attributes: [string, string][] = []
-  // Extensions too: whoever made the event may have put the way to its answer into one.
+  // Extensions too: the producer may have put a reply address into one.
   for (const name of headerNames(headers)) {
     const value = /^ce-[a-z0-9]{1,64}$/.test(name) ? headerOf(headers, name) : null
     if (value !== null) attributes.push([name, decoded(value, name)])

@@ -8,8 +8,8 @@ const HEADER = 'x-hub-signature-256'
 const PREFIX = 'sha256='
 
 /**
- * A webhook of GitHub: `X-GitHub-Delivery` is kept when a delivery is repeated; the topic is the name of the event. GitHub
- * signs the body alone: whoever holds a signed one can send it under another id, so where that matters give the inbox an
+ * A GitHub webhook: `X-GitHub-Delivery` stays the same when a delivery is repeated; the topic is the name of the event.
+ * GitHub signs the body alone, so a signed body can be sent again under another id; where that matters, give the inbox an
  * `intent` made of the body.
  */
 export function readGithubWebhook({ headers, body }: HookRequest, options: SignedOptions): IncomingMessage {

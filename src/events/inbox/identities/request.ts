@@ -12,7 +12,7 @@ export type HookHeaders =
   | { get(name: string): string | null; keys?(): Iterable<string> }
   | Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** One value, or null when there is none. Two values for what can only be one are refused: which of them is meant? */
+/** One value, or null when there is none. Two values are refused, because it is unclear which one counts. */
 export function headerOf(headers: HookHeaders, name: string): string | null {
   if (typeof headers.get === 'function') return headers.get(name)
   const values: string[] = []

@@ -95,7 +95,7 @@ interface Members {
 }
 
 interface About extends Pick<S3Event, 'bucket' | 'key' | 'name'> {
-  /** The request that it came of, or its time: what tells two events apart that have no sequencer. */
+  /** The request that caused it, or its time: distinguishes events without a sequencer. */
   readonly moment: string | null
 }
 

@@ -16,7 +16,7 @@ export interface TimedOptions extends SignedOptions {
 
 /** What the schemes themselves recommend: longer than clocks are apart, too short to replay an old message for long. */
 const TOLERANCE_MS = 5 * MINUTE
-/** Senders that replace a secret sign with two or three; nobody needs more, and each of them costs a comparison. */
+/** Senders that rotate a secret sign with two or three; each costs a comparison. */
 const MOST_SIGNATURES = 16
 
 export function secretsOf({ secrets }: SignedOptions): readonly string[] {
@@ -27,7 +27,9 @@ export function secretsOf({ secrets }: SignedOptions): readonly string[] {
   return all
 }
 
-/** True when one of the keys has made one of the signatures. Every comparison takes the same time, whatever it finds. */
+/**
+ * True when one of the keys has made one of the signatures. Every comparison takes the same time, whatever it finds.
+ */
 export function isSignedBy(
   keys: readonly (string | Uint8Array)[],
   content: readonly (string | Uint8Array)[],

@@ -16,7 +16,7 @@ export interface StandardWebhookOptions extends TimedOptions {
  * time and body. Throws `unreadable_message` or `bad_signature`, naming the header at fault.
  */
 export function readStandardWebhook({ headers, body }: HookRequest, options: StandardWebhookOptions): IncomingMessage {
-  // All three of one family: a mixture would be signed by nobody.
+  // All three headers of one family: no sender signs a mixture.
   const family = headerOf(headers, 'webhook-id') === null && headerOf(headers, 'svix-id') !== null ? 'svix' : 'webhook'
   const id = neededHeader(headers, `${family}-id`)
   const timestamp = neededHeader(headers, `${family}-timestamp`)
@@ -26,7 +26,7 @@ export function readStandardWebhook({ headers, body }: HookRequest, options: Sta
   if (!isSignedBy(keys, [`${id}.${timestamp}.`, body], signatures)) {
     throw badSignature(signed, 'does not belong to this message')
   }
-  // After the signature: of an unsigned message nobody needs to know how old it says that it is.
+  // After the signature: the timestamp of an unsigned message means nothing.
   timeOf(timestamp, `${family}-timestamp`, options)
   return incoming({ id, topic: options.topic ?? 'webhook', body: textOf(body) })
 }
@@ -42,7 +42,7 @@ function signaturesIn(header: string, name: string): readonly Uint8Array[] {
   return found
 }
 
-/** Never an empty key, which a single character would decode to: anybody could sign with that. */
+/** Never an empty key, which a single character would decode to: any sender could sign with it. */
 function keyOfSecret(secret: string): Uint8Array {
   const key = bytesOfBase64(secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret)
   if (key !== null && key.byteLength > 0) return key

@@ -7,8 +7,8 @@ import { badSignature, digestOf, isSignedBy, secretsOf, timeOf } from './signatu
 const HEADER = 'stripe-signature'
 
 /**
- * A webhook of Stripe: the event's own id, which all retries share; the topic is the event's type. Give
- * `stripeFingerprint` to the inbox, because a retry tells another number of pending webhooks.
+ * A Stripe webhook: the event's own id, which all retries share; the topic is the event's type. Give `stripeFingerprint` to
+ * the inbox, because a retry carries another number of pending webhooks.
  */
 export function readStripeWebhook({ headers, body }: HookRequest, options: TimedOptions): IncomingMessage {
   const { timestamp, signatures } = signedParts(neededHeader(headers, HEADER))
