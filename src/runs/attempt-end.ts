@@ -1,13 +1,13 @@
 import { limits } from '../ledger/core/limits.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 
-/** When an attempt is not wanted any more: its time is up, its branch lost a race, or its run is somebody else's. */
+/** When an attempt must end: its time is up, its branch lost a race, or another worker has its run. */
 export interface AttemptEnd {
-  /** Made for whoever asks: most steps never look at it, and a signal costs more than such a step. */
+  /** Created on first use: most steps never read it, and a signal costs more than such a step. */
   signal(): AbortSignal
   /**
-   * The end of the action, or of its time. An action that ignores its signal is not waited for: what it does later is in
-   * vain, and may be in doubt. Whoever lost its run hears nothing more.
+   * The end of the action, or of its time. An action that ignores its signal is not waited for: its later work is lost and
+   * its outcome may be unknown. After the run is lost, this never settles.
    */
   race<T>(acting: Promise<T>): Promise<T>
   /** It is over: no timer is left behind. */

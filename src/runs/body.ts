@@ -18,7 +18,7 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
 
   const inside = (below: Branch) => createContext(execution, below)
 
-  /** Comes to the next step. A branch that lost its race, or whose run is somebody else's, comes no further. */
+  /** Comes to the next step. A branch that lost its race, or whose run another worker has, stops here. */
   async function next<T>(id: string, kind: EntryKind, work: (place: Place) => Promise<T>): Promise<T> {
     if (branch.signal.aborted) return never()
     try {
@@ -90,7 +90,7 @@ function isFinal(entry: Entry | null): boolean {
 async function pass(execution: Execution, { signal }: Branch, dueAt: number): Promise<void> {
   while ((await execution.clock()) < dueAt) {
     const woken = await execution.wait({ dueAt, unknown: false }, signal)
-    // The race is over without us, and nobody waits for this branch any more.
+    // The race is decided, and no caller waits for this branch any more.
     if (woken === 'abandoned') await never()
   }
 }

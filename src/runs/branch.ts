@@ -80,8 +80,8 @@ function come(branch: Branch, at: Course, id: string, kind: EntryKind): Place {
 }
 
 /**
- * Branches side by side need no line in the journal, unless the body asked for values before them: those must be there
- * before somebody acts by them.
+ * Branches side by side need no line in the journal, unless the body asked for values before them: those must be recorded
+ * before any step depends on them.
  */
 export function enterAll(branch: Branch, at: Course, id: string): Place | null {
   const next = branch.recorded[branch.passed]
@@ -93,8 +93,8 @@ export function enterAll(branch: Branch, at: Course, id: string): Place | null {
 const END = '$end'
 
 /**
- * What a branch asked for last has no step behind it to go with: it gets a line of its own, before anybody outside of the
- * branch sees it. Null where there is nothing to keep.
+ * The last values that a branch asked for have no step behind them to be recorded with: they get a line of their own,
+ * before anything outside the branch sees them. Null when there is nothing to record.
  */
 export function enterEnd(branch: Branch, at: Course): Place | null {
   const next = branch.recorded[branch.passed]
@@ -119,7 +119,7 @@ function mustBe(recorded: Entry, found: Pick<Place, 'stepId' | 'tick' | 'kind'>,
   throw diverged(`Before ${stepId} the run asked for \`${left.kind}\`, and now it does not.`, { ...left }, null)
 }
 
-/** Branches leave no line of their own: what is recorded in them tells that the run has passed this place. */
+/** Branches leave no line of their own: steps recorded in them show that the run has passed this place. */
 function mustNotBeBefore(ahead: Entry | undefined, found: Pick<Place, 'stepId' | 'tick' | 'kind'>): void {
   if (ahead === undefined || isWithin(ahead.branch, found.stepId)) return
   const text = `Where ${ahead.stepId} was recorded, the run now comes to ${found.stepId}.`
@@ -147,7 +147,7 @@ export function valueOf<K extends keyof ValueTypes>(branch: Branch, kind: K, mak
   return recorded.value as ValueTypes[K]
 }
 
-/** Whoever passed here before the change took the old way, and goes on with it. */
+/** A run that passed here before the change took the old path, and stays on it. */
 export function versionOf(branch: Branch, name: string): boolean {
   checkName('version', name)
   const next = branch.recorded[branch.passed]

@@ -27,7 +27,7 @@ interface CommonOptions {
   readonly unstable?: Unstable
 }
 
-/** `keyed`: repeated under its key until it has a result. `once`: an attempt whose end nobody saw is `unknown`. */
+/** `keyed`: repeated under its key until it has a result. `once`: an attempt without a recorded end is `unknown`. */
 export interface PlainOptions extends CommonOptions {
   readonly semantics?: 'keyed' | 'once'
 }
@@ -59,7 +59,7 @@ export interface PlannedStep<P, R> extends Pick<CommonOptions, 'retry' | 'timeou
 
 export type Received<T> =
   | { readonly kind: 'received'; readonly payload: T }
-  /** Nobody sent it in time. */
+  /** The signal did not come in time. */
   | { readonly kind: 'timed_out' }
 
 type Branches = Readonly<Record<string, (run: RunContext) => Promise<unknown>>>

@@ -3,7 +3,7 @@ import { exceedsBytes } from '../ledger/core/identity.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { RunContext } from './context.ts'
 
-/** A durable function: its steps are recorded, so that any worker can go on where another one stopped. */
+/** A durable function: its steps are recorded, so that any worker can continue where another one stopped. */
 export interface RunDefinition<I = unknown, O = unknown> {
   readonly name: string
   /** A run remembers the version under which it was started. */

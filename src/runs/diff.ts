@@ -6,7 +6,7 @@ export interface Difference {
   readonly replayed: unknown
 }
 
-/** More differences than this say nothing more to anybody. */
+/** More differences than this do not help a reader. */
 const MOST_DIFFERENCES = 100
 
 /** Compares by structure: the order of members does not count, that of elements does. Values are those of the codec. */
@@ -58,12 +58,17 @@ function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength)
 }
 
-/** Whether somebody declared that a place may differ: `*` stands for one name or number, `**` for any number of them. */
+/**
+ * Whether the caller declared that a path may differ: `*` stands for one name or number, `**` for any number of them.
+ */
 export function isIgnored(path: string, ignored: readonly string[]): boolean {
   return ignored.some((pattern) => matches(pattern).test(path))
 }
 
-/** A value without the places that may differ. An element that may leaves its place empty, so that the others keep theirs. */
+/**
+ * A value without the places that may differ. An element that may leaves its place empty, so that the others keep
+ * theirs.
+ */
 export function without(value: unknown, ignored: readonly string[], path = '$'): unknown {
   if (ignored.length === 0 || typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) {

@@ -18,7 +18,7 @@ export function createDoubt({ takenBefore }: RunRow, entries: readonly Entry[]):
   return {
     since(branch) {
       if (takenBefore === null || [...written].some((each) => isOnePath(each, branch))) return null
-      // Branches beside this one tell nothing about it: only what came before it, or below it, does.
+      // Parallel branches say nothing about it: only entries before it, or below it, do.
       const before = entries.filter((entry) => isOnePath(entry.branch, branch))
       return before.reduce((last, { at }) => Math.max(last, at), takenBefore)
     },

@@ -62,7 +62,7 @@ export interface RunHandle<O> {
 export interface Engine extends RunOperator {
   start<I, O>(definition: RunDefinition<I, O>, options: StartOptions<I>): Promise<RunHandle<O>>
   handle<O = unknown>(runId: string): RunHandle<O>
-  /** What today's code makes of the run: dry, unless told otherwise. Refuses to go on with what diverges. */
+  /** Replays the run with today's code: dry by default. Refuses to continue a run that diverges. */
   replay(runId: string, options?: ReplayOptions): Promise<Replay>
   get(runId: string): Promise<RunView>
   list(query: RunQuery): Promise<RunPage>
@@ -168,13 +168,13 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       async result({ waitMs = limits.waitMaxMs } = {}) {
         const deadline = runtime.monotonicMs() + waitMs
         for (;;) {
-          using told = ends.listen(runId)
+          using listener = ends.listen(runId)
           const leftMs = deadline - runtime.monotonicMs()
-          // What this process has in hand tells its end by itself.
+          // A run that this process drives announces its end by itself.
           const row = worker.drives(runId) && leftMs > 0 ? null : await operator.row(runId)
           if (row !== null && row.endedAt !== null) return resultOf(row) as O
           if (leftMs <= 0) throw new OnceError('in_progress', `The run ${runId} is ${row?.state ?? 'running'}.`)
-          const end = await told.within(Math.min(leftMs, limits.runPollMs))
+          const end = await listener.within(Math.min(leftMs, limits.runPollMs))
           if (end !== null) return resultOf(end) as O
         }
       },
@@ -198,7 +198,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       const changed = dry.steps.filter(({ status }) => status !== 'same' && status !== 'pending')
       throw new OnceError('run_diverged', `The run ${runId} would not go as it went.`, { details: { steps: changed } })
     }
-    // What is recorded is answered from the record; what is open goes on under its keys; what is unknown is not sent.
+    // Recorded steps are answered from the record; open ones continue under their keys; unknown ones are not sent.
     if (row.endedAt === null) await operator.wake(runId)
     const settled = await settledView(runId)
     const before = new Set(entries.filter(({ state }) => state === 'succeeded').map(({ key }) => key))
@@ -212,10 +212,10 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   async function settledView(runId: string): Promise<RunView> {
     const deadline = runtime.monotonicMs() + limits.runReplayMs
     for (;;) {
-      using told = ends.listen(runId)
+      using listener = ends.listen(runId)
       const view = await operator.get(runId)
       if (view.state !== 'running' || runtime.monotonicMs() > deadline) return view
-      await told.within(limits.runPollMs)
+      await listener.within(limits.runPollMs)
     }
   }
 
@@ -253,7 +253,7 @@ function newRun<I, O>(
     result: null,
     failure: null,
     worker,
-    // A run that nobody has yet is taken later, and then its fence moves.
+    // A run without a worker is taken later, and then its fence moves.
     fence: worker === null ? 0 : 1,
     dueAt: worker === null ? now : null,
     takenAt: worker === null ? null : now,
@@ -302,8 +302,8 @@ function resultOf(row: RunEnd): unknown {
 }
 
 /**
- * The store's time: asked where it decides something, and estimated where it is only noted down. Every write tells it, so
- * that the estimate is never older than the last one.
+ * The store's time: read where it decides something, estimated where it is only noted. Every write returns it, so that the
+ * estimate is never older than the last write.
  */
 function createTime(store: SqlStore, runtime: Runtime) {
   let known = { now: 0, atMs: 0 }

@@ -25,16 +25,18 @@ export interface Entry {
   readonly at: number
 }
 
-/** `all` and `end` stand in a journal only to keep the values that the body asked for before its branches, or at an end. */
+/**
+ * `all` and `end` stand in a journal only to keep the values that the body asked for before its branches, or at an end.
+ */
 export type EntryKind = 'step' | 'channel' | 'sleep' | 'signal' | 'race' | 'all' | 'end'
 
 /**
- * `intent`: about to act, and nobody may act again without asking. `retrying`: failed for now. `waiting`: a sleep or a
- * signal. `unknown`: may have happened; a person or a probe decides. The others are final.
+ * `intent`: about to act; no process may act again without a check. `retrying`: failed for now. `waiting`: a sleep or a
+ * signal. `unknown`: may have happened; an operator or a probe decides. The others are final.
  */
 export type EntryState = 'intent' | 'retrying' | 'waiting' | 'unknown' | 'succeeded' | 'failed' | 'abandoned'
 
-/** Somebody may still have to do something about it. */
+/** True while the step can still change. */
 export function isOpen(state: EntryState): boolean {
   return state === 'intent' || state === 'retrying' || state === 'waiting' || state === 'unknown'
 }
@@ -45,7 +47,7 @@ export interface AttemptFailure extends Failure {
   readonly attempt: number
   /** When the attempt began. */
   readonly at: number
-  /** It was proven that nothing happened; otherwise nobody can tell. */
+  /** It was proven that nothing happened; otherwise the outcome is unknown. */
   readonly definite: boolean
 }
 

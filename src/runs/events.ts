@@ -1,13 +1,13 @@
 import type { EntryState, RunState } from './entry.ts'
 
-/** What an engine tells whoever listens: for logs, metrics and tests. */
+/** Events of an engine, for logs, metrics and tests. */
 export type RunEvent =
   | { readonly kind: 'started'; readonly runId: string; readonly definition: string }
   /** A worker put a run down: it ended, sleeps, or waits for a person. */
   | { readonly kind: 'left'; readonly runId: string; readonly state: RunState }
   /**
-   * A step came to something, once it is recorded: `intent` when only a look can tell whether it happened. `replayed`: the
-   * body came to it again, and was handed what is recorded.
+   * A step changed its state, after that was recorded. `intent`: only a probe can determine whether it happened.
+   * `replayed`: the body reached the step again and got the recorded result.
    */
   | {
       readonly kind: 'step'
@@ -16,7 +16,10 @@ export type RunEvent =
       readonly step: string
       readonly state: StepState
     }
-  /** So many workers ended one after the other while they drove it: it is `unknown` until a person resumes or cancels it. */
+  /**
+   * So many workers ended one after the other while they drove it: it is `unknown` until a person resumes or cancels
+   * it.
+   */
   | { readonly kind: 'parked'; readonly runId: string; readonly definition: string; readonly takeovers: number }
   /** Another worker has it, or a person took it away; whatever was under way records nothing. */
   | { readonly kind: 'lost'; readonly runId: string }

@@ -54,9 +54,12 @@ export interface Execution {
   readonly lost: AbortSignal
   /** The first difference between what was recorded and the way of the present code. The run ends with it. */
   readonly diverged: Promise<Divergence>
-  /** For whoever has thrown inside of the run: a body that catches everything must not go on along another way. */
+  /** For errors thrown inside the run: a body that catches everything must not continue on another path. */
   endIfDiverged(error: unknown): Promise<never>
-  /** For `checkDeterminism`: whether the run is left after a step. An execution that decided a race drives it to its end. */
+  /**
+   * For `checkDeterminism`: whether the run is left after a step. An execution that decided a race drives it to its
+   * end.
+   */
   isLeftAfterSteps(): boolean
   /** The branch of a path: the same one, however often the body comes to it. */
   branch(path: string, signal: AbortSignal): Branch
@@ -64,8 +67,8 @@ export interface Execution {
   mustBePassed(): void
   entry(place: Place, fields: Pick<Entry, 'state'> & Partial<Entry>): Entry
   /**
-   * Durable when it returns. Never returns when the run is somebody else's by now. Answers what is recorded: of an entry
-   * that was unknown it may be what a person said meanwhile.
+   * Durable when it returns. Never returns when another worker has the run by now. Returns what is recorded: for an entry
+   * that was unknown, this may be an operator's resolution.
    */
   put(entry: Entry): Promise<Entry>
   /** Remembers what was written elsewhere, in a transaction of the step. */
@@ -76,28 +79,28 @@ export interface Execution {
   look(entry: Entry): Promise<Entry>
   /** Counts as doing something while it lasts, so that the run is not suspended under it. */
   acting<T>(work: () => Promise<T>): Promise<T>
-  /** The store's time. Asks until it is told: a store that is away for a while fails no run. */
+  /** The store's time. Retries until the store answers: a store that is down for a while fails no run. */
   clock(): Promise<number>
   /** The signals of the run as they are now. */
   newSignals(): Promise<readonly SignalRow[]>
-  /** Repeats what fails only because the store is away. Never returns when the run is somebody else's by now. */
+  /** Retries what fails only because the store is down. Never returns when another worker has the run by now. */
   insist<T>(ask: () => Promise<T>): Promise<T>
   /** Branches that run side by side, in place of the one that waits for them. */
   fork(count: number, signal: AbortSignal): Line
   /** How often each step below a path was executed, by this execution or by those before it. */
   reached(path: string): ReadonlyMap<string, number>
-  /** A race is decided: what is open in its other branches stays so for nobody, and its next turn begins anew. */
+  /** A race is decided: open steps of its other branches are abandoned, and its next turn starts fresh. */
   decided(race: string, winner: string): Promise<void>
   /**
-   * Returns when it is due while others still act; else the run is suspended, and this never returns. `abandoned` when
-   * its branch lost a race meanwhile, `told` when somebody outside did something.
+   * Returns when it is due while other branches still act; else the run is suspended, and this never returns. `abandoned`
+   * when its branch lost a race meanwhile, `told` when an outside change came.
    */
   wait(until: Wait, signal: AbortSignal): Promise<Woken>
-  /** Grows with everything that somebody outside did: a signal came, a person resolved a step. */
+  /** Grows with every outside change: a signal came, an operator resolved a step. */
   heard(): number
-  /** Whether somebody in this run waits for that. */
+  /** Whether a branch of this run waits for outside changes. */
   listens(): boolean
-  /** Somebody outside left a mark. The same mark again says nothing new. */
+  /** An outside change left a mark. The same mark again is ignored. */
   tell(mark: number): void
   /** Leaves the rest to another worker. Never returns. */
   handOver(): Promise<never>
@@ -106,7 +109,7 @@ export interface Execution {
 
 const STORE_RETRY = { baseMs: 50, capMs: 5_000 }
 
-/** A promise for whoever must not go on: its callers are forgotten with it. */
+/** A promise that never settles, for callers that must not continue; they are garbage collected with it. */
 export const never = () => new Promise<never>(() => {})
 
 function charsOf({ plan, result }: Entry): number {
@@ -160,7 +163,7 @@ export function createExecution(
     return undefined
   }
 
-  /** Once every line of the run waits, and nothing is under way, nobody needs it in memory. */
+  /** Once every line of the run waits and nothing is under way, the run leaves the memory. */
   function rest(): void {
     // Most runs never wait. Who does is looked at later: a branch may be about to end, or to act.
     if (over || waits.count() === 0) return
@@ -193,7 +196,7 @@ export function createExecution(
         return await ask()
       } catch (error) {
         if (!isOnceError(error) || !error.retryable) throw error
-        // Whoever loses the lease meanwhile stops trying.
+        // A worker that loses the lease meanwhile stops retrying.
         await sleep(runtime, backoffMs(tries, STORE_RETRY, runtime.random()))
       }
     }
@@ -202,7 +205,7 @@ export function createExecution(
 
   /** The same write again is the same write, also when the answer to the first one was lost. */
   async function put(entry: Entry): Promise<Entry> {
-    // Only what is unknown may be changed by somebody who does not hold the run.
+    // Only an unknown entry may be changed by a process that does not hold the run.
     const unknown = open.get(entry.key)?.state === 'unknown'
     const written = await insist(async () =>
       unknown ? await writes.settle(holder, entry) : (await writes.put(holder, entry)) ? entry : null,

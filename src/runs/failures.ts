@@ -2,19 +2,19 @@ import { limits } from '../ledger/core/limits.ts'
 import type { AttemptFailure } from './entry.ts'
 import { derivedKey } from './key.ts'
 
-/** What the failed attempts of a step tell: since when it may have happened, and under which key it is tried next. */
+/** The failed attempts of a step: since when it may have happened, and under which key it is tried next. */
 type Failures = readonly AttemptFailure[]
 
 export function withFailure(failures: Failures, failure: Omit<AttemptFailure, 'number'>): Failures {
   return [...failures, { ...failure, number: (failures.at(-1)?.number ?? 0) + 1 }]
 }
 
-/** The first send of which nobody knows whether it happened; null when there was none. */
+/** The first send with an unknown outcome; null when there was none. */
 export function ambiguousSince(failures: Failures): number | null {
   return failures.find(({ definite }) => !definite)?.at ?? null
 }
 
-/** Somebody found out that nothing had happened. */
+/** A probe or an operator found that nothing had happened. */
 export function allDefinite(failures: Failures): Failures {
   return failures.map((failure) => ({ ...failure, definite: true }))
 }
@@ -30,9 +30,9 @@ export function withUnseen(failures: Failures, since: number | null, attempt: nu
 }
 
 /**
- * A provider that keeps failures would answer with a definite one for ever, so that the next attempt takes another key.
- * But while an ambiguous one is open its key stays, whatever fails definitely after it: only that key tells what became
- * of it, and any other one would do it twice.
+ * A provider that keeps failures would answer with a definite one forever, so the next attempt takes another key. But while
+ * an ambiguous one is open its key stays, whatever fails definitely after it: only that key can reveal its outcome, and any
+ * other key would repeat the effect.
  */
 export function keyAfter(key: string, failures: Failures): string {
   const open = failures.findIndex(({ definite }) => !definite)
@@ -41,8 +41,8 @@ export function keyAfter(key: string, failures: Failures): string {
 }
 
 /**
- * Of many, the last ones tell what is wrong now. The first ambiguous one tells since when something may have happened,
- * and the one before it under which key.
+ * Of many failures, the last ones show what is wrong now. The first ambiguous one shows since when something may have
+ * happened, and the one before it under which key.
  */
 export function remembered(failures: Failures): Failures {
   if (failures.length <= limits.runFailures) return failures

@@ -65,7 +65,7 @@ export function readWon(result: string): Won {
   return decodeValue(result) as Won
 }
 
-/** The winner is recorded before anybody sees it, so that it wins again however the next execution interleaves. */
+/** The winner is recorded before the body sees it, so that it wins again however the next execution interleaves. */
 export async function forkRace(
   execution: Execution,
   inside: Inside,
@@ -81,7 +81,7 @@ export async function forkRace(
     await execution.decided(place.stepId, won.winner)
     return { winner: won.winner, value: won.value }
   }
-  // The values that the body asked for before must be the same when the branches are driven by somebody else.
+  // Values that the body asked for before must be the same when another worker drives the branches.
   if (place.recorded === null && place.values.length > 0)
     await execution.put(execution.entry(place, { state: 'waiting' }))
   const losers = new AbortController()
@@ -127,8 +127,8 @@ async function runBranch(
 }
 
 /**
- * What a branch asked for last, before it returned or threw, is recorded before anybody acts by it. A branch that lost its
- * race has nobody who would.
+ * The last values that a branch asked for, before it returned or threw, are recorded before anything depends on them.
+ * The loser of a race has no dependents.
  */
 export async function keepLast<T>(
   execution: Execution,

@@ -46,7 +46,7 @@ export type ParkedRun = Pick<RunRow, 'definition' | 'takeovers'> & { readonly ru
 
 interface HoldingOptions {
   readonly definitions?: Iterable<RunDefinition>
-  /** Told the store's time wherever it comes for nothing. */
+  /** Gets the store's time from every answer that carries it. */
   readonly learn?: (now: number) => void
 }
 

@@ -39,7 +39,7 @@ const NOT_NOW = new Set([408, 425, 429])
 /** A provider's answer is a receipt; what is longer is cut. */
 const MOST_BODY_BYTES = 64 * 1_024
 
-/** Sends plans over HTTP, with the key in the form that the provider takes, and tells what its answers mean. */
+/** Sends plans over HTTP, with the key in the form that the provider takes, and interprets its responses. */
 export function httpChannel<const P extends ProviderProfile>(
   options: HttpChannelOptions<P>,
 ): Channel<HttpPlan<BodyOf<P>>, HttpSent> {
@@ -53,7 +53,7 @@ export function httpChannel<const P extends ProviderProfile>(
     async send(plan, { key, signal }) {
       const tagged = withKey(plan, carries, fitting(provider, key))
       const content = tagged.body === undefined ? {} : { body: written(tagged.body, encoding) }
-      // Whoever cannot tell its credentials has sent nothing.
+      // When the credentials cannot be read, nothing was sent.
       const own = await headers().catch((error: unknown) => {
         throw notDone(error)
       })
@@ -96,7 +96,7 @@ function judged(name: string, sent: HttpSent, retryAfter: string | null, native:
   const again = retryAfterMs === null ? {} : { retryAfterMs }
   // A 503 that names a time was meant; without one it may come from a proxy that lost an answer on its way.
   if (NOT_NOW.has(status) || (status === 503 && retryAfterMs !== null)) throw notDone(error, again)
-  // Under a key, 409 is also how a twin in flight is told; the same key asks again and hears what became of it.
+  // Under a key, 409 also means that a copy is in flight; a retry under the same key gets its outcome.
   if (status >= 500 || (native && status === 409)) throw Object.assign(error, again)
   throw final(error)
 }

@@ -11,7 +11,7 @@ export interface Lines {
 export interface Line {
   /** One of the branches has ended. */
   ended(): void
-  /** The one that waited goes on; whoever of the branches has not ended does not count any more. */
+  /** The waiting line continues; branches that have not ended no longer count. */
   join(): void
 }
 

@@ -24,7 +24,7 @@ interface Watched {
 const MOST_REFUSALS = 1_000
 
 const inside = new AsyncLocalStorage<Watched>()
-/** Our own checks, so that none is put before another; whoever mocks `fetch` may take one away again. */
+/** Our own checks, so that they are not stacked; a mock of `fetch` may remove one again. */
 const checks = new WeakSet<object>()
 
 class NetworkRefused extends Error {
@@ -50,12 +50,12 @@ function patchAll(): void {
   patch(globalThis, 'fetch', 'fetch', (_self, error) => Promise.reject(error))
 }
 
-/** A stream tells its owner by an event: who writes may be a timer or a tick that nobody could catch. */
+/** A stream reports by an event: the writer may be a timer or a tick whose exception could not be caught. */
 function cut(socket: unknown, error: Error): unknown {
   return (socket as net.Socket).destroy(error)
 }
 
-/** Where a pipe stands behind them, they are sockets like any other; but who prints acts on nobody. */
+/** With a pipe behind them, they are sockets like any other; but printing is not an effect. */
 function isOwnOutput(self: unknown): boolean {
   return self === process.stdout || self === process.stderr
 }

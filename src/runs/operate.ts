@@ -15,7 +15,7 @@ import { summaryOf, viewOf } from './view.ts'
 export interface RunQuery {
   readonly state?: RunState
   readonly definition?: string
-  /** Only runs whose ids have this before their first slash: how a service that puts the tenant there tells them apart. */
+  /** Only runs whose ids have this before their first slash: for services that put the tenant there. */
   readonly scope?: string
   readonly limit?: number
   /** Give back what the page before gave. */
@@ -27,7 +27,7 @@ export interface RunPage {
   readonly cursor: string | null
 }
 
-/** How a person, or a probe, settles a step of which nobody knows whether it happened. */
+/** How an operator, or a probe, settles a step with an unknown outcome. */
 export type Resolution =
   | { readonly kind: 'succeeded'; readonly result: unknown }
   | { readonly kind: 'failed'; readonly error: unknown }
@@ -43,8 +43,8 @@ export interface RunOperator {
   /** Ends a run; whatever is under way records nothing any more. False when it had ended before. */
   cancel(runId: string): Promise<boolean>
   /**
-   * After a fix: a failed run goes on at its failed steps, with new attempts under the same keys; a run that was parked,
-   * because its workers ended with it, goes on where it stands.
+   * After a fix: a failed run continues at its failed steps, with new attempts under the same keys; a run that was parked
+   * because its workers crashed with it continues where it stands.
    */
   resume(runId: string): Promise<void>
   resolve(runId: string, key: string, resolution: Resolution): Promise<void>
@@ -56,7 +56,7 @@ export interface RunOperatorParts extends RunOperator {
   wake(runId: string): Promise<void>
 }
 
-/** What the operator tells the worker of its own process. */
+/** How the operator notifies the worker of its own process. */
 export interface Nearby {
   /** Something is due. */
   wake(): void
@@ -64,7 +64,7 @@ export interface Nearby {
   drop(runId: string): void
 }
 
-/** Changes that belong together: a crash between them would leave a run that nobody wakes. */
+/** Changes that belong together: a crash between them would leave a run that is never woken. */
 const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
 type Query = SqlTx['query']
@@ -176,7 +176,7 @@ export function createRunOperator(
     async resume(runId) {
       const at = await clock()
       await change(async (by) => {
-        // A parked run goes on where it stands: none of its steps has failed.
+        // A parked run continues where it stands: none of its steps has failed.
         const parked = await by(
           `update onceonly_runs set takeovers = 0, state = 'running', failure = null, due_at = ${now}
             where id = ? and ended_at is null and takeovers >= ? returning ${woken}`,
@@ -236,9 +236,9 @@ function notResumable({ id, state }: RunRow): OnceError {
 }
 
 /**
- * A failure that the run has left behind: its body caught it and went on, in its own branch or above. Trying such a step
- * again would let the run come another way than it went. A race that failed because its branches did, or an
- * end by a failure, leaves none behind.
+ * A failure that the run has left behind: its body caught it and continued, in its own branch or above. Retrying such a step
+ * would take the run along another path than before. A race that failed because its branches did, or an end by a failure,
+ * leaves none behind.
  */
 const PASSED = `select 1 from onceonly_run_steps later
   where later.run_id = onceonly_run_steps.run_id and later.position > onceonly_run_steps.position
@@ -261,8 +261,8 @@ function changeOf(resolution: Resolution, now: number, before: readonly AttemptF
       return { ...blank, state: 'succeeded', result: encoded.text }
     }
     case 'failed': {
-      const told = { ...storableFailure(resolution.error), attempt: 0, at: now, definite: true }
-      return { ...blank, state: 'failed', failures: JSON.stringify(remembered(withFailure(before, told))) }
+      const failure = { ...storableFailure(resolution.error), attempt: 0, at: now, definite: true }
+      return { ...blank, state: 'failed', failures: JSON.stringify(remembered(withFailure(before, failure))) }
     }
     case 'not_done':
       return { ...blank, state: 'retrying', dueAt: now, failures: JSON.stringify(allDefinite(before)) }

@@ -18,7 +18,7 @@ import { derivedKey } from './key.ts'
 import { diverged, stepFailed, storableFailure } from './problems.ts'
 import type { StepContext, Verified } from './step-context.ts'
 
-/** A step, whatever it was written as: what to do, and what may be done when nobody saw the end of it. */
+/** A step, whatever it was written as: what to do, and what may be done when its end was not recorded. */
 export interface StepWork {
   readonly semantics: 'keyed' | 'once' | 'transactional' | 'verify'
   readonly retry: RetryPolicy
@@ -43,7 +43,7 @@ export async function perform(execution: Execution, place: Place, work: StepWork
   mustMatch(place, work)
   const { around } = execution
   let entry = place.recorded
-  if (entry !== null && isFinal(entry)) tell(execution, place, 'replayed')
+  if (entry !== null && isFinal(entry)) report(execution, place, 'replayed')
   let heard = 0
   for (;;) {
     // 1. What is final is known, and nothing is done.
@@ -64,15 +64,16 @@ export async function perform(execution: Execution, place: Place, work: StepWork
       continue
     }
     if (around.draining()) return await execution.handOver()
-    // 3. Whoever was paused may not know yet that others have its runs: it begins nothing.
+    // 3. A paused process may not know yet that other workers have its runs: it begins nothing.
     if (!around.alive()) return await loseRun(execution)
     const before = entry?.state ?? null
-    // 4. Nobody saw the end of an attempt: ask, or wait for a person. Keyed steps may simply act again.
+    // 4. An attempt has no recorded end: probe, or wait for an operator. Keyed steps may simply act again.
     if (await isInDoubt(execution, place, entry, work)) entry = await afterDoubt(execution, place, entry, work)
-    // 5. The danger: from here to the record, a crash leaves nobody who knows. What needs an intent has one.
+    // 5. The dangerous region: a crash between here and the record leaves the outcome unknown. What needs an intent has
+    // one.
     else entry = await execution.acting(() => attempt(execution, place, entry, work))
     // A probe that has found nothing out has changed nothing.
-    if (entry.state !== before || before === 'retrying') tell(execution, place, entry.state)
+    if (entry.state !== before || before === 'retrying') report(execution, place, entry.state)
   }
 }
 
@@ -80,7 +81,7 @@ function isFinal({ state }: Entry): boolean {
   return state === 'succeeded' || state === 'failed'
 }
 
-function tell({ around, run }: Execution, { stepId }: Place, state: EntryState | 'replayed'): void {
+function report({ around, run }: Execution, { stepId }: Place, state: EntryState | 'replayed'): void {
   if (state === 'waiting') return
   around.tell({ kind: 'step', runId: run.id, definition: run.definition, step: stepId, state })
 }
@@ -108,7 +109,7 @@ function planIn(plan: string | null): { readonly plan?: unknown } {
   return plan === null ? {} : { plan: decodeValue(plan) }
 }
 
-/** As long as the provider remembers the key, sending again is safe; afterwards nobody can tell what became of it. */
+/** As long as the provider remembers the key, sending again is safe; afterwards the outcome cannot be determined. */
 async function isInDoubt(execution: Execution, place: Place, entry: Entry | null, work: StepWork): Promise<boolean> {
   if (entry?.state === 'unknown') return true
   if (work.semantics !== 'keyed') return entry?.state === 'intent'
@@ -117,7 +118,7 @@ async function isInDoubt(execution: Execution, place: Place, entry: Entry | null
   return since !== null && (await execution.clock()) - since >= work.windowMs
 }
 
-/** A safe lower bound of the first send whose end nobody saw; null when there was none. */
+/** A safe lower bound of the first send without a recorded end; null when there was none. */
 function doubtfulSince(execution: Execution, place: Place, entry: Entry | null): number | null {
   const times = [ambiguousSince(entry?.failures ?? []), unseenSince(execution, place, entry)]
   const known = times.filter((time) => time !== null)
@@ -131,7 +132,7 @@ function unseenSince({ doubt }: Execution, { branch }: Place, entry: Entry | nul
   return intent === null || dead === null ? (intent ?? dead) : Math.min(intent, dead)
 }
 
-/** An attempt of which nobody saw the end. */
+/** An attempt without a recorded end. */
 async function afterDoubt(execution: Execution, place: Place, before: Entry | null, work: StepWork): Promise<Entry> {
   const { verify, fingerprint, plan } = work
   const entry = before ?? execution.entry(place, { state: 'intent', attempts: 1, fingerprint, plan })
@@ -161,7 +162,10 @@ async function afterDoubt(execution: Execution, place: Place, before: Entry | nu
   }
 }
 
-/** The last attempt was seen to fail, and it was the last one allowed. One that a dead worker left in the middle was not. */
+/**
+ * The last attempt was seen to fail, and it was the last one allowed. One that a dead worker left in the middle was
+ * not.
+ */
 function isExhausted(entry: Entry, { retry }: StepWork): boolean {
   return sawItsEnd(entry) && entry.attempts >= (retry.attempts ?? limits.runStepAttempts)
 }
@@ -186,7 +190,7 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
   const known = { fingerprint: work.fingerprint, plan: before?.plan ?? work.plan, failures }
   const start = execution.entry(place, { state: 'intent', ...known, attempts, dueAt: null })
   if (needsIntent(work) && !(before?.state === 'intent' && work.semantics === 'keyed')) await execution.put(start)
-  // The pause may have come since: somebody else may have found the intent, and gone on from it.
+  // The process may have been paused since: another worker may have found the intent and continued from it.
   if (!execution.around.alive()) return await loseRun(execution)
   const end = endOf(execution, place, work)
   const context = contextOf(place, start, work, end)

@@ -79,8 +79,8 @@ function valuesOf({ holder: { runId, fence }, entry }: Put): SqlValue[] {
 }
 
 /**
- * The fenced insert: one durable write for a step. The share lock makes a takeover wait for it, and it for a takeover,
- * so that whoever loads the journal has it whole.
+ * The fenced insert: one durable write for a step. The share lock makes a takeover wait for it, and it for a takeover, so
+ * that the worker that loads the journal has all of it.
  */
 function putOneSql(dialect: Dialect, now: string): string {
   const values = columns.map((name) => typed(dialect, entryColumns[name])).join(', ')
@@ -123,7 +123,7 @@ function shared(dialect: Dialect): string {
   return dialect === 'postgres' ? 'for share' : ''
 }
 
-/** PostgreSQL wants to know the type of a value that may be null. */
+/** PostgreSQL needs the type of a value that may be null. */
 function typed(dialect: Dialect, type: 'text' | 'bigint'): string {
   return dialect === 'postgres' ? `?::${type}` : '?'
 }

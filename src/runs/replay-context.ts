@@ -45,11 +45,11 @@ export interface Stage {
   isKnown(branch: string, version: string): boolean
   /** Whether something is recorded in branches below a path that has no line itself. */
   isOpen(path: string): boolean
-  /** Of a step that was never recorded: nothing is known, and the code goes on as if it had answered nothing. */
+  /** Of a step that was never recorded: nothing is known, and the code continues with `undefined`. */
   guess(): Promise<undefined>
   /** Whether anything was guessed: what the code throws after that may be owed to it. */
   readonly hasGuessed: boolean
-  /** Waits for something that the run has not come to yet, or that nobody can guess. */
+  /** Waits for something that the run has not reached yet, or that cannot be guessed. */
   hold(step: Pick<ReplayedStep, 'recorded' | 'pending'>): Promise<never>
   /** Whether the code waits for something new, so that nothing can be said about what was recorded behind it. */
   readonly isCut: boolean
@@ -212,7 +212,7 @@ export function createReplayContext(stage: Stage, branch: string): RunContext {
       ) as never
     },
     async race(id, branches) {
-      // As long as nobody has won, a race may have no line of its own: then what its branches did tells of it.
+      // An undecided race may have no line of its own: then the steps of its branches show it.
       const undecided = stage.isOpen(pathOf(branch, id))
       const race = undecided ? null : came(id, 'race')
       if (race?.recorded?.result === undefined || race.recorded.result === null) {

@@ -61,7 +61,9 @@ export interface ReplayStep {
   readonly diff: readonly Difference[]
 }
 
-/** What a run did is known for so long after its end. Later nothing is said about it, whether it was swept yet or not. */
+/**
+ * What a run did is known for so long after its end. Later nothing is said about it, whether it was swept yet or not.
+ */
 export function isKept({ endedAt }: RunRow, now: number): boolean {
   return endedAt === null || now - endedAt <= limits.runKeepMs
 }
@@ -83,7 +85,7 @@ export async function replayRun(
   }
   const stage = createStage(run, entries)
   const { value: end, refused } = await withoutNetwork(() => evaluate(stage, definition, timeoutMs))
-  // Code that was told nothing where it wanted something may throw for that alone: this says nothing about the run.
+  // Code that got `undefined` for an unrecorded step may throw for that alone: this says nothing about the run.
   const owedToGuess = end.kind === 'threw' && stage.hasGuessed && resultOf(run, end).identical !== true
   const steps = stepsOf(stage.steps(), entries, ignore, stage.isCut || owedToGuess)
   const result = resultOf(run, owedToGuess ? { kind: 'stuck' } : end)
@@ -92,7 +94,7 @@ export async function replayRun(
   return { runId: run.id, verdict, performed: 0, blocked: refused, unevaluated, steps, result }
 }
 
-/** Calls the body. It may await something for ever that no record can tell: so the time is bounded. */
+/** Calls the body. It may await something that no record has, so the time is bounded. */
 async function evaluate(stage: Stage, definition: RunDefinition, timeoutMs: number): Promise<End> {
   const body = (async () => definition.body(createReplayContext(stage, ''), decodeValue(stage.run.input)))()
   const late = Promise.withResolvers<never>()
@@ -172,7 +174,7 @@ function movedOf(replayed: readonly ReplayedStep[]): ReadonlySet<string> {
   return new Set(known.filter((entry) => !inOrder.has(entry)).map(({ key }) => key))
 }
 
-/** Branches that lost a race: nobody follows them again, so that their steps are not missed. */
+/** Branches that lost a race: they are not replayed, so their steps do not count as missing. */
 function losersOf(entries: readonly Entry[]): (branch: string) => boolean {
   const races = entries.filter(({ kind, result }) => kind === 'race' && result !== null)
   const won = races.map(({ stepId, result }) => ({

@@ -34,14 +34,14 @@ export async function receive<T>(
   const there = take(execution.signals)
   if (there !== null) return there
   if (place.recorded === null) await execution.put(waiting)
-  // A signal that comes later makes the run due; while other branches keep it in memory, its worker is told.
+  // A later signal makes the run due; while other branches keep it in memory, its worker is notified.
   for (let heard = 0; ; heard = execution.heard()) {
     const late = dueAt !== null && (await execution.clock()) >= dueAt
     const came = late || heard > 0 ? take(await execution.newSignals()) : null
     if (came !== null) return await came
     if (late) return await keep(null, { kind: 'timed_out' })
     const woken = await execution.wait({ dueAt, unknown: false, heard }, place.branch.signal)
-    // The race is over without us, and nobody waits for this branch any more.
+    // The race is decided, and no caller waits for this branch any more.
     if (woken === 'abandoned') return await never()
   }
 }

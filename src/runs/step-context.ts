@@ -1,10 +1,12 @@
 /** What a step is given while it acts. */
 export interface StepContext {
-  /** The same over every attempt, restart and replay: hand it to whoever can tell copies by it. */
+  /** The same in every attempt, restart and replay: pass it to systems that deduplicate by key. */
   readonly key: string
   /** From 1. */
   readonly attempt: number
-  /** Fires when the result will not be recorded any more: time is up, the run was cancelled or is somebody else's. */
+  /**
+   * Fires when the result will not be recorded any more: time is up, the run was cancelled or another worker has it.
+   */
   readonly signal: AbortSignal
   /** A key of its own for one part of the step. */
   derive(name: string): string

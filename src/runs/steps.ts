@@ -104,7 +104,7 @@ function plannedWork(id: string, { plan: evaluate, act, ...options }: PlannedSte
   }
 }
 
-/** What a sleep does, so that a replay can tell when it became another one. */
+/** What a sleep does, so that a replay detects a changed one. */
 export function sleepPlan(ms: number): string {
   return JSON.stringify({ ms })
 }

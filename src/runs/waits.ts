@@ -1,11 +1,11 @@
 import { limits } from '../ledger/core/limits.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 
-/** Why a line of a run does not go on: what it waits for. */
+/** What a suspended line of a run waits for. */
 export interface Suspension {
   readonly dueAt: number | null
   readonly unknown: boolean
-  /** Somebody else shall go on; what a worker before left in the middle is still there. */
+  /** Another worker shall continue; the open steps of an earlier worker are still there. */
   readonly handedOver?: boolean
 }
 
@@ -14,7 +14,7 @@ export interface Wait extends Suspension {
   readonly heard?: number
 }
 
-/** `told`: somebody outside has done something to the run, and whoever waits for that should look. */
+/** `told`: an outside change came to the run, and lines that wait for one should check. */
 export type Woken = 'due' | 'abandoned' | 'told'
 
 /** The lines of a run that wait in memory, while others still act. */
@@ -22,15 +22,15 @@ export interface Waits {
   count(): number
   /** What all of them wait for. */
   list(): readonly Suspension[]
-  /** Whether one of them waits for somebody outside. */
+  /** Whether one of them waits for outside changes. */
   listens(): boolean
-  /** Grows with everything that was told. */
+  /** Grows with every outside change. */
   heard(): number
   begin(until: Wait, signal: AbortSignal): Promise<Woken>
-  /** For whoever never wakes again. */
+  /** For a line that never wakes again. */
   park(until: Suspension): void
   tell(): void
-  /** Nobody is waited for any more: the run has left the memory. */
+  /** No line waits any more: the run has left the memory. */
   end(): void
 }
 

@@ -40,9 +40,12 @@ export interface Worker {
   readonly id: string
   /** Enters the list of workers and begins to look for runs. */
   begin(): Promise<void>
-  /** A place for one more run, taken before anything is awaited; null when all are taken. It is free again when disposed of. */
+  /**
+   * A place for one more run, taken before anything is awaited; null when all are taken. It is free again when disposed
+   * of.
+   */
   reserve(): Disposable | null
-  /** Whether it has this run in hand: then its end will be told. */
+  /** Whether it drives this run: then the run's end will be announced. */
   drives(runId: string): boolean
   /** Drives a run that it has just started, in a reserved place: nothing is recorded of it yet. */
   drive(run: RunRow): void
@@ -82,7 +85,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const loops: Loop[] = []
   let draining = false
   let looking: Promise<void> | null = null
-  /** Somebody asked it to look since it last began to. */
+  /** A poll was requested since the last one began. */
   let again = false
   /** The store keeps the lease a grace longer than the worker believes in it. */
   const storeLeaseMs = leaseMs + limits.leaseGraceMs
@@ -142,7 +145,7 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const execution of executions) execution.lose()
   }
 
-  /** Never rejects: a look that fails is told once, however many asked for it while the store was silent. */
+  /** Never rejects: a failed poll is reported once, however many callers asked for it while the store was silent. */
   function look(): Promise<void> {
     again = true
     looking ??= lookAround()
@@ -153,7 +156,7 @@ export function createWorker(options: WorkerOptions): Worker {
     return looking
   }
 
-  /** Whoever is woken while it looks may have to see what it has just overlooked. */
+  /** A wake during a poll repeats it, because the poll may have just missed the cause. */
   async function lookAround(): Promise<void> {
     while (again) {
       again = false
@@ -267,7 +270,7 @@ export function createWorker(options: WorkerOptions): Worker {
     for (let tries = 1; !execution.lost.aborted; tries++) {
       try {
         const left = await around.writes.leave(leaving)
-        // From here on whoever asks must look at the record.
+        // From here on callers must read the record.
         if (driven.get(leaving.runId) === leaving.fence) driven.delete(leaving.runId)
         if (left) options.left(leaving)
         emit(

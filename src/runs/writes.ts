@@ -16,26 +16,26 @@ export interface Leaving extends Holder {
   readonly result: string | null
   readonly failure: string | null
   readonly ended: boolean
-  /** What a worker before left in the middle is still open: whoever comes next must know. */
+  /** Steps that an earlier worker left open: the next worker must know. */
   readonly handedOver: boolean
 }
 
 /** The writes of a running process, each one statement for many runs at once. */
 export interface Writes {
-  /** The run as it is now, which may be somebody else's: compare before using it. */
+  /** The run as it is now, which another caller may have started: compare before using it. */
   start(run: RunRow): Promise<{ readonly created: boolean; readonly row: RunRow }>
-  /** False when the run is somebody else's by now: nothing was written. */
+  /** False when another worker has the run by now: nothing was written. */
   put(holder: Holder, entry: Entry): Promise<boolean>
   /** The same inside a transaction, with whatever else commits there. */
   putIn(tx: SqlTx, holder: Holder, entry: Entry): Promise<boolean>
   /**
-   * In place of an entry that was unknown, unless a person has resolved it meanwhile: then theirs stays. Answers what is
-   * recorded now; null when the run is somebody else's.
+   * Replaces an entry that was unknown, unless an operator has resolved it meanwhile: then the resolution stays. Returns what
+   * is recorded now; null when another worker has the run.
    */
   settle(holder: Holder, entry: Entry): Promise<Entry | null>
-  /** What is recorded under a key; null when the run is somebody else's, or nothing is. */
+  /** What is recorded under a key; null when another worker has the run, or nothing is recorded. */
   entry(holder: Holder, key: string): Promise<Entry | null>
-  /** What is recorded under a key, once nobody's open transaction can change it any more. */
+  /** What is recorded under a key, once no open transaction can change it any more. */
   committed(tx: SqlTx, runId: string, key: string): Promise<Entry | null>
   leave(leaving: Leaving): Promise<boolean>
 }
@@ -43,7 +43,7 @@ export interface Writes {
 /** A second flush is under way while the first one syncs; SQLite has one writer. */
 const LANES = { postgres: 2, sqlite: 1 } as const
 
-/** `learn` is told the store's time wherever a write tells it for nothing. */
+/** `learn` gets the store's time from every write that returns it. */
 export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number) => void): Writes {
   const lanes = LANES[sql.dialect]
   const puts = createPuts(sql, learn)
@@ -111,7 +111,7 @@ async function startAll(
   const names = Object.keys(startColumns).join(', ')
   // Of two equal ids in one flush the second finds the first.
   const fresh = [...new Map(runs.map((run) => [run.id, run] as const).reverse()).values()]
-  // Whoever has it from its first moment need not be told; any other run is due.
+  // A run that its starter drives from its first moment needs no wake; any other run is due.
   const inserted = await sql.query<{ id: string; now: unknown }>(
     `insert into onceonly_runs (${names}, started_at, taken_at, due_at)
       select ${names}, ${sql.now}, case when worker is not null then ${sql.now} end, case when worker is null then ${sql.now} end
