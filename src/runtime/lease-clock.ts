@@ -11,9 +11,9 @@ const UPTIME_GRAIN_MS = 1_100
 
 /**
  * The time by which the holder of a lease knows when it is over. A monotonic clock stands still while the machine is
- * suspended, and the store's does not. The wall clock, which is cheap to ask, shows that something happened; whether the
- * machine slept or somebody set the clock is told by the uptime. Without one, a wall clock that jumps forward counts as
- * sleep, which ends leases early and never late.
+ * suspended, and the store's does not. A jump of the wall clock, which is cheap to read, shows that something happened; the
+ * uptime decides whether the machine slept or the clock was set. Without an uptime, a wall clock that jumps forward counts
+ * as sleep, which ends leases early and never late.
  */
 export function createLeaseClock(runtime: Runtime): () => number {
   const wallMs = () => runtime.wallMs?.() ?? runtime.monotonicMs()
@@ -21,7 +21,7 @@ export function createLeaseClock(runtime: Runtime): () => number {
   const [begunAt, upAtBeginning] = [since, runtime.upMs?.() ?? null]
   let missedMs = 0
 
-  /** All that the machine slept since the beginning; null where nobody can tell. */
+  /** All that the machine slept since the beginning; null where it is unknown. */
   function sleptMs(now: number): number | null {
     if (runtime.upMs === undefined || upAtBeginning === null) return null
     const slept = runtime.upMs() - upAtBeginning - (now - begunAt)

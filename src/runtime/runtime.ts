@@ -5,9 +5,9 @@ import { uptime } from 'node:os'
 export interface Runtime {
   /** Never goes back, whatever happens to the wall clock. It stands still while the machine is suspended. */
   monotonicMs(): number
-  /** The time of day, which also passes while the machine is suspended. Without it nobody ever is. */
+  /** The time of day, which also passes while the machine is suspended. Without it, suspension is not detected. */
   wallMs?(): number
-  /** Since the machine started, suspended or not; in whole seconds on some, and not cheap. Set by nobody. */
+  /** Since the machine started, suspended or not; in whole seconds on some systems, and not cheap. It cannot be set. */
   upMs?(): number
   /** `background` timers do not keep a process alive. */
   setTimer(ms: number, fire: () => void, background: boolean): Timer
@@ -15,7 +15,7 @@ export interface Runtime {
   soon(fire: () => void): void
   /** In [0, 1). */
   random(): number
-  /** 32 hexadecimal digits that nobody else has. */
+  /** 32 unique hexadecimal digits. */
   newId(): string
 }
 

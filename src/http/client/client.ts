@@ -6,7 +6,9 @@ import { newKey } from './key.ts'
 import { repeatable } from './repeatable.ts'
 import { retryOf } from './verdict.ts'
 
-/** A `fetch` that may be tried again: every request that changes something carries a key, the same with every attempt. */
+/**
+ * A `fetch` that may be tried again: every request that changes something carries a key, the same with every attempt.
+ */
 export interface Client {
   /**
    * Sends until there is an answer that a repetition would not change. The last answer is returned, whatever its status;
@@ -21,7 +23,7 @@ export interface Client {
 
 export interface SendOptions extends RequestInit {
   /**
-   * Names what this request is meant to do, once: `order-17/capture`. The same intent has the same key, after a restart,
+   * Names the one effect that this request shall have: `order-17/capture`. The same intent has the same key, after a restart,
    * too; the client needs a place for `keys` for it.
    */
   readonly intent?: string
@@ -93,7 +95,7 @@ export function createClient(options: ClientOptions = {}): Client {
       const response = await send(url, { ...init, signal: AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]) })
       return await whole(response)
     } catch (error) {
-      // Whoever gave up is told so; everything else is a connection that was lost, at whichever byte.
+      // An aborted caller gets its abort; every other error is a lost connection, at whichever byte.
       signal.throwIfAborted()
       if (options.fetch === undefined) refuseNoRequest(url, init)
       return { lost: error }
@@ -111,16 +113,16 @@ export function createClient(options: ClientOptions = {}): Client {
     const most = mayRepeat ? attempts : 1
     const until = performance.now() + withinMs
     for (let count = 1; ; count++) {
-      const told = await attempt(url, { ...init, method, headers }, signal)
-      const verdict = 'lost' in told ? ({ again: true, afterMs: null } as const) : await retryOf(told)
+      const result = await attempt(url, { ...init, method, headers }, signal)
+      const verdict = 'lost' in result ? ({ again: true, afterMs: null } as const) : await retryOf(result)
       // Never sooner than the server asked for, and ever more slowly even if it asked for nothing.
       const waitMs = Math.max(backoffMs(count, BACKOFF, Math.random()), (verdict.again && verdict.afterMs) || 0)
       if (!verdict.again || count >= most || performance.now() + waitMs > until) {
-        if ('lost' in told) throw noAnswer(key, count, told.lost)
-        const replayed = told.headers.get('idempotent-replayed') === 'true'
-        return { response: told, key, attempts: count, replayed }
+        if ('lost' in result) throw noAnswer(key, count, result.lost)
+        const replayed = result.headers.get('idempotent-replayed') === 'true'
+        return { response: result, key, attempts: count, replayed }
       }
-      const why = 'lost' in told ? { status: null, error: told.lost } : { status: told.status }
+      const why = 'lost' in result ? { status: null, error: result.lost } : { status: result.status }
       on({ kind: 'retry', key, attempt: count, ...why, waitMs })
       await pause(waitMs, signal)
     }

@@ -9,7 +9,7 @@ export function newKey(nowMs: number = Date.now()): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
 }
 
-/** Where keys outlive the process. Whoever names the same intent gets the same key, until it is dropped. */
+/** Where keys outlive the process. The same intent gets the same key, until it is dropped. */
 export interface KeyPlace {
   /** Keeps the key, durably, unless the intent has one; answers the one that it has. */
   keep(intent: string, key: string): Promise<string>

@@ -3,7 +3,7 @@ import { SECOND } from '../../ledger/core/limits.ts'
 /** Whether an answer is worth another try, and when. */
 export type Retry = { readonly again: false } | { readonly again: true; readonly afterMs: number | null }
 
-/** What stands between us and the server may answer for it: with these nobody refused the request itself. */
+/** A proxy may answer in place of the server: these statuses do not refuse the request itself. */
 const PASSING = new Set([429, 502, 503, 504])
 /** A problem document is short; whatever is longer is none. */
 const DOCUMENT_BYTES_MOST = 64 * 1_024
@@ -15,8 +15,8 @@ interface Document {
 }
 
 /**
- * A document that says whether it is retryable has the last word: a key that was reused and an outcome that nobody knows
- * are never sent again. Without one, only what is known to pass is.
+ * A problem document that says whether it is retryable decides: a reused key and an unknown outcome are never sent again.
+ * Without one, only transient statuses are retried.
  */
 export async function retryOf(response: Response): Promise<Retry> {
   if (response.status < 400) return { again: false }

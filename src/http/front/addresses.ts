@@ -28,9 +28,9 @@ const plainGroup = (group: string) => group.toLowerCase().replace(/^0+(?=.)/, ''
  * proxy wrote it, and everything before it is what a client may have made up.
  */
 export function clientKey({ socket, headers }: IncomingMessage, trustForwarded: boolean): string {
-  const told = trustForwarded ? headers['x-forwarded-for'] : undefined
+  const forwarded = trustForwarded ? headers['x-forwarded-for'] : undefined
   // Node joins several lines of it.
-  const last = typeof told === 'string' ? told.slice(told.lastIndexOf(',') + 1).trim() : ''
+  const last = typeof forwarded === 'string' ? forwarded.slice(forwarded.lastIndexOf(',') + 1).trim() : ''
   return addressKey(last === '' || last.length > LONGEST_ADDRESS_CHARS ? (socket.remoteAddress ?? '') : last)
 }
 

@@ -17,8 +17,8 @@ export function limitConnections(server: Server, connections: Shares): void {
 const CLIENTS_SHARE = 0.5
 
 /**
- * How many connections a process takes on: a connection is an open file, and where there are none left, nobody else is
- * accepted, whatever the shares are.
+ * How many connections a process takes on: each is an open file, and without free files no connection is accepted, whatever
+ * the shares are.
  */
 export function connectionsMost(limits = limitsOfProcess()): number {
   const [, files] = /^Max open files\s+(\d+)/m.exec(limits) ?? []
@@ -26,7 +26,7 @@ export function connectionsMost(limits = limitsOfProcess()): number {
   return files === undefined ? connections : Math.min(connections, Math.floor(Number(files) * CLIENTS_SHARE))
 }
 
-/** As Linux tells it; empty elsewhere. */
+/** From Linux's `/proc`; empty elsewhere. */
 function limitsOfProcess(): string {
   try {
     return readFileSync('/proc/self/limits', 'utf8')

@@ -7,7 +7,7 @@ import { gatewayLimits } from './limits.ts'
 import type { Upstream } from './upstream.ts'
 import { keepPlace, placeAt, send } from './upstream.ts'
 
-/** Nobody could say whether the caller may see what is recorded. */
+/** The authorizer could not decide whether the caller may see the recorded response. */
 export class NoAuthorizer extends Error {
   constructor(cause: unknown) {
     super('The service that decides about access cannot be reached.', { cause })

@@ -4,7 +4,7 @@ import type { Who } from '../protocol/route.ts'
 import type { CallerSource, RouteRule } from './config.ts'
 import { cookieOf, credentialNames, headerValue, proofsOf } from './credentials.ts'
 
-/** The request does not say who asks, and its route has to know. */
+/** The request does not identify its caller, and its route requires it. */
 export class MissingCaller extends Error {
   readonly field: string
 
@@ -22,7 +22,7 @@ function describe(source: CallerSource): readonly [field: string, what: string] 
   return ['authorization', `a bearer token with the claim \`${source.claim}\``]
 }
 
-/** Nobody said who it is; or only by something that proves it, and names nobody. */
+/** The request names no caller, or only by a credential without a name. */
 const ANONYMOUS = 'anonymous'
 const UNNAMED = 'unnamed'
 const DIGEST_HEX = 32
@@ -30,10 +30,10 @@ const DIGEST_HEX = 32
 const LONGEST_NAME_CHARS = 128
 
 /**
- * Tenant and caller of a request, by what its rule says. Throws `MissingCaller`.
+ * Tenant and caller of a request, by its rule. Throws `MissingCaller`.
  *
- * @param unnamed credentials that name nobody are one caller, so that a renewed one meets its key; or each its own, where
- * strangers may well send the same
+ * @param unnamed credentials without a name are one caller, so that a renewed one meets its key; or each its own, where
+ * unrelated callers may well send the same key
  */
 export function createWho(
   rule: Pick<RouteRule, 'caller' | 'tenant'>,
@@ -58,8 +58,8 @@ function digested(parts: readonly (string | null)[]): string {
 }
 
 /**
- * A name that stays the same while credentials are renewed: subject of a token, id of an access key, user. Everybody
- * else is one caller; what was answered is told to the credential that asked first only.
+ * A name that stays the same while credentials are renewed: subject of a token, id of an access key, user. All other
+ * callers are one; a recorded response is replayed only to the credential that sent the first request.
  */
 function derivedCaller(message: IncomingMessage): string {
   const authorization = message.headers.authorization ?? ''
@@ -77,7 +77,7 @@ export function namesCaller(message: IncomingMessage): boolean {
   return derivedCaller(message) !== UNNAMED
 }
 
-/** With its kind in front, so that no name of one kind is one of another, or of nobody. */
+/** With its kind in front, so that no name of one kind equals one of another, or the anonymous caller. */
 function named(kind: string, name: string): string {
   const text = `${kind}:${name}`
   return isPlain(text) ? text : `${kind}:sha256:${sha256Hex(name).slice(0, DIGEST_HEX)}`
@@ -92,7 +92,7 @@ function nameFrom(source: CallerSource, message: IncomingMessage): string {
   const secret =
     'cookie' in source || ('header' in source && credentialNames(message).includes(source.header.toLowerCase()))
   const reserved = value === ANONYMOUS || value === UNNAMED || value === 'shared' || value.startsWith('sha256:')
-  // A name can never be mistaken for a digest, nor for somebody without a name.
+  // A name can never be mistaken for a digest, nor for the anonymous caller.
   if (!secret && !reserved && isPlain(value)) return value
   return `sha256:${sha256Hex(value).slice(0, DIGEST_HEX)}`
 }

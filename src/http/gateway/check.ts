@@ -148,7 +148,7 @@ function crossFaults(given: GatewayConfig, faults: Fault[]): void {
     })
   }
   if (operatorToken !== undefined && operatorToken === viewerToken) {
-    faults.push({ path: 'console.viewerToken', what: "is the operator's token: whoever looks could act" })
+    faults.push({ path: 'console.viewerToken', what: "is the operator's token, so viewers could act as operators" })
   }
   given.routes?.forEach((each: RouteRule, at) => {
     const place = (member: string) => `routes[${at}].${member}`
@@ -173,8 +173,8 @@ export function checkGatewayConfig(given: unknown): GatewayConfig {
   config(given, '', faults)
   if (faults.length === 0 && isFields(given)) crossFaults(given as GatewayConfig, faults)
   if (faults.length > 0) {
-    const told = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
-    throw new OnceError('bad_option', `The configuration of the gateway has faults: ${told}.`, { details: { faults } })
+    const list = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
+    throw new OnceError('bad_option', `The configuration of the gateway has faults: ${list}.`, { details: { faults } })
   }
   return given as GatewayConfig
 }

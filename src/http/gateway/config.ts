@@ -6,7 +6,9 @@ import type { RegionOptions } from '../region/region.ts'
 
 /** What a gateway does, as `onceonly.config.ts` or a JSON file says it. */
 export interface GatewayConfig {
-  /** Where requests go that no rule sends elsewhere: `http://127.0.0.1:3000`. A path in it stands before every target. */
+  /**
+   * Where requests go that no rule sends elsewhere: `http://127.0.0.1:3000`. A path in it stands before every target.
+   */
   readonly upstream?: string
   /** More upstreams, for rules to name. */
   readonly upstreams?: Readonly<Record<string, string>>
@@ -18,7 +20,7 @@ export interface GatewayConfig {
   readonly tenant?: string
   /** For rules that do not say it themselves. */
   readonly strict?: boolean
-  /** Whether `X-Forwarded-*` of clients is believed: only when nobody but your own proxies can reach the gateway. */
+  /** Whether `X-Forwarded-*` of clients is trusted: only when no other than your own proxies can reach the gateway. */
   readonly trustForwarded?: boolean
   /** Upstreams see the client's `Host`, or their own. */
   readonly host?: 'client' | 'upstream'
@@ -28,7 +30,7 @@ export interface GatewayConfig {
   readonly problemBase?: string
   /** The gateway's own paths, such as its readiness, begin with this; `/.onceonly`, when left out. */
   readonly ownPath?: string
-  /** Whoever reads the metrics sends it as `Authorization: Bearer …`. Without one they are for this machine only. */
+  /** Readers of the metrics send it as `Authorization: Bearer …`. Without one the metrics are for this machine only. */
   readonly metricsToken?: string
   readonly region?: RegionOptions
   /** Tokens that the gateway verifies itself: a refreshed one of the same issuer and subject gets the stored answer. */
@@ -39,7 +41,7 @@ export interface GatewayConfig {
 
 /** Whose tokens are verified, and by which keys. Signatures may be RS256, PS256, ES256 or EdDSA. */
 export type JwksConfig = {
-  /** Tokens of anybody else are not verified. */
+  /** Tokens of other issuers are not verified. */
   readonly issuer: string
   /** A token is for one of these. Null, written out, where the issuer names none: then every token of it counts. */
   readonly audience: string | readonly string[] | null
@@ -58,9 +60,9 @@ export interface ConsoleConfig {
   readonly port: number
   /** `127.0.0.1`, when left out; beyond this machine only with a token. */
   readonly host?: string
-  /** Whoever has it may look and act. Without any token one is made at every start, for this machine only. */
+  /** Grants reading and acting. Without any token one is made at every start, for this machine only. */
   readonly operatorToken?: string
-  /** Whoever has it may look. */
+  /** Grants reading. */
   readonly viewerToken?: string
 }
 
@@ -77,12 +79,14 @@ export interface RouteRule {
   readonly strict?: boolean
   /** Part of every identity. Left out, the method and the concrete path stand for it. */
   readonly operation?: string
-  /** What becomes of a request without a key: refused, passed on unprotected (the default), or guarded by its content. */
+  /**
+   * What becomes of a request without a key: refused, passed on unprotected (the default), or guarded by its content.
+   */
   readonly key?: 'required' | 'optional' | 'guarded'
   readonly keyFrom?: KeySource
   /**
-   * Who asks, because a key belongs to its caller; `shared` says that all callers are one. Left out, it is derived from
-   * the credential by what stays the same when that is renewed: issuer and subject of a JWT, the access key id of AWS
+   * The caller of a request, because a key belongs to its caller; `shared`: all callers are one. By default it is derived
+   * from the credential by what stays the same when that is renewed: issuer and subject of a JWT, the access key id of AWS
    * signatures, the user of Basic.
    */
   readonly caller?: 'shared' | CallerSource
@@ -94,8 +98,9 @@ export interface RouteRule {
   /** The upstream answers a repeated key from its own record: what is in doubt is sent again under the same key. */
   readonly honoursKeys?: boolean
   /**
-   * `trusted`: whoever reaches the gateway as a caller may see that caller's answers. Without it, and without
-   * `authorize`, a retry is answered only under the credential of the first; any other gets 409 `credential-changed`.
+   * `trusted`: every request that reaches the gateway as a caller may see that caller's responses. Without it, and without
+   * `authorize`, a retry is answered only under the credential of the first request; any other gets 409
+   * `credential-changed`.
    */
   readonly replay?: 'trusted' | 'same-credential'
   /** Statuses by which the upstream says that nothing happened, such as `[500]`: the next retry is forwarded. */

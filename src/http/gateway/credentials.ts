@@ -5,17 +5,17 @@ import type { AnswerBinding } from '../protocol/route.ts'
 import type { RouteRule } from './config.ts'
 import type { Verified } from './jwt.ts'
 
-/** The recorded digest of what proved who asked; never told to anybody. */
+/** The recorded digest of the first request's credentials; never sent to a client. */
 export const CREDENTIALS_HEADER = 'onceonly-credentials'
 
 /**
- * Headers that prove who somebody is, by the words in their names: whoever invents one calls it something like this.
- * Better one too many: what counts and changes costs a replay, what does not count and differs tells a stranger.
+ * Headers that prove an identity, by the words in their names: custom ones are usually named like this. A header too many
+ * costs a replay when it changes; a header too few could reveal a response to another caller.
  */
 const PROOFS = new Set(['secret', 'session', 'sessionid', 'credential', 'credentials', 'jwt', 'password'])
 const PROOF_ENDINGS = ['token', 'key', 'sid']
 
-/** Word by word, and not by a pattern: names come from anybody, and may be made to cost much. */
+/** Word by word, and not by a pattern: clients choose the names, and could make a pattern slow. */
 function proves(name: string): boolean {
   return name
     .split(/[-_]/)
@@ -24,10 +24,10 @@ function proves(name: string): boolean {
     )
 }
 
-/** Of one request, of the browser, or against forgery: different in every retry, or no proof of anybody. */
+/** Of one request, of the browser, or against forgery: different in every retry, or no proof of identity. */
 const PROVES_NOTHING = /(csrf|xsrf|idempotency|^sec-|^www-authenticate$|^proxy-authenticate$|^x-amz-content-)/
 
-/** Names of the headers of this request that prove who asks; cookies only where nothing else does. */
+/** Names of the headers that prove the caller's identity; cookies only where nothing else does. */
 export function credentialNames({ headers }: IncomingMessage): readonly string[] {
   const names: string[] = []
   for (const name in headers) if (proves(name) && !PROVES_NOTHING.test(name)) names.push(name)
@@ -36,8 +36,8 @@ export function credentialNames({ headers }: IncomingMessage): readonly string[]
 }
 
 /**
- * The same, and cookies whatever else there is: one API key or one password may be shared by everybody, and only their
- * cookies tell users apart.
+ * The same, and cookies whatever else there is: one API key or one password may be shared by all users, and only their
+ * cookies distinguish them.
  */
 function allCredentialNames(message: IncomingMessage): readonly string[] {
   const names = credentialNames(message)
@@ -75,7 +75,7 @@ function proofsFor({ caller }: Pick<RouteRule, 'caller'>): Proofs {
   return proofsOf
 }
 
-/** What a request says under these names, or under all that may prove who asks. */
+/** The request's values under these names, or under all that may prove the caller's identity. */
 export function proofsOf(
   message: IncomingMessage,
   names: readonly string[] = allCredentialNames(message),
@@ -91,7 +91,7 @@ export interface Presented {
 
 /** Ties what is recorded under a rule to the credential of the first request. */
 export interface CredentialBinding extends AnswerBinding<Presented> {
-  /** Salted digests: of everything that proves who asks; and, where a token was verified, of its subject instead of it. */
+  /** Salted digests: of every credential; and, for a verified token, of its subject instead of it. */
   of(presented: Presented): string
 }
 
@@ -101,11 +101,12 @@ export function bindingFor(
   vouched: (message: IncomingMessage) => boolean = () => false,
 ): CredentialBinding {
   const proofs = proofsFor(rule)
-  // A rule that says who asks has named what counts.
+  // A rule with a caller source has named what counts.
   const namesOf = typeof rule.caller === 'object' ? credentialNames : allCredentialNames
   const ofCredentials = (message: IncomingMessage, salt: string) =>
     digestParts([salt, ...proofs(message, namesOf(message))])
-  // A token that a service presents for many users says nothing of the user: whatever else proves something counts still.
+  // A token that a service presents for many users says nothing of the user: whatever else proves something counts
+  // still.
   const ofSubject = (message: IncomingMessage, { issuer, subject }: Verified, salt: string) => {
     const others = credentialNames(message).filter((name) => name !== 'authorization')
     return digestParts([salt, issuer, subject, ...proofs(message, others)])

@@ -8,7 +8,7 @@ import { answerHeaders, headerList } from './headers.ts'
 import { gatewayLimits } from './limits.ts'
 import { endInOnePiece } from './one-piece.ts'
 
-/** Nobody saw the end of it. */
+/** The end of the body was not seen. */
 const UNSEEN = { bytes: null, sha256: null }
 
 export interface Delivery {
@@ -72,7 +72,7 @@ function readAnswer(answer: IncomingMessage): Promise<{ readonly body: Buffer; r
   return promise
 }
 
-/** Long answers, and those whose length nobody has told: passed on while they are recorded. */
+/** Long responses, and those of unknown length: passed on while they are recorded. */
 async function deliverStream(delivery: Begun, lengthKnown: boolean): Promise<void> {
   const { answer, response, running, maxBytes } = delivery
   const { status, headers } = captured(delivery, new Uint8Array())
@@ -83,7 +83,8 @@ async function deliverStream(delivery: Begun, lengthKnown: boolean): Promise<voi
     running: {
       ...running,
       finish: (seen) => running.finish(captured(delivery, seen.body)),
-      // The status was given; what was cut after it cannot change what happened. Where the rest can be asked for, it is.
+      // The status was given; what was cut after it cannot change what happened. Where the rest can be asked for, it
+      // is.
       fail: async (error) =>
         delivery.repeatable
           ? running.fail(new Error('The upstream cut its answer.', { cause: error }))
@@ -97,7 +98,7 @@ async function deliverStream(delivery: Begun, lengthKnown: boolean): Promise<voi
   try {
     for (;;) {
       const chunk = await passage.read()
-      // With a length that was told, the client knows the end by itself: the last piece waits for the record.
+      // With a known length the client sees the end by itself: the last piece waits for the record.
       const due: Uint8Array | null = lengthKnown ? held : chunk
       held = chunk
       if (due !== null && !response.destroyed && !response.write(due)) await drained(response)

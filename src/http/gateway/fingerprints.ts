@@ -8,9 +8,15 @@ import { answerBody } from '../protocol/large-body.ts'
 import { Crowded } from './crowded.ts'
 import { gatewayLimits } from './limits.ts'
 
-/** The fingerprints of large bodies, in a thread of their own: a hostile one takes seconds, and no other request waits for it. */
+/**
+ * The fingerprints of large bodies, in a thread of their own: a hostile one takes seconds, and no other request waits
+ * for it.
+ */
 export interface Fingerprints {
-  /** Null for a body that is not worth the way. One after the other, and key by key: a flood of one does not delay another. */
+  /**
+   * Null for a body that is not worth the way. One after the other, and key by key: a flood of one does not delay
+   * another.
+   */
   ask(question: BodyQuestion, key: string): Promise<BodyAnswer> | null
   stop(): void
 }
@@ -101,7 +107,7 @@ export function createFingerprints(program = PROGRAM): Fingerprints {
   }
 }
 
-/** Also what the thread tells: an error with its code does not survive the way. */
+/** Also used by the thread: an error with its code does not survive structured cloning. */
 export function toldOf(id: number, question: BodyQuestion): Told {
   try {
     return { id, answer: answerBody(question) }

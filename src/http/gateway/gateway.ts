@@ -57,7 +57,7 @@ interface Place {
 }
 
 export interface Listening extends Place {
-  /** Null without a console; its token, where nobody chose one: it is told to whoever starts the gateway. */
+  /** Null without a console. `token`: the generated one, when none was configured; print it for the operator. */
   readonly console: (Place & { readonly token: string | null }) | null
 }
 
@@ -67,13 +67,13 @@ export interface GatewayOptions {
   /** Whether the store can be asked; looked at for readiness. */
   readonly ready?: () => Promise<unknown>
   readonly drainMs?: number
-  /** Told of every request, and of what guards decide: for an access log and for numbers. */
+  /** Called for every request and every decision of a guard: for an access log and metrics. */
   readonly on?: (event: GatewayEvent) => void
   /** What Prometheus reads below the gateway's own path, from this machine or with the token of the configuration. */
   readonly metrics?: Metrics
   /** Opens its console, where the configuration has one: `gatewayConsole` of `onceonly/console`. */
   readonly console?: GatewayConsole
-  /** Told what went wrong where no client hears of it; `console.error`, when left out. */
+  /** Gets errors that no client sees; `console.error` by default. */
   readonly onError?: (error: unknown) => void
 }
 
@@ -201,7 +201,7 @@ export function serve(serving: Serving): Gateway {
     if (passing === null) return sendAnswer(response, jsonAnswer(404, 'application/json', NO_RULE, notKept))
     const intake = takeIn(front, { message, response, note }, passing.passing.trustForwarded, memoryFor(rule))
     if (intake === null) return turnAway(passing.voice, message, response, note)
-    // Whoever asks before it sends is told at once what would not be taken.
+    // A client that sends `Expect: 100-continue` learns at once when its body would be refused.
     if (expects && !(rule !== null && lengthOf(message) > rule.maxBodyBytes)) response.writeContinue()
     if (rule === null) return passOn(passing, message, response, intake)
     // What is recorded must be written down before the process ends, whether its client waits for it or not.
@@ -211,7 +211,7 @@ export function serve(serving: Serving): Gateway {
   }
 
   function turnAway(voice: Voice, message: IncomingMessage, response: ServerResponse, note: Note): void {
-    // Nothing else can come over a connection whose body nobody wants; what has come of it is dropped.
+    // No further request can come over a connection whose body is not read; what has come of it is dropped.
     if (hasContent(message)) response.shouldKeepAlive = false
     message.on('error', () => {}).resume()
     sendAnswer(response, tooBusy(voice, note))
@@ -248,7 +248,7 @@ export function serve(serving: Serving): Gateway {
     return page ?? jsonAnswer(404, 'application/json', { title: 'There is no such problem' })
   }
 
-  /** Whoever offers any other change of protocol is answered as if it had not: no rule can be slipped past by it. */
+  /** Any other offered protocol change is ignored, so that it cannot bypass a rule. */
   const mayUpgrade = (message: IncomingMessage) =>
     pass !== null &&
     message.method === 'GET' &&
@@ -263,9 +263,9 @@ export function serve(serving: Serving): Gateway {
   limitConnections(server, front.connections)
   server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
     pipes.add(socket)
-    // Node has taken its own listener away, and an error that nobody hears ends the process.
+    // Node has removed its own listener, and an unhandled error event ends the process.
     socket.on('error', () => {}).once('close', () => pipes.delete(socket))
-    // Before 22.21 Node asks nobody whether an offer is taken up: what is not to be is refused, and nothing forwarded.
+    // Before 22.21 Node does not ask whether to accept an upgrade: an unwanted one is refused, and nothing forwarded.
     if (refused.has(socket)) return void socket.end()
     const may = mayUpgrade(message) && whyMisframed(message) === null && !declaresBody(message)
     if (pass === null || !may) return void socket.end(`HTTP/1.1 400 Bad Request\r\n${CLOSING}`)

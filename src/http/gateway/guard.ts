@@ -4,7 +4,9 @@ import { answerBody } from '../protocol/large-body.ts'
 import { normaliseTarget } from '../protocol/path.ts'
 import { conditionsOf, questionOf } from '../protocol/read.ts'
 
-/** Inside of the gateway only: the key that a request without one gets. No client can send it, as it is asked for here. */
+/**
+ * Inside of the gateway only: the key that a request without one gets. No client can send it, as it is asked for here.
+ */
 export const CONTENT_KEY_HEADER = 'onceonly-content-key'
 
 /**
@@ -15,7 +17,7 @@ export async function keyedByContent(incoming: Incoming): Promise<Incoming> {
   const body = await incoming.body()
   const key = `content-${'bytes' in body ? await contentDigest(incoming, body) : ''}`
   return {
-    // Its body is asked for again rather than held: whoever waits for a twin may wait long, and bodies are large.
+    // The body is read again rather than held: waiting for a concurrent copy may take long, and bodies are large.
     ...incoming,
     header: (name) => (name === CONTENT_KEY_HEADER ? [key] : incoming.header(name)),
   }

@@ -30,7 +30,10 @@ const endToEnd =
 /** What is to be known of a name. */
 interface HeaderName {
   readonly lower: string
-  /** CGI, WSGI, Rack and PHP read `_` and `-` as the same: whatever is decided about a name is decided about both spellings. */
+  /**
+   * CGI, WSGI, Rack and PHP read `_` and `-` as the same: whatever is decided about a name is decided about both
+   * spellings.
+   */
   readonly dashed: string
   readonly kind: 'hop' | 'forwarded' | 'host' | 'accept-encoding' | 'content-length' | 'method' | 'other'
 }
@@ -94,7 +97,7 @@ export function hostLines(raw: RawHeaders): number {
   return lines
 }
 
-/** How requests are told to upstreams. */
+/** How requests are forwarded to upstreams. */
 export interface Passing {
   readonly trustForwarded: boolean
   readonly host: 'client' | 'upstream'
@@ -110,9 +113,9 @@ export interface Client {
 
 /** As this gateway sees it. */
 export function clientOf({ socket, headers }: IncomingMessage, trustForwarded: boolean): Client {
-  const { 'x-forwarded-for': before, 'x-forwarded-proto': told } = trustForwarded ? headers : {}
+  const { 'x-forwarded-for': before, 'x-forwarded-proto': forwardedProto } = trustForwarded ? headers : {}
   const address = socket.remoteAddress ?? 'unknown'
-  const proto = String(told ?? ('encrypted' in socket ? 'https' : 'http'))
+  const proto = String(forwardedProto ?? ('encrypted' in socket ? 'https' : 'http'))
   return { proto, addresses: before === undefined ? address : `${String(before)}, ${address}` }
 }
 
@@ -121,13 +124,13 @@ export function writtenClient({ proto, addresses }: Client): string {
 }
 
 /**
- * By the word of the region that a request first came to. Only for requests whose token was looked at: whoever else names a
- * client is not believed.
+ * The client as reported by the region that a request first came to. Only for requests whose token was verified: any
+ * other claim is ignored.
  */
 export function clientBehind({ headers }: IncomingMessage, { regional }: Passing): Client | null {
-  const told = headers[CLIENT_HEADER]
-  if (!regional || headers[REGION_HEADER] === undefined || typeof told !== 'string') return null
-  const [proto = '', ...addresses] = told.split(' ')
+  const value = headers[CLIENT_HEADER]
+  if (!regional || headers[REGION_HEADER] === undefined || typeof value !== 'string') return null
+  const [proto = '', ...addresses] = value.split(' ')
   return { proto, addresses: addresses.join(' ') }
 }
 
@@ -145,7 +148,7 @@ export interface RequestHeadersOptions {
   readonly added?: RawHeaders
 }
 
-/** What the upstream is told. */
+/** The headers for the upstream. */
 export function requestHeaders(options: RequestHeadersOptions): string[] {
   const { message, trustForwarded, host, length, identityEncoding = false } = options
   const { proto, addresses } = options.client ?? clientOf(message, trustForwarded)
@@ -182,7 +185,7 @@ function hasBodyHeaders({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
-/** What the client is told of an answer. */
+/** The headers for the client. */
 export function answerHeaders(raw: RawHeaders): string[] {
   const dropped = connectionOnly(raw)
   const headers: string[] = []

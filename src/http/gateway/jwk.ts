@@ -61,7 +61,7 @@ function kindOf({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }:
   return type === 'ed25519' ? type : null
 }
 
-/** The only key that is meant. Where several could be, none is: whoever signs with several names them. */
+/** The one key that fits. When several fit, none is used: an issuer with several keys names them. */
 export function chooseKey(keys: readonly SigningKey[], kid: string | null, algorithm: string): SigningKey | null {
   const kind = algorithms.get(algorithm)?.kind
   const meant = keys.filter(

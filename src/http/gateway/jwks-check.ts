@@ -6,7 +6,7 @@ import { either, fields, isFields, listOf, matching, text } from './schema.ts'
 const MOST_AUDIENCES = 100
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/i
 
-/** Whoever can change keys on their way can sign for everybody. */
+/** An attacker who can change keys in transit can sign for every caller. */
 const keysUrl: Check = (value, path, faults) => {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {

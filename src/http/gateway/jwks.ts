@@ -104,7 +104,7 @@ async function readText(path: string): Promise<string> {
   return await file.readFile('utf8')
 }
 
-/** No redirects: the configuration says where the keys are, not whoever answers. */
+/** No redirects: the configuration says where the keys are, not the answering server. */
 async function fetchText(url: string, ca: string | undefined, signal: AbortSignal): Promise<string> {
   const { jwksMs } = gatewayLimits
   const { origin, pathname, search } = new URL(url)

@@ -22,8 +22,8 @@ const SECOND_MS = 1_000
 const BEARER = /^Bearer ([\w-]+)\.([\w-]+)\.([\w-]+)$/i
 
 /**
- * Whom a bearer token speaks of, if its signature, issuer, audience and times are good. Null for everything else: what
- * cannot be verified is not an error here, only nobody.
+ * The subject of a bearer token with a good signature, issuer, audience and times. Null for everything else: a token that
+ * cannot be verified is no error here.
  */
 export async function verifyBearer(
   authorization: string,

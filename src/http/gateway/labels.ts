@@ -3,7 +3,7 @@ import type { GatewayConfig } from './config.ts'
 import type { Pattern } from './pattern.ts'
 import { compilePattern } from './pattern.ts'
 
-/** Of a rule, where numbers and lines are told: the operation, or the methods and the pattern. */
+/** A rule's name in metrics and logs: the operation, or the methods and the pattern. */
 export function labelOf(name: string | undefined, methods: readonly string[], path: string): string {
   return name ?? `${methods.join('|')} ${path}`
 }

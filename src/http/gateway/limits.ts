@@ -11,15 +11,17 @@ export const gatewayDefaults = {
   connectMs: 5 * SECOND,
   /** How long the upstream may think before the first byte of its answer. */
   answerMs: 1 * MINUTE,
-  /** How long a protected request's body may take to arrive: whoever sends slower holds a place for nothing. */
+  /** How long a protected request's body may take to arrive: a slower client would hold a slot for nothing. */
   bodyMs: 30 * SECOND,
-  /** How long an answer that has begun may pause, and the body of a request that is only passed on; not passed events. */
+  /**
+   * How long an answer that has begun may pause, and the body of a request that is only passed on; not passed events.
+   */
   idleMs: 2 * MINUTE,
-  /** How long requests under way are waited for when the gateway is told to end. */
+  /** How long `stop` waits for requests under way. */
   drainMs: 30 * SECOND,
   /** Identical requests without a key are one within this time; a wanted repeat can wait that long. */
   windowMs: 15 * MINUTE,
-  /** How long a guard may ask its store before a request without a key goes on without it. */
+  /** How long a guard waits for its store before a request without a key is sent unprotected. */
   guardMs: 250,
 } as const
 
@@ -34,7 +36,9 @@ export const gatewayLimits = {
   wholeAnswerBytes: 64 * 1_024,
   /** Of them, for one client address alone. */
   spoolShare: 0.5,
-  /** From here on the fingerprint of a body is computed in a thread of its own: a hostile one takes 0.1 ms for each KiB. */
+  /**
+   * From here on the fingerprint of a body is computed in a thread of its own: a hostile one takes 0.1 ms for each KiB.
+   */
   threadBytes: 128 * 1_024,
   /** Bodies in files that wait to be looked at, which happens one by one, and how long. */
   largeQueue: 1_024,
@@ -66,7 +70,7 @@ export const gatewayLimits = {
   lingerMs: 1 * SECOND,
   /** Asked by load balancers every few seconds: a store that takes longer is not ready. */
   readyMs: 2 * SECOND,
-  /** Tries of one request at an upstream that honours keys, before its client is told to come again. */
+  /** Tries of one request at an upstream that honours keys, before its client gets a retryable error. */
   redrives: 2,
   /** The upstream that broke a connection gets a moment before it is asked again. */
   redriveMs: 100,
@@ -74,7 +78,10 @@ export const gatewayLimits = {
   routes: 1_000,
   /** A forward-auth answer is a word; a longer one is not read. */
   authorizeMs: 5 * SECOND,
-  /** A request whose token is to be verified waits this long for keys that are not known yet; then it counts as unverified. */
+  /**
+   * A request whose token is to be verified waits this long for keys that are not known yet; then it counts as
+   * unverified.
+   */
   jwksMs: 2 * SECOND,
   /** Key sets of large issuers, with their certificates, have some ten kilobytes. */
   jwksBytes: 256 * 1_024,
@@ -84,7 +91,7 @@ export const gatewayLimits = {
   jwksFreshMs: 10 * MINUTE,
   /** Keys that could not be loaded again for this long may have been withdrawn, and are not used any more. */
   jwksMostMs: 60 * MINUTE,
-  /** Between two loads, whatever they gave: anybody can invent the name of a key. */
+  /** Between two loads, whatever they gave: any client can invent a key id. */
   jwksPauseMs: 5 * SECOND,
   /** How far an issuer's clock may be ahead of ours. A token that has ended by ours has ended. */
   clockSkewMs: 1 * MINUTE,

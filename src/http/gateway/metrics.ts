@@ -15,21 +15,21 @@ export interface MetricsOptions {
   readonly metricsToken?: string | null
 }
 
-/** Numbers tell how much business there is: they are for this machine, or for whoever has the token. */
+/** Metrics reveal how much business there is: they are for this machine, or for holders of the token. */
 export async function metricsAnswer({ metrics, metricsToken = null }: MetricsOptions, message: IncomingMessage) {
-  if (metrics === undefined) return told(404, 'Nothing is here')
+  if (metrics === undefined) return problem(404, 'Nothing is here')
   const { headers, httpVersion } = message
   if (metricsToken === null && !isLocal({ remoteAddress: message.socket.remoteAddress, headers, httpVersion })) {
-    return told(403, 'Without `metricsToken` in the configuration the metrics are for this machine only')
+    return problem(403, 'Without `metricsToken` in the configuration the metrics are for this machine only')
   }
   if (metricsToken !== null && !hasToken(message, metricsToken)) {
-    return told(401, 'Send the token as `Authorization: Bearer …`', [['www-authenticate', 'Bearer']])
+    return problem(401, 'Send the token as `Authorization: Bearer …`', [['www-authenticate', 'Bearer']])
   }
   const type = [['content-type', metrics.contentType]] as const
   return { status: 200, headers: type, body: Buffer.from(await metrics.text()) } satisfies Answer
 }
 
-function told(status: number, title: string, headers: Answer['headers'] = []): Answer {
+function problem(status: number, title: string, headers: Answer['headers'] = []): Answer {
   return jsonAnswer(status, 'application/json', { title }, headers)
 }
 

@@ -18,7 +18,7 @@ import { SlowBody, SpoolFull } from './spool.ts'
 import type { Upstream } from './upstream.ts'
 import { cutWhenIdle, keepPlace, refuseSwitch } from './upstream.ts'
 
-/** How requests are passed on that nobody protects. */
+/** How unprotected requests are passed on. */
 export interface Pass {
   readonly upstream: Upstream
   readonly passing: Passing
@@ -160,7 +160,7 @@ function relay(answer: IncomingMessage, response: ServerResponse): void {
   answer.on('error', () => response.destroy())
   response.writeHead(status, answer.statusMessage, answerHeaders(answer.rawHeaders))
   if (length === undefined || length === '0' || hasNoBody(status) || response.req.method === 'HEAD') {
-    // Events come one by one, perhaps never: whoever waits for them wants to know that they may come.
+    // Events come one by one, perhaps never: the client needs the headers at once.
     if (length === undefined) response.flushHeaders()
     return flowBack(answer, response)
   }

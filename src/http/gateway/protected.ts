@@ -37,7 +37,7 @@ export async function protect(
   const spool = createSpool(message, { maxBytes, bodyMs: times.bodyMs, room: intake })
   const asked: Asked = { message, spool, verified: tokens === null ? null : await tokens.verify(message) }
   Object.assign(note, { rule, asked })
-  /** Whoever passes it on gives its memory back, too. */
+  /** The code that passes the body on also frees its memory. */
   let handedOn = false
   try {
     const begun = await begin(rule, { asked, intake }, gone, watchGuard(rule, note, tell))
@@ -109,11 +109,11 @@ async function begin(
   if (decision === 'in_progress') tell('pending', hash)
   if (decision !== 'unavailable') return guarded
   tell('error', hash)
-  // A guard never breaks the way of a request: without a store it steps aside, unless it was told otherwise.
+  // A guard never blocks a request: without a store it steps aside, unless it is configured otherwise.
   return rule.guard.failClosed ? guarded : { kind: 'unprotected', unguarded: true }
 }
 
-/** Another region may be the home of its key, and its service is told of the same client. */
+/** Another region may be the home of its key, and its service must see the same client. */
 function withClient({ passing }: Rule, { message }: Asked, incoming: Incoming): Incoming {
   if (!passing.regional) return incoming
   return { ...incoming, client: writtenClient(clientOf(message, passing.trustForwarded)) }
@@ -180,7 +180,7 @@ async function forward(
   }
 }
 
-/** Tells what became of one try, and records it. */
+/** Sends the response of one try, and records it. */
 async function told(
   rule: Rule,
   asked: Asked,
@@ -191,7 +191,7 @@ async function told(
   const { voice } = rule
   switch (sent.kind) {
     case 'not-sent': {
-      // 1. Nothing has left: whoever comes next may try.
+      // 1. Nothing has left: the next request may try.
       const detail = `The service cannot be reached, and nothing was sent to it: ${sent.error.message}`
       const answer = voice.say('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
       await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
@@ -221,7 +221,7 @@ async function told(
 /** The first pause of a client whose upstream is away. */
 const RETRY_MS = 1_000
 
-/** The gateway cannot tell who is allowed to ask: what the upstream denies today it may allow tomorrow. */
+/** The gateway does not know permissions: what the upstream denies today it may allow tomorrow. */
 function saysNotDone({ notDone, honoursKeys }: Rule, status: number, guarded: boolean): boolean {
   if (notDone.has(status) || (honoursKeys && status === IN_USE)) return true
   return status === 401 || status === 403 || status === 404 || (guarded && status >= 400 && status < 500)
@@ -236,7 +236,7 @@ function brokenAnswer({ voice, honoursKeys }: Rule, { error, late }: Extract<Sen
   return voice.say(late ? 'upstream-late' : 'upstream-broken', { detail })
 }
 
-/** What is recorded, with the credential that it is told to. */
+/** The record, with the digest of the credential that may see it. */
 function boundTo({ binding }: Rule, asked: Asked, seen: Captured): Captured {
   if (binding === null) return seen
   // An upstream of ours may be a gateway, too: its own word is not the one that counts here.

@@ -31,7 +31,7 @@ export interface Asked extends Presented {
 
 /** A rule, ready to be used. */
 export interface Rule {
-  /** Its name where numbers and lines are told: of the operation, or of the methods and the pattern. */
+  /** Its name in metrics and logs: the operation, or the methods and the pattern. */
   readonly label: string
   readonly methods: ReadonlySet<string>
   /** As it was written, with its names. */
@@ -46,7 +46,7 @@ export interface Rule {
   readonly route: Route<Asked, unknown>
   /** For requests without a key, where their content stands for one. */
   readonly guard: { readonly route: Route<Asked, unknown>; readonly failClosed: boolean } | null
-  /** Null where whoever asks is trusted, or the upstream is asked. */
+  /** Null where callers are trusted, or the upstream authorizes them. */
   readonly binding: CredentialBinding | null
   /** Null where no token is verified, or where it makes no difference. */
   readonly tokens: Tokens | null
@@ -164,7 +164,7 @@ export function readRule(rule: RouteRule, context: RuleContext): Rule {
   const times = { ...timesOf(config.timeouts), ...given(rule.timeouts ?? {}) }
   const { authorize, replay = 'same-credential', key = 'optional' } = rule
   const decided = authorize !== undefined || replay === 'trusted'
-  // Who is trusted, or asked about, must be somebody: credentials that name nobody are many.
+  // A trusted or authorized caller must have a name: many callers share credentials without one.
   const binding = !decided ? bindingFor(rule) : rule.caller === undefined ? bindingFor(rule, namesCaller) : null
   const definition: RouteDefinition<Asked> = {
     ...given({
@@ -227,7 +227,7 @@ function guardOf(
       decideMs: deadlineMs,
       retainMs: windowMs,
       retainFrom: 'claimed',
-      // Of what nobody knows the content stays blocked as long as any other would.
+      // Content with an unknown outcome stays blocked as long as any other.
       unknownMs: windowMs,
     } as RouteDefinition<Asked>,
   }

@@ -1,4 +1,4 @@
-/** A small checker for configurations: every fault is named by its path, and all of them are told at once. */
+/** A small checker for configurations: every fault is named by its path, and all faults are reported at once. */
 
 export interface Fault {
   /** `routes[2].caller.header`. */

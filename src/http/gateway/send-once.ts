@@ -10,7 +10,7 @@ import { keepPlace, placeAt, send } from './upstream.ts'
 
 export interface SentOnce {
   readonly sent: Sent
-  /** Under the same key something had been sent before, of which nobody knows what became of it. */
+  /** An earlier request under the same key has an unknown outcome. */
   readonly repeated: boolean
 }
 
@@ -77,10 +77,13 @@ function sentBefore(sent: Sent): Sent {
   return sent.kind === 'not-sent' ? { kind: 'broken', error: sent.error, late: false } : sent
 }
 
-/** With these a service speaks of the try that it answers. Of an earlier one, which it may still work on, they say nothing. */
+/**
+ * With these a service speaks of the try that it answers. Of an earlier one, which it may still work on, they say
+ * nothing.
+ */
 export const ofThisTry = new Set([401, 403, 404, 407, 408, 409, 421, 425, 429, 503])
 
-/** The client is told what the service says; of what was sent before nobody knows more than before, and it may be asked again. */
+/** The client gets the service's response; the earlier request's outcome stays unknown, and a retry may ask again. */
 export function stillInDoubt(running: Running<unknown>, status: number): Running<unknown> {
   const finish = async () => {
     await running.fail(new Error(`An earlier try is in doubt, and the upstream answered ${status} to this one.`))

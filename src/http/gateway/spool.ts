@@ -17,7 +17,7 @@ import { endInOnePiece } from './one-piece.ts'
 export interface Spool {
   /** All of it, for its fingerprint. Rejects when it is too large, too slow or cut: then nothing was forwarded. */
   body(): Promise<IncomingBody>
-  /** Whether somebody has asked for it: then the client's own stream is empty. */
+  /** Whether the body was read: then the client's own stream is empty. */
   readonly taken: boolean
   /** Known once `body` was awaited. */
   readonly length: number
@@ -113,7 +113,7 @@ type Kept =
       readonly kind: 'file'
       readonly file: FileHandle
       readonly length: number
-      /** Gives its room back; as often as anybody likes. */
+      /** Frees its space. Idempotent. */
       close(): Promise<void>
     }
 

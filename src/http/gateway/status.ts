@@ -12,20 +12,21 @@ import { ruleFor } from './rule.ts'
 import { createSpool } from './spool.ts'
 import type { Tokens } from './tokens.ts'
 
-/** `GET /operations/{id}` at the gateway: what became of a request, for whoever made it. */
+/** `GET /operations/{id}` at the gateway: the outcome of a request, for its caller. */
 export type TellStatus = (message: IncomingMessage) => Promise<Answer>
 
 /** Every gateway knows callers by what they send: none has to take another one's word for it. */
 const NOBODY = { tenant: '', caller: '' }
 
-/** Rules may know their callers in different ways; whoever is right by a rule of the record is told. */
+/** Rules may identify callers in different ways; a caller that matches by a rule of the record gets the outcome. */
 export function createTellStatus(
   rules: readonly Rule[],
   common: Omit<HttpOptions<Asked, unknown>, 'who'>,
   tokens: Tokens | null = null,
 ): TellStatus {
   const { region } = common
-  // A rule that is gone may have made the record: whoever is right by any of them, or by the usual one, is told.
+  // The record may stem from a removed rule: a caller that matches by any rule, or by the default one, gets the
+  // outcome.
   const bindings = [bindingFor({}), ...rules.flatMap(({ binding }) => (binding === null ? [] : [binding]))]
   const status = createStatusBy<Asked, unknown>(
     {
@@ -75,7 +76,7 @@ async function isMaker(rules: readonly Rule[], asked: Asked, identity: Identity)
     try {
       if (isOf(identity, await who(asked))) return true
     } catch {
-      // This rule wants to know more of whoever asks; another one may not.
+      // This rule needs more of the caller's identity; another one may not.
     }
   }
   return false

@@ -5,7 +5,7 @@ import { answerHeaders, originForm, requestHeaders } from './headers.ts'
 import type { Pass } from './pass.ts'
 import { cutWhenIdle } from './upstream.ts'
 
-/** Passes a change of protocol on, as for WebSocket: once both sides agreed, bytes go both ways and nobody reads them. */
+/** Passes a change of protocol on, as for WebSocket: once both sides agreed, bytes go both ways unread. */
 export function passUpgrade(pass: Pass, message: IncomingMessage, client: Duplex, first: Buffer): void {
   const { upstream, passing } = pass
   const headers = requestHeaders({
@@ -16,7 +16,7 @@ export function passUpgrade(pass: Pass, message: IncomingMessage, client: Duplex
     added: ['Connection', 'Upgrade', 'Upgrade', message.headers.upgrade ?? ''],
   })
   const head = { method: message.method ?? 'GET', target: originForm(message.url ?? '/'), headers }
-  // Nobody can know what the other side takes for the end of an offer: the next caller must not stand behind it.
+  // The upstream may see the end of the offer elsewhere: no other request may follow on this connection.
   const request = upstream.open(head, 'own')
   connectWithin(request, pass.times.connectMs)
   const stop = () => void request.destroy()

@@ -11,7 +11,7 @@ import { gatewayLimits } from './limits.ts'
 
 /** One service behind the gateway, with its pool of connections. */
 export interface Upstream {
-  /** As it is told to be, for the `Host` header. */
+  /** As configured, for the `Host` header. */
   readonly host: string
   /** Requests that are under way at it. The pool has no queue: a request with a place gets a connection at once. */
   readonly places: Shares
@@ -21,8 +21,8 @@ export interface Upstream {
 }
 
 /**
- * `pooled`: any that is free. `fresh`: none that the other side may be closing at this moment. `own`: a new one, which
- * nobody else ever gets.
+ * `pooled`: any that is free. `fresh`: none that the other side may be closing at this moment. `own`: a new one, which no
+ * other request gets.
  */
 export type ConnectionChoice = 'pooled' | 'fresh' | 'own'
 
@@ -37,7 +37,7 @@ export type Sent =
   | { readonly kind: 'answered'; readonly answer: IncomingMessage }
   /** Not one byte has left: it can be sent again. */
   | { readonly kind: 'not-sent'; readonly error: Error }
-  /** Bytes may have left, and nobody answered: it may have happened. */
+  /** Bytes may have left, and no response came: it may have happened. */
   | { readonly kind: 'broken'; readonly error: Error; readonly late: boolean }
 
 /** Since when a pooled connection is idle. It stands on the connection: a table that holds them weakly costs more. */
@@ -140,8 +140,8 @@ export interface SendTimes {
 }
 
 /**
- * Sends a request once, and says what became of it. Until a connection is made nothing can have left; from then on
- * nobody knows, whatever the error is called.
+ * Sends a request once, and returns its outcome. Until a connection is made nothing can have left; from then on the outcome
+ * of an error is unknown, whatever its code.
  *
  * @param write hands the body over and ends the request
  */
@@ -180,16 +180,16 @@ export function send(request: ClientRequest, times: SendTimes, write: () => void
   return promise
 }
 
-/** A protocol switch that nobody asked for is no answer that could be told to anybody. */
+/** A protocol switch that was not requested is not a response that could be forwarded. */
 export function refuseSwitch(request: ClientRequest, refused: (error: Error) => void): void {
   request.once('upgrade', (_answer, socket) => {
-    // Nobody but us has this connection any more, and an error that nobody hears ends the process.
+    // Only the gateway has this connection now, and an unhandled error event ends the process.
     socket.on('error', () => {}).destroy()
     refused(new Error('The upstream switched protocols.'))
   })
 }
 
-/** An answer that has begun goes on, or it breaks off here: nobody is kept waiting for the rest of it for ever. */
+/** Cuts a response that stalls, so that no client waits forever for the rest of it. */
 export function cutWhenIdle(request: ClientRequest, idleMs: number): void {
   request.setTimeout(idleMs, () => request.destroy(new Error(`Nothing of the answer came for ${idleMs} ms.`)))
 }

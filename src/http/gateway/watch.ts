@@ -7,10 +7,10 @@ import { parseKey } from '../protocol/key.ts'
 import type { Who } from '../protocol/route.ts'
 import type { Asked, Rule } from './rule.ts'
 
-/** What a gateway tells whoever watches it. Keys are named by their hash; bodies, queries and credentials stay out. */
+/** Events of a gateway. Keys are named by their hash; bodies, queries and credentials stay out. */
 export type GatewayEvent = Access | Guarded | OperatorActed
 
-/** Somebody did something at the console, or tried to. */
+/** An operator acted at the console, or tried to. */
 export interface OperatorActed {
   readonly kind: 'operator'
   readonly action: string
@@ -56,7 +56,7 @@ export type Decision =
   | 'expired'
   | 'too_many'
   | 'unavailable'
-  /** Nobody looked, because it has no key; or because the store of its guard was away. */
+  /** Not checked, because it has no key; or because the store of its guard was down. */
   | 'unkeyed'
   | 'unguarded'
   /** The home of its key, another region, has answered. */
@@ -95,7 +95,7 @@ export function decisionOf({ status, headers }: Answer, refused?: ErrorCode): De
   return status >= LEAST_REFUSAL ? 'refused' : 'elsewhere'
 }
 
-/** Begins to watch a request; it is told when its connection is done with it. */
+/** Begins to watch a request; reports it when its connection is done with it. */
 export function watchRequest(tell: Watch | undefined, message: IncomingMessage, response: ServerResponse): Note {
   const note: Note = { rule: null, asked: null, decision: null }
   if (tell === undefined) return note
@@ -119,7 +119,7 @@ export function watchRequest(tell: Watch | undefined, message: IncomingMessage, 
 }
 
 const TENTHS = 10
-/** A longer one is an attack on whoever reads the log. */
+/** A longer one would make the log unreadable. */
 const MOST_PATH_CHARS = 512
 
 function pathOf({ url = '/' }: IncomingMessage): string {

@@ -21,7 +21,7 @@ const nothing = () => {}
 /**
  * Gives a request up that has no connection in time.
  *
- * @param connected told when there is one: from then on bytes may have left
+ * @param connected called when there is one: from then on bytes may have left
  */
 export function connectWithin(request: ClientRequest, connectMs: number, connected: () => void = nothing): void {
   const giveUp = () => request.destroy(new Error(`No connection within ${connectMs} ms.`))

@@ -1,9 +1,9 @@
 import { SECOND } from '../../ledger/core/limits.ts'
 
 /**
- * Tells a home that thinks from a link that has gone silent, while requests wait for it: the home is asked for a sign of
- * life, on a connection of its own. Any answer is one, and so is any refusal: a server that is ending refuses new
- * connections, and still answers what it has begun.
+ * Distinguishes a slow home region from a silent link, while requests wait for it: probes the home on a connection of its
+ * own. Any answer proves life, and so does any refusal: a server that is ending refuses new connections, and still answers
+ * what it has begun.
  */
 export interface Pulse {
   /** Calls `silent` when the link is; returns what ends the watch. */
@@ -37,7 +37,7 @@ export function createPulse(sign: (signal: AbortSignal) => Promise<void>, times:
     const late = new AbortController()
     asking = late
     const giveUp = setTimeout(() => late.abort(), times.signMs)
-    // Only silence counts: whoever refuses is there.
+    // Only silence counts: a server that refuses is alive.
     await sign(late.signal).catch(() => undefined)
     clearTimeout(giveUp)
     asking = null

@@ -13,20 +13,20 @@ export interface RegionOptions {
   readonly self: string
   /** Every region by its name, this one too, with the URL under which the others reach it. */
   readonly regions: Readonly<Record<string, string>>
-  /** Known to all regions and to nobody else: a request that another region sent on is believed by it. */
+  /** Shared by all regions and kept secret: it authenticates requests that another region forwarded. */
   readonly secret: string
 }
 
 /**
- * Every identity has one home among the regions, and only its home accepts it: two regions never both take a key, and
- * where the home cannot be reached, nobody does.
+ * Every identity has one home among the regions, and only its home accepts it: two regions never both take a key, and while
+ * the home cannot be reached, no region does.
  */
 export interface Region {
   readonly self: string
   home(identity: Identity): string
   /** The same by the id of its record. */
   homeOf(id: RecordId): string
-  /** Who asks, of a request that another region sent here; `null` when its token proves nothing. */
+  /** Tenant and caller of a request that another region forwarded; `null` when its token is not valid. */
   arrived(token: string, request: Omit<Arrived, 'self'>): { readonly tenant: string; readonly caller: string } | null
   /** Sends a request to the home of its identity, or to the region `to`. Rejects when that gave no whole answer. */
   forward(request: RegionRequest, identity: Identity, to?: string): Promise<RegionAnswer>
@@ -37,8 +37,8 @@ export interface Region {
 export function createRegion(options: RegionOptions): Region {
   const faults = regionFaults(options)
   if (faults.length > 0) {
-    const told = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
-    throw new OnceError('bad_option', `The regions have faults: ${told}.`, { details: { faults } })
+    const list = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
+    throw new OnceError('bad_option', `The regions have faults: ${list}.`, { details: { faults } })
   }
   const { self, regions, secret } = options
   const names = Object.keys(regions)

@@ -17,7 +17,7 @@ export interface RegionRequest {
   readonly body: Uint8Array
   /** A digest of all that the home must see as it was sent. */
   readonly content: string
-  /** Who is behind it: what the home tells its service in place of the region that sent it on. */
+  /** The original client, which the home reports to its service in place of the forwarding region. */
   readonly client?: string
   /** How long the home may take to answer; 30 s, when left out. */
   readonly answerMs?: number
@@ -134,9 +134,9 @@ function answerTo(request: ClientRequest, body: Uint8Array, until: number, pulse
     timer = setTimeout(giveUp, leftMs(), new Error('The home does not answer.'))
   })
   const unwatch = pulse.watch(() => giveUp(new LinkSilent()))
-  // A request is closed with the last byte of its answer, before anybody has read that: it says nothing of its own.
+  // A request closes with the last byte of its response, before that is read: `close` alone means nothing.
   request.once('response', (answer) => void read(answer).then(resolve, reject))
-  // A change of protocol that nobody asked for ends the request without an error.
+  // An unrequested protocol switch ends the request without an error.
   request.once('upgrade', (_answer, socket) => {
     socket.on('error', () => {}).destroy()
     giveUp(new Error('The home switched protocols.'))

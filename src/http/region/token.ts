@@ -6,7 +6,10 @@ import { MINUTE } from '../../ledger/core/limits.ts'
 /** The header of a request that one region sends on to another. A request that has it is never sent on again. */
 export const REGION_HEADER = 'onceonly-region'
 
-/** Who is behind such a request, as the region that it came to was told. Believed only of one that a region sent on. */
+/**
+ * The original client of a forwarded request, as its first region saw it. Trusted only on requests that a region
+ * forwarded.
+ */
 export const CLIENT_HEADER = 'onceonly-client'
 
 /** What a region vouches for. */
@@ -40,7 +43,7 @@ function signature(secret: string, { at, nonce }: Moment, passage: Passage): str
 const encoded = (text: string) => Buffer.from(text).toString('base64url')
 const decoded = (text: string) => Buffer.from(text, 'base64url').toString()
 
-/** Says who asks, so that the home need not find out again, and proves that a region says it. */
+/** Carries tenant and caller, so that the home need not authenticate again, and proves that a region sent them. */
 export function regionToken(secret: string, nowMs: number, passage: Passage): string {
   const { from, to, identity } = passage
   const moment = { at: String(nowMs), nonce: randomBytes(NONCE_BYTES).toString('base64url') }
@@ -58,7 +61,7 @@ export type Arrived = Pick<Passage, 'method' | 'target' | 'content'> & { readonl
 export interface Vouched {
   readonly tenant: string
   readonly caller: string
-  /** Whoever sees it twice sees a copy. */
+  /** Seen twice, it marks a replayed token. */
   readonly nonce: string
 }
 

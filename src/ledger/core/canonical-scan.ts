@@ -24,7 +24,7 @@ import { CanonicalError, type CanonicalReason, MAX_JSON_DEPTH } from './canonica
 /** Buffers of this size stay for the next call; larger ones are given back. */
 const KEEP_BYTES = 64 * 1_024
 
-/** Every decimal of so many digits is told apart from the next by a double, so that its text needs no check. */
+/** A double distinguishes all decimals of so many digits, so that their text needs no check. */
 const SAFE_DIGITS = 15
 
 /** RFC 8785 writes fractions without an exponent down to 0.000001. */
@@ -59,7 +59,9 @@ const decoder = new TextDecoder()
 /** The input, followed by a zero: no token can contain one, so that every loop ends without a check of its length. */
 let source = new Uint8Array(KEEP_BYTES)
 let length = 0
-/** What has been written. Always has room for the rest of the input: only numbers can grow, and they make room first. */
+/**
+ * What has been written. Always has room for the rest of the input: only numbers can grow, and they make room first.
+ */
 let out = new Uint8Array(KEEP_BYTES)
 let written = 0
 /** One entry per object, in the order they open. */
@@ -101,7 +103,7 @@ function loadBytes(json: Uint8Array): void {
     source = new Uint8Array(length + 1)
     out = new Uint8Array(length + 1)
   }
-  // A copy is cheap, gives one array type to the loops, and cannot be changed by whoever owns the original.
+  // A copy is cheap, gives one array type to the loops, and cannot be changed by the caller.
   source.set(json)
 }
 
@@ -263,7 +265,9 @@ function scanString(open: number): number {
   return at + 1
 }
 
-/** Checks and copies one character of two to four bytes (RFC 3629: no overlong forms, no surrogates, no end of range). */
+/**
+ * Checks and copies one character of two to four bytes (RFC 3629: no overlong forms, no surrogates, no end of range).
+ */
 function scanMultibyte(at: number): number {
   const lead = byteAt(at)
   const second = byteAt(at + 1)

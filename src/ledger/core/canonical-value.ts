@@ -60,7 +60,7 @@ function isPlainText(text: string): boolean {
 }
 
 function objectText(value: object, depth: number, walk: Walk): string | undefined {
-  // Before toJSON, because a Buffer has one: bytes are not JSON, and whoever made them knows how to encode them.
+  // Before toJSON, because a Buffer has one: bytes are not JSON, and their owner must choose an encoding.
   if (ArrayBuffer.isView(value)) refuse('unsupported_type', depth, walk, tagOf(value))
   const toJson = (value as { readonly toJSON?: unknown }).toJSON
   if (typeof toJson !== 'function') return structureText(value, depth, walk)

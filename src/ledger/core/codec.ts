@@ -17,7 +17,7 @@ export type Encoded = { readonly text: string } | { readonly problem: string }
 export function encodeValue(value: unknown): Encoded {
   // The undefined result of a command without an answer is the most common value of all.
   if (value === undefined) return { text: `{"${TAG}":"undefined"}` }
-  // Paths are written only for whoever has to read one: they would take as long as all the rest.
+  // Paths are built only for error messages: they would take as long as all the rest.
   const encoded = encodeWalking(value, null)
   return 'text' in encoded ? encoded : encodeWalking(value, '$')
 }
@@ -43,7 +43,7 @@ export function decodeValue(text: string): unknown {
 
 class NotStorable extends Error {}
 
-/** Where a value is, for people; null while nobody asks. */
+/** Where a value is, for error messages; null while none is needed. */
 type Path = string | null
 
 const below = (path: Path, step: string | number, open: string, close: string): Path =>

@@ -181,7 +181,7 @@ export const errorTable = {
   run_too_long: {
     retryable: false,
     applied: 'no',
-    next: 'Let the run end, and another one go on from there: what is recorded of a run is read whole.',
+    next: 'Let the run end and continue in another one: the whole record of a run is read at once.',
   },
   replay_timed_out: {
     retryable: false,
@@ -197,7 +197,7 @@ export const errorTable = {
   step_failed: {
     retryable: false,
     applied: 'maybe',
-    next: 'Its attempts are in `details`; catch it to go on without the step, or `resume` the run after a fix.',
+    next: 'Its attempts are in `details`; catch it to continue without the step, or `resume` the run after a fix.',
   },
   step_overlaps: {
     retryable: false,

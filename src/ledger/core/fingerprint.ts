@@ -36,8 +36,8 @@ export function fingerprintPrefix(fingerprint: string): string | null {
 }
 
 /**
- * Whether an input is the recorded one. The caller presents a fingerprint for every shape it can still compute;
- * `unverified` means that none of them is of the recorded versions, so that nobody can tell.
+ * Whether an input is the recorded one. The caller presents a fingerprint for every version it can still compute;
+ * `unverified` means that none of them has the recorded version, so that the inputs cannot be compared.
  */
 export function compareFingerprints(
   recorded: string,

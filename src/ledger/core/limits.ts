@@ -23,7 +23,7 @@ export const defaults = {
   leaseMs: 30 * SECOND,
   /** No effect is heartbeated for ever: past this the attempt counts as lost. */
   maxRunMs: 15 * MINUTE,
-  /** How long a twin waits for the first attempt before it is told to come back. */
+  /** How long a twin waits for the first attempt before it gets a retryable `in_progress`. */
   waitMs: 10 * SECOND,
   /** The largest encoded outcome: a 1 MiB HTTP body, base64-encoded, with its headers. */
   outcomeBytes: 1_536 * 1_024,
@@ -33,7 +33,9 @@ export const defaults = {
   retryCapMs: 1 * MINUTE,
   /** A relay that is gone is replaced within this; one that was paused for longer has lost its partitions. */
   relayLeaseMs: 15 * SECOND,
-  /** Brokers confirm within milliseconds; a batch without an answer by then is published again. At most half a lease. */
+  /**
+   * Brokers confirm within milliseconds; a batch without an answer by then is published again. At most half a lease.
+   */
   relayPublishMs: 5 * SECOND,
   /** With the back-off below, a quarter of an hour: a missing queue or binding is mended by then, or by a person. */
   relayAttempts: 20,
@@ -46,7 +48,7 @@ export const defaults = {
   localLeaseMs: 30 * SECOND,
   /** A receiver that threw gets the message again after this: soon, but not in a busy loop. */
   localRetryMs: 1 * SECOND,
-  /** As long as an inbox remembers: what nobody took until then could not be told from a copy any more. */
+  /** As long as an inbox remembers: a later delivery could not be recognised as a copy any more. */
   localKeepMs: 7 * DAY,
   /** Longer than brokers hand a message over again, a weekend and a holiday included. */
   inboxWindowMs: 7 * DAY,
@@ -54,7 +56,7 @@ export const defaults = {
   inboxFailures: 10,
   /** Processes end for other reasons too; a handful of times in a row under one message, they do not. */
   inboxUnfinished: 5,
-  /** Before the transaction itself ends, so that the effect is told from a database that hangs. */
+  /** Shorter than the transaction, to distinguish a slow effect from a hanging database. */
   inboxEffectMs: 25 * SECOND,
   /** The first retry of a failed message comes soon, later ones ever more slowly. */
   inboxRetryBaseMs: 1 * SECOND,
@@ -65,11 +67,11 @@ export const defaults = {
   inboxConcurrency: 8,
 } as const
 
-/** What nobody can exceed, whatever an operation says. */
+/** Fixed limits that no option can exceed. */
 export const limits = {
   /** A key of 255 bytes with room to spare; bounds the row and the index of every store. */
   identityPartBytes: 512,
-  /** Names appear in metrics and URLs; nobody needs more. */
+  /** Names appear in metrics and URLs. */
   operationNameBytes: 128,
   /** A pointer names a thing, it does not hold it. */
   pointerBytes: 1_024,
@@ -86,7 +88,10 @@ export const limits = {
   longestMs: 36_500 * DAY,
   /** The heartbeat is sent after this share of a lease, so that two may be lost. */
   heartbeatShare: 1 / 3,
-  /** A record that an operator released or forgot keeps its fence this long, so that an attempt that still runs cannot write. */
+  /**
+   * A record that an operator released or forgot keeps its fence this long, so that an attempt that still runs cannot
+   * write.
+   */
   vacantMs: 1 * DAY,
   /**
    * A claim that its holder gave back leaves a trace this long: longer than the network may hold back a copy of the claim,
@@ -101,7 +106,7 @@ export const limits = {
   batchBytes: 4 * 1_024 * 1_024,
   /** Requests that wait for a group commit; more means that the store cannot keep up, and callers must know. */
   batchQueueRows: 65_536,
-  /** Nobody waits longer for a twin: past it a connection is better given up, and timers stay within their range. */
+  /** The longest wait for a twin: past it a connection is better given up, and timers stay within their range. */
   waitMaxMs: 1 * HOUR,
   /** Callers waiting for attempts of others, per ledger. */
   waiters: 10_000,
@@ -118,17 +123,26 @@ export const limits = {
   settleRetryMs: 5 * MINUTE,
   /** Rows looked at by one step of the sweep: a short statement, whatever the size of the table. */
   sweepRows: 1_000,
-  /** Characters of each text of a note: what an attempt tells operators, enough for a name or an id of another system. */
+  /**
+   * Characters of each text of a note: what an attempt reports to operators, enough for a name or an id of another
+   * system.
+   */
   noteChars: 300,
   /** Pause between two rounds of the sweep. */
   sweepEveryMs: 60 * SECOND,
-  /** The part of its time that a sweep works at most, while there is something to remove: what is left serves callers. */
+  /**
+   * The part of its time that a sweep works at most, while there is something to remove: what is left serves callers.
+   */
   sweepShare: 0.25,
-  /** The ledger looks this often whether the oldest records have ended: it is one step, and the table grows meanwhile. */
+  /**
+   * The ledger looks this often whether the oldest records have ended: it is one step, and the table grows meanwhile.
+   */
   ledgerSweepEveryMs: 10 * SECOND,
   /** Records that one step of it looks at, at most: a store takes fewer where a step would keep others waiting. */
   ledgerSweepRows: 4_000,
-  /** Steps in a row that removed nothing, after which it pauses: a table of long-lived records is not read all the time. */
+  /**
+   * Steps in a row that removed nothing, after which it pauses: a table of long-lived records is not read all the time.
+   */
   sweepIdleSteps: 5,
   /** Steps of one sweep round, so that a round ends. */
   sweepSteps: 100,
@@ -137,7 +151,7 @@ export const limits = {
   /** Waiting time between two probes of one unknown outcome: doubling from the base to the cap. */
   probeBaseMs: 5 * SECOND,
   probeCapMs: 10 * MINUTE,
-  /** One round of asking about unknown outcomes; the next one goes on where it stopped. */
+  /** One round of asking about unknown outcomes; the next one continues where it stopped. */
   probeRoundMs: 1 * MINUTE,
   /** A probe that takes longer has answered nothing. */
   probeLeaseMs: 30 * SECOND,
@@ -158,7 +172,7 @@ export const limits = {
   transactionLockMs: 5 * SECOND,
   /** How long a transaction may hold SQLite's only writer. */
   writerHoldMs: 5 * SECOND,
-  /** A batch never waits longer than this for a row that somebody's open transaction holds. */
+  /** A batch never waits longer than this for a row that another open transaction holds. */
   batchLockMs: 200,
   /** An event says what happened, it does not carry files; half of what NATS takes with its default settings. */
   outboxBodyBytes: 512 * 1_024,
@@ -182,9 +196,15 @@ export const limits = {
   /** A relay with nothing to do looks again after this, doubling up to the cap: notifications are hints. */
   relayPollBaseMs: 250,
   relayPollCapMs: 2 * SECOND,
-  /** A relay that asks to be notified again has missed whoever was just adding: at first it looks this often. */
+  /**
+   * A relay that turns notifications on again has missed transactions that were just adding: at first it polls this
+   * often.
+   */
   relayDozeBaseMs: 50,
-  /** Then after one of so many parts of the time since: a transaction that was open for a second is found an eighth later. */
+  /**
+   * Then after one of so many parts of the time since: a transaction that was open for a second is found an eighth
+   * later.
+   */
   relayDozeParts: 8,
   /** A broker that is away is asked again after this, doubling up to the cap. */
   relayAwayBaseMs: 100,
@@ -209,7 +229,9 @@ export const limits = {
   runResultChars: 1_024 * 1_024,
   /** Lines of one journal: it is read whole, and followed from its beginning, whenever a worker takes the run. */
   runEntries: 50_000,
-  /** Plans and results of one journal together, and payloads of one run's signals: they stand in the memory of a worker. */
+  /**
+   * Plans and results of one journal together, and payloads of one run's signals: they stand in the memory of a worker.
+   */
   runJournalChars: 64 * 1_024 * 1_024,
   /** Signals of one run, those included that it has taken: they are read with its journal. */
   runSignals: 10_000,
@@ -236,9 +258,9 @@ export const limits = {
   runDrainMs: 30 * SECOND,
   /** A version of a definition is a small number in every store. */
   runVersions: 1_000_000,
-  /** How long a replay that goes on with a run waits for it to end, or to wait. */
+  /** How long a replay that continues a run waits for it to end, or to wait. */
   runReplayMs: 30 * SECOND,
-  /** How long a replay may evaluate one run: everything is recorded, so that whoever needs longer waits in vain. */
+  /** How long a replay may evaluate one run: everything is recorded, so a longer evaluation is stuck. */
   runEvaluateMs: 30 * SECOND,
   /** Journals of ended runs are kept this long: long enough to replay a quarter's runs before a deploy. */
   runKeepMs: 90 * DAY,
@@ -251,22 +273,24 @@ export const limits = {
   /** A message that waits for an earlier one of its key is asked again this soon, and at least this often. */
   inboxWaitBaseMs: 100,
   inboxWaitCapMs: 5 * SECOND,
-  /** At least so often it is asked in truth, on every broker: whoever was silent for longer consumed nothing. */
+  /** At least so often the order is checked, on every broker: a longer silence means that nothing was consumed. */
   inboxLookMs: 20 * SECOND,
-  /** A consumer that begins with what comes now waits this long for lower numbers: copies overtake each other by less. */
+  /**
+   * A consumer that begins with what comes now waits this long for lower numbers: copies overtake each other by less.
+   */
   inboxBeginMs: 3 * SECOND,
-  /** A message that an outage put off comes again after this; nobody is helped by asking more often than the cap. */
+  /** A message delayed by an outage comes again after this. */
   inboxOutageBaseMs: 1 * SECOND,
   inboxOutageCapMs: 1 * MINUTE,
   /** Deliveries whose end could not be written, remembered per process until it can. */
   inboxOwedMessages: 10_000,
   /** Other bodies under one message id that are kept: enough to see what a sender does wrong. All are reported. */
   inboxConflictLetters: 10,
-  /** Longer than a delivery waits for its copies and then runs: whoever has said nothing by then went with its process. */
+  /** Longer than a delivery waits for its copies and then runs: one that is silent for longer died with its process. */
   inboxVanishedMs: 1 * MINUTE,
 } as const
 
-/** What the client does when it is not told otherwise. */
+/** Defaults of the client. */
 export const clientDefaults = {
   /** With the pauses below about half a minute: longer than a deploy or a failover. */
   attempts: 8,
@@ -288,11 +312,11 @@ export const brokerLimits = {
   nameBytes: 255,
   /** The headers of a message travel in one frame of 128 KiB on RabbitMQ, and count as payload on NATS. */
   headerBytes: 64 * 1_024,
-  /** What RabbitMQ 4 takes at most unless it is told otherwise. NATS says itself what it takes, usually 1 MiB. */
+  /** The default maximum of RabbitMQ 4. NATS announces its own, usually 1 MiB. */
   bodyBytes: 16 * 1_024 * 1_024,
   /** No server is set to refuse a message of this size; a larger one goes out alone among those of its key. */
   smallCharacters: 16 * 1_024,
-  /** Messages on their way that nobody has confirmed: a broker that hangs must not fill our memory. */
+  /** Messages without a confirmation: a broker that hangs must not fill our memory. */
   publishWindow: 10_000,
   /** Messages that one subscription may have under way: AMQP's own bound of a prefetch. */
   concurrency: 65_535,
@@ -310,11 +334,17 @@ export const brokerLimits = {
   redeliveryHorizonMs: 7 * DAY,
   /** How long `subscribe` waits for a broker that is away. */
   subscribeMs: 30 * SECOND,
-  /** Past this JetStream takes a copy for a new message; relays repeat within minutes, and the inbox remembers for days. */
+  /**
+   * Past this JetStream takes a copy for a new message; relays repeat within minutes, and the inbox remembers for days.
+   */
   duplicateWindowMs: 10 * MINUTE,
-  /** A consumer of JetStream that says nothing for so long gets the message again; it is renewed at every third of it. */
+  /**
+   * A consumer of JetStream that says nothing for so long gets the message again; it is renewed at every third of it.
+   */
   ackWaitMs: 30 * SECOND,
-  /** Handed over and not yet acknowledged, those put off until later included: past it JetStream pauses the consumer. */
+  /**
+   * Handed over and not yet acknowledged, those put off until later included: past it JetStream pauses the consumer.
+   */
   ackPending: 100_000,
   /** One request for messages; an idle consumer asks this often. */
   fetchMs: 15 * SECOND,

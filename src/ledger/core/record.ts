@@ -95,7 +95,7 @@ interface RecordBase {
   readonly claimedAt: number
   readonly pointer: Pointer | null
   readonly policy: Policy
-  /** Somebody waits for this attempt: whoever changes the record wakes them. */
+  /** A twin waits for this attempt: the process that changes the record wakes it. */
   readonly awaited: boolean
   readonly history: readonly HistoryEntry[]
   readonly facts?: Facts

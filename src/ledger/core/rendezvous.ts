@@ -1,8 +1,8 @@
 import { digestParts } from './digest.ts'
 
 /**
- * Rendezvous hashing: every id has one home among the names, whoever computes it and in whatever order the names stand.
- * A name that comes or goes moves only the ids that are its own.
+ * Rendezvous hashing: every id has one home among the names, independent of the computing process and the order of names.
+ * Adding or removing a name moves only the ids of that name.
  */
 export function rendezvous(names: readonly string[], id: string): string {
   let [home] = names

@@ -71,7 +71,7 @@ export interface AttachRequest extends HolderRequest {
 }
 
 export type Settlement = SettlementState & {
-  /** Left out where the attempt made its one call, and has nothing to tell. */
+  /** Left out when the attempt made its one call and has nothing to report. */
   readonly note?: Note
 }
 
@@ -100,7 +100,7 @@ export interface ReleaseRequest {
   readonly policy: Policy
 }
 
-/** Applies what time has decided: a lapsed lease, an unknown that nobody resolved. */
+/** Applies what time has decided: a lapsed lease, an unresolved unknown outcome. */
 export interface ReconcileRequest {
   readonly kind: 'reconcile'
   readonly id: RecordId

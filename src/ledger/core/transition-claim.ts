@@ -40,7 +40,7 @@ function sameCommand(record: Present, request: ClaimRequest, at: Moment, verifie
       return { record, decision: { kind, outcome: record.outcome, verified } }
     }
     case 'failed_retryable': {
-      // A claim that was settled already and arrives again, late, must not be granted to nobody.
+      // A claim that was already settled and arrives again, late, must not be granted without a holder.
       if (at.now >= record.retryAt && record.claimId !== request.claimId) return again(record, request, at, verified)
       const retryAfterMs = Math.max(0, record.retryAt - at.now)
       return { record, decision: { kind: 'retry_later', retryAt: record.retryAt, retryAfterMs, verified } }
@@ -106,8 +106,8 @@ function again(previous: LedgerRecord, request: ClaimRequest, at: Moment, verifi
 }
 
 /**
- * Our own claim, whose acknowledgement we lost. Its effect cannot have begun, because we never heard of the grant, so
- * the lease counts anew.
+ * The caller's own claim, whose acknowledgement was lost. Its effect cannot have begun without the grant, so the lease
+ * starts again.
  */
 function ownClaim(record: InProgress, request: ClaimRequest, at: Moment, verified: boolean): Step<ClaimDecision> {
   const own: InProgress = { ...record, leaseUntil: at.now + request.leaseMs }
@@ -118,7 +118,7 @@ function ownClaim(record: InProgress, request: ClaimRequest, at: Moment, verifie
 const RETRY_AFTER_LEAST_MS = SECOND / 2
 const RETRY_AFTER_MOST_MS = 5 * SECOND
 
-/** What has run for a while will probably run as long again; nobody is sent away for longer than the lease. */
+/** An attempt that has run for a while will probably run as long again; the retry delay never exceeds the lease. */
 function twin(record: InProgress, request: ClaimRequest, at: Moment, verified: boolean): Step<ClaimDecision> {
   const soFarMs = at.now - record.claimedAt
   const retryAfterMs = Math.min(Math.max(soFarMs, RETRY_AFTER_LEAST_MS), RETRY_AFTER_MOST_MS)

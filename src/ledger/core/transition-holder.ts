@@ -74,8 +74,8 @@ export function settle(
 }
 
 /**
- * A claim that is younger than every end it can have come to was lost by the store: write down what we know. An older
- * one may have been settled, by us or by somebody else, and have expired since: a late word must not bring it back.
+ * A claim younger than every end it can have come to was lost by the store: record the outcome. An older one may have been
+ * settled, by this holder or another, and have expired since: a late settle must not bring it back.
  */
 function settleAbsent(request: SettleRequest, at: Moment, stored: LedgerRecord | null): Step<HolderDecision> {
   const { grant } = request
@@ -91,7 +91,7 @@ function settleAbsent(request: SettleRequest, at: Moment, stored: LedgerRecord |
 
 function settledFrom(before: LedgerRecord, request: SettleRequest, at: Moment): LedgerRecord {
   const { to } = request
-  // What an attempt tells of itself counts once: its first word may have been "unknown".
+  // An attempt's note counts once: its first settle may have been "unknown".
   const isFirst = before.state !== 'unknown' || before.reason === null
   const record = isFirst ? knowing(before, factsAfter(before.facts, to.note)) : before
   const quiet = { awaited: false }

@@ -60,13 +60,13 @@ export function common(r: LedgerRecord) {
   }
 }
 
-/** What is known of a record after one of its attempts has told about itself. */
+/** The facts of a record after an attempt's note. */
 export function factsAfter(facts: Facts | undefined, note: Note | undefined): Facts | undefined {
   if (note === undefined) return facts
-  const { calls = 1, ...told } = note
+  const { calls = 1, ...rest } = note
   const { extraCalls: before = 0, ...known } = facts ?? {}
   const extraCalls = before + calls - 1
-  const after = { ...known, ...told, ...(extraCalls === 0 ? {} : { extraCalls }) }
+  const after = { ...known, ...rest, ...(extraCalls === 0 ? {} : { extraCalls }) }
   return Object.keys(after).length === 0 ? undefined : after
 }
 
@@ -215,12 +215,14 @@ const ABANDONED_UNKNOWN: Outcome = {
   kept: 'outcome',
   data: JSON.stringify({
     name: 'AbandonedUnknown',
-    message: 'Nobody resolved the unknown outcome in time.',
+    message: 'The unknown outcome was not resolved in time.',
     code: 'abandoned_unknown',
   }),
 }
 
-/** Nobody resolved it: a terminal failure from here on, and retention starts here. The fence rises, as for a person. */
+/**
+ * It was not resolved: a terminal failure from here on, and retention starts here. The fence rises, as for an operator.
+ */
 export function abandon(record: Unknown, at: Moment): FailedTerminal {
   const history = remember(record, 'abandoned', at)
   const end = retention(record, at.now)
