@@ -7,9 +7,9 @@ import type { WatchedPage } from '../test/support/browser.ts'
 import { startServers } from '../tools/servers/index.ts'
 
 /**
- * `npm run lab -- console`: all five systems at work in a real server, and every page of the console looked at in a real
- * browser meanwhile: light, dark, and as wide as a phone. It tells how long each page took until it showed something,
- * and its longest task, keeps a picture of each, and ends with 1 where a page failed, was empty or was too wide.
+ * `npm run lab -- console`: all five systems at work in a real server, while a real browser opens every page of the console:
+ * light, dark, and as wide as a phone. It reports how long each page took until it showed something, and its longest task,
+ * keeps a picture of each, and exits with 1 when a page failed, was empty or was too wide.
  */
 const { values } = parseArgs({
   options: {
@@ -55,7 +55,7 @@ try {
   await using driven = drive(service.url)
   for (let second = 0; second < Number(values.seconds); second += 5) {
     await sleep(5_000)
-    console.log(`${second + 5} s: ${driven.told()}`)
+    console.log(`${second + 5} s: ${driven.summary()}`)
   }
   let odd = 0
   const looks = [
@@ -70,14 +70,14 @@ try {
     for (const [title, kind] of details) odd += (await lookInto(page, title, kind, name)) ? 0 : 1
     assertClean()
   }
-  console.log(`${driven.told()}; ${odd === 0 ? 'every page is right' : `${odd} pages are not right`}`)
+  console.log(`${driven.summary()}; ${odd === 0 ? 'every page is right' : `${odd} pages are not right`}`)
   process.exitCode = odd === 0 ? 0 : 1
 } finally {
   await servers.stop()
 }
 
 /** Drives the systems until it is disposed of; what goes wrong then is only that they end. */
-function drive(url: string): AsyncDisposable & { told(): string } {
+function drive(url: string): AsyncDisposable & { summary(): string } {
   const stopping = new AbortController()
   const done = { requests: 0, failed: 0 }
   const driving = allSystems(url, done, stopping.signal)
@@ -85,7 +85,7 @@ function drive(url: string): AsyncDisposable & { told(): string } {
     if (!stopping.signal.aborted) console.error(error)
   })
   return {
-    told: () => `${done.requests} requests, ${done.failed} failed`,
+    summary: () => `${done.requests} requests, ${done.failed} failed`,
     async [Symbol.asyncDispose]() {
       stopping.abort()
       await driving.catch(() => undefined)
@@ -210,7 +210,7 @@ async function judged(page: Page, name: string, how: string, begin: number): Pro
   await loaded(page, LOADED_MS_MOST)
   const shownMs = Math.round(performance.now() - begin)
   const failed = await page.getByRole('alert').count()
-  // Nobody acts in the lab, and nothing dies there: nobody is needed, nothing is in the audit or among the dead letters.
+  // No operator acts in the lab, and nothing dies there: no alert, no audit entry and no dead letter is expected.
   const mayBeEmpty = ['overview', 'audit', 'events'].includes(name)
   const states = page.getByRole('main').locator('.state:not(.failed)')
   const empty = mayBeEmpty ? 0 : await states.count()

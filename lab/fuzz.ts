@@ -1,7 +1,9 @@
 import { parseArgs } from 'node:util'
 import { fuzz } from '../test/proof/fuzz/fuzz.ts'
 
-/** `npm run lab -- fuzz`: three hundred thousand inputs that are nearly right, or not at all. A failure tells its seed. */
+/**
+ * `npm run lab -- fuzz`: three hundred thousand inputs that are nearly right, or not at all. A failure prints its seed.
+ */
 const { values } = parseArgs({
   options: {
     requests: { type: 'string', default: '30000' },
@@ -25,4 +27,4 @@ const thrown = await fuzz({
   frames: Number(values.frames),
   progress: say,
 })
-say(`nothing failed, nobody waited. ${JSON.stringify(thrown)}`)
+say(`nothing failed, nothing hung. ${JSON.stringify(thrown)}`)

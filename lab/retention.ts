@@ -111,8 +111,8 @@ function writtenWithin(samples: readonly Sample[], withinMs: number): number {
 
 async function report(worker: Worker): Promise<LoadReport> {
   worker.postMessage('report')
-  const [told] = (await once(worker, 'message')) as [LoadReport]
-  return told
+  const [report] = (await once(worker, 'message')) as [LoadReport]
+  return report
 }
 
 async function stop(worker: Worker): Promise<void> {

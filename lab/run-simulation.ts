@@ -1,7 +1,9 @@
 import { parseArgs } from 'node:util'
 import { simulateRuns } from '../test/proof/runs/simulation/world.ts'
 
-/** `npm run lab -- run-simulation`: made-up runs in virtual time, many seeds; `--seed 7` shows what one of them breaks. */
+/**
+ * `npm run lab -- run-simulation`: made-up runs in virtual time, many seeds; `--seed 7` shows what one of them breaks.
+ */
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
@@ -10,7 +12,7 @@ const { values } = parseArgs({
   },
 })
 
-// Errors are part of the game here, and nobody reads where each of them was made.
+// Errors are expected here, and their stack traces are not used.
 Error.stackTraceLimit = 0
 
 const PROGRESS_SEEDS = 100

@@ -8,20 +8,20 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '10000' },
     reset: { type: 'boolean', default: false },
-    /** Goes on after a failure and counts the broken rules. */
+    /** Continues after a failure and counts the broken rules. */
     count: { type: 'boolean', default: false },
     lines: { type: 'string', default: '80' },
   },
 })
 
-// Errors are part of the game here, and nobody reads where each of them was made.
+// Errors are expected here, and their stack traces are not used.
 Error.stackTraceLimit = values.seed === undefined ? 0 : Error.stackTraceLimit
 
 const options = { reset: values.reset }
 if (values.seed !== undefined) await replay(Number(values.seed))
 else await runMany(Number(values.from), Number(values.seeds))
 
-function tell({ seed, failure, hash, events, virtualMs, tally, tail }: RunResult): void {
+function print({ seed, failure, hash, events, virtualMs, tally, tail }: RunResult): void {
   console.log(tail(Number(values.lines)).join('\n'))
   console.log(`\nseed ${seed}: ${events} events in ${Math.round(virtualMs / 1_000)} virtual s, log ${hash}`)
   console.log(JSON.stringify(tally))
@@ -32,7 +32,7 @@ function tell({ seed, failure, hash, events, virtualMs, tally, tail }: RunResult
 }
 
 async function replay(seed: number): Promise<void> {
-  tell(await simulateLedger(seed, options))
+  print(await simulateLedger(seed, options))
 }
 
 async function runMany(from: number, count: number): Promise<void> {
@@ -43,7 +43,7 @@ async function runMany(from: number, count: number): Promise<void> {
     const result = await simulateLedger(from + done, options)
     events += result.events
     if (result.failure !== null) {
-      if (!values.count) return tell(result)
+      if (!values.count) return print(result)
       broken.set(result.failure.rule, [...(broken.get(result.failure.rule) ?? []), result.seed])
     }
     if ((done + 1) % 500 === 0 || done + 1 === count) progress(from + done, done + 1, events, startedMs)

@@ -14,7 +14,7 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '1000' },
     short: { type: 'boolean', default: false },
-    /** Goes on after a failure and counts the broken rules. */
+    /** Continues after a failure and counts the broken rules. */
     count: { type: 'boolean', default: false },
     lines: { type: 'string', default: '60' },
     /** Processes at once; a run takes one core. */
@@ -24,10 +24,10 @@ const { values } = parseArgs({
 
 const form = { short: values.short, lines: Number(values.lines) }
 
-if (values.seed !== undefined) tell(await runSeed(Number(values.seed), form))
+if (values.seed !== undefined) print(await runSeed(Number(values.seed), form))
 else await runMany(Number(values.from), Number(values.seeds))
 
-function tell({ seed, failure, virtualMs, tally, lines }: Told): void {
+function print({ seed, failure, virtualMs, tally, lines }: Told): void {
   console.log(lines.join('\n'))
   console.log(`\nseed ${seed}: ${Math.round(virtualMs / 1_000)} virtual s`)
   console.log(JSON.stringify(tally))
@@ -47,7 +47,7 @@ async function runMany(from: number, seeds: number): Promise<void> {
     done += 1
     for (const [name, value] of Object.entries(told.tally)) sum[name] = (sum[name] ?? 0) + value
     if (told.failure !== null) {
-      if (!values.count) tell(told)
+      if (!values.count) print(told)
       broken.set(told.failure.rule, [...(broken.get(told.failure.rule) ?? []), told.seed])
     }
     if (done % every === 0 || done === seeds) {

@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { capture, root } from './command.ts'
 
-/** What may stand nowhere in the repository. The patterns are written so that this file does not break its own rules. */
+/**
+ * What may stand nowhere in the repository. The patterns are written so that this file does not break its own rules.
+ */
 const banned: readonly { pattern: RegExp; why: string }[] = [
-  { pattern: /exactly[\s_-]*[o]nce/i, why: 'is a promise nobody can keep; say "effectively once"' },
+  { pattern: /exactly[\s_-]*[o]nce/i, why: 'is a promise that no system can keep; say "effectively once"' },
   {
     pattern: /registry\.[n]pmjs|[d]eb\.debian\.org/i,
     why: 'names a registry; where packages come from is each machine’s own setting',

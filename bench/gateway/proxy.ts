@@ -62,6 +62,6 @@ async function listenerOf(peer: PeerName): Promise<RequestListener> {
 async function plain(peer: PeerName): Promise<void> {
   const server = createServer(await listenerOf(peer))
   server.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`))
-  // Its pool may keep the process for longer than anybody wants to wait.
+  // Its pool may keep the process alive for long.
   process.once('SIGTERM', () => process.exit(0))
 }

@@ -18,7 +18,7 @@ await ledger.stop()
 await store.stop()
 
 const db = new DatabaseSync(path)
-// Nobody reads it before it is complete, so nothing needs to be durable yet.
+// Nothing reads it before it is complete, so nothing needs to be durable yet.
 db.exec(`PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -${CACHE_KIB}`)
 const filling = fillingOf(records)
 const fill = db.prepare(`

@@ -21,12 +21,12 @@ export interface Bench {
   compare(comparison: Comparison): Promise<void>
 }
 
-/** Enough to see that everything works; too little to tell anything. */
+/** Enough to see that everything works; too little for a result. */
 const QUICK_PAIRS = 2
 
 /**
- * Runs one benchmark: prints where it runs, measures, prints a table and one line of JSON. Whether the goals were
- * reached is in that line; the exit status tells only whether there was something to measure.
+ * Runs one benchmark: prints where it runs, measures, prints a table and one line of JSON. Whether the goals were reached is
+ * in that line; the exit status says only whether there was something to measure.
  */
 export async function runBench(name: string, body: (bench: Bench) => Promise<void>): Promise<void> {
   const options = readOptions(process.argv.slice(2))
@@ -55,8 +55,8 @@ export async function runBench(name: string, body: (bench: Bench) => Promise<voi
   try {
     await body(bench)
   } catch (error) {
-    // Whoever cut it short gets what there is so far.
-    if (stop.signal.aborted && rows.length > 0) return told(false)
+    // An interrupted benchmark prints what it has so far.
+    if (stop.signal.aborted && rows.length > 0) return report(false)
     process.exitCode = 1
     console.error(error)
     console.log(JSON.stringify({ bench: name, ratios: {}, pass: false, error: String(error).split('\n', 1)[0] }))
@@ -64,9 +64,9 @@ export async function runBench(name: string, body: (bench: Bench) => Promise<voi
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
   }
-  told(isResult(options) && !stop.signal.aborted)
+  report(isResult(options) && !stop.signal.aborted)
 
-  function told(whole: boolean): void {
+  function report(whole: boolean): void {
     note(`${loads()} at the end`)
     console.log(`\n${table(rows)}\n`)
     if (!whole) console.log(NOT_A_RESULT)

@@ -47,7 +47,7 @@ export interface Row {
   readonly pass: boolean
 }
 
-/** @param cut what was measured until it fires is told all the same */
+/** @param cut what was measured until it fires is still reported */
 export async function compare(
   comparison: Comparison,
   progress: (line: string) => void,
@@ -112,7 +112,7 @@ function progressLine({ name, pairs: total, wanted }: Comparison, pairs: readonl
   return `${name}, ${unit} ${pairs.length}/${total}: ${said.join(', ')} (load ${(loadavg()[0] ?? 0).toFixed(1)})`
 }
 
-/** Three digits are all that a noisy machine can tell. */
+/** More than three digits are noise on a shared machine. */
 export function number(value: number): string {
   if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US').replaceAll(',', ' ')
   return String(Number(value.toPrecision(3)))

@@ -17,7 +17,7 @@ export interface Load {
   readonly mostRequests?: number | undefined
   /** One request, with a number of its own. */
   request(number: number): unknown
-  /** CPU time, in milliseconds, of whoever else works for the requests. */
+  /** CPU time, in milliseconds, of other processes that work for the requests. */
   readonly serverCpuMs?: (() => number) | undefined
 }
 
@@ -79,7 +79,7 @@ export async function drive(load: Load): Promise<Loaded> {
  */
 async function driveAlone(load: Load, slices: Slices): Promise<Loaded> {
   if (load.callers !== 1)
-    throw new Error('Only a lonely caller can be interrupted without leaving somebody in the middle.')
+    throw new Error('Only a single caller can be interrupted without leaving another request unfinished.')
   using turns = openTurns()
   const latencies: number[] = []
   const spans: Moment[] = []

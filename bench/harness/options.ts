@@ -34,7 +34,7 @@ export function readOptions(args: readonly string[]): Options {
   }
 }
 
-/** A benchmark that was told to do less than its own measure measures nothing worth keeping. */
+/** A shortened benchmark gives no result worth keeping. */
 export function isResult({ quick, pairs, only, records, profile }: Options): boolean {
   return !quick && !profile && pairs === null && only === null && records === null
 }

@@ -1,4 +1,4 @@
-/** The same small command for every store and every side: who asks, what for, and what the effect answers. */
+/** The same small command for every store and every side: caller, input and result. */
 export const OPERATION = 'bench.order'
 
 export interface Order {

@@ -9,7 +9,7 @@ import { createCpuMeter } from './process-cpu.ts'
 /** What a side needs to reach its own, empty database. */
 export interface PostgresPlace {
   readonly url: string
-  /** The server's first process, if it is ours: then its CPU time can be told. */
+  /** The server's first process, if this process started it: then its CPU time can be read. */
   readonly serverPid: number | null
 }
 

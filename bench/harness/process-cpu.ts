@@ -9,8 +9,8 @@ const ENDED_CHILDREN_USER = 13
 const ENDED_CHILDREN_SYSTEM = 14
 
 /**
- * The CPU time, in milliseconds, of a process, of its children that live, and of those that have ended. PostgreSQL is
- * a process for every connection, so that one number alone would tell nothing.
+ * The CPU time, in milliseconds, of a process, of its living children, and of those that have ended. PostgreSQL is a process
+ * for every connection, so that the time of one process alone would mean nothing.
  */
 export function createCpuMeter(pid: number): () => number {
   const ticksPerS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))

@@ -8,7 +8,7 @@ import { env, root } from '../../tools/command.ts'
 import type { Figures, Pair } from './figures.ts'
 import { GO, READY } from './turns.ts'
 
-/** One side of a comparison: a program that is started anew for every round, and what it is told. */
+/** One side of a comparison: a program that is started anew for every round, and its input. */
 export interface Side {
   /** The address of the program, by `import.meta.resolve`: so it is known to be used. */
   readonly program: string
@@ -77,7 +77,7 @@ function start({ program, task }: Side, { profile, signal }: RunOptions): Starte
     else last = line
   })
   const ended = endOf(child).then(() => figuresOf(file, last))
-  // It may fail while it is the other's turn; whoever waits for it next is told.
+  // It may fail during the other side's turn; the next wait for it reports the error.
   ended.catch(() => {})
   return {
     ended,

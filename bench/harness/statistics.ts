@@ -11,8 +11,8 @@ const RESAMPLES = 10_000
 const TAIL = 0.025
 
 /**
- * The median, because a neighbour who takes the machine for one round must not decide; and its percentile bootstrap,
- * because nobody knows how the noise of a shared machine is distributed.
+ * The median, because other load on the machine in one round must not decide; and its percentile bootstrap, because the
+ * distribution of the noise is unknown.
  */
 export function estimate(samples: readonly number[]): Estimate {
   const random = createRandom(SEED)

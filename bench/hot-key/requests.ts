@@ -20,7 +20,7 @@ export function checkReceipt(receipt: unknown): void {
   mustEqual('the amount', given.cents, cents)
 }
 
-/** Counts what the pool's clients send, whoever borrows them. */
+/** Counts the statements of all of the pool's clients. */
 export function countStatements(pool: Pool): () => number {
   let statements = 0
   pool.on('connect', (client: PoolClient) => {

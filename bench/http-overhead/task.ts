@@ -11,7 +11,7 @@ export interface OverheadTask extends ServerTask {
   readonly requests: 'first' | 'replay'
 }
 
-/** What the server is told. */
+/** The input of the server process. */
 export interface ServerTask {
   readonly protected: boolean
   /** Metrics and timings of everything that happens; off when left out. */

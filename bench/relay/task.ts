@@ -31,7 +31,7 @@ export interface OpenPublisher {
   close(): Promise<void>
 }
 
-/** The broker's adapter, with a durable queue or stream behind the topic that nobody empties. */
+/** The broker's adapter, with a durable queue or stream behind the topic that has no consumer. */
 export async function openPublisher({ broker, brokerUrl, namespace }: RelayTask): Promise<OpenPublisher> {
   const topics = [TOPIC]
   if (broker === 'rabbitmq') {

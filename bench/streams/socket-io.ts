@@ -33,7 +33,7 @@ const { Server } = await loadPeer<Peer>('socket.io')
 const { io } = await loadPeer<PeerClient>('socket.io-client')
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-bench-'))
 const database = new DatabaseSync(join(folder, 'peer.db'))
-// As durable as ours, and, like ours, told from its copies: its own `retries` only sends again.
+// As durable as ours, and deduplicated like ours: its own `retries` only sends again.
 database.exec(
   'pragma journal_mode = wal; pragma synchronous = full; create table said (id integer primary key, body text)',
 )

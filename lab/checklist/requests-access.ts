@@ -71,7 +71,10 @@ export const accessToRequests: readonly Row[] = [
         replace: 'if (false && !(await admitted(',
         noticed: [
           { file: replay, name: 'authorisation runs before every replay and for every joiner' },
-          { file: 'test/contract/http/fetch.test.ts', name: 'answers: who lost access is told so, and nothing else' },
+          {
+            file: 'test/contract/http/fetch.test.ts',
+            name: 'answers: a caller that lost access is refused, and sees nothing else',
+          },
         ],
       },
       {

@@ -57,8 +57,8 @@ export const answersToRequests: readonly Row[] = [
         find: '            ...location,\n            retryAfterMs,',
         replace: '            ...location,',
         noticed: [
-          { file: http, name: 'answers: a twin that waited long enough is told that the first attempt still runs' },
-          { file: http, name: 'answers: conflict is told at once' },
+          { file: http, name: 'answers: a twin that waited long enough gets "still running"' },
+          { file: http, name: 'answers: conflict is answered at once' },
         ],
       },
       {
@@ -66,7 +66,7 @@ export const answersToRequests: readonly Row[] = [
         file: 'src/http/protocol/voice.ts',
         find: "const accept = whileRunning === 'accept' && id !== null",
         replace: 'const accept = false',
-        noticed: [{ file: http, name: 'answers: accept tells where to look' }],
+        noticed: [{ file: http, name: 'answers: accept answers with the place of the status' }],
       },
       {
         without: 'a twin waits for the answer',

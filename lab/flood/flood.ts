@@ -53,13 +53,13 @@ export async function runFlood(target: Target, floodMs: number): Promise<boolean
     const child = fork(join(import.meta.dirname, 'flooder.ts'), [JSON.stringify(target.flood)], {
       execArgv: ['--conditions=onceonly-source'],
     })
-    let told: Readonly<Record<string, number>> = {}
-    child.on('message', (message) => (told = message as typeof told))
+    let counts: Readonly<Record<string, number>> = {}
+    child.on('message', (message) => (counts = message as typeof counts))
     const during = await asked(target, floodMs)
     child.disconnect()
     await once(child, 'exit')
     const endMs = performance.now()
-    for (const [what, count] of Object.entries(told)) say(`  ${what}: ${count}`)
+    for (const [what, count] of Object.entries(counts)) say(`  ${what}: ${count}`)
     say(`during ${floodMs / 1_000} s: ${summary(during)}; peak ${rss.peakMib()} MiB (goal ${RSS_MOST_MIB})`)
     const normalMs = await backToNormal(target, endMs, median(before))
     say(

@@ -15,10 +15,10 @@ const CONNECTIONS_MOST = 512
 /** A connection that was cut is opened again, as an attacker would. */
 const AGAIN_MS = 500
 
-const told: Record<string, number> = {}
-const count = (what: string) => void (told[what] = (told[what] ?? 0) + 1)
-setInterval(() => process.send?.(told), 500)
-// Its parent is gone when nothing can be told to it any more.
+const counts: Record<string, number> = {}
+const count = (what: string) => void (counts[what] = (counts[what] ?? 0) + 1)
+setInterval(() => process.send?.(counts), 500)
+// Its parent is gone when no message can be sent to it any more.
 process.on('error', () => process.exit(0)).once('disconnect', () => process.exit(0))
 
 const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS_MOST })

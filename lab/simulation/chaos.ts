@@ -68,7 +68,7 @@ function cut({ trace }: World, host: Host | undefined, ms: number): void {
 function deploy({ trace }: World, hosts: readonly Host[], slot: number, replace: (slot: number) => void): void {
   const host = hosts[slot]
   if (host === undefined || !host.open) return
-  trace.note(`${host.name} is told to stop`)
+  trace.note(`${host.name} is asked to stop`)
   host.open = false
   void host.ledger.stop().then(() => trace.note(`${host.name} has stopped`))
   replace(slot)

@@ -14,12 +14,12 @@ import type { ClientPlan } from './scenario.ts'
 import type { World } from './world.ts'
 import { nap } from './world.ts'
 
-/** What one call told its client. */
+/** The reply of one call to its client. */
 export type Reply =
   | { readonly kind: 'value'; readonly value: unknown; readonly how: string }
   | { readonly kind: 'failure'; readonly failure: Failure }
   | { readonly kind: 'refused'; readonly code: string; readonly retryAfterMs: number | null }
-  /** Nobody answered in time, or the client hung up. */
+  /** No answer came in time, or the client hung up. */
   | { readonly kind: 'silence' }
   /** An error of the effect itself: a transaction that was rolled back. */
   | { readonly kind: 'thrown' }
@@ -187,7 +187,7 @@ function replyToError(error: unknown): Reply {
   return error instanceof DOMException ? { kind: 'silence' } : { kind: 'thrown' }
 }
 
-/** Without the sugar: claims, perhaps only reserves, runs the effect and settles by its own hand. */
+/** Uses the low-level calls: claims, perhaps only reserves, runs the effect and settles explicitly. */
 async function claimByHand(world: World, plan: ClientPlan, call: Call): Promise<Reply> {
   const { random } = world
   const { command, payload } = plan
@@ -223,7 +223,7 @@ async function holdLease(world: World, call: Call, lease: Lease): Promise<Reply>
     await lease.release()
     return { kind: 'refused', code: 'given_back', retryAfterMs: 0 }
   }
-  // Walks away: the heartbeats go on until the longest duration, and then the policy decides.
+  // Abandons the claim: the heartbeats continue until the longest duration, and then the policy decides.
   if (world.stormy && random.chance(0.02)) return { kind: 'silence' }
   await lease.start()
   let word: SettleWord

@@ -21,7 +21,7 @@ export interface Call {
 
 /** Rows that transactions wrote, one per effect that was committed. */
 export const ROWS = 'rows'
-/** Rows that tell who owns the one business value of this world start so. */
+/** Rows that record the owner of the one business value of this world start so. */
 export const UNIQUE = 'unique'
 
 /** What the user's function does, as a user would write it: reads its key, calls the provider, answers or throws. */
@@ -157,7 +157,7 @@ async function nest(world: World, call: Call, depth: number): Promise<void> {
   try {
     await operation.execute(command.parts, 0, (work) => transactionEffect(world, inner, work, depth + 1))
   } catch (error) {
-    // Half of them go on without it, and then it must not be there.
+    // Half of them continue without it, and then it must not be there.
     if (random.chance(0.5)) throw error
   }
 }

@@ -114,7 +114,7 @@ function leasedDefinition(world: World, host: Host, plan: OperationPlan): Leased
   const leased = { ...common(world, plan), leaseMs, maxRunMs, unknownMs }
   const probe = (identity: Identity, attempt: ProbedAttempt) => {
     const life = world.witness.lives.get(recordIdOf(identity))
-    if (life === undefined) throw new Error('a probe for nobody')
+    if (life === undefined) throw new Error('a probe without a life')
     const { effectKey, attempt: number } = attempt
     return world.provider.probe({ life, process: host.process, host: host.name, effectKey, attempt: number })
   }

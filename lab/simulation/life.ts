@@ -12,20 +12,23 @@ export interface Life {
   last: LedgerRecord | null
   topFence: Fence
   readonly outcomes: Recorded[]
-  /** Incarnations whose effect began, with the fence it began under, until somebody said that it did not happen. */
+  /**
+   * Incarnations whose effect began, with the fence it began under, until a probe or an operator said that it did not
+   * happen.
+   */
   readonly mayHaveRun: Map<Fence, Fence>
   /** How often a person allowed another effect of an incarnation: what follows is that person's responsibility. */
   readonly excuses: Map<Fence, number>
   /** Fences that a person took away from their holders. */
   readonly revoked: Set<Fence>
   readonly effectKeys: Map<Fence, string>
-  /** Claims that were told of a running attempt, with the fence of that attempt. */
+  /** Claims that joined a running attempt, with the fence of that attempt. */
   readonly joined: Map<ClaimId, Fence>
   /** Fences whose lease had lapsed, unnoticed, when their holder said its word after all. */
   readonly late: Set<Fence>
   /** Fences that were granted after an attempt had failed retryably in time, with the fence of that attempt. */
   readonly follows: Map<Fence, Fence>
-  /** The last claim, if its holder gave it back. Copies of older ones that come later cannot be told from new claims. */
+  /** The last claim, if its holder gave it back. Late copies of older ones cannot be distinguished from new claims. */
   givenBack: ClaimId | null
   readonly running: Set<RunningEffect>
 }

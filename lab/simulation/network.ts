@@ -60,7 +60,7 @@ function linkedStore(wire: Wire): TransactionalStore<MemoryTx> {
 function linkClaims(wire: Wire): Claims {
   const { random, process, weather, store } = wire
 
-  /** Of a batch only some rows may be decided; the others fail alone, and their callers are told so. */
+  /** Of a batch only some rows may be decided; the others fail alone, and their callers get the error. */
   async function decideSome<R extends Request>(
     requests: readonly R[],
     call: { readonly timeoutMs: number },

@@ -19,7 +19,7 @@ export async function actNowAndThen(world: World, host: Host, command: CommandPl
     const { record } = view
     const options: ActOptions = random.chance(0.8) ? { by: 'ops', ifFence: record.fence } : { by: 'ops' }
     trace.note(`person at ${host.name} looks at ${command.name}: ${record.state} under fence ${record.fence}`)
-    // People think before they act, and meanwhile the world goes on.
+    // Operators think before they act, and meanwhile the world continues.
     await nap(host.process.runtime, random.below(random.pick([50, 10_000])))
     if (record.state === 'unknown') await resolve(world, host, command, record, options)
     else if (record.state === 'in_progress') {
@@ -27,7 +27,7 @@ export async function actNowAndThen(world: World, host: Host, command: CommandPl
     } else if (random.chance(0.3)) await host.ledger.forget(identity, options)
   } catch (error) {
     if (!isOnceError(error)) throw error
-    trace.note(`person at ${host.name} is told ${error.code}`)
+    trace.note(`person at ${host.name} gets ${error.code}`)
   }
 }
 
@@ -48,7 +48,7 @@ async function resolve(
   return ledger.resolve(identity, failed(error), options)
 }
 
-/** After the storm: every unknown outcome is resolved, so that nobody waits for ever. */
+/** After the storm: every unknown outcome is resolved, so that no call waits forever. */
 export async function resolveAll(world: World, host: Host): Promise<void> {
   for (const command of world.scenario.commands) {
     const identity = { ...command.parts, operation: command.operation.name }

@@ -8,14 +8,14 @@ import type { SimulatedProcess, Simulation } from '../../src/testing/simulation.
 import type { Life } from './life.ts'
 import type { Trace } from './trace.ts'
 
-/** A bank, a mail service: somebody outside, who does what is asked, and whose answer may not come. */
+/** A bank, a mail service: an outside system that does what is asked, and whose answer may not come. */
 export interface Provider {
   /** Rejects with what an effect should throw. */
   call(order: Order): Promise<unknown>
   probe(question: Question): Promise<ProbeAnswer>
   /** What became of an effect key: the value of the last time that it happened, or null. */
   truth(effectKey: string): { readonly value: unknown } | null
-  /** A number that no other result has, so that two answers can be told apart. */
+  /** A number that no other result has, so that two answers can be distinguished. */
   number(): number
   /** The store forgot its fences, so effect keys may come again: what happened under them is another story. */
   reset(): void
@@ -81,7 +81,7 @@ export function createProvider({ simulation, random, trace, things }: ProviderPa
     const { life, effectKey, incarnation, fence, attempt } = order
     const { kind } = life.command.operation
     const account = accountOf(effectKey)
-    if (attempt <= account.preventedTo) throw notDone(new Error('The provider was told to refuse this attempt.'))
+    if (attempt <= account.preventedTo) throw notDone(new Error('The provider was asked to refuse this attempt.'))
     if (kind === 'rerun' && account.times > 0) return account.value
     account.times += 1
     account.value = { effectKey, fence, n: number() }

@@ -22,7 +22,7 @@ export interface Begin {
 
 export type BeginRule = (begin: Begin) => string | null
 
-/** Effects whose end is unknown are not repeated, unless somebody knows that they did not happen. */
+/** Effects whose end is unknown are not repeated, unless it is known that they did not happen. */
 const held: ReadonlySet<Kind> = new Set(['hold', 'not_found', 'prevented', 'attached'])
 
 function nothingRunsAfterAnOutcome({ life, effect, now }: Begin): string | null {
@@ -38,7 +38,7 @@ function heldEffectsBeginOnce({ life, effect, incarnation }: Begin): string | nu
   return `the effect of incarnation ${incarnation} began under fence ${earlier}, and again under ${effect.attempt.fence}`
 }
 
-/** Intent is durable before the effect begins, so that a crash can be told from "never started". */
+/** Intent is durable before the effect begins, so that a crash can be distinguished from "never started". */
 function intentIsRecorded({ life, effect }: Begin): string | null {
   const { attempt } = effect
   if (life.command.operation.kind === 'transaction' || life.revoked.has(attempt.fence)) return null
@@ -53,7 +53,9 @@ function effectKeyStays({ life, incarnation, effectKey }: Begin): string | null 
   return `incarnation ${incarnation} had the effect key ${known} and now has ${effectKey}`
 }
 
-/** In one process a twin shares the attempt that ran when it came, also its retryable failure, while its lease holds. */
+/**
+ * In one process a twin shares the attempt that ran when it came, also its retryable failure, while its lease holds.
+ */
 function twinStartsNothing({ life, effect, calledMs }: Begin): string | null {
   if (!effect.joins) return null
   for (const other of life.running) {
@@ -88,16 +90,16 @@ export const beginRules: readonly BeginRule[] = [
   joinerStartsNothing,
 ]
 
-/** A holder that may still act is the owner of the record: nobody else has it, and it has not lapsed. */
+/** A holder that may still act is the owner of the record: no other holder has it, and it has not lapsed. */
 export function holderIsRight(life: Life, fence: Fence): string | null {
   const { last } = life
   if (life.revoked.has(fence) || (last?.state === 'in_progress' && last.fence === fence)) return null
   return `the holder of fence ${fence} may act, and the record is ${told(last)}`
 }
 
-/** When a lease is granted, nobody who runs believes to have one. */
+/** When a lease is granted, no other running holder believes that it has one. */
 export function nobodyElseBelieves(life: Life, fence: Fence): string | null {
-  // A transaction that the store has ended is protected by the store itself; its process hears of it later.
+  // A transaction that the store has ended is protected by the store itself; its process learns of it later.
   if (life.command.operation.kind === 'transaction') return null
   for (const { attempt, process, ended, host } of life.running) {
     if (ended !== null || process.crashed || process.paused) continue
@@ -107,7 +109,7 @@ export function nobodyElseBelieves(life: Life, fence: Fence): string | null {
   return null
 }
 
-/** An effect whose transaction failed, as its process knows, does not go on as if it were in it. */
+/** An effect whose transaction failed, as its process knows, does not continue in it. */
 export function endIsTold(life: Life, fences: readonly Fence[]): string | null {
   for (const { attempt, process, ended, host } of life.running) {
     if (ended !== null || process.crashed || !fences.includes(attempt.fence)) continue
@@ -125,7 +127,7 @@ export function believes(attempt: { derive(name: string): string }): boolean {
   }
 }
 
-/** What a caller was told: a value, or a recorded failure. */
+/** What a caller got: a value, or a recorded failure. */
 export type Told =
   | { readonly kind: 'value'; readonly value: unknown }
   | { readonly kind: 'failure'; readonly failure: Failure }
@@ -144,8 +146,8 @@ export interface Answer {
 const CACHE_MS = limits.replayCacheMs * 1.1
 
 /**
- * Whatever a caller is told was on record during its call, for its payload: so all answers to one command are equal,
- * none is invented, and none is older than the cache may be.
+ * Every answer to a caller was on record during its call, for its payload: so all answers to one command are equal, none is
+ * invented, and none is older than the cache may be.
  */
 export function answersAreOnRecord({ life, fingerprint, calledMs, now, told: what, behind }: Answer): string | null {
   const during = life.outcomes.filter(
@@ -154,7 +156,7 @@ export function answersAreOnRecord({ life, fingerprint, calledMs, now, told: wha
   if (during.some((each) => says(each, what, behind))) return null
   const texts = during.map(({ state, fence, outcome }) => `${state} under ${fence}: ${outcome.data}`)
   const given = JSON.stringify(what.kind === 'value' ? what.value : what.failure)
-  return `a caller was told the ${what.kind} ${given}, on record was ${texts.join('; ') || 'nothing'}`
+  return `a caller got the ${what.kind} ${given}, on record was ${texts.join('; ') || 'nothing'}`
 }
 
 function says({ state, outcome, pointer }: Recorded, what: Told, behind: Answer['behind']): boolean {

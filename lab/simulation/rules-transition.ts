@@ -7,7 +7,7 @@ import { isGrant, isHeld, told } from './life.ts'
 /** A rule says what is wrong with a decision of the store, or null. Its name is the name of the rule. */
 export type TransitionRule = (seen: Seen) => string | null
 
-/** By the store's clock a lease lives to its end and the grace; until then nobody else gets one. */
+/** By the store's clock a lease lives to its end and the grace; until then no other claim gets one. */
 function oneLiveLease({ standing, request, decision, after, now }: Seen): string | null {
   if (!isGrant(decision) || request.kind !== 'claim' || standing?.state !== 'in_progress') return null
   if (standing.claimId === request.claimId) return null
@@ -34,7 +34,7 @@ function outcomesStay({ standing, request, after, now }: Seen): string | null {
   return `${told(standing)} became ${told(after)} by a ${request.kind}`
 }
 
-/** Settled, unknown, or told to come back later: none of these gives a lease to an identical claim. */
+/** Settled, unknown, or asked to come back later: none of these gives a lease to an identical claim. */
 function onlyTheFreeIsGranted({ standing, request, decision, now }: Seen): string | null {
   if (!isGrant(decision) || request.kind !== 'claim' || standing === null) return null
   const text = `${told(standing)} was granted to claim ${request.claimId.slice(0, 6)}`
@@ -66,7 +66,7 @@ function isOverWindow({ state, policy, claimedAt }: LedgerRecord, now: number): 
 function ownClaimIsRecognised({ standing, request, decision, after }: Seen): string | null {
   if (request.kind !== 'claim' || standing?.state !== 'in_progress' || standing.claimId !== request.claimId) return null
   if (isGrant(decision) && after?.fence === standing.fence) return null
-  return `claim ${request.claimId.slice(0, 6)} holds fence ${standing.fence} and was told ${decision.kind}`
+  return `claim ${request.claimId.slice(0, 6)} holds fence ${standing.fence} and got ${decision.kind}`
 }
 
 function withoutHistory(record: LedgerRecord | null): unknown {
@@ -90,7 +90,7 @@ function onlyTheHolderWrites({ standing, request, after }: Seen): string | null 
   const fence = kind === 'release' ? standing.fence : request.fence
   if (standing.claimId === request.claimId && standing.fence === fence) return null
   if (isDeepStrictEqual(after, standing)) return null
-  return `a ${kind} of somebody else turned ${told(standing)} into ${told(after)}`
+  return `a ${kind} of another holder turned ${told(standing)} into ${told(after)}`
 }
 
 /** It outranks every other answer, and never changes the record. */
@@ -156,7 +156,7 @@ function oneProbeAtATime({ standing, request, decision, now }: Seen): string | n
   const { probe, probeAt } = standing
   if (now < probeAt) return `${told(standing)} is asked about ${probeAt - now} ms too early`
   if (probe === null || probe.claimId === request.claimId || now >= probe.until + limits.leaseGraceMs) return null
-  return `${told(standing)} is probed under ${probe.fence} until ${probe.until}, and by somebody else now`
+  return `${told(standing)} is probed under ${probe.fence} until ${probe.until}, and by another process now`
 }
 
 /** Retention counts from settling, or from the claim where the policy says so. */
@@ -169,7 +169,7 @@ function retentionIsKept({ before, standing, after, now }: Seen): string | null 
   return after.expiresAt === untilMs ? null : `${told(after)} expires at ${after.expiresAt}, not at ${untilMs}`
 }
 
-/** An unknown outcome waits for somebody who knows, as long as its policy says. */
+/** An unknown outcome waits for a resolution, as long as its policy says. */
 function unknownWaits({ standing, request, after, now }: Seen): string | null {
   if (standing?.state !== 'unknown' || (request.kind !== 'claim' && request.kind !== 'reconcile')) return null
   if (standing.abandonAt <= now || after?.state === 'unknown') return null

@@ -75,13 +75,14 @@ export async function simulateLedger(seed: number, options: RunOptions = {}): Pr
     simulation.timer(scenario.chaosMs / 2, () => {
       trace.note('the store loses everything')
       store = createStore(simulation, witness)
-      // As PostgreSQL does, whose fences begin at the time of its making: they never come again, not even after a reset.
+      // As PostgreSQL does, whose fences begin at the time of its making: they never come again, not even after a
+      // reset.
       void skipFences(store)
       witness.reset()
       provider.reset()
     })
   }
-  // While the run is directed, background work alone is reason enough for time to go on.
+  // While the run is directed, background work alone keeps time moving.
   const lasting = simulation.timer(2 * LONGEST_MS, () => {})
   void direct(world)
     .catch((error: unknown) =>
@@ -107,7 +108,7 @@ function createTally(): RunTally {
 
 const SKIPPED_FENCES = 10_000
 
-/** Takes fences that nobody gets: those before the reset stay unique. */
+/** Skips fences: those before the reset stay unique. */
 async function skipFences(store: TransactionalStore<MemoryTx>): Promise<void> {
   const nothing = { kind: 'reconcile', id: 'f'.repeat(32) } as const
   await store.claims.apply(
@@ -129,7 +130,7 @@ async function direct(world: World): Promise<void> {
   const up = () => pickUp(world, hosts)
   const replies = scenario.clients.map((plan) => runClient(world, plan, up))
   await storm(world, hosts)
-  // 2. The weather clears: whoever is down starts again, and everybody gets an answer.
+  // 2. The faults end: hosts that are down start again, and every call gets an answer.
   trace.note('the weather clears')
   world.weather = calm
   world.stormy = false
@@ -162,7 +163,7 @@ async function answered(
   for (const [index, reply] of replies.entries()) void reply.then(() => waiting.delete(plans[index]?.name ?? ''))
   const deadline = simulation.now() + HEALING_MS
   const inProgress = () => [...witness.lives.values()].filter(({ last }) => last?.state === 'in_progress')
-  // Those whose outcome nobody can know are resolved by a person after a while, again and again.
+  // Unresolvable unknown outcomes are resolved by an operator after a while, repeatedly.
   for (let round = 0; waiting.size > 0 || inProgress().length > 0; round++) {
     await simulation.after(10_000)
     if (simulation.now() > deadline) {
@@ -194,12 +195,12 @@ async function stopAll({ trace, simulation }: World, hosts: readonly Host[]): Pr
   for (const host of hosts) host.open = false
   await Promise.all(hosts.map(({ ledger }) => ledger.stop()))
   trace.note('all ledgers stopped')
-  // Whoever still waits for the store is told soon: every call of it has a deadline.
+  // Calls that still wait for the store end soon: every call of it has a deadline.
   await simulation.after(LAST_CALLS_MS)
   for (const host of hosts) noCallHangs(trace, host)
 }
 
-/** Every call was answered, except for an effect that does not care for its signal and goes on. */
+/** Every call was answered, except for an effect that ignores its signal and continues. */
 function noCallHangs(trace: Trace, { name, calls }: Host): void {
   for (const { life, name: call } of calls) {
     const runs = [...life.running].some(({ host, ended }) => host === name && ended === null)

@@ -4,7 +4,7 @@ import type { Random } from '../../src/testing/random.ts'
 
 /**
  * How the effect of an operation behaves, and what its provider can do:
- * `hold` nobody can be asked; `not_found` the probe may say "not found"; `prevented` the probe stops late attempts;
+ * `hold` there is no probe; `not_found` the probe may say "not found"; `prevented` the probe stops late attempts;
  * `rerun` external, but the provider honours effect keys; `attached` held once it named what it makes, in a window that
  * counts from its claim; `repeatable` and `transaction` as their names say.
  */
@@ -39,7 +39,7 @@ export interface ClientPlan {
   readonly patienceMs: number
   /** Hangs up this long after a call began; null never does. */
   readonly hangUpMs: number | null
-  /** Comes back for an unknown outcome until somebody has resolved it. */
+  /** Retries an unknown outcome until it is resolved. */
   readonly persistent: boolean
 }
 

@@ -1,7 +1,7 @@
-/** What happened in a run, in order: enough to compare two runs, and to tell the end of one that failed. */
+/** What happened in a run, in order: enough to compare two runs, and to show the end of one that failed. */
 export interface Trace {
   note(what: string): void
-  /** The first broken rule ends the run; what follows from it is not worth telling. */
+  /** The first broken rule ends the run; consequences of it are not reported. */
   fail(rule: string, text: string): void
   readonly failure: BrokenRule | null
   /** Equal for two runs only if every event of them was equal. */
@@ -23,7 +23,7 @@ export function createTrace(now: () => number): Trace {
   const kept: string[] = []
   let events = 0
   let failure: BrokenRule | null = null
-  // FNV-1a, twice with other primes: no secret to keep, only two runs to tell apart.
+  // FNV-1a, twice with other primes: no secret to keep, only two runs to distinguish.
   let high = 0x811c9dc5
   let low = 0x01000193
 

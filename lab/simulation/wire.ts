@@ -20,7 +20,7 @@ export interface LinkParts {
   readonly longMs: number
   crash(why: string): void
   note(what: string): void
-  /** Somebody learnt a decision: what was decided but never heard of is not knowledge. */
+  /** A process received a decision; a decision that was never delivered does not count. */
   heard(request: Request, applied: AppliedDecision): void
   /** Marks a decision that only a commit makes true. */
   inSession<T>(apply: () => T): T
@@ -43,7 +43,7 @@ export interface Wire extends LinkParts {
 export interface Message<T> {
   readonly what: string
   readonly timeoutMs: number
-  /** A late copy of a question harms nobody, and a person's action is not repeated by any machine. */
+  /** A late copy of a query is harmless, and no machine repeats an operator's action. */
   readonly repeatable: boolean
   perform(): Promise<T>
 }
@@ -119,7 +119,7 @@ function sendOver<T>({ parts, delayMs, draw, isCut, deliver }: Ways, message: Me
   const arrive = (heard: boolean) => {
     if (isCut()) return
     const home = parts.store()
-    // A store that was lost meanwhile answers nobody any more.
+    // A store that was lost meanwhile answers no call.
     const reply = (act: () => void) => {
       if (heard && parts.store() === home) answer(act)
     }

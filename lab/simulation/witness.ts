@@ -39,7 +39,7 @@ export interface Witness {
   /** The holder is about to do something that only a holder may. */
   act(life: Life, effect: RunningEffect): void
   answer(answer: Omit<Answer, 'now'>): void
-  /** A process heard that its transaction failed: the effects in it have heard of it too. */
+  /** A process learnt that its transaction failed: the effects in it have learnt it too. */
   transactionFailed(fences: readonly Fence[]): void
   /** The store lost everything: what it knew does not bind it any more. */
   reset(): void
@@ -101,7 +101,7 @@ export function createWitness({ commands, trace, now, mayLoseRecords, unknowns }
     lifeOf: (command) => lives.get(idOf(command)) as Life,
     watch() {
       const watchers = createWatchers()
-      // What a store that was lost still does is of no consequence to anybody.
+      // What a lost store still does has no consequence.
       const own = ++stores
       const machine: Parts['machine'] = (stored, request, at) => {
         const step = transition(stored, request, at)
@@ -206,7 +206,7 @@ function learn({ life, before, standing, request, decision, after, now }: Seen):
   }
 }
 
-/** The lease was over by the store's clock, whether or not anybody had noticed. */
+/** The lease was over by the store's clock, whether or not a process had noticed. */
 function hasEnded(record: LedgerRecord, now: number): boolean {
   if (record.state === 'in_progress') return now >= record.leaseUntil + limits.leaseGraceMs
   return record.state === 'failed_retryable' && record.lapsed

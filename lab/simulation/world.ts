@@ -21,18 +21,20 @@ export interface World {
   stormy: boolean
   /** What pointers point at: results that live outside of the ledger. */
   readonly things: Map<string, unknown>
-  /** Host and command of attempts whose outcome could not be recorded at once: their callers know more than the store. */
+  /**
+   * Host and command of attempts whose outcome could not be recorded at once: their callers know more than the store.
+   */
   readonly unrecorded: Set<string>
   readonly tally: RunTally
 }
 
-/** What a run saw, so that a test can tell that it saw enough. */
+/** What a run covered, so that a test can check that it covered enough. */
 export interface RunTally {
   effects: number
   crashes: number
   pauses: number
   unknowns: number
-  /** Unknown outcomes of effects that never began: harmless, but somebody has to look at them. */
+  /** Unknown outcomes of effects that never began: harmless, but an operator has to check them. */
   needlessUnknowns: number
   lostReports: number
   answers: Record<string, number>

@@ -6,7 +6,7 @@ import { pauseProcess, type Storm, type Wake } from './stores.ts'
 
 export interface Chaos {
   readonly counts: { kills: number; [paused: string]: number }
-  /** All that ever ran, the dead included: what they said tells what happened. */
+  /** All that ever ran, the dead included: their logs show what happened. */
   readonly servers: readonly TestServer[]
   /** Ends the trouble: everything runs again, and is left alone. */
   stop(): Promise<void>
@@ -25,7 +25,7 @@ const KILL_EVERY_MS = { least: 10_000, most: 20_000 }
 const DOWN_MS_MOST = 3_000
 const PAUSE_EVERY_MS = { least: 6_000, most: 16_000 }
 const PAUSE_MS = { least: 1_000, most: 8_000 }
-/** Now and then a server stands still for longer than any lease, and wakes up as somebody whom others have replaced. */
+/** Now and then a server stands still for longer than any lease, and wakes up after others have replaced it. */
 const LONG_PAUSE_SHARE = 0.08
 const LONG_PAUSE_MS = { least: 35_000, most: 45_000 }
 /**
@@ -34,7 +34,7 @@ const LONG_PAUSE_MS = { least: 35_000, most: 45_000 }
  */
 const ANSWERS_BETWEEN = 15
 const CALM_MS_MOST = 60_000
-/** A server that starts while its database stands still gives up; whoever runs it starts it again. */
+/** A server that starts while its database is paused gives up; its supervisor starts it again. */
 const STARTS_MOST = 20
 
 interface Slot {
@@ -109,7 +109,7 @@ export function startChaos({ storm, cluster, network, random, answered }: Parts)
   }
 
   const loops = Promise.all([forever(KILL_EVERY_MS, () => kill(random.pick(slots))), forever(PAUSE_EVERY_MS, pause)])
-  // The lab hears of it when it stops the trouble.
+  // The lab gets its error when it stops the faults.
   loops.catch(() => {})
   return {
     counts,

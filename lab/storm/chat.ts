@@ -49,7 +49,7 @@ export function createChat(world: World): System {
           person.causes.push(uid)
         },
         ordered: (identity, place) => judge.ordered(name, identity, place),
-        reset: ({ why }) => judge.fail('nothing_lost', `${name} was told to start over: ${why}`),
+        reset: ({ why }) => judge.fail('nothing_lost', `${name} had to start over: ${why}`),
       },
       onIdentity: (_identity, why) => judge.fail('identity', `${name} had to take another identity: ${why}`),
       onDoubt: (messages) => judge.fail('nothing_lost', `${name} has ${messages.length} messages in doubt`),
@@ -64,11 +64,11 @@ export function createChat(world: World): System {
     judge.said({ uid, sender: person.name, index: person.said++, causes: person.causes })
     person.causes = []
     const { identity, accepted } = await person.client.send({ uid })
-    const told = accepted.then(() => {
+    const acknowledged = accepted.then(() => {
       judge.tookIn(uid, identity)
       judge.acknowledged(uid)
     })
-    const settled = told
+    const settled = acknowledged
       .catch((error: unknown) => judge.fail('nothing_lost', `${uid} of ${person.name}: ${String(error)}`))
       .finally(() => underWay.delete(settled))
     underWay.add(settled)

@@ -18,7 +18,7 @@ export interface Request {
   readonly body?: unknown
 }
 
-/** Clients as there are many: they repeat a request, here or there, until they are told an end. */
+/** Typical clients: they repeat a request, at any server, until they get a final answer. */
 export interface Clients {
   readonly counts: { requests: number; unanswered: number; putOff: number; toldUnknown: number }
   insist(request: Request, isEnd: (told: Told) => boolean): Promise<Told>
@@ -27,7 +27,10 @@ export interface Clients {
 /** Less than a lease, so that clients come again while the first attempt still runs. */
 const REQUEST_MS = 10_000
 const AGAIN_MS = { least: 50, most: 400 }
-/** Longer than the storm's longest pause, a lease and its takeover together: who is told no end by then never is. */
+/**
+ * Longer than the storm's longest pause, a lease and its takeover together: a client without a final answer by then
+ * never gets one.
+ */
 const INSIST_MS = 900_000
 
 export function createClients(fronts: readonly Front[], random: Random): Clients {
@@ -54,7 +57,9 @@ export function createClients(fronts: readonly Front[], random: Random): Clients
         if (told !== null && !mayRepeat(told))
           throw new Error(`${request.method} ${request.path} was refused: ${words}`)
         if (performance.now() > giveUpMs)
-          throw new Error(`${request.method} ${request.path} was told no end within ${INSIST_MS / 1_000} s: ${words}`)
+          throw new Error(
+            `${request.method} ${request.path} got no final answer within ${INSIST_MS / 1_000} s: ${words}`,
+          )
         if (told !== null) counts[isUnknown(told) ? 'toldUnknown' : 'putOff'] += 1
         await sleep(AGAIN_MS.least + random.below(AGAIN_MS.most - AGAIN_MS.least))
       }

@@ -2,7 +2,7 @@ import type { System, World } from './world.ts'
 
 const QUEUE = 'BILLING'
 const PREFIX = 'STORM-'
-/** Two callers with keys of their own want the same case escalated: one of them is told that it already is. */
+/** Two callers with keys of their own want the same case escalated: one of them learns that it already is. */
 const RIVALS = 0.25
 
 /** Escalation, audit row, event and notice: one of each per case, whatever keys its callers use. */
@@ -11,7 +11,7 @@ export function createEscalations(world: World): System {
   const cases = new Map<string, { created: number; already: number; readonly people: number }>()
 
   async function escalate(caseId: string, key: string): Promise<'created' | 'already'> {
-    const told = await clients.insist(
+    const answer = await clients.insist(
       {
         method: 'POST',
         path: '/case-escalations',
@@ -21,7 +21,7 @@ export function createEscalations(world: World): System {
       },
       ({ status, body }) => status === 201 || (status === 409 && String(body['type']).endsWith('already-escalated')),
     )
-    return told.status === 201 ? 'created' : 'already'
+    return answer.status === 201 ? 'created' : 'already'
   }
 
   return {
@@ -63,7 +63,7 @@ export function createEscalations(world: World): System {
           wrong.push(`${id} has ${counts[0]} escalations, ${counts[1]} audit rows and ${counts[2]} notices`)
         const seen = cases.get(id)
         if (seen === undefined || seen.created !== 1 || seen.already !== seen.people - 1)
-          wrong.push(`${id}: its callers were told ${JSON.stringify(seen)}`)
+          wrong.push(`${id}: its callers got ${JSON.stringify(seen)}`)
       }
       const [numbers] = await cluster.sql<{ last: unknown; n: unknown }>(
         'select (select last from escalation_counter) as last, (select count(*) from case_escalations) as n',

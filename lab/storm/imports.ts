@@ -20,8 +20,8 @@ export function createImports(world: World): System {
     const headers = { 'content-type': 'text/plain' }
     await clients.insist({ method: 'PUT', path, bearer: apiKey, headers, body }, ({ status }) => status < 202)
     counts.uploads += 1
-    const told = { 'x-hook-secret': hookSecret }
-    const notified = { method: 'POST', path: '/hooks/s3', headers: told, body: notification(searchId, name) }
+    const secret = { 'x-hook-secret': hookSecret }
+    const notified = { method: 'POST', path: '/hooks/s3', headers: secret, body: notification(searchId, name) }
     await Promise.all(
       Array.from({ length: 1 + random.below(COPIES_MOST) }, async () => {
         await clients.insist(notified, ({ status }) => status === 200)

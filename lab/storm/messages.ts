@@ -7,7 +7,7 @@ interface Row {
   readonly status: string
 }
 
-/** What the clients of one text were told. */
+/** The answers to the clients of one text. */
 interface Asked {
   readonly channel: 'webhook' | 'twilio'
   readonly ids: Set<string>
@@ -18,7 +18,10 @@ const PREFIX = 'Storm message'
 const KEYED = 0.5
 const TWINS = 0.2
 
-/** Messages with keys and without, from one client or from two, to a provider that honours keys and to one that does not. */
+/**
+ * Messages with keys and without, from one client or from two, to a provider that honours keys and to one that does
+ * not.
+ */
 export function createMessages(world: World): System {
   const { clients, provider, random, apiKey } = world
   const asked = new Map<string, Asked>()
@@ -59,8 +62,9 @@ export function createMessages(world: World): System {
       for (const [text, { channel, ids }] of asked) {
         const [row, ...others] = rowsOf.get(text) ?? []
         if (others.length > 0) wrong.push(`${text} was accepted ${others.length + 1} times`)
-        if (ids.size > 1) wrong.push(`${text}: its clients were told of ${ids.size} messages`)
-        if (row === undefined || !ids.has(row.id)) wrong.push(`${text}: what its clients were told of is not there`)
+        if (ids.size > 1) wrong.push(`${text}: its clients got ${ids.size} messages`)
+        if (row === undefined || !ids.has(row.id))
+          wrong.push(`${text}: the message that its clients got does not exist`)
         if (row === undefined) continue
         ends[row.status] = (ends[row.status] ?? 0) + 1
         const door = channel === 'webhook' ? 'hook' : 'sms'

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import type { Random } from '../../src/testing/random.ts'
 
-/** What the network does with a connection; all but the first cost somebody an answer. */
+/** What the network does with a connection; all but the first cost an answer. */
 export type Loss = 'carried' | 'answer_lost' | 'answer_torn' | 'cut' | 'refused'
 
 /** An address that stays when the server behind it is killed and another one takes its place. */

@@ -51,8 +51,8 @@ export function createOutreach(world: World): System {
       const request = { method: 'POST', path: `/api/sequences/${sequenceId}/runs`, bearer: apiKey, body }
       // Two at once are the same run.
       const people = random.chance(0.2) ? 2 : 1
-      const told = Array.from({ length: people }, () => clients.insist(request, ({ status }) => status === 201))
-      await Promise.all(told)
+      const answers = Array.from({ length: people }, () => clients.insist(request, ({ status }) => status === 201))
+      await Promise.all(answers)
       runs.set(runId, who)
     },
     async left() {
@@ -68,7 +68,7 @@ export function createOutreach(world: World): System {
       if (server === undefined) return ['no server is left to ask']
       for (const [runId, who] of runs) {
         const read = async () => (await server.get(`/api/runs/${runId}`)).body as unknown as SeenRun
-        // An unknown step whose provider honours keys is asked again from time to time, and its run may just go on.
+        // An unknown step whose provider honours keys is retried from time to time, and its run may just continue.
         const run = await until(`${runId} rests`, read, ({ state }) => RESTING.has(state)).catch(read)
         states[run.state] = (states[run.state] ?? 0) + 1
         wrong.push(...judgeRun(run, who))

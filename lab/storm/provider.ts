@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../../src/testing/random.ts'
 
-/** How the provider treats a call: what it does, and what the caller hears of it. */
+/** How the provider treats a call: what it does, and what the caller gets. */
 const fates = {
   answered: 70,
   done_answer_lost: 6,

@@ -80,7 +80,9 @@ const isLock = ({ identity }: Card) => identity.operation === 'guard.messages'
 /** The window of the guard, and a while for the sweep. */
 const WINDOW_MS = 16 * 60_000
 
-/** What must hold for the whole server, whatever the systems say: unknowns are listed, and nothing else stays behind. */
+/**
+ * What must hold for the whole server, whatever the systems say: unknowns are listed, and nothing else stays behind.
+ */
 export async function judgeRest(world: World, folder: string): Promise<readonly string[]> {
   const { cluster } = world
   const wrong: string[] = []
@@ -88,7 +90,7 @@ export async function judgeRest(world: World, folder: string): Promise<readonly 
     const dead = await countOf(world, table)
     if (dead > 0) wrong.push(`${dead} rows in ${table}`)
   }
-  // 1. Operators and clients are told of the same unknown messages.
+  // 1. Operators and clients see the same unknown messages.
   const rows = await cluster.sql<{ id: string }>(`select id from messages where status = 'unknown'`)
   const stored = rows.map(({ id }) => id).toSorted()
   const records = (await unknownRecords(cluster))

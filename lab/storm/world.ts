@@ -16,16 +16,16 @@ export interface World {
   readonly operatorToken: string
 }
 
-/** One of the five systems, with the ledger of truth about what its clients asked for and were told. */
+/** One of the five systems, with the truth about what its clients asked for and got. */
 export interface System {
   readonly name: string
   /** How many commands are under way at once. */
   readonly lanes: number
   /** Once, before the storm. */
   begin?(): Promise<void>
-  /** One command, until its client is told an end. */
+  /** One command, until its client gets a final answer. */
   command(number: number): Promise<void>
-  /** What has no end yet, though nobody disturbs it. */
+  /** What has no end yet, although the faults are over. */
   left(): Promise<readonly string[]>
   /** Every rule that was broken, in words. Asked once nothing is left. */
   judge(): Promise<readonly string[]>

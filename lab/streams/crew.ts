@@ -3,7 +3,10 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Form, Told } from './form.ts'
 
-/** Runs seeds in several processes, and hands over what each told, in whatever order they end; until `take` says false. */
+/**
+ * Runs seeds in several processes, and passes each result on, in the order in which they end, until `take` returns
+ * false.
+ */
 export async function runSeeds(
   { from, seeds, workers, form }: { from: number; seeds: number; workers: number; form: Form },
   take: (told: Told) => boolean,
@@ -36,7 +39,7 @@ function open(form: Form): ChildProcess {
 
 async function died(child: ChildProcess): Promise<never> {
   const [code] = (await once(child, 'exit')) as [number | null]
-  // Whoever has nothing left to do ends by itself.
+  // A process that has nothing left to do ends by itself.
   if (code === 0) return new Promise(() => {})
   throw new Error(`A process of the simulation ended with ${code}.`)
 }

@@ -15,7 +15,7 @@ export interface Told {
 export interface Form {
   /** The form of the tests: 20 clients, 3 regions, 15 seconds. */
   readonly short: boolean
-  /** How many of its last lines a run is told with. */
+  /** How many of its last lines a run reports. */
   readonly lines: number
 }
 

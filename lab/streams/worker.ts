@@ -1,7 +1,7 @@
 import type { Form } from './form.ts'
 import { runSeed } from './form.ts'
 
-/** One process of several: runs the seeds that it is handed, one after the other, and tells of those that failed in full. */
+/** One process of several: runs the seeds that it is handed, one after the other, and reports failed ones in full. */
 const form = JSON.parse(process.argv[2] ?? '') as Form
 
 // Errors are part of the game here: where each of them was made is not worth the time.

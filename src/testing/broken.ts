@@ -62,7 +62,7 @@ function findThenInsert(claims: Claims): Claims {
       return answers.map((answer, index) => {
         const request = requests[index] as Request
         if (request.kind !== 'claim' || records[index] !== null || 'error' in answer) return answer
-        // It found nothing, so it believes in its own insert, whoever was faster.
+        // It found nothing, so it trusts its own insert, even when another claim was faster.
         const first = seen.get(request.id)
         if (first === undefined) seen.set(request.id, answer)
         return (first ?? answer) as typeof answer
@@ -73,7 +73,7 @@ function findThenInsert(claims: Claims): Claims {
 
 export const brokenStores: readonly BrokenStore[] = [
   broken(
-    'no fence: whoever has the claim id may settle',
+    'no fence: any holder of the claim id may settle',
     asking((stored, request, at) =>
       request.kind === 'settle' && stored !== null
         ? [stored, { ...request, grant: { ...request.grant, fence: stored.fence } }, at]

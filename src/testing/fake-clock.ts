@@ -1,6 +1,6 @@
 import type { MemoryClock } from '../ledger/stores/memory/index.ts'
 
-/** Time that stands still until it is told to move: for a memory store, or for whatever takes its time as an argument. */
+/** A clock that moves only on request: for a memory store, or for any function that takes a clock. */
 export interface FakeClock extends Required<MemoryClock> {
   /** Moves time forward, and fires what becomes due, in order. */
   advance(ms: number): void

@@ -49,8 +49,8 @@ const RATE = 0.2
 const byChance = ['refused', 'lost_request', 'lost_answer'] as const
 
 /**
- * The same store behind a bad network. It loses requests and answers and dies between any two steps, and never tells
- * more than a real caller could know: what was lost is `applied: 'maybe'`.
+ * The same store behind a bad network. It loses requests and answers and dies between any two steps, and never reveals more
+ * than a real caller could know: a lost call is `applied: 'maybe'`.
  */
 export function createFaultyStore<S extends Store>(store: S, options: FaultyOptions): S & { readonly faults: Faults } {
   const random = createRandom(options.seed ?? 0)

@@ -12,7 +12,7 @@ const external = { effect: 'external' } as const
 const done = { status: 201, body: { text: 'done' } } as const
 const other = { body: '{"amount":2}' }
 
-/** Runs the body while a first request is in its handler, and lets it go on afterwards. */
+/** Runs the body while a first request is in its handler, and lets it continue afterwards. */
 async function whileRunning(stage: Stage, gate: ReturnType<typeof createGate>, body: () => Promise<void>) {
   const first = stage.open()
   try {
@@ -70,7 +70,7 @@ export const answerCases: readonly HttpCase[] = [
     })
   }),
   gated(
-    'answers: a twin that waited long enough is told that the first attempt still runs',
+    'answers: a twin that waited long enough gets "still running"',
     { ...external, whileRunning: { waitMs: 50 } },
     async (stage, gate) => {
       await whileRunning(stage, gate, async () => {
@@ -82,24 +82,28 @@ export const answerCases: readonly HttpCase[] = [
       })
     },
   ),
-  gated('answers: conflict is told at once', { ...external, whileRunning: 'conflict' }, async (stage, gate) => {
+  gated('answers: conflict is answered at once', { ...external, whileRunning: 'conflict' }, async (stage, gate) => {
     await whileRunning(stage, gate, async () => assertProblem(await stage.ask(), 409, 'request-in-progress', true))
   }),
-  gated('answers: accept tells where to look', { ...external, whileRunning: 'accept' }, async (stage, gate) => {
-    await whileRunning(stage, gate, async () => {
-      const twin = await stage.ask()
-      assert.equal(twin.status, 202, twin.text())
-      assert.match(twin.header('location') ?? '', /^\/operations\/[0-9a-f]{32}$/)
-      const running = await stage.ask({ method: 'GET', target: twin.header('location') ?? '', key: null })
-      assert.equal(running.status, 200, running.text())
-      assert.equal(running.json().status, 'in_progress')
-      assert.match(running.header('retry-after') ?? '', /^[1-9]\d*$/)
-      gate.open()
-      const look = () => stage.ask({ method: 'GET', target: twin.header('location') ?? '', key: null })
-      await until('the operation ends', async () => (await look()).json().status === 'succeeded')
-      assert.equal((await look()).json().result.status, 201)
-    })
-  }),
+  gated(
+    'answers: accept answers with the place of the status',
+    { ...external, whileRunning: 'accept' },
+    async (stage, gate) => {
+      await whileRunning(stage, gate, async () => {
+        const twin = await stage.ask()
+        assert.equal(twin.status, 202, twin.text())
+        assert.match(twin.header('location') ?? '', /^\/operations\/[0-9a-f]{32}$/)
+        const running = await stage.ask({ method: 'GET', target: twin.header('location') ?? '', key: null })
+        assert.equal(running.status, 200, running.text())
+        assert.equal(running.json().status, 'in_progress')
+        assert.match(running.header('retry-after') ?? '', /^[1-9]\d*$/)
+        gate.open()
+        const look = () => stage.ask({ method: 'GET', target: twin.header('location') ?? '', key: null })
+        await until('the operation ends', async () => (await look()).json().status === 'succeeded')
+        assert.equal((await look()).json().result.status, 201)
+      })
+    },
+  ),
   gated(
     'answers: another payload is a conflict while the first runs, and afterwards',
     external,
@@ -159,7 +163,7 @@ export const answerCases: readonly HttpCase[] = [
     },
   ),
   httpCase(
-    'answers: a caller that spams a key is told to slow down',
+    'answers: a caller that spams a key is rate limited',
     { definition: { ...external, perKeyLimit: { attempts: 3, perMs: 60 * SECOND } } },
     () => done,
     async (stage) => {
@@ -170,7 +174,7 @@ export const answerCases: readonly HttpCase[] = [
   ),
   storeDown(),
   httpCase(
-    'answers: who lost access is told so, and nothing else',
+    'answers: a caller that lost access is refused, and sees nothing else',
     { definition: { ...external, authorize: ({ header }) => header('x-lost') === undefined } },
     () => ({ status: 201, headers: [['location', '/secrets/7']], body: { text: 'secret' } }),
     async (stage) => {
@@ -202,7 +206,7 @@ export const answerCases: readonly HttpCase[] = [
 function storeDown(): HttpCase {
   const down = { is: false }
   return httpCase(
-    'answers: without its store nothing runs, and everybody is told to come back',
+    'answers: without its store nothing runs, and every caller gets a retryable error',
     { definition: external, wrap: (store) => unreachable(store, () => down.is) },
     () => done,
     async (stage) => {

@@ -6,7 +6,7 @@ import type { HttpCase, Stage } from './http-stage.ts'
 import { assertReplay, createGate, httpCase, perStage } from './http-stage.ts'
 import { until } from './until.ts'
 
-/** `Prefer: respond-async` on a route that offers it: 202 for the caller, while the handler goes on. */
+/** `Prefer: respond-async` on a route that offers it: 202 for the caller, while the handler continues. */
 
 const prefer = (value: string) => ({ headers: [['prefer', value]] as const })
 const now = prefer('respond-async')
@@ -57,7 +57,7 @@ function assertAccepted(reply: Reply): string {
 
 const look = async (stage: Stage, location: string) => stage.ask({ method: 'GET', target: location, key: null })
 
-/** Looks until the operation has ended, and gives what is told of it then. */
+/** Polls until the operation has ended, and returns its status then. */
 // oxlint-disable-next-line typescript/no-explicit-any -- what a body holds is the test's own business.
 async function ended(stage: Stage, location: string): Promise<any> {
   return until('the operation ends', async () => {
@@ -216,7 +216,7 @@ export const asyncCases: readonly HttpCase[] = [
       for (let turn = 0; turn < 100; turn++) yield Buffer.alloc(1_000, 'x')
     }
     return httpCase(
-      `async: ${how} that nobody reads are recorded whole`,
+      `async: ${how} that no client reads are recorded whole`,
       { definition: external },
       (_call, stage) => ({ body: how === 'stream' ? { stream: () => parts(stage) } : { writes: () => parts(stage) } }),
       async (stage) => {
@@ -230,7 +230,7 @@ export const asyncCases: readonly HttpCase[] = [
     )
   }),
   httpCase(
-    'async: an answer that has begun within the wait goes on to its end',
+    'async: an answer that has begun within the wait continues to its end',
     { definition: external },
     () => ({
       body: {

@@ -14,7 +14,7 @@ const parts = (boundary: string, value: string) => ({
 
 const same: readonly [what: string, first: AskOptions, again: AskOptions][] = [
   ['member order and white space', { body: '{"a":1,"b":[1,2]}' }, { body: ' { "b" : [1, 2],\n"a":1.0 } ' }],
-  ['the length told or not', { body: '{"a":1}' }, { body: '{"a":1}', chunked: true }],
+  ['the length declared or not', { body: '{"a":1}' }, { body: '{"a":1}', chunked: true }],
   [
     'the case and spelling of the content type',
     { type: 'application/json' },
@@ -58,7 +58,7 @@ const other: readonly [what: string, first: AskOptions, again: AskOptions][] = [
   ],
 ]
 
-/** Many resources under one name, so that only the fingerprint tells them apart. */
+/** Many resources under one name, so that only the fingerprint distinguishes them. */
 const spread = { path: '/things/:id', definition: named }
 
 export const fingerprintCases: readonly HttpCase[] = [

@@ -36,7 +36,7 @@ const PLENTY_CHUNKS = 100
 const MOST_AHEAD = 40
 const givenOf = perStage(() => ({ chunks: 0 }))
 
-/** More than sockets and streams hold, so that whoever writes it has to wait for its client. */
+/** More than sockets and streams hold, so that the writer has to wait for its client. */
 async function* plenty(stage: Stage): AsyncGenerator<Uint8Array, undefined> {
   for (let at = 0; at < PLENTY_CHUNKS; at++) {
     givenOf(stage).chunks++
@@ -134,7 +134,7 @@ export const lostCases: readonly HttpCase[] = [
   ),
   ...ways.map((way) =>
     httpCase(
-      `lost: a handler that breaks in the middle of ${way} cuts its answer, and nobody knows`,
+      `lost: a handler that breaks in the middle of ${way} cuts its answer, and its outcome is unknown`,
       { definition: external },
       (_call, stage) => as(way, () => broken(stage)),
       async (stage) => {
@@ -194,8 +194,8 @@ export const lostCases: readonly HttpCase[] = [
       },
       async (stage) => {
         const replies = await Promise.all(Array.from({ length: 20 }, () => stage.ask()))
-        const told = replies.map((reply) => `${reply.status} ${reply.header('etag')} ${reply.text()}`)
-        assert.deepEqual([...new Set(told)], ['201 "1" {"id":7}'])
+        const answers = replies.map((reply) => `${reply.status} ${reply.header('etag')} ${reply.text()}`)
+        assert.deepEqual([...new Set(answers)], ['201 "1" {"id":7}'])
         assert.equal(replies.filter((reply) => reply.header('idempotent-replayed') === null).length, 1)
         assert.equal(stage.runs, 1)
       },
@@ -241,7 +241,7 @@ function gone(): HttpCase {
   )
 }
 
-/** The same, while a twin waits for the answer of the one that left: the twin must not wait for nobody. */
+/** The same, while a twin waits for the answer of the client that left: the twin must not wait forever. */
 function leader(): HttpCase {
   const held = { gate: createGate() }
   return httpCase(

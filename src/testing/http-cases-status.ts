@@ -20,7 +20,7 @@ async function look(stage: Stage, options: AskOptions = {}) {
 
 export const statusCases: readonly HttpCase[] = [
   httpCase(
-    'status: the stored answer of a success, to whoever asked for it',
+    'status: the stored answer of a success, for its caller',
     { definition: { ...external, name: 'thing.make' } },
     () => ({ status: 201, headers: [['location', '/things/7']], body: { json: { id: 7, exact: [1, 'ä'] } } }),
     async (stage) => {
@@ -46,7 +46,7 @@ export const statusCases: readonly HttpCase[] = [
       const unknown = await look(stage, { target: `/operations/${'0'.repeat(32)}` })
       nothing(unknown)
       nothing(await look(stage, { target: '/operations/1' }))
-      // Nobody can tell a foreign operation from none.
+      // A foreign operation must look like a missing one.
       assert.equal(stranger.text(), unknown.text())
     },
   ),
@@ -94,7 +94,7 @@ export const statusCases: readonly HttpCase[] = [
     },
   ),
   httpCase(
-    'status: without such a rule nobody sees what an unnamed route may hide',
+    'status: without such a rule no caller sees what an unnamed route may hide',
     { definition: { ...external, authorize: () => true } },
     () => ({ body: { text: 'a secret' } }),
     async (stage) => {
@@ -105,7 +105,7 @@ export const statusCases: readonly HttpCase[] = [
     },
   ),
   httpCase(
-    'status: a pointer that nobody knows how to rebuild is told as a response that was not stored',
+    'status: a pointer that cannot be rebuilt is reported as a response that was not stored',
     {
       definition: { ...external, keep: 'pointer', rebuild: () => assert.fail('it may be the rule of another route') },
       others: [{ method: 'PUT', path: '/things', definition: external }],
@@ -201,7 +201,7 @@ export const statusCases: readonly HttpCase[] = [
 function storeDown(): HttpCase {
   const down = { is: false }
   return httpCase(
-    'status: without the store it is told to come back',
+    'status: without the store it answers a retryable error',
     {
       definition: external,
       wrap: (store) => {

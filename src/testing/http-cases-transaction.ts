@@ -213,7 +213,7 @@ function undoneByItsStore(): HttpCase {
 function lostAtTheCommit(): HttpCase {
   const away = { is: false }
   return httpCase(
-    'transaction: a store that is lost at the commit is told as such, and nothing happened',
+    'transaction: a store that is lost at the commit is reported, and nothing happened',
     {
       definition: transaction,
       wrap: (store) => {
@@ -247,7 +247,7 @@ function lostAtTheCommit(): HttpCase {
 function undoneByItself(): HttpCase {
   const trouble = { times: 0 }
   return httpCase(
-    'transaction: a constraint that fails at the commit is told as a fault of the server',
+    'transaction: a constraint that fails at the commit is reported as a server error',
     {
       definition: transaction,
       wrap: (store) => {

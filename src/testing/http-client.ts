@@ -1,6 +1,8 @@
 import { connect } from 'node:net'
 
-/** A client that hides nothing: it writes the bytes of a request itself, and shows the bytes of the answer as they came. */
+/**
+ * A client that hides nothing: it writes the bytes of a request itself, and shows the bytes of the answer as they came.
+ */
 
 export interface RawRequest {
   readonly method?: string
@@ -8,7 +10,7 @@ export interface RawRequest {
   /** Written line by line, also twice; values as Latin-1, so that any byte can be sent. */
   readonly headers?: readonly (readonly [name: string, value: string])[]
   readonly body?: string | Uint8Array
-  /** Sends the body in chunks of a few bytes, without telling its length. */
+  /** Sends the body in chunks of a few bytes, without declaring its length. */
   readonly chunked?: boolean
   /** Sends only so many bytes of the body, and then nothing. */
   readonly cutAfter?: number

@@ -4,7 +4,7 @@ import type { RouteDefinition, RouteGuard } from '../http/protocol/route.ts'
 import type { RouteContext } from '../http/protocol/running.ts'
 import type { StatusOptions } from '../http/protocol/status.ts'
 
-/** What every framework's request can be turned into: who asks is told by headers. */
+/** What every framework's request can be turned into: headers name the caller. */
 export interface Asker {
   header(name: string): string | undefined
 }
@@ -50,7 +50,7 @@ export interface SiteRoute {
   act(call: Call): Promise<Act>
 }
 
-/** What an adapter is to serve: routes to protect, and where their status is told. */
+/** What an adapter is to serve: routes to protect, and where their status is served. */
 export interface Site {
   readonly options: HttpOptions<Asker, unknown>
   readonly maxBodyBytes: number

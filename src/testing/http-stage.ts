@@ -56,7 +56,7 @@ export interface Stage {
   readonly path: string
   /** How often a handler ran. */
   readonly runs: number
-  /** What an adapter reported, because nobody else would have heard of it. */
+  /** Errors that an adapter reported, because no client sees them. */
   readonly faults: readonly unknown[]
   ask(options?: AskOptions): Promise<Reply>
   open(options?: AskOptions): Exchange
@@ -239,16 +239,16 @@ export const pause = (ms: number) => new Promise<void>((resolve) => void setTime
 
 /** The protocol's own answer: a problem document of that type. */
 export function assertProblem(reply: Reply, status: number, situation: string, retryable = false): void {
-  const told = `${reply.status} ${reply.text()}`
-  assert.equal(reply.status, status, told)
-  assert.equal(reply.header('content-type'), 'application/problem+json', told)
+  const answer = `${reply.status} ${reply.text()}`
+  assert.equal(reply.status, status, answer)
+  assert.equal(reply.header('content-type'), 'application/problem+json', answer)
   const document = reply.json()
-  assert.equal(document.type, `/problems/${situation}`, told)
-  assert.equal(document.status, status, told)
-  assert.equal(document.retryable, retryable, told)
+  assert.equal(document.type, `/problems/${situation}`, answer)
+  assert.equal(document.status, status, answer)
+  assert.equal(document.retryable, retryable, answer)
   assert.equal(typeof document.title, 'string')
   assert.equal(typeof document.detail, 'string')
-  if (retryable) assert.match(reply.header('retry-after') ?? '', /^[1-9]\d*$/, told)
+  if (retryable) assert.match(reply.header('retry-after') ?? '', /^[1-9]\d*$/, answer)
   assert.equal(reply.header('idempotent-replayed'), null, 'a problem is no replay')
 }
 

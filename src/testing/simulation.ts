@@ -22,7 +22,7 @@ export interface Simulation {
 export interface SimulationBound {
   readonly untilMs: number
   readonly events: number
-  /** Asked before every event: a run that has failed need not go on. */
+  /** Asked before every event: a failed run need not continue. */
   enough?(): boolean
 }
 
@@ -31,7 +31,7 @@ export type SimulationEnd = 'idle' | 'enough' | 'out_of_time' | 'too_many_events
 export interface SimulatedProcess {
   readonly runtime: Runtime
   crash(): void
-  /** As by SIGSTOP: its timers fire only after the pause, its clock goes on. */
+  /** As by SIGSTOP: its timers fire only after the pause, its clock continues. */
   pause(ms: number): void
   readonly crashed: boolean
   readonly paused: boolean
@@ -57,7 +57,7 @@ export function createSimulation({ seed }: { readonly seed: number }): Simulatio
   const heap = createHeap()
   let now = 0
   let orders = 0
-  /** Events that somebody waits for: when only background loops are left, the world has come to rest. */
+  /** Foreground events: when only background loops are left, the world is at rest. */
   let foreground = 0
 
   function schedule(ms: number, owner: Owner | null, background: boolean, fire: () => void): { cancel(): void } {
@@ -139,8 +139,8 @@ export function createSimulation({ seed }: { readonly seed: number }): Simulatio
 const EVENTS_PER_TURN = 64
 
 /**
- * Runs events until one says how it ended. Between two immediates of one turn all promises that are ready go on, so that
- * everything that is ready in a moment runs before time moves on.
+ * Runs events until one says how it ended. Between two immediates of one turn all ready promises continue, so that everything
+ * that is ready in a moment runs before time advances.
  */
 function turn(next: () => SimulationEnd | null): Promise<SimulationEnd | null> {
   return new Promise((resolve, reject) => {

@@ -13,7 +13,7 @@ export function errorsPage(): string {
     ([code, { retryable, applied, next }]) => `| \`${code}\` | ${retryable ? 'yes' : 'no'} | ${applied} | ${next} |`,
   )
   return page('Errors', [
-    'All errors of the library are a `OnceError` with a `code`; tell them apart with `isOnceError(error, code)`.\n',
+    'All errors of the library are a `OnceError` with a `code`; distinguish them with `isOnceError(error, code)`.\n',
     '| code | may succeed unchanged, later | the change was applied | what to do |',
     '|---|---|---|---|',
     ...rows,
@@ -32,13 +32,13 @@ export function limitsPage(): string {
   const table = (values: Readonly<Record<string, number>>) => [
     '| name | value | why |',
     '|---|---|---|',
-    ...Object.entries(values).map(([name, value]) => `| \`${name}\` | ${told(name, value)} | ${reasons.get(name)} |`),
+    ...Object.entries(values).map(([name, value]) => `| \`${name}\` | ${shown(name, value)} | ${reasons.get(name)} |`),
     '',
   ]
   return page('Defaults and limits', [
     '## What an operation gets when it does not say otherwise\n',
     ...table(defaults),
-    '## What nobody can exceed\n',
+    '## Fixed limits\n',
     ...table(limits),
   ])
 }
@@ -51,7 +51,7 @@ const units = [
 ] as const
 
 /** 604 800 000 ms is hard to read, 7 d is not. */
-function told(name: string, value: number): string {
+function shown(name: string, value: number): string {
   if (!name.endsWith('Ms') || value === 0) return value.toLocaleString('en').replaceAll(',', ' ')
   const [size, unit] = units.find(([each]) => value % each === 0) ?? [1, 'ms']
   return `${value / size} ${unit}`

@@ -15,7 +15,7 @@ export interface ConnectionOptions {
   readonly client: Socket
   readonly target: { readonly host: string; readonly port: number }
   readonly weather: Weather
-  /** Asked before a request goes on to the server: is its answer to be lost? */
+  /** Called before a request is forwarded to the server: is its answer to be lost? */
   readonly losesAnswerTo: (request: Buffer) => boolean
   /** Given the last bytes of an answer so far: is it complete? Without it, silence has to do. */
   readonly endsAnswer: ((tail: Buffer) => boolean) | undefined
@@ -73,7 +73,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     cut,
   }
   for (const socket of [client, server]) {
-    // Whoever breaks, the other side is told in the same way. The error itself belongs to the test's client.
+    // When one side breaks, the other is cut in the same way. The error itself belongs to the test's client.
     socket.on('error', cut)
     socket.on('close', () => {
       if (!client.destroyed || !server.destroyed) return

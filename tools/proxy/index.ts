@@ -25,7 +25,7 @@ export interface Proxy {
    * that connection. A request is one piece of what the client wrote: a pipelining client loses more than one answer.
    */
   dropNextResponse(options?: { readonly when?: (request: Buffer) => boolean }): void
-  /** New connections are refused, as by a server that is not running. Present ones go on. */
+  /** New connections are refused, as by a server that is not running. Present ones continue. */
   refuse(): void
   /** New connections are welcome again, on the same port. */
   accept(): Promise<void>

@@ -7,8 +7,8 @@ import { INSTALL_BOUND_MS, LOG_TAIL_LINES } from './limits.ts'
 import type { Log, Recipe } from './server.ts'
 
 /**
- * Runs apt-get with some files held in place for as long as it runs. The shell removes them, not we, because an
- * installation goes on to its end when we are killed: half an installation would be worse than a whole one.
+ * Runs apt-get with some files held in place for as long as it runs. The shell removes them, not this process, because an
+ * installation continues to its end when this process is killed: half an installation would be worse than a whole one.
  *
  * Arguments: the bound in seconds, then path and text of every file, then `--` and apt-get's arguments.
  */
@@ -16,8 +16,8 @@ const APT = `
 set -eu
 bound_s=$1; shift
 
-# One of us at a time, so that nobody removes the files that another still needs. A folder that is always there serves
-# as the lock and leaves nothing behind.
+# One at a time, so that no process removes the files that another still needs. A folder that is always there serves as
+# the lock and leaves nothing behind.
 exec 9</var/lib/dpkg
 flock -w "$bound_s" 9
 

@@ -16,8 +16,8 @@ export const browser = {
 } as const satisfies Recipe
 
 /**
- * It sees no page but ours, so that it needs no sandbox, which containers do not offer. Whatever it would like to say to
- * hosts outside is turned off: tests also show that a page leaves no host but its own.
+ * It sees only our pages, so that it needs no sandbox, which containers do not offer. Its own requests to outside hosts are
+ * turned off: tests also show that a page contacts no host but its own.
  */
 const FLAGS = [
   '--headless',

@@ -4,7 +4,7 @@ import { DATABASE_BOUND_MS } from './limits.ts'
 
 export interface Database {
   readonly url: string
-  /** Removes the database, and ends whoever is still connected to it. */
+  /** Removes the database, and ends all connections to it. */
   drop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

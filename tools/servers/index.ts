@@ -71,7 +71,7 @@ export async function startRecipes(recipes: readonly Recipe[], options: StartOpt
     log,
   )
 
-  // 4. What is still missing is skipped, but nobody may overlook it.
+  // 4. What is still missing is skipped, with a visible message.
   const found = wanted.flatMap((recipe) => {
     const programs = recipe.find()
     if (programs === undefined) reportMissing(recipe, log)

@@ -1,10 +1,17 @@
 /** Every wait of the server helper, with its unit last and its reason beside it. */
 
-/** PostgreSQL is ready after about a second and RabbitMQ after about eight; a loaded CI machine may need several times that. */
+/**
+ * PostgreSQL is ready after about a second and RabbitMQ after about eight; a loaded CI machine may need several times
+ * that.
+ */
 export const START_BOUND_MS = 60_000
-/** How often a starting server is asked whether it is ready. Asking is one small file read or one loopback connection. */
+/**
+ * How often a starting server is asked whether it is ready. Asking is one small file read or one loopback connection.
+ */
 export const READY_POLL_MS = 20
-/** A free port may be taken by somebody else before the server binds it. Losing that race three times is not bad luck. */
+/**
+ * A free port may be taken by another process before the server binds it. Losing that race three times is not bad luck.
+ */
 export const START_ATTEMPTS = 3
 
 /** A server that has not ended this long after its stop signal is killed: its data is thrown away in any case. */

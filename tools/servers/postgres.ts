@@ -14,7 +14,7 @@ export const postgres = {
   kind: 'postgres',
   variable: 'ONCEONLY_TEST_POSTGRES_URL',
   packages: ['postgresql'],
-  // Debian's package creates and starts a cluster of its own unless it is told not to.
+  // Debian's package creates and starts a cluster of its own by default.
   filesWhileInstalling: { '/etc/postgresql-common/createcluster.d/onceonly.conf': 'create_main_cluster = false\n' },
   accounts: ['postgres', 'nobody'],
   // "Immediate": no last checkpoint. SIGTERM would wait for the clients to leave.

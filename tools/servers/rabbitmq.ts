@@ -22,8 +22,8 @@ export const rabbitmq = {
 function script(programs: string, { folder, port, morePorts: [distPort = 0, epmdPort = 0] }: Place): string {
   const at = (name: string) => quote(join(folder, name))
   // The port mapper is started here, in the foreground, because the one that Erlang starts by itself is a daemon that
-  // would outlive everybody. It belongs to the server's process group, and ends with it.
-  // As under systemd no shell stands in between, which would start a second Erlang only to tell the first one to end.
+  // outlives the server. It belongs to the server's process group, and ends with it.
+  // As under systemd no shell stands in between, which would start a second Erlang only to stop the first one.
   // The schedulers do not spin while they wait: tests share their cores with the server.
   return `
     export ERL_EPMD_PORT=${epmdPort} ERL_EPMD_ADDRESS=127.0.0.1

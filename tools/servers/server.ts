@@ -134,7 +134,10 @@ async function untilReady(recipe: Recipe, place: Place, supervised: Supervised):
   return `the server was not ready within ${START_BOUND_MS} ms`
 }
 
-/** PostgreSQL and RabbitMQ refuse to run as root, so root lends them another account. Nobody else can, or has to. */
+/**
+ * PostgreSQL and RabbitMQ refuse to run as root, so root runs them under another account. Other users cannot, and need
+ * not.
+ */
 function unprivilegedAccount(names: readonly string[]): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const accounts = readFileSync('/etc/passwd', 'utf8')
@@ -147,7 +150,9 @@ function unprivilegedAccount(names: readonly string[]): { uid: number; gid: numb
   throw new Error(`None of the accounts ${names.join(', ')} exists to run a server as.`)
 }
 
-/** Ports that were free a moment ago, all different. Another process may take one first, which the caller must expect. */
+/**
+ * Ports that were free a moment ago, all different. Another process may take one first, which the caller must expect.
+ */
 export async function freePorts(count: number): Promise<number[]> {
   const listeners = await Promise.all(
     Array.from({ length: count }, async () => {

@@ -22,8 +22,8 @@ setsid sh -c "$script" >>"$folder/log" 2>&1 3<&- &
 server=$!
 cd /
 
-# The mark keeps us from signalling a stranger who was given the same number after the whole group had ended. Zombies
-# do not count: in a container there may be nobody who buries an orphan.
+# The mark prevents a signal to a foreign process with the same number after the whole group had ended. Zombies do not
+# count: a container may have no process that reaps orphans.
 alive() {
   [ ! -e "$folder/ended" ] && kill -s 0 -- "-$server" 2>/dev/null || return 1
   for stat in /proc/[0-9]*/stat; do
@@ -42,9 +42,9 @@ alive() {
   order=''
   read -r order <&3
 
-  # Only the server is told, and again and again: while initdb runs in its place the signal is ignored, and that is
-  # well, because initdb's children would leave their shared memory behind. A server that was stopped by SIGSTOP is
-  # woken. Helpers that are left when the server has gone are told in its place.
+  # Only the server is signalled, repeatedly: while initdb runs in its place the signal is ignored, and that is right,
+  # because initdb's children would leave their shared memory behind. A server that was stopped by SIGSTOP is woken. Helpers
+  # that are left when the server has gone are signalled in its place.
   tick=0
   while alive && [ "$tick" -lt "$grace_ticks" ]; do
     kill -s "$signal" "$server" 2>/dev/null || kill -s "$signal" -- "-$server" 2>/dev/null
@@ -57,7 +57,7 @@ alive() {
   # The killed need a moment to go, and what they left outside of the group may still be writing while we remove.
   tick=0
   while alive && [ "$tick" -lt 100 ]; do sleep 0.01; tick=$((tick + 1)); done
-  # A halted server keeps its folder, until somebody else looks after it or until we are told to end after all.
+  # A halted server keeps its folder until another supervisor takes it over or this one is stopped.
   if [ "$order" = halt ]; then
     trap '' PIPE
     echo halted >&4
@@ -126,7 +126,7 @@ export async function supervise(options: {
   })
   shell.once('error', pid.reject)
   shell.once('exit', (code) => pid.reject(new Error(`The supervisor of ${folder} ended with ${code}.`)))
-  // A pipe that breaks because the shell is gone has nothing left to tell.
+  // A pipe that breaks because the shell is gone has nothing left to report.
   shell.stdin.on('error', () => {})
 
   const started = await pid.promise

@@ -7,7 +7,7 @@ import { SERVER_KINDS, SERVER_VARIABLES, type ServerKind } from '../servers/inde
 const always: readonly ServerKind[] = ['postgres']
 
 /**
- * Which servers a run needs, so that nobody waits for one that no test will ask: those whose variable is named by a test
+ * Which servers a run needs, so that it does not wait for one that no test uses: those whose variable is named by a test
  * file, or by what it imports. The tools are left out, because they know every server and need none.
  */
 export function neededServers(files: readonly string[]): ServerKind[] {

@@ -5,7 +5,9 @@ import { root } from '../command.ts'
 import { FILE_BOUND_MS } from './limits.ts'
 import { noResults, type Results, report, type Timed } from './results.ts'
 
-/** Runs unit tests of several files in one process: most of what a file costs is the start of a process and its modules. */
+/**
+ * Runs unit tests of several files in one process: most of what a file costs is the start of a process and its modules.
+ */
 export async function runUnits(files: readonly string[], interrupted: AbortSignal): Promise<Results & Timed> {
   const startedMs = performance.now()
   const child = fork(join(import.meta.dirname, 'units-process.ts'), [...files], {
@@ -22,7 +24,7 @@ export async function runUnits(files: readonly string[], interrupted: AbortSigna
   })
   for (const stream of [child.stdout, child.stderr])
     stream?.on('data', (chunk: Buffer) => printed.push(chunk.toString()))
-  // Being ended is told by the exit code as well.
+  // The exit code reports a killed process as well.
   child.on('error', () => {})
   const [code] = (await once(child, 'close')) as [number | null]
   if (code !== 0 && results.failed === 0) {

@@ -11,7 +11,7 @@ export interface FenceWatch {
   /** The region has this durably as the client's newest session. */
   entered(region: string, claim: SessionClaim): void
   wrote(region: string, client: string, generation: number): void
-  /** The same connections, with somebody who listens. */
+  /** The same connections, with a listener. */
   connect(region: string, connect: RegionHome['connect']): RegionHome['connect']
 }
 
@@ -19,7 +19,7 @@ export function createFenceWatch(options: {
   readonly judge: StreamJudge
   readonly fenceMs: number
   nowMs(): number
-  /** Somebody was resumed after another region had fenced it. */
+  /** A client was resumed after another region had fenced it. */
   fenced(): void
 }): FenceWatch {
   const { judge, fenceMs, nowMs } = options
@@ -33,7 +33,7 @@ export function createFenceWatch(options: {
     function sent(text: string): void {
       if (resumed || who === null || !text.startsWith('{"kind":"resumed"')) return
       resumed = true
-      // Whoever has waited for so long got no answer.
+      // A client that has waited for so long got no answer.
       if (asked === null || asked.previous === region || nowMs() - asked.atMs >= fenceMs) return
       const { client, generation } = who
       if (generationIn(asked.previous, client) >= generation) options.fenced()

@@ -17,13 +17,13 @@ export type StreamRule =
   | 'sender_order'
   /** Two participants know different final places, or a place was given twice, or above a cause. */
   | 'one_order'
-  /** What a client was told to be accepted is not there, or is not applied by everybody. */
+  /** A message acknowledged to its client is missing, or is not applied by every participant. */
   | 'nothing_lost'
   /** A session that a newer one had fenced wrote to the log. */
   | 'fence'
   /** A region shows an identity twice. */
   | 'copies'
-  /** Nobody should have had to give up its identity. */
+  /** No client should have had to give up its identity. */
   | 'identity'
   /** After everything was healed, not everybody came to rest in time. */
   | 'progress'
@@ -70,7 +70,7 @@ export interface StreamJudge {
 export function createStreamJudge(nowMs: () => number, expires: boolean): StreamJudge {
   const utterances = new Map<number, Utterance>()
   const accepted = new Set<number>()
-  const told = new Set<number>()
+  const acknowledged = new Set<number>()
   const uids = new Map<string, number>()
   const witnesses = new Map<string, Witness>()
   const order = new Map<number, string>()
@@ -94,7 +94,7 @@ export function createStreamJudge(nowMs: () => number, expires: boolean): Stream
     const placeOfUid = new Map<number, number>()
     for (const [identity, place] of placeOf) {
       const uid = uids.get(identity)
-      if (uid === undefined) return fail('one_order', `${identity} has a place, and nobody wrote it`)
+      if (uid === undefined) return fail('one_order', `${identity} has a place, and no client wrote it`)
       placeOfUid.set(uid, place)
     }
     const last = new Map<string, number>()
@@ -121,7 +121,7 @@ export function createStreamJudge(nowMs: () => number, expires: boolean): Stream
       accepted.add(uid)
       uids.set(identityText(identity), uid)
     },
-    acknowledged: (uid) => void told.add(uid),
+    acknowledged: (uid) => void acknowledged.add(uid),
     shown(client, life, uid) {
       const { shownIn } = witness(client)
       if (shownIn.get(uid) === life) fail('once', `${client} was shown message ${uid} twice in one life`)
@@ -134,7 +134,7 @@ export function createStreamJudge(nowMs: () => number, expires: boolean): Stream
         return
       }
       const utterance = utterances.get(uid)
-      if (utterance === undefined) return fail('sound', `${client} got message ${uid}, which nobody wrote`)
+      if (utterance === undefined) return fail('sound', `${client} got message ${uid}, which no client wrote`)
       const { index, causes, sender } = utterance
       if (index < (last.get(sender) ?? 0)) return fail('sender_order', `${client} applied ${uid} of ${sender} too late`)
       last.set(sender, index)
@@ -172,7 +172,7 @@ export function createStreamJudge(nowMs: () => number, expires: boolean): Stream
       return null
     },
     end(clients) {
-      for (const uid of told)
+      for (const uid of acknowledged)
         if (!accepted.has(uid)) return fail('nothing_lost', `${uid} was acknowledged and is nowhere`)
       for (const client of clients) {
         const { applied } = witness(client)

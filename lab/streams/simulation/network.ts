@@ -48,7 +48,7 @@ export interface StreamNetwork {
   house(region: string, home: RegionHome | null): void
   /** These pairs of regions, and no others, do not reach each other. */
   divide(pairs: readonly (readonly [string, string])[]): void
-  /** The client reaches nobody. */
+  /** The client reaches no region. */
   offline(client: string, off: boolean): void
   /** Adds to every frame of a client, each way. */
   slow(client: string, ms: number): void
@@ -80,7 +80,7 @@ interface Wire {
   readonly home: RegionHome
   readonly events: LinkEvents
   session: Session | null
-  /** Nothing passes any more; an end that nobody was told of is found out by silence. */
+  /** Nothing passes any more; an end without a notification is detected by silence. */
   dead: boolean
   clientClosed: boolean
 }
@@ -115,7 +115,7 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
       }
       schedule()
     }
-    /** At once, or when whoever hears it has gone on. */
+    /** At once, or after the receiver has continued. */
     function repeat(text: string, atMs: number): void {
       if (random.chance(0.5)) return void queue.push({ atMs, text })
       sim.timer(atMs + random.next() * weather.frameLateMs - sim.now(), () => {
@@ -272,7 +272,7 @@ export function createStreamNetwork(sim: Simulation, weather: StreamWeather): St
       for (const wire of wires) if (wire.client === client) end(wire, null, 'cut', silent)
     },
     crashed(region) {
-      // Some are told by the operating system, some find out by silence.
+      // Some get the operating system's reset, some detect it by silence.
       for (const wire of wires) if (wire.region === region) end(wire, null, 'the region crashed', random.chance(0.3))
     },
   }

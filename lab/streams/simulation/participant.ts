@@ -48,7 +48,7 @@ export function createParticipant(options: {
   readonly bounds: Partial<StreamBounds>
   /** Of answering a question as soon as it is shown. */
   readonly replyChance: number
-  /** Messages are removed so soon that somebody who was away may have to start over. */
+  /** Messages are removed so soon that a client that was away may have to start over. */
   readonly expires: boolean
   startedOver(): void
   nextUid(): number
@@ -67,7 +67,7 @@ export function createParticipant(options: {
   let region = options.home
   /** Of this life: what it was shown, and how much of that stood before its last message. */
   let known: number[] = []
-  let told = 0
+  let declared = 0
   let recent: MessageIdentity[] = []
   /** What this device has from a snapshot. */
   const startedOver = new Set<number>()
@@ -109,8 +109,8 @@ export function createParticipant(options: {
     const speaker = client
     if (speaker === null || process?.crashed === true) return Promise.resolve()
     const uid = options.nextUid()
-    judge.said({ uid, sender: name, index: ++written, causes: known.slice(told) })
-    told = known.length
+    judge.said({ uid, sender: name, index: ++written, causes: known.slice(declared) })
+    declared = known.length
     const answered = replyTo ?? (random.chance(0.3) && recent.length > 0 ? random.pick(recent) : null)
     const body: Utterance = { uid, asks: replyTo === null && random.chance(ASK_CHANCE) }
     return speaker.send(body, answered === null ? {} : { replyTo: answered }).then((sent) => {
@@ -166,7 +166,7 @@ export function createParticipant(options: {
     life += 1
     const mine = life
     known = [...durable]
-    told = 0
+    declared = 0
     const staged: number[] = []
     const { regions, room } = options
     createStreamClient({

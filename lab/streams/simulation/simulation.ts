@@ -21,7 +21,7 @@ export interface StreamSimulationOptions {
   readonly messages?: number
   readonly storm?: Partial<StreamStorm>
   readonly weather?: Partial<StreamWeather>
-  /** With a `retainMs` here, messages expire, and whoever was away too long starts over from a snapshot. */
+  /** With a `retainMs` here, messages expire, and a client that was away too long starts over from a snapshot. */
   readonly bounds?: Partial<StreamBounds>
   /**
    * Your own receiver, one for each life of a client. It is called inside the transaction in which the message is
@@ -56,7 +56,7 @@ const quickBounds: Partial<StreamBounds> = {
   pullRetryBaseMs: 200,
   pullRetryCapMs: 1_000,
   detourMs: 1_000,
-  // Few, so that whoever was away a moment is fed from the log.
+  // Few, so that a client that was away for a moment is fed from the log.
   tailEntries: 4,
   orderLeaseMs: 2_000,
   orderEveryMs: 500,

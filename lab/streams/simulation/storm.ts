@@ -6,11 +6,14 @@ import type { StreamWorld } from './world.ts'
 export interface StreamStorm {
   /** Regions that crash and come back. */
   readonly crashes: number
-  /** Regions that stand still for a while, as by SIGSTOP, and then go on as if nothing had been. */
+  /** Regions that are paused for a while, as by SIGSTOP, and then continue. */
   readonly pauses: number
   /** Times in which some regions do not reach the others. */
   readonly partitions: number
-  /** Clients that, in each of them, write and move before they hear of it: to where nobody knows of it yet. */
+  /**
+   * Clients that, in each of them, write and move before the acknowledgement, to a region that does not have the
+   * message yet.
+   */
   readonly hurries: number
   /** Clients that are away for a while; half of them come back in another region. */
   readonly absences: number
@@ -68,7 +71,7 @@ export function planStorm(options: {
     for (let each = 0; each < count; each++) sim.timer(random.next() * durationMs, happen)
   }
 
-  /** Writes, and is gone to another region before anybody could say that it was taken. */
+  /** Writes, and moves to another region before an acknowledgement can come. */
   function hurry(to: string): void {
     const client = random.pick(clients)
     sim.timer(random.next() * HURRY_MS, () => {

@@ -158,13 +158,13 @@ export function createStreamWorld(options: {
     })
   }
 
-  /** Nobody writes any more: whoever enters now is helped by nothing that happens later. */
+  /** No client writes any more: a client that enters now is helped by no later event. */
   function enterLate(): void {
     const home = sim.random.pick(regions)
     const late = participant({ name: 'late', home, mode: 'effectively-once', replyChance: 0 })
     clientOf.set('late', late)
     late.start()
-    note(`somebody new enters a quiet room in ${home}`)
+    note(`a new client enters a quiet room in ${home}`)
   }
 
   function heal(): void {

@@ -25,7 +25,7 @@ import {
 /** What a claim is answered in every state, and what a holder may do. */
 export const claimCases: readonly Case[] = [
   {
-    name: 'a fresh claim is granted with a lease by the store’s clock; a twin is told that it runs',
+    name: 'a fresh claim is granted with a lease by the store’s clock; a twin gets `in progress`',
     async run({ store }) {
       const before = await store.clock.now(CALL)
       const grant = await granted(store, claim('a'))
@@ -39,7 +39,7 @@ export const claimCases: readonly Case[] = [
     },
   },
   {
-    name: 'our own claim, sent again, is our own grant; after it was settled or given back it is not granted to nobody',
+    name: 'our own claim, sent again, is our own grant; after it was settled or given back it is not granted again',
     async run({ store }) {
       const request = claim('a')
       const first = await granted(store, request)
@@ -60,7 +60,7 @@ export const claimCases: readonly Case[] = [
         policy: lost.policy,
       })
       same(await kindOf(store, lost), 'retry_later', 'given back before it arrived')
-      same(await kindOf(store, claim('c')), 'first_attempt', 'somebody else’s claim')
+      same(await kindOf(store, claim('c')), 'first_attempt', 'another claim')
     },
   },
   {
@@ -111,7 +111,7 @@ export const claimCases: readonly Case[] = [
       const { decision } = await ask(store, claim('a', { fingerprints: ['v1:2:x'] }))
       check(
         decision.kind === 'replay_success' && !decision.verified,
-        'a shape that nobody knows is replayed, unverified',
+        'an unknown fingerprint version is replayed, unverified',
       )
       const strict = { fingerprints: ['v1:2:x'], refuseUnverified: true } as const
       same(await kindOf(store, claim('a', strict)), 'key_reused', 'or refused, where the claim asks for that')
@@ -217,7 +217,7 @@ export const claimCases: readonly Case[] = [
     },
   },
   {
-    name: 'the late word of a lapsed attempt counts as long as nobody has taken over',
+    name: 'a late settle of a lapsed attempt counts until another claim takes over',
     async run({ store }) {
       const grant = await granted(store, claim('a', { policy: policies.rerun }))
       await advance(store, LAPSE_MS)

@@ -64,10 +64,10 @@ async function work(store: Store, random: Random, grants: Grant[]): Promise<void
   }
 }
 
-/** What many callers were told at the same time must fit one order of their calls. */
+/** The answers to concurrent callers must fit one order of their calls. */
 export const concurrencyCases: readonly Case[] = [
   {
-    name: 'what many callers are told at once fits one order of their calls, across lapses and expiry',
+    name: 'the answers to concurrent callers fit one order of their calls, across lapses and expiry',
     async run({ store, another }) {
       const stores = another === undefined ? [store] : [store, await another()]
       const events: HistoryEvent[] = []

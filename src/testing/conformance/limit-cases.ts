@@ -78,7 +78,7 @@ export const limitCases: readonly Case[] = [
     },
   },
   {
-    name: 'what one store was told is what another one on the same data knows',
+    name: 'what one store writes, another one on the same data reads',
     async run({ store, another }) {
       const grant = await granted(store, claim('a'))
       await ask(store, settle(grant, success('"kept"')))

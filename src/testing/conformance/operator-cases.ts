@@ -59,8 +59,12 @@ export const operatorCases: readonly Case[] = [
       const first = await ask(store, probe())
       check(first.decision.kind === 'probe_granted' && first.decision.fence > grant.fence, 'granted')
       same(await kindOf(store, probe()), 'unchanged', 'a second prober')
-      const told = { kind: 'cannot_tell', probeAfterMs: MINUTES } as const
-      same(await kindOf(store, resolve(grant.id, told, { probeFence: first.decision.fence })), 'done', 'cannot tell')
+      const cannotTell = { kind: 'cannot_tell', probeAfterMs: MINUTES } as const
+      same(
+        await kindOf(store, resolve(grant.id, cannotTell, { probeFence: first.decision.fence })),
+        'done',
+        'cannot tell',
+      )
       same(await kindOf(store, probe()), 'unchanged', 'not before its time')
       await advance(store, MINUTES)
       const second = await ask(store, probe())
@@ -114,7 +118,7 @@ export const operatorCases: readonly Case[] = [
       await ask(store, settle(next.decision.lease))
       same(await kindOf(store, forget(grant.id, { onlyRunning: true })), 'refused', 'settled is not running')
       same(await kindOf(store, forget(grant.id)), 'done', 'forget')
-      same((await store.queries.get(grant.id, CALL)).view, null, 'nobody sees it')
+      same((await store.queries.get(grant.id, CALL)).view, null, 'it is hidden')
       const fresh = await granted(store, claim('a', { fingerprints: ['v1:1:another'] }))
       check(fresh.fence > next.decision.lease.fence && fresh.incarnation === fresh.fence, 'fences only grow')
     },

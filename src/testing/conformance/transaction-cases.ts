@@ -45,7 +45,7 @@ export const transactionCases: readonly Case[] = [
     },
   },
   {
-    name: 'a savepoint undoes its part, and the transaction goes on',
+    name: 'a savepoint undoes its part, and the transaction continues',
     needs: 'transactions',
     async run(subject) {
       const transactions = transactionsOf(subject)

@@ -67,7 +67,7 @@ export const upkeepCases: readonly Case[] = [
     },
   },
   {
-    name: 'whoever waits is woken when the attempt attaches a pointer and when it settles, also from another process',
+    name: 'a waiter is woken when the attempt attaches a pointer and when it settles, also from another process',
     async run(subject) {
       const { store } = subject
       const elsewhere = (await subject.another?.()) ?? store
@@ -85,7 +85,7 @@ export const upkeepCases: readonly Case[] = [
         woken.length = 0
         const soon = Promise.withResolvers<void>()
         wake = soon.resolve
-        const timer = setTimeout(() => soon.reject(new Error(`nobody was woken: ${what}`)), WAKE_MS)
+        const timer = setTimeout(() => soon.reject(new Error(`no waiter was woken: ${what}`)), WAKE_MS)
         try {
           await act()
           if (!woken.some((ids) => ids === null || ids.includes(id))) await soon.promise

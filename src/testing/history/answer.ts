@@ -1,24 +1,24 @@
 import type { Fence } from '../../ledger/core/identity.ts'
 import type { Decision } from '../../ledger/core/request.ts'
 
-/** The fence that an answer tells of, or null. */
+/** The fence in an answer, or null. */
 export function fenceIn(decision: Decision): Fence | null {
   if (decision.kind === 'first_attempt' || decision.kind === 'reclaimed') return decision.lease.fence
   return decision.kind === 'probe_granted' ? decision.fence : null
 }
 
 /**
- * Times are left out: when an unanswered call took effect is not known, and all later times may follow from it. So may
- * the incarnation, when nobody was told the fence of the grant that it came from.
+ * Times are left out: when an unanswered call took effect is not known, and all later times may follow from it. So may the
+ * incarnation, when the fence of the grant that it came from was never observed.
  */
-export function sameAnswer(expected: Decision, told: Decision): boolean {
-  return JSON.stringify(essence(expected)) === JSON.stringify(essence(told)) && sameLife(expected, told)
+export function sameAnswer(expected: Decision, actual: Decision): boolean {
+  return JSON.stringify(essence(expected)) === JSON.stringify(essence(actual)) && sameLife(expected, actual)
 }
 
-function sameLife(expected: Decision, told: Decision): boolean {
-  if (!('lease' in expected) || !('lease' in told)) return true
+function sameLife(expected: Decision, actual: Decision): boolean {
+  if (!('lease' in expected) || !('lease' in actual)) return true
   const { incarnation } = expected.lease
-  return !Number.isInteger(incarnation) || incarnation === told.lease.incarnation
+  return !Number.isInteger(incarnation) || incarnation === actual.lease.incarnation
 }
 
 function essence(decision: Decision): unknown[] {

@@ -29,9 +29,9 @@ export interface Problem {
 const TRIES = 200_000
 
 /**
- * Decides for every identity whether what several processes were told fits `transition`: whether there is one order of
- * their calls in which nothing comes before what had ended when it began, and in which the machine gives every answer
- * that was given. Calls that failed are left out, and calls whose answer was lost may have happened or not.
+ * Decides for every identity whether the answers that several processes got fit `transition`: whether there is one order of
+ * their calls in which nothing comes before what had ended when it began, and in which the machine gives every answer that
+ * was given. Calls that failed are left out, and calls whose answer was lost may have happened or not.
  */
 export function checkHistory(events: readonly HistoryEvent[], { tries = TRIES }: HistoryOptions = {}): HistoryVerdict {
   const byId = Map.groupBy(

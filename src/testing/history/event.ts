@@ -5,7 +5,7 @@ export type Result =
   | { readonly kind: 'ok'; readonly decision: Decision; readonly now: number }
   /** It certainly changed nothing. */
   | { readonly kind: 'fail' }
-  /** Nobody can tell: it may have happened at any time since, it may still happen, or never. */
+  /** Unknown: it may have happened at any time since, it may still happen, or never. */
   | { readonly kind: 'info' }
 
 /** One request to a store and its answer. Both times come from one clock that all processes share. */

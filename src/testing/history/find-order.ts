@@ -53,11 +53,11 @@ function candidates({ left }: Prefix): HistoryEvent[] {
   return left.filter(({ startedAt }) => startedAt <= firstEnd)
 }
 
-/** Fences of refusals, releases and persons are not told; they lie between those that are. */
+/** Fences of refusals, releases and operators are not visible; they lie between those that are. */
 const BETWEEN = 0.5
 
 function createSearch(events: readonly HistoryEvent[]) {
-  // A grant whose answer was lost is told of when its claim is repeated, and by what its holder writes.
+  // A grant whose answer was lost shows when its claim is repeated, and in what its holder writes.
   const fences = new Map<string, Fence>()
   for (const { request, result } of events) {
     if (result.kind === 'ok' && 'lease' in result.decision) {
@@ -67,12 +67,12 @@ function createSearch(events: readonly HistoryEvent[]) {
     else if ('fence' in request) fences.set(request.claimId, request.fence)
   }
 
-  /** Null when the answer tells of a fence that cannot come here: it is older than one that was granted before. */
+  /** Null when the answer has a fence that cannot come here: it is older than one that was granted before. */
   function fenceFor({ record, fence }: Prefix, { request, result }: HistoryEvent): Fence | null {
-    const told = result.kind === 'ok' ? fenceIn(result.decision) : null
+    const seen = result.kind === 'ok' ? fenceIn(result.decision) : null
     const held =
-      record !== null && (told === record.fence || (record.state === 'unknown' && told === record.probe?.fence))
-    if (told !== null && !held) return told > fence ? told : null
+      record !== null && (seen === record.fence || (record.state === 'unknown' && seen === record.probe?.fence))
+    if (seen !== null && !held) return seen > fence ? seen : null
     const lost = result.kind === 'info' && request.kind === 'claim' ? fences.get(request.claimId) : undefined
     return lost !== undefined && lost > fence ? lost : fence + BETWEEN
   }

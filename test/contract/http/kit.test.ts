@@ -42,7 +42,7 @@ const broken: readonly [what: string, serve: Serve, notice: readonly string[]][]
     'no authorization before a replay',
     definedBy(() => ({ authorize: () => true })),
     [
-      'answers: who lost access is told so, and nothing else',
+      'answers: a caller that lost access is refused, and sees nothing else',
       'status: the route is asked whether the caller may see it',
     ],
   ],
@@ -80,7 +80,10 @@ const broken: readonly [what: string, serve: Serve, notice: readonly string[]][]
   [
     'twins never wait',
     definedBy(() => ({ whileRunning: 'conflict' })),
-    ['answers: a twin waits for the first attempt and gets its answer', 'answers: accept tells where to look'],
+    [
+      'answers: a twin waits for the first attempt and gets its answer',
+      'answers: accept answers with the place of the status',
+    ],
   ],
   [
     'mounted routes do not know where they are',
