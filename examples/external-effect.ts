@@ -19,7 +19,7 @@ const pay = () =>
     bank.capture({ cents: 4200 }, { idempotencyKey: effectKey }),
   )
 
-// The answer was lost: nobody knows whether the money moved, and the ledger says so instead of guessing.
+// The answer was lost: the outcome is unknown, and the ledger says so instead of guessing.
 await assert.rejects(pay(), (error) => isOnceError(error, 'outcome_unknown'))
 // A retry does not capture a second time.
 await assert.rejects(pay(), (error) => isOnceError(error, 'outcome_unknown'))

@@ -8,8 +8,8 @@ import { createMemoryStore } from 'onceonly/memory'
 const once = createLedger({ store: createMemoryStore() })
 const protect = idempotent({
   ledger: once,
-  // From your authentication: somebody else's key is another key.
-  who: (request: express.Request) => ({ tenant: 'acme', caller: request.get('x-user') ?? 'nobody' }),
+  // From your authentication: a key belongs to its caller.
+  who: (request: express.Request) => ({ tenant: 'acme', caller: request.get('x-user') ?? 'anonymous' }),
 })
 
 const orders: string[] = []

@@ -209,7 +209,7 @@ export const ordering: readonly Row[] = [
         ],
       },
       {
-        without: 'a reply has its target among its causes, whatever its author says to have seen',
+        without: 'a reply has its target among its causes, whatever its author claims to have seen',
         file: 'src/streams/log/memory-log.ts',
         find: 'const context = withCause(seen, target)',
         replace: 'const context = seen',

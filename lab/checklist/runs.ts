@@ -240,7 +240,7 @@ export const runs: readonly Row[] = [
         ],
       },
       {
-        without: 'a run that would go another way is not gone on with',
+        without: 'a run that diverges is not continued',
         file: 'src/runs/engine.ts',
         find: "if (dry.verdict === 'diverged') {",
         replace: 'if (false) {',

@@ -62,7 +62,7 @@ test('a reply to what the room has never seen is refused; what came before it is
   await region.stop()
 })
 
-test('a reply has its target among its causes, whatever its author says to have seen', async () => {
+test('a reply has its target among its causes, whatever its author claims to have seen', async () => {
   const { region, log } = openRegion()
   const [ada, bob] = [await enter(region, 'ada'), await enter(region, 'bob')]
   for (const cseq of [1, 2]) ada.say(send(cseq, `question ${cseq}`))
