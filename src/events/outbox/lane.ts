@@ -100,7 +100,7 @@ export function startLane(parts: RelayParts, mine: (partition: number) => boolea
     return away
   }
 
-  function refusalOf(row: OutboxRow, told: string, isNewHead: boolean): Refusal {
+  function refusalOf(row: OutboxRow, message: string, isNewHead: boolean): Refusal {
     const attempts = (isNewHead ? 0 : (row.attempts ?? 0)) + 1
     const reason = message.toWellFormed().replaceAll('\0', ' ').slice(0, limits.failureMessageChars)
     const retryAfterMs =

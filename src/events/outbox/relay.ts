@@ -67,7 +67,7 @@ export function createRelay(options: RelayOptions): Relay {
   const tables = createTables(store)
   const id = runtime.newId()
   const listeners = new Set<RelayListener>(options.on === undefined ? [] : [options.on])
-  const emit = (event: RelayEvent) => tell(listeners, event)
+  const emit = (event: RelayEvent) => notify(listeners, event)
   const parts: RelayParts = {
     settings,
     runtime,
