@@ -8,11 +8,11 @@ import { join } from 'node:path'
 import { createLedger } from 'onceonly'
 import { createClient } from 'onceonly/client'
 import { openFileKeys } from 'onceonly/client-file'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 
 // A server that takes orders, and whose first answer gets lost on the way.
-const once = createLedger({ store: createMemoryStore() })
+const once = createLedger({ store: memoryStore() })
 const protect = idempotent({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shop' }) })
 const orders: string[] = []
 const take = protect({ name: 'order.place', effect: 'external' }, (_request, response) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createLedger, isOnceError } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 
 // A payment provider that loses its first answer, as networks do.
 let captures = 0
@@ -12,7 +12,7 @@ const bank = {
   },
 }
 
-const once = createLedger({ store: createMemoryStore() })
+const once = createLedger({ store: memoryStore() })
 const capture = once.operation<{ cents: number }>({ name: 'payment.capture', effect: 'external' })
 const pay = () =>
   capture.run({ tenant: 'acme', caller: 'checkout', key: 'order-1001' }, { cents: 4200 }, ({ effectKey }) =>

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { createLedger } from 'onceonly'
 import type { GatewayConfig } from 'onceonly/gateway'
 import { createGateway } from 'onceonly/gateway'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 
 // A service that nobody wants to touch: it charges whenever it is asked to.
 let charges = 0
@@ -33,7 +33,7 @@ const gateway: GatewayConfig = {
 }
 
 // As `onceonly gateway` does it, inside of a program.
-const store = createMemoryStore()
+const store = memoryStore()
 const ledger = createLedger({ store })
 const server = createGateway({ config: gateway, ledger })
 const { port } = await server.listen(0)

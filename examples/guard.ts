@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
 import { createGuard } from 'onceonly/guard'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 
 interface Message {
   readonly workspace: string
@@ -9,7 +9,7 @@ interface Message {
   readonly text: string
 }
 
-const once = createLedger({ store: createMemoryStore() })
+const once = createLedger({ store: memoryStore() })
 const guard = createGuard<Message>({ ledger: once, name: 'messages', identity: (m) => [m.workspace, m.phone, m.text] })
 const sent: string[] = []
 

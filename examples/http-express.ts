@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { createLedger } from 'onceonly'
 import { idempotent, keepRawBody, noteErrors } from 'onceonly/express'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 
-const once = createLedger({ store: createMemoryStore() })
+const once = createLedger({ store: memoryStore() })
 const protect = idempotent({
   ledger: once,
   // From your authentication: a key belongs to its caller.

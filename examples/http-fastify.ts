@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import Fastify from 'fastify'
 import { createLedger, type SqlTx } from 'onceonly'
 import { idempotent, type RouteContext, type TransactionRouteContext } from 'onceonly/fastify'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -14,7 +14,7 @@ declare module 'fastify' {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
-const store = createSqliteStore({ path: join(folder, 'orders.db') })
+const store = sqliteStore(join(folder, 'orders.db'))
 const once = createLedger({ store })
 await store.sql.query('create table orders (id integer primary key, item text not null)')
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
 import { idempotent } from 'onceonly/fetch'
 import { webhookIdHeaders } from 'onceonly/http'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 
-const once = createLedger({ store: createMemoryStore() })
+const once = createLedger({ store: memoryStore() })
 const protect = idempotent({ ledger: once, who: () => ({ tenant: 'acme', caller: 'github' }) })
 
 // Anything of the shape `(Request) => Response`: a worker, a route of a framework, a function in a cloud. Senders of

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { type Context, Hono } from 'hono'
 import { createLedger } from 'onceonly'
 import { idempotent } from 'onceonly/hono'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 
-const once = createLedger({ store: createMemoryStore() })
+const once = createLedger({ store: memoryStore() })
 const protect = idempotent({
   ledger: once,
   who: (context: Context) => ({ tenant: context.req.param('shop') ?? '', caller: 'shared' }),

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLedger } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 
-const once = createLedger({ store: createMemoryStore() })
+const once = createLedger({ store: memoryStore() })
 // Who asks comes from your authentication; here everybody is one caller.
 const protect = idempotent({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shared' }) })
 

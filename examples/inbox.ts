@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { createLedger } from 'onceonly'
 import type { IncomingMessage } from 'onceonly/inbox'
 import { createInbox } from 'onceonly/inbox'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
-const store = createSqliteStore({ path: join(folder, 'invoices.db') })
+const store = sqliteStore(join(folder, 'invoices.db'))
 const once = createLedger({ store })
 const inbox = createInbox({ ledger: once, store, consumer: 'billing', maxFailures: 2 })
 await store.sql.query('create table invoices (order_id text not null)')

@@ -6,10 +6,10 @@ import { createLedger } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import { createLocalBus } from 'onceonly/local'
 import { createOutbox, createRelay } from 'onceonly/outbox'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
-const store = createSqliteStore({ path: join(folder, 'orders.db') })
+const store = sqliteStore(join(folder, 'orders.db'))
 const outbox = createOutbox({ store })
 await outbox.prepare()
 const once = createLedger({ store, outbox })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Channel } from 'onceonly/run'
 import { createEngine, defineRun } from 'onceonly/run'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
 const path = join(folder, 'runs.db')
@@ -27,7 +27,7 @@ const onboard = (greeting: string) =>
   })
 
 const hello = onboard('Hello')
-const monday = createSqliteStore({ path })
+const monday = sqliteStore(path)
 const first = await createEngine({ store: monday, runs: [hello], pollMs: 20 })
 const started = await first.start(hello, { runId: 'u-42', input: { email: 'ann@example.com' } })
 // Starting it again is the same run; another input under its id would be refused.
@@ -35,7 +35,7 @@ await first.start(hello, { runId: 'u-42', input: { email: 'ann@example.com' } })
 await first.stop()
 await monday.stop()
 
-const tuesday = createSqliteStore({ path })
+const tuesday = sqliteStore(path)
 const second = await createEngine({ store: tuesday, runs: [hello], pollMs: 20 })
 await second.signal('u-42', 'confirmed', null)
 const account = await second.handle<string>(started.runId).result()

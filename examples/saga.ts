@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createLedger, HOUR } from 'onceonly'
 import { createOutbox } from 'onceonly/outbox'
 import { createSaga, defineSaga, describeSaga, event, given, ignore, timeout } from 'onceonly/saga'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 
 // An order waits for its payment, and is given up after an hour. Every pair of state and event is decided: leave one out,
 // and this file does not compile.
@@ -54,7 +54,7 @@ assert.match(describeSaga(orders).mermaid, /AwaitingPayment --> GivenUp: Payment
 
 // … and run: on SQLite here, with a broker that hands over every message twice.
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
-const store = createSqliteStore({ path: join(folder, 'orders.db') })
+const store = sqliteStore(join(folder, 'orders.db'))
 const outbox = createOutbox({ store })
 await outbox.prepare()
 const ledger = createLedger({ store, outbox })

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLedger } from 'onceonly'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
-const store = createSqliteStore({ path: join(folder, 'orders.db') })
+const store = sqliteStore(join(folder, 'orders.db'))
 const once = createLedger({ store })
 await store.sql.query('create table orders (id integer primary key, item text not null)')
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import type { Entry } from 'onceonly/stream'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import type { Region } from 'onceonly/stream/server'
@@ -19,7 +19,7 @@ import {
 import { WebSocketServer } from 'ws'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-example-'))
-const store = createSqliteStore({ path: join(folder, 'rooms.db') })
+const store = sqliteStore(join(folder, 'rooms.db'))
 
 // Two regions, each with a log of its own; the final order is in a store that both share. Here they are in one process,
 // `createNatsExchange` joins them over a network.

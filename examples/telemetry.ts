@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
 import { createStanding } from 'onceonly/admin'
+import { memoryStore } from 'onceonly/memory'
 import { createPrometheusMeter, createTelemetry } from 'onceonly/telemetry'
 
 /** Numbers for Prometheus, without a dependency; hand over a meter and a tracer of OpenTelemetry to use those instead. */
-const store = createMemoryStore()
+const store = memoryStore()
 const meter = createPrometheusMeter()
 const telemetry = createTelemetry({ meter, standing: createStanding(store) })
 const once = createLedger({ store, on: telemetry.ledger, around: telemetry.around })

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { createLedger, type Ledger, SECOND, type Store } from 'onceonly'
-import { createRedisStore, type RedisStore } from 'onceonly/redis'
+import { type RedisStore, redisStore } from 'onceonly/redis'
 import type { Config } from './config.ts'
 import type { Log } from './logs.ts'
 
@@ -16,8 +16,7 @@ const LOOK = { timeoutMs: 5 * SECOND }
 export function openClaims({ claimsUrl, testClock }: Config, log: Log): ClaimsStore | null {
   if (claimsUrl === null) return null
   const client = new Redis(claimsUrl, { lazyConnect: true })
-  const store = createRedisStore({
-    client,
+  const store = redisStore(client, {
     testClock,
     on: ({ what, bucket }) => log.error({ event: 'claims.reset', what, bucket }, 'Redis has lost acknowledged claims'),
   })

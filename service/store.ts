@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { SqlStore, Store } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { postgresStore } from 'onceonly/postgres'
+import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import type { Config } from './config.ts'
 
@@ -22,11 +22,11 @@ const POOL_CLIENTS = 20
 /** `beside` is a store whose time moves with this one's. */
 export function openBase({ storeUrl, dataFolder, testClock }: Config, beside: Store | null): Base {
   if (storeUrl === null) {
-    const store = createSqliteStore({ path: join(dataFolder, 'onceonly.db'), testClock })
+    const store = sqliteStore(join(dataFolder, 'onceonly.db'), { testClock })
     return baseOf(store, beside, () => store.stop())
   }
   const pool = new Pool({ connectionString: storeUrl, max: POOL_CLIENTS })
-  const store = createPostgresStore({ pool, testClock })
+  const store = postgresStore(pool, { testClock })
   return baseOf(store, beside, async () => {
     await store.stop()
     await pool.end()

@@ -3,7 +3,7 @@ import { Agent, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLedger } from 'onceonly'
 import { createGateway } from 'onceonly/gateway'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { loadPeer } from '../harness/peers.ts'
 import { readTask } from '../harness/program.ts'
 import type { PeerName, ProxyTask } from './task.ts'
@@ -16,7 +16,7 @@ if (task.kind === 'ours') await ours(task.path)
 else await plain(task.peer)
 
 async function ours(path: string): Promise<void> {
-  const store = createSqliteStore({ path })
+  const store = sqliteStore(path)
   const ledger = createLedger({ store })
   const rule = { method: 'POST', path: PATH, key: 'required', caller: 'shared', replay: 'trusted' } as const
   const gateway = createGateway({ config: { upstream, routes: [rule] }, ledger, drainMs: 0 })

@@ -1,4 +1,4 @@
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { createPool, type PostgresPlace, serverCpu } from '../harness/postgres.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import type { ClaimsTask } from './claims.ts'
@@ -7,7 +7,7 @@ import { measureClaims } from './claims.ts'
 const task = readTask<ClaimsTask & PostgresPlace>()
 const pool = createPool(task)
 const before = await count()
-const store = createPostgresStore({ pool })
+const store = postgresStore(pool)
 const { claims, swept, figures } = await measureClaims(store, task, serverCpu(task))
 await store.stop()
 mustEqual('records', await count(), before + claims - swept)

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import { WARM_UP_OURS } from '../sqlite/task.ts'
 import type { ClaimsTask } from './claims.ts'
@@ -7,7 +7,7 @@ import { measureClaims } from './claims.ts'
 
 const task = readTask<ClaimsTask & { readonly path: string }>()
 const before = count()
-const store = createSqliteStore({ path: task.path })
+const store = sqliteStore(task.path)
 const { claims, swept, figures } = await measureClaims(store, { ...task, warmUpRequests: WARM_UP_OURS })
 await store.stop()
 mustEqual('records', count(), before + claims - swept)

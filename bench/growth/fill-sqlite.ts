@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { createLedger } from 'onceonly'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import { FILL_ROWS, fillingOf } from './filled.ts'
 
@@ -9,7 +9,7 @@ const CACHE_KIB = 1_024 * 1_024
 const SUCCEEDED = 2
 
 const { path, records } = readTask<{ readonly path: string; readonly records: number }>()
-const store = createSqliteStore({ path })
+const store = sqliteStore(path)
 const ledger = createLedger({ store, background: false })
 await ledger
   .operation({ name: 'growth.first', effect: 'repeatable' })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createLedger } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 
 /** How much memory one settled record takes, heap and external, after everything that can be collected is. */
@@ -10,7 +10,7 @@ const WARM_UP = 20_000
 const CALLERS = 64
 
 const { records } = readTask<{ readonly records: number }>()
-const store = createMemoryStore()
+const store = memoryStore()
 const ledger = createLedger({ store })
 const operation = ledger.operation({ name: 'order.place', effect: 'repeatable' })
 let effects = 0

@@ -1,5 +1,5 @@
 import { createLedger } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { drive } from '../harness/load.ts'
 import { OPERATION, orderOf, partsOf, receiptOf } from '../harness/orders.ts'
 import { createPool, serverCpu } from '../harness/postgres.ts'
@@ -10,7 +10,7 @@ import { arrival, checkReceipt, HOT } from './requests.ts'
 /** The least that a handler without a cache can do: one prepared SELECT by the primary key. */
 const task = readTask<PostgresTask>()
 const pool = createPool(task)
-const store = createPostgresStore({ pool })
+const store = postgresStore(pool)
 const ledger = createLedger({ store, background: false })
 const operation = ledger.operation({ name: OPERATION, effect: 'repeatable' })
 await operation.run(partsOf(HOT), orderOf(HOT), () => receiptOf(orderOf(HOT)))

@@ -1,5 +1,5 @@
 import { createLedger } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { drive } from '../harness/load.ts'
 import { OPERATION, orderOf, partsOf, receiptOf } from '../harness/orders.ts'
 import { createPool, serverCpu } from '../harness/postgres.ts'
@@ -10,7 +10,7 @@ import { arrival, checkReceipt, countStatements, HOT } from './requests.ts'
 const task = readTask<PostgresTask>()
 const pool = createPool(task)
 const statements = countStatements(pool)
-const store = createPostgresStore({ pool })
+const store = postgresStore(pool)
 const ledger = createLedger({ store })
 const operation = ledger.operation({ name: OPERATION, effect: 'repeatable' })
 let effects = 0

@@ -1,7 +1,7 @@
 import Fastify, { type RouteShorthandOptions } from 'fastify'
 import { createLedger } from 'onceonly'
 import { idempotent } from 'onceonly/fastify'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { createPrometheusMeter, createTelemetry, type Telemetry } from 'onceonly/telemetry'
 import { type Order, receiptOf } from '../harness/orders.ts'
 import { createPool } from '../harness/postgres.ts'
@@ -16,7 +16,7 @@ await pool?.query('CREATE TABLE orders (order_id text PRIMARY KEY, request bigin
 const app = Fastify({ forceCloseConnections: true })
 const telemetry = task.telemetry === true ? createTelemetry({ meter: createPrometheusMeter() }) : null
 const watched = telemetry === null ? {} : { on: telemetry.ledger, around: telemetry.around }
-const ledger = task.protected ? createLedger({ store: createMemoryStore(), ...watched }) : null
+const ledger = task.protected ? createLedger({ store: memoryStore(), ...watched }) : null
 if (telemetry !== null) countRequests(telemetry)
 const hooks: RouteShorthandOptions =
   ledger === null

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { createLedger } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
-import { createRedisStore } from 'onceonly/redis'
+import { memoryStore } from 'onceonly/memory'
+import { redisStore } from 'onceonly/redis'
 import type { Order } from '../harness/orders.ts'
 import { loadPeer } from '../harness/peers.ts'
 import type { PeerTask } from './task.ts'
@@ -27,7 +27,7 @@ export async function openPeer({ peer, place }: PeerTask): Promise<OpenPeer> {
 }
 
 function openOurs(client: Redis | null): OpenPeer {
-  const store = client === null ? createMemoryStore() : createRedisStore({ client })
+  const store = client === null ? memoryStore() : redisStore(client)
   const ledger = createLedger({ store })
   const operation = ledger.operation({ name: 'order', effect: 'repeatable' })
   return {

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import express, { type RequestHandler } from 'express'
 import { createLedger } from 'onceonly'
 import { idempotent } from 'onceonly/express'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { type Order, receiptOf } from '../harness/orders.ts'
 import { loadPeer } from '../harness/peers.ts'
 import { readTask } from '../harness/program.ts'
@@ -19,7 +19,7 @@ const handler: RequestHandler = (request, response) => {
 }
 
 if (task.peer === 'ours') {
-  const ledger = createLedger({ store: createMemoryStore() })
+  const ledger = createLedger({ store: memoryStore() })
   const protect = idempotent({ ledger, who: () => ({ tenant: 'acme', caller: 'checkout' }) })
   app.post(PATH, express.json(), protect({ name: 'order', effect: 'external' }), handler)
 } else {

@@ -1,5 +1,5 @@
 import { createLedger } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { runOrders } from '../harness/ledger.ts'
 import { createPool, serverCpu } from '../harness/postgres.ts'
 import { answer, readTask } from '../harness/program.ts'
@@ -8,7 +8,7 @@ import { mustHold, WARM_UP } from './task.ts'
 
 const task = readTask<PostgresTask>()
 const pool = createPool(task)
-const store = createPostgresStore({ pool })
+const store = postgresStore(pool)
 const ledger = createLedger({ store })
 const { requests, figures } = await runOrders(ledger, { ...task, ...WARM_UP, serverCpuMs: serverCpu(task) })
 await ledger.stop()

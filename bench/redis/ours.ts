@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { createLedger } from 'onceonly'
-import { createRedisStore } from 'onceonly/redis'
+import { redisStore } from 'onceonly/redis'
 import { runOrders } from '../harness/ledger.ts'
 import { createCpuMeter } from '../harness/process-cpu.ts'
 import { answer, readTask } from '../harness/program.ts'
@@ -9,7 +9,7 @@ import { mustHold, WARM_UP } from './task.ts'
 
 const task = readTask<RedisTask>()
 const client = new Redis(task.url)
-const store = createRedisStore({ client, prefix: task.prefix })
+const store = redisStore(client, { prefix: task.prefix })
 const ledger = createLedger({ store })
 const { requests, figures } = await runOrders(ledger, {
   ...task,

@@ -1,5 +1,5 @@
 import { createOutbox, createRelay } from 'onceonly/outbox'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { createPool } from '../harness/postgres.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
 import type { RelayTask } from './task.ts'
@@ -11,7 +11,7 @@ const TRANSACTION = { timeoutMs: 60_000, lockMs: 60_000, refuseTwinOf: null }
 const ROWS_PER_COMMIT = 100
 
 const pool = createPool(task)
-const store = createPostgresStore({ pool })
+const store = postgresStore(pool)
 const outbox = createOutbox({ store })
 await outbox.prepare()
 for (let from = 0; from < task.rows; from += ROWS_PER_COMMIT) {

@@ -1,4 +1,4 @@
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { createEngine, defineRun } from 'onceonly/run'
 import { drive } from '../harness/load.ts'
 import { createPool, serverCpu } from '../harness/postgres.ts'
@@ -8,7 +8,7 @@ import { STEPS, WARM_UP } from './task.ts'
 
 const task = readTask<StoredRunsTask>()
 const pool = createPool(task)
-const store = createPostgresStore({ pool })
+const store = postgresStore(pool)
 let acts = 0
 const noops = defineRun('noops', async (run, number: number) => {
   for (let step = 0; step < STEPS; step++) await run.step('noop', { semantics: task.semantics }, () => ++acts)

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { createLedger } from 'onceonly'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { drive } from '../harness/load.ts'
 import { OPERATION, orderOf, partsOf, receiptOf } from '../harness/orders.ts'
 import { answer, mustEqual, readTask } from '../harness/program.ts'
@@ -68,7 +68,7 @@ async function effect(order: Parameters<typeof receiptOf>[0]) {
 
 /** The very table that our store makes, so that both sides write the same columns, and the index that one would give it. */
 async function createTable(path: string): Promise<void> {
-  const store = createSqliteStore({ path })
+  const store = sqliteStore(path)
   const ledger = createLedger({ store, background: false })
   const operation = ledger.operation({ name: 'bench.open', effect: 'repeatable' })
   await operation.run({ tenant: 'acme', caller: 'checkout', key: 'open' }, null, () => null)

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import { createRegion, createSocketServer, createSqlRoomLog } from 'onceonly/stream/server'
 import { WebSocketServer } from 'ws'
@@ -15,7 +15,7 @@ import { WINDOW } from './task.ts'
 
 const task = readTask<StreamsTask>()
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-bench-'))
-const store = createSqliteStore({ path: join(folder, 'streams.db') })
+const store = sqliteStore(join(folder, 'streams.db'))
 const region = createRegion({ region: 'eu', log: createSqlRoomLog({ store, region: 'eu' }) })
 const server = createServer()
 await once(server.listen(0, '127.0.0.1'), 'listening')

@@ -4,14 +4,14 @@ import { until } from '../testing/until.ts'
 import { MINUTE } from './core/limits.ts'
 import { createLedger } from './ledger.ts'
 import type { TransactionalStore } from './store/port.ts'
-import { createMemoryStore } from './stores/memory/index.ts'
+import { memoryStore } from './stores/memory/index.ts'
 
 const who = { tenant: 'acme', caller: 'web', key: 'k' }
 const never = () => assert.fail('the effect ran')
 const define = { name: 'pay', effect: 'external', whileRunning: { waitMs: MINUTE } } as const
 
 test('a call with another payload takes no twin from the one that waits', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const elsewhere = createLedger({ store, background: false })
   const held = await elsewhere.operation<number>(define).claim(who, 1)
   assert.ok(held.kind === 'first_attempt')
@@ -45,7 +45,7 @@ test('a call with another payload takes no twin from the one that waits', async 
 })
 
 test('callers that waited to hear whether another payload runs share one flight when it does not', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const claims: string[] = []
   const gate = Promise.withResolvers<void>()
   const apply: typeof store.claims.apply = async (requests, call) => {

@@ -5,7 +5,7 @@ import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 import { until } from '../testing/until.ts'
 import { DAY, MINUTE } from './core/limits.ts'
 import { createLedger } from './ledger.ts'
-import { createMemoryStore } from './stores/memory/index.ts'
+import { memoryStore } from './stores/memory/index.ts'
 
 const real = createRuntime()
 /** Rounds come at once; what calls wait for is not in the background, and stays as it is. */
@@ -19,7 +19,7 @@ const who = { tenant: 't', caller: 'c', key: 'k' }
 
 /** A ledger that looks after its store by itself, and one whose process died in the middle of an effect. */
 function open(context: TestContext) {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   const dead = createLedger({ store, background: false })
   const alive = createLedger({ store, runtime: hasty })
   context.after(async () => {

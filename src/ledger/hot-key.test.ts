@@ -3,13 +3,13 @@ import { test } from 'node:test'
 import { createRuntime, type Runtime } from '../runtime/runtime.ts'
 import { limits } from './core/limits.ts'
 import { createLedger } from './ledger.ts'
-import { createMemoryStore } from './stores/memory/index.ts'
+import { memoryStore } from './stores/memory/index.ts'
 
 test('a hot key is answered from memory, and read once a second', async () => {
   let aheadMs = 0
   const real = createRuntime()
   const runtime: Runtime = { ...real, monotonicMs: () => real.monotonicMs() + aheadMs }
-  const store = createMemoryStore()
+  const store = memoryStore()
   let asked = 0
   const { claims } = store
   const counting: typeof store = {

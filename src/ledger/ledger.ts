@@ -77,7 +77,7 @@ const ROUNDS_PER_LEASE = 3
 export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger<TxOf<S>> {
   const { store, background = true } = options
   if (typeof store?.claims?.apply !== 'function') {
-    throw new OnceError('bad_option', 'createLedger needs a `store`, for example createSqliteStore({ path }).')
+    throw new OnceError('bad_option', 'createLedger needs a `store`, for example sqliteStore(path).')
   }
   const context = createContext(options)
   const { events, flights, runtime } = context

@@ -6,7 +6,7 @@ import { isOnceError } from './core/errors.ts'
 import { MINUTE, SECOND } from './core/limits.ts'
 import type { EffectContext } from './effect-context.ts'
 import { createLedger } from './ledger.ts'
-import { createMemoryStore } from './stores/memory/index.ts'
+import { memoryStore } from './stores/memory/index.ts'
 
 const who = { tenant: 'acme', caller: 'ann', key: 'k' }
 const isOver = (error: unknown) => isOnceError(error, 'lease_over')
@@ -15,7 +15,7 @@ const isOver = (error: unknown) => isOnceError(error, 'lease_over')
 function scene(context: TestContext) {
   let offsetMs = 0
   const runtime = { ...createRuntime(), wallMs: () => Date.now() + offsetMs, upMs: () => performance.now() + offsetMs }
-  const once = createLedger({ store: createMemoryStore(), runtime, background: false })
+  const once = createLedger({ store: memoryStore(), runtime, background: false })
   context.after(() => once.stop())
   const pay = once.operation({ name: 'pay', effect: 'repeatable', leaseMs: 30 * SECOND })
   return { once, pay, move: (ms: number) => (offsetMs += ms) }

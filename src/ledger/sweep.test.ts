@@ -4,7 +4,7 @@ import { createTestRuntime } from '../runtime/test-runtime.ts'
 import { limits, MINUTE, SECOND } from './core/limits.ts'
 import { createLedger } from './ledger.ts'
 import type { Store, Swept } from './store/port.ts'
-import { createMemoryStore } from './stores/memory/index.ts'
+import { memoryStore } from './stores/memory/index.ts'
 
 /** A table of records that end one after the other: only what the sweep needs of a store, by the test's clock. */
 function scene() {
@@ -29,7 +29,7 @@ function scene() {
     }
     return { cursor: looked < limit ? null : String(place), looked, removed }
   }
-  const memory = createMemoryStore()
+  const memory = memoryStore()
   const store: Store = { ...memory, upkeep: { ...memory.upkeep, sweep } }
   const failures: string[] = []
   const ledger = createLedger({

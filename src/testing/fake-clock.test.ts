@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMemoryStore } from '../ledger/stores/memory/index.ts'
+import { memoryStore } from '../ledger/stores/memory/index.ts'
 import { createFakeClock } from './fake-clock.ts'
 
 test('timers fire in order of their time, also those that a timer sets', () => {
@@ -21,7 +21,7 @@ test('timers fire in order of their time, also those that a timer sets', () => {
 
 test('a wall clock that jumps does not move the time of a store', async () => {
   const clock = createFakeClock(1_000_000)
-  const store = createMemoryStore({ clock })
+  const store = memoryStore({ clock })
   clock.advance(5)
   clock.jump(-3_600_000)
   assert.equal(clock.wallMs(), 1_000_005 - 3_600_000)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isOnceError } from '../ledger/core/errors.ts'
 import type { ClaimRequest } from '../ledger/core/request.ts'
-import { createMemoryStore } from '../ledger/stores/memory/index.ts'
+import { memoryStore } from '../ledger/stores/memory/index.ts'
 import type { Fault } from './faulty-store.ts'
 import { createFaultyStore } from './faulty-store.ts'
 
@@ -24,7 +24,7 @@ const cases: readonly (readonly [Fault, 'no' | 'maybe', boolean])[] = [
 
 for (const [fault, applied, happened] of cases) {
   test(`${fault}: reported as "${applied}", and ${happened ? 'it happened' : 'nothing happened'}`, async () => {
-    const store = createMemoryStore()
+    const store = memoryStore()
     const faulty = createFaultyStore(store, { script: ({ index }) => (index === 0 ? fault : undefined) })
     const error = await faulty.claims.apply([claimOf('c1')], CALL).catch((thrown: unknown) => thrown)
     assert.ok(isOnceError(error, 'store_unavailable'))
@@ -45,7 +45,7 @@ test('after a crash nothing is answered any more, whether or not the last call t
     ['crash_before', false],
     ['crash_after', true],
   ] as const) {
-    const store = createMemoryStore()
+    const store = memoryStore()
     const faulty = createFaultyStore(store, { script: () => fault })
     const silent = Symbol('silent')
     const answer = await Promise.race([
@@ -65,7 +65,7 @@ test('a lost COMMIT leaves the transaction done, a refused one undone', async ()
     ['lost_request', undefined],
     ['refused', undefined],
   ] as const) {
-    const store = createMemoryStore()
+    const store = memoryStore()
     const faulty = createFaultyStore(store, { script: () => fault })
     await assert.rejects(faulty.transactions.run(async ({ tx }) => tx.set('a', 1), TRANSACTION))
     assert.equal(await store.transactions.run(async ({ tx }) => tx.get('a'), TRANSACTION), value, fault)
@@ -74,7 +74,7 @@ test('a lost COMMIT leaves the transaction done, a refused one undone', async ()
 
 test('one seed, one run: faults by chance can be repeated, and end when they are healed', async () => {
   const run = async (seed: number) => {
-    const faulty = createFaultyStore(createMemoryStore(), { seed, rate: 0.5 })
+    const faulty = createFaultyStore(memoryStore(), { seed, rate: 0.5 })
     for (let call = 0; call < 50; call++) await faulty.claims.apply([claimOf(`c${call}`)], CALL).catch(() => undefined)
     return faulty
   }

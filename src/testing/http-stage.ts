@@ -6,7 +6,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { createLedger } from '../ledger/ledger.ts'
 import type { RecordView, TransactionalStore } from '../ledger/store/port.ts'
 import type { MemoryTx } from '../ledger/stores/memory/index.ts'
-import { createMemoryStore } from '../ledger/stores/memory/index.ts'
+import { memoryStore } from '../ledger/stores/memory/index.ts'
 import type { Exchange, RawRequest, Reply } from './http-client.ts'
 import { exchange } from './http-client.ts'
 import type { Act, Asker, Call, Serve, Served, Site, SiteRoute } from './http-site.ts'
@@ -200,7 +200,7 @@ function requestOf(method: string, target: string, asked: AskOptions): RawReques
 
 /** The memory store, with a list of rows in place of a business table. */
 export async function memoryGround(): Promise<HttpGround> {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   const rowsOf = (tx: MemoryTx) => (tx.get('rows') as readonly string[] | undefined) ?? []
   return {
     store: store as TransactionalStore<unknown>,

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { SqlStore, SqlTx, TransactionalStore } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { postgresStore } from 'onceonly/postgres'
+import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import { until } from '../../src/testing/until.ts'
 import { createDatabase } from '../../tools/servers/database.ts'
@@ -27,13 +27,13 @@ export interface Opened {
 /** `name` is what PostgreSQL calls our connections, so that another process can see when they are gone. */
 export function openStore(address: Address, name = 'onceonly-test'): Opened {
   if (address.kind === 'sqlite') {
-    const store = createSqliteStore({ path: address.path, testClock: true })
+    const store = sqliteStore(address.path, { testClock: true })
     return { store, close: () => store.stop() }
   }
   const pool = new Pool({ connectionString: address.url, application_name: name, max: 12 })
   // The database is dropped with the test, and its server may say so to connections that are just ending.
   pool.on('error', () => {})
-  const store = createPostgresStore({ pool, testClock: true })
+  const store = postgresStore(pool, { testClock: true })
   const close = async () => {
     await store.stop()
     await pool.end()

@@ -3,12 +3,12 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Store } from '../../ledger/store/port.ts'
-import { createMemoryStore } from '../../ledger/stores/memory/index.ts'
+import { memoryStore } from '../../ledger/stores/memory/index.ts'
 import type { PgPool } from '../../ledger/stores/postgres/index.ts'
-import { createPostgresStore } from '../../ledger/stores/postgres/index.ts'
+import { postgresStore } from '../../ledger/stores/postgres/index.ts'
 import type { RedisClient } from '../../ledger/stores/redis/index.ts'
-import { createRedisStore } from '../../ledger/stores/redis/index.ts'
-import { createSqliteStore } from '../../ledger/stores/sqlite/index.ts'
+import { redisStore } from '../../ledger/stores/redis/index.ts'
+import { sqliteStore } from '../../ledger/stores/sqlite/index.ts'
 import { Usage } from './usage.ts'
 
 export interface OpenedStore {
@@ -22,7 +22,7 @@ const POOL_CLIENTS = 8
 /** A file, `postgres://…`, `redis://…`, or `memory`, which forgets everything with the process. */
 export async function openStore(given: string): Promise<OpenedStore> {
   if (given === 'memory') {
-    const store = createMemoryStore()
+    const store = memoryStore()
     return { store, stop: () => store.stop() }
   }
   if (/^postgres(ql)?:\/\//.test(given)) return openPostgres(given)
@@ -31,7 +31,7 @@ export async function openStore(given: string): Promise<OpenedStore> {
   if (scheme !== undefined) {
     throw new Usage(`--store ${scheme}://… is no store that is known; give a file, postgres://… or redis://….`)
   }
-  const store = createSqliteStore({ path: fileOf(given) })
+  const store = sqliteStore(fileOf(given))
   return { store, stop: () => store.stop() }
 }
 
@@ -53,7 +53,7 @@ interface PgModule {
 async function openPostgres(connectionString: string): Promise<OpenedStore> {
   const { Pool } = await loadDriver<PgModule>('pg', 'postgres://')
   const pool = new Pool({ connectionString, max: POOL_CLIENTS })
-  const store = createPostgresStore({ pool })
+  const store = postgresStore(pool)
   return {
     store,
     async stop() {
@@ -74,8 +74,7 @@ async function openRedis(given: string): Promise<OpenedStore> {
   const prefix = url.searchParams.get('prefix')
   url.searchParams.delete('prefix')
   const { Redis } = await loadDriver<RedisModule>('ioredis', 'redis://')
-  const store = createRedisStore({
-    client: new Redis(url.href, { lazyConnect: true }),
+  const store = redisStore(new Redis(url.href, { lazyConnect: true }), {
     ...(prefix === null ? {} : { prefix }),
     on: ({ what }) => console.error(`onceonly: Redis has lost records, it was ${what}.`),
   })

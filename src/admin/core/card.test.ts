@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLedger } from '../../ledger/ledger.ts'
-import { createMemoryStore } from '../../ledger/stores/memory/index.ts'
+import { memoryStore } from '../../ledger/stores/memory/index.ts'
 import { answerOf } from './card.ts'
 
 test('bytes of a stored answer are shown as text, whatever holds them', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const ledger = createLedger({ store, background: false })
   const read = ledger.operation<null>({ name: 'read', effect: 'repeatable' })
   const bytes = new TextEncoder().encode('<p>plain</p>')

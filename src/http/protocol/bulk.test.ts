@@ -5,7 +5,7 @@ import { final, notDone, released } from '../../ledger/core/verdict.ts'
 import type { EffectContext } from '../../ledger/effect-context.ts'
 import { createLedger } from '../../ledger/ledger.ts'
 import type { MemoryTx } from '../../ledger/stores/memory/index.ts'
-import { createMemoryStore } from '../../ledger/stores/memory/index.ts'
+import { memoryStore } from '../../ledger/stores/memory/index.ts'
 import { until } from '../../testing/until.ts'
 import type { BulkItem } from './batch.ts'
 import { createBulk } from './bulk.ts'
@@ -14,7 +14,7 @@ const batch = { tenant: 'acme', caller: 'ann', batch: 'b1' }
 const call = { timeoutMs: 1_000 }
 
 function opened(lanes = 1) {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   const ledger = createLedger({ store, background: false })
   const ran: string[] = []
   const errors: unknown[] = []
@@ -245,7 +245,7 @@ test('an item that cannot be shown delays no other, and is shown to the next req
 })
 
 test('an outcome that the store did not take is written as soon as it is back', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   let away = false
   const refused = new OnceError('store_unavailable', 'The store is away.', { applied: 'no' })
   const apply: typeof store.claims.apply = (requests, given) =>

@@ -8,7 +8,9 @@ test('every code says what happened and what to do next', () => {
     assert.match(code, /^[a-z]+(_[a-z]+)*$/)
     assert.match(row.next, /^[A-Z].*\.$/, code)
     const error = new OnceError(code as ErrorCode, 'It happened.')
-    assert.equal(error.message, `It happened. ${row.next}`)
+    const advised = !('inMessage' in row)
+    assert.equal(error.message, advised ? `It happened. ${row.next}` : 'It happened.')
+    assert.equal(error.next, row.next)
     assert.deepEqual([error.code, error.retryable, error.applied], [code, row.retryable, row.applied])
   }
 })

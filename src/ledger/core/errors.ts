@@ -12,12 +12,14 @@ interface ErrorRow {
   readonly applied: AppliedWord
   /** What the person who reads it should do next. */
   readonly next: string
+  /** False where each message has advice of its own, which the general sentence would only repeat. */
+  readonly inMessage?: false
 }
 
 export const errorTable = {
   bad_identity: { retryable: false, applied: 'no', next: 'Give a non-blank tenant, caller and key within the limits.' },
-  bad_input: { retryable: false, applied: 'no', next: 'Correct the input that the message names.' },
-  bad_option: { retryable: false, applied: 'no', next: 'Correct the option that the message names.' },
+  bad_input: { retryable: false, applied: 'no', next: 'Correct the input that the message names.', inMessage: false },
+  bad_option: { retryable: false, applied: 'no', next: 'Correct the option that the message names.', inMessage: false },
   key_reused: {
     retryable: false,
     applied: 'no',
@@ -253,7 +255,10 @@ export class OnceError<C extends ErrorCode = ErrorCode> extends Error {
 
   constructor(code: C, message: string, options: ErrorOptions = {}) {
     const row: ErrorRow = errorTable[code]
-    super(`${message} ${row.next}`, options.cause === undefined ? undefined : { cause: options.cause })
+    super(
+      row.inMessage === false ? message : `${message} ${row.next}`,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    )
     this.name = 'OnceError'
     this.code = code
     this.retryable = row.retryable

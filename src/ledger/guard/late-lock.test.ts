@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { until } from '../../testing/until.ts'
 import { isOnceError, OnceError } from '../core/errors.ts'
 import { createLedger } from '../ledger.ts'
-import { createMemoryStore } from '../stores/memory/index.ts'
+import { memoryStore } from '../stores/memory/index.ts'
 import { createGuard } from './guard.ts'
 
 /** The store of the locks is silent for longer than the guard waits, and grants the lock afterwards. */
@@ -15,7 +15,7 @@ const DEADLINE_MS = 50
 const PATIENT_MS = 2_000
 
 function stage() {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const answered = Promise.withResolvers<void>()
   const ids = new Set<string>()
   const apply: typeof store.claims.apply = async (requests, call) => {
@@ -63,7 +63,7 @@ test('a lock that is granted late is given back when nothing was sent without it
 })
 
 test('a lock whose original could not be attached is kept although the send threw', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const ids = new Set<string>()
   let isAway = true
   const apply: typeof store.claims.apply = async (requests, call) => {

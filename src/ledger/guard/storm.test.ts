@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { OnceError } from '../core/errors.ts'
 import { createLedger } from '../ledger.ts'
-import { createMemoryStore } from '../stores/memory/index.ts'
+import { memoryStore } from '../stores/memory/index.ts'
 import { createGuard } from './guard.ts'
 
 /** A guard on a store that counts the claims it is asked for. */
 function counted() {
-  const memory = createMemoryStore()
+  const memory = memoryStore()
   let claims = 0
   const apply: typeof memory.claims.apply = (requests, call) => {
     claims += requests.filter(({ kind }) => kind === 'claim').length
@@ -73,7 +73,7 @@ test('other content does not wait', async () => {
 })
 
 test('without a store, those that wait in this process are duplicates of the one that was sent', async () => {
-  const memory = createMemoryStore()
+  const memory = memoryStore()
   const apply: typeof memory.claims.apply = async () => {
     throw new OnceError('store_unavailable', 'It is away.', { applied: 'no' })
   }

@@ -3,13 +3,13 @@ import { test } from 'node:test'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { MINUTE } from '../core/limits.ts'
 import { createLedger } from '../ledger.ts'
-import { createMemoryStore } from '../stores/memory/index.ts'
+import { memoryStore } from '../stores/memory/index.ts'
 import { createGuard } from './guard.ts'
 
 test('a sender that stood still past its lease leaves its original under the lock', async (context) => {
   let offsetMs = 0
   const runtime = { ...createRuntime(), wallMs: () => Date.now() + offsetMs, upMs: () => performance.now() + offsetMs }
-  const ledger = createLedger({ store: createMemoryStore(), runtime, background: false })
+  const ledger = createLedger({ store: memoryStore(), runtime, background: false })
   context.after(() => ledger.stop())
   const guard = createGuard<string>({ ledger, name: 'mail', identity: (text) => ['acme', text], waitMs: 0 })
   const original = { type: 'mail', id: 'm-1' }

@@ -6,7 +6,7 @@ test('what is no count is refused, with advice that fits a stream', () => {
   assert.equal(safeCount('number', 3), 3)
   for (const value of [-1, 1.5, Number.NaN]) {
     assert.throws(() => safeCount('number', value), {
-      message: `The number ${value} is not a whole number from 0 on. Correct the input that the message names.`,
+      message: `The number ${value} is not a whole number from 0 on.`,
     })
   }
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Grant, Request } from '../../ledger/core/request.ts'
 import type { Store } from '../../ledger/store/port.ts'
-import { createMemoryStore } from '../../ledger/stores/memory/index.ts'
+import { memoryStore } from '../../ledger/stores/memory/index.ts'
 import type { Random } from '../random.ts'
 import { createRandom } from '../random.ts'
 import { checkHistory } from './check-history.ts'
@@ -61,7 +61,7 @@ async function trueHistory(seed: number, store: Store): Promise<HistoryEvent[]> 
 
 test('every true history fits, whatever was lost and however the calls overlapped', async () => {
   for (let seed = 0; seed < 200; seed++) {
-    const events = await trueHistory(seed, createMemoryStore({ testClock: true }))
+    const events = await trueHistory(seed, memoryStore({ testClock: true }))
     const verdict = checkHistory(events)
     assert.ok(verdict.fits, `seed ${seed}: ${verdict.fits ? '' : verdict.problems[0]?.why}`)
     assert.equal(verdict.events, events.length)
@@ -86,14 +86,14 @@ function grantIn(event: HistoryEvent): Grant {
 }
 
 test('two winners do not fit', async () => {
-  const one = await by(createMemoryStore())(claimOf('c1'))
-  const two = await by(createMemoryStore())(claimOf('c2'))
+  const one = await by(memoryStore())(claimOf('c1'))
+  const two = await by(memoryStore())(claimOf('c2'))
   assert.equal(checkHistory([one, { ...two, startedAt: 100, endedAt: 105 }]).fits, false)
   assert.equal(checkHistory([one, { ...two, startedAt: one.startedAt, endedAt: one.endedAt }]).fits, false)
 })
 
 test('a grant after a success does not fit, unless it may have come first', async () => {
-  const call = by(createMemoryStore())
+  const call = by(memoryStore())
   const claimed = await call(claimOf('c1'))
   const done = { state: 'succeeded', outcome: { kept: 'response', data: 'x' } } as const
   const settled = await call({ kind: 'settle', id: 'r', grant: grantIn(claimed), to: done, pointer: null })
@@ -108,7 +108,7 @@ test('a grant after a success does not fit, unless it may have come first', asyn
 })
 
 test('a fence that goes back does not fit', async () => {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   const call = by(store)
   const first = await call(claimOf('c1'))
   await store.clock.advance(60_000, CALL)
@@ -124,7 +124,7 @@ test('a fence that goes back does not fit', async () => {
 })
 
 test('an unanswered claim explains a running attempt, a failed one does not', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const call = by(store)
   const lost = await call(claimOf('c1'))
   const twin = await call(claimOf('c2'))
@@ -135,8 +135,8 @@ test('an unanswered claim explains a running attempt, a failed one does not', as
 })
 
 test('identities are judged one by one, and too many orders are not called impossible', async () => {
-  const one = await by(createMemoryStore())(claimOf('c1'))
-  const two = await by(createMemoryStore())(claimOf('c2'))
+  const one = await by(memoryStore())(claimOf('c1'))
+  const two = await by(memoryStore())(claimOf('c2'))
   const elsewhere = { ...two, request: { ...two.request, id: 'other' } }
   const verdict = checkHistory([one, elsewhere])
   assert.deepEqual([verdict.fits, verdict.identities], [true, 2])

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { createLedger, OnceError } from 'onceonly'
 import type { GuardEvent, GuardedAttempt } from 'onceonly/guard'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { createFaultyStore } from 'onceonly/testing'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
 import { until } from '../../../src/testing/until.ts'
@@ -158,7 +158,7 @@ for (const when of ['attach', 'settle']) {
   test(`locks that stop responding before the ${when} delay a send no longer than their deadline`, async ({ mock }) => {
     // The deadline passes when the store has stopped responding, and not while a busy machine still works.
     mock.timers.enable({ apis: ['setTimeout'] })
-    const store = createMemoryStore()
+    const store = memoryStore()
     const gate = Promise.withResolvers<void>()
     let stalled = Promise.resolve()
     const slow = createFaultyStore(store, { script: () => 'none', delay: () => stalled })
@@ -196,7 +196,7 @@ for (const when of ['attach', 'settle']) {
 }
 
 test('a lock that could not be given back is free as soon as its store is back', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   let away = false
   const faulty = createFaultyStore(store, { script: () => (away ? 'refused' : undefined) })
   const ledger = createLedger({ store: faulty, background: false })

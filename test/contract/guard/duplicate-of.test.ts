@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLedger } from 'onceonly'
 import { createGuard } from 'onceonly/guard'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 
 /** A send under its lock that finds an original which has no lock, such as one that went out while the locks were away. */
 test('an original without a lock answers those that wait, and begins no window', async (t) => {
-  const ledger = createLedger({ store: createMemoryStore(), background: false })
+  const ledger = createLedger({ store: memoryStore(), background: false })
   t.after(() => ledger.stop())
   const guard = createGuard<string>({ ledger, name: 'mail', identity: (text) => ['acme', text] })
   const original = { type: 'message', id: 'm-1' }

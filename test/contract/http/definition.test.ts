@@ -7,12 +7,12 @@ import { idempotent as fastify } from 'onceonly/fastify'
 import { idempotent as fetch } from 'onceonly/fetch'
 import { idempotent as hono } from 'onceonly/hono'
 import { createBulk, describe, openAnswers, openapi } from 'onceonly/http'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent as node } from 'onceonly/node'
 
 /** A protected route of any adapter can be described and documented as it stands. */
 test('every adapter’s protected route carries its definition', async () => {
-  await using ledger = createLedger({ store: createMemoryStore() })
+  await using ledger = createLedger({ store: memoryStore() })
   const options = { ledger, who: () => ({ tenant: 't', caller: 'c' }) }
   const definition = (name: string) => ({ name, effect: 'repeatable' as const })
   const app = Fastify()

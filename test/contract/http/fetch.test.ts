@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { createAdaptorServer } from '@hono/node-server'
 import { createLedger } from 'onceonly'
 import { idempotent, operationStatus } from 'onceonly/fetch'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import type { Asker, Site } from 'onceonly/testing'
 import { definitionFor, httpConformance, optionsFor, routeAt, statusOptionsFor } from 'onceonly/testing'
 import { listen } from './listen.ts'
@@ -34,7 +34,7 @@ async function serve(site: Site) {
 httpConformance({ test, serve })
 
 test('fetch: a handler that returns no answer has failed, and its key is not held for it', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const ledger = createLedger({ store, background: false })
   const errors: unknown[] = []
   const who = () => ({ tenant: 'acme', caller: 'ann' })

@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test'
 import type { Ledger } from 'onceonly'
 import { createLedger } from 'onceonly'
 import type { MemoryTx } from 'onceonly/memory'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { listen } from './listen.ts'
 
 export interface Own {
@@ -15,7 +15,7 @@ export interface Own {
 
 /** A ledger of its own for what only one framework can do. */
 export function own(context: TestContext): Own {
-  const ledger = createLedger({ store: createMemoryStore({ testClock: true }), background: false })
+  const ledger = createLedger({ store: memoryStore({ testClock: true }), background: false })
   context.after(() => ledger.stop())
   return {
     ledger,

@@ -1,5 +1,5 @@
 import { after, before, describe, test } from 'node:test'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { httpConformance } from 'onceonly/testing'
 import { Pool } from 'pg'
 import { createDatabase } from '../../../tools/servers/database.ts'
@@ -26,7 +26,7 @@ describe('postgres', { skip: postgresUrl === undefined ? 'no PostgreSQL server' 
     // One database for all of them: every case has a tenant of its own.
     open: () => {
       if (place === undefined) throw new Error('there is no database')
-      const store = createPostgresStore({ pool: place.pool, testClock: true })
+      const store = postgresStore(place.pool, { testClock: true })
       return groundOf(store, () => store.stop())
     },
   })

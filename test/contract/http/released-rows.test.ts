@@ -8,14 +8,14 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createLedger, MINUTE } from 'onceonly'
 import { idempotent } from 'onceonly/node'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 
 const KEYS = 500
 const CALL = { timeoutMs: 10_000 }
 
 test('keys that were answered 401 are forgotten within half an hour, and no earlier than a late copy can come', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-released-'))
-  const store = createSqliteStore({ path: join(folder, 'onceonly.db'), testClock: true })
+  const store = sqliteStore(join(folder, 'onceonly.db'), { testClock: true })
   const ledger = createLedger({ store, background: false })
   const protect = idempotent({ ledger, who: () => ({ tenant: 't', caller: 'c' }) })
   const listener = protect({ name: 'pay', effect: 'external' }, (_request, response) =>

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { createLedger } from 'onceonly'
 import type { RouteDefinition } from 'onceonly/http'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 import { listen } from './listen.ts'
 
@@ -19,7 +19,7 @@ const wholeBody = (body: Payment) => body
 
 /** Versions of one route, deployed one after the other on one store. */
 function deployments(context: TestContext) {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   let paid = 0
   async function deploy(shaped: Shaped, effect: 'external' | 'transaction' = 'external') {
     const ledger = createLedger({ store, background: false })

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { httpConformance } from 'onceonly/testing'
 import { serveFastify } from './fastify.ts'
 import { groundOf } from './ground.ts'
@@ -12,7 +12,7 @@ httpConformance({
   serve: serveFastify,
   open: async () => {
     const folder = await mkdtemp(join(tmpdir(), 'onceonly-http-'))
-    const store = createSqliteStore({ path: join(folder, 'http.db'), testClock: true })
+    const store = sqliteStore(join(folder, 'http.db'), { testClock: true })
     return groundOf(store, async () => {
       await store.stop()
       await rm(folder, { recursive: true, force: true })

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { createLedger, MINUTE, OnceError } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
 import { listen } from './listen.ts'
 
 /** A route that keeps a pointer, and a handler that attaches one and continues although that fails. */
 async function route(context: TestContext, refusal: 'lease_over' | 'store_unavailable') {
-  const store = createMemoryStore()
+  const store = memoryStore()
   let offsetMs = 0
   const apply: typeof store.claims.apply = async (requests, call) => {
     const isNaming = refusal === 'store_unavailable' && requests.some(({ kind }) => kind === 'attach')

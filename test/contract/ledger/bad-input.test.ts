@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLedger, isOnceError, notDone, succeeded } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { createHeld, onEveryStore, who } from '../../support/ledger/worlds.ts'
 
 const never = () => assert.fail('the effect ran')
@@ -80,7 +80,7 @@ onEveryStore('inputs that cannot be fingerprinted are refused before anything is
 })
 
 test('a wrong option stops the declaration and is named', () => {
-  const once = createLedger({ store: createMemoryStore(), background: false })
+  const once = createLedger({ store: memoryStore(), background: false })
   const bad: [string, object][] = [
     ['name', { name: '' }],
     ['name', { name: 'unique:x' }],

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { createLedger, final } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { until } from '../../../src/testing/until.ts'
 import { demoKey, openedService, operatorToken, viewerToken } from '../../support/service/openapi/opened.ts'
 
 const { service, data, ...opened } = await openedService()
 /** Another process on the same store, with code of its own. */
-const store = createSqliteStore({ path: join(data, 'onceonly.db'), testClock: true })
+const store = sqliteStore(join(data, 'onceonly.db'), { testClock: true })
 const ledger = createLedger({ store, background: false })
 after(async () => {
   await ledger.stop()

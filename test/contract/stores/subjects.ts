@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import type { Store } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
-import { createPostgresStore } from 'onceonly/postgres'
-import { createRedisStore } from 'onceonly/redis'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { memoryStore } from 'onceonly/memory'
+import { postgresStore } from 'onceonly/postgres'
+import { redisStore } from 'onceonly/redis'
+import { sqliteStore } from 'onceonly/sqlite'
 import type { Subject } from 'onceonly/testing'
 import { Pool } from 'pg'
 import { createDatabase } from '../../../tools/servers/database.ts'
@@ -14,7 +14,7 @@ import { createDatabase } from '../../../tools/servers/database.ts'
 /** Fresh stores for the kit, each with a second one on the same data. */
 
 export async function memorySubject(): Promise<Subject> {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   return { store, close: () => store.stop() }
 }
 
@@ -22,7 +22,7 @@ export async function sqliteSubject(): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-kit-'))
   const stores: Store[] = []
   const another = async () => {
-    const store = createSqliteStore({ path: join(folder, 'kit.db'), testClock: true })
+    const store = sqliteStore(join(folder, 'kit.db'), { testClock: true })
     stores.push(store)
     return store
   }
@@ -42,7 +42,7 @@ export async function postgresSubjects(adminUrl: string): Promise<{ open(): Prom
     const ends: (() => Promise<void>)[] = []
     const another = async () => {
       const pool = new Pool({ connectionString: database.url, max: 12 })
-      const store = createPostgresStore({ pool, schema, testClock: true })
+      const store = postgresStore(pool, { schema, testClock: true })
       ends.push(async () => {
         await store.stop()
         await pool.end()
@@ -65,7 +65,7 @@ export function redisSubjects(url: string): { open(): Promise<Subject>; end(): P
     const prefix = `kit:${process.pid}:${++prefixes}`
     const stores: Store[] = []
     const another = async () => {
-      const store = createRedisStore({ client, prefix, testClock: true })
+      const store = redisStore(client, { prefix, testClock: true })
       stores.push(store)
       return store
     }

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { createLedger, final, type Ledger, notDone } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import { createEngine, defineRun } from 'onceonly/run'
-import { createSqliteStore, type SqliteStore, type SqliteTx } from 'onceonly/sqlite'
+import { type SqliteStore, type SqliteTx, sqliteStore } from 'onceonly/sqlite'
 import { createStreamClient, createWebSocketTransport } from 'onceonly/stream'
 import type { Page } from 'playwright-core'
 import { buildPages } from '../../../console/build.ts'
@@ -34,7 +34,7 @@ before(async () => {
   await buildPages()
   opened = await openedService()
   browser = await openBrowser()
-  store = createSqliteStore({ path: join(opened.data, 'onceonly.db'), testClock: true })
+  store = sqliteStore(join(opened.data, 'onceonly.db'), { testClock: true })
   ledger = createLedger({ store, background: false })
 })
 after(async () => {

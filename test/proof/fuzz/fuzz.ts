@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { startCommands } from '../../support/admin/cli/commands.ts'
 import { startGateway } from '../../support/gateway/process.ts'
 import { residentMib } from '../../support/resident.ts'
@@ -66,7 +66,7 @@ export async function fuzz(size: FuzzSize): Promise<Readonly<Record<string, unkn
 async function fuzzCommands({ commands, seed }: FuzzSize): Promise<Record<string, number>> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-fuzz-'))
   const path = join(folder, 'store.db')
-  const store = createSqliteStore({ path })
+  const store = sqliteStore(path)
   await store.clock.now({ timeoutMs: 60_000 })
   await store.stop()
   await using running = startCommands(folder, { ...process.env, ONCEONLY_STORE: path })

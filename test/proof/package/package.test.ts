@@ -48,8 +48,8 @@ test('every entry can be imported and gives something', () => {
 test('the installed package runs an effect and replays it', () => {
   const printed = asUser(`
     import { createLedger } from 'onceonly'
-    import { createSqliteStore } from 'onceonly/sqlite'
-    const store = createSqliteStore({ path: 'once.db' })
+    import { sqliteStore } from 'onceonly/sqlite'
+    const store = sqliteStore('once.db')
     const once = createLedger({ store })
     const greet = once.operation({ name: 'greet', effect: 'repeatable' })
     for (const turn of [1, 2]) {

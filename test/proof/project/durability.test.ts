@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { Pool } from 'pg'
 import { createDatabase } from '../../../tools/servers/database.ts'
 
@@ -13,7 +13,7 @@ test('every table of the PostgreSQL store survives a crash of the server', {
 }, async () => {
   await using database = await createDatabase(url as string)
   const pool = new Pool({ connectionString: database.url, max: 5 })
-  const store = createPostgresStore({ pool })
+  const store = postgresStore(pool)
   await store.clock.now({ timeoutMs: 60_000 })
   const kinds = await store.sql.query<{ relname: string; relpersistence: string }>(
     "select relname, relpersistence from pg_class where relname like 'onceonly%' and relkind in ('r', 'S')",

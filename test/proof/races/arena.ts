@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import type { Store } from 'onceonly'
-import { createRedisStore } from 'onceonly/redis'
+import { redisStore } from 'onceonly/redis'
 import { createDatabase } from '../../../tools/servers/database.ts'
 import type { Address } from '../../support/place.ts'
 import { openStore, placeKinds, skipOf } from '../../support/place.ts'
@@ -28,7 +28,7 @@ export function skipArena(kind: ArenaKind): string | false {
 export function openArena(address: ArenaAddress): { readonly store: Store; close(): Promise<void> } {
   if (address.kind !== 'redis') return openStore(address)
   const client = new Redis(address.url)
-  const store = createRedisStore({ client, prefix: address.prefix, testClock: true })
+  const store = redisStore(client, { prefix: address.prefix, testClock: true })
   const close = async () => {
     await store.stop()
     client.disconnect()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createLedger } from 'onceonly'
-import { createRedisStore } from 'onceonly/redis'
+import { redisStore } from 'onceonly/redis'
 import { until } from '../../../src/testing/until.ts'
 import type { Servers, StartedServer } from '../../../tools/servers/index.ts'
 import { startOwn } from '../../support/own-server.ts'
@@ -88,7 +88,7 @@ describe('messages with their claims in Redis', () => {
   })
 
   test('an unknown outcome in Redis is among the numbers', async () => {
-    const store = createRedisStore({ client: new Redis(redis.url, { lazyConnect: true }) })
+    const store = redisStore(new Redis(redis.url, { lazyConnect: true }))
     const ledger = createLedger({ store, background: false })
     const charge = ledger.operation({ name: 'charge', effect: 'external' })
     const identity = { tenant: 'acme', caller: 'ann', key: 'broken' }

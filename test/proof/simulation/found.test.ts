@@ -9,7 +9,7 @@ import { transition } from '../../../src/ledger/core/transition.ts'
 import { happened } from '../../../src/ledger/definition.ts'
 import type { EffectContext } from '../../../src/ledger/effect-context.ts'
 import { createLedger } from '../../../src/ledger/ledger.ts'
-import { createMemoryStore } from '../../../src/ledger/stores/memory/index.ts'
+import { memoryStore } from '../../../src/ledger/stores/memory/index.ts'
 import { createSimulation } from '../../../src/testing/simulation.ts'
 
 /** What the simulation found, each as its shortest history. */
@@ -82,7 +82,7 @@ test('a record that cannot have expired yet was lost by the store, and is writte
 })
 
 test('a lease that is settled by hand reports a late conflict like any other', async () => {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   const kinds: string[] = []
   const ledger = createLedger({ store, background: false, on: ({ kind }) => kinds.push(kind) })
   const operation = ledger.operation({ name: 'o', effect: 'repeatable' })
@@ -97,7 +97,7 @@ test('a lease that is settled by hand reports a late conflict like any other', a
 
 for (const way of ['person', 'probe'] as const) {
   test(`an unknown outcome that a ${way} resolves keeps the pointer of its result`, async () => {
-    const store = createMemoryStore({ testClock: true })
+    const store = memoryStore({ testClock: true })
     const ledger = createLedger({ store, background: false })
     const operation = ledger.operation({
       name: 'o',
@@ -123,7 +123,7 @@ test('an answer that took long to come is not kept as if it were fresh', async (
   const simulation = createSimulation({ seed: 1 })
   const { runtime } = simulation.process()
   const clock = { monotonicMs: simulation.now, wallMs: () => 0, setTimer: simulation.timer }
-  const store = createMemoryStore({ clock })
+  const store = memoryStore({ clock })
   const slow = {
     ...store,
     claims: {
@@ -159,7 +159,7 @@ test('an effect learns that the store has ended its transaction', async () => {
   const simulation = createSimulation({ seed: 1 })
   const { runtime } = simulation.process()
   const clock = { monotonicMs: simulation.now, wallMs: () => 0, setTimer: simulation.timer }
-  const ledger = createLedger({ store: createMemoryStore({ clock }), runtime, background: false })
+  const ledger = createLedger({ store: memoryStore({ clock }), runtime, background: false })
   const outer = ledger.operation({ name: 'outer', effect: 'transaction' })
   const inner = ledger.operation({ name: 'inner', effect: 'transaction' })
   const seen: unknown[] = []
@@ -186,7 +186,7 @@ test('an effect may act until its longest duration is over, and no longer', asyn
   const simulation = createSimulation({ seed: 1 })
   const { runtime } = simulation.process()
   const clock = { monotonicMs: simulation.now, wallMs: () => 0, setTimer: simulation.timer }
-  const ledger = createLedger({ store: createMemoryStore({ clock }), runtime, background: false })
+  const ledger = createLedger({ store: memoryStore({ clock }), runtime, background: false })
   const long = { leaseMs: 30 * SECOND, maxRunMs: 50 * SECOND }
   const operation = ledger.operation({ name: 'o', effect: 'external', ...long })
   const acted: boolean[] = []
@@ -205,7 +205,7 @@ test('a reservation whose start is answered too late begins nothing', async () =
   const simulation = createSimulation({ seed: 1 })
   const { runtime } = simulation.process()
   const clock = { monotonicMs: simulation.now, wallMs: () => 0, setTimer: simulation.timer }
-  const store = createMemoryStore({ clock })
+  const store = memoryStore({ clock })
   const slow = {
     ...store,
     claims: {

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createLedger } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
-import { createRedisStore } from 'onceonly/redis'
+import { postgresStore } from 'onceonly/postgres'
+import { redisStore } from 'onceonly/redis'
 import { createEngine, defineRun } from 'onceonly/run'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import type { Pool } from 'pg'
 import {
   claimOf,
@@ -59,7 +59,7 @@ testPostgres('two schemas and the tables of the search path share nothing, in ev
   const pool = await freshPool(t, { max: 40 })
   // The tables of `public` are there first: they must hide none of ours.
   const places = [null, a, b].map((schema, index) => {
-    const store = createPostgresStore({ pool, ...(schema === null ? {} : { schema }) })
+    const store = postgresStore(pool, schema === null ? {} : { schema })
     return { schema: schema ?? 'public', store, mark: `mark-of-${['public', 'a', 'b'][index]}` }
   })
   const wings: Wings[] = []
@@ -78,9 +78,9 @@ testPostgres('a search path of the pool that names other tables first changes no
   const [other, schema] = [freshSchema(), freshSchema()]
   const pool = await freshPool(t, { options: `-c search_path=${other}`, max: 30 })
   await pool.query(`CREATE SCHEMA ${other}`)
-  const stray = createPostgresStore({ pool })
+  const stray = postgresStore(pool)
   const strayWings = await createWings(stray, 'mark-of-stray')
-  const store = createPostgresStore({ pool, schema })
+  const store = postgresStore(pool, { schema })
   const wings = await createWings(store, 'mark-of-own')
   try {
     await shareNothing([strayWings, wings])
@@ -106,7 +106,7 @@ testPostgres('an engine without the schema does not make a restart run again wha
     }),
   )
   const start = async (options: { readonly schema?: string }) => {
-    const store = createPostgresStore({ pool, ...options })
+    const store = postgresStore(pool, options)
     const engine = await createEngine({ store, runs: [charge], pollMs: 20 })
     const before = (await engine.list({})).runs.map(({ runId }) => runId)
     if (options.schema !== undefined) await (await engine.start(charge, { runId: 'run-1', input: null })).result()
@@ -127,7 +127,7 @@ testPostgres('a transaction that runs in one schema is no twin in another', asyn
   for (const path of paths) {
     const pool = await freshPool(t, { options: `-c search_path=${path}` })
     await pool.query(`CREATE SCHEMA ${path}`)
-    const store = createPostgresStore({ pool })
+    const store = postgresStore(pool)
     t.after(() => store.stop())
     unnamed.push(store)
   }
@@ -171,7 +171,7 @@ testPostgres('a wake in one schema is not heard in another', async (t) => {
 test('two SQLite files share nothing, in every wing', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-isolation-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
-  const stores = ['a', 'b'].map((name) => createSqliteStore({ path: join(folder, `${name}.db`) }))
+  const stores = ['a', 'b'].map((name) => sqliteStore(join(folder, `${name}.db`)))
   const wings: Wings[] = []
   for (const [index, store] of stores.entries()) wings.push(await createWings(store, `mark-of-${index}`))
   try {
@@ -189,7 +189,7 @@ test('two key prefixes in one Redis share nothing', { skip: redisUrl === undefin
   const base = `isolation:${process.pid}`
   // One prefix begins with the other.
   const places = [base, `${base}:0`].map((prefix, index) => {
-    const store = createRedisStore({ client, prefix })
+    const store = redisStore(client, { prefix })
     return { prefix, store, ledger: createLedger({ store, background: false }), mark: `mark-of-${index}` }
   })
   const woken: string[] = []

@@ -1,4 +1,4 @@
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { createFilePlace, createSqlPlace } from 'onceonly/stream/server'
 import { participate } from '../../support/streams/world.ts'
 
@@ -20,7 +20,7 @@ switch (task.kind) {
     break
   }
   case 'applies': {
-    const store = createSqliteStore({ path: task.path })
+    const store = sqliteStore(task.path)
     await store.sql.query('create table if not exists applied (text text not null)')
     const place = createSqlPlace({ store, name: 'bot' })
     await participate(() => task.url, {

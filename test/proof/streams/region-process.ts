@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import {
   createNatsExchange,
   createRegion,
@@ -27,7 +27,7 @@ export interface RegionTask {
 const task = JSON.parse(process.argv[2] ?? '') as RegionTask
 const pool = new Pool({ connectionString: task.databaseUrl, max: 6 })
 pool.on('error', () => {})
-const store = createPostgresStore({ pool })
+const store = postgresStore(pool)
 const connection = await connect({ servers: task.natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 100 })
 const exchange = await createNatsExchange({
   connection,

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { createRegion, createSocketServer, createSqlOrderLog, createSqlRoomLog } from 'onceonly/stream/server'
 import { WebSocketServer } from 'ws'
 import { quick } from '../../support/streams/world.ts'
@@ -14,7 +14,7 @@ export interface Held {
   readonly sessions: number
 }
 
-const store = createSqliteStore({ path: process.argv[2] ?? '' })
+const store = sqliteStore(process.argv[2] ?? '')
 const region = createRegion({
   region: 'eu',
   log: createSqlRoomLog({ store, region: 'eu' }),

@@ -7,7 +7,7 @@ import type { Ledger, Store } from 'onceonly'
 import { createLedger, limits } from 'onceonly'
 import type { GatewayConfig, GatewayEvent, GatewayLoad, Metrics, RouteRule } from 'onceonly/gateway'
 import { createGateway } from 'onceonly/gateway'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { createRuntime, type Runtime } from '../../../src/runtime/runtime.ts'
 import type { AskOptions } from './ask.ts'
 import { ask } from './ask.ts'
@@ -149,7 +149,7 @@ export async function openGateway(
   metrics?: Metrics,
   runtime: Runtime = createRuntime(),
 ): Promise<World> {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   const ledger = createLedger({ store: wrap(store), background: false, runtime })
   const events: GatewayEvent[] = []
   const on = (event: GatewayEvent) => void events.push(event)

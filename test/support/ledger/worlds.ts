@@ -5,9 +5,9 @@ import { describe, test } from 'node:test'
 import type { Ledger, LedgerEvent, LedgerOptions, SqlTx, TransactionalStore } from 'onceonly'
 import { createLedger } from 'onceonly'
 import type { MemoryTx } from 'onceonly/memory'
-import { createMemoryStore } from 'onceonly/memory'
-import { createPostgresStore } from 'onceonly/postgres'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { memoryStore } from 'onceonly/memory'
+import { postgresStore } from 'onceonly/postgres'
+import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import { createDatabase } from '../../../tools/servers/database.ts'
 
@@ -40,7 +40,7 @@ const places: readonly Place[] = [
 const call = { timeoutMs: 60_000 }
 
 async function openMemory(): Promise<World> {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   const inTx = <T>(work: (tx: MemoryTx) => T) =>
     store.transactions.run(async ({ tx }) => work(tx), { ...call, lockMs: 60_000, refuseTwinOf: null })
   const world: World<MemoryTx> = {
@@ -59,7 +59,7 @@ async function openSqlite(): Promise<World> {
   const path = join(folder, 'ledger.db')
   const stores: TransactionalStore<SqlTx>[] = []
   const another = async () => {
-    const store = createSqliteStore({ path, testClock: true })
+    const store = sqliteStore(path, { testClock: true })
     stores.push(store)
     return store
   }
@@ -75,7 +75,7 @@ async function openPostgres(): Promise<World> {
   const another = async (): Promise<TransactionalStore<SqlTx>> => {
     const pool = new Pool({ connectionString: database.url, max: 20 })
     pool.on('error', () => {})
-    const store = createPostgresStore({ pool, testClock: true })
+    const store = postgresStore(pool, { testClock: true })
     ends.push(() => store.stop().then(() => pool.end()))
     return store
   }

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { SqlStore } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import type { Engine, EngineOptions, RunEvent } from 'onceonly/run'
 import { createEngine } from 'onceonly/run'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import { createDatabase } from '../../../tools/servers/database.ts'
 
@@ -38,7 +38,7 @@ async function openSqlite(): ReturnType<Place['open']> {
   const stores: SqlStore[] = []
   return {
     store() {
-      const store = createSqliteStore({ path: join(folder, 'runs.db'), testClock: true })
+      const store = sqliteStore(join(folder, 'runs.db'), { testClock: true })
       stores.push(store)
       return store
     },
@@ -56,7 +56,7 @@ async function openPostgres(): ReturnType<Place['open']> {
     store() {
       const pool = new Pool({ connectionString: database.url, max: 10 })
       pool.on('error', () => {})
-      const store = createPostgresStore({ pool, testClock: true })
+      const store = postgresStore(pool, { testClock: true })
       ends.push(() => store.stop().then(() => pool.end()))
       return store
     },

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { describe } from 'node:test'
 import type { SqlTx, TransactionalStore } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { postgresStore } from 'onceonly/postgres'
+import { sqliteStore } from 'onceonly/sqlite'
 import { Client, Pool } from 'pg'
 import type { FieldError } from '../../../service/http/problem.ts'
 import type { Message } from '../../../service/messages/message.ts'
@@ -106,8 +106,8 @@ export async function openCluster(place: PlaceName, options: { processes?: numbe
   pool?.on('error', () => {})
   const store =
     pool === null
-      ? createSqliteStore({ path: join(data, 'onceonly.db'), testClock: true })
-      : createPostgresStore({ pool, testClock: true })
+      ? sqliteStore(join(data, 'onceonly.db'), { testClock: true })
+      : postgresStore(pool, { testClock: true })
   const servers: TestServer[] = []
   const add = async (env: Env = {}) => {
     const server = await startServer({

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { SqlStore } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { postgresStore } from 'onceonly/postgres'
+import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import { createDatabase } from '../../../tools/servers/database.ts'
 
@@ -42,7 +42,7 @@ export async function onSqlite(body: (given: StreamStore) => Promise<void>): Pro
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-stream-'))
   const stores: SqlStore[] = []
   const another = () => {
-    const store = createSqliteStore({ path: join(folder, 'stream.db'), testClock: true })
+    const store = sqliteStore(join(folder, 'stream.db'), { testClock: true })
     stores.push(store)
     return store
   }
@@ -60,7 +60,7 @@ async function onPostgres(body: (given: StreamStore) => Promise<void>): Promise<
   const another = () => {
     const pool = new Pool({ connectionString: database.url, max: 10 })
     pool.on('error', () => {})
-    const store = createPostgresStore({ pool, testClock: true })
+    const store = postgresStore(pool, { testClock: true })
     ends.push(() => store.stop().then(() => pool.end()))
     return store
   }

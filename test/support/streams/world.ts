@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SqlStore } from 'onceonly'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import type { Entry, MessageIdentity, StreamClient, StreamClientOptions } from 'onceonly/stream'
 import { createStreamClient, createWebSocketTransport, identityText } from 'onceonly/stream'
 import {
@@ -55,7 +55,7 @@ export const quick = { reconnectBaseMs: 20, reconnectCapMs: 200, orderEveryMs: 5
 
 export async function openWorld(names: readonly string[] = ['eu']): Promise<StreamWorld> {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-stream-'))
-  const store = createSqliteStore({ path: join(folder, 'stream.db') })
+  const store = sqliteStore(join(folder, 'stream.db'))
   const exchange = createLocalExchange()
   const order = createSqlOrderLog({ store })
   const nodes = new Map<string, Node>()

@@ -1,3 +1,4 @@
+import { checkOptionNames } from '../../core/option-names.ts'
 import { transition } from '../../core/transition.ts'
 import type { TransactionalStore } from '../../store/port.ts'
 import type { MemoryStoreOptions } from './assemble.ts'
@@ -13,6 +14,7 @@ export type { MemoryTx } from './transactions.ts'
  * Runs `transition` itself over a map, in one process: for tests, for development, and for what may be forgotten at a
  * restart. Nothing of it is durable.
  */
-export function createMemoryStore(options: MemoryStoreOptions = {}): TransactionalStore<MemoryTx> {
+export function memoryStore(options: MemoryStoreOptions = {}): TransactionalStore<MemoryTx> {
+  checkOptionNames('memoryStore', options, ['clock', 'testClock'])
   return assemble(options, { machine: transition, watchers: createWatchers() })
 }

@@ -9,7 +9,7 @@ import { recordIdOf } from '../../core/identity.ts'
 import { DAY, limits } from '../../core/limits.ts'
 import type { ClaimRequest, Grant, SettleRequest } from '../../core/request.ts'
 import type { Store } from '../../store/port.ts'
-import { createMemoryStore } from './index.ts'
+import { memoryStore } from './index.ts'
 
 const CALL = { timeoutMs: 1_000 }
 const TRANSACTION = { timeoutMs: 10_000, lockMs: 10_000, refuseTwinOf: null }
@@ -44,7 +44,7 @@ test('a settled record with an outcome of 200 bytes takes at most 1000 bytes', a
     collect()
     return process.memoryUsage().heapUsed
   }
-  const store = createMemoryStore()
+  const store = memoryStore()
   const before = heapBytes()
   const records = 20_000
   for (let index = 0; index < records; index++) {
@@ -62,7 +62,7 @@ test('a settled record with an outcome of 200 bytes takes at most 1000 bytes', a
 
 test('a transaction that holds the store too long is rolled back, and its session refuses everything', async () => {
   const clock = createFakeClock()
-  const store = createMemoryStore({ clock })
+  const store = memoryStore({ clock })
   const { promise: paused, resolve: go } = Promise.withResolvers<void>()
   const late: unknown[] = []
   const running = store.transactions.run(async (session) => {
@@ -88,7 +88,7 @@ test('a transaction that holds the store too long is rolled back, and its sessio
 })
 
 test('writes of a transaction are invisible to others before it commits', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const { id } = claimOf('k')
   await store.transactions.run(async (session) => {
     await session.apply(claimOf('k'))
@@ -99,7 +99,7 @@ test('writes of a transaction are invisible to others before it commits', async 
 })
 
 test('fences that a rollback gave back are not given again', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   let undone = 0
   const failing = store.transactions.run(async (session) => {
     const { record } = await session.apply(claimOf('k'))
@@ -112,7 +112,7 @@ test('fences that a rollback gave back are not given again', async () => {
 })
 
 test('savepoints inside savepoints: each undoes its own part', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const left = await store.transactions.run(async ({ tx, savepoint }) => {
     tx.set('a', 'outer')
     await savepoint(async () => {
@@ -130,7 +130,7 @@ test('savepoints inside savepoints: each undoes its own part', async () => {
 })
 
 test('savepoints that overlap wait for each other, and what is written beside them is not undone with them', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const { promise: written, resolve: go } = Promise.withResolvers<void>()
   await store.transactions.run(async ({ tx, savepoint }) => {
     const failing = savepoint(async () => {
@@ -156,7 +156,7 @@ test('savepoints that overlap wait for each other, and what is written beside th
 })
 
 test('what an effect forgot to await cannot write after its savepoint', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const { promise: paused, resolve: go } = Promise.withResolvers<void>()
   const left = await store.transactions.run(async ({ tx, savepoint }) => {
     let dangling: Promise<void> = Promise.resolve()
@@ -171,7 +171,7 @@ test('what an effect forgot to await cannot write after its savepoint', async ()
 })
 
 test('a transaction ends after the savepoints that its effect did not await', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   await store.transactions.run(async ({ tx, savepoint }) => {
     void savepoint(async () => {
       await settled()
@@ -183,7 +183,7 @@ test('a transaction ends after the savepoints that its effect did not await', as
 
 test('short calls go before waiting transactions, and one that waits too long is refused unapplied', async () => {
   const clock = createFakeClock()
-  const store = createMemoryStore({ clock })
+  const store = memoryStore({ clock })
   const { promise: paused, resolve: go } = Promise.withResolvers<void>()
   const first = store.transactions.run(() => paused, TRANSACTION)
   const second = store.transactions.run(async ({ apply }) => (await apply(claimOf('k'))).decision.kind, TRANSACTION)
@@ -204,7 +204,7 @@ test('short calls go before waiting transactions, and one that waits too long is
 })
 
 test('a duplicate that does not wait is refused at once', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const { id } = claimOf('k')
   const { promise: paused, resolve: go } = Promise.withResolvers<void>()
   const first = store.transactions.run(async (session) => {
@@ -220,7 +220,7 @@ test('a duplicate that does not wait is refused at once', async () => {
 })
 
 test('what a caller does to its own objects afterwards changes no record', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const identity = { tenant: 'acme', caller: 'shop', operation: 'pay', key: 'mine' }
   const policy = { onAbandoned: 'hold', retainMs: 1_000, refuseMs: 0, unknownMs: 1_000 } as const
   const mutable = { identity: { ...identity }, policy: { ...policy } }
@@ -233,16 +233,16 @@ test('what a caller does to its own objects afterwards changes no record', async
 })
 
 test('time moves only where that was asked for', async () => {
-  const fixed = createMemoryStore()
+  const fixed = memoryStore()
   await assert.rejects(fixed.clock.advance(1, CALL), (error) => isOnceError(error, 'bad_option'))
-  const movable = createMemoryStore({ testClock: true, clock: createFakeClock(1_000) })
+  const movable = memoryStore({ testClock: true, clock: createFakeClock(1_000) })
   await movable.clock.advance(5, CALL)
   assert.equal(await movable.clock.now(CALL), 1_005)
   await assert.rejects(movable.clock.advance(-1, CALL), (error) => isOnceError(error, 'bad_option'))
 })
 
 test('stopping lets what is under way end and refuses the rest', async () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const { promise: paused, resolve: go } = Promise.withResolvers<void>()
   const running = store.transactions.run(async (session) => {
     await paused
@@ -262,7 +262,7 @@ test('stopping lets what is under way end and refuses the rest', async () => {
 })
 
 test('a sweep continues where it stopped, whatever was added and removed meanwhile', async () => {
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   const keys = Array.from({ length: 10 }, (_, index) => `k${index}`)
   for (const key of keys) await store.claims.apply([settleOf(await grantOf(store, claimOf(key)), 'x')], CALL)
   await store.clock.advance(7 * DAY, CALL)

@@ -1,3 +1,6 @@
+import { OnceError } from '../../core/errors.ts'
+import { kindOf } from '../../core/option-names.ts'
+
 /**
  * The part of `pg` that the store borrows. `pg.Pool` fits it by shape, so that the package neither imports nor pins a
  * driver, and whatever speaks the protocol behind the same shape works too.
@@ -36,4 +39,17 @@ export interface PgResult {
 export interface PgNotification {
   readonly channel: string
   readonly payload?: string | undefined
+}
+
+/** The likeliest mistakes of a first use, found where they are made and not at the first query. */
+export function checkPool(pool: unknown): void {
+  const has = (name: string) => typeof pool === 'object' && pool !== null && name in pool
+  const wrong = (what: string, advice: string) =>
+    new OnceError('bad_option', `postgresStore needs a \`Pool\` of \`pg\`, not ${what}. ${advice}`)
+  if (typeof pool === 'string') throw wrong('a connection string', 'Pass `new Pool({ connectionString })`.')
+  if (has('connectionParameters')) throw wrong('a single `Client`', 'Pass `new Pool(…)` with the same settings.')
+  if (has('pool'))
+    throw wrong('an object with one', 'Pass the pool itself, then the options: `postgresStore(pool, { schema })`.')
+  if (has('connectionString') || has('host')) throw wrong('its settings', 'Pass `new Pool(settings)`.')
+  if (!has('connect') || !has('on')) throw wrong(kindOf(pool), 'Pass `new Pool({ connectionString })`.')
 }

@@ -1,10 +1,12 @@
 import { OnceError } from '../../core/errors.ts'
+import { checkOptionNames } from '../../core/option-names.ts'
 import type { TransactionalStore } from '../../store/port.ts'
 import type { SqlSeam } from '../../store/sql.ts'
 import { createClaims } from './claims.ts'
 import { createClock } from './clock.ts'
 import { createCore } from './core.ts'
 import type { PgPool } from './driver.ts'
+import { checkPool } from './driver.ts'
 import { createLanes } from './lanes.ts'
 import { namesIn } from './names.ts'
 import { createQueries } from './queries.ts'
@@ -19,15 +21,16 @@ export type { PgClient, PgNotification, PgPool, PgQuery, PgResult } from './driv
 export type { PostgresTx } from './tx.ts'
 
 export interface PostgresStoreOptions {
-  /** Your own `pg.Pool`. The store keeps up to five of its clients: two for batches, one that listens, two for durable runs where they are used. */
-  readonly pool: PgPool
   /**
    * Where the tables live; made when it is missing. Two schemas share nothing. In an effect it comes before your own
    * `search_path`, so that a table that an effect creates without naming a schema lands in it. Without this option the
    * tables are where the connection's `search_path` leads.
    */
   readonly schema?: string
-  /** Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same. */
+  /**
+   * Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same.
+   * @default false
+   */
   readonly testClock?: boolean
 }
 
@@ -42,8 +45,17 @@ const LANES = 2
 /** Twice the lanes, the listener, and somebody's transaction. */
 const CLIENTS_FOR_ROOMS = 6
 
-export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
-  const { pool } = options
+/**
+ * Records in PostgreSQL, on your own pool.
+ *
+ * @param pool Your own `pg.Pool`. The store keeps up to five of its clients: two for batches, one that listens, two for
+ * durable runs where they are used. It never ends the pool.
+ * @example
+ * const once = createLedger({ store: postgresStore(new Pool({ connectionString: process.env.DATABASE_URL })) })
+ */
+export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}): PostgresStore {
+  checkPool(pool)
+  checkOptionNames('postgresStore', options, ['schema', 'testClock'])
   const clients = pool.options?.max ?? Number.POSITIVE_INFINITY
   if (clients < LEAST_CLIENTS) {
     throw new OnceError('bad_option', `\`pool\` has ${clients} clients (\`max\`); the store needs ${LEAST_CLIENTS}.`)

@@ -1,4 +1,5 @@
 import { OnceError } from '../../core/errors.ts'
+import { kindOf } from '../../core/option-names.ts'
 import type { RedisLink } from './link.ts'
 import { reconnectMs } from './link.ts'
 import type { NodeRedisClient } from './node-redis.ts'
@@ -43,18 +44,19 @@ export function connectionLike(client: RedisClient): RedisLink {
 }
 
 /** Types cannot tell every client from one that only looks like it. */
-export function checkClient(client: object): void {
+export function checkClient(client: unknown): void {
+  const which = '`new Redis()` or `new Cluster()` of `ioredis`, or `createClient()` of `redis`, version 5 or newer'
+  const wrong = (what: string) => new OnceError('bad_option', `redisStore needs a client, not ${what}. Pass ${which}.`)
+  if (typeof client === 'string') throw wrong('a URL')
+  if (typeof client !== 'object' || client === null) throw wrong(kindOf(client))
   if ('isCluster' in client) return
-  const can = (name: string) => name in client && typeof client[name as keyof typeof client] === 'function'
+  if ('client' in client) throw wrong('an object with one: the options come after it')
   if ('slots' in client) {
-    throw new OnceError(
-      'bad_option',
-      '`client` is a cluster of `redis`: a cluster is reached by `Cluster` of `ioredis`.',
-    )
+    throw new OnceError('bad_option', 'redisStore cannot use a cluster of `redis`. Pass a `Cluster` of `ioredis`.')
   }
+  const can = (name: string) => name in client && typeof client[name as keyof typeof client] === 'function'
   if (!can('duplicate') || !can('sendCommand') || !can('destroy') || !('isReady' in client)) {
-    const which = '`new Redis()` or `new Cluster()` of `ioredis`, or `createClient()` of `redis`, version 5 or newer'
-    throw new OnceError('bad_option', `\`client\` is none that the store can use: give it ${which}.`)
+    throw wrong('an object without its methods')
   }
 }
 

@@ -1,3 +1,4 @@
+import { checkOptionNames } from '../../core/option-names.ts'
 import type { Call, Store } from '../../store/port.ts'
 import { createClaims } from './claims.ts'
 import { createClock } from './clock.ts'
@@ -18,18 +19,20 @@ export type { StoreReset } from './epochs.ts'
 
 export interface RedisStoreOptions {
   /**
-   * Your own client: of `ioredis`, for a server or a cluster, or of `redis`, for a server. The store makes two connections of
-   * its own from it, and sends nothing through it.
+   * Begins the name of every key, so that several stores can share a server.
+   * @default 'onceonly'
    */
-  readonly client: RedisClient
-  /** Begins the name of every key, so that several stores can share a server. */
   readonly prefix?: string
   /**
    * In how many parts the records are kept, 1 to 16; a part lives on one node of a cluster. All processes must agree,
    * and it cannot be changed later.
+   * @default 4
    */
   readonly buckets?: number
-  /** Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same. */
+  /**
+   * Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same.
+   * @default false
+   */
   readonly testClock?: boolean
   /** Told when Redis has lost what it had acknowledged. */
   readonly on?: (event: StoreReset) => void
@@ -43,10 +46,18 @@ export interface RedisStore extends Store {
 /** A batch of 256 requests is four script calls, and a small cluster has work for each node. */
 const BUCKETS = 4
 
-/** Claims on Redis 6.2 or newer. There are no transactions: an effect in a database belongs into a store in it. */
-export function createRedisStore(options: RedisStoreOptions): RedisStore {
-  const { client, prefix = 'onceonly', buckets = BUCKETS, on = () => undefined } = options
+/**
+ * Claims on Redis 6.2 or newer. There are no transactions: an effect in a database belongs into a store in it.
+ *
+ * @param client Your own client: of `ioredis`, for a server or a cluster, or of `redis`, for a server. The store makes
+ * two connections of its own from it, and sends nothing through it.
+ * @example
+ * const once = createLedger({ store: redisStore(new Redis(process.env.REDIS_URL)) })
+ */
+export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   checkClient(client)
+  checkOptionNames('redisStore', options, ['prefix', 'buckets', 'testClock', 'on'])
+  const { prefix = 'onceonly', buckets = BUCKETS, on = () => undefined } = options
   const names = namesOf(prefix, buckets)
   const core = createCore(client, names, on)
   const watchers = createWatchers(client, names)

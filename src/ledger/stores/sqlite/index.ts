@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
+import { checkOptionNames, kindOf } from '../../core/option-names.ts'
 import type { TransactionalStore } from '../../store/port.ts'
 import type { SqlSeam, SqlTx } from '../../store/sql.ts'
 import { createClaims } from './claims.ts'
@@ -18,9 +19,10 @@ import { createWatchers } from './watch.ts'
 export type SqliteTx = SqlTx
 
 export interface SqliteStoreOptions {
-  /** The file; it is made when it is first used. Its folder must exist. */
-  readonly path: string
-  /** Lets `store.clock.advance` move the store's time. `ONCEONLY_TEST_CLOCK=1` does the same. */
+  /**
+   * Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same.
+   * @default false
+   */
   readonly testClock?: boolean
   /** @internal For tests of the store itself. */
   readonly internal?: { readonly time?: Partial<TimeSource>; readonly holdMs?: number }
@@ -33,13 +35,19 @@ export interface SqliteStore extends TransactionalStore<SqliteTx>, AsyncDisposab
 /**
  * Records in one SQLite file, shared by all processes of one machine. The file is opened by the first call, and again
  * after a disk error, so that a store that was away needs no restart.
+ *
+ * @param path The file; it is made when it is first used. Its folder must exist.
+ * @example
+ * const once = createLedger({ store: sqliteStore('onceonly.db') })
  */
-export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
+export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
+  const file = checkedPath(path)
+  checkOptionNames('sqliteStore', options, ['testClock', 'internal'])
   const { time: ownTime = {}, holdMs = limits.writerHoldMs } = options.internal ?? {}
   const time = { ...systemTime, ...ownTime }
   // A boot does not change while a process lives; its name is asked once.
   const bootId = time.bootId()
-  const engine = createEngine(checkedPath(options.path), { ...time, bootId: () => bootId })
+  const engine = createEngine(file, { ...time, bootId: () => bootId })
   const watchers = createWatchers(engine)
   const fences = { least: 0 }
   const stop = async () => {
@@ -61,11 +69,15 @@ export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
 
 function checkedPath(path: unknown): string {
   if (typeof path !== 'string' || path.trim() === '') {
-    throw new OnceError('bad_option', 'createSqliteStore needs the `path` of a file.')
+    const given = path === '' ? 'an empty string' : kindOf(path)
+    throw new OnceError(
+      'bad_option',
+      `sqliteStore needs the path of a file, not ${given}: \`sqliteStore('onceonly.db')\`.`,
+    )
   }
   if (path === ':memory:' || path.startsWith('file:')) {
-    const why = 'its connections could not share it; use the memory store, or a plain path'
-    throw new OnceError('bad_option', `The \`path\` cannot be ${path}: ${why}.`)
+    const why = 'its connections could not share it. Use `memoryStore()`, or a plain path'
+    throw new OnceError('bad_option', `sqliteStore cannot open ${path}: ${why}.`)
   }
   // Absolute, so that messages name the file, and a process that changes its directory keeps its store.
   return resolve(path)

@@ -7,7 +7,7 @@ import type { Policy } from '../../core/record.ts'
 import type { ClaimRequest, Grant, Settlement, SettleRequest } from '../../core/request.ts'
 import type { Applied } from '../../store/port.ts'
 import type { SqliteStore, SqliteStoreOptions } from './index.ts'
-import { createSqliteStore } from './index.ts'
+import { sqliteStore } from './index.ts'
 
 /** What the tests of this store share: a fresh file each, and the requests of an ordinary life. */
 
@@ -22,7 +22,7 @@ export function freshPath(t: TestContext): string {
 }
 
 export function openStore(t: TestContext, path: string, options: Partial<SqliteStoreOptions> = {}): SqliteStore {
-  const store = createSqliteStore({ path, testClock: true, ...options })
+  const store = sqliteStore(path, { testClock: true, ...options })
   t.after(() => store.stop())
   return store
 }

@@ -9,7 +9,7 @@ import { after, test } from 'node:test'
 import { createLedger, final } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import { createOutbox } from 'onceonly/outbox'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { startCommands } from '../../../support/admin/cli/commands.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-operator-'))
@@ -30,7 +30,7 @@ const letter = { topic: 'paid', key: null, sequence: null, headers: {}, deliveri
 
 test('an operator who knows nothing but a key finds the ten answers, and acts on what was found', async () => {
   // What a service left behind: a payment with an unknown outcome, a storm on another key, a dead letter.
-  const store = createSqliteStore({ path: database, testClock: true })
+  const store = sqliteStore(database, { testClock: true })
   const outbox = createOutbox({ store })
   await outbox.prepare()
   const once = createLedger({ store, outbox, background: false })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createLedger } from 'onceonly'
-import { createRedisStore } from 'onceonly/redis'
+import { redisStore } from 'onceonly/redis'
 import { startCommands } from '../../../support/admin/cli/commands.ts'
 
 const url = process.env['ONCEONLY_TEST_REDIS_URL']
@@ -15,7 +15,7 @@ const root = join(import.meta.dirname, '../../../..')
 test('every command that makes sense on redis:// answers and acts, and every other one says why not in one line', {
   skip,
 }, async () => {
-  const store = createRedisStore({ client: new Redis(url ?? '', { lazyConnect: true }), prefix })
+  const store = redisStore(new Redis(url ?? '', { lazyConnect: true }), { prefix })
   const once = createLedger({ store, background: false })
   const pay = once.operation<number>({ name: 'pay', effect: 'external' })
   const who = { tenant: 'acme', caller: 'shop' }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { createLedger } from 'onceonly'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 
 const isThere = spawnSync('script', ['--version']).status === 0
 const skip = isThere ? false : 'The program `script`, which makes a terminal, is not installed'
@@ -47,7 +47,7 @@ async function atTerminal(
 test('at a terminal a person is asked before something is changed, sees colours, and how far long work has come', {
   skip,
 }, async () => {
-  const store = createSqliteStore({ path: database, testClock: true })
+  const store = sqliteStore(database, { testClock: true })
   const once = createLedger({ store, background: false })
   const pay = once.operation<null>({ name: 'pay', effect: 'external' })
   const who = { tenant: 'acme', caller: 'shop' }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLedger, DAY } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { createPrometheusMeter, createTelemetry } from 'onceonly/telemetry'
 
 test('a retry with an expired key is counted apart', async () => {
   const meter = createPrometheusMeter()
-  const store = createMemoryStore({ testClock: true })
+  const store = memoryStore({ testClock: true })
   await using once = createLedger({ store, background: false, on: createTelemetry({ meter }).ledger })
   const pay = once.operation({ name: 'pay', effect: 'repeatable', retainMs: DAY, afterExpiry: 'refuse' })
   const who = { tenant: 't', caller: 'c', key: 'k' }

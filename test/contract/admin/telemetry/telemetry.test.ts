@@ -15,11 +15,11 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@open
 import { createLedger, type LedgerEvent } from 'onceonly'
 import type { GuardEvent } from 'onceonly/guard'
 import type { InboxEvent } from 'onceonly/inbox'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import type { RelayEvent } from 'onceonly/outbox'
 import { createEngine, defineRun, type RunEvent } from 'onceonly/run'
 import type { SagaEvent } from 'onceonly/saga'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import {
   createPrometheusMeter,
   createTelemetry,
@@ -44,7 +44,7 @@ export type Held = [
 ]
 
 async function someCommands(telemetry: Telemetry): Promise<void> {
-  await using once = createLedger({ store: createMemoryStore(), on: telemetry.ledger, around: telemetry.around })
+  await using once = createLedger({ store: memoryStore(), on: telemetry.ledger, around: telemetry.around })
   const pay = once.operation<{ amount: number }>({ name: 'pay', effect: 'external', whileRunning: 'conflict' })
   const who = { tenant: 't', caller: 'c' }
   await pay.run({ ...who, key: 'one' }, { amount: 1 }, async () => {
@@ -115,7 +115,7 @@ test("OpenTelemetry's own meter and tracer: the same numbers, a span per claim a
 
 test('steps of runs are counted by what they came to, under the name of the definition alone', async (testing) => {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-steps-'))
-  const store = createSqliteStore({ path: join(folder, 'runs.db') })
+  const store = sqliteStore(join(folder, 'runs.db'))
   const meter = createPrometheusMeter()
   const telemetry = createTelemetry({ meter })
   const unknown = Promise.withResolvers<void>()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { SqlStore } from 'onceonly'
 import { createLocalBus } from 'onceonly/local'
 import { createOutbox, createRelay, type Relay } from 'onceonly/outbox'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 import { until } from '../../../../src/testing/until.ts'
 import { messageOf, onInbox } from '../../../support/events/inbox/stage.ts'
 
@@ -34,7 +34,7 @@ onInbox('messages of two services under one key are two lines', { ordered: true 
   }
 
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-outboxes-'))
-  const storeIn = (name: string) => createSqliteStore({ path: join(folder, name) })
+  const storeIn = (name: string) => sqliteStore(join(folder, name))
   const stores = [storeIn('a'), storeIn('b')] as const
   const services = [await service('a', stores[0]), await service('b', stores[1])] as const
   try {

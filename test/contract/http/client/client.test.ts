@@ -12,7 +12,7 @@ import { createLedger, isOnceError } from 'onceonly'
 import type { ClientEvent, ClientOptions } from 'onceonly/client'
 import { createClient, newKey } from 'onceonly/client'
 import { openFileKeys } from 'onceonly/client-file'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 import { until } from '../../../../src/testing/until.ts'
 
@@ -36,7 +36,7 @@ const problem = (status: number, retryable: boolean): Fault =>
   answers(status, { 'content-type': 'application/problem+json' }, JSON.stringify({ retryable, retryAfterMs: 1 }))
 
 describe('the client', () => {
-  const store = createMemoryStore()
+  const store = memoryStore()
   const ledger = createLedger({ store })
   const folder = mkdtempSync(join(tmpdir(), 'onceonly-client-'))
   const faults: (Fault | 'pass')[] = []

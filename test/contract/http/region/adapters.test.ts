@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import type { Ledger } from 'onceonly'
 import { createLedger } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent, operationStatus } from 'onceonly/node'
 import type { RegionOptions } from 'onceonly/region'
 import { createRegion } from 'onceonly/region'
@@ -30,7 +30,7 @@ async function openRegions(
   const all = Object.fromEntries(names.map((name, at) => [name, `http://127.0.0.1:${ports[at]}`]))
   const regions = names.map((self, at) => createRegion({ self, secret, regions: lists(all)[at] ?? all }))
   for (const [at, region] of regions.entries()) {
-    const ledger = createLedger({ store: createMemoryStore(), background: false })
+    const ledger = createLedger({ store: memoryStore(), background: false })
     ledgers.push(ledger)
     const who = () => ({ tenant: 'acme', caller: `session-of-${region.self}` })
     const listener = idempotent({ ledger, who, region })({ effect: 'external' }, (request, response) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { test } from 'node:test'
 import { createLedger } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 import { createRegion } from 'onceonly/region'
 import { closedUrl } from '../../../support/closed-url.ts'
@@ -13,7 +13,7 @@ test('where the home of a key is away it is refused, and nothing runs elsewhere;
   const port = await freePort()
   const regions = { eu: `http://127.0.0.1:${port}`, us: await closedUrl() }
   const region = createRegion({ self: 'eu', regions, secret: 'a secret of two regions, long enough' })
-  const ledger = createLedger({ store: createMemoryStore(), background: false })
+  const ledger = createLedger({ store: memoryStore(), background: false })
   const who = { tenant: 'acme', caller: 'ann' }
   let runs = 0
   const listener = idempotent({ ledger, who: () => who, region })({ effect: 'external' }, (_request, response) => {

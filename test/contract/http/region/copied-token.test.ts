@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createLedger } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 import { createRegion } from 'onceonly/region'
 
@@ -31,7 +31,7 @@ test('an eavesdropper between two regions can send neither a copied request nor 
   const between = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
 
   let ran = 0
-  const store = createMemoryStore()
+  const store = memoryStore()
   const ledger = createLedger({ store, background: false })
   const us = createRegion({ self: 'us', secret, regions: { eu: between, us: between } })
   const who = () => ({ tenant: 'acme', caller: 'stranger' })
@@ -44,7 +44,7 @@ test('an eavesdropper between two regions can send neither a copied request nor 
   await once(home.listen(0, '127.0.0.1'), 'listening')
   const homeUrl = `http://127.0.0.1:${(home.address() as AddressInfo).port}`
   using eu = createRegion({ self: 'eu', secret, regions: { eu: between, us: between } })
-  const euLedger = createLedger({ store: createMemoryStore(), background: false })
+  const euLedger = createLedger({ store: memoryStore(), background: false })
   const front = createServer((request, response) => {
     const caller = { tenant: 'acme', caller: 'ann' }
     void idempotent({ ledger: euLedger, who: () => caller, region: eu })({ effect: 'external' }, (_request, answer) => {

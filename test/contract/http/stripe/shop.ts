@@ -5,7 +5,7 @@ import express from 'express'
 import { createLedger } from 'onceonly'
 import { idempotent as idempotentExpress, keepRawBody, noteErrors } from 'onceonly/express'
 import type { RouteDefinition } from 'onceonly/http'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent as idempotentNode } from 'onceonly/node'
 import { listen } from '../listen.ts'
 
@@ -66,7 +66,7 @@ export async function openShop(
     return { status: 200, body: customer }
   }
 
-  const ledger = createLedger({ store: createMemoryStore(), background: false })
+  const ledger = createLedger({ store: memoryStore(), background: false })
   context.after(() => ledger.stop())
   const definition = { effect: 'external', whileRunning } as const
   const options = { ledger, profile: 'stripe', who } as const

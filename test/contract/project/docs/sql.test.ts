@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createLedger, final, type SqlStore } from 'onceonly'
 import { createOutbox } from 'onceonly/outbox'
-import { createPostgresStore } from 'onceonly/postgres'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { postgresStore } from 'onceonly/postgres'
+import { sqliteStore } from 'onceonly/sqlite'
 import { Pool } from 'pg'
 import { createDatabase } from '../../../../tools/servers/database.ts'
 
@@ -67,7 +67,7 @@ async function check(store: SqlStore, ask: (sql: string) => Promise<readonly Row
 
 test('the documented queries run on SQLite', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'onceonly-sql-'))
-  const store = createSqliteStore({ path: join(folder, 'store.db') })
+  const store = sqliteStore(join(folder, 'store.db'))
   await check(store, (sql) => store.sql.query(sql))
   await store.stop()
   await rm(folder, { recursive: true, force: true })
@@ -78,7 +78,7 @@ test('the documented queries run on PostgreSQL, in the schema of the store', {
 }, async () => {
   const database = await createDatabase(postgresUrl ?? '')
   const pool = new Pool({ connectionString: database.url, max: 6 })
-  const store = createPostgresStore({ pool, schema: 'Own "schema' })
+  const store = postgresStore(pool, { schema: 'Own "schema' })
   // As an operator asks: another connection, whose path leads to the schema.
   const client = await pool.connect()
   await check(store, async (sql) => {

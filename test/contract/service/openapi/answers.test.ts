@@ -4,7 +4,7 @@ import Ajv from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { createLedger } from 'onceonly'
 import { createGuard } from 'onceonly/guard'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import {
   demoKey,
   hookSecret,
@@ -210,7 +210,7 @@ test('operators are answered as documented', async () => {
 async function someLock(): Promise<string> {
   const body = { recipientPhone: '+4915177777', message: 'To be released' }
   await ask(201, { method: 'POST', path: '/api/messages', body })
-  await using ledger = createLedger({ store: createMemoryStore() })
+  await using ledger = createLedger({ store: memoryStore() })
   const guard = createGuard<null>({
     ledger,
     name: 'messages',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { isOnceError } from 'onceonly'
 import type { Pool } from 'pg'
 import type { PgPool, PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
-import { createPostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+import { postgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
 import { namesIn } from '../../../../src/ledger/stores/postgres/names.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { untilLocked, whileHeld } from '../../../support/stores/postgres/sessions.ts'
@@ -42,7 +42,7 @@ testPostgres('a statement that failed with its connection is enough to look at t
     on: () => undefined,
     options: pool.options,
   } as never
-  const store = createPostgresStore({ pool: quiet, schema, testClock: true })
+  const store = postgresStore(quiet, { schema, testClock: true })
   atEnd(t, () => store.stop())
   const first = await fenceOf(store, 'a')
   const { failing } = await whileHeld(admin, `LOCK TABLE ${schema}.onceonly_records`, async () => {

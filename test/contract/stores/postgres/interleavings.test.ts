@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createLedger, isOnceError } from 'onceonly'
 import { createInbox } from 'onceonly/inbox'
 import { createOutbox } from 'onceonly/outbox'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { createEngine, defineRun } from 'onceonly/run'
 import { createSaga, defineSaga, event } from 'onceonly/saga'
 import { createLeases } from '../../../../src/events/outbox/leases.ts'
@@ -181,7 +181,7 @@ testPostgres('a redrive forgets no record that another one has settled meanwhile
   const schema = freshSchema()
   const pool = await freshPool(t)
   const gated = gatedPool(await freshPool(t))
-  const slow = createPostgresStore({ pool: gated, schema })
+  const slow = postgresStore(gated, { schema })
   atEnd(t, () => slow.stop())
   const quick = await openStore(t, { schema }, pool)
   const inboxes = [slow, quick].map((store) => {

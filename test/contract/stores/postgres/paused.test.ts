@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
 import { createGuard } from 'onceonly/guard'
 import { createOutbox } from 'onceonly/outbox'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { createEngine, defineRun } from 'onceonly/run'
 import { createLeases } from '../../../../src/events/outbox/leases.ts'
 import { createRuntime } from '../../../../src/runtime/runtime.ts'
@@ -13,7 +13,7 @@ import { atEnd, freshPool, freshSchema, openStore, testPostgres } from '../../..
 
 testPostgres('a relay counts its lease from before it asked for it', async (t) => {
   const pool = gatedPool(await freshPool(t))
-  const store = createPostgresStore({ pool, schema: freshSchema() })
+  const store = postgresStore(pool, { schema: freshSchema() })
   atEnd(t, () => store.stop())
   await createOutbox({ store }).prepare()
   let now = 0
@@ -37,7 +37,7 @@ testPostgres('a relay counts its lease from before it asked for it', async (t) =
 
 testPostgres('a worker whose lease ended while it wrote its intent does not act', async (t) => {
   const pool = gatedPool(await freshPool(t))
-  const store = createPostgresStore({ pool, schema: freshSchema() })
+  const store = postgresStore(pool, { schema: freshSchema() })
   atEnd(t, () => store.stop())
   const runtime = createRuntime()
   let paused = 0
@@ -71,7 +71,7 @@ testPostgres('a worker whose lease ended while it wrote its intent does not act'
 testPostgres('a guard that stood still forgets no lock that belongs to a later send', async (t) => {
   const schema = freshSchema()
   const pool = gatedPool(await freshPool(t))
-  const slow = createPostgresStore({ pool, schema })
+  const slow = postgresStore(pool, { schema })
   atEnd(t, () => slow.stop())
   const guards = [slow, await openStore(t, { schema })].map((store) => {
     const ledger = createLedger({ store, background: false })

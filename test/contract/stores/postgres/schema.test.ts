@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
-import { createPostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+import { postgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
 import {
   CALL,
   claimIn,
@@ -20,9 +20,9 @@ import {
 async function migrateElsewhere(url: string, schema: string, key: string): Promise<string> {
   const program = `
     import pg from 'pg'
-    import { createPostgresStore } from ${JSON.stringify(join(import.meta.dirname, '../../../../src/ledger/stores/postgres/index.ts'))}
+    import { postgresStore } from ${JSON.stringify(join(import.meta.dirname, '../../../../src/ledger/stores/postgres/index.ts'))}
     const pool = new pg.Pool({ connectionString: ${JSON.stringify(url)}, max: 4 })
-    const store = createPostgresStore({ pool, schema: ${JSON.stringify(schema)} })
+    const store = postgresStore(pool, { schema: ${JSON.stringify(schema)} })
     const [applied] = await store.claims.apply([${JSON.stringify(claimOf(key))}], { timeoutMs: 20_000 })
     console.log(applied.decision?.kind ?? applied.error)
     await store.stop()
@@ -70,7 +70,7 @@ testPostgres('the tables live in the schema that was named, or where the search 
   const schema = freshSchema()
   await pool.query(`CREATE SCHEMA ${schema}`)
   const own = await freshPool(t, { options: `-c search_path=${schema}` })
-  const store = createPostgresStore({ pool: own })
+  const store = postgresStore(own)
   await claimIn(store, 'a')
   await store.stop()
   const { rows } = await pool.query(`SELECT count(*)::int AS count FROM ${schema}.onceonly_records`)
@@ -113,17 +113,17 @@ testPostgres('rooms keep tables of their own beside ours, and may be migrated fr
 testPostgres('options that cannot work are refused at once', async (t) => {
   const small = await freshPool(t, { max: 2 })
   assert.throws(
-    () => createPostgresStore({ pool: small }),
+    () => postgresStore(small),
     (error) => isOnceError(error, 'bad_option'),
   )
   const pool = await freshPool(t)
   for (const schema of ['', 'x'.repeat(64), 'nul \0']) {
     assert.throws(
-      () => createPostgresStore({ pool, schema }),
+      () => postgresStore(pool, { schema }),
       (error) => isOnceError(error, 'bad_option'),
     )
   }
-  const store = createPostgresStore({ pool, schema: freshSchema(), testClock: false })
+  const store = postgresStore(pool, { schema: freshSchema(), testClock: false })
   await assert.rejects(store.clock.advance(1, CALL), (error) => isOnceError(error, 'bad_option'))
   await assert.rejects(store.upkeep.sweep('not ours', 1, CALL), (error) => isOnceError(error, 'bad_option'))
   await store.stop()

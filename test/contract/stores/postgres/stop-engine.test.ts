@@ -1,4 +1,4 @@
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { createEngine, defineRun } from 'onceonly/run'
 import { Pool } from 'pg'
 import { until } from '../../../../src/testing/until.ts'
@@ -8,7 +8,7 @@ testPostgres('an engine that was stopped keeps no client of the pool', async () 
   const pool = new Pool({ connectionString: await databaseUrl(), max: 10 })
   pool.on('error', () => undefined)
   const run = defineRun('charge', (context) => context.step('charge', () => 'charged'))
-  const engine = await createEngine({ store: createPostgresStore({ pool, schema: freshSchema() }), runs: [run] })
+  const engine = await createEngine({ store: postgresStore(pool, { schema: freshSchema() }), runs: [run] })
   await (await engine.start(run, { runId: 'r1', input: null })).result()
   await engine.stop()
   await until('all clients are back', () => pool.totalCount === pool.idleCount)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createLedger } from 'onceonly'
 import { createOutbox, createRelay } from 'onceonly/outbox'
 import type { PostgresStore } from 'onceonly/postgres'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { createEngine, defineRun } from 'onceonly/run'
 import { Pool } from 'pg'
 import { until } from '../../../../src/testing/until.ts'
@@ -13,7 +13,7 @@ import { databaseUrl, freshSchema, testPostgres } from '../../../support/stores/
 async function opened(): Promise<{ readonly pool: Pool; readonly store: PostgresStore }> {
   const pool = new Pool({ connectionString: await databaseUrl(), max: 10 })
   pool.on('error', () => undefined)
-  return { pool, store: createPostgresStore({ pool, schema: freshSchema() }) }
+  return { pool, store: postgresStore(pool, { schema: freshSchema() }) }
 }
 
 /** Claims, and waits for a twin of another process, which takes a listener. */

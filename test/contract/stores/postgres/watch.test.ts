@@ -125,11 +125,11 @@ testPostgres('a watch that ended hears nothing more', async (t) => {
 
 test('watching never rejects', { skip: false }, async () => {
   // Without a server those who wait poll; see also the tests of a server that is away.
-  const { createPostgresStore } = await import('../../../../src/ledger/stores/postgres/index.ts')
+  const { postgresStore } = await import('../../../../src/ledger/stores/postgres/index.ts')
   const refuse = async () => {
     throw new Error('no server')
   }
-  const store = createPostgresStore({ pool: { connect: refuse, on: () => {} } })
+  const store = postgresStore({ connect: refuse, on: () => {} })
   await store.claims.watch(() => assert.fail('nothing can have changed')).ready
   await store.stop()
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createClient, createCluster } from '@redis/client'
 import type { Store } from 'onceonly'
 import { createLedger } from 'onceonly'
-import { createRedisStore } from 'onceonly/redis'
+import { redisStore } from 'onceonly/redis'
 import { conformanceCases, runCase } from 'onceonly/testing'
 import { until } from '../../../../src/testing/until.ts'
 import { startOwn } from '../../../support/own-server.ts'
@@ -21,7 +21,7 @@ test('the kit passes through `redis`; a server that is away, paused or restarted
     const prefix = `node-redis:${++prefixes}`
     const stores: Store[] = []
     const another = async () => {
-      const store = createRedisStore({ client, prefix, testClock: true })
+      const store = redisStore(client, { prefix, testClock: true })
       stores.push(store)
       return store
     }
@@ -31,7 +31,7 @@ test('the kit passes through `redis`; a server that is away, paused or restarted
     await runCase(each, async () => ({ store: await another(), another, close }))
   }
 
-  const store = createRedisStore({ client })
+  const store = redisStore(client)
   const ledger = createLedger({ store, background: false })
   t.after(async () => {
     await ledger.stop()
@@ -64,7 +64,7 @@ test('the kit passes through `redis`; a server that is away, paused or restarted
 
 test('a client that the store cannot use is refused by name, before anything is sent', () => {
   const cluster = createCluster({ rootNodes: [] })
-  const given = (client: unknown) => () => createRedisStore({ client: client as never })
+  const given = (client: unknown) => () => redisStore(client as never)
   assert.throws(given(cluster), { code: 'bad_option', message: /`Cluster` of `ioredis`/ })
   assert.throws(given({}), { code: 'bad_option', message: /`createClient\(\)` of `redis`, version 5/ })
 })

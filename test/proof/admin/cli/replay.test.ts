@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { createEngine, defineRun } from 'onceonly/run'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { sqliteStore } from 'onceonly/sqlite'
 
 const folder = mkdtempSync(join(tmpdir(), 'onceonly-cli-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -16,7 +16,7 @@ const database = join(folder, 'runs.db')
 function deploy(text: string): string {
   const source = `
     import { defineRun } from ${JSON.stringify(resolve('src/runs/index.ts'))}
-    import { createSqliteStore } from ${JSON.stringify(resolve('src/ledger/stores/sqlite/index.ts'))}
+    import { sqliteStore } from ${JSON.stringify(resolve('src/ledger/stores/sqlite/index.ts'))}
     const offer = { kind: 'native', windowMs: 60_000, comparesBody: false, keepsFailures: false }
     const channel = { name: 'mail', offer, send: async () => { throw new Error('a replay must not send') } }
     export const runs = [
@@ -28,7 +28,7 @@ function deploy(text: string): string {
         return 'done'
       }),
     ]
-    export const store = () => createSqliteStore({ path: ${JSON.stringify(database)} })`
+    export const store = () => sqliteStore(${JSON.stringify(database)})`
   const file = join(folder, 'onceonly.config.ts')
   writeFileSync(file, source)
   return file
@@ -42,7 +42,7 @@ function onceonly(...args: string[]) {
 }
 
 test('runs are replayed by one command: identical, diverged, many at once', async () => {
-  const store = createSqliteStore({ path: database })
+  const store = sqliteStore(database)
   const channel = {
     name: 'mail',
     offer: { kind: 'native', windowMs: 60_000, comparesBody: false, keepsFailures: false } as const,

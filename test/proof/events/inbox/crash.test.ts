@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { createLedger, limits } from 'onceonly'
 import type { IncomingMessage, Receipt } from 'onceonly/inbox'
 import { createInbox } from 'onceonly/inbox'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 import { messageOf } from '../../../support/events/inbox/stage.ts'
 import type { Place } from '../../../support/place.ts'
@@ -98,7 +98,7 @@ onEveryPlace('a message that kills every process is parked, and those beside it 
 })
 
 onEveryPlace('a command of another system, called under the effect key, happens once', async (place) => {
-  const shop = createLedger({ store: createMemoryStore(), background: false })
+  const shop = createLedger({ store: memoryStore(), background: false })
   const protect = idempotent({ ledger: shop, who: () => ({ tenant: 'acme', caller: 'billing' }) })
   let payments = 0
   const pay = protect({ name: 'payment.create', effect: 'external' }, (_request, response) => {

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { SqlStore } from 'onceonly'
 import { OnceError } from 'onceonly'
-import { createMemoryStore } from 'onceonly/memory'
+import { memoryStore } from 'onceonly/memory'
 import type { SimulatedProcess, Simulation } from '../../../../src/testing/simulation.ts'
 
 type Query = SqlStore['sql']['query']
@@ -122,7 +122,7 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
       })
 
     return {
-      ...createMemoryStore(),
+      ...memoryStore(),
       sql: {
         dialect: 'sqlite',
         now: 'simulated_now()',

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { createLedger } from 'onceonly'
-import { createPostgresStore } from 'onceonly/postgres'
+import { postgresStore } from 'onceonly/postgres'
 import { Pool } from 'pg'
 import { history } from '../../../support/stores/postgres/nested.ts'
 import { placeOf, play } from '../../../support/stores/postgres/nested-kills.ts'
@@ -10,7 +10,7 @@ import { placeOf, play } from '../../../support/stores/postgres/nested-kills.ts'
 const [, , url = '', schema = '', name = '', seed = '0', count = '0'] = process.argv
 const pool = new Pool({ connectionString: url, application_name: name, max: 4 })
 pool.on('error', () => undefined)
-const place = placeOf(createLedger({ store: createPostgresStore({ pool, schema }), background: false }))
+const place = placeOf(createLedger({ store: postgresStore(pool, { schema }), background: false }))
 const histories = fc.sample(history, { seed: Number(seed), numRuns: Number(count) })
 for (const [index, each] of histories.entries()) {
   const key = `${name}.${index}`

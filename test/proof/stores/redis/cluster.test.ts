@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { Cluster, Redis } from 'ioredis'
 import type { Ledger, Store } from 'onceonly'
 import { createLedger, isOnceError } from 'onceonly'
-import { createRedisStore } from 'onceonly/redis'
+import { redisStore } from 'onceonly/redis'
 import { conformanceCases, runCase } from 'onceonly/testing'
 import { until } from '../../../../src/testing/until.ts'
 import type { Servers } from '../../../../tools/servers/index.ts'
@@ -67,7 +67,7 @@ describe('a cluster of three nodes', () => {
       const prefix = `cluster:${++prefixes}`
       const stores: Store[] = []
       const another = async () => {
-        const store = createRedisStore({ client: cluster, prefix, testClock: true, buckets: 6 })
+        const store = redisStore(cluster, { prefix, testClock: true, buckets: 6 })
         stores.push(store)
         return store
       }
@@ -81,7 +81,7 @@ describe('a cluster of three nodes', () => {
   test('buckets that move to another node in mid-load: every key has one effect, and its answer is found again', async (t) => {
     const cluster = clusterOf(t)
     if (cluster === null) return
-    const stores = [1, 2].map(() => createRedisStore({ client: cluster, prefix: 'moved', buckets: 4 }))
+    const stores = [1, 2].map(() => redisStore(cluster, { prefix: 'moved', buckets: 4 }))
     const ledgers = stores.map((store) => createLedger({ store, background: false }))
     t.after(async () => {
       for (const ledger of ledgers) await ledger.stop()

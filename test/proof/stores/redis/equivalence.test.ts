@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import type { LedgerRecord, Store } from 'onceonly'
 import { createLedger } from 'onceonly'
-import { createRedisStore } from 'onceonly/redis'
+import { redisStore } from 'onceonly/redis'
 import { conformanceCases, runCase } from 'onceonly/testing'
 import { until } from '../../../../src/testing/until.ts'
 
@@ -73,7 +73,7 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
     for (const each of histories) {
       await runCase(each, async () => {
         const prefix = newPrefix()
-        const store = createRedisStore({ client, prefix, buckets: 1, testClock: true })
+        const store = redisStore(client, { prefix, buckets: 1, testClock: true })
         return { store: readingBack(store, prefix), close: () => store.stop() }
       })
     }
@@ -81,7 +81,7 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
 
   test('sweep an end that several records share, but none of them that has a new life', async () => {
     const prefix = newPrefix()
-    const store = createRedisStore({ client, prefix, buckets: 1, testClock: true })
+    const store = redisStore(client, { prefix, buckets: 1, testClock: true })
     const once = createLedger({ store, background: false })
     const pay = once.operation({ name: 'pay', effect: 'repeatable', retainMs: 60_000 })
     const run = (key: string, value: number) => pay.run({ tenant: 'acme', caller: 'ann', key }, null, () => value)
@@ -104,7 +104,7 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
   })
 
   test('wake those who wait, whichever way a record is changed; a lease lapses after its grace', async () => {
-    const store = createRedisStore({ client, prefix: newPrefix(), testClock: true })
+    const store = redisStore(client, { prefix: newPrefix(), testClock: true })
     const once = createLedger({ store, background: false })
     const pay = once.operation({ name: 'pay', effect: 'external', leaseMs: 10_000 })
     let woken = 0

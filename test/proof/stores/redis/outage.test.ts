@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import type { LedgerEvent, Store } from 'onceonly'
 import { createLedger, isOnceError } from 'onceonly'
 import type { RedisStore, StoreReset } from 'onceonly/redis'
-import { createRedisStore } from 'onceonly/redis'
+import { redisStore } from 'onceonly/redis'
 import { until } from '../../../../src/testing/until.ts'
 import type { Servers, StartedServer } from '../../../../tools/servers/index.ts'
 import { startOwn } from '../../../support/own-server.ts'
@@ -41,7 +41,7 @@ describe('Redis in trouble', () => {
   function open(): { store: RedisStore; prefix: string; resets: StoreReset[] } {
     const prefix = `outage:${++prefixes}`
     const resets: StoreReset[] = []
-    const store = createRedisStore({ client, prefix, testClock: true, on: (event) => resets.push(event) })
+    const store = redisStore(client, { prefix, testClock: true, on: (event) => resets.push(event) })
     ends.push(() => store.stop())
     return { store, prefix, resets }
   }
@@ -183,7 +183,7 @@ describe('Redis in trouble', () => {
       await client.hset(meta, older[at] ?? {})
     }
     const otherResets: StoreReset[] = []
-    const other = createRedisStore({ client, prefix, testClock: true, on: (event) => otherResets.push(event) })
+    const other = redisStore(client, { prefix, testClock: true, on: (event) => otherResets.push(event) })
     ends.push(() => other.stop())
     const { pay: payOther } = ledgerOn(other)
     for (let n = 0; n < 12; n++) await payOther.run(who(`other${n}`), null, () => n)
@@ -198,7 +198,7 @@ describe('Redis in trouble', () => {
   test('processes that disagree about the buckets do not begin', async () => {
     const { store, prefix } = open()
     await store.clock.now(CALL)
-    const other = createRedisStore({ client, prefix, buckets: 8 })
+    const other = redisStore(client, { prefix, buckets: 8 })
     ends.push(() => other.stop())
     await assert.rejects(other.clock.now(CALL), (error) => isOnceError(error, 'bad_option'))
   })

@@ -13,7 +13,7 @@ import type { Step } from '../../../../src/ledger/core/transition.ts'
 import { transition } from '../../../../src/ledger/core/transition.ts'
 import { hasLapsed } from '../../../../src/ledger/core/transition-parts.ts'
 import type { SqliteStore } from '../../../../src/ledger/stores/sqlite/index.ts'
-import { createSqliteStore } from '../../../../src/ledger/stores/sqlite/index.ts'
+import { sqliteStore } from '../../../../src/ledger/stores/sqlite/index.ts'
 import { CALL, claimOf, TRANSACTION } from '../../../../src/ledger/stores/sqlite/test-store.ts'
 
 /** The statements must decide what the pure rules decide, on whatever history: compared step by step with a plain map. */
@@ -225,7 +225,7 @@ async function compareStores(store: SqliteStore, model: Model, now: number): Pro
 async function play(history: readonly Move[], path: string): Promise<void> {
   const START = 1_700_000_000_000
   const time = { bootId: () => 'boot', monotonicMs: () => 0, wallMs: () => START }
-  const store = createSqliteStore({ path, testClock: true, internal: { time } })
+  const store = sqliteStore(path, { testClock: true, internal: { time } })
   const model = createModel()
   const grants: Grant[] = []
   let now = START

@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { isOnceError } from '../../../../src/ledger/core/errors.ts'
-import { createSqliteStore } from '../../../../src/ledger/stores/sqlite/index.ts'
+import { sqliteStore } from '../../../../src/ledger/stores/sqlite/index.ts'
 import {
   CALL,
   claimIn,
@@ -40,7 +40,7 @@ async function play(part: Role): Promise<void> {
       return
     }
     case 'race': {
-      const store = createSqliteStore({ path })
+      const store = sqliteStore(path)
       let won = 0
       const fences: number[] = []
       for (let n = 0; n < Number(argument); n++) {
@@ -56,7 +56,7 @@ async function play(part: Role): Promise<void> {
       return
     }
     case 'settle': {
-      const store = createSqliteStore({ path })
+      const store = sqliteStore(path)
       const lease = leaseOf((await store.claims.apply([claimOf('joined')], CALL))[0])
       process.send?.('claimed')
       await once(process, 'message')
@@ -66,14 +66,14 @@ async function play(part: Role): Promise<void> {
       return
     }
     case 'open': {
-      const store = createSqliteStore({ path })
+      const store = sqliteStore(path)
       const { fence } = await claimIn(store, `opened by ${process.pid}`)
       await store.stop()
       process.send?.({ fence })
       return
     }
     case 'die': {
-      const store = createSqliteStore({ path })
+      const store = sqliteStore(path)
       for (let n = 0; ; n++) {
         const lease = await claimIn(store, `doomed ${n}`)
         // Sent only after the commit, so that the receiver may rely on it.

@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
 import type { Ledger, Store } from 'onceonly'
 import { createLedger } from 'onceonly'
-import { createRedisStore } from 'onceonly/redis'
-import { createSqliteStore } from 'onceonly/sqlite'
+import { redisStore } from 'onceonly/redis'
+import { sqliteStore } from 'onceonly/sqlite'
 
 /** Where the processes of a test meet. */
 export type Place =
@@ -17,12 +17,12 @@ export interface OpenPlace {
 
 export function openPlace(place: Place): OpenPlace {
   if (place.kind === 'sqlite') {
-    const store = createSqliteStore({ path: place.path, testClock: true })
+    const store = sqliteStore(place.path, { testClock: true })
     const ledger = createLedger({ store, background: false }) as Ledger<unknown>
     return { store, ledger, end: () => ledger.stop().then(() => store.stop()) }
   }
   const client = new Redis(place.url)
-  const store = createRedisStore({ client, prefix: place.prefix, testClock: true })
+  const store = redisStore(client, { prefix: place.prefix, testClock: true })
   const ledger = createLedger({ store, background: false }) as Ledger<unknown>
   const end = async () => {
     await ledger.stop()

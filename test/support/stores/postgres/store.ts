@@ -8,7 +8,7 @@ import type { Policy } from '../../../../src/ledger/core/record.ts'
 import type { ClaimRequest, Grant, Settlement, SettleRequest } from '../../../../src/ledger/core/request.ts'
 import type { Applied } from '../../../../src/ledger/store/port.ts'
 import type { PostgresStore, PostgresStoreOptions } from '../../../../src/ledger/stores/postgres/index.ts'
-import { createPostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+import { postgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
 
 /** What the tests of this store share: a database for each file, a schema for each test, and an ordinary life's requests. */
 
@@ -102,7 +102,7 @@ export async function openStore(
   pool?: Pool,
 ): Promise<PostgresStore> {
   const own = pool ?? (await freshPool(t))
-  const store = createPostgresStore({ pool: own, testClock: true, schema: freshSchema(), ...options })
+  const store = postgresStore(own, { testClock: true, schema: freshSchema(), ...options })
   atEnd(t, () => store.stop())
   return store
 }
