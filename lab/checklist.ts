@@ -41,8 +41,8 @@ async function tryAll(asked: readonly Row[]): Promise<string[]> {
   const all = asked.flatMap((row) => row.removals.map((removal) => ({ id: row.id, removal })))
   for (const [index, { id, removal }] of all.entries()) {
     const { problem, hung } = await tryRemoval(removal)
-    const told = problem ?? (hung ? 'noticed, at its time limit' : 'noticed')
-    console.log(`${index + 1}/${all.length} ${id} without “${removal.without}”: ${told}`)
+    const result = problem ?? (hung ? 'noticed, at its time limit' : 'noticed')
+    console.log(`${index + 1}/${all.length} ${id} without “${removal.without}”: ${result}`)
     if (problem !== null) wrong.push(`${id} (${removal.without}): ${problem}`)
   }
   return wrong

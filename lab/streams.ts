@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { runSeeds } from './streams/crew.ts'
-import { runSeed, type Told } from './streams/form.ts'
+import { runSeed, type SeedResult } from './streams/form.ts'
 
 /**
  * The design question of streams: a hundred participants in five regions, two partitions, a quarter of them offline for
@@ -27,7 +27,7 @@ const form = { short: values.short, lines: Number(values.lines) }
 if (values.seed !== undefined) print(await runSeed(Number(values.seed), form))
 else await runMany(Number(values.from), Number(values.seeds))
 
-function print({ seed, failure, virtualMs, tally, lines }: Told): void {
+function print({ seed, failure, virtualMs, tally, lines }: SeedResult): void {
   console.log(lines.join('\n'))
   console.log(`\nseed ${seed}: ${Math.round(virtualMs / 1_000)} virtual s`)
   console.log(JSON.stringify(tally))
@@ -43,12 +43,12 @@ async function runMany(from: number, seeds: number): Promise<void> {
   const broken = new Map<string, number[]>()
   const sum: Record<string, number> = {}
   let done = 0
-  await runSeeds({ from, seeds, workers: Number(values.workers), form }, (told) => {
+  await runSeeds({ from, seeds, workers: Number(values.workers), form }, (result) => {
     done += 1
-    for (const [name, value] of Object.entries(told.tally)) sum[name] = (sum[name] ?? 0) + value
-    if (told.failure !== null) {
-      if (!values.count) print(told)
-      broken.set(told.failure.rule, [...(broken.get(told.failure.rule) ?? []), told.seed])
+    for (const [name, value] of Object.entries(result.tally)) sum[name] = (sum[name] ?? 0) + value
+    if (result.failure !== null) {
+      if (!values.count) print(result)
+      broken.set(result.failure.rule, [...(broken.get(result.failure.rule) ?? []), result.seed])
     }
     if (done % every === 0 || done === seeds) {
       const seconds = (performance.now() - startedMs) / 1_000
@@ -59,7 +59,7 @@ async function runMany(from: number, seeds: number): Promise<void> {
           `about ${leftMinutes.toFixed(1)} min left, ${JSON.stringify(sum)}`,
       )
     }
-    return values.count || told.failure === null
+    return values.count || result.failure === null
   })
   if (values.count)
     for (const [rule, which] of broken) console.log(`${rule}: ${which.length} seeds, ${which.join(' ')}`)

@@ -130,7 +130,7 @@ function examine(world: World, plan: ClientPlan, { life, host, sinceMs }: Call, 
     life,
     fingerprint: fingerprintOfPayload(plan.payload),
     calledMs: sinceMs,
-    told: reply,
+    reported: reply,
     behind,
   })
 }

@@ -109,6 +109,6 @@ export function isGrant(decision: Decision): boolean {
   return decision.kind === 'first_attempt' || decision.kind === 'reclaimed'
 }
 
-export function told(record: LedgerRecord | null): string {
+export function recordText(record: LedgerRecord | null): string {
   return record === null ? 'nothing' : `${record.state} under fence ${record.fence}, attempt ${record.attempts}`
 }

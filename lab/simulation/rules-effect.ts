@@ -4,7 +4,7 @@ import type { ClaimId, Fence } from '../../src/ledger/core/identity.ts'
 import { limits } from '../../src/ledger/core/limits.ts'
 import type { Failure } from '../../src/ledger/core/verdict.ts'
 import type { Life, Recorded, RunningEffect } from './life.ts'
-import { told } from './life.ts'
+import { recordText } from './life.ts'
 import type { Kind } from './scenario.ts'
 
 /** An effect begins: the moment that all the rest exists for. */
@@ -44,7 +44,7 @@ function intentIsRecorded({ life, effect }: Begin): string | null {
   if (life.command.operation.kind === 'transaction' || life.revoked.has(attempt.fence)) return null
   const { last } = life
   if (last?.state === 'in_progress' && last.fence === attempt.fence && last.started) return null
-  return `the effect began under fence ${attempt.fence}, and the record is ${told(last)}`
+  return `the effect began under fence ${attempt.fence}, and the record is ${recordText(last)}`
 }
 
 function effectKeyStays({ life, incarnation, effectKey }: Begin): string | null {
@@ -94,11 +94,11 @@ export const beginRules: readonly BeginRule[] = [
 export function holderIsRight(life: Life, fence: Fence): string | null {
   const { last } = life
   if (life.revoked.has(fence) || (last?.state === 'in_progress' && last.fence === fence)) return null
-  return `the holder of fence ${fence} may act, and the record is ${told(last)}`
+  return `the holder of fence ${fence} may act, and the record is ${recordText(last)}`
 }
 
 /** When a lease is granted, no other running holder believes that it has one. */
-export function nobodyElseBelieves(life: Life, fence: Fence): string | null {
+export function noOtherHolderBelieves(life: Life, fence: Fence): string | null {
   // A transaction that the store has ended is protected by the store itself; its process learns of it later.
   if (life.command.operation.kind === 'transaction') return null
   for (const { attempt, process, ended, host } of life.running) {
@@ -128,7 +128,7 @@ export function believes(attempt: { derive(name: string): string }): boolean {
 }
 
 /** What a caller got: a value, or a recorded failure. */
-export type Told =
+export type Reported =
   | { readonly kind: 'value'; readonly value: unknown }
   | { readonly kind: 'failure'; readonly failure: Failure }
 
@@ -137,7 +137,7 @@ export interface Answer {
   readonly fingerprint: string
   readonly calledMs: number
   readonly now: number
-  readonly told: Told
+  readonly reported: Reported
   /** What stands behind a pointer. */
   behind(pointer: string): unknown
 }
@@ -149,7 +149,14 @@ const CACHE_MS = limits.replayCacheMs * 1.1
  * Every answer to a caller was on record during its call, for its payload: so all answers to one command are equal, none is
  * invented, and none is older than the cache may be.
  */
-export function answersAreOnRecord({ life, fingerprint, calledMs, now, told: what, behind }: Answer): string | null {
+export function answersAreOnRecord({
+  life,
+  fingerprint,
+  calledMs,
+  now,
+  reported: what,
+  behind,
+}: Answer): string | null {
   const during = life.outcomes.filter(
     (each) => each.fromMs <= now && each.untilMs > calledMs - CACHE_MS && each.fingerprint === fingerprint,
   )
@@ -159,7 +166,7 @@ export function answersAreOnRecord({ life, fingerprint, calledMs, now, told: wha
   return `a caller got the ${what.kind} ${given}, on record was ${texts.join('; ') || 'nothing'}`
 }
 
-function says({ state, outcome, pointer }: Recorded, what: Told, behind: Answer['behind']): boolean {
+function says({ state, outcome, pointer }: Recorded, what: Reported, behind: Answer['behind']): boolean {
   if (what.kind === 'failure') {
     return (
       state === 'failed_terminal' && outcome.data !== null && isDeepStrictEqual(decodeValue(outcome.data), what.failure)

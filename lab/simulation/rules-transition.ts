@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { limits } from '../../src/ledger/core/limits.ts'
 import type { LedgerRecord } from '../../src/ledger/core/record.ts'
 import type { Seen } from './life.ts'
-import { isGrant, isHeld, told } from './life.ts'
+import { isGrant, isHeld, recordText } from './life.ts'
 
 /** A rule says what is wrong with a decision of the store, or null. Its name is the name of the rule. */
 export type TransitionRule = (seen: Seen) => string | null
@@ -18,7 +18,7 @@ function oneLiveLease({ standing, request, decision, after, now }: Seen): string
 /** Also across expiry, sweep and forget. */
 function fencesOnlyGrow({ life, before, request, decision, after }: Seen): string | null {
   if (after === null || after === before) return null
-  if (after.fence < life.topFence) return `${told(after)} was written after fence ${life.topFence} had been given`
+  if (after.fence < life.topFence) return `${recordText(after)} was written after fence ${life.topFence} had been given`
   const own = request.kind === 'claim' && before?.state === 'in_progress' && before.claimId === request.claimId
   if (isGrant(decision) && !own && after.fence <= life.topFence) return `fence ${after.fence} was granted twice`
   return null
@@ -31,13 +31,13 @@ function outcomesStay({ standing, request, after, now }: Seen): string | null {
   if (after?.state === standing.state && after.fence === standing.fence) {
     if (isDeepStrictEqual(after.outcome, standing.outcome) && after.expiresAt === standing.expiresAt) return null
   }
-  return `${told(standing)} became ${told(after)} by a ${request.kind}`
+  return `${recordText(standing)} became ${recordText(after)} by a ${request.kind}`
 }
 
 /** Settled, unknown, or asked to come back later: none of these gives a lease to an identical claim. */
 function onlyTheFreeIsGranted({ standing, request, decision, now }: Seen): string | null {
   if (!isGrant(decision) || request.kind !== 'claim' || standing === null) return null
-  const text = `${told(standing)} was granted to claim ${request.claimId.slice(0, 6)}`
+  const text = `${recordText(standing)} was granted to claim ${request.claimId.slice(0, 6)}`
   switch (standing.state) {
     case 'succeeded':
     case 'failed_terminal':
@@ -77,9 +77,9 @@ function staleSettleChangesNothing({ standing, request, decision, after }: Seen)
   if (request.kind !== 'settle' || standing === null) return null
   const { fence, claimId } = request.grant
   if (standing.fence === fence && standing.claimId === claimId) return null
-  if (decision.kind !== 'lease_lost') return `a settle under fence ${fence} was applied to ${told(standing)}`
+  if (decision.kind !== 'lease_lost') return `a settle under fence ${fence} was applied to ${recordText(standing)}`
   if (isDeepStrictEqual(withoutHistory(after), withoutHistory(standing))) return null
-  return `a settle under fence ${fence} turned ${told(standing)} into ${told(after)}`
+  return `a settle under fence ${fence} turned ${recordText(standing)} into ${recordText(after)}`
 }
 
 /** Heartbeats, starts, pointers and releases of others change nothing. */
@@ -90,7 +90,7 @@ function onlyTheHolderWrites({ standing, request, after }: Seen): string | null 
   const fence = kind === 'release' ? standing.fence : request.fence
   if (standing.claimId === request.claimId && standing.fence === fence) return null
   if (isDeepStrictEqual(after, standing)) return null
-  return `a ${kind} of another holder turned ${told(standing)} into ${told(after)}`
+  return `a ${kind} of another holder turned ${recordText(standing)} into ${recordText(after)}`
 }
 
 /** It outranks every other answer, and never changes the record. */
@@ -98,9 +98,10 @@ function keyReusedChangesNothing({ before, standing, request, decision, after }:
   if (request.kind !== 'claim') return null
   const reused =
     standing !== null && standing.state !== 'vacant' && !request.fingerprints.includes(standing.fingerprint)
-  if (reused !== (decision.kind === 'key_reused')) return `another payload over ${told(standing)}: ${decision.kind}`
+  if (reused !== (decision.kind === 'key_reused'))
+    return `another payload over ${recordText(standing)}: ${decision.kind}`
   if (!reused || isDeepStrictEqual(before, after)) return null
-  return `a reused key turned ${told(before)} into ${told(after)}`
+  return `a reused key turned ${recordText(before)} into ${recordText(after)}`
 }
 
 /** Effect keys derive from it: equal for every attempt, rerun and resolve, new after expiry or forget. */
@@ -109,7 +110,7 @@ function incarnationStays({ life, before, standing, request, after, now }: Seen)
   const forgotten = standing?.state === 'vacant' && standing.forgotten
   if (standing === null || forgotten) {
     const isNew = after.incarnation > life.topFence || request.kind === 'settle'
-    return isNew ? null : `the new record ${told(after)} has the old incarnation ${after.incarnation}`
+    return isNew ? null : `the new record ${recordText(after)} has the old incarnation ${after.incarnation}`
   }
   if (after.incarnation === standing.incarnation) return null
   if (request.kind === 'claim' && isOverWindow(standing, now)) return null
@@ -117,7 +118,7 @@ function incarnationStays({ life, before, standing, request, after, now }: Seen)
     const other = !request.fingerprints.includes(standing.fingerprint)
     if (other || standing.attempts === 0) return null
   }
-  return `the incarnation of ${told(standing)} moved from ${standing.incarnation} to ${after.incarnation}`
+  return `the incarnation of ${recordText(standing)} moved from ${standing.incarnation} to ${after.incarnation}`
 }
 
 /** Whatever takes a record away from its holder raises the fence. */
@@ -129,18 +130,18 @@ function fencesRise({ before, standing, request, decision, after }: Seen): strin
     (request.kind === 'forget' && decision.kind === 'done') ||
     (request.kind === 'claim' && isGrant(decision) && standing.claimId !== request.claimId)
   if (!taken || after.fence > standing.fence) return null
-  return `a ${request.kind} left the fence of ${told(standing)} as it was`
+  return `a ${request.kind} left the fence of ${recordText(standing)} as it was`
 }
 
 /** A person who insists on a fence, and a probe that lost its turn, change nothing when it has moved. */
 function fencesAreCompared({ standing, request, decision }: Seen): string | null {
   if ((request.kind !== 'resolve' && request.kind !== 'forget') || decision.kind !== 'done') return null
   if (request.ifFence !== null && standing?.fence !== request.ifFence) {
-    return `a ${request.kind} for fence ${request.ifFence} changed ${told(standing)}`
+    return `a ${request.kind} for fence ${request.ifFence} changed ${recordText(standing)}`
   }
   if (request.kind !== 'resolve' || request.probeFence === null) return null
   if (standing?.state === 'unknown' && standing.probe?.fence === request.probeFence) return null
-  return `the answer of the probe under ${request.probeFence} changed ${told(standing)}`
+  return `the answer of the probe under ${request.probeFence} changed ${recordText(standing)}`
 }
 
 /** A claim that was given back does not come to life by a late copy of itself. */
@@ -152,11 +153,11 @@ function givenBackStaysGivenBack({ life, request, decision }: Seen): string | nu
 /** One process at a time may ask about an unknown outcome, and not before it is time to ask again. */
 function oneProbeAtATime({ standing, request, decision, now }: Seen): string | null {
   if (request.kind !== 'probe' || decision.kind !== 'probe_granted') return null
-  if (standing?.state !== 'unknown') return `${told(standing)} is to be probed`
+  if (standing?.state !== 'unknown') return `${recordText(standing)} is to be probed`
   const { probe, probeAt } = standing
-  if (now < probeAt) return `${told(standing)} is asked about ${probeAt - now} ms too early`
+  if (now < probeAt) return `${recordText(standing)} is asked about ${probeAt - now} ms too early`
   if (probe === null || probe.claimId === request.claimId || now >= probe.until + limits.leaseGraceMs) return null
-  return `${told(standing)} is probed under ${probe.fence} until ${probe.until}, and by another process now`
+  return `${recordText(standing)} is probed under ${probe.fence} until ${probe.until}, and by another process now`
 }
 
 /** Retention counts from settling, or from the claim where the policy says so. */
@@ -166,14 +167,14 @@ function retentionIsKept({ before, standing, after, now }: Seen): string | null 
   if (standing?.state === after.state) return null
   const { retainMs, retainFrom } = after.policy
   const untilMs = retainFrom === 'claimed' ? Math.max(now, after.claimedAt + retainMs) : now + retainMs
-  return after.expiresAt === untilMs ? null : `${told(after)} expires at ${after.expiresAt}, not at ${untilMs}`
+  return after.expiresAt === untilMs ? null : `${recordText(after)} expires at ${after.expiresAt}, not at ${untilMs}`
 }
 
 /** An unknown outcome waits for a resolution, as long as its policy says. */
 function unknownWaits({ standing, request, after, now }: Seen): string | null {
   if (standing?.state !== 'unknown' || (request.kind !== 'claim' && request.kind !== 'reconcile')) return null
   if (standing.abandonAt <= now || after?.state === 'unknown') return null
-  return `${told(standing)} became ${told(after)}, ${standing.abandonAt - now} ms too early`
+  return `${recordText(standing)} became ${recordText(after)}, ${standing.abandonAt - now} ms too early`
 }
 
 /** Recording is not the effect: what returned is recorded as a success, whatever goes wrong with the recording. */
@@ -188,9 +189,9 @@ function whatReturnedSucceeds({ life, request, decision }: Seen): string | null 
 function lapseFollowsThePolicy({ standing, request, after, now }: Seen): string | null {
   if (standing?.state !== 'in_progress' || (request.kind !== 'claim' && request.kind !== 'reconcile')) return null
   if (after?.fence !== standing.fence || after.state === 'in_progress') return null
-  if (now < standing.leaseUntil + limits.leaseGraceMs) return `${told(standing)} lapsed before its time`
+  if (now < standing.leaseUntil + limits.leaseGraceMs) return `${recordText(standing)} lapsed before its time`
   if (isHeld(standing) === (after.state === 'unknown')) return null
-  return `${told(standing)}, ${standing.started ? 'started' : 'reserved'}, lapsed to ${after.state}`
+  return `${recordText(standing)}, ${standing.started ? 'started' : 'reserved'}, lapsed to ${after.state}`
 }
 
 /** Records leave the store only past their end. */
@@ -198,7 +199,7 @@ function nothingVanishes({ life, before, now }: Seen): string | null {
   const { last } = life
   if (last === null || before !== null) return null
   if (last.state !== 'in_progress' && last.state !== 'unknown' && last.goneAt <= now) return null
-  return `${told(last)} is gone before its end`
+  return `${recordText(last)} is gone before its end`
 }
 
 /** Only a reset of the store loses a record, and this world has none. */

@@ -8,7 +8,7 @@ import type { AppliedDecision } from '../../src/ledger/store/port.ts'
 import type { Parts } from '../../src/ledger/stores/memory/assemble.ts'
 import { createWatchers } from '../../src/ledger/stores/memory/watch.ts'
 import type { Life, RunningEffect, Seen } from './life.ts'
-import { createLife, isGrant, standingAt, told } from './life.ts'
+import { createLife, isGrant, recordText, standingAt } from './life.ts'
 import type { Answer } from './rules-effect.ts'
 import {
   answersAreOnRecord,
@@ -16,7 +16,7 @@ import {
   believes,
   endIsTold,
   holderIsRight,
-  nobodyElseBelieves,
+  noOtherHolderBelieves,
 } from './rules-effect.ts'
 import { transitionRules } from './rules-transition.ts'
 import type { CommandPlan } from './scenario.ts'
@@ -83,7 +83,7 @@ export function createWitness({ commands, trace, now, mayLoseRecords, unknowns }
       const began = [...life.running].some(({ attempt }) => attempt.fence === after.fence)
       unknowns(began)
     }
-    trace.note(`store ${life.command.name} ${describe(request)}: ${decision.kind}, ${told(after)}`)
+    trace.note(`store ${life.command.name} ${describe(request)}: ${decision.kind}, ${recordText(after)}`)
     for (const rule of transitionRules) {
       if (mayLoseRecords && rule.name === 'recordIsNeverLost') continue
       check(rule.name, rule(seen), life)
@@ -91,7 +91,7 @@ export function createWitness({ commands, trace, now, mayLoseRecords, unknowns }
     if (isGrant(decision) && 'lease' in decision) {
       grants.set(decision.lease.fence, decision.lease)
       if (after !== null && after.fence > life.topFence)
-        check('nobodyElseBelieves', nobodyElseBelieves(life, after.fence), life)
+        check('noOtherHolderBelieves', noOtherHolderBelieves(life, after.fence), life)
     }
     learn(seen)
   }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../../src/testing/random.ts'
 import type { Front } from './network.ts'
 
-export interface Told {
+export interface Answer {
   readonly status: number
   readonly body: Readonly<Record<string, unknown>>
   readonly text: string
@@ -20,8 +20,8 @@ export interface Request {
 
 /** Typical clients: they repeat a request, at any server, until they get a final answer. */
 export interface Clients {
-  readonly counts: { requests: number; unanswered: number; putOff: number; toldUnknown: number }
-  insist(request: Request, isEnd: (told: Told) => boolean): Promise<Told>
+  readonly counts: { requests: number; unanswered: number; putOff: number; unknown: number }
+  insist(request: Request, isEnd: (answer: Answer) => boolean): Promise<Answer>
 }
 
 /** Less than a lease, so that clients come again while the first attempt still runs. */
@@ -34,9 +34,9 @@ const AGAIN_MS = { least: 50, most: 400 }
 const INSIST_MS = 900_000
 
 export function createClients(fronts: readonly Front[], random: Random): Clients {
-  const counts = { requests: 0, unanswered: 0, putOff: 0, toldUnknown: 0 }
+  const counts = { requests: 0, unanswered: 0, putOff: 0, unknown: 0 }
 
-  async function once(request: Request): Promise<Told | null> {
+  async function once(request: Request): Promise<Answer | null> {
     counts.requests += 1
     try {
       return await send(random.pick(fronts).url, request)
@@ -51,16 +51,16 @@ export function createClients(fronts: readonly Front[], random: Random): Clients
     async insist(request, isEnd) {
       const giveUpMs = performance.now() + INSIST_MS
       for (;;) {
-        const told = await once(request)
-        if (told !== null && isEnd(told)) return told
-        const words = told === null ? 'no answer' : `${told.status} ${told.text}`
-        if (told !== null && !mayRepeat(told))
+        const answer = await once(request)
+        if (answer !== null && isEnd(answer)) return answer
+        const words = answer === null ? 'no answer' : `${answer.status} ${answer.text}`
+        if (answer !== null && !mayRepeat(answer))
           throw new Error(`${request.method} ${request.path} was refused: ${words}`)
         if (performance.now() > giveUpMs)
           throw new Error(
             `${request.method} ${request.path} got no final answer within ${INSIST_MS / 1_000} s: ${words}`,
           )
-        if (told !== null) counts[isUnknown(told) ? 'toldUnknown' : 'putOff'] += 1
+        if (answer !== null) counts[isUnknown(answer) ? 'unknown' : 'putOff'] += 1
         await sleep(AGAIN_MS.least + random.below(AGAIN_MS.most - AGAIN_MS.least))
       }
     },
@@ -68,18 +68,18 @@ export function createClients(fronts: readonly Front[], random: Random): Clients
 }
 
 /** Not yet, or a trouble of the server, or an outcome that a probe will find out; anything else is final. */
-function mayRepeat(told: Told): boolean {
-  const { status, body } = told
-  return status < 300 || status >= 500 || status === 429 || body['retryable'] === true || isUnknown(told)
+function mayRepeat(answer: Answer): boolean {
+  const { status, body } = answer
+  return status < 300 || status >= 500 || status === 429 || body['retryable'] === true || isUnknown(answer)
 }
 
-function isUnknown({ status, body }: Told): boolean {
+function isUnknown({ status, body }: Answer): boolean {
   return status === 409 && String(body['type']).endsWith('/outcome-unknown')
 }
 
-async function send(url: string, { method, path, bearer, headers = {}, body }: Request): Promise<Told> {
+async function send(url: string, { method, path, bearer, headers = {}, body }: Request): Promise<Answer> {
   const bytes = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
-  const { promise, resolve, reject } = Promise.withResolvers<Told>()
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const request = ask(url + path, {
     method,
     // A connection of its own: its fate is the fate of one request.
@@ -98,7 +98,7 @@ async function send(url: string, { method, path, bearer, headers = {}, body }: R
     text(response)
       .then((whole) => {
         const parsed: unknown = whole === '' ? {} : JSON.parse(whole)
-        resolve({ status: response.statusCode ?? 0, body: parsed as Told['body'], text: whole })
+        resolve({ status: response.statusCode ?? 0, body: parsed as Answer['body'], text: whole })
       })
       .catch(reject)
   })

@@ -1,4 +1,4 @@
-import type { Told } from './client.ts'
+import type { Answer } from './client.ts'
 import { countOf, judgeDeeds, type System, type World } from './world.ts'
 
 interface Row {
@@ -31,8 +31,8 @@ export function createMessages(world: World): System {
     const phone = `+49151${String(number).padStart(8, '0')}`
     const body = { channel: at.channel, recipientPhone: phone, message: text }
     const headers = key === null ? {} : { 'idempotency-key': key }
-    await clients.insist({ method: 'POST', path: '/api/messages', bearer: apiKey, headers, body }, (told) => {
-      const message = messageIn(told)
+    await clients.insist({ method: 'POST', path: '/api/messages', bearer: apiKey, headers, body }, (answer) => {
+      const message = messageIn(answer)
       if (message !== null) at.ids.add(message._id)
       return message !== null && message.status in ends
     })
@@ -77,7 +77,7 @@ export function createMessages(world: World): System {
   }
 }
 
-function messageIn({ body }: Told): { readonly _id: string; readonly status: string } | null {
+function messageIn({ body }: Answer): { readonly _id: string; readonly status: string } | null {
   const { message } = body
   return typeof message === 'object' && message !== null ? (message as { _id: string; status: string }) : null
 }

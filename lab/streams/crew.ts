@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Form, Told } from './form.ts'
+import type { Form, SeedResult } from './form.ts'
 
 /**
  * Runs seeds in several processes, and passes each result on, in the order in which they end, until `take` returns
@@ -9,7 +9,7 @@ import type { Form, Told } from './form.ts'
  */
 export async function runSeeds(
   { from, seeds, workers, form }: { from: number; seeds: number; workers: number; form: Form },
-  take: (told: Told) => boolean,
+  take: (result: SeedResult) => boolean,
 ): Promise<void> {
   let next = from
   let goesOn = true
@@ -17,8 +17,8 @@ export async function runSeeds(
   async function work(child: ChildProcess): Promise<void> {
     while (goesOn && next < from + seeds) {
       child.send(next++)
-      const [told] = (await once(child, 'message')) as [Told]
-      goesOn &&= take(told)
+      const [result] = (await once(child, 'message')) as [SeedResult]
+      goesOn &&= take(result)
     }
     child.disconnect()
   }

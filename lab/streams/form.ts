@@ -4,7 +4,7 @@ import { simulateStreams } from './simulation/simulation.ts'
 import type { StreamTally } from './simulation/world.ts'
 
 /** What a run leaves behind, in a form that a process can hand to another. */
-export interface Told {
+export interface SeedResult {
   readonly seed: number
   readonly failure: StreamFailure | null
   readonly virtualMs: number
@@ -27,7 +27,7 @@ const full: Omit<StreamSimulationOptions, 'seed'> = {
   storm: { absences: 25, absenceMs: 30_000, crashes: 3, restarts: 10, cuts: 20, moves: 10, partitions: 2 },
 }
 
-export async function runSeed(seed: number, { short, lines }: Form): Promise<Told> {
+export async function runSeed(seed: number, { short, lines }: Form): Promise<SeedResult> {
   const { failure, virtualMs, tally, tail } = await simulateStreams({ ...(short ? { messages: 2 } : full), seed })
   return { seed, failure, virtualMs, tally, lines: tail(lines) }
 }

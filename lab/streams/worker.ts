@@ -8,5 +8,5 @@ const form = JSON.parse(process.argv[2] ?? '') as Form
 Error.stackTraceLimit = 0
 
 process.on('message', (seed: number) => {
-  void runSeed(seed, form).then((told) => process.send?.(told.failure === null ? { ...told, lines: [] } : told))
+  void runSeed(seed, form).then((result) => process.send?.(result.failure === null ? { ...result, lines: [] } : result))
 })

@@ -9,7 +9,7 @@ export interface Ends {
   /** From this call until its disposal no end is missed. `within` returns the end if it was announced in time. */
   listen(runId: string): { within(ms: number): Promise<RunEnd | null>; [Symbol.dispose](): void }
   /** The run was put down; with its end, if it has ended. */
-  tell(runId: string, end: RunEnd | null): void
+  announce(runId: string, end: RunEnd | null): void
 }
 
 export function createEnds(runtime: Runtime): Ends {
@@ -33,7 +33,7 @@ export function createEnds(runtime: Runtime): Ends {
         },
       }
     },
-    tell(runId, end) {
+    announce(runId, end) {
       for (const wake of waiting.get(runId) ?? []) wake(end)
     },
   }

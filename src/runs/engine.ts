@@ -85,7 +85,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const holding = createHolding(store, { definitions: definitions.values(), learn: time.learn })
   const ends = createEnds(runtime)
   const emit = (event: RunEvent) => {
-    if (event.kind === 'lost') ends.tell(event.runId, null)
+    if (event.kind === 'lost') ends.announce(event.runId, null)
     try {
       on(event)
     } catch {
@@ -100,7 +100,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       clock: time.clock,
       nearNow: time.nearNow,
       signals: holding.signals,
-      tell: emit,
+      emit,
       checkDeterminism: options.checkDeterminism ?? false,
     },
     holding,
@@ -110,7 +110,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     pollMs: options.pollMs ?? limits.runPollMs,
     emit,
     left: ({ runId: id, state, result, failure, ended }) =>
-      ends.tell(id, ended ? { id, state, result, failure: readFailure(failure) } : null),
+      ends.announce(id, ended ? { id, state, result, failure: readFailure(failure) } : null),
   })
   if (work) await worker.begin()
   const wake = () => {

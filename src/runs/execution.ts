@@ -34,7 +34,7 @@ export interface Surroundings {
   draining(): boolean
   /** False once others may have taken over: a process that was paused finds out by itself. */
   alive(): boolean
-  tell(event: RunEvent): void
+  emit(event: RunEvent): void
   /** Leaves runs after their steps, so that the next execution has to come the same way. */
   readonly checkDeterminism: boolean
 }
@@ -93,7 +93,7 @@ export interface Execution {
   decided(race: string, winner: string): Promise<void>
   /**
    * Returns when it is due while other branches still act; else the run is suspended, and this never returns. `abandoned`
-   * when its branch lost a race meanwhile, `told` when an outside change came.
+   * when its branch lost a race meanwhile, `notified` when an outside change came.
    */
   wait(until: Wait, signal: AbortSignal): Promise<Woken>
   /** Grows with every outside change: a signal came, an operator resolved a step. */
@@ -101,7 +101,7 @@ export interface Execution {
   /** Whether a branch of this run waits for outside changes. */
   listens(): boolean
   /** An outside change left a mark. The same mark again is ignored. */
-  tell(mark: number): void
+  notice(mark: number): void
   /** Leaves the rest to another worker. Never returns. */
   handOver(): Promise<never>
   lose(): void
@@ -336,10 +336,10 @@ export function createExecution(
     },
     heard: waits.heard,
     listens: () => !over && waits.listens(),
-    tell(mark) {
+    notice(mark) {
       if (over || mark === lastMark) return
       lastMark = mark
-      waits.tell()
+      waits.notify()
     },
     handOver,
     lose,

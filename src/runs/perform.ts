@@ -57,7 +57,7 @@ export async function perform(execution: Execution, place: Place, work: StepWork
       const unknown = entry.state === 'unknown'
       const woken = await execution.wait({ dueAt, unknown, ...(unknown ? { heard } : {}) }, place.branch.signal)
       if (woken === 'abandoned') entry = await execution.put(abandon(entry))
-      if (woken !== 'told') continue
+      if (woken !== 'notified') continue
       // Perhaps a person resolved it.
       heard = execution.heard()
       entry = await execution.look(entry)
@@ -83,7 +83,7 @@ function isFinal({ state }: Entry): boolean {
 
 function report({ around, run }: Execution, { stepId }: Place, state: EntryState | 'replayed'): void {
   if (state === 'waiting') return
-  around.tell({ kind: 'step', runId: run.id, definition: run.definition, step: stepId, state })
+  around.emit({ kind: 'step', runId: run.id, definition: run.definition, step: stepId, state })
 }
 
 function loseRun(execution: Execution): Promise<never> {

@@ -14,8 +14,8 @@ export interface Wait extends Suspension {
   readonly heard?: number
 }
 
-/** `told`: an outside change came to the run, and lines that wait for one should check. */
-export type Woken = 'due' | 'abandoned' | 'told'
+/** `notified`: an outside change came to the run, and lines that wait for one should check. */
+export type Woken = 'due' | 'abandoned' | 'notified'
 
 /** The lines of a run that wait in memory, while others still act. */
 export interface Waits {
@@ -29,7 +29,7 @@ export interface Waits {
   begin(until: Wait, signal: AbortSignal): Promise<Woken>
   /** For a line that never wakes again. */
   park(until: Suspension): void
-  tell(): void
+  notify(): void
   /** No line waits any more: the run has left the memory. */
   end(): void
 }
@@ -57,7 +57,7 @@ export function createWaits(runtime: Runtime, nearNow: () => number): Waits {
     begin(until, signal) {
       if (signal.aborted) return Promise.resolve('abandoned')
       // It came between the last look and now.
-      if (until.heard !== undefined && until.heard !== heard) return Promise.resolve('told')
+      if (until.heard !== undefined && until.heard !== heard) return Promise.resolve('notified')
       return new Promise((resolve) => {
         const abandon = () => wake('abandoned')
         const timer = until.dueAt === null ? null : timerOf(until.dueAt, () => wake('due'))
@@ -76,9 +76,9 @@ export function createWaits(runtime: Runtime, nearNow: () => number): Waits {
       })
     },
     park: (until) => void waiting.add({ until, wake: () => {}, cancel: () => {} }),
-    tell() {
+    notify() {
       heard += 1
-      for (const one of waiting) if (one.until.heard !== undefined) one.wake('told')
+      for (const one of waiting) if (one.until.heard !== undefined) one.wake('notified')
     },
     end() {
       for (const { cancel } of waiting) cancel()

@@ -173,7 +173,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const marks = await holding.marks(id)
     for (const execution of listening) {
       const mark = marks.get(execution.run.id)
-      if (mark !== undefined) execution.tell(mark)
+      if (mark !== undefined) execution.notice(mark)
     }
   }
 

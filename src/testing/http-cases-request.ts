@@ -95,7 +95,7 @@ export const keepCases: readonly HttpCase[] = [
             ['content-type', 'text/plain'],
             ['etag', '"now"'],
           ],
-          body: Buffer.from(`${pointer.type} ${pointer.id} for ${header('x-role') ?? 'nobody'}`),
+          body: Buffer.from(`${pointer.type} ${pointer.id} for ${header('x-role') ?? 'anonymous'}`),
         }),
       },
     },

@@ -7,9 +7,9 @@ import { identityOf } from './parts.ts'
 import { postpone } from './postpone.ts'
 import type { Delivery } from './read.ts'
 import type { Receipt } from './receipt.ts'
+import { about, later, parked, receiptOf } from './receipts.ts'
 import type { Sentence, Turn } from './settle.ts'
 import { EffectFailure, isOutage, parkInside } from './settle.ts'
-import { about, later, parked, receiptOf } from './tell.ts'
 
 /** The transaction was rolled back. The message is to blame only if its own effect failed by itself. */
 export async function failedReceipt(parts: Parts, delivery: Delivery, turn: Turn, error: unknown): Promise<Receipt> {

@@ -10,9 +10,9 @@ import type { IncomingMessage } from './port.ts'
 import type { Delivery } from './read.ts'
 import { readDelivery } from './read.ts'
 import type { Receipt } from './receipt.ts'
+import { receiptOf } from './receipts.ts'
 import type { InboxEffect, Turn } from './settle.ts'
 import { settleMessage } from './settle.ts'
-import { receiptOf } from './tell.ts'
 import { keepPlace, untimelyIn, untimelyReceipt } from './untimely.ts'
 
 /** One delivery of a message: one transaction when all goes well. */

@@ -7,9 +7,9 @@ import { FIRST } from './order.ts'
 import type { Parts, Recorded } from './parts.ts'
 import type { Delivery } from './read.ts'
 import type { Receipt } from './receipt.ts'
+import { about } from './receipts.ts'
 import type { Turn } from './settle.ts'
 import { NotItsTurn } from './settle.ts'
-import { about } from './tell.ts'
 
 /** Those close behind come soon; a line that has long been waiting is asked ever less often. */
 const WAITED_SHARE = 1 / 4

@@ -7,7 +7,7 @@ import type { IncomingMessage, Subscription } from '../inbox/port.ts'
 import type { Receipt } from '../inbox/receipt.ts'
 import type { Specs } from './definition.ts'
 import { createDeliverer } from './deliver.ts'
-import { teller } from './events.ts'
+import { createEmitter } from './events.ts'
 import { createHistory } from './history.ts'
 import { createInstances } from './instances.ts'
 import { sagaDefaults, sagaLimits } from './limits.ts'
@@ -40,7 +40,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   const { ledger, store, runtime = createRuntime(), background = true } = options
   const { sql } = store
   const settings = settingsOf(options)
-  const tell = teller(options.on)
+  const emit = createEmitter(options.on)
   const inbox = createInbox({
     ...options.inbox,
     maxFailures: options.inbox?.maxFailures ?? sagaDefaults.maxFailures,
@@ -57,7 +57,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     runtime,
     settings,
     inbox,
-    tell,
+    emit,
     route: createRouter(machine),
     instances: createInstances(sql, machine),
     pending: createPending(sql, machine.name, runtime.newId()),
@@ -67,9 +67,9 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     },
   }
   const handle = createHandle(parts, ready, options.partition ?? true)
-  const sweeper = createSweeper(machine, store, tell)
+  const sweeper = createSweeper(machine, store, emit)
   const failed = (what: string) => (error: unknown) =>
-    tell({ kind: 'background_failed', saga: machine.name, what, error })
+    emit({ kind: 'background_failed', saga: machine.name, what, error })
   const deliverer = createDeliverer({ machine, pending: parts.pending, handle, failed: failed('deliver') })
   const pulse = createPulse(runtime, async () => void (await deliver()), failed('deliver'))
 

@@ -46,7 +46,7 @@ export type SagaEvent =
 export type SagaListener = (event: SagaEvent) => void
 
 /** A listener watches; its own faults must never change what happens to a message. */
-export function teller(listener: SagaListener | undefined): SagaListener {
+export function createEmitter(listener: SagaListener | undefined): SagaListener {
   return (event) => {
     try {
       listener?.(event)

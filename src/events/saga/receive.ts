@@ -18,7 +18,7 @@ import type { Arrival, Router } from './route.ts'
 export interface ReceiveParts extends Parts {
   readonly inbox: Inbox<SqlTx>
   readonly settings: Settings
-  readonly tell: SagaListener
+  readonly emit: SagaListener
   readonly route: Router
   /** Deferred events may have become due. */
   moved(): void
@@ -42,7 +42,7 @@ export async function receive(parts: ReceiveParts, message: IncomingMessage): Pr
     const run: Run = { entry: null, conflict: null }
     const effect = effectOf(parts, run, waitMs === undefined ? settings.laterMs : 0)
     const receipt = await inbox.receive(message, effect)
-    if (receipt.kind === 'handled') told(parts, run.entry)
+    if (receipt.kind === 'handled') emitEntry(parts, run.entry)
     if (receipt.kind !== 'later' || run.conflict === null) return receipt
     noteConflict(parts, run.conflict, message, tries, waitMs === undefined)
     if (waitMs === undefined) return receipt
@@ -72,7 +72,7 @@ export function effectOf(parts: ReceiveParts, run: Run, laterMs: number): InboxE
       // A database that is away, or a handler that asks for patience, is no failure.
       if (!isPostponed(error) && !isOutage(error)) {
         const { event, id } = arrival
-        parts.tell({ kind: 'failed', saga: parts.machine.name, event, id, messageId: message.id, error })
+        parts.emit({ kind: 'failed', saga: parts.machine.name, event, id, messageId: message.id, error })
       }
       throw error
     }
@@ -80,17 +80,17 @@ export function effectOf(parts: ReceiveParts, run: Run, laterMs: number): InboxE
 }
 
 function noteConflict(
-  { machine, tell }: ReceiveParts,
+  { machine, emit }: ReceiveParts,
   { event, id }: Arrival,
   { id: messageId }: IncomingMessage,
   tries: number,
   exhausted: boolean,
 ): void {
-  tell({ kind: 'conflict', saga: machine.name, event, id, messageId, tries, exhausted })
+  emit({ kind: 'conflict', saga: machine.name, event, id, messageId, tries, exhausted })
 }
 
 /** After the commit: before it nothing has happened. */
-export function told({ machine, tell, moved }: ReceiveParts, entry: Entry | null): void {
+export function emitEntry({ machine, emit, moved }: ReceiveParts, entry: Entry | null): void {
   if (entry === null) return
   const { id, event, messageId, state } = entry
   const about = { saga: machine.name, id, event, messageId }
@@ -98,14 +98,14 @@ export function told({ machine, tell, moved }: ReceiveParts, entry: Entry | null
     case 'handled': {
       const { path, emitted, warnings } = entry
       const count = emitted.reduce((sum, topic) => sum + topic.count, 0)
-      tell({ kind: 'handled', ...about, from: state, path, emitted: count })
-      for (const warning of warnings) tell({ kind: 'warned', ...about, warning })
+      emit({ kind: 'handled', ...about, from: state, path, emitted: count })
+      for (const warning of warnings) emit({ kind: 'warned', ...about, warning })
       if (path.length > 0) moved()
       return
     }
     case 'ignored':
-      return tell({ kind: 'ignored', ...about, state, why: entry.why, because: entry.because })
+      return emit({ kind: 'ignored', ...about, state, why: entry.why, because: entry.because })
     case 'deferred':
-      return tell({ kind: 'deferred', ...about, state })
+      return emit({ kind: 'deferred', ...about, state })
   }
 }

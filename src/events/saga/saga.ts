@@ -18,7 +18,7 @@ import { topicsOf } from './machine.ts'
 import type { SagaOptions } from './options.ts'
 import type { PendingView } from './pending.ts'
 import type { Run } from './receive.ts'
-import { effectOf, told } from './receive.ts'
+import { effectOf, emitEntry } from './receive.ts'
 
 /** An instance as people and tests see it. */
 export interface SagaView<Data, State> extends Omit<Instance, 'data' | 'state'> {
@@ -90,14 +90,14 @@ export function createSaga<Data, Events extends Specs, State extends string, Ter
 }
 
 async function consume(
-  { machine, tell, handle, subscriptions, inbox }: Assembly,
+  { machine, emit, handle, subscriptions, inbox }: Assembly,
   subscriber: Subscriber,
   concurrency: number,
   windowMs: number,
 ): Promise<Subscription> {
   const { redeliveryHorizonMs } = subscriber
   if (windowMs < redeliveryHorizonMs) {
-    tell({ kind: 'window_too_short', saga: machine.name, windowMs, redeliveryHorizonMs, subscriber: subscriber.name })
+    emit({ kind: 'window_too_short', saga: machine.name, windowMs, redeliveryHorizonMs, subscriber: subscriber.name })
   }
   const topics = [...machine.events].flatMap(([event, spec]) => topicsOf(event, spec))
   const subscription = await subscriber.subscribe({ consumer: inbox.consumer, topics, concurrency }, async (message) =>
@@ -132,7 +132,7 @@ function deadLettersOf(assembly: Assembly): Saga<unknown, string>['deadLetters']
         },
       })
       for (const { id, result } of redriven) {
-        if (result.kind === 'ran' && result.receipt.kind === 'handled') told(assembly, runs.get(id)?.entry ?? null)
+        if (result.kind === 'ran' && result.receipt.kind === 'handled') emitEntry(assembly, runs.get(id)?.entry ?? null)
       }
       return redriven
     },

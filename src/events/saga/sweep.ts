@@ -11,14 +11,14 @@ export interface Sweeper {
   round(): Promise<number>
 }
 
-export function createSweeper(machine: Machine, store: SqlStore, tell: SagaListener): Sweeper {
+export function createSweeper(machine: Machine, store: SqlStore, emit: SagaListener): Sweeper {
   const saga = machine.name
   const call = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
   async function step(): Promise<number> {
     const gone = await store.transactions.run(({ tx }) => remove(tx, saga, store.sql.now), call)
     for (const { id, state, deferred } of gone) {
-      if (state === INITIAL && deferred > 0) tell({ kind: 'expired', saga, id, deferred })
+      if (state === INITIAL && deferred > 0) emit({ kind: 'expired', saga, id, deferred })
     }
     return gone.length
   }
@@ -31,7 +31,7 @@ export function createSweeper(machine: Machine, store: SqlStore, tell: SagaListe
         removed += gone
         if (gone < sagaLimits.sweepRows) break
       }
-      if (removed > 0) tell({ kind: 'swept', saga, removed })
+      if (removed > 0) emit({ kind: 'swept', saga, removed })
       return removed
     },
   }

@@ -23,7 +23,7 @@ export interface Delivery {
 }
 
 /** `cut`: nothing of it has reached the client, and nothing was recorded. */
-export type Delivered = 'told' | 'cut'
+export type Delivered = 'sent' | 'cut'
 
 type Begun = Delivery & { readonly headers: RawHeaders }
 
@@ -35,7 +35,7 @@ export async function deliver(given: Delivery): Promise<Delivered> {
   const bodiless = delivery.response.req.method === 'HEAD' || hasNoBody(answer.statusCode ?? 0)
   if (bodiless || length <= Math.min(gatewayLimits.wholeAnswerBytes, delivery.maxBytes)) return deliverWhole(delivery)
   await deliverStream(delivery, Number.isInteger(length))
-  return 'told'
+  return 'sent'
 }
 
 function captured({ answer, keep, headers }: Begun, body: Captured['body']): Captured {
@@ -52,12 +52,12 @@ async function deliverWhole(delivery: Begun): Promise<Delivered> {
   const { body, whole } = await readAnswer(answer)
   if (!whole && repeatable) return 'cut'
   await running.finish(captured(delivery, whole ? body : UNSEEN))
-  if (response.destroyed) return 'told'
+  if (response.destroyed) return 'sent'
   begin(delivery)
   if (whole) endInOnePiece(response, body)
   // What the upstream cut is cut here too: it is the only way to say that it is not all.
   else response.write(body, () => response.destroy())
-  return 'told'
+  return 'sent'
 }
 
 function readAnswer(answer: IncomingMessage): Promise<{ readonly body: Buffer; readonly whole: boolean }> {

@@ -21,7 +21,7 @@ export interface Fingerprints {
   stop(): void
 }
 
-export interface Told {
+export interface ThreadAnswer {
   readonly id: number
   readonly answer?: BodyAnswer
   /** The body cannot be read as what it says it is. */
@@ -60,7 +60,7 @@ export function createFingerprints(program = PROGRAM): Fingerprints {
     opened.once('exit', () => {
       if (thread !== opened) return
       thread = null
-      if (current !== null) take(toldOf(current.id, current.question))
+      if (current !== null) take(answerTo(current.id, current.question))
     })
     return opened
   }
@@ -76,7 +76,7 @@ export function createFingerprints(program = PROGRAM): Fingerprints {
     if (current !== null) take({ id: current.id, failed: 'The gateway is ending.' })
   }
 
-  function take({ id, answer, refused, failed }: Told): void {
+  function take({ id, answer, refused, failed }: ThreadAnswer): void {
     if (current?.id !== id) return
     const { key, resolve, reject } = current
     current = null
@@ -108,7 +108,7 @@ export function createFingerprints(program = PROGRAM): Fingerprints {
 }
 
 /** Also used by the thread: an error with its code does not survive structured cloning. */
-export function toldOf(id: number, question: BodyQuestion): Told {
+export function answerTo(id: number, question: BodyQuestion): ThreadAnswer {
   try {
     return { id, answer: answerBody(question) }
   } catch (error) {

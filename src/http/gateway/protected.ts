@@ -29,7 +29,7 @@ export async function protect(
   message: IncomingMessage,
   response: ServerResponse,
   intake: Intake,
-  tell?: Watch,
+  notify?: Watch,
 ): Promise<void> {
   const { note } = intake
   const { maxBodyBytes: maxBytes, times, tokens } = rule
@@ -40,7 +40,7 @@ export async function protect(
   /** The code that passes the body on also frees its memory. */
   let handedOn = false
   try {
-    const begun = await begin(rule, { asked, intake }, gone, watchGuard(rule, note, tell))
+    const begun = await begin(rule, { asked, intake }, gone, watchGuard(rule, note, notify))
     switch (begun.kind) {
       case 'unprotected':
         note.decision = begun.unguarded ? 'unguarded' : 'unkeyed'
@@ -76,14 +76,14 @@ type BegunAsked =
   | Extract<Begun<unknown>, { kind: 'answer' }>
   | (Running<unknown> & { readonly guarded: boolean })
 
-type GuardTold = (what: Guarded['what'], hash: string) => void
+type GuardListener = (what: Guarded['what'], hash: string) => void
 
 /** Under the caller's key; without one, under its content where the rule says so. */
 async function begin(
   rule: Rule,
   { asked, intake }: { readonly asked: Asked; readonly intake: Intake },
   signal: AbortSignal,
-  tell: GuardTold,
+  notify: GuardListener,
 ): Promise<BegunAsked> {
   const { fingerprints } = intake.front
   const incoming = withClient(rule, asked, {
@@ -105,10 +105,10 @@ async function begin(
   if (guarded.kind === 'unprotected') return { ...guarded, unguarded: true }
   const decision = decisionOf(guarded.answer, guarded.refused)
   const [hash = ''] = keyed.header(CONTENT_KEY_HEADER)
-  if (decision === 'dedup_replay') tell('blocked', hash)
-  if (decision === 'in_progress') tell('pending', hash)
+  if (decision === 'dedup_replay') notify('blocked', hash)
+  if (decision === 'in_progress') notify('pending', hash)
   if (decision !== 'unavailable') return guarded
-  tell('error', hash)
+  notify('error', hash)
   // A guard never blocks a request: without a store it steps aside, unless it is configured otherwise.
   return rule.guard.failClosed ? guarded : { kind: 'unprotected', unguarded: true }
 }
@@ -140,8 +140,8 @@ async function atMost<T>(work: Promise<T>, ms: number, otherwise: T): Promise<T>
   }
 }
 
-function watchGuard(rule: Rule, note: Note, tell: Watch | undefined): GuardTold {
-  return (what, hash) => tell?.({ kind: 'guard', what, route: rule.label, tenant: whoOf(note)?.tenant ?? '', hash })
+function watchGuard(rule: Rule, note: Note, notify: Watch | undefined): GuardListener {
+  return (what, hash) => notify?.({ kind: 'guard', what, route: rule.label, tenant: whoOf(note)?.tenant ?? '', hash })
 }
 
 async function contentKeyed(rule: Rule, incoming: Incoming): Promise<Incoming | { kind: 'answer'; answer: Answer }> {
@@ -169,8 +169,8 @@ async function forward(
       await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
       return sendAnswer(response, answer)
     }
-    const delivered = await told(rule, asked, response, running, { guarded, sent, repeated })
-    if (delivered === 'told') return
+    const delivered = await respond(rule, asked, response, running, { guarded, sent, repeated })
+    if (delivered === 'sent') return
     if (cuts < gatewayLimits.redrives) continue
     await running.fail(new Error('The upstream cut its answer, again and again.'))
     return sendAnswer(
@@ -181,7 +181,7 @@ async function forward(
 }
 
 /** Sends the response of one try, and records it. */
-async function told(
+async function respond(
   rule: Rule,
   asked: Asked,
   response: ServerResponse,
@@ -196,13 +196,13 @@ async function told(
       const answer = voice.say('upstream-unreachable', { detail, retryAfterMs: RETRY_MS })
       await running.finish({ status: answer.status, headers: [], body: new Uint8Array() }, notDone(sent.error))
       sendAnswer(response, answer)
-      return 'told'
+      return 'sent'
     }
     case 'broken': {
       // 2. Something may have. A new error, because the name of the old one could be taken for a proof.
       await running.fail(new Error(`The connection to the upstream broke: ${sent.error.message}`))
       sendAnswer(response, brokenAnswer(rule, sent))
-      return 'told'
+      return 'sent'
     }
     case 'answered': {
       // 3. An answer: its status is the outcome, whatever becomes of its body.

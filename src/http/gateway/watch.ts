@@ -96,13 +96,13 @@ export function decisionOf({ status, headers }: Answer, refused?: ErrorCode): De
 }
 
 /** Begins to watch a request; reports it when its connection is done with it. */
-export function watchRequest(tell: Watch | undefined, message: IncomingMessage, response: ServerResponse): Note {
+export function watchRequest(notify: Watch | undefined, message: IncomingMessage, response: ServerResponse): Note {
   const note: Note = { rule: null, asked: null, decision: null }
-  if (tell === undefined) return note
+  if (notify === undefined) return note
   const begin = performance.now()
   response.once('close', () => {
     const who = whoOf(note)
-    tell({
+    notify({
       kind: 'access',
       method: message.method ?? '',
       path: pathOf(message),

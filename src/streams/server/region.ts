@@ -159,7 +159,7 @@ export function createRegion(options: RegionOptions): Region {
       refuses: async (hello) => (await connection.authorize?.(hello)) ?? null,
       ended: (session) => void sessions.delete(session),
       problem,
-      told: (kind) => options.on?.({ kind, region }),
+      report: (kind) => options.on?.({ kind, region }),
     }
   }
 

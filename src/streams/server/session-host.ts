@@ -28,7 +28,7 @@ export interface SessionHost {
   refuses(hello: HelloFrame): Promise<string | { readonly taken: string } | null>
   ended(session: OpenSession): void
   problem(error: unknown): void
-  told(kind: 'resumed' | 'reset'): void
+  report(kind: 'resumed' | 'reset'): void
 }
 
 /** A session as its region sees it. */

@@ -118,7 +118,7 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
   }
 
   /** What no region can ever bring would be waited for without end. */
-  function namesNobody(seen: Position): boolean {
+  function namesNoRegion(seen: Position): boolean {
     for (const log in seen) {
       const isKnown = countOf(room.position, log) > 0 || parts.regions.has(log.slice(0, log.lastIndexOf('.')))
       if (!isKnown) return true
@@ -181,7 +181,7 @@ export function createSessionSends(parts: SessionSendsParts): SessionSends {
       const { cseq } = send.frame
       if (proof === null) return end('badFrame', 'a resume comes before the first send')
       if (lastCseq !== null && cseq !== lastCseq + 1) return end('badFrame', `the next number is ${lastCseq + 1}`)
-      if (namesNobody(send.frame.seen)) return end('badFrame', '`seen` names a log of no region')
+      if (namesNoRegion(send.frame.seen)) return end('badFrame', '`seen` names a log of no region')
       if (refused) return parts.done(send.bytes)
       if (sends.length + underWay >= parts.sendWindow) return end('flooded', `${parts.sendWindow} sends wait already`)
       lastCseq = cseq

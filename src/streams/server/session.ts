@@ -169,7 +169,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     const { position, ordered } = frame
     const { floor, last } = sends
     say({ kind: 'resumed', generation, position, ordered, floor, last, sent: feed?.sent ?? 0 })
-    host.told('resumed')
+    host.report('resumed')
     feed?.start(found.at, position)
     orderFeed?.start(ordered)
     await sends.resume(frame)
@@ -199,7 +199,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
     const from = snapshot === null ? await oldest(room.name) : head
     const { floor, last } = sends
     say({ kind: 'reset', generation: claim.generation, why, floor, last, ...from, snapshot })
-    host.told('reset')
+    host.report('reset')
   }
 
   /**

@@ -100,7 +100,7 @@ export const operatorCases: readonly Case[] = [
       same(await kindOf(store, claim('b')), 'replay_failure', 'failed')
       await ask(store, resolve(await makeUnknown(store, 'c'), { kind: 'rerun' }))
       same(await kindOf(store, claim('c')), 'reclaimed', 'rerun')
-      const none = await ask(store, resolve(recordIdOf(identityOf('nobody')), { kind: 'rerun' }))
+      const none = await ask(store, resolve(recordIdOf(identityOf('absent')), { kind: 'rerun' }))
       check(none.decision.kind === 'refused' && none.decision.why === 'not_found', 'nothing there')
     },
   },
