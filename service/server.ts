@@ -17,11 +17,13 @@ import { endConnectionsAtClose } from './http/closing.ts'
 import { connectionLimits, refuseRepeatedHeaders, watchConnections } from './http/connection.ts'
 import { health, readiness } from './http/document.ts'
 import { addUsualHeaders } from './http/headers.ts'
+import { InvalidInput, inputValidator } from './http/input.ts'
 import { pagePolicy, partsOf } from './http/page-policy.ts'
-import { sendProblem } from './http/problem.ts'
+import { sendInvalid, sendProblem } from './http/problem.ts'
 import { addProblems } from './http/problem-routes.ts'
 import type { ProblemName } from './http/problems.ts'
 import { problemOf } from './http/refusal.ts'
+import { decorateStoreTime } from './http/store-time.ts'
 import type { Log } from './logs.ts'
 import { logAccess } from './logs-access.ts'
 import { logUnrouted } from './logs-unrouted.ts'
@@ -74,12 +76,14 @@ export async function createServer(
     frameworkErrors: refuseAddress,
     ...connectionLimits(requestTimeoutMs, log),
   })
+  server.setValidatorCompiler(inputValidator)
   addUsualHeaders(server.server)
   const endSilent = watchConnections(server.server)
   server.addHook('preClose', async () => endSilent())
   endConnectionsAtClose(server)
   const routes = collectRoutes(server)
   decorate(server)
+  decorateStoreTime(server)
   logAccess(server, telemetry.request)
   server.addHook('onRequest', refuseRepeatedHeaders)
   admitCommands(server, admission)
@@ -111,6 +115,7 @@ function addFailures(server: FastifyInstance): void {
     sendProblem(reply, { name: 'not-found', detail: `There is nothing at ${request.method} ${request.url}.` }),
   )
   server.setErrorHandler<FastifyError>((error, request, reply) => {
+    if (error instanceof InvalidInput) return sendInvalid(reply, error.errors)
     const status = error.statusCode ?? 500
     if (status < 500) {
       const problem = { status, name: refused[status] ?? 'bad-request', detail: error.message }

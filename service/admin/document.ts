@@ -1,4 +1,5 @@
 import type { NaturalNotes } from 'onceonly/http'
+import Type from 'typebox'
 import { type Declaration, type Repeat, record, type Schema, text, textOrNull } from '../openapi/declaration.ts'
 import { rightNames } from '../workspaces/workspaces.ts'
 import { ADVANCE_MS_MOST, NAME_CHARS_MOST } from './checks.ts'
@@ -98,8 +99,8 @@ export const readUnknowns: Declaration = {
     'as `dedup_unknown_waiting` and `runs_unknown` count together.',
   access: 'operator',
   query: {
-    limit: { about: 'At most 500; 100 when left out.', schema: { type: 'integer' } },
-    cursor: { about: 'What the page before gave.', schema: text },
+    limit: Type.Optional(Type.Integer({ description: 'At most 500; 100 when left out.' })),
+    cursor: Type.Optional(Type.String({ description: 'What the page before gave.' })),
   },
   answers: {
     200: {

@@ -1,4 +1,7 @@
 import type { NaturalNotes } from 'onceonly/http'
+import { isStreamName } from 'onceonly/stream'
+import Type from 'typebox'
+import { oneOf, ruled } from '../http/input.ts'
 import {
   type Declaration,
   instant,
@@ -9,9 +12,9 @@ import {
   type Schema,
   text,
 } from '../openapi/declaration.ts'
-import { DELAY_MS_MOST, OFFLINE_MS_MOST, ROOM_CHARS_MOST, regionNames } from './words.ts'
+import { DELAY_MS_MOST, isRoom, OFFLINE_MS_MOST, ROOM_CHARS_MOST, regionNames } from './words.ts'
 
-/** What the document says about the chat. The conversation itself goes over the WebSocket `/chat/socket?region=…`. */
+/** The requests of the chat: their schemas check, type and document them. The conversation itself goes over the WebSocket `/chat/socket?region=…`. */
 
 const system = {
   name: 'chat',
@@ -33,15 +36,20 @@ function natural(id: string, notes: Pick<NaturalNotes, 'repeats' | 'businessUniq
 }
 
 const count: Schema = { type: 'integer', minimum: 0 }
-const delay: Schema = { type: 'integer', minimum: 0, maximum: DELAY_MS_MOST }
-const regionName: Schema = { type: 'string', enum: regionNames }
-const state: Schema = { type: 'string', enum: ['joined', 'cut'] }
+const delay = Type.Integer({ minimum: 0, maximum: DELAY_MS_MOST })
+const regionName = oneOf(regionNames)
+const state = oneOf(['joined', 'cut'])
 const region = named('ChatRegion', record({ region: regionName, state, delayMs: delay, clients: count }))
 const identity = { client: text, epoch: count, cseq: count }
 const counts: Schema = { type: 'object', additionalProperties: count }
-const room = { room: `The name of a room: at most ${ROOM_CHARS_MOST} letters, digits, dots, dashes.` }
+const room = {
+  room: ruled(
+    Type.String({ description: `The name of a room: at most ${ROOM_CHARS_MOST} letters, digits, dots, dashes.` }),
+    (name) => (isRoom(name) ? null : 'is not the name of a room'),
+  ),
+}
 const inRegion = {
-  region: { about: 'Whose log of the room is read.', schema: { ...regionName, default: regionNames[0] } },
+  region: Type.Optional(oneOf(regionNames, { default: regionNames[0], description: 'Whose log of the room is read.' })),
 }
 
 const message = named(
@@ -73,7 +81,7 @@ export const listRegions: Declaration = {
   },
 }
 
-export const setRegionLink: Declaration = {
+export const setRegionLink = {
   id: 'chat.regions.link',
   system,
   summary: 'Cut a region off from the others, or join it again',
@@ -82,15 +90,15 @@ export const setRegionLink: Declaration = {
     'People in the region go on talking among themselves.',
   access: 'api key',
   path: { region: 'The region to cut off or to join.' },
-  body: { schema: record({ state, delayMs: delay }, ['delayMs']), example: { state: 'joined' } },
+  body: { schema: Type.Object({ state, delayMs: Type.Optional(delay) }), example: { state: 'joined' } },
   answers: { 200: { about: 'How it is joined now.', schema: region }, 404: { about: 'There is no such region.' } },
   repeat: natural('chat.regions.link', {
     repeats: 'the link is in the state that was asked for, however often',
     businessUniqueness: 'A region has one link in a workspace.',
   }),
-}
+} satisfies Declaration
 
-export const setClientLink: Declaration = {
+export const setClientLink = {
   id: 'chat.clients.link',
   system,
   summary: 'Make the connection of a client slow, or take it away for a while',
@@ -98,12 +106,16 @@ export const setClientLink: Declaration = {
     'A switch of the demo, in this process. `delayMs` is added each way; `offlineMs` cuts the connection at once and lets no ' +
     'other in until then.',
   access: 'api key',
-  path: { client: 'The name of the client, as its identity has it.' },
+  path: {
+    client: ruled(Type.String({ description: 'The name of the client, as its identity has it.' }), (name) =>
+      isStreamName(name) ? null : 'is not the name of a client',
+    ),
+  },
   body: {
-    schema: record({ delayMs: delay, offlineMs: { type: 'integer', minimum: 0, maximum: OFFLINE_MS_MOST } }, [
-      'delayMs',
-      'offlineMs',
-    ]),
+    schema: Type.Object({
+      delayMs: Type.Optional(delay),
+      offlineMs: Type.Optional(Type.Integer({ minimum: 0, maximum: OFFLINE_MS_MOST })),
+    }),
     example: { delayMs: 250, offlineMs: 0 },
   },
   answers: {
@@ -113,9 +125,9 @@ export const setClientLink: Declaration = {
     repeats: 'the link is as it was asked for; a time offline counts from the last request',
     businessUniqueness: 'A client has one link in a workspace.',
   }),
-}
+} satisfies Declaration
 
-export const readMessages: Declaration = {
+export const readMessages = {
   id: 'chat.rooms.messages',
   system,
   summary: 'What was said in a room, with what caused what',
@@ -132,9 +144,9 @@ export const readMessages: Declaration = {
       schema: record({ region: regionName, messages: { type: 'array', items: message } }),
     },
   },
-}
+} satisfies Declaration
 
-export const readShiViz: Declaration = {
+export const readShiViz = {
   id: 'chat.rooms.shiviz',
   system,
   summary: 'The same history as a log for the ShiViz viewer',
@@ -150,7 +162,7 @@ export const readShiViz: Declaration = {
       headers: { 'X-ShiViz-Parser': 'How the viewer reads it.', 'Content-Disposition': 'A name for the file.' },
     },
   },
-}
+} satisfies Declaration
 
 export const readDemo: Declaration = {
   id: 'chat.demo',

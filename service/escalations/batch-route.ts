@@ -2,13 +2,13 @@ import type { FastifyInstance } from 'fastify'
 import { final, type Ledger, released, type SqlTx, type TransactionContext } from 'onceonly'
 import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
 import { refuseHeaderKey } from '../http/batch.ts'
-import { sendInvalid } from '../http/problem.ts'
+import { checked } from '../http/input.ts'
+import { sendInvalid, sentenceOf } from '../http/problem.ts'
 import { reportTo } from '../logs.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
-import { type EscalateCommand, parseEscalate } from './command.ts'
-import { escalateBatch } from './document.ts'
+import { command, type EscalateCommand, escalateBatch } from './document.ts'
 import { type Asking, alreadyText, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
 
 interface Parts {
@@ -72,10 +72,11 @@ function commandsIn(given: readonly BulkItem<unknown>[]) {
   const items: BulkItem<EscalateCommand>[] = []
   const malformed: ({ readonly itemKey: string } & ItemWords)[] = []
   for (const { itemKey, input } of given) {
-    const parsed = parseEscalate(input)
-    if ('command' in parsed) items.push({ itemKey, input: parsed.command })
+    const result = checked(command, input)
+    // A reason that is left out and one that is null are the same command under the key of the item.
+    if ('value' in result) items.push({ itemKey, input: { reason: null, ...result.value } })
     else {
-      const detail = parsed.errors.map((error) => `${error.field} ${error.detail}`).join('; ')
+      const detail = sentenceOf(result.errors)
       malformed.push({ itemKey, status: 'FAILED', errorCode: 'INVALID_INPUT', retryable: false, detail })
     }
   }

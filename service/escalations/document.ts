@@ -1,8 +1,9 @@
+import Type, { type Static } from 'typebox'
+import { filledText, optionalText } from '../http/input.ts'
 import { batchAnswer, batchRequest } from '../openapi/batch.ts'
 import { type Declaration, instant, named, record, text, textOrNull } from '../openapi/declaration.ts'
-import { lengths } from './command.ts'
 
-/** What the document says about escalations. */
+/** The commands of the escalations: their schemas check, type and document them. */
 
 const system = {
   name: 'escalations',
@@ -21,25 +22,27 @@ const escalation = named(
   }),
 )
 
-const command = record(
-  {
-    caseId: { type: 'string', minLength: 1, maxLength: lengths.caseId },
-    targetQueue: { type: 'string', minLength: 1, maxLength: lengths.targetQueue },
-    reason: { type: ['string', 'null'], minLength: 1, maxLength: lengths.reason },
-  },
-  ['reason'],
+/** Lengths in characters: ids are short, and a reason is a paragraph. */
+export const command = named(
+  'EscalateRequest',
+  Type.Object(
+    { caseId: filledText(100), targetQueue: filledText(100), reason: optionalText(2_000) },
+    { additionalProperties: false },
+  ),
 )
+
+export type EscalateCommand = Static<typeof command>
 
 const Location = 'Where the escalation is read.'
 
-export const escalateCase: Declaration = {
+export const escalateCase = {
   id: 'case.escalate',
   system,
   summary: 'Escalate a case to a queue',
   description: 'A case is escalated to a queue once, whatever keys its callers use.',
   access: 'api key',
   body: {
-    schema: named('EscalateRequest', { ...command, additionalProperties: false }),
+    schema: command,
     example: { caseId: 'CASE-100', targetQueue: 'LEGAL_REVIEW', reason: 'Customer disputes the invoice' },
   },
   answers: {
@@ -48,7 +51,7 @@ export const escalateCase: Declaration = {
     409: { about: 'Already escalated to this queue', headers: { Location } },
     422: { about: 'The case cannot be escalated to this queue' },
   },
-}
+} satisfies Declaration
 
 export const escalateBatch: Declaration = {
   id: 'case.escalateBatch',
@@ -71,11 +74,11 @@ export const escalateBatch: Declaration = {
   answers: { 200: { about: 'One result for each item', schema: batchAnswer } },
 }
 
-export const readEscalation: Declaration = {
+export const readEscalation = {
   id: 'case.escalation.get',
   system,
   summary: 'Read one escalation',
   access: 'api key',
   path: { id: 'The number of an escalation, such as ESC-1001.' },
   answers: { 200: { about: 'The escalation', schema: escalation } },
-}
+} satisfies Declaration

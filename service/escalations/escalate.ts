@@ -1,6 +1,6 @@
 import type { SqlTx, TransactionContext } from 'onceonly'
 import { caseById } from './cases.ts'
-import type { EscalateCommand } from './command.ts'
+import type { EscalateCommand } from './document.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf } from './escalation.ts'
 
 export type Escalated =
@@ -27,7 +27,7 @@ export interface Asking {
 export async function escalate(
   { tx, outbox, note, derive }: TransactionContext<SqlTx>,
   { tenant, caller, now }: Asking,
-  { caseId, targetQueue, reason }: EscalateCommand,
+  { caseId, targetQueue, reason = null }: EscalateCommand,
 ): Promise<Escalated> {
   const found = await caseById(tx.query, tenant, caseId)
   if (found === null) return { kind: 'case_not_found' }

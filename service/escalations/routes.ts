@@ -1,29 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Ledger, SqlTx, TransactionContext } from 'onceonly'
-import { sendInvalid, sendProblem } from '../http/problem.ts'
+import type { InputTypes } from '../http/input.ts'
+import { sendProblem } from '../http/problem.ts'
 import type { Protect } from '../http/protect.ts'
+import { readStoreTime } from '../http/store-time.ts'
+import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { addBatchCreate } from './batch-route.ts'
 import { caseById } from './cases.ts'
-import { type EscalateCommand, parseEscalate } from './command.ts'
-import { escalateCase, readEscalation } from './document.ts'
+import { type EscalateCommand, escalateCase, readEscalation } from './document.ts'
 import { alreadyText, type Escalated, escalate, NOT_ESCALATABLE_TEXT } from './escalate.ts'
 import { columns, type Escalation, type EscalationRow, escalationOf, numberOf } from './escalation.ts'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Set once the body of an escalation has passed its checks. */
-    escalateCommand: Checked | null
-  }
-}
-
-interface Checked {
-  readonly command: EscalateCommand
-  /** When it was asked for, by the store's clock. Inside of the transaction asking would need a second connection. */
-  readonly now: number
-}
 
 interface Parts {
   readonly once: Ledger<SqlTx>
@@ -41,7 +30,6 @@ export function addEscalations(server: FastifyInstance, parts: Parts): void {
 
 /** `POST /case-escalations`: the escalation and the record of its key commit in one transaction, or not at all. */
 function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts): void {
-  server.decorateRequest('escalateCommand', null)
   const onRequest = requireKey(workspaces, 'escalations')
   const command = protect({
     name: escalateCase.id,
@@ -56,34 +44,30 @@ function addCreate(server: FastifyInstance, { protect, base, workspaces }: Parts
   })
   const declaration = { ...escalateCase, repeat: { kind: 'command' as const, definition: command.definition } }
 
-  /** What never reached the operation holds no claim: the input, and the case that it names. */
-  async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const parsed = parseEscalate(request.body)
-    if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
-    const { caseId } = parsed.command
-    if ((await caseById(base.sql.query, callerOf(request).workspaceId, caseId)) === null) {
-      return sendCaseNotFound(reply, caseId)
-    }
-    request.escalateCommand = { command: parsed.command, now: await base.now() }
-    return undefined
+  /** A case that does not exist holds no claim. */
+  async function findCase(request: FastifyRequest<{ Body: EscalateCommand }>, reply: FastifyReply): Promise<unknown> {
+    const { caseId } = request.body
+    const found = await caseById(base.sql.query, callerOf(request).workspaceId, caseId)
+    return found === null ? sendCaseNotFound(reply, caseId) : undefined
   }
 
-  const hooks = { ...command, onRequest, preHandler: [validate, command.preHandler], config: { declaration } }
-  server.post('/case-escalations', hooks, async (request, reply) => {
-    const { workspaceId: tenant, caller } = callerOf(request)
-    const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
-    const checked = request.escalateCommand
-    if (work === null || work === undefined || checked === null) throw new Error('The route is not protected')
-    const escalated = await escalate(work, { tenant, caller, now: checked.now }, checked.command)
-    // A case that vanished in between: the command never reached its operation.
-    if (escalated.kind === 'case_not_found') request.onceonly?.notDone()
-    return answer(reply, escalated, checked.command)
-  })
+  const hooks = { ...command, onRequest, preHandler: [findCase, readStoreTime(base), command.preHandler] }
+  server
+    .withTypeProvider<InputTypes>()
+    .post('/case-escalations', { ...hooks, ...routeOptions(declaration) }, async (request, reply) => {
+      const { workspaceId: tenant, caller } = callerOf(request)
+      const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
+      if (work === null || work === undefined) throw new Error('The route is not protected')
+      const escalated = await escalate(work, { tenant, caller, now: request.storeTime }, request.body)
+      // A case that vanished in between: the command never reached its operation.
+      if (escalated.kind === 'case_not_found') request.onceonly?.notDone()
+      return answer(reply, escalated, request.body)
+    })
 }
 
 function addRead(server: FastifyInstance, { base, workspaces }: Parts): void {
-  const options = { onRequest: requireKey(workspaces, 'escalations'), config: { declaration: readEscalation } }
-  server.get<{ Params: { id: string } }>('/case-escalations/:id', options, async (request, reply) => {
+  const options = { onRequest: requireKey(workspaces, 'escalations'), ...routeOptions(readEscalation) }
+  server.withTypeProvider<InputTypes>().get('/case-escalations/:id', options, async (request, reply) => {
     const [row] = await base.sql.query<EscalationRow>(
       `select ${columns} from case_escalations where tenant = ? and number = ?`,
       [callerOf(request).workspaceId, numberOf(request.params.id) ?? -1],

@@ -30,8 +30,12 @@ export interface Problem {
 
 /** Every field that is wrong, by name, so that a person can mend all of them at once. */
 export function sendInvalid(reply: FastifyReply, errors: readonly FieldError[]): FastifyReply {
-  const detail = errors.map((error) => `${error.field} ${error.detail}`).join('; ')
-  return sendProblem(reply, { name: 'invalid-input', detail, errors })
+  return sendProblem(reply, { name: 'invalid-input', detail: sentenceOf(errors), errors })
+}
+
+/** What is wrong with all of them, as one sentence. */
+export function sentenceOf(errors: readonly FieldError[]): string {
+  return errors.map(({ field, detail }) => `${field} ${detail}`).join('; ')
 }
 
 /** Answers a problem document (RFC 9457). */

@@ -1,4 +1,6 @@
 import type { NaturalNotes } from 'onceonly/http'
+import Type from 'typebox'
+import { pageQuery, textOfCursor } from '../http/page.ts'
 import {
   type Declaration,
   instant,
@@ -166,7 +168,7 @@ export const uploadFile: Declaration = {
   ),
 }
 
-export const readUpload: Declaration = {
+export const readUpload = {
   id: 'imports.upload_address',
   system,
   summary: 'Ask where to upload a file',
@@ -176,10 +178,12 @@ export const readUpload: Declaration = {
   access: 'api key',
   path: { searchId: 'The id of the import.', name: 'The name of the file, as it was declared.' },
   query: {
-    bytes: {
-      about: 'The length of the file.',
-      schema: { type: 'integer', minimum: 0, maximum: UPLOAD_BYTES_MOST },
-    },
+    bytes: Type.Integer({
+      minimum: 0,
+      maximum: UPLOAD_BYTES_MOST,
+      errorMessage: `is not a whole number from 0 to ${UPLOAD_BYTES_MOST}`,
+      description: 'The length of the file.',
+    }),
   },
   answers: {
     403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
@@ -203,7 +207,7 @@ export const readUpload: Declaration = {
     },
     409: { about: 'The import has ended' },
   },
-}
+} satisfies Declaration
 
 function storedFile(): Schema {
   return record({ searchId: text, name: text, bytes: count, etag: text })
@@ -218,9 +222,21 @@ export const readImport: Declaration = {
   answers: { 200: { about: 'As it stands now', schema: search } },
 }
 
-/** As most as one page holds; a reference may have an abstract of pages. */
-export const REFERENCES_MOST = 200
+/** References of one page; an abstract may have pages of its own. */
+const REFERENCES_MOST = 200
 export const REFERENCES_USUAL = 50
+
+/** The last reference of the page before. */
+export interface Place {
+  /** By the place of its file among those that were declared. */
+  readonly file: number
+  readonly number: number
+}
+
+export function placeOf(cursor: string): Place | null {
+  const [, file, number] = /^(\d{1,3}) (\d{1,9})$/.exec(textOfCursor(cursor)) ?? []
+  return file === undefined || number === undefined ? null : { file: Number(file), number: Number(number) }
+}
 
 const reference = named(
   'Reference',
@@ -244,7 +260,7 @@ const reference = named(
   }),
 )
 
-export const readReferences: Declaration = {
+export const readReferences = {
   id: 'imports.references',
   system,
   summary: 'Read the references of an import, page by page',
@@ -254,12 +270,10 @@ export const readReferences: Declaration = {
   access: 'api key',
   path: { searchId: 'The id of the import.' },
   query: {
-    file: { about: 'Only those of this file.', schema: text },
-    limit: {
-      about: `How many at most; ${REFERENCES_USUAL} when left out.`,
-      schema: { type: 'integer', maximum: REFERENCES_MOST },
-    },
-    cursor: { about: 'The `cursor` of the page before.', schema: text },
+    file: Type.Optional(
+      Type.String({ errorMessage: 'stands there more than once', description: 'Only those of this file.' }),
+    ),
+    ...pageQuery({ most: REFERENCES_MOST, usual: REFERENCES_USUAL, placeOf }),
   },
   answers: {
     200: {
@@ -271,7 +285,7 @@ export const readReferences: Declaration = {
     },
     404: { about: 'There is no such import, or it has no such file' },
   },
-}
+} satisfies Declaration
 
 export const putProject: Declaration = {
   id: 'projects.put',

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import type { SqlTx } from 'onceonly'
-import { type FieldError, sendInvalid } from '../http/problem.ts'
+import type { InputTypes } from '../http/input.ts'
+import { cursorOf } from '../http/page.ts'
+import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
-import { REFERENCES_MOST, REFERENCES_USUAL, readReferences } from './document.ts'
+import { type Place, placeOf, REFERENCES_USUAL, readReferences } from './document.ts'
 import { filesOf, type JobFile } from './jobs.ts'
 import type { Reference } from './parse/entry.ts'
 import { ownSearch, sendNoFile, sendNoImport } from './routes.ts'
@@ -21,24 +23,20 @@ interface ReferenceView extends Reference {
   readonly line: number
 }
 
-interface Named {
-  Params: { readonly searchId: string }
-  Querystring: Readonly<Record<string, unknown>>
-}
-
 /** `GET /api/imports/{searchId}/references`: what was imported, in the order of the files and inside of them. */
 export function addReferences(
   server: FastifyInstance,
   { base, workspaces }: { readonly base: Base; readonly workspaces: Workspaces },
 ): void {
-  const options = { onRequest: requireKey(workspaces, 'imports'), config: { declaration: readReferences } }
-  server.get<Named>('/api/imports/:searchId/references', options, async (request, reply) => {
+  const options = { onRequest: requireKey(workspaces, 'imports'), ...routeOptions(readReferences) }
+  server.withTypeProvider<InputTypes>().get('/api/imports/:searchId/references', options, async (request, reply) => {
     const { searchId } = request.params
     const search = await ownSearch(base, request, searchId)
     if (search === null) return sendNoImport(reply, searchId)
-    const query = parseQuery(request.query)
-    if ('errors' in query) return sendInvalid(reply, query.errors)
-    if (query.file !== null && !search.referenceFiles.includes(query.file)) return sendNoFile(reply, 'file')
+    const { file = null, limit = REFERENCES_USUAL, cursor } = request.query
+    if (file !== null && !search.referenceFiles.includes(file)) return sendNoFile(reply, 'file')
+    const after = cursor === undefined ? null : placeOf(cursor)
+    const query = { file, limit, after: after ?? BEGINNING }
     return await pageOf(base.sql, searchId, await filesOf(base.sql, searchId), query)
   })
 }
@@ -47,13 +45,6 @@ interface Query {
   readonly file: string | null
   readonly limit: number
   readonly after: Place
-}
-
-/** The last reference of the page before. */
-interface Place {
-  /** By the place of its file among those that were declared. */
-  readonly file: number
-  readonly number: number
 }
 
 const BEGINNING: Place = { file: 0, number: 0 }
@@ -83,7 +74,8 @@ async function pageOf(
     if (status !== 'parsed' || at < after.file || (file !== null && file !== name)) continue
     for await (const row of rowsAfter(sql, searchId, name, at === after.file ? after.number : 0)) {
       // There is one more: the page ends here, and not the list.
-      if (references.length === limit || chars > PAGE_CHARS_MOST) return { references, cursor: cursorOf(last) }
+      if (references.length === limit || chars > PAGE_CHARS_MOST)
+        return { references, cursor: cursorOf(`${last.file} ${last.number}`) }
       const place = { file: name, number: Number(row.number), line: Number(row.line) }
       references.push({ ...place, ...(JSON.parse(row.body) as Reference) })
       chars += row.body.length
@@ -109,30 +101,4 @@ async function* rowsAfter(
     yield* rows
     from = Number(rows.at(-1)?.number ?? from)
   }
-}
-
-function parseQuery({
-  file = null,
-  limit: asked,
-  cursor,
-}: Named['Querystring']): Query | { readonly errors: FieldError[] } {
-  const errors: FieldError[] = []
-  const limit = asked === undefined ? REFERENCES_USUAL : Number(asked)
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > REFERENCES_MOST) {
-    errors.push({ field: 'limit', detail: `is not a whole number from 1 to ${REFERENCES_MOST}` })
-  }
-  const after = cursor === undefined ? BEGINNING : placeOf(cursor)
-  if (after === null) errors.push({ field: 'cursor', detail: 'is not one of ours: leave it out to start again' })
-  if (file !== null && typeof file !== 'string') errors.push({ field: 'file', detail: 'stands there more than once' })
-  if (after === null || (file !== null && typeof file !== 'string')) return { errors }
-  return errors.length > 0 ? { errors } : { file, limit, after }
-}
-
-function cursorOf({ file, number }: Place): string {
-  return Buffer.from(`${file} ${number}`).toString('base64url')
-}
-
-function placeOf(cursor: unknown): Place | null {
-  const [, file, number] = /^(\d{1,3}) (\d{1,9})$/.exec(Buffer.from(String(cursor), 'base64url').toString()) ?? []
-  return file === undefined || number === undefined ? null : { file: Number(file), number: Number(number) }
 }

@@ -1,5 +1,5 @@
 import type { Guard } from 'onceonly/guard'
-import type { Problem } from '../http/problem.ts'
+import { type Problem, sentenceOf } from '../http/problem.ts'
 import type { Base } from '../store.ts'
 import type { Channel } from './channels/channel.ts'
 import type { Channels } from './channels/index.ts'
@@ -78,6 +78,5 @@ function badChannel(detail: string): Refused {
 }
 
 function invalid(errors: NonNullable<Problem['errors']>): Refused {
-  const detail = errors.map((error) => `${error.field} ${error.detail}`).join('; ')
-  return { kind: 'refused', problem: { name: 'invalid-input', detail, errors } }
+  return { kind: 'refused', problem: { name: 'invalid-input', detail: sentenceOf(errors), errors } }
 }

@@ -1,13 +1,6 @@
 import { Buffer } from 'node:buffer'
-
-export interface Attachment {
-  readonly filename: string
-  readonly contentType: string
-  readonly url?: string
-  readonly base64?: string
-}
-
-type Refuse = (field: string, detail: string) => void
+import Type, { type Static } from 'typebox'
+import { type Fields, isFields, ruled } from '../http/input.ts'
 
 const ATTACHMENTS_MOST = 10
 const FILENAME_CHARS_MOST = 200
@@ -17,74 +10,85 @@ const BYTES_MOST = 5 * 1_024 * 1_024
 /** The body of a request that is just small enough: base64, escaped text, and the fields around them. */
 export const REQUEST_BYTES_MOST = 8 * 1_024 * 1_024
 
-/** Names the very attachment and the very member of it that is wrong. */
-export function checkAttachments(given: unknown, refuse: Refuse): readonly Attachment[] {
-  if (given === undefined || given === null) return []
-  if (!Array.isArray(given)) {
-    refuse('attachments', 'is not a list')
-    return []
-  }
-  if (given.length > ATTACHMENTS_MOST) {
-    refuse('attachments', `holds more than ${ATTACHMENTS_MOST}`)
-    return []
-  }
-  const attachments = given.map((each, index) => checkAttachment(each, `attachments[${index}]`, refuse))
-  const bytes = attachments.reduce((sum, each) => sum + bytesOf(each), 0)
-  if (bytes > BYTES_MOST) refuse('attachments', `holds more than ${BYTES_MOST} bytes`)
-  return attachments
+/** As it is stored and sent. */
+export interface Attachment {
+  readonly filename: string
+  readonly contentType: string
+  readonly url?: string
+  readonly base64?: string
 }
 
-function checkAttachment(given: unknown, field: string, refuse: Refuse): Attachment {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    refuse(field, 'is not an object')
-    return { filename: '', contentType: '' }
-  }
-  const { filename, contentType, url, base64 } = given as Readonly<Record<string, unknown>>
-  if (!isFilename(filename)) refuse(`${field}.filename`, 'is not the name of a file')
-  if (!isMediaType(contentType)) refuse(`${field}.contentType`, 'is not a media type, such as image/png')
-  const named = { filename: String(filename), contentType: String(contentType) }
-  if (isGiven(url) === isGiven(base64)) {
-    refuse(field, isGiven(url) ? 'has both a url and base64: one of them is needed' : 'has neither a url nor base64')
-    return named
-  }
-  if (isGiven(url)) {
-    if (!isWebUrl(url)) refuse(`${field}.url`, 'is not an http or https URL')
-    return { ...named, url: String(url) }
-  }
-  if (!isBase64(base64)) refuse(`${field}.base64`, 'is not base64')
-  return { ...named, base64: String(base64) }
+const NOT_A_FILENAME = 'is not the name of a file'
+const filename = ruled(Type.String({ maxLength: FILENAME_CHARS_MOST, errorMessage: NOT_A_FILENAME }), (name) =>
+  isFilename(name) ? null : NOT_A_FILENAME,
+)
+
+function content(isGood: (text: string) => boolean, errorMessage: string, options: object = {}) {
+  const schema = Type.Unsafe<string | null>({ type: ['string', 'null'], errorMessage, ...options })
+  return Type.Optional(ruled(schema, (text) => (text === null || isGood(text) ? null : errorMessage)))
 }
 
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
+const attachment = ruled(
+  Type.Object(
+    {
+      filename,
+      contentType: Type.String({
+        pattern: '^[\\w!#$&^.+-]{1,64}/[\\w!#$&^.+-]{1,64}(?:;[ -~]{0,128})?$',
+        errorMessage: 'is not a media type, such as image/png',
+      }),
+      url: content(isWebUrl, 'is not an http or https URL', { maxLength: URL_CHARS_MOST }),
+      base64: content(isBase64, 'is not base64'),
+    },
+    { description: 'Its content is either at `url` or in `base64`.' },
+  ),
+  complaintAboutContent,
+)
+type GivenAttachment = Static<typeof attachment>
+
+export const attachments = Type.Optional(
+  ruled(
+    Type.Unsafe<readonly GivenAttachment[] | null>({
+      type: ['array', 'null'],
+      maxItems: ATTACHMENTS_MOST,
+      items: attachment,
+    }),
+    (given: readonly unknown[] | null) => {
+      const bytes = (given ?? []).reduce<number>((sum, each) => sum + bytesOf(each), 0)
+      return bytes > BYTES_MOST ? `holds more than ${BYTES_MOST} bytes` : null
+    },
+  ),
+)
+
+export function attachmentsOf(given: Static<typeof attachments> = null): readonly Attachment[] {
+  return (given ?? []).map(({ filename, contentType, url = null, base64 = null }) => ({
+    filename,
+    contentType,
+    ...(url === null ? {} : { url }),
+    ...(base64 === null ? {} : { base64 }),
+  }))
+}
+
+function complaintAboutContent({ url = null, base64 = null }: Fields): string | null {
+  if (url !== null && base64 !== null) return 'has both a url and base64: one of them is needed'
+  return url === null && base64 === null ? 'has neither a url nor base64' : null
 }
 
 /** No path and no control character: some mail programs believe both. */
-function isFilename(value: unknown): boolean {
-  return (
-    typeof value === 'string' &&
-    value.trim() !== '' &&
-    value.length <= FILENAME_CHARS_MOST &&
-    value.isWellFormed() &&
-    !/[/\\\p{Cc}]/u.test(value)
-  )
+function isFilename(name: string): boolean {
+  return name.trim() !== '' && name.isWellFormed() && !/[/\\\p{Cc}]/u.test(name)
 }
 
-function isMediaType(value: unknown): boolean {
-  return typeof value === 'string' && /^[\w!#$&^.+-]{1,64}\/[\w!#$&^.+-]{1,64}(?:;[ -~]{0,128})?$/.test(value)
-}
-
-function isWebUrl(value: unknown): boolean {
-  if (typeof value !== 'string' || value.length > URL_CHARS_MOST || /\s/.test(value)) return false
-  const url = URL.parse(value)
+function isWebUrl(text: string): boolean {
+  const url = /\s/.test(text) ? null : URL.parse(text)
   return url !== null && (url.protocol === 'https:' || url.protocol === 'http:')
 }
 
 /** As it was encoded: what decodes to something else would arrive as something else. */
-function isBase64(value: unknown): boolean {
-  return typeof value === 'string' && value !== '' && Buffer.from(value, 'base64').toString('base64') === value
+function isBase64(text: string): boolean {
+  return text !== '' && Buffer.from(text, 'base64').toString('base64') === text
 }
 
-function bytesOf({ base64 }: Attachment): number {
-  return base64 === undefined ? 0 : Buffer.byteLength(base64, 'base64')
+function bytesOf(given: unknown): number {
+  const base64 = isFields(given) ? given['base64'] : null
+  return typeof base64 === 'string' ? Buffer.byteLength(base64, 'base64') : 0
 }

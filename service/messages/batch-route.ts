@@ -2,14 +2,15 @@ import type { FastifyInstance } from 'fastify'
 import { type EffectContext, HOUR, happened, isOnceError, type Ledger, prevented, released } from 'onceonly'
 import { type BulkItem, createBulk, type ItemWords, readBatch } from 'onceonly/http'
 import { refuseHeaderKey } from '../http/batch.ts'
-import { sendInvalid } from '../http/problem.ts'
+import { checked, type Fields } from '../http/input.ts'
+import { sendInvalid, sentenceOf } from '../http/problem.ts'
 import { type Log, reportTo } from '../logs.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { duplicateText } from './answers.ts'
 import { REQUEST_BYTES_MOST } from './attachments.ts'
-import { type Fields, parseSend } from './command.ts'
+import { commandOf, sendRequest } from './command.ts'
 import { batchSend } from './document.ts'
 import { messageIdUnder } from './reads.ts'
 import { type Sender, secondsOf } from './send.ts'
@@ -80,18 +81,14 @@ async function sendItem(
   { input }: BulkItem<Fields>,
   attempt: EffectContext,
 ): Promise<ItemValue> {
-  const parsed = parseSend(input)
-  if ('errors' in parsed)
-    throw undone(
-      'INVALID_INPUT',
-      parsed.errors.map(({ field, detail }) => `${field} ${detail}`),
-    )
-  const sent = await attempted(log, () => sender.send(workspaceId, parsed.command, attempt))
+  const result = checked(sendRequest, input)
+  if ('errors' in result) throw undone('INVALID_INPUT', sentenceOf(result.errors))
+  const sent = await attempted(log, () => sender.send(workspaceId, commandOf(result.value), attempt))
   switch (sent.kind) {
     case 'refused':
-      throw undone(sent.problem.name.replaceAll('-', '_').toUpperCase(), [sent.problem.detail])
+      throw undone(sent.problem.name.replaceAll('-', '_').toUpperCase(), sent.problem.detail)
     case 'pending':
-      throw undone('IN_PROGRESS', ['An identical message is still being processed.'])
+      throw undone('IN_PROGRESS', 'An identical message is still being processed.')
     case 'message':
       return { messageId: sent.row.id, duplicateSeconds: null }
     case 'duplicate':
@@ -105,16 +102,13 @@ async function attempted<T>(log: Log, send: () => Promise<T>): Promise<T> {
     return await send()
   } catch (error) {
     log.error({ event: 'message.not_accepted', err: error }, 'An item of a batch was not accepted')
-    throw undone(
-      isOnceError(error) ? error.code.toUpperCase() : 'INTERNAL',
-      ['The message could not be accepted.'],
-      true,
-    )
+    const code = isOnceError(error) ? error.code.toUpperCase() : 'INTERNAL'
+    throw undone(code, 'The message could not be accepted.', true)
   }
 }
 
-function undone(code: string, details: readonly string[], retryable = false): unknown {
-  return released(Object.assign(new Error(details.join('; ')), { code, retryable }))
+function undone(code: string, detail: string, retryable = false): unknown {
+  return released(Object.assign(new Error(detail), { code, retryable }))
 }
 
 /** The message as it stands now, so that a retry of the batch shows what became of it. */

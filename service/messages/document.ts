@@ -1,3 +1,6 @@
+import Type from 'typebox'
+import { oneOf } from '../http/input.ts'
+import { pageQuery } from '../http/page.ts'
 import { batchAnswer, batchRequest } from '../openapi/batch.ts'
 import {
   type Declaration,
@@ -10,11 +13,11 @@ import {
   textOrNull,
 } from '../openapi/declaration.ts'
 import { channelNames } from './channels/channel.ts'
-import { BODY_CHARS_MOST, CRM_ID_CHARS_MOST } from './command.ts'
+import { ID_PATTERN, sendRequest } from './command.ts'
 import { statuses } from './message.ts'
-import { LIMIT_MOST, LIMIT_USUAL } from './reads.ts'
+import { LIMIT_MOST, LIMIT_USUAL, placeOf } from './reads.ts'
 
-/** What the document says about messages. */
+/** The commands and reads of the messages: their schemas check, type and document them. */
 
 const system = {
   name: 'messages',
@@ -52,50 +55,6 @@ const conversation = named(
   record({ _id: text, workspaceId: text, leadId: text, phone: textOrNull, createdAt: instant }),
 )
 
-const attachment: Schema = {
-  ...record({ filename: text, contentType: text, url: { type: 'string', format: 'uri' }, base64: text }, [
-    'url',
-    'base64',
-  ]),
-  oneOf: [{ required: ['url'] }, { required: ['base64'] }],
-}
-
-const crmId: Schema = {
-  type: ['string', 'integer', 'null'],
-  maxLength: CRM_ID_CHARS_MOST,
-  description: 'A whole number is kept as its digits; an empty string is none.',
-}
-
-const send = record(
-  {
-    recipientPhone: {
-      type: ['string', 'null'],
-      description: 'E.164: + or 00 and digits. An empty string is none.',
-      examples: ['+4915112345678'],
-    },
-    recipientEmail: { type: ['string', 'null'], description: 'Compared in lower case. An empty string is none.' },
-    message: { type: 'string', minLength: 1, maxLength: BODY_CHARS_MOST },
-    leadId: { type: ['string', 'null'], description: 'A known lead; without a recipient, its own are used.' },
-    channel: { type: ['string', 'null'], enum: [...channelNames, null] },
-    attachments: { type: ['array', 'null'], maxItems: 10, items: attachment },
-    ghlContactId: crmId,
-    ghlLocationId: crmId,
-    hsContactId: crmId,
-    hsPortalId: crmId,
-  },
-  [
-    'recipientPhone',
-    'recipientEmail',
-    'leadId',
-    'channel',
-    'attachments',
-    'ghlContactId',
-    'ghlLocationId',
-    'hsContactId',
-    'hsPortalId',
-  ],
-)
-
 const sent = named('SendAnswer', {
   ...record(
     {
@@ -111,7 +70,7 @@ const sent = named('SendAnswer', {
   ),
 })
 
-export const sendMessage: Declaration = {
+export const sendMessage = {
   id: 'messages.send',
   system,
   summary: 'Send one message to one recipient',
@@ -122,10 +81,7 @@ export const sendMessage: Declaration = {
     'without one are two messages: send the same recipient fields every time.',
   access: 'api key',
   body: {
-    schema: named('SendRequest', {
-      ...send,
-      anyOf: [{ required: ['recipientPhone'] }, { required: ['recipientEmail'] }, { required: ['leadId'] }],
-    }),
+    schema: named('SendRequest', sendRequest),
     example: { recipientPhone: '+4915112345678', message: 'Your table is booked for eight o’clock.' },
   },
   answers: {
@@ -136,7 +92,7 @@ export const sendMessage: Declaration = {
     404: { about: 'The leadId names no lead of this workspace' },
     409: { about: 'The recipient contradicts the lead' },
   },
-}
+} satisfies Declaration
 
 export const batchSend: Declaration = {
   id: 'messages.batchSend',
@@ -147,7 +103,7 @@ export const batchSend: Declaration = {
     'done; an `Idempotency-Key` is refused, because it would freeze a partial result.',
   access: 'api key',
   body: {
-    schema: batchRequest(send),
+    schema: batchRequest(sendRequest),
     example: {
       batchId: 'newsletter-7',
       items: [
@@ -159,42 +115,41 @@ export const batchSend: Declaration = {
   answers: { 200: { about: 'One result for each item', schema: batchAnswer } },
 }
 
-const limit = {
-  about: 'How many at most.',
-  schema: { type: 'integer', minimum: 1, maximum: LIMIT_MOST, default: LIMIT_USUAL },
+const pages = pageQuery({ most: LIMIT_MOST, usual: LIMIT_USUAL, placeOf })
+
+function id(description: string) {
+  return Type.Optional(Type.String({ pattern: ID_PATTERN, errorMessage: 'is not an id', description }))
 }
-const cursor = { about: 'The cursor of the page before.', schema: text }
 
 function page(name: string, items: Schema): Schema {
   const next = { type: ['string', 'null'], description: 'Null at the end.' }
   return record({ [name]: { type: 'array', items }, cursor: next })
 }
 
-export const readMessages: Declaration = {
+export const readMessages = {
   id: 'messages.list',
   system,
   summary: 'List messages, newest first',
   access: 'api key',
   query: {
-    leadId: { about: 'Only those of this lead.', schema: text },
-    conversationId: { about: 'Only those of this conversation.', schema: text },
-    status: { about: 'Only those with this status.', schema: { type: 'string', enum: [...statuses] } },
-    limit,
-    cursor,
+    leadId: id('Only those of this lead.'),
+    conversationId: id('Only those of this conversation.'),
+    status: Type.Optional(oneOf(statuses, { description: 'Only those with this status.' })),
+    ...pages,
   },
   answers: { 200: { about: 'A page of messages', schema: page('messages', message) } },
-}
+} satisfies Declaration
 
-export const readMessage: Declaration = {
+export const readMessage = {
   id: 'messages.get',
   system,
   summary: 'Read one message',
   access: 'api key',
   path: { id: 'The `_id` of a message.' },
   answers: { 200: { about: 'The message as it stands', schema: message } },
-}
+} satisfies Declaration
 
-export const resolveMessage: Declaration = {
+export const resolveMessage = {
   id: 'messages.resolve',
   system,
   summary: 'End a message whose outcome is unknown',
@@ -204,7 +159,7 @@ export const resolveMessage: Declaration = {
   access: 'operator',
   path: { id: 'The `_id` of a message.' },
   body: {
-    schema: record({ outcome: { type: 'string', enum: ['sent', 'not_sent'] } }),
+    schema: Type.Object({ outcome: oneOf(['sent', 'not_sent']) }),
     example: { outcome: 'sent' },
   },
   answers: {
@@ -221,25 +176,25 @@ export const resolveMessage: Declaration = {
       tests: 'test/contract/service/messages-unknown.test.ts',
     },
   },
-}
+} satisfies Declaration
 
-export const readLeads: Declaration = {
+export const readLeads = {
   id: 'leads.list',
   system,
   summary: 'List leads, newest first',
   access: 'api key',
-  query: { limit, cursor },
+  query: pages,
   answers: { 200: { about: 'A page of leads', schema: page('leads', lead) } },
-}
+} satisfies Declaration
 
-export const readConversation: Declaration = {
+export const readConversation = {
   id: 'conversations.get',
   system,
   summary: 'Read one conversation',
   access: 'api key',
   path: { id: 'The `_id` of a conversation.' },
   answers: { 200: { about: 'The conversation', schema: conversation } },
-}
+} satisfies Declaration
 
 const lock = named('GuardLock', {
   ...record({
@@ -253,16 +208,16 @@ const lock = named('GuardLock', {
   }),
 })
 
-export const readLock: Declaration = {
+export const readLock = {
   id: 'guard.lock.get',
   system,
   summary: 'Look at a lock of the guard',
   access: 'operator',
   path: { hash: 'The hash of the lock, as the events of the guard tell it.' },
   answers: { 200: { about: 'What the lock stands for', schema: lock } },
-}
+} satisfies Declaration
 
-export const releaseLock: Declaration = {
+export const releaseLock = {
   id: 'guard.lock.release',
   system,
   summary: 'Release a lock of the guard before its window ends',
@@ -279,4 +234,4 @@ export const releaseLock: Declaration = {
       tests: 'test/contract/service/messages-guard.test.ts',
     },
   },
-}
+} satisfies Declaration

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Ledger, RecordView } from 'onceonly'
 import type { Guard } from 'onceonly/guard'
+import type { InputTypes } from '../http/input.ts'
+import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
 import { forgetOriginal } from './accept.ts'
@@ -26,14 +28,13 @@ export function addLocks(server: FastifyInstance, { once, base, guard, operatorT
   server.register(async (admin) => {
     admin.addHook('onRequest', requireOperator(operatorToken))
 
-    const read = { config: { declaration: readLock } }
-    admin.get<{ Params: { hash: string } }>('/api/admin/guard/locks/:hash', read, async (request, reply) => {
+    const typed = admin.withTypeProvider<InputTypes>()
+    typed.get('/api/admin/guard/locks/:hash', routeOptions(readLock), async (request, reply) => {
       const view = await find(request.params.hash)
       return view === null ? reply.callNotFound() : lockOf(view, await base.now())
     })
 
-    const release = { config: { declaration: releaseLock } }
-    admin.delete<{ Params: { hash: string } }>('/api/admin/guard/locks/:hash', release, async (request, reply) => {
+    typed.delete('/api/admin/guard/locks/:hash', routeOptions(releaseLock), async (request, reply) => {
       const { hash } = request.params
       const view = await find(hash)
       const freed = view !== null && (await guard.release({ tenant: view.record.identity.tenant, hash }, 'operator'))

@@ -1,20 +1,19 @@
-import { Buffer } from 'node:buffer'
 import type { SqlValue } from 'onceonly'
-import type { FieldError } from '../http/problem.ts'
+import { cursorOf, textOfCursor } from '../http/page.ts'
 import type { Base } from '../store.ts'
-import { idOrNull } from './command.ts'
+import { isId } from './command.ts'
 import type { ConversationRow, LeadRow, MessageRow, Status } from './message.ts'
-import { leadColumns, messageColumns, statuses } from './message.ts'
+import { leadColumns, messageColumns } from './message.ts'
 
 export async function messageById({ sql }: Base, workspaceId: string, id: string): Promise<MessageRow | null> {
-  if (idOrNull(id) === null) return null
+  if (!isId(id)) return null
   const text = `select ${messageColumns} from messages where workspace_id = ? and id = ?`
   return (await sql.query<MessageRow>(text, [workspaceId, id]))[0] ?? null
 }
 
 /** For operators, who need not know the workspace. */
 export async function anyMessage({ sql }: Base, id: string): Promise<MessageRow | null> {
-  if (idOrNull(id) === null) return null
+  if (!isId(id)) return null
   return (await sql.query<MessageRow>(`select ${messageColumns} from messages where id = ?`, [id]))[0] ?? null
 }
 
@@ -29,24 +28,22 @@ export async function conversationById(
   workspaceId: string,
   id: string,
 ): Promise<ConversationRow | null> {
-  if (idOrNull(id) === null) return null
+  if (!isId(id)) return null
   const text =
     'select id, workspace_id, phone, lead_id, created_at from conversations where workspace_id = ? and id = ?'
   return (await sql.query<ConversationRow>(text, [workspaceId, id]))[0] ?? null
 }
 
-/** What a list is asked for. Newest first; the cursor is the last row of the page before. */
-export interface ListQuery {
-  readonly leadId: string | null
-  readonly conversationId: string | null
-  readonly status: Status | null
-  readonly limit: number
-  readonly after: Place | null
+/** What is read of a list. Newest first; the cursor is the last row of the page before. */
+interface ListQuery {
+  readonly limit?: number | undefined
+  readonly cursor?: string | undefined
 }
 
-interface Place {
-  readonly createdAt: number
-  readonly id: string
+interface MessagesQuery extends ListQuery {
+  readonly leadId?: string | undefined
+  readonly conversationId?: string | undefined
+  readonly status?: Status | undefined
 }
 
 export interface List<Row> {
@@ -58,39 +55,12 @@ export interface List<Row> {
 export const LIMIT_MOST = 100
 export const LIMIT_USUAL = 50
 
-export function parseList(query: Readonly<Record<string, unknown>>): ListQuery | { readonly errors: FieldError[] } {
-  const errors: FieldError[] = []
-  const limit = query['limit'] === undefined ? LIMIT_USUAL : Number(query['limit'])
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > LIMIT_MOST) {
-    errors.push({ field: 'limit', detail: `is not a whole number from 1 to ${LIMIT_MOST}` })
-  }
-  const after = query['cursor'] === undefined ? null : placeOf(query['cursor'])
-  if (after === null && query['cursor'] !== undefined) {
-    errors.push({ field: 'cursor', detail: 'is not one of ours: leave it out to start again' })
-  }
-  const idOf = (field: 'leadId' | 'conversationId') => {
-    const value = query[field]
-    if (value === undefined) return null
-    const id = typeof value === 'string' ? idOrNull(value) : null
-    if (id === null) errors.push({ field, detail: 'is not an id' })
-    return id
-  }
-  const leadId = idOf('leadId')
-  const conversationId = idOf('conversationId')
-  const status = statuses.find((each) => each === query['status']) ?? null
-  if (status === null && query['status'] !== undefined) {
-    errors.push({ field: 'status', detail: `is none of ${statuses.join(', ')}` })
-  }
-  return errors.length > 0 ? { errors } : { leadId, conversationId, status, limit, after }
-}
-
-export function listMessages(base: Base, workspaceId: string, query: ListQuery): Promise<List<MessageRow>> {
+export function listMessages(base: Base, workspaceId: string, query: MessagesQuery): Promise<List<MessageRow>> {
   const { leadId, conversationId, status } = query
-  const wanted: [string, SqlValue][] = [
-    ...(leadId === null ? [] : [['lead_id = ?', leadId] satisfies [string, SqlValue]]),
-    ...(conversationId === null ? [] : [['conversation_id = ?', conversationId] satisfies [string, SqlValue]]),
-    ...(status === null ? [] : [['status = ?', status] satisfies [string, SqlValue]]),
-  ]
+  const columns = { lead_id: leadId, conversation_id: conversationId, status }
+  const wanted = Object.entries(columns).flatMap(([column, value]): [string, SqlValue][] =>
+    value === undefined ? [] : [[`${column} = ?`, value]],
+  )
   return list<MessageRow>(base, `select ${messageColumns} from messages`, workspaceId, wanted, query)
 }
 
@@ -103,8 +73,9 @@ async function list<Row extends { readonly id: string; readonly created_at: unkn
   select: string,
   workspaceId: string,
   wanted: readonly [string, SqlValue][],
-  { limit, after }: ListQuery,
+  { limit = LIMIT_USUAL, cursor: given }: ListQuery,
 ): Promise<List<Row>> {
+  const after = given === undefined ? null : placeOf(given)
   const conditions = ['workspace_id = ?', ...wanted.map(([condition]) => condition)]
   const values: SqlValue[] = [workspaceId, ...wanted.map(([, value]) => value)]
   if (after !== null) {
@@ -115,16 +86,16 @@ async function list<Row extends { readonly id: string; readonly created_at: unkn
   // One more than was asked for tells whether there is a next page.
   const rows = await sql.query<Row>(text, [...values, limit + 1])
   const last = rows.length > limit ? rows[limit - 1] : undefined
-  const cursor = last === undefined ? null : cursorOf({ createdAt: Number(last.created_at), id: last.id })
+  const cursor = last === undefined ? null : cursorOf(`${Number(last.created_at)} ${last.id}`)
   return { rows: rows.slice(0, limit), cursor }
 }
 
-function cursorOf({ createdAt, id }: Place): string {
-  return Buffer.from(`${createdAt} ${id}`).toString('base64url')
+interface Place {
+  readonly createdAt: number
+  readonly id: string
 }
 
-function placeOf(cursor: unknown): Place | null {
-  const [, createdAt, id] =
-    /^(\d{1,15}) ([\x21-\x7e]{1,100})$/.exec(Buffer.from(String(cursor), 'base64url').toString()) ?? []
+export function placeOf(cursor: string): Place | null {
+  const [, createdAt, id] = /^(\d{1,15}) ([\x21-\x7e]{1,100})$/.exec(textOfCursor(cursor)) ?? []
   return createdAt === undefined || id === undefined ? null : { createdAt: Number(createdAt), id }
 }

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { isOnceError } from 'onceonly'
-import { sendInvalid, sendProblem } from '../http/problem.ts'
+import type { InputTypes } from '../http/input.ts'
+import { sendProblem } from '../http/problem.ts'
+import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
 import type { Delivery } from './deliver.ts'
@@ -19,36 +21,32 @@ const endsAs = { sent: 'sent', not_sent: 'failed' } as const
 
 /** `POST /api/messages/{id}/resolve`: an operator's word on a message whose outcome is unknown. */
 export function addResolve(server: FastifyInstance, { base, delivery, operatorToken }: Parts): void {
-  server.post<{ Params: { id: string }; Body: unknown }>(
-    '/api/messages/:id/resolve',
-    { onRequest: requireOperator(operatorToken), config: { declaration: resolveMessage } },
-    async (request, reply) => {
-      const outcome = outcomeOf(request.body)
-      if (outcome === null) return sendInvalid(reply, [{ field: 'outcome', detail: 'is neither sent nor not_sent' }])
-      const row = await anyMessage(base, request.params.id)
-      if (row === null) return reply.callNotFound()
-      if (row.status === endsAs[outcome]) return messageOf(row)
-      const resolution =
-        outcome === 'sent'
-          ? { kind: 'sent' as const, providerMessageId: null }
-          : { kind: 'failed' as const, error: NOT_SENT }
-      try {
-        if (row.status === 'unknown') return messageOf(await delivery.resolve(row, resolution, 'operator'))
-      } catch (error) {
-        // Another word was faster: what it made of the message is told below.
-        if (!isOnceError(error) || error.retryable) throw error
-        await delivery.follow(row)
-      }
-      const { status } = (await anyMessage(base, row.id)) ?? row
-      return sendProblem(reply, {
-        name: 'not-unknown',
-        detail: `The message ${row.id} is ${status}; only an unknown message can be resolved.`,
-      })
-    },
-  )
-}
-
-function outcomeOf(body: unknown): 'sent' | 'not_sent' | null {
-  const outcome = typeof body === 'object' && body !== null && 'outcome' in body ? body.outcome : null
-  return outcome === 'sent' || outcome === 'not_sent' ? outcome : null
+  server
+    .withTypeProvider<InputTypes>()
+    .post(
+      '/api/messages/:id/resolve',
+      { onRequest: requireOperator(operatorToken), ...routeOptions(resolveMessage) },
+      async (request, reply) => {
+        const { outcome } = request.body
+        const row = await anyMessage(base, request.params.id)
+        if (row === null) return reply.callNotFound()
+        if (row.status === endsAs[outcome]) return messageOf(row)
+        const resolution =
+          outcome === 'sent'
+            ? { kind: 'sent' as const, providerMessageId: null }
+            : { kind: 'failed' as const, error: NOT_SENT }
+        try {
+          if (row.status === 'unknown') return messageOf(await delivery.resolve(row, resolution, 'operator'))
+        } catch (error) {
+          // Another word was faster: what it made of the message is told below.
+          if (!isOnceError(error) || error.retryable) throw error
+          await delivery.follow(row)
+        }
+        const { status } = (await anyMessage(base, row.id)) ?? row
+        return sendProblem(reply, {
+          name: 'not-unknown',
+          detail: `The message ${row.id} is ${status}; only an unknown message can be resolved.`,
+        })
+      },
+    )
 }

@@ -1,26 +1,26 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { HOUR, happened, isOnceError, type Pointer, prevented } from 'onceonly'
 import type { RouteContext } from 'onceonly/fastify'
 import { type Answer, jsonAnswer } from 'onceonly/http'
-import { sendInvalid, sendProblem } from '../http/problem.ts'
+import type { InputTypes } from '../http/input.ts'
+import { sendProblem } from '../http/problem.ts'
 import type { protectRoutes } from '../http/protect.ts'
 import { problemOf } from '../http/refusal.ts'
+import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { duplicateAnswer, pendingAnswer, type SendAnswer, sendAnswer } from './answers.ts'
 import { REQUEST_BYTES_MOST } from './attachments.ts'
-import { parseSend, type SendCommand } from './command.ts'
+import { commandOf } from './command.ts'
 import { readConversation, readLeads, readMessage, readMessages, sendMessage } from './document.ts'
 import { leadById } from './leads.ts'
 import { conversationOf, leadOf, type MessageRow, messageOf } from './message.ts'
-import { conversationById, listLeads, listMessages, messageById, messageIdUnder, parseList } from './reads.ts'
+import { conversationById, listLeads, listMessages, messageById, messageIdUnder } from './reads.ts'
 import { type Sender, type Sent, secondsOf } from './send.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set once the body of a message has passed its checks. */
-    sendCommand: SendCommand | null
     onceonly?: RouteContext<unknown> | null
   }
 }
@@ -38,7 +38,6 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** `POST /api/messages`: first the caller's key, if there is one, then the guard on the content. */
 export function addSend(server: FastifyInstance, { protect, base, workspaces, sender }: Parts): void {
-  server.decorateRequest('sendCommand', null)
   const keyed = protect({
     name: 'messages.send',
     effect: 'external',
@@ -64,31 +63,24 @@ export function addSend(server: FastifyInstance, { protect, base, workspaces, se
     },
   })
 
-  /** Before anything is claimed: a message that cannot be understood holds neither a key nor a lock. */
-  async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const parsed = parseSend(request.body)
-    if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
-    request.sendCommand = parsed.command
-    return undefined
-  }
-
-  server.post(
+  // The body is checked before anything is claimed: a message that cannot be understood holds neither a key nor a lock.
+  const declaration = { ...sendMessage, repeat: { kind: 'command' as const, definition: keyed.definition } }
+  server.withTypeProvider<InputTypes>().post(
     '/api/messages',
     {
+      ...routeOptions(declaration),
       bodyLimit: REQUEST_BYTES_MOST,
       onRequest: requireKey(workspaces, 'messages'),
-      preHandler: [validate, keyed.preHandler],
+      preHandler: keyed.preHandler,
       onError: keyed.onError,
       onSend: keyed.onSend,
-      config: { declaration: { ...sendMessage, repeat: { kind: 'command', definition: keyed.definition } } },
     },
     async (request, reply) => {
       const { workspaceId } = callerOf(request)
       const protection = request.onceonly ?? null
-      if (request.sendCommand === null) throw new Error('The message was not checked')
       let sent: Sent
       try {
-        sent = await sender.send(workspaceId, request.sendCommand, protection)
+        sent = await sender.send(workspaceId, commandOf(request.body), protection)
       } catch (error) {
         // Once a message is accepted nothing is thrown any more, so nothing was done, and a retry is decided anew.
         protection?.notDone()
@@ -133,42 +125,28 @@ async function rebuilt(base: Base, workspaceId: string, { type, id }: Pointer): 
   return jsonAnswer(status, JSON_TYPE, body)
 }
 
-type Query = { Querystring: Readonly<Record<string, unknown>> }
-type Named = { Params: { readonly id: string } }
-
 /** Messages, leads and conversations, each to its own workspace only. */
 export function addReads(server: FastifyInstance, { base, workspaces }: Pick<Parts, 'base' | 'workspaces'>): void {
   const onRequest = requireKey(workspaces, 'messages')
+  const typed = server.withTypeProvider<InputTypes>()
 
-  server.get<Query>('/api/messages', { onRequest, config: { declaration: readMessages } }, async (request, reply) => {
-    const query = parseList(request.query)
-    if ('errors' in query) return sendInvalid(reply, query.errors)
-    const { rows, cursor } = await listMessages(base, callerOf(request).workspaceId, query)
+  typed.get('/api/messages', { onRequest, ...routeOptions(readMessages) }, async (request) => {
+    const { rows, cursor } = await listMessages(base, callerOf(request).workspaceId, request.query)
     return { messages: rows.map(messageOf), cursor }
   })
 
-  server.get<Named>(
-    '/api/messages/:id',
-    { onRequest, config: { declaration: readMessage } },
-    async (request, reply) => {
-      const row = await messageById(base, callerOf(request).workspaceId, request.params.id)
-      return row === null ? reply.callNotFound() : messageOf(row)
-    },
-  )
+  typed.get('/api/messages/:id', { onRequest, ...routeOptions(readMessage) }, async (request, reply) => {
+    const row = await messageById(base, callerOf(request).workspaceId, request.params.id)
+    return row === null ? reply.callNotFound() : messageOf(row)
+  })
 
-  server.get<Query>('/api/leads', { onRequest, config: { declaration: readLeads } }, async (request, reply) => {
-    const query = parseList(request.query)
-    if ('errors' in query) return sendInvalid(reply, query.errors)
-    const { rows, cursor } = await listLeads(base, callerOf(request).workspaceId, query)
+  typed.get('/api/leads', { onRequest, ...routeOptions(readLeads) }, async (request) => {
+    const { rows, cursor } = await listLeads(base, callerOf(request).workspaceId, request.query)
     return { leads: rows.map(leadOf), cursor }
   })
 
-  server.get<Named>(
-    '/api/conversations/:id',
-    { onRequest, config: { declaration: readConversation } },
-    async (request, reply) => {
-      const row = await conversationById(base, callerOf(request).workspaceId, request.params.id)
-      return row === null ? reply.callNotFound() : conversationOf(row)
-    },
-  )
+  typed.get('/api/conversations/:id', { onRequest, ...routeOptions(readConversation) }, async (request, reply) => {
+    const row = await conversationById(base, callerOf(request).workspaceId, request.params.id)
+    return row === null ? reply.callNotFound() : conversationOf(row)
+  })
 }

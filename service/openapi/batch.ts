@@ -1,15 +1,17 @@
-import { named, type ObjectSchema, record, type Schema, text } from './declaration.ts'
+import Type, { type TObject, type TSchema } from 'typebox'
+import { named, record, type Schema, text } from './declaration.ts'
 
 /** Batches look alike in every system; only their items differ. */
 
-const key: Schema = { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' }
+const key = { minLength: 1, maxLength: 255, pattern: '^[!-~]+$' }
 const ITEMS_MOST = 500
 
-export function batchRequest(item: ObjectSchema): Schema {
-  const keyed = { ...item, required: ['itemKey', ...item.required], properties: { itemKey: key, ...item.properties } }
-  return record({
-    batchId: { ...key, description: 'Names the batch; with the itemKey, the identity of every item.' },
-    items: { type: 'array', minItems: 1, maxItems: ITEMS_MOST, items: keyed },
+/** Documents a batch. `readBatch` reads it, and each item is checked by itself: one that is wrong fails alone. */
+export function batchRequest({ properties }: TObject): TSchema {
+  const item = Type.Object({ itemKey: Type.String(key), ...properties })
+  return Type.Object({
+    batchId: Type.String({ ...key, description: 'Names the batch; with the itemKey, the identity of every item.' }),
+    items: Type.Array(item, { minItems: 1, maxItems: ITEMS_MOST }),
   })
 }
 

@@ -1,4 +1,5 @@
 import type { BatchRoute, CommandRoute, NaturalNotes } from 'onceonly/http'
+import type { TSchema } from 'typebox'
 
 /** JSON Schema of 2020-12, as OpenAPI 3.1 uses it. */
 export type Schema = Readonly<Record<string, unknown>>
@@ -10,8 +11,8 @@ export interface System {
 }
 
 /**
- * What a route says about itself, beside its own code: the OpenAPI document, the page at `/docs` and the design checklist
- * are made of nothing else.
+ * What a route says about itself. The OpenAPI document, the page at `/docs` and the design checklist are made of nothing
+ * else, and `routeOptions` checks and types requests by the same schemas.
  */
 export interface Declaration {
   /** Unique; of a protected command, the name of its operation. */
@@ -20,11 +21,11 @@ export interface Declaration {
   readonly summary: string
   readonly description?: string
   readonly access: 'anyone' | 'api key' | 'operator' | 'hook secret'
-  /** What the variables of the path and of the query mean. */
-  readonly path?: Readonly<Record<string, string>>
-  readonly query?: Readonly<Record<string, { readonly about: string; readonly schema: Schema }>>
+  /** What each variable of the path means; a schema, where only some texts are allowed. */
+  readonly path?: Readonly<Record<string, string | TSchema>>
+  readonly query?: Readonly<Record<string, TSchema>>
   /** JSON, unless it says otherwise. */
-  readonly body?: { readonly schema: Schema; readonly example: unknown; readonly type?: string }
+  readonly body?: { readonly schema: TSchema; readonly example: unknown; readonly type?: string }
   /** By status. What authentication, bad input and a store that is away are answered is added for every route. */
   readonly answers: Readonly<Record<number, AnswerDeclaration>>
   /** What makes it safe to repeat: every route that changes something has it. */
@@ -54,10 +55,9 @@ declare module 'fastify' {
 const names = new WeakMap<object, string>()
 
 /** A schema that stands in the document once, under its name, wherever it is used. */
-export function named<S extends Schema>(name: string, schema: S): S {
-  const own = { ...schema }
-  names.set(own, name)
-  return own
+export function named<S extends object>(name: string, schema: S): S {
+  names.set(schema, name)
+  return schema
 }
 
 export function nameOf(schema: object): string | undefined {
@@ -66,7 +66,7 @@ export function nameOf(schema: object): string | undefined {
 
 export interface ObjectSchema extends Schema {
   readonly required: readonly string[]
-  readonly properties: Readonly<Record<string, Schema>>
+  readonly properties: Readonly<Record<string, Schema | TSchema>>
 }
 
 /** An object all of whose members are always there, unless they are named as optional. */

@@ -1,4 +1,5 @@
 import { type OpenApiDocument, openapi, problemReference } from 'onceonly/http'
+import Type, { type TSchema } from 'typebox'
 import { type CollectedRoute, servedRoutes } from './collect.ts'
 import { type AnswerDeclaration, type Declaration, nameOf, type Schema } from './declaration.ts'
 
@@ -114,16 +115,22 @@ function parametersOf(path: string, { path: named = {}, query = {} }: Declaratio
     name,
     in: 'path',
     required: true,
-    description: named[name] ?? '',
-    schema: { type: 'string' },
+    ...parameterOf(named[name] ?? ''),
   }))
-  const asked = Object.entries(query).map(([name, { about, schema }]) => ({
+  const asked = Object.entries(query).map(([name, schema]) => ({
     name,
     in: 'query',
-    description: about,
-    schema,
+    ...(Type.IsOptional(schema) ? {} : { required: true }),
+    ...parameterOf(schema),
   }))
   return [...variables, ...asked]
+}
+
+/** The description stands beside the schema of a parameter, not inside of it. */
+function parameterOf(about: string | TSchema): { readonly description: unknown; readonly schema: Schema } {
+  if (typeof about === 'string') return { description: about, schema: { type: 'string' } }
+  const { description = '', ...schema } = about as Schema
+  return { description, schema }
 }
 
 /** What every route of its kind may answer, so that no author has to remember it. */
@@ -174,7 +181,12 @@ function hoisted(value: unknown, components: Record<string, unknown>): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((each) => hoisted(each, components))
   const name = nameOf(value)
-  const own = () => Object.fromEntries(Object.entries(value).map(([key, each]) => [key, hoisted(each, components)]))
+  const own = () =>
+    Object.fromEntries(
+      Object.entries(value)
+        .filter(([key]) => key !== 'errorMessage')
+        .map(([key, each]) => [key, hoisted(each, components)]),
+    )
   if (name === undefined) return own()
   if (!(name in components)) {
     // The place is taken before its members are looked at, so that a schema may contain itself.

@@ -1,4 +1,7 @@
 import type { NaturalNotes } from 'onceonly/http'
+import Type from 'typebox'
+import { oneOf } from '../http/input.ts'
+import { pageQuery, textOfCursor } from '../http/page.ts'
 import {
   type Declaration,
   instant,
@@ -176,18 +179,22 @@ const runStep = named(
 )
 const run = named('Run', record({ ...summary, steps: { type: 'array', items: runStep } }))
 
-export const readRuns: Declaration = {
+/** The engine's own cursor inside of ours; null for a text that is none. */
+export function placeOf(cursor: string): string | null {
+  const place = textOfCursor(cursor)
+  return /^\d{1,15} [\x21-\x7e]{1,200}$/.test(place) ? place : null
+}
+
+export const readRuns = {
   id: 'runs.list',
   system,
   summary: 'List runs, newest first',
   access: 'api key',
   query: {
-    state: { about: 'Only runs in this state; `unknown` are those that wait for a person.', schema: state },
-    limit: {
-      about: `How many at most; ${LIMIT_USUAL} when left out.`,
-      schema: { type: 'integer', maximum: LIMIT_MOST },
-    },
-    cursor: { about: 'The `cursor` of the page before.', schema: text },
+    state: Type.Optional(
+      oneOf(runStates, { description: 'Only runs in this state; `unknown` are those that wait for a person.' }),
+    ),
+    ...pageQuery({ most: LIMIT_MOST, usual: LIMIT_USUAL, placeOf }),
   },
   answers: {
     200: {
@@ -198,7 +205,7 @@ export const readRuns: Declaration = {
       }),
     },
   },
-}
+} satisfies Declaration
 
 export const readRun: Declaration = {
   id: 'runs.get',

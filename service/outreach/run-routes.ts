@@ -1,14 +1,17 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { isOnceError, type OnceError } from 'onceonly'
 import type { RunState } from 'onceonly/run'
-import { type FieldError, sendInvalid, sendProblem } from '../http/problem.ts'
+import type { InputTypes } from '../http/input.ts'
+import { cursorOf } from '../http/page.ts'
+import { sendInvalid, sendProblem } from '../http/problem.ts'
+import { routeOptions } from '../openapi/route.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
-import { cancelRun, readRun, readRuns, replayRun, resolveStep } from './document.ts'
+import { cancelRun, placeOf, readRun, readRuns, replayRun, resolveStep } from './document.ts'
 import { parseReplay, parseResolve } from './parse.ts'
-import type { Runs, RunsQuery } from './runs.ts'
+import type { Runs } from './runs.ts'
 import { replayOf, runOf, summaryOf } from './view.ts'
-import { LIMIT_MOST, LIMIT_USUAL, runStates } from './words.ts'
+import { LIMIT_USUAL } from './words.ts'
 
 interface Parts {
   readonly workspaces: Workspaces
@@ -16,16 +19,16 @@ interface Parts {
 }
 
 type Named = { Params: { readonly id: string } }
-type Query = { Querystring: Readonly<Record<string, unknown>> }
 
 export function addRunReads(server: FastifyInstance, { workspaces, runs }: Parts): void {
   const onRequest = requireKey(workspaces, 'outreach')
 
-  server.get<Query>('/api/runs', { onRequest, config: { declaration: readRuns } }, async (request, reply) => {
-    const query = parseQuery(request.query)
-    if ('errors' in query) return sendInvalid(reply, query.errors)
+  const list = { onRequest, ...routeOptions(readRuns) }
+  server.withTypeProvider<InputTypes>().get('/api/runs', list, async (request) => {
+    const { state = null, limit = LIMIT_USUAL, cursor: given } = request.query
+    const query = { state, limit, cursor: given === undefined ? null : placeOf(given) }
     const page = await runs.list(callerOf(request).workspaceId, query)
-    const cursor = page.cursor === null ? null : Buffer.from(page.cursor).toString('base64url')
+    const cursor = page.cursor === null ? null : cursorOf(page.cursor)
     return { runs: page.runs.map(({ run, runId }) => summaryOf(run, runId)), cursor }
   })
 
@@ -106,22 +109,4 @@ function sendDiverged(reply: FastifyReply, error: OnceError): FastifyReply {
 function sendEnded(reply: FastifyReply, runId: string, state: RunState): FastifyReply {
   const detail = `The run ${runId} has ended already: it ${state}.`
   return sendProblem(reply, { name: 'run-ended', detail })
-}
-
-function parseQuery(query: Readonly<Record<string, unknown>>): RunsQuery | { readonly errors: FieldError[] } {
-  const errors: FieldError[] = []
-  const state = runStates.find((each) => each === query['state']) ?? null
-  if (state === null && query['state'] !== undefined) {
-    errors.push({ field: 'state', detail: `is none of ${runStates.join(', ')}` })
-  }
-  const limit = query['limit'] === undefined ? LIMIT_USUAL : Number(query['limit'])
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > LIMIT_MOST) {
-    errors.push({ field: 'limit', detail: `is not a whole number from 1 to ${LIMIT_MOST}` })
-  }
-  const given = query['cursor']
-  const cursor = given === undefined ? null : Buffer.from(String(given), 'base64url').toString()
-  if (cursor !== null && !/^\d{1,15} [\x21-\x7e]{1,200}$/.test(cursor)) {
-    errors.push({ field: 'cursor', detail: 'is not one of ours: leave it out to start again' })
-  }
-  return errors.length > 0 ? { errors } : { state, limit, cursor }
 }

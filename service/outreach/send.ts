@@ -1,9 +1,11 @@
 import { final, HOUR, notDone, SECOND } from 'onceonly'
 import type { Channel, StepContext } from 'onceonly/run'
+import { checked } from '../http/input.ts'
+import { sentenceOf } from '../http/problem.ts'
 import { forgetOriginal } from '../messages/accept.ts'
 import type { ChannelName } from '../messages/channels/channel.ts'
 import type { Channels } from '../messages/channels/index.ts'
-import { parseSend, type SendCommand } from '../messages/command.ts'
+import { commandOf, type SendCommand, sendRequest } from '../messages/command.ts'
 import type { Delivery, Resolution } from '../messages/deliver.ts'
 import { messageUnder } from '../messages/keyed.ts'
 import type { MessageRow } from '../messages/message.ts'
@@ -93,7 +95,7 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
     name: 'messages',
     offer: { kind: 'correlate' },
     async send(plan, { key }) {
-      const sent = await sending(plan, commandOf(plan, channels), key)
+      const sent = await sending(plan, sendOf(plan, channels), key)
       switch (sent.kind) {
         case 'refused': {
           const refusal = new Error(sent.problem.detail)
@@ -131,7 +133,7 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
         // The next attempt sends a message of its own instead of meeting the one that was never sent.
         if (resolution.kind !== 'not_sent') return false
         await base.sql.query('delete from outreach_originals where step_key = ?', [key])
-        const { phone, email, body } = commandOf(plan, channels)
+        const { phone, email, body } = sendOf(plan, channels)
         const message = { workspaceId: plan.workspaceId, phone, email, body }
         await sender.guard.release({ message }, 'outreach')
         await forgetOriginal(base, sender.guard.hashOf(message))
@@ -167,14 +169,12 @@ function resultOf(row: MessageRow, duplicate: boolean): MessageSent {
 }
 
 /** The command that a client of the messages system would send, held to the same rules. */
-function commandOf({ type, leadId, to, subject, message }: MessagePlan, channels: Channels): SendCommand {
+function sendOf({ type, leadId, to, subject, message }: MessagePlan, channels: Channels): SendCommand {
   if (to === null) throw final(new Error(`The lead has no ${type === 'email' ? 'e-mail address' : 'phone number'}`))
   const recipient = type === 'email' ? { recipientEmail: to } : { recipientPhone: to }
-  const parsed = parseSend({ leadId, message, channel: carrierOf(type, channels), ...recipient })
-  if ('errors' in parsed) {
-    throw final(new Error(parsed.errors.map(({ field, detail }) => `${field} ${detail}`).join('; ')))
-  }
-  return { ...parsed.command, subject }
+  const result = checked(sendRequest, { leadId, message, channel: carrierOf(type, channels), ...recipient })
+  if ('errors' in result) throw final(new Error(sentenceOf(result.errors)))
+  return { ...commandOf(result.value), subject }
 }
 
 /** A call is made by a provider of one's own, or by hand: nobody is called by a text message. */

@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify'
-import { sendInvalid, sendProblem } from '../../http/problem.ts'
+import type { InputTypes } from '../../http/input.ts'
+import { sendProblem } from '../../http/problem.ts'
+import { routeOptions } from '../../openapi/route.ts'
 import type { Base } from '../../store.ts'
 import { requireKey } from '../../workspaces/authenticate.ts'
 import { QuotaExceeded } from '../../workspaces/quotas.ts'
@@ -9,7 +11,7 @@ import { filePath, ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
 import { uploadsOf } from '../searches.ts'
 import type { PromisedBytes } from './promised.ts'
 import { closedState, sendClosed } from './routes.ts'
-import { type DirectUpload, type Storage, UPLOAD_BYTES_MOST } from './storage.ts'
+import type { DirectUpload, Storage } from './storage.ts'
 
 interface Parts {
   readonly base: Base
@@ -18,23 +20,19 @@ interface Parts {
   readonly workspaces: Workspaces
 }
 
-interface Named {
-  Params: { readonly searchId: string; readonly name: string }
-  Querystring: { readonly bytes?: unknown }
-}
-
 /** `GET /api/imports/{searchId}/files/{name}/upload`: where a client uploads a file to, whichever storage there is. */
 export function addDirect(server: FastifyInstance, { base, storage, promised, workspaces }: Parts): void {
-  const options = { onRequest: requireKey(workspaces, 'imports'), config: { declaration: readUpload } }
-  server.get<Named>('/api/imports/:searchId/files/:name/upload', options, async (request, reply) => {
+  const onRequest = requireKey(workspaces, 'imports')
+  // An import that is not there is told before a length that is wrong.
+  const options = { onRequest, attachValidation: true, ...routeOptions(readUpload) }
+  const typed = server.withTypeProvider<InputTypes>()
+  typed.get('/api/imports/:searchId/files/:name/upload', options, async (request, reply) => {
     const { searchId, name } = request.params
     const search = await ownSearch(base, request, searchId)
     if (search === null) return sendNoImport(reply, searchId)
     if (!search.referenceFiles.includes(name)) return sendNoFile(reply, 'name')
-    const bytes = bytesOf(request.query.bytes)
-    if (bytes === null) {
-      return sendInvalid(reply, [{ field: 'bytes', detail: `is not a whole number from 0 to ${UPLOAD_BYTES_MOST}` }])
-    }
+    if (request.validationError !== undefined) throw request.validationError
+    const { bytes } = request.query
     const closed = await closedState(base, searchId, name)
     if (closed !== null) return sendClosed(reply, closed)
     const isStored = (await uploadsOf(base.sql, searchId)).some((each) => each.name === name && each.stored_at !== null)
@@ -55,9 +53,4 @@ function answerOf(direct: DirectUpload | null, path: string) {
   if (direct === null) return { to: 'server', method: 'PUT', url: path, headers: {}, expiresAt: null }
   const { url, headers, expiresAt } = direct
   return { to: 'storage', method: 'PUT', url, headers, expiresAt: new Date(expiresAt).toISOString() }
-}
-
-function bytesOf(text: unknown): number | null {
-  const bytes = typeof text === 'string' && /^\d{1,10}$/.test(text) ? Number(text) : -1
-  return bytes >= 0 && bytes <= UPLOAD_BYTES_MOST ? bytes : null
 }
