@@ -115,7 +115,7 @@ interface Parts {
   readonly minimum?: number
   readonly maximum?: number
   readonly oneOf?: readonly TSchema[]
-  readonly const?: unknown
+  readonly enum?: readonly unknown[]
   /** The sentence for a value that does not fit, instead of the usual one. Not part of the document. */
   readonly errorMessage?: string
 }
@@ -195,7 +195,7 @@ function addComplaint(complaint: Complaint, field: string, errors: FieldError[])
 
 /** One of several shapes, told apart by `type`: the others are no help to a caller who has chosen one. */
 function explainShape(shapes: readonly TSchema[], value: Fields, field: string, errors: FieldError[]): void {
-  const typeOf = (shape: TSchema) => partsOf(partsOf(shape).properties?.['type'] ?? {}).const
+  const typeOf = (shape: TSchema) => partsOf(partsOf(shape).properties?.['type'] ?? {}).enum?.[0]
   const chosen = shapes.find((shape) => typeOf(shape) === value['type'])
   if (chosen !== undefined) explain(chosen, value, field, errors)
   else errors.push({ field: inside(field, 'type'), detail: `is none of ${shapes.map(typeOf).join(', ')}` })

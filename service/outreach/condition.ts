@@ -1,5 +1,6 @@
 import { lookUp } from './scope.ts'
-import type { Condition, Scope } from './sequence.ts'
+import type { Scope } from './sequence.ts'
+import type { Condition } from './step.ts'
 
 export function holds({ path, op, value }: Condition, scope: Scope): boolean {
   const found = lookUp(scope, path)

@@ -1,7 +1,9 @@
 import type { NaturalNotes } from 'onceonly/http'
-import Type from 'typebox'
-import { oneOf } from '../http/input.ts'
+import Type, { type Static } from 'typebox'
+import { oneOf, ruled } from '../http/input.ts'
 import { pageQuery, textOfCursor } from '../http/page.ts'
+import { unstorable } from '../http/text.ts'
+import { ID_PATTERN } from '../messages/command.ts'
 import {
   type Declaration,
   instant,
@@ -13,12 +15,11 @@ import {
   text,
   textOrNull,
 } from '../openapi/declaration.ts'
-import { ERROR_CHARS_MOST, NAME_CHARS_MOST, resolutionKinds, STEPS_MOST } from './parse.ts'
-import { SUBJECT_CHARS_MOST, TEMPLATE_CHARS_MOST, WAIT_MS_MOST } from './parse-step.ts'
-import { leadFields, ops } from './sequence.ts'
+import { leadFields } from './sequence.ts'
+import { stepSchema } from './step.ts'
 import { LIMIT_MOST, LIMIT_USUAL, runStates, stepStates, stepStatuses, verdicts } from './words.ts'
 
-/** What the document says about outreach. */
+/** The commands and reads of the outreach: their schemas check, type and document them. */
 
 const system = {
   name: 'outreach',
@@ -38,47 +39,45 @@ function natural(id: string, notes: Pick<NaturalNotes, 'repeats' | 'businessUniq
   return { kind: 'natural', about }
 }
 
-const stepId: Schema = { type: 'string', pattern: '^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$' }
-const target: Schema = { type: ['string', 'null'] }
-const template: Schema = { type: 'string', minLength: 1, maxLength: TEMPLATE_CHARS_MOST }
+/** Longer than any name that a person would choose. */
+const NAME_CHARS_MOST = 100
+/** A year of weekly steps, twice. */
+const STEPS_MOST = 100
+const ERROR_CHARS_MOST = 500
 
-function step(type: string, fields: Readonly<Record<string, Schema>>, optional: readonly string[] = []): Schema {
-  const moves: Readonly<Record<string, Schema>> = type === 'branch' ? {} : { next: target }
-  const properties = { id: stepId, type: { type: 'string', enum: [type] }, ...fields, ...moves }
-  return { ...record(properties, [...optional, 'next']), additionalProperties: false }
+function filled(maxLength: number, isGood: (text: string) => boolean, errorMessage: string) {
+  return ruled(Type.String({ minLength: 1, maxLength, errorMessage }), (text) => (isGood(text) ? null : errorMessage))
 }
 
-const condition = record(
-  {
-    path: { type: 'string', examples: ['lead.phone', 'results.welcome.status'] },
-    op: { type: 'string', enum: ops },
-    value: { type: ['string', 'number', 'boolean', 'null'] },
-  },
-  ['value'],
-)
+function isText(text: string): boolean {
+  return text.trim() !== '' && unstorable(text) === null
+}
 
-const steps: Schema = {
-  type: 'array',
+const steps = Type.Array(stepSchema, {
   minItems: 1,
   maxItems: STEPS_MOST,
-  items: named('SequenceStep', {
-    oneOf: [
-      step('email', { template, subject: { type: 'string', minLength: 1, maxLength: SUBJECT_CHARS_MOST } }, [
-        'subject',
-      ]),
-      step('sms', { template }),
-      step('call', { template }, ['template']),
-      step('webhook', { url: { type: 'string', format: 'uri' }, template }),
-      step('wait', { ms: { type: 'integer', minimum: 0, maximum: WAIT_MS_MOST } }),
-      step('branch', { when: condition, then: target, else: target }, ['then', 'else']),
-    ],
-  }),
-}
-const sequenceName: Schema = { type: 'string', minLength: 1, maxLength: NAME_CHARS_MOST }
+  errorMessage: `is not a list of 1 to ${STEPS_MOST} steps`,
+})
+const sequenceRequest = named(
+  'SequenceRequest',
+  Type.Object(
+    {
+      name: filled(
+        NAME_CHARS_MOST,
+        (name) => isText(name) && !/\p{Cc}/u.test(name),
+        `is not a name of 1 to ${NAME_CHARS_MOST} characters`,
+      ),
+      steps,
+    },
+    { additionalProperties: false },
+  ),
+)
+export type SequenceCommand = Static<typeof sequenceRequest>
+
 const version: Schema = { type: 'integer', minimum: 1 }
 const Location = 'Where it is read.'
 
-export const storeSequence: Declaration = {
+export const storeSequence = {
   id: 'sequences.store',
   system,
   summary: 'Store a sequence, or the next version of it',
@@ -92,7 +91,7 @@ export const storeSequence: Declaration = {
     'the server has named.',
   access: 'api key',
   body: {
-    schema: named('SequenceRequest', { ...record({ name: sequenceName, steps }), additionalProperties: false }),
+    schema: sequenceRequest,
     example: {
       name: 'Welcome',
       steps: [
@@ -108,9 +107,9 @@ export const storeSequence: Declaration = {
     201: { about: 'Stored', schema: record({ id: text, version }), headers: { Location } },
     403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
   },
-}
+} satisfies Declaration
 
-export const readSequence: Declaration = {
+export const readSequence = {
   id: 'sequences.get',
   system,
   summary: 'Read the newest version of a sequence',
@@ -119,9 +118,29 @@ export const readSequence: Declaration = {
   answers: {
     200: { about: 'The sequence', schema: named('Sequence', record({ id: text, name: text, version, steps })) },
   },
-}
+} satisfies Declaration
 
-export const startRun: Declaration = {
+const runRequest = named(
+  'RunRequest',
+  Type.Object(
+    {
+      leadId: Type.String({ pattern: ID_PATTERN, errorMessage: 'is not the id of a lead' }),
+      // It stands in addresses, and beside the workspace in the id of the run inside.
+      runId: Type.Optional(
+        Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          pattern: '^[A-Za-z0-9][A-Za-z0-9_.:@+-]{0,159}$',
+          description: 'Null or left out: one run for this version and this lead.',
+          errorMessage: 'is not an id of 1 to 160 letters, digits and `_.:@+-`',
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+)
+export type StartCommand = Static<typeof runRequest>
+
+export const startRun = {
   id: 'sequences.run',
   system,
   summary: 'Run a sequence for a lead',
@@ -131,10 +150,7 @@ export const startRun: Declaration = {
   access: 'api key',
   path: { id: 'The id of the sequence.' },
   body: {
-    schema: named('RunRequest', {
-      ...record({ leadId: text, runId: textOrNull }, ['runId']),
-      additionalProperties: false,
-    }),
+    schema: runRequest,
     example: { leadId: 'lead_5f0c1e9a' },
   },
   answers: {
@@ -147,7 +163,7 @@ export const startRun: Declaration = {
     repeats: 'the same run is named again, and nothing else begins',
     businessUniqueness: 'The id of a run is its primary key; it is made of sequence, version and lead.',
   }),
-}
+} satisfies Declaration
 
 const runId = { id: 'The id of the run.' }
 const anything: Schema = {}
@@ -207,14 +223,14 @@ export const readRuns = {
   },
 } satisfies Declaration
 
-export const readRun: Declaration = {
+export const readRun = {
   id: 'runs.get',
   system,
   summary: 'Read a run and its steps',
   access: 'api key',
   path: runId,
   answers: { 200: { about: 'The run', schema: run } },
-}
+} satisfies Declaration
 
 const difference = record({ path: text, original: anything, replayed: anything }, ['original', 'replayed'])
 const compared = { type: ['boolean', 'null'] }
@@ -232,7 +248,14 @@ const replayedStep = named(
   }),
 )
 
-export const replayRun: Declaration = {
+/** Without a body, or without the field, nothing is performed. */
+const replayRequest = Type.Unsafe<{ dryRun?: boolean } | null>({
+  type: ['object', 'null'],
+  properties: { dryRun: Type.Optional(Type.Boolean({ default: true })) },
+  additionalProperties: false,
+})
+
+export const replayRun = {
   id: 'runs.replay',
   system,
   summary: 'Compare a run with the sequence of today',
@@ -242,7 +265,7 @@ export const replayRun: Declaration = {
     'is not done again, and what is unknown is not sent.',
   access: 'api key',
   path: runId,
-  body: { schema: record({ dryRun: { type: 'boolean' } }, ['dryRun']), example: { dryRun: true } },
+  body: { schema: replayRequest, example: { dryRun: true } },
   answers: {
     200: {
       about: 'Step by step',
@@ -264,9 +287,9 @@ export const replayRun: Declaration = {
     repeats: 'what was performed is recorded, and is not performed again',
     businessUniqueness: 'Every step has one key, and one record under it.',
   }),
-}
+} satisfies Declaration
 
-export const cancelRun: Declaration = {
+export const cancelRun = {
   id: 'runs.cancel',
   system,
   summary: 'Cancel a run',
@@ -281,9 +304,33 @@ export const cancelRun: Declaration = {
     repeats: 'a cancelled run stays cancelled, and says so again',
     businessUniqueness: 'A run ends once.',
   }),
-}
+} satisfies Declaration
 
-export const resolveStep: Declaration = {
+const NOT_AN_ERROR = `is not a text of 1 to ${ERROR_CHARS_MOST} characters`
+const resolution = named(
+  'Resolution',
+  Type.Object(
+    {
+      kind: oneOf(['succeeded', 'failed', 'not_done']),
+      result: Type.Optional(Type.Unknown({ description: 'What the step shall have answered.' })),
+      error: Type.Optional(
+        ruled(
+          Type.Unsafe<string | null>({
+            type: ['string', 'null'],
+            minLength: 1,
+            maxLength: ERROR_CHARS_MOST,
+            errorMessage: NOT_AN_ERROR,
+          }),
+          (text) => (text === null || isText(text) ? null : NOT_AN_ERROR),
+        ),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+)
+export type ResolveCommand = Static<typeof resolution>
+
+export const resolveStep = {
   id: 'runs.steps.resolve',
   system,
   summary: 'Say what became of a step that is unknown',
@@ -293,17 +340,7 @@ export const resolveStep: Declaration = {
   access: 'api key',
   path: { ...runId, key: 'The key of the step.' },
   body: {
-    schema: named('Resolution', {
-      ...record(
-        {
-          kind: { type: 'string', enum: resolutionKinds },
-          result: anything,
-          error: { type: ['string', 'null'], minLength: 1, maxLength: ERROR_CHARS_MOST },
-        },
-        ['result', 'error'],
-      ),
-      additionalProperties: false,
-    }),
+    schema: resolution,
     example: { kind: 'succeeded', result: { status: 'sent' } },
   },
   answers: {
@@ -314,4 +351,4 @@ export const resolveStep: Declaration = {
     repeats: 'a step that is not unknown any more is left alone, and the answer is 409',
     businessUniqueness: 'Only a step that is unknown can be resolved: one update, on one row.',
   }),
-}
+} satisfies Declaration

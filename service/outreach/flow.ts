@@ -1,17 +1,17 @@
 import type { FieldError } from '../http/problem.ts'
-import type { Step } from './sequence.ts'
+import type { GivenStep, Step } from './step.ts'
 
 export type Arm = 'then' | 'else'
 
 /** Goes through the steps in the order in which one lead comes to them. */
 export interface Walk {
   readonly step: Step | null
-  /** Goes on after the present step; of a branch, by one of its arms. */
+  /** Moves past the present step; of a branch, by one of its arms. */
   pass(arm: Arm | null): void
 }
 
 export function startWalk(steps: readonly Step[]): Walk {
-  /** Where arms lead that were not taken: whoever only comes along passes them over. */
+  /** Where arms lead that were not taken: a lead that only comes along passes them over. */
   const closed = new Set<string>()
   let at = 0
 
@@ -46,15 +46,15 @@ interface Jump {
   readonly field: string
 }
 
-/** Jumps that somebody could take again and again, each by its field. Only a jump back can close a circle. */
-export function complaintsAboutCircles(steps: readonly Step[]): FieldError[] {
+/** Jumps that a lead could take again and again, each by its field. Only a jump back can close a circle. */
+export function complaintsAboutCircles(steps: readonly GivenStep[]): FieldError[] {
   const jumps = jumpsOf(steps)
   return jumps
     .filter(({ from, to }) => to <= from && reaches(steps, jumps, to, from))
     .map(({ field }) => ({ field, detail: 'leads back to a step before it, so that the sequence would never end' }))
 }
 
-function jumpsOf(steps: readonly Step[]): Jump[] {
+function jumpsOf(steps: readonly GivenStep[]): Jump[] {
   const positions = new Map(steps.map(({ id }, position) => [id, position]))
   return steps.flatMap((step, from) =>
     targetsOf(step).flatMap(([name, id]) => {
@@ -65,7 +65,7 @@ function jumpsOf(steps: readonly Step[]): Jump[] {
 }
 
 /** The fields of a step that name another one. */
-export function targetsOf(step: Step): readonly (readonly [name: string, id: string | null | undefined])[] {
+export function targetsOf(step: GivenStep): readonly (readonly [name: string, id: string | null | undefined])[] {
   return step.type === 'branch'
     ? [
         ['then', step.then],
@@ -74,7 +74,7 @@ export function targetsOf(step: Step): readonly (readonly [name: string, id: str
     : [['next', step.next]]
 }
 
-function reaches(steps: readonly Step[], jumps: readonly Jump[], from: number, goal: number): boolean {
+function reaches(steps: readonly GivenStep[], jumps: readonly Jump[], from: number, goal: number): boolean {
   const ends = new Set(jumps.map(({ to }) => to))
   const seen = new Set<number>()
   const open = [from]

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { holds } from './condition.ts'
 import { startWalk } from './flow.ts'
-import type { Condition, Lead, Scope, Step } from './sequence.ts'
+import type { Lead, Scope } from './sequence.ts'
+import type { Condition, Step } from './step.ts'
 import { render } from './template.ts'
 
 const lead: Lead = {

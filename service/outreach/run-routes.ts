@@ -3,12 +3,11 @@ import { isOnceError, type OnceError } from 'onceonly'
 import type { RunState } from 'onceonly/run'
 import type { InputTypes } from '../http/input.ts'
 import { cursorOf } from '../http/page.ts'
-import { sendInvalid, sendProblem } from '../http/problem.ts'
+import { sendProblem } from '../http/problem.ts'
 import { routeOptions } from '../openapi/route.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { cancelRun, placeOf, readRun, readRuns, replayRun, resolveStep } from './document.ts'
-import { parseReplay, parseResolve } from './parse.ts'
 import type { Runs } from './runs.ts'
 import { replayOf, runOf, summaryOf } from './view.ts'
 import { LIMIT_USUAL } from './words.ts'
@@ -18,13 +17,11 @@ interface Parts {
   readonly runs: Runs
 }
 
-type Named = { Params: { readonly id: string } }
-
 export function addRunReads(server: FastifyInstance, { workspaces, runs }: Parts): void {
   const onRequest = requireKey(workspaces, 'outreach')
+  const typed = server.withTypeProvider<InputTypes>()
 
-  const list = { onRequest, ...routeOptions(readRuns) }
-  server.withTypeProvider<InputTypes>().get('/api/runs', list, async (request) => {
+  typed.get('/api/runs', { onRequest, ...routeOptions(readRuns) }, async (request) => {
     const { state = null, limit = LIMIT_USUAL, cursor: given } = request.query
     const query = { state, limit, cursor: given === undefined ? null : placeOf(given) }
     const page = await runs.list(callerOf(request).workspaceId, query)
@@ -32,7 +29,7 @@ export function addRunReads(server: FastifyInstance, { workspaces, runs }: Parts
     return { runs: page.runs.map(({ run, runId }) => summaryOf(run, runId)), cursor }
   })
 
-  server.get<Named>('/api/runs/:id', { onRequest, config: { declaration: readRun } }, async (request, reply) => {
+  typed.get('/api/runs/:id', { onRequest, ...routeOptions(readRun) }, async (request, reply) => {
     const { id } = request.params
     return answered(reply, async () => runOf(await runs.get(callerOf(request).workspaceId, id), id))
   })
@@ -42,18 +39,16 @@ export function addRunReads(server: FastifyInstance, { workspaces, runs }: Parts
 export function addRunActions(server: FastifyInstance, { workspaces, runs }: Parts): void {
   allowEmptyBodies(server)
   const onRequest = requireKey(workspaces, 'outreach')
+  const typed = server.withTypeProvider<InputTypes>()
 
-  const replay = { onRequest, config: { declaration: replayRun } }
-  server.post<Named>('/api/runs/:id/replay', replay, async (request, reply) => {
-    const parsed = parseReplay(request.body)
-    if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
+  typed.post('/api/runs/:id/replay', { onRequest, ...routeOptions(replayRun) }, async (request, reply) => {
     const { id } = request.params
     const { workspaceId } = callerOf(request)
-    return answered(reply, async () => replayOf(await runs.replay(workspaceId, id, parsed.command.dryRun), id))
+    const dryRun = request.body?.dryRun ?? true
+    return answered(reply, async () => replayOf(await runs.replay(workspaceId, id, dryRun), id))
   })
 
-  const cancel = { onRequest, config: { declaration: cancelRun } }
-  server.post<Named>('/api/runs/:id/cancel', cancel, async (request, reply) => {
+  typed.post('/api/runs/:id/cancel', { onRequest, ...routeOptions(cancelRun) }, async (request, reply) => {
     const { id } = request.params
     return answered(reply, async () => {
       const state = await runs.cancel(callerOf(request).workspaceId, id)
@@ -61,18 +56,12 @@ export function addRunActions(server: FastifyInstance, { workspaces, runs }: Par
     })
   })
 
-  const resolve = { onRequest, config: { declaration: resolveStep } }
-  server.post<{ Params: { readonly id: string; readonly key: string } }>(
-    '/api/runs/:id/steps/:key/resolve',
-    resolve,
-    async (request, reply) => {
-      const parsed = parseResolve(request.body)
-      if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
-      const { id, key } = request.params
-      const { workspaceId } = callerOf(request)
-      return answered(reply, async () => runOf(await runs.resolve(workspaceId, id, key, parsed.command), id))
-    },
-  )
+  const resolve = { onRequest, ...routeOptions(resolveStep) }
+  typed.post('/api/runs/:id/steps/:key/resolve', resolve, async (request, reply) => {
+    const { id, key } = request.params
+    const { workspaceId } = callerOf(request)
+    return answered(reply, async () => runOf(await runs.resolve(workspaceId, id, key, request.body), id))
+  })
 }
 
 /** A command without anything to say needs no body, whatever type a client announces. */

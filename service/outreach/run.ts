@@ -9,7 +9,8 @@ import {
 import { holds } from './condition.ts'
 import { type Arm, startWalk } from './flow.ts'
 import type { MessageChannel, MessagePlan } from './send.ts'
-import type { BranchStep, Lead, MessageStep, Scope, Step, WebhookStep } from './sequence.ts'
+import type { Lead, Scope } from './sequence.ts'
+import type { BranchStep, MessageStep, Step, WebhookStep } from './step.ts'
 import { render } from './template.ts'
 
 /** Everything that a run depends on goes into it when it begins, so that neither an edit nor a new phone diverts it. */
@@ -86,8 +87,10 @@ export function defineOutreach(
   })
 }
 
-function messageOf({ type, template, subject }: MessageStep, input: OutreachInput, scope: Scope): MessagePlan {
+function messageOf(step: MessageStep, input: OutreachInput, scope: Scope): MessagePlan {
   const { workspaceId, lead } = input
+  const { type, template } = step
+  const subject = type === 'email' ? step.subject : undefined
   return {
     type,
     workspaceId,

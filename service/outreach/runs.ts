@@ -11,13 +11,14 @@ import type { Base } from '../store.ts'
 import type { Watch } from '../watch.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
 import type { Sweep } from '../workspaces/retention.ts'
-import type { ResolveCommand, StartCommand } from './parse.ts'
+import type { ResolveCommand, StartCommand } from './document.ts'
 import { createPublicFetch } from './public-fetch.ts'
 import { defineOutreach, type OutreachInput, RUN_NAME } from './run.ts'
 import { createRunCounts } from './run-counts.ts'
 import { createMessageChannel, type MessagePlan } from './send.ts'
-import type { Lead, Sequence, Step } from './sequence.ts'
+import type { Lead, Sequence } from './sequence.ts'
 import { newestSequence } from './sequences.ts'
+import type { Step } from './step.ts'
 import type { Summary } from './view.ts'
 
 export type Started =
@@ -125,7 +126,7 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     }
   }
 
-  async function resolve(id: string, key: string, { kind, result, error }: ResolveCommand): Promise<RunView> {
+  async function resolve(id: string, key: string, { kind, result = null, error }: ResolveCommand): Promise<RunView> {
     const step = (await engine.get(id)).steps.find((each) => each.key === key)
     const why = error ?? (kind === 'failed' ? 'A person found that it failed' : NOT_SENT)
     // The message first: whoever asks for it in between hears the same.

@@ -12,7 +12,7 @@ import type { MessageRow } from '../messages/message.ts'
 import { messageById } from '../messages/reads.ts'
 import type { Sender, Sent } from '../messages/send.ts'
 import type { Base } from '../store.ts'
-import type { MessageStep } from './sequence.ts'
+import type { MessageStep } from './step.ts'
 
 /** What a step would send, and to whom. Which provider carries it is a matter of the server, and may change. */
 export interface MessagePlan {

@@ -1,24 +1,21 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Ledger, SqlTx, TransactionContext } from 'onceonly'
 import { idempotent } from 'onceonly/fastify'
-import { sendInvalid, sendProblem } from '../http/problem.ts'
+import { type InputTypes, InvalidInput } from '../http/input.ts'
+import { sendProblem } from '../http/problem.ts'
+import { readStoreTime } from '../http/store-time.ts'
 import { reportTo } from '../logs.ts'
 import { inTransaction } from '../messages/transaction.ts'
+import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
 import { QuotaExceeded, type Quotas, unlessFull } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
-import { readSequence, startRun, storeSequence } from './document.ts'
-import { parseSequence, parseStart, type SequenceCommand } from './parse.ts'
+import { readSequence, type SequenceCommand, startRun, storeSequence } from './document.ts'
+import { complaintsAboutSteps } from './rules.ts'
 import type { Runs } from './runs.ts'
 import { newestSequence, saveSequence } from './sequences.ts'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Set once the body of a sequence has passed its checks. */
-    sequenceCommand: { readonly command: SequenceCommand; readonly now: number } | null
-  }
-}
+import type { GivenStep, Step } from './step.ts'
 
 interface Parts {
   readonly once: Ledger<SqlTx>
@@ -35,7 +32,6 @@ export function addSequences(
   server: FastifyInstance,
   { once, base, workspaces, quotas, webhookHosts }: Omit<Parts, 'runs'>,
 ): void {
-  server.decorateRequest('sequenceCommand', null)
   const protect = idempotent<SqlTx, FastifyRequest>(server, {
     ledger: once,
     who: whoAsks,
@@ -53,22 +49,20 @@ export function addSequences(
     },
   })
 
-  async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const parsed = parseSequence(request.body, webhookHosts)
-    if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
-    request.sequenceCommand = { command: parsed.command, now: await base.now() }
-    return undefined
+  async function checkSteps(request: FastifyRequest<{ Body: SequenceCommand }>): Promise<void> {
+    const errors = complaintsAboutSteps(request.body.steps, webhookHosts)
+    if (errors.length > 0) throw new InvalidInput(errors)
   }
 
   const declaration = { ...storeSequence, repeat: { kind: 'command' as const, definition: command.definition } }
   const onRequest = requireKey(workspaces, 'outreach')
-  const hooks = { ...command, onRequest, preHandler: [validate, command.preHandler], config: { declaration } }
-  server.post('/api/sequences', hooks, async (request, reply) => {
-    const checked = request.sequenceCommand
-    if (checked === null) throw new Error('The sequence was not checked')
-    const asking = { workspaceId: callerOf(request).workspaceId, now: checked.now, quotas }
+  const preHandler = [checkSteps, readStoreTime(base), command.preHandler]
+  const options = { ...command, onRequest, preHandler, ...routeOptions(declaration) }
+  server.withTypeProvider<InputTypes>().post('/api/sequences', options, async (request, reply) => {
+    const asking = { workspaceId: callerOf(request).workspaceId, now: request.storeTime, quotas }
     const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
-    const save = (tx: SqlTx) => saveSequence(tx, asking, checked.command)
+    const { name, steps } = request.body
+    const save = (tx: SqlTx) => saveSequence(tx, asking, { name, steps: steps.map(withTemplate) })
     try {
       const { id, version } = await (work ? save(work.tx) : inTransaction(base, save))
       return await reply.code(201).header('location', `/api/sequences/${id}`).send({ id, version })
@@ -79,7 +73,12 @@ export function addSequences(
   })
 }
 
-type Named = { Params: { readonly id: string } }
+/** A call needs no words, but the person who makes it must see what it is. */
+const CALL_TEMPLATE = 'Call {{lead.phone}}'
+
+function withTemplate(step: GivenStep): Step {
+  return step.type === 'call' ? { ...step, template: step.template ?? CALL_TEMPLATE } : step
+}
 
 /** One sequence, and its runs: one for each version and lead, unless the caller names them. */
 export function addStarts(
@@ -87,21 +86,18 @@ export function addStarts(
   { base, workspaces, runs }: Omit<Parts, 'once' | 'quotas' | 'webhookHosts'>,
 ): void {
   const onRequest = requireKey(workspaces, 'outreach')
+  const typed = server.withTypeProvider<InputTypes>()
 
-  const read = { onRequest, config: { declaration: readSequence } }
-  server.get<Named>('/api/sequences/:id', read, async (request, reply) => {
+  typed.get('/api/sequences/:id', { onRequest, ...routeOptions(readSequence) }, async (request, reply) => {
     const sequence = await newestSequence(base, callerOf(request).workspaceId, request.params.id)
     return sequence === null ? reply.callNotFound() : sequence
   })
 
-  const start = { onRequest, config: { declaration: startRun } }
-  server.post<Named>('/api/sequences/:id/runs', start, async (request, reply) => {
-    const parsed = parseStart(request.body)
-    if ('errors' in parsed) return sendInvalid(reply, parsed.errors)
+  typed.post('/api/sequences/:id/runs', { onRequest, ...routeOptions(startRun) }, async (request, reply) => {
     const { workspaceId } = callerOf(request)
     const sequence = await newestSequence(base, workspaceId, request.params.id)
     if (sequence === null) return reply.callNotFound()
-    const started = await unlessFull(() => runs.start(workspaceId, sequence, parsed.command))
+    const started = await unlessFull(() => runs.start(workspaceId, sequence, request.body))
     switch (started.kind) {
       case 'refused':
         return sendProblem(reply, started.problem)
@@ -114,7 +110,7 @@ export function addStarts(
       }
       case 'unknown_lead': {
         const errors = [{ field: 'leadId', detail: 'is not a known lead' }]
-        const detail = `There is no lead ${parsed.command.leadId} in this workspace.`
+        const detail = `There is no lead ${request.body.leadId} in this workspace.`
         return sendProblem(reply, { name: 'unknown-lead', detail, errors })
       }
       case 'conflict': {

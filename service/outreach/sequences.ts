@@ -3,8 +3,8 @@ import { DAY, type SqlTx } from 'onceonly'
 import type { Base } from '../store.ts'
 import type { Quotas } from '../workspaces/quotas.ts'
 import type { Sweep } from '../workspaces/retention.ts'
-import type { SequenceCommand } from './parse.ts'
-import type { Sequence, Step } from './sequence.ts'
+import type { Sequence } from './sequence.ts'
+import type { Step } from './step.ts'
 
 interface SequenceRow {
   readonly id: string
@@ -26,7 +26,7 @@ interface Asking {
 export async function saveSequence(
   { query }: Pick<SqlTx, 'query'>,
   { workspaceId, now, quotas }: Asking,
-  { name, steps }: SequenceCommand,
+  { name, steps }: Pick<Sequence, 'name' | 'steps'>,
 ): Promise<Pick<Sequence, 'id' | 'version'>> {
   await quotas.check({ query }, workspaceId, { sequences: 1 })
   const [row] = await query<{ id: string; version: number }>(
