@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs'
 import type { EffectContext, Ledger, SqlTx } from 'onceonly'
-import { createLedger, succeeded } from 'onceonly'
+import { createLedger, MINUTE, succeeded } from 'onceonly'
 import type { Address } from '../../support/place.ts'
 import { openStore, who } from '../../support/place.ts'
 import { readTask, report } from './member.ts'
@@ -22,11 +22,15 @@ export interface CommandTask {
 export const effectKinds = ['external', 'repeatable', 'transaction', 'reserved'] as const
 export type EffectKind = (typeof effectKinds)[number]
 
+/** Longer than a busy machine takes to kill a process in every case and to ask after each. */
+export const LEASE_MS = 5 * MINUTE
+
 /** The same in every process that runs it. */
 export function define(once: Ledger<SqlTx>, effect: EffectKind) {
   const policy = { whileRunning: 'conflict', name: `crash.${effect}` } as const
   return {
-    leased: effect === 'transaction' ? null : once.operation({ ...policy, effect: leasedKind(effect) }),
+    leased:
+      effect === 'transaction' ? null : once.operation({ ...policy, effect: leasedKind(effect), leaseMs: LEASE_MS }),
     transactional: effect === 'transaction' ? once.operation({ ...policy, effect }) : null,
   }
 }

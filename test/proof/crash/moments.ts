@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { SECOND } from 'onceonly'
+import { MINUTE } from 'onceonly'
 import type { Random } from '../../../src/testing/random.ts'
 import type { Place } from '../../support/place.ts'
 import type { EffectKind } from './command.ts'
+import { LEASE_MS } from './command.ts'
 import type { Point } from './points.ts'
 import { createSuccessors, runToDeath, traceOf } from './successors.ts'
 
@@ -24,7 +25,7 @@ interface Moment {
   readonly delayUs: number
 }
 
-const LAPSE_MS = 36 * SECOND
+const LAPSE_MS = LEASE_MS + MINUTE
 /** Longer than a commit takes on a slow disk, so that kills come before, inside and after it. */
 const DELAY_MOST_US = 12_000
 

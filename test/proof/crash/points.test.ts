@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
-import { SECOND } from 'onceonly'
+import { MINUTE } from 'onceonly'
 import type { Place } from '../../support/place.ts'
 import { onEveryPlace } from '../../support/place.ts'
 import type { EffectKind } from './command.ts'
+import { LEASE_MS } from './command.ts'
 import type { Point } from './points.ts'
 import { createSuccessors, runToDeath, traceOf } from './successors.ts'
 
 /** The lease and its grace, and a little. */
-const LAPSE_MS = 36 * SECOND
+const LAPSE_MS = LEASE_MS + MINUTE
 /** Processes at once: more would only wait for the two cores. */
 const AT_ONCE = 3
 

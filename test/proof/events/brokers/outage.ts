@@ -15,8 +15,9 @@ const BATCH = 40
 const CALL_MS = 1_500
 /** Longer than a restart, so that it is over when the message comes again. */
 const LATER_MS = 3_000
-/** Timers of two processes. */
+/** Timers of two processes; and NATS keeps the time of a delivery over a restart in whole seconds. */
 const CLOCK_SLACK_MS = 100
+const RESTART_SLACK_MS = { nats: 1_000 } as Readonly<Record<string, number>>
 /** A new quorum queue of RabbitMQ 3.10 is written down within a second; a crash before that leaves it without a leader. */
 const SETTLED_MS = 2_000
 /** In the middle of the batch that is published next. */
@@ -116,7 +117,8 @@ const proofs: Record<string, Proof> = {
     const [first, again] = late.filter(({ message }) => message.id === 'waiting-0')
     assert.ok(first !== undefined && again !== undefined)
     const waitedMs = again.atMs - first.atMs
-    assert.ok(waitedMs >= LATER_MS - CLOCK_SLACK_MS, `it came again after ${Math.round(waitedMs)} ms`)
+    const slackMs = CLOCK_SLACK_MS + (RESTART_SLACK_MS[server.kind] ?? 0)
+    assert.ok(waitedMs >= LATER_MS - slackMs, `it came again after ${Math.round(waitedMs)} ms`)
     assert.deepEqual([first.message.deliveries, again.message.deliveries], [1, 2])
   },
 

@@ -79,7 +79,7 @@ function outcomeOf({ effects, result }: Cell): string {
 const all = [...programs, ...sdks, ...libraries]
 const TRIES = 3
 /** A busy machine may need more of them than the two that matter. */
-const IMPATIENT_TRIES = 30
+const IMPATIENT_TRIES = 200
 const PATIENT_MS = 60_000
 const IMPATIENT_MS = 2_000
 /** Clients at once: more would only wait for each other. */
