@@ -13,7 +13,7 @@ else await import('../dist/admin/cli/main.js')
 function runSources() {
   const args = ['--conditions=onceonly-source', at('src/admin/cli/main.ts'), ...process.argv.slice(2)]
   const child = spawn(process.execPath, args, { stdio: 'inherit' })
-  // Whoever ends this process means the other one; a terminal tells both of us.
+  // A signal to this process is meant for the child; a terminal signals both.
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'))
   child.on('exit', (code, signal) => {

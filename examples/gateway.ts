@@ -7,7 +7,7 @@ import type { GatewayConfig } from 'onceonly/gateway'
 import { createGateway } from 'onceonly/gateway'
 import { memoryStore } from 'onceonly/memory'
 
-// A service that nobody wants to touch: it charges whenever it is asked to.
+// A service that must not be changed: it charges on every request.
 let charges = 0
 const service = createServer((request, response) => {
   request.resume()

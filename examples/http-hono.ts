@@ -30,7 +30,7 @@ const first = await ask('booking-1')
 const retry = await ask('booking-1')
 assert.deepEqual(await retry.json(), await first.json())
 assert.equal(retry.headers.get('idempotent-replayed'), 'true')
-// Without a key nobody could tell a retry from a second booking, so it is refused before anything happens.
+// Without a key a retry could not be distinguished from a second booking, so it is refused before anything happens.
 assert.equal((await ask()).status, 400)
 assert.deepEqual(seats, ['Ann'])
 

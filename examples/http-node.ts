@@ -6,7 +6,7 @@ import { memoryStore } from 'onceonly/memory'
 import { idempotent } from 'onceonly/node'
 
 const once = createLedger({ store: memoryStore() })
-// Who asks comes from your authentication; here everybody is one caller.
+// Derive tenant and caller from your authentication; here all clients are one caller.
 const protect = idempotent({ ledger: once, who: () => ({ tenant: 'acme', caller: 'shared' }) })
 
 let payments = 0

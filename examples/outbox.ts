@@ -25,7 +25,7 @@ const place = (id: string) =>
     if (id === 'C3') throw new Error('sold out')
   })
 
-// Somebody else reacts. The bus needs no server; `onceonly/rabbitmq` and `onceonly/nats` take its place without a change.
+// A consumer reacts. The bus needs no server; `onceonly/rabbitmq` and `onceonly/nats` take its place without a change.
 const bus = createLocalBus({ store })
 const both = Promise.withResolvers<void>()
 let handled = 0

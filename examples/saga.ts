@@ -30,7 +30,7 @@ const orders = defineSaga({
           transitionTo('AwaitingPayment')
         },
       },
-      OrderPaid: { ...ignore, because: 'nobody ordered' },
+      OrderPaid: { ...ignore, because: 'there is no order' },
       PaymentTimeout: ignore,
     },
     AwaitingPayment: {

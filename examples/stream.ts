@@ -44,7 +44,7 @@ const sockets = createSocketServer<Region | undefined>({
   path: '/socket',
   WebSocketServer,
   async admit(request, token) {
-    if (token !== 'secret') return { kind: 'refused', status: 401, reason: 'Nobody knows this token.' }
+    if (token !== 'secret') return { kind: 'refused', status: 401, reason: 'Unknown token.' }
     const asked = names.findIndex((name) => request.url?.endsWith(`=${name}`) ?? false)
     return { kind: 'admitted', who: regions[asked] }
   },
@@ -82,7 +82,7 @@ const question = await ann.client.send('Is it raining?')
 await question.accepted
 // A reply names a message that was received here, or sent.
 const asked = await bob.first
-// Two replies at once, one of them after a move to the other region. Nobody sees a reply before the question.
+// Two replies at once, one of them after a move to the other region. No client sees a reply before the question.
 ann.client.moveTo('us')
 await Promise.all([
   ann.client.send('Here it is.', { replyTo: question.identity }),

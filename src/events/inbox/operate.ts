@@ -29,7 +29,7 @@ export interface Explanation {
   readonly deadLetter: DeadLetter | null
 }
 
-/** What a redrive or a purge would do to, or did with, one letter. */
+/** What a redrive or a purge would do, or did, with one dead letter. */
 export interface Redriven {
   readonly letter: string
   readonly id: string
@@ -37,11 +37,11 @@ export interface Redriven {
   readonly reason: DeadLetter['reason']
   readonly result: /** Nothing was done yet: this is a preview. */
     | { readonly kind: 'preview' }
-    /** A copy was handled after all: the letter was only removed. */
+    /** A copy was handled after all: the dead letter was only removed. */
     | { readonly kind: 'handled_before' }
     /** The first body under its id was handled: this one can only be purged, or sent again under another id. */
     | { readonly kind: 'conflict' }
-    /** It runs when it is delivered again. The letter stays until such a delivery has settled it. */
+    /** It runs when it is delivered again. The dead letter stays until such a delivery has settled it. */
     | { readonly kind: 'freed' }
     | { readonly kind: 'ran'; readonly receipt: Receipt }
 }
@@ -51,7 +51,7 @@ export interface RedriveOptions<Tx> {
   readonly preview?: boolean
   /**
    * Runs the messages now. Without it the effect runs that consumes their topic in this process; where there is none, the
-   * messages are freed: each runs when it is delivered again, and its letter stays until then.
+   * messages are freed: each runs when it is delivered again, and its dead letter stays until then.
    */
   readonly effect?: InboxEffect<Tx>
   readonly limit?: number
@@ -70,7 +70,7 @@ export interface DeadLetters<Tx> {
    * call to continue.
    */
   redrive(filter: DeadLetterFilter, options?: RedriveOptions<Tx>): Promise<readonly Redriven[]>
-  /** Removes letters for good. Copies of their messages stay duplicates until the window ends. */
+  /** Removes dead letters for good. Copies of their messages stay duplicates until the window ends. */
   purge(
     filter: DeadLetterFilter,
     options?: { readonly preview?: boolean; readonly by?: string; readonly limit?: number },
@@ -117,7 +117,7 @@ export function createDeadLetters(parts: Parts, effectFor: EffectFor): DeadLette
 }
 
 /**
- * The letter goes with the transaction that settles the message: it may be the last copy of it. The record is forgotten only while it says
+ * The dead letter is removed in the transaction that settles the message: it may be the last copy of it. The record is forgotten only while it says
  * "parked", under its fence, so that a copy which was handled meanwhile is never run a second time.
  */
 async function redriveOne(

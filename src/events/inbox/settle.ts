@@ -86,7 +86,7 @@ export async function settleMessage(
   const body = turn.body()
   const done = await doneBefore(parts, message, body)
   if (done === null) await runEffect(parts, delivery, body, effect, work)
-  // 4. The next of its key may come. A letter that was redriven or freed goes with the commit, and not before: it may
+  // 4. The next of its key may come. A dead letter that was redriven or freed goes with the commit, and not before: it may
   // be
   // the last copy of the message.
   if (place !== null) await parts.order.advance(tx, place)

@@ -40,7 +40,7 @@ export interface DeadLetters {
   count(filter?: DeadLetterFilter): Promise<number>
   /**
    * Publishes them again, oldest first, as many as one page holds. A key goes as a whole, because its order is kept:
-   * all of its letters are answered, also those that the filter leaves out.
+   * all of its dead letters are returned, also those that the filter leaves out.
    */
   redrive(filter: DeadLetterFilter, options?: ActOptions): Promise<readonly DeadLetter[]>
   /**
@@ -125,7 +125,7 @@ export function createDeadLetters({ sql, transactions }: SqlStore, tables: Table
       await holdLine(tx, line)
       const text = 'DELETE FROM onceonly_outbox_dead WHERE position = ? RETURNING position'
       const gone = await tx.query(text, [Number(position)])
-      // With its last letter a key is free again.
+      // With its last dead letter a key is free again.
       await tx.query(
         `DELETE FROM onceonly_outbox_failing WHERE line = ? AND parked = 1
            AND NOT EXISTS (SELECT 1 FROM onceonly_outbox_dead AS d WHERE d.line = onceonly_outbox_failing.line)`,

@@ -63,7 +63,7 @@ function keyWhileHeld(context: Running<unknown>['context']): string {
   return context.effectKey
 }
 
-/** Nobody answered; or what was sent before is still being worked on. */
+/** No response came, or the earlier request is still running. */
 function isOpen(sent: Sent, repeated: boolean): boolean {
   if (sent.kind === 'answered') return repeated && sent.answer.statusCode === IN_USE
   return sent.kind === 'broken' && !sent.late

@@ -16,7 +16,7 @@ import type { Tokens } from './tokens.ts'
 export type TellStatus = (message: IncomingMessage) => Promise<Answer>
 
 /** Every gateway knows callers by what they send: none has to take another one's word for it. */
-const NOBODY = { tenant: '', caller: '' }
+const NO_CALLER = { tenant: '', caller: '' }
 
 /** Rules may identify callers in different ways; a caller that matches by a rule of the record gets the outcome. */
 export function createTellStatus(
@@ -46,7 +46,7 @@ export function createTellStatus(
     async ({ id, request, head, voice, record }) => {
       if (region !== undefined && head !== undefined) {
         const arrived = lookingHere(region, head, id)
-        const answer = arrived === null ? await lookElsewhere(region, head, id, NOBODY, voice) : null
+        const answer = arrived === null ? await lookElsewhere(region, head, id, NO_CALLER, voice) : null
         if (answer !== null) return { answer }
       }
       const found = await record()

@@ -5,7 +5,7 @@ import type { Pending, PendingPlace } from '../parts/sender.ts'
 import type { LogPlace, MessageIdentity, Position } from '../protocol/protocol.ts'
 
 export interface ClientTransport {
-  /** Begins to connect to a region and reports to `events`; `closed` comes exactly once, as the last event. */
+  /** Begins to connect to a region and reports to `events`; `closed` comes once, as the last event. */
   connect(region: string, events: LinkEvents): ClientLink
 }
 
