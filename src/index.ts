@@ -1,5 +1,6 @@
 /** The core entry of `onceonly`. Names are listed one by one: what is not here is not public. */
 
+export type { Begun, Ended, Granted } from './ledger/begin.ts'
 export type { Claimed, ClaimOptions, Ending, HowToWrite, Lease, SettleWord } from './ledger/claim.ts'
 export { failed, succeeded } from './ledger/claim.ts'
 export type { AppliedWord, ErrorCode } from './ledger/core/errors.ts'
@@ -38,7 +39,7 @@ export type { FencedWrite } from './ledger/fenced.ts'
 export { fencedWrite } from './ledger/fenced.ts'
 export type { Ledger, LedgerOptions, TxOf } from './ledger/ledger.ts'
 export { createLedger } from './ledger/ledger.ts'
-export type { LeasedOperation, TransactionalOperation } from './ledger/operation.ts'
+export type { LeasedOperation, Operation, TransactionalOperation } from './ledger/operation.ts'
 export type { ActOptions, Operator } from './ledger/operator.ts'
 export { rerun } from './ledger/operator.ts'
 export type { Execution } from './ledger/present.ts'

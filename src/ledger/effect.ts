@@ -5,14 +5,21 @@ import type { Grant, Settlement } from './core/request.ts'
 import { boundedRetryMs, retryAfterMs } from './core/retry.ts'
 import { isVerdict, notDone, provesNotDone, readable } from './core/verdict.ts'
 import type { Declared } from './declared.ts'
-import type { EffectContext } from './effect-context.ts'
 import { createEffectContext, leaseLost, noteOf } from './effect-context.ts'
 import type { Landing } from './flight.ts'
 import type { HeldLease } from './lease.ts'
 import type { Packed } from './outcome.ts'
 import { packFailure, packFinal, packValue } from './outcome.ts'
 
-export type Effect = (attempt: EffectContext) => unknown
+/** The effect of any operation. The public types bind it to the context of its effect kind. */
+export type Effect = (context: never) => unknown
+
+/** The effect of one call. */
+export interface Work {
+  readonly effect: Effect
+  /** Its end comes from outside, once: it cannot run again, and its caller stays until then. */
+  readonly handedOver: boolean
+}
 
 /** The main path: the effect under its lease, then its outcome under the same fence. */
 export async function runEffect(
@@ -25,19 +32,21 @@ export async function runEffect(
 ): Promise<Landing> {
   // 1. The lease is kept alive while the effect runs.
   const lease = context.heart.hold(op, grant, sentAt, over)
-  const attempt = createEffectContext(lease, (pointer) => attach(context, lease, pointer))
+  const given = createEffectContext(lease, (pointer) => attach(context, lease, pointer))
   // 2. A claim that took longer than its lease, or a pause right after it: nothing was begun, and nothing shall be.
   try {
     lease.check()
   } catch (over) {
-    attempt.note({ calls: 0 })
+    given.note({ calls: 0 })
     return settleThrown(context, op, lease, notDone(over, { retryAfterMs: 0 }))
   }
   // 3. The effect. From here to the settle a crash leaves the record in progress: the policy decides then.
   let value: unknown
   try {
     const { around } = context
-    value = await (around === null ? effect(attempt) : around('effect', grant, async () => effect(attempt)))
+    value = await (around === null
+      ? effect(given as never)
+      : around('effect', grant, async () => effect(given as never)))
   } catch (thrown) {
     return settleThrown(context, op, lease, readable(thrown))
   }
@@ -47,7 +56,7 @@ export async function runEffect(
     context.events.emit({ kind: 'outcome_not_stored', identity: grant.identity, why: packed.problem })
   }
   const to: Settlement = { state: 'succeeded', outcome: packed.outcome, ...noteOf(lease) }
-  const pointer = packed.pointer ?? attempt.pointer
+  const pointer = packed.pointer ?? given.pointer
   const decision = await context.settler.settle(grant, to, packed.pointer, lease.letGo)
   if (decision?.kind === 'lease_lost')
     return { kind: 'refused', error: leaseLost(grant.identity.operation, decision.state) }

@@ -1,21 +1,24 @@
 import type { Context } from './context.ts'
-import { refuseInsideTransaction, refuseWhenStopped } from './context.ts'
+import { openTransaction, refuseInsideTransaction, refuseWhenStopped } from './context.ts'
 import { OnceError } from './core/errors.ts'
 import { compareFingerprints } from './core/fingerprint.ts'
 import type { IdentityParts } from './core/identity.ts'
 import type { Command, Declared } from './declared.ts'
 import { commandOf } from './declared.ts'
+import type { Work } from './effect.ts'
 import { leaseOver } from './effect-context.ts'
-import type { Flight, Landing, Lead } from './flight.ts'
+import type { Flight, Landing } from './flight.ts'
 import { whetherRuns } from './flight.ts'
+import { leadLeased } from './lead.ts'
 import type { Execution } from './present.ts'
 import { present } from './present.ts'
 import { refusal } from './refusal.ts'
+import { joinTransaction, leadTransaction } from './transact.ts'
 
 export interface CallOptions {
-  /** The caller gives up: before its effect began the claim is given back, afterwards the effect goes on. */
+  /** The caller gives up: before its effect began the claim is given back, afterwards the effect continues. */
   readonly signal?: AbortSignal
-  /** Who asks, as `authorize` and `rebuild` should see it. */
+  /** The caller as `authorize` and `rebuild` should see it. */
   readonly as?: unknown
   /**
    * How long the store may take to say how things stand; then the caller gives up, with `store_unavailable`. What runs,
@@ -24,7 +27,7 @@ export interface CallOptions {
   readonly decideMs?: number
 }
 
-/** Who asks for what, as it was given. */
+/** The identity and the input of a call, as they were given. */
 export interface Asked {
   readonly parts: IdentityParts
   readonly input: unknown
@@ -36,10 +39,14 @@ export async function execute(
   op: Declared,
   { parts, input }: Asked,
   options: CallOptions,
-  lead: Lead,
+  work: Work,
 ): Promise<Execution<unknown>> {
-  if (op.effect !== 'transaction') refuseInsideTransaction(op.name)
+  const transactional = op.effect === 'transaction'
+  if (!transactional) refuseInsideTransaction(op.name)
   const command = commandOf(op, parts, input, options.as)
+  const outer = transactional ? openTransaction() : null
+  if (outer !== null && outer.store === context.store)
+    return present(context, op, command, await joinTransaction(context, op, command, work.effect, outer), true)
   refuseWhenStopped(context)
   options.signal?.throwIfAborted()
   const tooOften = context.attemptLimit.check(op, command)
@@ -56,8 +63,12 @@ export async function execute(
     const leader = running === undefined || other
     if (leader && options.decideMs === 0) return { kind: 'refused', error: notAsked() }
     // Another payload does not wait behind a twin that itself waits: the store knows whether the key is taken.
-    const flight = leader ? context.flights.start(command, lead, other) : running
-    const until = (signal: AbortSignal | undefined) => landingFor(context, op, flight, leader, signal)
+    const lead = transactional ? leadTransaction : leadLeased
+    const flight = leader
+      ? context.flights.start(command, (_, own) => lead(context, op, command, work, own), other)
+      : running
+    const until = (signal: AbortSignal | undefined) =>
+      leader ? untilAborted(flight, flight.landed, signal, work.handedOver) : landingOfTwin(context, op, flight, signal)
     // Most callers wait for the store as long as it takes: for them nothing is put around the landing.
     const { decideMs, signal } = options
     const landing = await (decideMs === undefined
@@ -112,16 +123,6 @@ async function decidedInTime(
 
 const JOINED_RETRY_MS = 500
 
-function landingFor(
-  context: Context,
-  op: Declared,
-  flight: Flight,
-  leader: boolean,
-  signal: AbortSignal | undefined,
-): Promise<Landing> {
-  return leader ? untilAborted(flight, flight.landed, signal) : landingOfTwin(context, op, flight, signal)
-}
-
 async function landingOfTwin(
   context: Context,
   op: Declared,
@@ -162,9 +163,14 @@ async function landingOfTwin(
 }
 
 /** A caller that hangs up, or waited long enough, leaves the flight; the flight itself is never cancelled by it. */
-function untilAborted<T>(flight: Flight, work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+function untilAborted<T>(
+  flight: Flight,
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  staysOnceBegun = false,
+): Promise<T> {
   flight.callers++
-  // Nobody calls this caller away, and it leaves when the flight itself is over: then nobody counts any more.
+  // Without a signal this caller stays until the flight is over, and callers are not counted after that.
   if (signal === undefined && work === flight.landed) return work
   return new Promise((resolve, reject) => {
     let here = true
@@ -173,8 +179,10 @@ function untilAborted<T>(flight: Flight, work: Promise<T>, signal: AbortSignal |
       here = false
       signal?.removeEventListener('abort', hangUp)
     }
-    // At once, not when the promise is noticed: a claim that is granted in between must find nobody.
+    // At once, not when the promise is noticed: a claim that is granted in between must find no caller.
     const hangUp = () => {
+      // An effect that was handed over has begun: its outcome comes from the caller that this signal belongs to.
+      if (staysOnceBegun && flight.runs === true) return
       leave()
       reject(signal?.reason)
     }

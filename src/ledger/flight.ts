@@ -4,24 +4,24 @@ import type { RecordId } from './core/identity.ts'
 import type { Command } from './declared.ts'
 import type { Packed } from './outcome.ts'
 
-/** How a command ended, before anybody's right to see it was looked at. */
+/** How a command ended, before a caller's right to see it was checked. */
 export type Landing =
   | { readonly kind: 'executed'; readonly value: unknown; readonly packed: Packed }
   | { readonly kind: 'failed'; readonly data: string | null; readonly cause: unknown }
   | { readonly kind: 'settled'; readonly record: Replayable; readonly waited: boolean; readonly cached: boolean }
   | { readonly kind: 'refused'; readonly error: OnceError }
-  /** The claim was given back: whoever joined decides anew. */
+  /** The claim was given back: callers that joined decide anew. */
   | { readonly kind: 'released'; readonly error: OnceError }
 
 /** One command under way in this process. Identical ones join it before a connection is borrowed. */
 export interface Flight {
   readonly command: Command
-  /** True when our own attempt runs the effect, false when somebody else's answer is awaited; null while undecided. */
+  /** True when our own attempt runs the effect, false when another attempt's answer is awaited; null while undecided. */
   runs: boolean | null
-  /** Who waits for that decision: hardly anybody ever does, so a flight makes no promise of it by itself. */
-  curious: ((runs: boolean) => void)[] | null
+  /** Wait for that decision. Hardly any flight has one, so it makes no promise by itself. */
+  decisionListeners: ((runs: boolean) => void)[] | null
   readonly landed: Promise<Landing>
-  /** Called when it is left: who joined it decides anew. Most flights are joined by no caller, and have no set. */
+  /** Called when it is left: callers that joined it decide anew. Most flights are joined by no caller, and have no set. */
   leaveListeners: Set<() => void> | null
   /** Callers who still want the answer: when none is left before the effect began, the claim is given back. */
   callers: number
@@ -34,7 +34,7 @@ export interface Flights {
   get(id: RecordId): Flight | undefined
   /** Identical commands join it; `apart`, it flies beside the one that they join. */
   start(command: Command, lead: Lead, apart?: boolean): Flight
-  /** Its lease is over, but its effect still runs, perhaps for ever: twins ask the store, and not this flight any more. */
+  /** Its lease is over, but its effect still runs, perhaps for ever: twins ask the store instead of this flight. */
   leave(flight: Flight): void
   /** Resolves when none is under way. */
   drain(): Promise<void>
@@ -42,24 +42,24 @@ export interface Flights {
 
 export function whetherRuns(flight: Flight): Promise<boolean> {
   if (flight.runs !== null) return Promise.resolve(flight.runs)
-  return new Promise((resolve) => void (flight.curious ??= []).push(resolve))
+  return new Promise((resolve) => void (flight.decisionListeners ??= []).push(resolve))
 }
 
 /** The first word counts. */
 export function decideRuns(flight: Flight, runs: boolean): void {
   if (flight.runs !== null) return
   flight.runs = runs
-  if (flight.curious !== null) for (const tell of flight.curious) tell(runs)
+  if (flight.decisionListeners !== null) for (const tell of flight.decisionListeners) tell(runs)
 }
 
 const NOT_YET = new Promise<never>(() => {})
 
 export function createFlights(): Flights {
   const flights = new Map<RecordId, Flight>()
-  /** Those that nobody joins, or nobody any more; what they say late still counts. */
+  /** Flights that no caller joins, or not any more; their late outcome still counts. */
   const left = new Set<Flight>()
 
-  /** Nobody joins it any more. False where its id is already that of a later one, or of none. */
+  /** No caller joins it any more. False where its id is already that of a later one, or of none. */
   function take(flight: Flight): boolean {
     return flights.get(flight.command.id) === flight && flights.delete(flight.command.id)
   }
@@ -70,7 +70,7 @@ export function createFlights(): Flights {
       const flight: { -readonly [name in keyof Flight]: Flight[name] } = {
         command,
         runs: null,
-        curious: null,
+        decisionListeners: null,
         landed: NOT_YET,
         leaveListeners: null,
         callers: 0,
@@ -83,8 +83,8 @@ export function createFlights(): Flights {
         decideRuns(flight, false)
       }
       flight.landed = lead(command, flight)
-      // The first to hear of it: whoever waits finds the flight gone. Callers may all have left, and nobody must crash
-      // the process for an answer that nobody wants; this hears of failures, too.
+      // The first handler, so that callers find the flight gone. It handles failures, too: all callers may have left, and
+      // an unhandled rejection would end the process.
       flight.landed.then(land, land)
       return flight
     },

@@ -4,7 +4,7 @@ import { limits } from './core/limits.ts'
 import type { ClaimDecision, ClaimRequest, Grant } from './core/request.ts'
 import { transition } from './core/transition.ts'
 import type { Command, Declared } from './declared.ts'
-import type { Effect } from './effect.ts'
+import type { Work } from './effect.ts'
 import { runEffect } from './effect.ts'
 import type { Flight, Landing } from './flight.ts'
 import { decideRuns } from './flight.ts'
@@ -17,7 +17,7 @@ export async function leadLeased(
   context: Context,
   op: Declared,
   command: Command,
-  effect: Effect,
+  { effect }: Work,
   flight: Flight,
 ): Promise<Landing> {
   const { runtime } = context

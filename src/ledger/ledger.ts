@@ -19,7 +19,7 @@ import { createFlights } from './flight.ts'
 import { createJoiners } from './join.ts'
 import { createHeart } from './lease.ts'
 import type { LeasedOperation, TransactionalOperation } from './operation.ts'
-import { leasedOperation, transactionalOperation } from './operation.ts'
+import { createOperation } from './operation.ts'
 import type { Operator } from './operator.ts'
 import { createOperator } from './operator.ts'
 import { createProber } from './probe.ts'
@@ -100,7 +100,7 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
       throw new OnceError('bad_option', `The ${store.name} store has no transactions for ${op.name}.`)
     }
     declared.set(op.name, op)
-    return op.effect === 'transaction' ? transactionalOperation(context, op) : leasedOperation(context, op)
+    return createOperation(context, op)
   }
 
   let stopping: Promise<void> | null = null

@@ -1,88 +1,70 @@
 import { wrongCall, wrongClaim } from './arguments.ts'
+import type { Begun } from './begin.ts'
+import { begin } from './begin.ts'
 import type { Claimed, ClaimOptions } from './claim.ts'
 import { claimCommand } from './claim.ts'
-import type { Context, OpenTransaction } from './context.ts'
-import { openTransaction } from './context.ts'
+import type { Context } from './context.ts'
 import type { IdentityParts } from './core/identity.ts'
 import { checkIdentity, recordIdOf } from './core/identity.ts'
-import type { Command, Declared } from './declared.ts'
+import type { Declared } from './declared.ts'
 import { commandOf } from './declared.ts'
+import type { Effect } from './effect.ts'
 import type { EffectContext, TransactionContext } from './effect-context.ts'
 import type { CallOptions } from './execute.ts'
 import { execute } from './execute.ts'
-import { leadLeased } from './lead.ts'
 import type { Execution } from './present.ts'
-import { present } from './present.ts'
-import type { TransactionEffect } from './transact.ts'
-import { joinTransaction, leadTransaction } from './transact.ts'
 
-/** An operation whose effect runs under a lease. */
-export interface LeasedOperation<I> {
+/** What every operation has, whatever its effect is given. */
+export interface Operation<I, C> {
   readonly name: string
   /** The effect's value, from this attempt or from the record. Throws what the error table says. */
-  run<T>(
-    parts: IdentityParts,
-    input: I,
-    effect: (context: EffectContext) => T | Promise<T>,
-    options?: CallOptions,
-  ): Promise<T>
-  /** The same, telling whether it was a replay. Refusals are answers, not exceptions. */
+  run<T>(parts: IdentityParts, input: I, effect: (context: C) => T | Promise<T>, options?: CallOptions): Promise<T>
+  /** The same, with `kind` for how the value was found. Refusals are answers, not exceptions. */
   execute<T>(
     parts: IdentityParts,
     input: I,
-    effect: (context: EffectContext) => T | Promise<T>,
+    effect: (context: C) => T | Promise<T>,
     options?: CallOptions,
   ): Promise<Execution<T>>
-  /** No sugar: every possibility is a case, and a granted lease is yours to settle. */
-  claim(parts: IdentityParts, input: I, options?: ClaimOptions): Promise<Claimed>
   /**
-   * Counts a repeat that was answered without asking the ledger, because the caller knew the answer: so that operators are
-   * told of it. Written behind, as all counts are.
+   * In two phases, for effects that are no function call: an answer, or a granted claim. Run the effect, then settle.
+   * The signal counts until the grant.
    */
-  noteRepeat(parts: IdentityParts, as: 'replays' | 'inProgress'): void
+  begin(parts: IdentityParts, input: I, options?: CallOptions): Promise<Begun<C>>
 }
 
 /** An operation whose effect commits together with its record. */
-export interface TransactionalOperation<I, Tx> {
-  readonly name: string
-  run<T>(
-    parts: IdentityParts,
-    input: I,
-    effect: (context: TransactionContext<Tx>) => T | Promise<T>,
-    options?: CallOptions,
-  ): Promise<T>
-  execute<T>(
-    parts: IdentityParts,
-    input: I,
-    effect: (context: TransactionContext<Tx>) => T | Promise<T>,
-    options?: CallOptions,
-  ): Promise<Execution<T>>
+export type TransactionalOperation<I, Tx> = Operation<I, TransactionContext<Tx>>
+
+/** An operation whose effect runs under a lease. */
+export interface LeasedOperation<I> extends Operation<I, EffectContext> {
+  /** No sugar: every possibility is a case, and a granted lease is yours to settle. */
+  claim(parts: IdentityParts, input: I, options?: ClaimOptions): Promise<Claimed>
+  /** Counts a repeat that was answered without the ledger, so that operators see it. Written behind, as all counts are. */
+  noteRepeat(parts: IdentityParts, as: 'replays' | 'inProgress'): void
 }
 
-export function leasedOperation<I>(context: Context, op: Declared): LeasedOperation<I> {
-  function call<T>(
+export function createOperation<I>(context: Context, op: Declared): Operation<I, never> | LeasedOperation<I> {
+  async function call(
     method: 'run' | 'execute',
     parts: IdentityParts,
     input: I,
-    effect: (context: EffectContext) => T | Promise<T>,
+    effect: Effect,
     options: CallOptions = {},
-  ): Promise<Execution<T>> {
+  ): Promise<Execution<never>> {
     const wrong = wrongCall(method, effect, options)
-    if (wrong !== null) return Promise.reject(wrong)
-    const execution = execute(context, op, { parts, input }, options, (command, flight) =>
-      leadLeased(context, op, command, effect, flight),
-    )
-    return execution as Promise<Execution<T>>
+    if (wrong !== null) throw wrong
+    return execute(context, op, { parts, input }, options, { effect, handedOver: false }) as Promise<Execution<never>>
   }
-  return {
+  const operation: Operation<I, never> = {
     name: op.name,
+    run: async (parts, input, effect, options) => valueOf(await call('run', parts, input, effect, options)),
     execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
-    run: <T>(
-      parts: IdentityParts,
-      input: I,
-      effect: (context: EffectContext) => T | Promise<T>,
-      options: CallOptions | undefined,
-    ) => call('run', parts, input, effect, options).then<T>(valueOf),
+    begin: (parts, input, options = {}) => begin(context, op, { parts, input }, options) as Promise<Begun<never>>,
+  }
+  if (op.effect === 'transaction') return operation
+  return {
+    ...(operation as Operation<I, EffectContext>),
     async claim(parts, input, options = {}) {
       const wrong = wrongClaim(options)
       if (wrong !== null) throw wrong
@@ -94,43 +76,6 @@ export function leasedOperation<I>(context: Context, op: Declared): LeasedOperat
       context.tally.count(recordIdOf(identity), identity, as)
     },
   }
-}
-
-export function transactionalOperation<I, Tx>(context: Context, op: Declared): TransactionalOperation<I, Tx> {
-  async function call<T>(
-    method: 'run' | 'execute',
-    parts: IdentityParts,
-    input: I,
-    effect: (context: TransactionContext<Tx>) => T | Promise<T>,
-    options: CallOptions = {},
-  ) {
-    const wrong = wrongCall(method, effect, options)
-    if (wrong !== null) throw wrong
-    const work = effect as TransactionEffect<unknown>
-    const outer = openTransaction()
-    const execution =
-      outer !== null && outer.store === context.store
-        ? await insideOuter(context, op, commandOf(op, parts, input, options.as), work, outer)
-        : await execute(context, op, { parts, input }, options, (command, flight) =>
-            leadTransaction(context, op, command, work, flight),
-          )
-    return execution as Execution<T>
-  }
-  return {
-    name: op.name,
-    execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
-    run: async (parts, input, effect, options) => valueOf(await call('run', parts, input, effect, options)),
-  }
-}
-
-async function insideOuter(
-  context: Context,
-  op: Declared,
-  command: Command,
-  work: TransactionEffect<unknown>,
-  outer: OpenTransaction,
-): Promise<Execution<unknown>> {
-  return present(context, op, command, await joinTransaction(context, op, command, work, outer), true)
 }
 
 /** Union inside, throw at the edge. */

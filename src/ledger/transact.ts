@@ -9,6 +9,7 @@ import { backoffMs } from './core/retry.ts'
 import { isVerdict, readable, released } from './core/verdict.ts'
 import type { Command, Declared } from './declared.ts'
 import { inDoubt } from './doubt.ts'
+import type { Effect, Work } from './effect.ts'
 import type { Ground, TransactionContext } from './effect-context.ts'
 import { createEffectContext, leaseLost, leaseOver, noteOf } from './effect-context.ts'
 import type { Flight, Landing } from './flight.ts'
@@ -20,8 +21,6 @@ import type { OutboxMessage } from './store/outbox.ts'
 import type { Session, TransactionalStore } from './store/port.ts'
 import { claimUnique } from './unique.ts'
 
-export type TransactionEffect<Tx> = (context: TransactionContext<Tx>) => unknown
-
 const RETRY = { baseMs: 10, capMs: 500 }
 const TWIN_RETRY_MS = 500
 
@@ -30,7 +29,7 @@ export async function leadTransaction(
   context: Context,
   op: Declared,
   command: Command,
-  effect: TransactionEffect<unknown>,
+  { effect, handedOver }: Work,
   flight: Flight,
 ): Promise<Landing> {
   const hot = await readAgain(context, op, command)
@@ -49,7 +48,9 @@ export async function leadTransaction(
   // The claim id stays the same over all tries: so a commit whose answer was lost is recognised.
   const turn = newTurn(context, null)
   const begins = () => {
-    // Everybody who wanted it hung up while it waited for its turn: roll back, nothing has begun.
+    // An earlier try was rolled back, and an effect that was handed over cannot run again.
+    if (handedOver && turn.effectBegan) throw rolledBack(null)
+    // Every caller hung up while it waited for its turn: roll back, nothing has begun.
     if (flight.callers === 0) throw released(new Error('The caller gave up before the effect began.'))
     decideRuns(flight, true)
   }
@@ -69,7 +70,10 @@ export async function leadTransaction(
       const twin = isOnceError(error, 'store_busy') && (turn.phase === 'claiming' || error.details['twin'] === true)
       // Waiting for a turn is no try: on SQLite somebody else's transaction has the only writer.
       const begun = turn.phase !== 'begin' || !isOnceError(error, 'store_busy')
-      const again = isOnceError(error) && mayRunAgain(error) && (!begun || tries < limits.transactionTries)
+      const mayRepeat = isOnceError(error) && mayRunAgain(error)
+      // Only a commit whose answer was lost is looked for once more.
+      if (mayRepeat && handedOver && turn.effectBegan && !turn.inDoubt) throw rolledBack(error)
+      const again = mayRepeat && (!begun || tries < limits.transactionTries)
       if (again && (waits || !twin) && runtime.monotonicMs() < deadline) {
         await sleep(runtime, backoffMs(tries, RETRY, runtime.random()))
       } else if (twin) {
@@ -110,6 +114,8 @@ function mayRunAgain(error: OnceError): boolean {
 interface Turn {
   readonly claimId: string
   phase: 'begin' | 'claiming' | 'effect'
+  /** The effect has begun, in this try or in an earlier one. */
+  effectBegan: boolean
   /** How the effect of an earlier try ended, in case that it was committed after all. */
   done: Landing | null
   /** The answer to an earlier COMMIT was lost, and no claim has told us since what became of it. */
@@ -120,9 +126,16 @@ interface Turn {
   end(): void
 }
 
+function rolledBack(cause: unknown): OnceError {
+  return new OnceError('store_unavailable', 'The transaction was rolled back by its database.', {
+    cause,
+    applied: 'no',
+  })
+}
+
 function newTurn(context: Context, outer: OpenTransaction | null): Turn {
   const claimId = context.runtime.newId()
-  return { claimId, phase: 'begin', done: null, inDoubt: false, outer, end: () => {} }
+  return { claimId, phase: 'begin', effectBegan: false, done: null, inDoubt: false, outer, end: () => {} }
 }
 
 async function inSession(
@@ -130,7 +143,7 @@ async function inSession(
   op: Declared,
   command: Command,
   session: Session<unknown>,
-  effect: TransactionEffect<unknown>,
+  effect: Effect,
   turn: Turn,
   begins: () => void,
 ): Promise<Landing> {
@@ -148,6 +161,7 @@ async function inSession(
     case 'first_attempt':
     case 'reclaimed':
       begins()
+      turn.effectBegan = true
       turn.done = await runInside(context, op, session, decision.lease, effect, turn)
       return turn.done
     case 'replay_success':
@@ -168,7 +182,7 @@ async function runInside(
   op: Declared,
   session: Session<unknown>,
   grant: Grant,
-  effect: TransactionEffect<unknown>,
+  effect: Effect,
   turn: Turn,
 ): Promise<Landing> {
   const ended = new AbortController()
@@ -188,7 +202,7 @@ async function runInside(
   const around = context.around ?? unwatched
   try {
     // 2. The effect, under a savepoint: a final failure undoes its writes, but is recorded itself.
-    const act = async () => effect(given)
+    const act = async () => effect(given as never)
     const value = await session.savepoint(() =>
       inTransaction(transaction, () => around('effect', grant, act)).catch((thrown: unknown) => {
         throw readable(thrown)
@@ -256,7 +270,7 @@ export async function joinTransaction(
   context: Context,
   op: Declared,
   command: Command,
-  effect: TransactionEffect<unknown>,
+  effect: Effect,
   outer: OpenTransaction,
 ): Promise<Landing> {
   const { session } = outer

@@ -1,22 +1,12 @@
-import type { IdentityParts } from '../../ledger/core/identity.ts'
 import type { AnyDefinition, ReplayRequest } from '../../ledger/definition.ts'
 import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
-import type { CallOptions } from '../../ledger/execute.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import type { Execution } from '../../ledger/present.ts'
+import type { Operation } from '../../ledger/operation.ts'
 import type { RequestInput } from './read.ts'
-import type { StoredAnswer } from './record.ts'
 import type { RouteDefinition } from './route.ts'
 
 /** A route's operation, leased or transactional alike. */
-export interface RouteOperation<Tx> {
-  execute(
-    parts: IdentityParts,
-    input: unknown,
-    effect: (work: TransactionContext<Tx> | EffectContext) => Promise<StoredAnswer>,
-    options: CallOptions,
-  ): Promise<Execution<StoredAnswer>>
-}
+export type RouteOperation<Tx> = Pick<Operation<unknown, EffectContext | TransactionContext<Tx>>, 'begin'>
 
 let unnamed = 0
 

@@ -1,16 +1,17 @@
+import type { Ended } from '../../ledger/begin.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { Pointer } from '../../ledger/core/record.ts'
-import { isVerdict } from '../../ledger/core/verdict.ts'
+import { isVerdict, released } from '../../ledger/core/verdict.ts'
 import type { GuardedAttempt, Verdict } from '../../ledger/guard/guard.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { headerOf } from './exchange.ts'
-import { hungUp, untilBegun } from './leaving.ts'
+import { hungUp } from './leaving.ts'
 import { unreadable } from './read.ts'
 import type { StoredAnswer } from './record.ts'
 import type { RouteGuard } from './route.ts'
-import type { Begin, Running, RunRules } from './running.ts'
-import { createMeeting, createRunning } from './running.ts'
+import type { Running, RunRules } from './running.ts'
+import { createRunning } from './running.ts'
 import type { Voice } from './voice.ts'
 
 interface Guarded<N> {
@@ -30,26 +31,35 @@ type BegunGuarded<Tx> =
 /** An original that took longer than its duplicate waited is probably there by then. */
 const PENDING_RETRY_MS = SECOND
 
-/** The same meeting as under a key: the effect is "the handler has answered", here under the lock on the content. */
+/** As under a key: the handler's answer ends the effect, here under the lock on the content. */
 export async function beginGuarded<N, Tx>(guard: RouteGuard<N>, asked: Guarded<N>): Promise<BegunGuarded<Tx>> {
-  const { incoming, request, voice, rules } = asked
-  const leaving = untilBegun(asked.signal)
-  const met = Promise.withResolvers<Begin<Tx> | { readonly verdict: Verdict<StoredAnswer | null> }>()
-  const meeting = createMeeting<Tx>(() => leaving.signal.aborted, met.resolve)
-  // Without a lock there is nothing to wait for: the handler runs as if we were not here.
-  const effect = async (lock: GuardedAttempt | null) => (lock === null ? null : underLock(lock, meeting.effect(lock)))
+  const { incoming, request, voice, rules, signal } = asked
+  const first = Promise.withResolvers<GuardedAttempt | { readonly verdict: Verdict<StoredAnswer | null> }>()
+  const ended = Promise.withResolvers<StoredAnswer>()
+  // The lock is given back where no handler will run for it any more.
+  ended.promise.catch(() => {})
+  const effect = async (lock: GuardedAttempt | null) => {
+    // Without a lock there is nothing to wait for: the handler runs without protection.
+    if (lock === null) return null
+    if (signal?.aborted === true) throw released(new Error('The client hung up before its handler began.'))
+    first.resolve(lock)
+    return underLock(lock, ended.promise)
+  }
   try {
     const sent = guard.send(request, effect, async () => incoming.body())
-    sent.then((verdict) => met.resolve({ verdict }), met.reject)
-    const first = await met.promise
-    if ('verdict' in first) return await told(guard, asked, first.verdict)
-    const execution = sent.then(() => ({ kind: 'executed', value: null }) as const)
-    return createRunning(first, execution, rules)
+    sent.then((verdict) => first.resolve({ verdict }), first.reject)
+    const begun = await first.promise
+    if ('verdict' in begun) return await told(guard, asked, begun.verdict)
+    const settle = async (how: Ended) => {
+      if ('value' in how) ended.resolve(how.value as StoredAnswer)
+      else ended.reject(how.thrown)
+      await sent
+      return { kind: 'executed', value: null } as const
+    }
+    return createRunning({ context: begun, inside: (work) => work(), settle }, rules)
   } catch (error) {
-    if (leaving.signal.aborted) return { kind: 'answer', answer: hungUp(voice) }
+    if (signal?.aborted === true) return { kind: 'answer', answer: hungUp(voice) }
     return { kind: 'answer', answer: refused(asked, error) }
-  } finally {
-    leaving.stop()
   }
 }
 

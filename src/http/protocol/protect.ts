@@ -1,3 +1,4 @@
+import type { Begun as BegunCommand } from '../../ledger/begin.ts'
 import type { ErrorCode } from '../../ledger/core/errors.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
 import type { Identity, IdentityParts } from '../../ledger/core/identity.ts'
@@ -13,7 +14,7 @@ import { createEarly, type Early } from './early.ts'
 import { elsewhere, sentHere } from './elsewhere.ts'
 import type { Answer, Incoming } from './exchange.ts'
 import { beginGuarded } from './guarded.ts'
-import { hungUp, untilBegun } from './leaving.ts'
+import { hungUp } from './leaving.ts'
 import { PREFERENCE_APPLIED, preferredWaitMs } from './prefer.ts'
 import { readRequest } from './read.ts'
 import type { StoredAnswer } from './record.ts'
@@ -21,8 +22,8 @@ import type { Asked } from './replay.ts'
 import { credentialChanged, storedIn, tellFailure, tellSuccess, unbound } from './replay.ts'
 import type { RouteDefinition, Who } from './route.ts'
 import { checkRoute, MAX_ANSWER_BYTES } from './route.ts'
-import type { Begin, Running, RunRules } from './running.ts'
-import { createMeeting, createRunning, HandlerRanAlready } from './running.ts'
+import type { Running, RunRules } from './running.ts'
+import { createRunning } from './running.ts'
 import type { Voice, VoiceOptions } from './voice.ts'
 import { createVoice } from './voice.ts'
 
@@ -116,48 +117,33 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
   ): Promise<Begun<Tx>> {
     const { method, target } = incoming
     const waitMs = definition.respondAsync === true ? preferredWaitMs(incoming.header('prefer')) : null
-    // A client that hangs up before its handler began gives its claim back; afterwards the outcome is awaited.
-    const leaving = untilBegun(signal)
-    const met = Promise.withResolvers<Begin<Tx> | { readonly ended: Execution<StoredAnswer> }>()
-    let over = false
-    const meeting = createMeeting<Tx>(() => over || leaving.signal.aborted, met.resolve)
-    // 3. The claim. Its effect is "the handler has answered", so the handler runs when the effect begins.
     const asks = breaker === null || breaker.allows()
     const call = {
       as: request,
-      signal: leaving.signal,
+      ...(signal === undefined ? {} : { signal }),
       ...(decideMs === undefined ? {} : { decideMs: asks ? decideMs : 0 }),
     }
-    const execution = operation
-      .execute(parts, input, meeting.effect, call)
-      .catch((error: unknown): Execution<StoredAnswer> => {
-        // Twins may still wait for the claim that this request gave up: its handler must not begin for them.
-        over = true
-        if (isOnceError(error)) return { kind: 'refused', error }
-        throw error
-      })
     try {
-      execution.then((ended) => met.resolve({ ended }), met.reject)
-      const first = await met.promise
-      if (breaker !== null && asks) learn(breaker, 'work' in first ? null : first.ended)
-      if ('work' in first) {
-        const early = waitMs === null ? null : earlyFor(parts, waitMs, execution)
-        return createRunning(first, execution, rules(parts.operation), early)
+      // 3. The claim. A client that hangs up before its handler began gives it back; afterwards the outcome is awaited.
+      const begun = await operation.begin(parts, input, call).catch(refusedBy)
+      if (breaker !== null && asks) learn(breaker, begun.kind === 'granted' ? null : begun.execution)
+      // 4. The handler runs, and its answer settles the claim.
+      if (begun.kind === 'granted') {
+        const early = waitMs === null ? null : (over: Promise<unknown>) => earlyFor(parts, waitMs, over)
+        return createRunning(begun, rules(parts.operation), early)
       }
+      const ended = begun.execution as Execution<StoredAnswer>
       const asked = { route: definition, operation: parts.operation, method, target, request }
-      const { ended } = first
       const answer =
         (await changed(parts, ended, request, target)) ??
         (waitMs === null ? null : stillRunning(parts, ended)) ??
         (await recordedAnswer(voice, ended, asked))
-      return first.ended.kind === 'refused'
-        ? { kind: 'answer', answer, refused: first.ended.error.code }
+      return ended.kind === 'refused'
+        ? { kind: 'answer', answer, refused: ended.error.code }
         : { kind: 'answer', answer }
     } catch (error) {
-      if (!leaving.signal.aborted) throw error
+      if (signal?.aborted !== true) throw error
       return { kind: 'answer', answer: hungUp(voice) }
-    } finally {
-      leaving.stop()
     }
   }
 
@@ -211,6 +197,12 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     begin,
     fault: (error) => reportFault(options, voice, error),
   }
+}
+
+/** Errors of the ledger are answers of the protocol; everything else is the application's. */
+function refusedBy(error: unknown): Extract<BegunCommand<never>, { kind: 'answered' }> {
+  if (isOnceError(error)) return { kind: 'answered', execution: { kind: 'refused', error } }
+  throw error
 }
 
 /** How soon a caller should ask what became of its operation. */
@@ -274,7 +266,6 @@ function undoneAnswer(options: Reporting, voice: Voice, route: Parameters<Voice[
     // Not one of the errors that the protocol has words for.
   }
   const detail = { operation: route.name, detail: 'The request was undone, because its transaction did not commit.' }
-  if (error instanceof HandlerRanAlready) return voice.say('store-unavailable', detail)
   report(options, error)
   return voice.say('not-committed', detail)
 }

@@ -1,14 +1,13 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Ended, Granted } from '../../ledger/begin.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import type { Pointer } from '../../ledger/core/record.ts'
 import { final, isVerdict, released } from '../../ledger/core/verdict.ts'
 import type { EffectContext, TransactionContext } from '../../ledger/effect-context.ts'
-import type { Execution } from '../../ledger/present.ts'
 import type { Early } from './early.ts'
 import type { Answer, Captured } from './exchange.ts'
 import type { Finality } from './finality.ts'
 import { meaningOf } from './finality.ts'
-import type { KeepRules, StoredAnswer } from './record.ts'
+import type { KeepRules } from './record.ts'
 import { storedAnswer } from './record.ts'
 
 interface RouteAnswer {
@@ -41,42 +40,6 @@ export interface Running<Tx> {
   fail(error: unknown): Promise<void>
 }
 
-/** The meeting point of the ledger's effect and the framework's handler: the effect is "the handler has answered". */
-export interface Meeting<Tx> {
-  effect(work: TransactionContext<Tx> | EffectContext): Promise<StoredAnswer>
-}
-
-/** The effect has begun: it ends when `ended` is settled, with what the handler answered. */
-export interface Begin<Tx> {
-  readonly work: TransactionContext<Tx> | EffectContext
-  readonly inside: <T>(work: () => T) => T
-  readonly ended: PromiseWithResolvers<StoredAnswer>
-}
-
-/** The database undid a transaction that its handler had answered: a handler cannot be run a second time. */
-export class HandlerRanAlready extends Error {}
-
-const atOnce = <T>(work: () => T): T => work()
-
-/** @param started is told when the ledger begins the effect, once at most */
-export function createMeeting<Tx>(left: () => boolean, started: (begin: Begin<Tx>) => void): Meeting<Tx> {
-  let begun = false
-  return {
-    effect(work) {
-      // Whoever asked for it is gone, so that nobody would run the handler. Twins that wait decide anew.
-      if (left()) return Promise.reject(released(new Error('The client hung up before its handler began.')))
-      if (begun) return Promise.reject(new HandlerRanAlready('The transaction was rolled back by its database.'))
-      begun = true
-      const ended = Promise.withResolvers<StoredAnswer>()
-      // Nobody may be waiting yet, or any more: a rejection belongs to the ledger's effect alone.
-      ended.promise.catch(() => {})
-      // Only a transaction is found through its context, and a snapshot of that takes microseconds.
-      started({ work, ended, inside: 'tx' in work ? AsyncLocalStorage.snapshot() : atOnce })
-      return ended.promise
-    },
-  }
-}
-
 export interface RunRules {
   readonly finality: Finality
   readonly keep: KeepRules
@@ -85,65 +48,68 @@ export interface RunRules {
   undone(error: unknown): Answer
 }
 
+/** A granted claim as a route uses it; the guard's lock has the same shape. */
+export type GrantedRoute<Tx> = Pick<Granted<EffectContext | TransactionContext<Tx>>, 'context' | 'inside' | 'settle'>
+
+/** @param earlyOf makes the early answer, given when the outcome is recorded */
 export function createRunning<Tx>(
-  { work, inside, ended }: Begin<Tx>,
-  execution: Promise<Execution<unknown>>,
+  { context, inside, settle }: GrantedRoute<Tx>,
   rules: RunRules,
-  early: Early | null = null,
+  earlyOf: ((over: Promise<unknown>) => Early) | null = null,
 ): Running<Tx> {
-  const pointer = rules.keep.keep === 'pointer' ? namedBy(work) : () => work.pointer
+  const pointer = rules.keep.keep === 'pointer' ? namedBy(context) : () => context.pointer
+  const { promise: over, resolve: setOver } = Promise.withResolvers<Answer | null>()
   let marked = false
-  /** What we threw into the effect: when it comes back, the ledger did what the handler's answer says. */
-  let thrownIn: unknown
 
-  function reject(verdict: unknown): void {
-    thrownIn = isVerdict(verdict) ? verdict.error : verdict
-    ended.reject(verdict)
-  }
-
-  function end(captured: Captured, thrown: unknown): void {
+  function endedOf(captured: Captured, thrown: unknown): Ended {
     // Made where it is needed: an error takes microseconds, and almost every answer is a success.
     const answered = () => answeredError(captured)
     const stored = () => storedAnswer(captured, rules.keep, pointer())
-    if (marked) return reject(released(answered()))
+    if (marked) return { thrown: released(answered()) }
     // A verdict that was thrown says more than the status that a framework made of it.
-    if (isVerdict(thrown)) return reject(thrown.verdict === 'final' ? final(answered(), { answer: stored() }) : thrown)
+    if (isVerdict(thrown))
+      return { thrown: thrown.verdict === 'final' ? final(answered(), { answer: stored() }) : thrown }
     switch (meaningOf(captured, rules.finality)) {
       case 'succeeded':
-        return ended.resolve(stored())
+        return { value: stored() }
       case 'refused':
-        return reject(final(answered(), { answer: stored() }))
+        return { thrown: final(answered(), { answer: stored() }) }
       case 'released':
-        return reject(released(answered()))
+        return { thrown: released(answered()) }
       case 'fault':
-        // Whatever was thrown may prove that nothing was sent; the ledger knows.
-        return reject(thrown ?? answered())
+        // What was thrown may prove that nothing was sent; the ledger decides.
+        return { thrown: thrown ?? answered() }
     }
   }
 
   /** A leased effect has happened, whatever became of its record. A transaction has not, if it did not commit. */
-  function outcome(execution: Execution<unknown>): Answer | null {
-    if (!rules.transactional || execution.kind !== 'refused') return null
-    const { error } = execution
-    const ours = error === thrownIn || (error.code === 'not_done' && error.cause === thrownIn)
-    return ours ? null : rules.undone(error)
+  async function settled(ended: Ended): Promise<Answer | null> {
+    const word = 'value' in ended ? null : ended.thrown
+    const thrown = isVerdict(word) ? word.error : word
+    try {
+      const execution = await settle(ended)
+      if (!rules.transactional || execution.kind !== 'refused') return null
+      const { error } = execution
+      // When it comes back, the ledger did what the handler's answer says.
+      const ours = error === thrown || (error.code === 'not_done' && error.cause === thrown)
+      return ours ? null : rules.undone(error)
+    } catch (error) {
+      return !rules.transactional || error === thrown ? null : rules.undone(error)
+    }
   }
 
-  const settled = execution.then(outcome, (error: unknown) =>
-    !rules.transactional || error === thrownIn ? null : rules.undone(error),
-  )
   return {
     kind: 'run',
-    context: Object.assign(work, { notDone: () => void (marked = true) }),
-    early,
+    context: Object.assign(context, { notDone: () => void (marked = true) }),
+    early: earlyOf === null ? null : earlyOf(over),
     inside,
     finish(captured, thrown) {
-      end(captured, thrown)
-      return settled
+      setOver(settled(endedOf(captured, thrown)))
+      return over
     },
     async fail(error) {
-      reject(marked ? released(error) : error)
-      await settled
+      setOver(settled({ thrown: marked ? released(error) : error }))
+      await over
     },
   }
 }
