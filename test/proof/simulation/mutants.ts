@@ -178,8 +178,8 @@ const store: Mutant[] = [
 const ledger: Mutant[] = [
   {
     name: "the holder's deadline is looked at only by a timer",
-    file: 'src/ledger/lease.ts',
-    find: 'if (each.ended === null && clockMs() >= each.deadline) end(each, leaseOver(op.name))',
+    file: 'src/ledger/store/held-leases.ts',
+    find: 'if (nowMs() >= each.deadlineMs) end(each, null)',
     replace: '',
   },
   {
