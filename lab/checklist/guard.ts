@@ -274,7 +274,7 @@ export const guard: readonly Row[] = [
         noticed: [
           {
             file: 'test/contract/guard/doubt.test.ts',
-            name: 'a failed original stands like any other, unless its content may be sent again',
+            name: 'a failed original counts like any other, unless its content may be sent again',
           },
         ],
       },

@@ -13,7 +13,7 @@ const wallClocks = 'src/streams/server/wall-clocks.test.ts'
 const lateReply = 'a reply from a region whose clock is an hour behind stands after its question'
 const hundred = {
   file: 'test/proof/streams/hundred.test.ts',
-  name: 'a hundred people in five regions, partitions, half a minute offline, a slow link, replies at once: all see all',
+  name: 'a hundred clients in five regions, partitions, half a minute offline, a slow link, concurrent replies: all see all',
 }
 
 /** Deduplication and order of messages. */
@@ -326,7 +326,7 @@ export const ordering: readonly Row[] = [
         noticed: [
           {
             file: chat,
-            name: 'a region is cut off, people reply on both sides, it is joined again: all converge under one order',
+            name: 'a region is cut off, clients reply on both sides, it is joined again: all converge on one order',
           },
           hundred,
         ],

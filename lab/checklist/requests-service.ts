@@ -8,7 +8,7 @@ const scenarios = 'test/contract/service/escalations-scenarios.test.ts'
 const openapi = 'test/contract/service/openapi/openapi.test.ts'
 const tenAnswers = {
   file: 'test/contract/admin/cli/operator.test.ts',
-  name: 'an operator who knows nothing but a key finds the ten answers, and acts on what was found',
+  name: 'an operator with nothing but a key finds the ten answers, and acts on them',
 }
 const listed = { file: operators, name: 'operators list, count and see the busiest; the sweep removes what expired' }
 

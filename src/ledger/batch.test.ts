@@ -193,7 +193,7 @@ test('after a lost connection every row is repeated, and the last word says that
   assert.equal(end.error?.message.split(end.error.next).length, 2, 'the advice is given once')
 })
 
-test('a person’s action that may have happened is not repeated', async () => {
+test('an operator action that may have happened is not repeated', async () => {
   const runtime = createTestRuntime()
   const { claims, flushes } = manualClaims()
   const { apply } = createBatcher(claims, runtime)

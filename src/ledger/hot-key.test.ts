@@ -33,7 +33,7 @@ test('a hot key is answered from memory, and read once a second', async () => {
   await again()
   const before = asked
   for (let times = 0; times < 100; times++) assert.equal(await again(), 'paid')
-  // A machine that stands still for a second in the middle reads once more.
+  // A machine that stalls for a second in the middle reads once more.
   assert.ok(asked - before <= 5, `${asked - before} calls of the store for 100 repeats`)
   const cached = asked
   aheadMs += limits.replayCacheMs

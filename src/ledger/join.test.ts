@@ -70,7 +70,7 @@ function waiting(joiners: Joiners, runtime: TestRuntime, ms: number): Seen {
   return seen
 }
 
-test('who hears nothing looks ever more rarely, and once more at the deadline', async () => {
+test('a waiter without notifications polls ever less often, and once more at the deadline', async () => {
   const { runtime, seen, wait } = scene()
   const waited = wait(3_000)
   await runtime.advance(3_000)
@@ -95,7 +95,7 @@ test('a notification is answered by a look at once', async () => {
   assert.equal(runtime.pending().foreground, 0)
 })
 
-test('"anything may have changed" wakes everybody', async () => {
+test('"anything may have changed" wakes every waiter', async () => {
   const { runtime, store, wake, wait } = scene()
   const waited = wait(10 * SECOND)
   await runtime.advance(2_000)

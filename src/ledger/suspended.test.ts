@@ -11,7 +11,7 @@ import { memoryStore } from './stores/memory/index.ts'
 const who = { tenant: 'acme', caller: 'ann', key: 'k' }
 const isOver = (error: unknown) => isOnceError(error, 'lease_over')
 
-/** A machine whose wall clock the test moves: forward beside a monotonic clock that stands, as after a suspension. */
+/** A machine whose wall clock the test moves: forward while the monotonic clock does not advance, as after a suspension. */
 function scene(context: TestContext) {
   let offsetMs = 0
   const runtime = { ...createRuntime(), wallMs: () => Date.now() + offsetMs, upMs: () => performance.now() + offsetMs }

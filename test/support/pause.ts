@@ -4,13 +4,13 @@ import { until } from '../../src/testing/until.ts'
 /** Pauses a server with all its processes. The signal is asynchronous: a thread on another core still runs for a moment. */
 export async function pause(group: number): Promise<void> {
   process.kill(-group, 'SIGSTOP')
-  await until('every thread of the server stands still', () => statesOf(group).every((state) => state === 'T'))
+  await until('every thread of the server is stopped', () => statesOf(group).every((state) => state === 'T'))
 }
 
 /** The same for one process. */
 export async function pauseOne(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
-  await until('every thread of the process stands still', () => threadsOf(pid).every((state) => state === 'T'))
+  await until('every thread of the process is stopped', () => threadsOf(pid).every((state) => state === 'T'))
 }
 
 export function resume(group: number): void {
@@ -36,7 +36,7 @@ function threadsOf(pid: number): string[] {
   return readdirSync(`/proc/${pid}/task`).map((task) => fieldsOf(`/proc/${pid}/task/${task}/stat`)[0] ?? '')
 }
 
-/** What follows the name, which stands in parentheses and may hold anything: state, parent, group, … */
+/** What follows the name, which is in parentheses and may hold anything: state, parent, group, … */
 function fieldsOf(file: string): string[] {
   const text = readFileSync(file, 'utf8')
   return text.slice(text.lastIndexOf(')') + 2).split(' ')

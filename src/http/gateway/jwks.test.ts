@@ -44,7 +44,7 @@ function createWorld() {
   return world
 }
 
-test('keys are loaded when one is asked for first, once for all who ask', async () => {
+test('keys are loaded on the first request for one, once for all concurrent requests', async () => {
   const world = createWorld()
   assert.equal(world.loads, 0)
   assert.deepEqual(await Promise.all(['a', 'b', 'a'].map(world.find)), ['a', null, 'a'])
@@ -144,7 +144,7 @@ test('what is wrong with the place of keys is named', () => {
   }
 })
 
-test('a key stands for an algorithm of its own kind only, and where several could be meant none is', () => {
+test('a key is used for algorithms of its own kind only, and not at all where several match', () => {
   const rsa = rsaKey(2_048)
   const any = readKey(rsa) as SigningKey
   const one = readKey({ ...rsa, kid: 'a', alg: 'RS256' }) as SigningKey

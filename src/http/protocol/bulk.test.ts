@@ -270,7 +270,7 @@ test('an outcome that the store did not take is written as soon as it is back', 
   await store.stop()
 })
 
-test('an item is put off for as long as its effect asks, and what proves that nothing happened is the batch’s own', async () => {
+test('an item is postponed for as long as its effect says, and only an error of the batch itself proves that nothing happened', async () => {
   await using world = opened()
   const { ledger, errors } = world
   const bulk = createBulk<string, string>(ledger, {
@@ -353,7 +353,7 @@ test('in transactions: what an item wrote commits with its outcome, or not at al
   assert.deepEqual(written, [1, undefined, 1])
 })
 
-test('an item key that stands twice is refused before anything is claimed', async () => {
+test('a duplicate item key is refused before anything is claimed', async () => {
   await using world = opened()
   await assert.rejects(world.bulk.run(batch, items('a', 'a'), world.pay), { code: 'bad_input' })
   assert.deepEqual(world.ran, [])

@@ -40,7 +40,7 @@ function stage() {
   return { hasty, patient, answer: answered.resolve, stateOfLock }
 }
 
-test('a lock that is granted late stands for the original that was sent without it', async () => {
+test('a lock that is granted late covers the original that was sent without it', async () => {
   const { hasty, patient, answer, stateOfLock } = stage()
   assert.deepEqual(await hasty.send('hello', async (attempt) => (attempt === null ? 'm-1' : 'guarded')), {
     kind: 'unguarded',

@@ -6,7 +6,7 @@ import { createLedger } from '../ledger.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { createGuard } from './guard.ts'
 
-test('a sender that stood still past its lease leaves its original under the lock', async (context) => {
+test('a sender that was suspended past its lease leaves its original under the lock', async (context) => {
   let offsetMs = 0
   const runtime = { ...createRuntime(), wallMs: () => Date.now() + offsetMs, upMs: () => performance.now() + offsetMs }
   const ledger = createLedger({ store: memoryStore(), runtime, background: false })

@@ -18,7 +18,7 @@ test('two replies that did not know of each other are concurrent, and both come 
   assert.equal(relations.compare(by('ada'), by('unknown')), null)
 })
 
-test('a message that stands in two logs was seen in either', () => {
+test('a message in two logs counts as seen in either', () => {
   const relations = new Relations()
   relations.note({ log: 'eu.1', n: 1, ...by('ada'), seen: {} })
   relations.note({ log: 'us.1', n: 1, ...by('ada'), seen: {} })

@@ -166,7 +166,7 @@ test('a cloned tab gets an identity of its own, and what it wrote arrives under 
   await accepted
   assert.deepEqual(renewals, ['cloned'])
   assert.notEqual(clone.client.identity.client, original.client.identity.client)
-  await until('everybody', () => original.seen.length === 2 && clone.seen.length === 2)
+  await until('both clients have both messages', () => original.seen.length === 2 && clone.seen.length === 2)
   await Promise.all([original.client.stop(), clone.client.stop(), region.stop()])
 })
 
@@ -269,7 +269,7 @@ test('without a snapshot all is shown that the room still has, and nothing twice
   await region.stop()
 })
 
-test('who begins at the head sees only what comes next', async () => {
+test('a client that begins at the head sees only later messages', async () => {
   const { region } = openRegion()
   const ada = await follow(region)
   await (await ada.client.send('before')).accepted
@@ -319,7 +319,7 @@ test('a client that was cut is back after one short wait, and requests the rest 
 
 const resumed = { kind: 'resumed', generation: 1, position: {}, ordered: 0, floor: 1, last: null, sent: 0 } as const
 
-/** A client that has asked to resume, and hears of the region what the test says. */
+/** A client that has sent its resume, and gets the frames that the test sends. */
 async function clientByHand(receiver: StreamReceiver) {
   const said: ClientFrame[] = []
   const links: LinkEvents[] = []
@@ -358,7 +358,7 @@ test('a client that resumes again on its connection sends nothing twice over it'
   await client.stop()
 })
 
-test('a copy that overtook its first is not taken: what it stands for would be missing from the causes of others', async () => {
+test('a copy that overtook its original is not taken: the original would be missing from the causes of others', async () => {
   const shown: number[] = []
   const { client, said, hear } = await clientByHand({ message: ({ cseq }) => void shown.push(cseq) })
   hear(resumed)
@@ -378,7 +378,7 @@ test('a copy that overtook its first is not taken: what it stands for would be m
   hear({ kind: 'deliver', generation: 1, after: 1, entries: [copy, effect] })
   hear({ kind: 'deliver', generation: 1, after: 0, entries: [first] })
   const asked = said.flatMap((frame) => (frame.kind === 'resume' ? [frame.position] : []))
-  assert.deepEqual(asked, [{}, {}], 'it asks again from where it was')
+  assert.deepEqual(asked, [{}, {}], 'it resumes from where it was')
   hear({ ...resumed, sent: 3 })
   hear({ kind: 'deliver', generation: 1, after: 3, entries: [first, copy, effect] })
   await until('both were shown', () => shown.length === 2)

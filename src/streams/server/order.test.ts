@@ -71,15 +71,15 @@ test('ranges are a set, whatever the order of its members', () => {
   )
 })
 
-/** A conversation of some people: each message knows what its sender had delivered before. */
+/** A conversation of several clients: each message names what its sender had received before. */
 const conversation = fc
-  .array(fc.record({ sender: fc.nat(3), hears: fc.array(fc.nat(1_000), { maxLength: 6 }) }), { maxLength: 25 })
+  .array(fc.record({ sender: fc.nat(3), receives: fc.array(fc.nat(1_000), { maxLength: 6 }) }), { maxLength: 25 })
   .map((turns) => {
     const people = Array.from({ length: 4 }, () => new CausalBuffer<number>())
     const sent: Caused<number>[] = []
-    for (const { sender, hears } of turns) {
+    for (const { sender, receives } of turns) {
       const me = people[sender] as CausalBuffer<number>
-      for (const each of hears) if (sent.length > 0) me.receive(sent[each % sent.length] as Caused<number>)
+      for (const each of receives) if (sent.length > 0) me.receive(sent[each % sent.length] as Caused<number>)
       const name = `p${sender}`
       const clock = { ...me.delivered, [name]: (me.delivered[name] ?? 0) + 1 }
       const caused = { sender: name, clock, message: sent.length }

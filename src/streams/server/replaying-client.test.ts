@@ -25,7 +25,7 @@ async function follow(
   return { client, seen }
 }
 
-test('who shows everything again after a restart still says things after what it had read', async () => {
+test('a client that shows everything again after a restart still sends after what it had read', async () => {
   const { region } = openRegion()
   const ada = await follow(region)
   for (const text of ['shall we ship?', 'today?']) await (await ada.client.send(text)).accepted
@@ -36,7 +36,7 @@ test('who shows everything again after a restart still says things after what it
   await grace.client.stop()
 
   const again = await follow(region, { place, again: 'replay' })
-  // Before anything has come again: what was read is a cause all the same.
+  // Before anything is delivered again, what was read is already a cause.
   const said = await again.client.send('yes, ship it')
   await said.accepted
   await until('everything was shown again', () => again.seen.length === 3)

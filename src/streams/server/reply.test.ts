@@ -150,7 +150,7 @@ test('a client refuses a reply to what it never received, before anything is kep
   await Promise.all([ada.client.stop(), bob.client.stop(), region.stop()])
 })
 
-test('a client that cannot know asks the region; one refused reply takes nothing else along', async () => {
+test('a client that does not know the target asks the region; a refused reply affects no other message', async () => {
   const { region } = openRegion()
   const ada = await follow(region)
   await (await ada.client.send('question')).accepted

@@ -58,7 +58,7 @@ test('a region has a limit of rooms: for one more it closes an empty one, or red
   await region.stop()
 })
 
-test('who takes over the final order gives a place to all that is kept', async () => {
+test('a new holder of the final order gives a place to every kept message', async () => {
   const log = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
   await filled(log, 3_000)
   await log.trim('room', { olderThanMs: 1e9, mostEntries: 2_500, clientsMs: 1e9 })
@@ -74,7 +74,7 @@ test('who takes over the final order gives a place to all that is kept', async (
   await region.stop()
 })
 
-test('what is removed before it has a place gets none from a successor, who would put it behind its effects', async () => {
+test('a message removed before it has a place gets none from a new holder, which would put it behind its effects', async () => {
   let nowMs = 0
   const us = createMemoryRoomLog({ region: 'us', nowMs: () => nowMs })
   await filled(us, 2)

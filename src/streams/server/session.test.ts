@@ -9,7 +9,7 @@ import type { ClientFrame, CloseReason } from '../protocol/protocol.ts'
 import { closeCodes } from '../protocol/protocol.ts'
 import { connectRaw, enter, fromStart, hello, openRegion, send } from './test-peer.ts'
 
-test('a message is acknowledged with its place and delivered to everybody, its sender too', async () => {
+test('a message is acknowledged with its place and delivered to every client, its sender too', async () => {
   const { region } = openRegion()
   const [ada, bob] = [await enter(region, 'ada'), await enter(region, 'bob')]
   ada.say(send(1, 'hi'))
@@ -260,7 +260,7 @@ test('in another process of its region a client resumes although that one has no
   await Promise.all([here.stop(), deaf.stop()])
 })
 
-test('who is silent for too long is let go', async () => {
+test('a client that is silent for too long is disconnected', async () => {
   const { region } = openRegion({ bounds: { silenceMs: 200, helloMs: 20 } })
   const enteredMs = performance.now()
   const [mute, once] = [connectRaw(region), await enter(region, 'once')]
@@ -293,7 +293,7 @@ test('what a session sends and cannot be accepted yet is bounded in bytes; what 
   await region.stop()
 })
 
-test('what waits for a commit is bounded in bytes: who comes on top is sent away, and its resend is taken later', async () => {
+test('what waits for a commit is bounded in bytes: a message over the bound is refused, and its resend is taken later', async () => {
   const memory = createMemoryRoomLog({ region: 'eu', nowMs: () => performance.now() })
   const { promise: healed, resolve: heal } = Promise.withResolvers<void>()
   const log: RoomLog = {

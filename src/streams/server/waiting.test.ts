@@ -8,7 +8,7 @@ import { CausalBuffer } from '../parts/causal.ts'
 import { createRegion } from './region.ts'
 import { enter, send } from './test-peer.ts'
 
-test('what waits for its causes is bounded in bytes; what was refused comes again', () => {
+test('what waits for its causes is bounded in bytes; refused entries are delivered again', () => {
   const buffer = new CausalBuffer<string>({ mostBufferedBytes: 10, sizeOf: (message) => message.length })
   const from = (number: number, message: string) => ({ sender: 'b', clock: { a: 1, b: number }, message })
   assert.equal(buffer.receive(from(1, 'x'.repeat(6))).kind, 'buffered')

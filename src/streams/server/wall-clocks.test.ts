@@ -16,7 +16,7 @@ const shownTo = (peer: RawPeer) =>
 const orderedFor = (peer: RawPeer) =>
   peer.frames.flatMap((frame) => (frame.kind === 'order' ? frame.identities : [])).map(({ client }) => client)
 
-test('a reply from a region whose clock is an hour behind stands after its question, for everybody and for good', async () => {
+test('a reply from a region whose clock is an hour behind comes after its question, finally and for every client', async () => {
   const exchange = createLocalExchange()
   const places = createMemoryOrderLog({ nowMs: () => performance.now() })
   const logs = names.map((region) => createMemoryRoomLog({ region, nowMs: () => performance.now() + AHEAD_MS[region] }))
@@ -41,11 +41,11 @@ test('a reply from a region whose clock is an hour behind stands after its quest
         bounds: { orderEveryMs: 20, orderLeaseMs: 1_000 },
       })
     })
-  const everybody = async (regions: readonly Region[], ...people: readonly string[]) =>
-    await Promise.all(people.map((person, at) => enter(regions[at] as Region, person)))
+  const enterAll = async (regions: readonly Region[], ...clients: readonly string[]) =>
+    await Promise.all(clients.map((client, at) => enter(regions[at] as Region, client)))
 
   const first = open()
-  const [ann, bob] = await everybody(first, 'ann', 'bob')
+  const [ann, bob] = await enterAll(first, 'ann', 'bob')
   assert.ok(ann && bob)
   ann.say(send(1, 'lunch?'))
   await until('bob sees the question', () => shownTo(bob).length === 1)
@@ -56,7 +56,7 @@ test('a reply from a region whose clock is an hour behind stands after its quest
   for (const region of first) await region.stop()
   // After a restart everything is read from the log.
   const second = open()
-  const late = await everybody(second, 'cy', 'dee')
+  const late = await enterAll(second, 'cy', 'dee')
   for (const peer of late)
     await until('both are read', () => shownTo(peer).length === 2 && orderedFor(peer).length === 2)
   for (const peer of [ann, bob, ...late]) {

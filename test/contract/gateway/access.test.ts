@@ -43,7 +43,7 @@ test('without `authorize` and without trust a retry is answered under the same c
   assert.doesNotMatch(records, /Bearer/, 'no credential is kept')
 })
 
-test('`authorize` asks the upstream with the headers of the retry: a revoked caller sees nothing', async (context) => {
+test('`authorize` calls the upstream with the headers of the retry: a revoked caller sees nothing', async (context) => {
   let revoked = false
   const upstream = await openCounting(context, (_request, response, { url, headers }) => {
     if (url !== '/me') return response.writeHead(201).end('made')

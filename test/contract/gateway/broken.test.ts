@@ -72,7 +72,7 @@ test('an upstream that does not answer in time: 504, and never again by itself',
   assert.equal(wire.requests, 1)
 })
 
-test('an answer that begins and then stands still is cut, and settles by its status', async (context) => {
+test('a response that stalls after its beginning is cut, and settles by its status', async (context) => {
   const begun = Buffer.from('HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n')
   const timeouts = { idleMs: 100 }
   for (const write of [ANSWER.subarray(0, HEAD_END + 6), begun]) {
@@ -106,7 +106,7 @@ test('an upstream that still works on the first try is asked again, and its 409 
   })
   const world = await openGateway(context, wire.url, [{ ...things, honoursKeys: true }])
   const first = await world.ask()
-  // 1 breaks, 2 and 3 find it under way: the client hears what the service says, and may come again.
+  // 1 breaks, 2 and 3 find it under way: the client gets the response of the service, and may retry.
   assert.deepEqual([first.status, first.body, wire.requests], [409, 'in use', 3])
   await world.advance(60_000)
   const done = await world.ask()

@@ -25,7 +25,7 @@ interface Verifying {
   readonly issuer: Issuer
   readonly upstream: Counting
   readonly world: World
-  /** Asks under one key, with a token. */
+  /** Sends under one key, with a token. */
   ask(token: string, more?: Readonly<Record<string, string>>): ReturnType<World['ask']>
 }
 
@@ -55,7 +55,7 @@ for (const algorithm of ['RS256', 'PS256', 'ES256', 'EdDSA']) {
   })
 }
 
-test('the unchanged OpenAI SDK, which asks for a new token before every try, gets its lost answer', async (context) => {
+test('the unchanged OpenAI SDK, which requests a new token before every attempt, gets its lost response', async (context) => {
   const issuer = await openIssuer(context)
   const signer = await issuer.create('ES256', 'k1')
   const upstream = await openCounting(context)

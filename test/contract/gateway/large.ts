@@ -21,7 +21,7 @@ async function digestOf(bytes: AsyncIterable<unknown>): Promise<string> {
   return hash.digest('hex')
 }
 
-/** What everybody should have seen. */
+/** What every client should have received. */
 export const digestOfLarge = (mebibytes: number): Promise<string> => digestOf(stream(mebibytes))
 
 /** A service that sends a large body, and returns the digest of a received one. */

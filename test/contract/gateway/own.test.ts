@@ -78,7 +78,7 @@ test("readiness and life have paths of their own; what only looks like them is t
   assert.equal(upstream.heads, 2)
 })
 
-test('one line and one number for every attempt; nothing in them can be used by who reads them', async (context) => {
+test('one log line and one count for every attempt; neither has a usable secret', async (context) => {
   const folder = await temporaryFolder(context)
   const upstream = await openCounting(context)
   const { caller: _shared, ...derived } = things

@@ -124,7 +124,7 @@ test('what is alike for rules is not one resource: it is forwarded and remembere
   )
 })
 
-test('nor by a header that asks the service to take it for another method', async (context) => {
+test('nor by a header that overrides the method', async (context) => {
   const upstream = await openCounting(context)
   const world = await openGateway(context, upstream.url, [{ ...things, method: 'DELETE', path: '/things/:id' }])
   const ask = (method: string, headers: Readonly<Record<string, string>>, key: string | null = null) =>

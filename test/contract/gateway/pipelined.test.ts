@@ -16,7 +16,7 @@ const refused: Readonly<Record<string, string>> = {
   'no path': 'POST /%zz HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}',
 }
 
-test('what stands behind a refused head on its connection is no request', async (context) => {
+test('bytes behind a refused head on its connection are no request', async (context) => {
   const upstream = await openCounting(context)
   const world = await openGateway(context, upstream.url, [{ method: 'POST', path: '/*' }])
   for (const [what, first] of Object.entries(refused)) {

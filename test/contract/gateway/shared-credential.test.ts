@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openCounting, openGateway, things } from '../../support/gateway/world.ts'
 
-/** What everybody sends alike: the key of an application, and the password of a test system. */
+/** What every client sends alike: the key of an application, and the password of a test system. */
 const shared = [{ 'x-api-key': 'of-the-application' }, { authorization: `Basic ${btoa('team:password')}` }]
 
 test('beside a credential that all share, an answer is shown to its own cookie only', async (context) => {

@@ -21,7 +21,7 @@ function failing(id: string, keys: string[] = [], thrown?: Error) {
   }
 }
 
-onEveryStore('a failed original stands like any other, unless its content may be sent again', async ({ once }) => {
+onEveryStore('a failed original counts like any other, unless its content may be sent again', async ({ once }) => {
   const sent: string[] = []
   const usual = guardOver(once)
   assert.equal((await usual.send(hello, failing('m1'))).kind, 'sent')
@@ -162,7 +162,7 @@ for (const when of ['attach', 'settle']) {
     const gate = Promise.withResolvers<void>()
     let stalled = Promise.resolve()
     const slow = createFaultyStore(store, { script: () => 'none', delay: () => stalled })
-    // A clock that stands still, so that the ledger itself gives no call up for its age.
+    // A stopped clock, so that the ledger itself gives no call up for its age.
     const runtime = { ...createRuntime(), monotonicMs: () => 0 }
     const once = createLedger({ store: slow, background: false, runtime })
     const guard = guardOver(once, { deadlineMs: DEADLINE_MS, waitMs: 0 })

@@ -10,7 +10,7 @@ import { createBulk, describe, openAnswers, openapi } from 'onceonly/http'
 import { memoryStore } from 'onceonly/memory'
 import { idempotent as node } from 'onceonly/node'
 
-/** A protected route of any adapter can be described and documented as it stands. */
+/** A protected route of any adapter can be described and documented as it is. */
 test('every adapter’s protected route carries its definition', async () => {
   await using ledger = createLedger({ store: memoryStore() })
   const options = { ledger, who: () => ({ tenant: 't', caller: 'c' }) }

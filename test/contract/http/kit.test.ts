@@ -29,7 +29,7 @@ const broken: readonly [what: string, serve: Serve, notice: readonly string[]][]
     ['replay: JSON, byte for byte', 'lost: twenty twins at once are one effect and twenty equal answers'],
   ],
   [
-    'everybody is the same caller',
+    'all requests have the same caller',
     optionsBy(() => ({ who: () => ({ tenant: 't', caller: 'shared' }) })),
     ['key: another tenant or caller with the same key never meets the record'],
   ],

@@ -120,7 +120,7 @@ onEveryStore('effect keys are equal for every attempt, and new after forget', as
   await world.advance(0)
 })
 
-onEveryStore('a pointer is attached at once, durable, and visible to those who wait', async ({ once, second }) => {
+onEveryStore('a pointer is attached at once, durable, and visible to waiting callers', async ({ once, second }) => {
   const define = { name: 'attach', effect: 'external', whileRunning: 'conflict' } as const
   const op = once.operation(define)
   const there = (await second()).operation(define)
@@ -221,7 +221,7 @@ onEveryStore('an effect that never ends blocks its key no longer than its lease'
   await world.advance(LAPSE_MS)
   await over
   assert.deepEqual(await op.execute(who('k'), 1, () => 'second'), { kind: 'executed', value: 'second' })
-  // The first one ends after all: it changes nothing, and takes nothing from those who came after it.
+  // The first one ends after all: it changes nothing, and takes nothing from later attempts.
   stuck.resolve('first')
   const late = await first
   assert.ok(late.kind === 'refused' && late.error.code === 'lease_lost')

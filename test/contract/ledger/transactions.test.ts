@@ -125,7 +125,7 @@ onEveryStore(
     await assert.rejects(waits, /hung up/)
     held.finish()
     await holds
-    // Turns are taken in order: that of the one who left would come before this one.
+    // Turns are taken in order: the turn of the caller that left would come before this one.
     await first.run(who('later'), 1, () => {})
     assert.deepEqual(await world.written(), [])
   },

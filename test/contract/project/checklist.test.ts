@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '../../..')
 const removals = rows.flatMap((row) => row.removals)
 const sourceOf = (file: string) => readFileSync(join(root, file), 'utf8')
 
-test('every rule of the checklist stands in the code once, and its tests are there', () => {
+test('every rule of the checklist is in the code once, and its tests exist', () => {
   const lost = removals.filter(({ file, find }) => sourceOf(file).split(find).length !== 2)
   assert.deepEqual(lost, [])
   const missing = removals.flatMap(({ noticed }) => noticed).filter(({ file }) => !existsSync(join(root, file)))

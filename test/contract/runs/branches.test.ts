@@ -305,9 +305,9 @@ onEveryRunStore(
 )
 
 onEveryRunStore('a run that failed in the middle of a race is replayed as it went', async (world) => {
-  for (const asks of [true, false]) {
-    const lost = defineRun(`lost ${asks}`, async (run) => {
-      if (asks) run.now()
+  for (const readsTime of [true, false]) {
+    const lost = defineRun(`lost ${readsTime}`, async (run) => {
+      if (readsTime) run.now()
       const fail = () => {
         throw final(new Error('refused'))
       }
@@ -320,9 +320,9 @@ onEveryRunStore('a run that failed in the middle of a race is replayed as it wen
       })
     })
     const engine = await world.engine({ runs: [lost] })
-    const handle = await engine.start(lost, { runId: `l ${asks}`, input: null })
+    const handle = await engine.start(lost, { runId: `l ${readsTime}`, input: null })
     await assert.rejects(handle.result(), (error) => isOnceError(error, 'run_failed'))
-    assert.equal((await engine.replay(`l ${asks}`)).verdict, 'identical')
+    assert.equal((await engine.replay(`l ${readsTime}`)).verdict, 'identical')
     await engine.stop()
   }
 })

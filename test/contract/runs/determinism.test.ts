@@ -70,7 +70,7 @@ onEveryRunStore('a definition that is deterministic passes, and no step acts twi
   assert.deepEqual(acts, ['left', 'quick'])
 })
 
-onEveryRunStore('what a branch or a body asks for last is recorded like everything before it', async (world) => {
+onEveryRunStore('the last value that a branch or a body reads is recorded like all before it', async (world) => {
   const seen: unknown[] = []
   const last = defineRun('last', async (run) => {
     for (const turn of [1, 2]) {

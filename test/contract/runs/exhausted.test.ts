@@ -12,7 +12,7 @@ import { onEveryRunStore } from '../../support/runs/world.ts'
 const ATTEMPTS = 3
 const retry = { attempts: ATTEMPTS, backoff: 'fixed', baseMs: 0 } as const
 
-/** The run once it has ended, or waits for a person. */
+/** The run once it has ended, or waits for an operator. */
 async function endOf(world: RunWorld, body: (run: RunContext) => Promise<unknown>) {
   const run = defineRun('sends', body)
   const engine = await world.engine({ runs: [run] })

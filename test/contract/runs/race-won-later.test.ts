@@ -5,7 +5,7 @@ import { onEveryRunStore } from '../../support/runs/world.ts'
 
 const HOUR = 3_600_000
 
-/** Pays with the first card that works; without one it asks a person, who takes hours. */
+/** Pays with the first card that works; without one it waits hours for a customer. */
 const ordering = (pay: (run: RunContext) => Promise<unknown>) =>
   defineRun('order', async (run) => {
     const paid = await run.race('pay', { visa: pay, amex: pay }).catch(() => null)

@@ -92,7 +92,7 @@ onEveryRunStore('steps added, removed and moved are distinguished', async (world
     async (run, channel) => {
       for (const to of names) await run.step(to, { channel }, () => ({ to, text: '', at: 0 }))
     }
-  // Only what must have been put elsewhere counts as moved; what a removed step left behind stands where it stood.
+  // Only what must have been put elsewhere counts as moved; the steps after a removed one keep their place.
   for (const [after, expected] of [
     ['bad', { b: 'moved', a: 'same', d: 'added', c: 'removed' }],
     ['bc', { b: 'same', c: 'same', a: 'removed' }],
@@ -113,7 +113,7 @@ onEveryRunStore('steps behind an unrecorded one are not reported as removed', as
     await run.step('b', { channel }, () => ({ to: 'b', text: '', at: 0 }))
   }
   const wanting: readonly Body[] = [
-    // It wants what was never recorded: a field of a new answer, a signal, an answer of a kind that never comes.
+    // It needs what was never recorded: a field of a new result, a signal, a result that never comes.
     async (run, channel) => {
       const { name } = (await run.step('new', async () => ({ name: 'x' }))) as { name: string }
       await after(run, channel)

@@ -10,7 +10,7 @@ const waits = defineRun('waits', async (run) => {
   return (await run.waitFor<string>('go')).kind
 })
 
-/** A run that stands behind its first step, held by a worker that is gone: `takenAt` is when that one took it. */
+/** A run past its first step, held by a worker that is gone: `takenAt` is when that one took it. */
 async function orphan(world: RunWorld, takenAt: (now: string) => string): Promise<void> {
   const first = await world.engine({ runs: [waits] })
   const { view } = await first.start(waits, { runId: 'r', input: null })
@@ -32,7 +32,7 @@ onEveryRunStore('a worker that ends after a recorded step does not park its run'
   assert.ok(!world.events.some(({ kind }) => kind === 'parked'))
 })
 
-onEveryRunStore('the last worker that ends before a step is recorded parks its run, for a person', async (world) => {
+onEveryRunStore('the last worker that dies before a step is recorded parks its run for an operator', async (world) => {
   await orphan(world, (now) => `${now} + 1000`)
   const engine = await world.engine({ runs: [waits] })
   const { view, result } = engine.handle('r')

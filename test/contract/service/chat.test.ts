@@ -68,7 +68,7 @@ async function keyOf(workspace: string, caller: string): Promise<string> {
 
 const textsOf = ({ seen }: Guest) => seen.map(({ body }) => (body as { text: string }).text)
 
-test('a region is cut off, people reply on both sides, it is joined again: all converge under one order', async () => {
+test('a region is cut off, clients reply on both sides, it is joined again: all converge on one order', async () => {
   const [ann, bob] = [await enter('plans', 'frankfurt'), await enter('plans', 'tokyo')]
   const { identity } = await ann.client.send({ text: 'Lunch?' })
   await until('both saw the question', () => ann.seen.length === 1 && bob.seen.length === 1)
@@ -131,7 +131,7 @@ test('a client that is taken off the network comes back with nothing lost; a slo
   assert.deepEqual(textsOf(ann), ['before', 'are you there?', 'from the cellar', 'slowly'])
 })
 
-test('rooms belong to workspaces, and only who may use the chat gets in', async () => {
+test('rooms belong to workspaces, and only callers with the right enter', async () => {
   await ask('PUT', '/api/admin/workspaces/other', { name: 'Other' }, operatorToken)
   const key = await keyOf('other', 'eve')
   const [ann, eve] = [await enter('secret', 'frankfurt'), await enter('secret', 'frankfurt', key)]

@@ -56,7 +56,11 @@ test('requests without a token, from another site, or with a forged cookie are r
   assert.equal((await read('/status', `${viewer.slice(0, -2)}xx`)).status, 401)
   assert.equal((await read('/status', `onceonly_console=${'\xe9'.repeat(43)}`)).status, 401)
   const sweep = { action: 'sweep' }
-  assert.equal((await act(sweep, ada, { 'content-type': 'application/json' })).status, 403, 'no header of ours')
+  assert.equal(
+    (await act(sweep, ada, { 'content-type': 'application/json' })).status,
+    403,
+    'without the header of the console',
+  )
   assert.equal((await act(sweep, ada, { ...own, origin: 'http://evil.example' })).status, 403)
   assert.equal((await act(sweep, ada, { ...own, 'sec-fetch-site': 'cross-site' })).status, 403)
   assert.equal((await act(sweep, viewer)).status, 403)

@@ -35,7 +35,7 @@ async function statusOf(url: string, headers: Env = {}): Promise<number | undefi
 
 const asked = (url: string, key: string) => statusOf(`${url}/api/chat/regions`, { authorization: `Bearer ${key}` })
 
-/** What proxies say of whom they pass on, and by which name they were asked. */
+/** What proxies say about their client and about the requested host. */
 const passedOn: readonly Env[] = [
   { 'x-forwarded-for': '203.0.113.9' },
   { 'x-forwarded-host': 'shop.example' },

@@ -209,7 +209,7 @@ onEveryPlace('escalating under a key', (place) => {
     )
   })
 
-  // Last, because it moves the time of everybody.
+  // Last, because it moves the time of the store.
   test('expired key', async () => {
     const command = await commandFor('OLD')
     const kept = await commandFor('OLDKEPT')

@@ -129,7 +129,7 @@ test('a body that is not JSON is refused', async () => {
   assert.equal(answer.body.errors?.[0]?.field, 'body')
 })
 
-test('who lost the right, the key or the workspace gets nothing of the answer', async () => {
+test('a caller that lost the right, the key or the workspace gets nothing of the response', async () => {
   const mine = { ...command, caseId: 'CASE-900' }
   await service.admin('PUT', '/api/admin/workspaces/acme', { name: 'Acme' })
   await service.admin('PUT', '/api/admin/cases/CASE-900', { workspaceId: 'acme', escalatableTo: ['LEGAL_REVIEW'] })

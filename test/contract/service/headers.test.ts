@@ -6,7 +6,7 @@ import { raw } from '../gateway/wire.ts'
 const { service, ...opened } = await openedService()
 after(() => opened[Symbol.asyncDispose]())
 
-/** What may be kept for a while: it is the same for everybody. */
+/** What may be cached for a while: it is the same for every client. */
 const KEPT = /^\/(console|chat$|problems\/)/
 
 function check(what: string, path: string, { headers }: Pick<Response, 'headers'>): void {

@@ -128,7 +128,7 @@ test('other buckets, other folders, unknown imports and bad lengths are refused 
   assert.equal((await one.get(`/api/imports/${searchId}/files/b.ris/upload?bytes=1`)).status, 404)
 })
 
-test('the server calls no address that SNS sends; it is logged for a person', async () => {
+test('the server calls no address that SNS sends; it is logged for an operator', async () => {
   let calls = 0
   const foreign = createServer((socket) => {
     calls++

@@ -75,7 +75,7 @@ describe('bad imports', () => {
     })
   }
 
-  test('who has no key, no right, or another workspace sees no import and changes none', async () => {
+  test('a caller without a key or the right, or of another workspace, sees no import and changes none', async () => {
     const other = await makeWorkspace(server, 'elsewhere')
     const before = await see(server, started.searchId)
     assert.equal((await server.get(`/api/imports/${started.searchId}`, { apiKey: 'nonsense' })).status, 401)
@@ -199,7 +199,7 @@ describe('bad imports', () => {
     )
   })
 
-  test('a notification from who does not know the secret is refused', async () => {
+  test('a notification without the secret is refused', async () => {
     const body = JSON.stringify(notification(started.searchId, 'a.ris'))
     const sign = (secret: string) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
     const headersOf = (headers: Record<string, string>) => ({ 'content-type': 'application/json', ...headers })

@@ -61,13 +61,13 @@ onEveryPlace('the guard, with two processes', (place) => {
   })
 
   test('twenty identical requests at once on two processes are one mail', async () => {
-    const body = mailTo('crowd', 'Everybody at once')
+    const body = mailTo('crowd', 'All at once')
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, at) => sendPatiently(at % 2 === 0 ? one : two, body)),
     )
     assert.equal(answers.filter(({ status }) => status === 201).length, 1)
     assert.equal(new Set(answers.map((answer) => answer.body.message?._id)).size, 1)
-    assert.equal(mail.sentTo('Everybody at once').length, 1)
+    assert.equal(mail.sentTo('All at once').length, 1)
   })
 
   test('within the window the original comes back, with its age; a duplicate does not extend it (G2, G7)', async () => {

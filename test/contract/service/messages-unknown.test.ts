@@ -85,7 +85,7 @@ onEveryPlace('unknown messages', (place) => {
     await until('the message has failed', async () => (await statusOf(id)) === 'failed')
   })
 
-  test('a provider that honours keys is asked by sending again under the same key, without a person', async () => {
+  test('a provider with idempotency keys is called again under the same key, without an operator', async () => {
     const answer = await one.send({ channel: 'webhook', recipientPhone: '+4915177', message: 'hang up once' })
     assert.equal(answer.body.status, 'unknown', answer.text)
     const id = answer.body.message?._id ?? ''

@@ -171,7 +171,7 @@ onEveryPlace('messages', (place) => {
     assert.notEqual(stranger.body.leadId, byEmail.body.leadId)
   })
 
-  test('a lead can be named: alone it stands for its recipients, contradicted it is refused', async () => {
+  test('a lead can be named: alone it supplies the recipients, contradicted it is refused', async () => {
     const made = await server.send({ recipientPhone: '+4970555', recipientEmail: 'dan@example.com', message: 'one' })
     const { leadId } = made.body
     const alone = await server.send({ leadId, message: 'two' })

@@ -172,7 +172,7 @@ onEveryPlace('outreach', (place) => {
     )
   })
 
-  test('a lost answer leaves the step unknown: listed, not repeated, and resolved by a person', async () => {
+  test('a lost response leaves the step unknown: listed, not repeated, and resolved by an operator', async () => {
     const sequence = await store(one, 'Unknown', [
       { id: 'mail', type: 'email', template: 'Lost {{lead.id}}' },
       { id: 'after', type: 'wait', ms: 0 },
@@ -208,7 +208,7 @@ onEveryPlace('outreach', (place) => {
     assert.equal(row?.status, 'sent')
   })
 
-  test('a step that a person found not to be done is sent again, under its own key', async () => {
+  test('a step that an operator resolved as not done is sent again, under its own key', async () => {
     const sequence = await store(one, 'Not done', [{ id: 'mail', type: 'email', template: 'Again {{lead.id}}' }])
     const lead = await makeLead(one, { recipientEmail: 'lost@again.example.com' })
     const runId = await start(one, sequence, lead)

@@ -21,7 +21,7 @@ export interface Speech {
 /** Longer than any limit of the server under test, on any machine: a connection that is still open then is a finding. */
 const LONGEST_MS = 120_000
 
-/** Speaks to a server past every client library, until the server closes the connection. */
+/** Writes raw bytes to a server, without a client library, until the server closes the connection. */
 export async function speak(url: string, { pieces, pauseMs = 0, halfClose = false }: Speech): Promise<Said> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })

@@ -41,7 +41,7 @@ const operationOf = ({ ledger }: OpenPlace) =>
 
 let keys = 0
 
-/** Answers what the other process came to; the work is done while it stands still. */
+/** Returns the result of the other process; the work runs while it is paused. */
 async function whileItStands(
   { other }: Stage,
   part: Parameters<PausedProcess['begin']>[0],
@@ -100,7 +100,7 @@ const proofs: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
     assert.ok(record.state === 'succeeded' && record.outcome.data === '"second"')
   },
 
-  async 'a guard that stood still forgets no lock that belongs to a later send'(stage) {
+  async 'a guard that was paused forgets no lock that belongs to a later send'(stage) {
     const { ledger } = stage
     const options = { ledger, name: 'mail', onFailed: 'allow', waitMs: 0 } as const
     const guard = createGuard<string>({ ...options, identity: (text) => ['acme', text] })

@@ -26,7 +26,7 @@ onEveryPlace("rooms read the store's time inside their statements", async (place
 })
 
 onEveryPlace(
-  'a room that listens hears of a commit, in this process and from another, and not of a rollback',
+  'a listener of a room is notified of a commit, in this process and from another, and not of a rollback',
   async (place) => {
     const mine = sqlStore(place.store)
     const other = sqlStore(place.another())

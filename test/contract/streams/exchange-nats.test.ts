@@ -36,9 +36,9 @@ function newNamespace(): string {
   return namespace
 }
 
-/** Soon, because a region that was not answered asks again, and a test waits for that. */
+/** Short, because a region that got no answer retries, and a test waits for that. */
 const AGAIN_MS = 1_000
-/** Where nothing asks again: longer than a busy machine takes to answer. */
+/** Where nothing is retried: longer than a busy machine takes to answer. */
 const PATIENT_MS = 60_000
 
 async function openLine(url: string, region: string, namespace: string, pullMs: number): Promise<Line> {

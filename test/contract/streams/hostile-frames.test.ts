@@ -47,7 +47,7 @@ const odd = fc.oneof(
 
 type Frame = Readonly<Record<string, unknown>>
 
-/** A frame of ours with some members that are not. */
+/** A valid frame with some invalid members. */
 function bent(frames: readonly Frame[]): fc.Arbitrary<string> {
   return fc
     .tuple(
@@ -119,12 +119,12 @@ test('hostile frames end their own session or do nothing; the room continues', a
       if (count % 20 > 0) return
       const before = bob.seen.length
       await ann.say(`still here after ${count}`)
-      await until('bob hears ann in the other region', () => bob.seen.length > before)
+      await until('bob gets a message of ann in the other region', () => bob.seen.length > before)
     }),
     { numRuns: 100 },
   )
   await bob.say('and I am here')
-  await until('ann hears bob', () => ann.seen.some(({ client }) => client === bob.client.identity.client))
+  await until('ann gets a message of bob', () => ann.seen.some(({ client }) => client === bob.client.identity.client))
   assert.deepEqual([ann.client.status, bob.client.status], ['live', 'live'])
   await until('the attackers are gone', () => world.node('eu').region.sessions === 1)
 })

@@ -153,7 +153,7 @@ onEverySqlStore('expired entries are removed, however many, also from a room wit
 })
 
 onEverySqlStore(
-  'of many who ask for a lapsed lease at once one gets it, time after time',
+  'of many concurrent claims of a lapsed lease one gets it, time after time',
   async ({ store, another }) => {
     const [eu, us] = [createSqlOrderLog({ store }), createSqlOrderLog({ store: another() })]
     for (let fence = 1; fence <= 5; fence++) {

@@ -14,7 +14,7 @@ async function inWorld(names: readonly string[], body: (world: StreamWorld) => P
   }
 }
 
-test('a lost acknowledgement: the message is sent again, and stands there once', () =>
+test('a lost acknowledgement: the message is sent again, and stored once', () =>
   inWorld(['eu'], async (world) => {
     const [ann, bob] = [await world.client(), await world.client()]
     await ann.say('first')
@@ -95,7 +95,7 @@ test('on a slow link more than 50 ordered messages are on their way before the f
     let [isSlow, sent] = [false, 0]
     const transport: ClientTransport = {
       connect(region, events) {
-        // Answers are on the link for as long as the test wants; they keep their order.
+        // Answers stay on the link until the test releases them; they keep their order.
         let arrived = Promise.resolve()
         const link = real.connect(region, {
           ...events,

@@ -60,7 +60,7 @@ test('away for longer than a room keeps its messages: both windows show where me
   await message(ada, 'the last word').getByText('yes, ship it').waitFor()
   await message(ada, 'the last word').getByText('no longer kept').waitFor()
 
-  // Who comes later finds the beginning missing; so does who reloads.
+  // A later client, and one that reloads, find the beginning missing.
   await grace.reload()
   await inState(grace, 'the last word', 'final').waitFor()
   assert.deepEqual(await lines(grace), ['Messages before this are no longer kept.', 'five', 'six', 'the last word'])

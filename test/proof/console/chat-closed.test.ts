@@ -68,7 +68,7 @@ async function assertOnce(room: string, page: Page, texts: readonly string[]): P
   )
 }
 
-/** Databases of a person in a room. */
+/** Databases of a user in a room. */
 async function databases(page: Page, room: string, name: string): Promise<number> {
   const names = (await page.evaluate('indexedDB.databases()')) as readonly { readonly name: string }[]
   return names.filter((each) => each.name.endsWith(`/${room}/${name}`)).length
@@ -129,7 +129,7 @@ for (const how of ['close', 'kill'] as const) {
   })
 }
 
-test('who was read before a reload stays a cause of what is said after it', { skip }, async () => {
+test('a message read before a reload stays a cause of messages sent after it', { skip }, async () => {
   const ada = await windowOf('floor', 'Ada')
   const grace = await windowOf('floor', 'Grace', 'tokyo')
   const linus = await windowOf('floor', 'Linus', 'sydney')

@@ -41,7 +41,7 @@ const message = (page: Page, text: string) => page.locator(`[data-message=${JSON
 const inState = (page: Page, text: string, state: string) =>
   message(page, text).locator(`> article[data-state="${state}"]`)
 
-/** Every message with its parent, in the order in which it stands on the page. */
+/** Every message with its parent, in the order of the page. */
 function standing(page: Page): Promise<readonly string[]> {
   return page.evaluate(`[...document.querySelectorAll('[data-message]')].map((each) =>
     (each.parentElement.closest('[data-message]')?.dataset.message ?? '') + ' < ' + each.dataset.message)`)

@@ -71,7 +71,7 @@ test('the gateway has a console on a port of its own: an unknown outcome is reso
   const body = JSON.stringify({ action: 'resolve', id, to: 'rerun', ifFence: fence })
   const act = (headers: object) => ask('/api/console/actions', { method: 'POST', headers: { ...headers }, body })
   assert.equal((await act({ ...own, ...viewer })).status, 403)
-  assert.equal((await act(ada)).status, 403, 'no page of ours')
+  assert.equal((await act(ada)).status, 403, 'not a page of the console')
   assert.equal((await act({ ...own, ...ada, origin: 'http://evil.example' })).status, 403)
   assert.equal((await act({ ...own, ...ada })).status, 200)
   assert.equal((await act({ ...own, ...ada })).status, 409, 'it was resolved before')

@@ -100,7 +100,7 @@ async function answerTo(ask: () => Promise<Execution<string>>): Promise<string |
     if (!usual.has(execution.error.code)) throw execution.error
     if (execution.error.code !== 'outcome_unknown') await sleep(RETRY_MS)
   } catch (error) {
-    const code = isOnceError(error) ? error.code : 'no error of ours'
+    const code = isOnceError(error) ? error.code : 'a foreign error'
     report({ kind: 'odd', code, text: error instanceof Error ? (error.stack ?? error.message) : String(error) })
     await sleep(RETRY_MS)
   }

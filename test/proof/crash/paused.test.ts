@@ -57,7 +57,7 @@ onEveryPlace('a worker paused past its lease starts nothing more, and the winner
   await once.stop()
 })
 
-onEveryPlace('a person’s word on a paused external effect outranks what it says when it wakes up', async (place) => {
+onEveryPlace('the resolution of a paused external effect by an operator outranks its late settle', async (place) => {
   const child = await stopped(place, 'external', 'k')
   const once = createLedger({ store: place.store, background: false })
   const identity = { ...who('k'), operation: 'paused.external' }

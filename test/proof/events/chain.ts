@@ -36,7 +36,7 @@ const LOOK_MS = 50
 const TRANSACTION = { timeoutMs: 30_000, lockMs: 20_000, refuseTwinOf: null }
 
 /**
- * Outbox, relay, broker, saga, and back: every search is announced twice, its saga asks for every file to be parsed,
+ * Outbox, relay, broker, saga, and back: every search is announced twice, its saga commands the parsing of every file,
  * an ordered inbox carries that out and answers, and the saga completes. Replicas are killed and the broker restarted
  * on the way. In the end every search has completed, everything happened once, and in the order of its key.
  */

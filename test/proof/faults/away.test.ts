@@ -42,7 +42,7 @@ suite('a server that stops answering', { concurrency: true }, () => {
     const running = joined.claim(who('joined'), 1)
     assert.equal((await running).kind, 'first_attempt')
     proxy.pause()
-    // More at once than there are lanes, and later ones: who comes while others hang must not wait for them, too.
+    // More at once than there are lanes, and later ones: a call must not wait for the ones that hang.
     const calls = [0, 0, 0, 1, 4, 8].map(async (afterSeconds, n) => {
       await sleep(afterSeconds * SECOND)
       return { n, ...(await timed(() => external.run(who(`paused-${n}`), 1, never))) }

@@ -159,7 +159,7 @@ onPlace('postgres', 'a value that an open transaction has claimed blocks no clai
       await letGo.promise
     })
   await inside.promise
-  // The same value, by group commit: it shares its batches with everybody else's claims.
+  // The same value, by group commit: it shares its batches with all other claims.
   const rivals = [1, 2, 3]
   const wanted = Promise.all(rivals.map((n) => once.unique('acme', 'reference', 'R', { owner: `rival ${n}` })))
   await unrelated((key) => operation.run(who(key), 1, () => key), seen)

@@ -48,7 +48,7 @@ onPlace('postgres', 'deadlocks between effects are settled by running one of the
   )
   const rows = await sql.query<{ balance: unknown }>('select balance from account')
   for (const { balance } of rows) assert.equal(Number(balance), 2 * ROUNDS)
-  // Only who was rolled back runs again: without that the test would prove nothing.
+  // Only a side that was rolled back runs again: without that the test would prove nothing.
   assert.ok(effects > 2 * PAIRS * ROUNDS, `${effects} effects`)
   for (const once of ledgers) await once.stop()
 })

@@ -31,48 +31,44 @@ async function reader(place: Place, operation: string, key: string): Promise<() 
 }
 
 suite('the only writer of SQLite', { concurrency: 2 }, () => {
-  onPlace(
-    'sqlite',
-    'held by another process: who only reads is answered, who writes waits without blocking',
-    async (place) => {
-      const once = createLedger({ store: place.store, background: false })
-      const other = createLedger({ store: place.another(), background: false })
-      const define = { name: 'op', effect: 'external' } as const
-      const operation = once.operation(define)
-      const elsewhere = other.operation(define)
-      const transactional = once.operation({ name: 'tx', effect: 'transaction' })
-      assert.equal(await operation.run(who('hot'), 1, () => 'hot'), 'hot')
-      assert.equal((await operation.execute(who('hot'), 1, never)).kind, 'replayed')
-      assert.equal(await transactional.run(who('hot'), 1, () => 'hot'), 'hot')
-      assert.equal((await transactional.execute(who('hot'), 1, never)).kind, 'replayed')
-      const read = await reader(place, 'op', 'hot')
-      const holder = await lockHolder(place)
-      const claimed = operation.run(who('new'), 1, () => 'claimed')
-      const committed = transactional.run(who('new'), 1, () => 'committed')
-      const cold = elsewhere.execute(who('hot'), 1, never)
-      // Everything that does not need the writer, several times over; the writer is let go only after all of it.
-      for (let round = 0; round < 3; round++) {
-        await once.get({ ...who('hot'), operation: 'op' })
-        await once.list()
-        await once.count()
-        await place.store.clock.now({ timeoutMs: 10 * SECOND })
-        await place.business()
-        const hot = await operation.execute(who('hot'), 1, never)
-        assert.equal(hot.kind, 'replayed')
-        const hotTx = await transactional.execute(who('hot'), 1, never)
-        assert.equal(hotTx.kind, 'replayed')
-        assert.equal((await read()).state, 'succeeded')
-      }
-      holder.order('let go')
-      await holder.heard('released')
-      assert.equal(await claimed, 'claimed')
-      assert.equal(await committed, 'committed')
-      assert.deepEqual(await cold, { kind: 'replayed', value: 'hot' })
-      for (const ledger of [once, other]) await ledger.stop()
-    },
-  )
+  onPlace('sqlite', 'held by another process: readers are answered, writers wait without blocking', async (place) => {
+    const once = createLedger({ store: place.store, background: false })
+    const other = createLedger({ store: place.another(), background: false })
+    const define = { name: 'op', effect: 'external' } as const
+    const operation = once.operation(define)
+    const elsewhere = other.operation(define)
+    const transactional = once.operation({ name: 'tx', effect: 'transaction' })
+    assert.equal(await operation.run(who('hot'), 1, () => 'hot'), 'hot')
+    assert.equal((await operation.execute(who('hot'), 1, never)).kind, 'replayed')
+    assert.equal(await transactional.run(who('hot'), 1, () => 'hot'), 'hot')
+    assert.equal((await transactional.execute(who('hot'), 1, never)).kind, 'replayed')
+    const read = await reader(place, 'op', 'hot')
+    const holder = await lockHolder(place)
+    const claimed = operation.run(who('new'), 1, () => 'claimed')
+    const committed = transactional.run(who('new'), 1, () => 'committed')
+    const cold = elsewhere.execute(who('hot'), 1, never)
+    // Everything that does not need the writer, several times over; the writer is let go only after all of it.
+    for (let round = 0; round < 3; round++) {
+      await once.get({ ...who('hot'), operation: 'op' })
+      await once.list()
+      await once.count()
+      await place.store.clock.now({ timeoutMs: 10 * SECOND })
+      await place.business()
+      const hot = await operation.execute(who('hot'), 1, never)
+      assert.equal(hot.kind, 'replayed')
+      const hotTx = await transactional.execute(who('hot'), 1, never)
+      assert.equal(hotTx.kind, 'replayed')
+      assert.equal((await read()).state, 'succeeded')
+    }
+    holder.order('let go')
+    await holder.heard('released')
+    assert.equal(await claimed, 'claimed')
+    assert.equal(await committed, 'committed')
+    assert.deepEqual(await cold, { kind: 'replayed', value: 'hot' })
+    for (const ledger of [once, other]) await ledger.stop()
+  })
 
-  onPlace('sqlite', 'held by a transaction that waits: everybody may read what was there before', async (place) => {
+  onPlace('sqlite', 'held by a transaction that waits: every process may read what was there before', async (place) => {
     const once = createLedger({ store: place.store, background: false })
     const transactional = once.operation({ name: 'tx', effect: 'transaction' })
     const operation = once.operation({ name: 'op', effect: 'external' })
@@ -139,22 +135,26 @@ suite('the only writer of SQLite', { concurrency: 2 }, () => {
     },
   )
 
-  onPlace('sqlite', 'taken by others: who would not wait for a twin still waits for its turn', async (place) => {
-    const once = createLedger({ store: place.store, background: false })
-    const slow = once.operation({ name: 'slow', effect: 'transaction' })
-    const conflict = once.operation({ name: 'conflict', effect: 'transaction', whileRunning: 'conflict' })
-    const hasty = once.operation({ name: 'hasty', effect: 'transaction', whileRunning: { waitMs: 20 } })
-    const inside = Promise.withResolvers<void>()
-    const first = slow.run(who('other'), 1, async () => {
-      inside.resolve()
-      // A chance for the others to wait for their turn; they are answered the same when they come later.
-      await sleep(SECOND)
-    })
-    await inside.promise
-    // This command does not run elsewhere, so its caller must not get `in_progress`.
-    const answers = await Promise.all([conflict, hasty].map((each) => each.execute(who('k'), 1, () => 'ran')))
-    for (const answer of answers) assert.deepEqual(answer, { kind: 'executed', value: 'ran' })
-    await first
-    await once.stop()
-  })
+  onPlace(
+    'sqlite',
+    'taken by others: a caller that would not wait for a duplicate still waits for its turn',
+    async (place) => {
+      const once = createLedger({ store: place.store, background: false })
+      const slow = once.operation({ name: 'slow', effect: 'transaction' })
+      const conflict = once.operation({ name: 'conflict', effect: 'transaction', whileRunning: 'conflict' })
+      const hasty = once.operation({ name: 'hasty', effect: 'transaction', whileRunning: { waitMs: 20 } })
+      const inside = Promise.withResolvers<void>()
+      const first = slow.run(who('other'), 1, async () => {
+        inside.resolve()
+        // A chance for the others to wait for their turn; they are answered the same when they come later.
+        await sleep(SECOND)
+      })
+      await inside.promise
+      // This command does not run elsewhere, so its caller must not get `in_progress`.
+      const answers = await Promise.all([conflict, hasty].map((each) => each.execute(who('k'), 1, () => 'ran')))
+      for (const answer of answers) assert.deepEqual(answer, { kind: 'executed', value: 'ran' })
+      await first
+      await once.stop()
+    },
+  )
 })

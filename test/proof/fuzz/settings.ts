@@ -61,7 +61,7 @@ export function throwConfigurations(count: number, seed: number): { taken: numbe
       weight: 5,
       arbitrary: fc.tuple(fc.constantFrom(...places), anything).map(([at, other]) => changed(good, at, other)),
     },
-    // A name that every object has, where a name of ours is wanted, and as one of a table.
+    // A name that every object inherits, in place of an option, and as a key of a table.
     { weight: 2, arbitrary: fc.tuple(fc.constantFrom(...places), odd).map(([at, other]) => changed(good, at, other)) },
     { weight: 1, arbitrary: anything },
   )

@@ -98,7 +98,7 @@ onEveryRunStore('past the window of a provider with a probe no run waits for an 
   assert.deepEqual([keys, asked], [[stepKey('v', 'charge', 0)], [stepKey('v', 'charge', 0)]])
 })
 
-onEveryRunStore('a step that asks before it acts again has its attempts and its pauses all the same', async (world) => {
+onEveryRunStore('a step that probes before it acts again keeps its attempts and its pauses', async (world) => {
   const acts: number[] = []
   const answers: Verified<string>[] = []
   const now = () => world.store().clock.now({ timeoutMs: 60_000 })

@@ -39,9 +39,9 @@ onEveryRunStore('timers of days fire after a restart, in order, and idle workers
       return send()
     }),
   )
-  // What the start of the engine asks may reach into the first span on a slow machine; an engine that asks too often never rests.
+  // Queries of the start may fall into the first span on a slow machine; an engine that polls too often never rests.
   const perSecond = await until(
-    `the engine asks at most ${MOST_PER_SECOND} times a second`,
+    `the engine polls at most ${MOST_PER_SECOND} times a second`,
     async () => {
       statements = 0
       await sleep(IDLE_MS)

@@ -117,7 +117,7 @@ function startStorm(place: Place, counter: Counter, { workers, kills: wanted, ru
   }
 }
 
-/** As a person would: what the provider has in its book was done. */
+/** As an operator does: what the provider has recorded was done. */
 async function resolveAll(engine: Engine, counter: Counter): Promise<number> {
   let resolved = 0
   for (const runId of await allOf(engine, 'unknown')) {

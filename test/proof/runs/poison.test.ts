@@ -68,7 +68,7 @@ onEveryPlace(
     assert.equal(begins.get('poison')?.length, TAKEOVERS)
     for (const [runId, times] of begins)
       assert.ok(times.length <= TAKEOVERS, `${runId} was begun ${times.length} times`)
-    // A signal does not wake it; a person who mended the cause does.
+    // A signal does not wake it; an operator's resume does.
     await looker.signal('poison', 'hello', null)
     await using mended = await createEngine({ store: sqlStore(place.another()), runs, pollMs: 20 })
     const view = await mended.get('poison')

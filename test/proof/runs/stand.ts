@@ -4,7 +4,7 @@ import type { Address } from '../../support/place.ts'
 import { openStore, sqlStore } from '../../support/place.ts'
 import { listen, readTask, report } from '../crash/member.ts'
 
-/** A process that stands still where its test wants it: inside a step, between two, after a failure, in a send. */
+/** A process that pauses where its test says: inside a step, between two, after a failure, in a send. */
 export interface StandTask {
   readonly address: Address
   readonly name: string

@@ -59,7 +59,7 @@ test('two servers on one database are one chat; when one is killed its clients c
   assert.ok(ann)
   const said = async (guest: Guest, text: string) => (await guest.client.send({ text })).accepted
   await Promise.all(guests.map((guest, n) => said(guest, `hello from ${n}`)))
-  await until('everybody heard everybody', () => guests.every(({ seen }) => seen.length === 3))
+  await until('every guest has every message', () => guests.every(({ seen }) => seen.length === 3))
   await until('one order', () => guests.every(({ final }) => final.size === 3))
 
   // When the server dies, some of these are in its log, some are not, and some were never sent; the clients do not know which.

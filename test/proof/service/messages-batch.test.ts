@@ -99,7 +99,7 @@ onEveryPlace('batches', (place) => {
     }
   })
 
-  test('an item key with another message is refused, and so is one that stands twice', async () => {
+  test('an item key with another message is refused, and so is a duplicate one', async () => {
     const item = { itemKey: 'a', recipientEmail: 'reuse@example.com', message: 'First use' }
     await batchSend(one, 'reuse', [item])
     const [reused] = resultsOf(await batchSend(two, 'reuse', [{ ...item, message: 'Second use' }]))

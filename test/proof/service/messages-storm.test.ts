@@ -39,7 +39,9 @@ describe('400 identical posts at once, over two processes, are one send', () => 
     await rounds(cluster)
   })
 
-  test('and one send more at the most when the locks fall silent in the middle', { skip: postgres }, async () => {
+  test('and one send more at the most when the store of the locks stops responding in the middle', {
+    skip: postgres,
+  }, async () => {
     await using servers: Servers = await startOwn('redis')
     const redis = redisOf(servers)
     await using cluster = await openCluster('postgres', { processes: 2, env: { ONCEONLY_CLAIMS: redis.url } })

@@ -14,7 +14,7 @@ test('a retry whose lock cannot be asked meets the original that its own databas
   const first = await server.send(body)
   assert.equal(first.status, 201, first.text)
 
-  // The records stand still for longer than the guard waits for them; everything else in the database works.
+  // The records are locked for longer than the guard waits; everything else in the database works.
   const session = new Client({ connectionString: cluster.address })
   await session.connect()
   await session.query('begin; lock table onceonly_records in access exclusive mode')

@@ -6,7 +6,7 @@ import type { Servers, StartedServer } from '../../../tools/servers/index.ts'
 import { startOwn } from '../../support/own-server.ts'
 import { type Cluster, openCluster, type TestServer } from '../../support/service/cluster.ts'
 
-/** More failures than the breaker of the guard needs to open: what is sent then never asks for a lock, not even late. */
+/** More failures than the breaker of the guard needs to open: a send then never requests a lock, not even late. */
 const FAILURES = 7
 
 /** Originals that went out while the locks were away: only the database knows them. */
@@ -63,7 +63,7 @@ describe('messages that were sent without their lock', () => {
     assert.deepEqual([past.body.duplicateOnly, past.body.status], [undefined, 'sent'], past.text)
   })
 
-  test('an operator who releases their content lets it go out again', async () => {
+  test('after an operator releases its lock, a content is sent again', async () => {
     const body = await sentWithoutLock()
     assert.equal((await one.send(body)).body.duplicateOnly, true)
     const hash = await hashOf(body.message)

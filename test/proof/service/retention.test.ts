@@ -22,7 +22,7 @@ onEveryPlace('retention', (place) => {
     folder = await mkdtemp(join(tmpdir(), 'onceonly-uploads-'))
     const env = {
       ONCEONLY_SWEEP_EVERY_MS: '100',
-      // Shorter than an unknown outcome waits for a person.
+      // Shorter than an unknown outcome waits for an operator.
       ONCEONLY_RETAIN_MESSAGES_DAYS: '10',
       ONCEONLY_RETAIN_LEADS_DAYS: '100',
       ONCEONLY_UPLOADS: folder,

@@ -20,7 +20,7 @@ async function run(from: number, seeds: number, options: RunOptions = {}): Promi
 }
 
 for (const from of HALVES) {
-  test(`the ledger keeps its promises in ${SEEDS} storms from seed ${from} on, and everybody is answered after them`, async () => {
+  test(`the ledger keeps its promises in ${SEEDS} storms from seed ${from} on, and every call is answered after them`, async () => {
     const { effects, crashes, unknowns, answers } = await run(from, SEEDS)
     assert.ok(effects > 5 * SEEDS && crashes > SEEDS && unknowns > SEEDS / 10, `${effects}, ${crashes}, ${unknowns}`)
     const expected = [

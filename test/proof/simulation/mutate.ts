@@ -20,7 +20,7 @@ const QUERY = '?mutant='
 const mutants = new Map<string, Mutant>()
 
 /**
- * Loads a module, and everything of ours that it imports, with one change in the source. Every mutant gets a copy of the
+ * Loads a module, and every source file that it imports, with one change in the source. Every mutant gets a copy of the
  * whole graph of its own, distinguished by a query, so that many of them fit into one process.
  */
 export async function importMutated<T>(path: string, mutant: Mutant): Promise<T> {

@@ -57,7 +57,7 @@ async function marksIn(pool: Pool, schema: string, marks: readonly string[]): Pr
 testPostgres('two schemas and the tables of the search path share nothing, in every wing', async (t) => {
   const [a, b] = [freshSchema(), freshSchema()]
   const pool = await freshPool(t, { max: 40 })
-  // The tables of `public` are there first: they must hide none of ours.
+  // The tables of `public` are there first: they must hide none of the store's tables.
   const places = [null, a, b].map((schema, index) => {
     const store = postgresStore(pool, schema === null ? {} : { schema })
     return { schema: schema ?? 'public', store, mark: `mark-of-${['public', 'a', 'b'][index]}` }

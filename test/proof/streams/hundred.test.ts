@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type * as Form from '../../../lab/streams/form.ts'
 import { apart } from '../apart/apart.ts'
 
-test('a hundred people in five regions, partitions, half a minute offline, a slow link, replies at once: all see all', async () => {
+test('a hundred clients in five regions, partitions, half a minute offline, a slow link, concurrent replies: all see all', async () => {
   const module = import.meta.resolve('../../../lab/streams/form.ts')
   const { failure, tally, lines } = await apart<typeof Form, 'runSeed'>(module, 'runSeed', 1, {
     short: false,

@@ -97,7 +97,7 @@ function createHistory(random: Random, room: string, peer: RoomLog) {
     const body = { text: random.chance(0.2) ? 'something else' : `${client} ${floor}` }
     const written = { client, epoch: 1, cseq: floor, generation: floor, seen: {}, replyTo: null, body }
     await peer.write(room, { merged: [], sends: [{ ...written, digest: encodeURIComponent(body.text) }] })
-    // Some come again, and sometimes the next one is missing: then nothing of the write is taken.
+    // Some are repeated, and sometimes the next one is missing: then nothing of the write is taken.
     const again = random.chance(0.3) ? random.below(4) : 0
     const all = await peer.read(room, Math.max(0, merged - again), WHOLE)
     const entries = all.map(({ at: _at, copy: _copy, ...entry }) => entry)

@@ -118,7 +118,7 @@ test('a second place of the same process is refused until the first has stopped'
   await second.stop()
 })
 
-test('a copied file with pending messages: both are started, each message is shown once, and the clone hears of it', async () => {
+test('a copied file with pending messages: both are started, each message is shown once, and the clone is notified', async () => {
   const paths = ['original.place', 'copy.place'].map((name) => join(folder, name))
   const [original = '', copy = ''] = paths
   const offline = createFilePlace({ path: original })

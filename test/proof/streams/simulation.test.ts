@@ -4,7 +4,7 @@ import { simulateStreams } from '../../../lab/streams/simulation/simulation.ts'
 import { apart } from '../apart/apart.ts'
 import type * as Storms from './storms.ts'
 
-/** 20 people in 3 regions for 15 seconds; the lab has 100 in 5 for a minute. In shares, for slow machines. */
+/** 20 clients in 3 regions for 15 seconds; the lab has 100 in 5 for a minute. In shares, for slow machines. */
 const SEEDS = 60
 const SHARES = [1, 61, 121, 181, 241]
 const form = { clients: 20, regions: 3, durationMs: 15_000, messages: 2 }
@@ -19,7 +19,7 @@ async function storms(from: number, seeds: number, options: Form): Promise<Storm
 }
 
 for (const from of SHARES) {
-  test(`in ${SEEDS} storms from ${from} on everybody gets every message once, after its causes, in one final order`, async () => {
+  test(`in ${SEEDS} storms from ${from} on every client gets every message once, after its causes, in one final order`, async () => {
     const sum = await storms(from, SEEDS, form)
     // A simulation in which nothing happens proves nothing.
     assert.ok(sum.accepted > 40 * SEEDS && sum.copies > SEEDS / 4, JSON.stringify(sum))
@@ -30,7 +30,7 @@ for (const from of SHARES) {
   })
 }
 
-test('where messages are removed early, everybody starts over who must, and has everything in the end', async () => {
+test('where messages are removed early, every client that must starts over, and has everything in the end', async () => {
   // In 19 and 27 a region wakes when its peers have removed what it missed, and no client writes any more.
   const { resets } = await storms(17, 12, { ...form, bounds: { retainMs: 2_000, trimEveryMs: 500 } })
   assert.ok(resets > 12, `${resets} resets`)

@@ -10,7 +10,7 @@ if ((databaseUrl === undefined || natsUrl === undefined) && process.env['CI'] ==
 }
 const skip = databaseUrl === undefined || natsUrl === undefined ? 'no PostgreSQL or no NATS server' : false
 
-test('twelve people in three region processes, partitions, a kill, absences and a slow link: all see all, once, in order', {
+test('twelve clients in three region processes, partitions, a kill, absences and a slow link: all see all, once, in order', {
   skip,
 }, async () => {
   await using database = await createDatabase(databaseUrl as string)

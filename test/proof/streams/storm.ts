@@ -16,7 +16,7 @@ import type { RegionTask } from './region-process.ts'
 export interface StormOptions {
   readonly clients: number
   readonly regions: readonly string[]
-  /** How long people talk. */
+  /** How long clients send. */
   readonly talkMs: number
   /** Between two messages of one person, on average. */
   readonly pauseMs: number
@@ -48,8 +48,8 @@ interface Talker extends Participant {
 }
 
 /**
- * The design question over real WebSockets: people in several regions talk and reply, regions are cut off from each
- * other, one is killed, some people vanish for a while and half of them come back elsewhere, one has a slow link.
+ * The design question over real WebSockets: clients in several regions send and reply, regions are cut off from each
+ * other, one is killed, some clients vanish for a while and half of them come back elsewhere, one has a slow link.
  */
 export async function runStorm(options: StormOptions): Promise<StormResult> {
   const { regions: names, progress = () => {} } = options
@@ -70,16 +70,16 @@ export async function runStorm(options: StormOptions): Promise<StormResult> {
       const url = (region: string) => `ws://127.0.0.1:${n === 0 && region === home ? slow.port : portOf(region)}/socket`
       talkers.push(await openTalker(url, [home, ...names.filter((name) => name !== home)]))
     }
-    await until('everybody is in', () => talkers.every(({ client }) => client.status === 'live'))
+    await until('every client is live', () => talkers.every(({ client }) => client.status === 'live'))
     progress(`${options.clients} people in ${names.length} regions talk for ${options.talkMs} ms`)
     const talking = Promise.all(talkers.map((talker) => talk(talker, random.below(2 ** 31), options)))
     await Promise.all([disturb({ first, second, third }, talkers, options), talking])
     await everyone('everything was accepted', talkers, isAcknowledged)
     const accepted = talkers.flatMap(({ said }) => said.map(({ identity }) => identityText(identity)))
     const healedMs = performance.now()
-    progress(`${accepted.length} messages were accepted; waiting for everybody to see them`)
+    progress(`${accepted.length} messages were accepted; waiting until every client has them`)
     const done = (talker: Talker) => talker.seen.length >= accepted.length && talker.order.length >= accepted.length
-    await everyone(`everybody saw all ${accepted.length}`, talkers, done)
+    await everyone(`every client has all ${accepted.length}`, talkers, done)
     checkAll(talkers, accepted)
     return { messages: accepted.length, convergedMs: Math.round(performance.now() - healedMs) }
   } finally {
@@ -175,7 +175,7 @@ function idOf({ client, epoch, cseq }: Entry): MessageIdentity {
   return { client, epoch, cseq }
 }
 
-/** Everything once, nothing before its causes, everybody's messages in their order, one final order for all. */
+/** Everything once, nothing before its causes, each client's messages in their order, one final order for all. */
 function checkAll(talkers: readonly Talker[], accepted: readonly string[]): void {
   const wanted = [...accepted].sort()
   const [one] = talkers

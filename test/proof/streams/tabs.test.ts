@@ -102,7 +102,7 @@ for (const [what, locks] of [
     assert.equal(await first.hold('ann', locks), true)
     assert.equal(await second.hold('ann', locks), false)
     assert.equal(await second.hold('bob', locks), true)
-    // As often as a person reloads; what was there before may take a moment to go.
+    // A few reloads; the previous page may take a moment to end.
     for (let times = 0; times < 3; times++) {
       await first.reload()
       assert.equal(await first.hold('ann', { ...locks, waitMs: 60_000 }), true)

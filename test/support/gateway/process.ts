@@ -17,7 +17,7 @@ export interface Ending {
   after(end: () => Promise<unknown>): void
 }
 
-/** `onceonly gateway` as people start it. */
+/** `onceonly gateway` as a user starts it. */
 export interface GatewayProcess {
   readonly port: number
   readonly pid: number

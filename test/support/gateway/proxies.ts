@@ -4,7 +4,7 @@ import { answers } from '../../../tools/servers/probe.ts'
 import { findProgram, type Program } from '../../../tools/servers/programs.ts'
 import { type Place, quote, type Recipe, startPrivate } from '../../../tools/servers/server.ts'
 
-/** A proxy as people run it between a gateway and a service. */
+/** A common proxy between a gateway and a service. */
 export type ProxyKind = 'nginx' | 'haproxy'
 
 export const proxyKinds: readonly ProxyKind[] = ['nginx', 'haproxy']

@@ -102,7 +102,7 @@ export const guarded = { ...things, key: 'guarded', guard: { deadlineMs: limits.
 
 /** The deadlines of a guard, which pass when a test says so: a busy machine misses none that a test does not mean. */
 export interface HeldDeadlines {
-  /** For the ledger. Its clock stands still, so that a call to the store is never given up for its age. */
+  /** For the ledger. Its clock is stopped, so that a call to the store is never given up for its age. */
   readonly runtime: Runtime
   /** How many were ever set. */
   readonly set: number

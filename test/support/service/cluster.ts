@@ -75,7 +75,7 @@ export interface TestServer {
   admin(method: string, path: string, body?: unknown): Promise<Answer>
   /** Any path, with the operator's token. */
   asOperator(method: string, path: string, body?: unknown): Promise<Answer>
-  /** What the console asks for its pages. */
+  /** A request of the console's pages. */
   console(path: string): Promise<Answer>
   /** As a crash would: at once, in the middle of whatever it does. */
   kill(): Promise<void>

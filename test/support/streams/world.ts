@@ -50,7 +50,7 @@ export interface Participant {
 
 export const ROOM = 'lobby'
 
-/** Soon, because a test waits for it; a client of people takes longer. */
+/** Short, because a test waits for it; a real client takes longer. */
 export const quick = { reconnectBaseMs: 20, reconnectCapMs: 200, orderEveryMs: 50, pullEveryMs: 200 }
 
 export async function openWorld(names: readonly string[] = ['eu']): Promise<StreamWorld> {

@@ -92,7 +92,7 @@ describe('Standard Webhooks', () => {
       const doubled = { headers: { ...request().headers, [name]: ['a', 'b'] }, body: '' }
       refuses('unreadable_message', name.toLowerCase(), () => readStandardWebhook(doubled, options))
     }
-    // One character is base64 of nothing, and an empty key would be everybody's.
+    // One character is base64 of nothing, and anyone could sign with an empty key.
     for (const secrets of ['', [], 'whsec_', 'whsec_%%%', 'whsec_A', 'A', 'whsec_====', [secret, 'whsec_A']]) {
       refuses('bad_option', 'secrets', () => readStandardWebhook(request(), { secrets, now }))
     }

@@ -22,7 +22,7 @@ async function together<T>(
   return { settled, kept: (await store.sql.query<{ name: string }>('SELECT name FROM notes')).map(({ name }) => name) }
 }
 
-test('who waits together is committed together, as many as fit; a lonely one at once', async () => {
+test('requests that wait together are committed together, as many as fit; a single one at once', async () => {
   const groups: number[] = []
   let free = true
   const run = (members: readonly GroupMember[]) => {

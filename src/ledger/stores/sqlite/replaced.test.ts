@@ -8,7 +8,7 @@ import { CALL, claimIn, claimOf, freshPath, openStore, settleOf, TRANSACTION } f
 const isReplaced = (error: unknown) =>
   isOnceError(error, 'store_replaced') && !error.retryable && error.applied === 'no' && /Restart/.test(error.message)
 
-/** As a person does who restores a backup: a copy of yesterday is put in the place of the file. */
+/** Restores a backup: replaces the file with an older copy. */
 function backupOf(path: string): string {
   const backup = `${path}.backup`
   const db = new DatabaseSync(path)

@@ -92,7 +92,7 @@ test('a transaction that holds the writer too long is rolled back, and its later
   const late = Promise.withResolvers<unknown>()
   const over = Promise.withResolvers<void>()
   const running = store.transactions.run(async ({ tx, apply, savepoint }) => {
-    // On a machine that stands still the time may be over already, which changes nothing for what comes later.
+    // On a machine that stalls the time may be over already, which changes nothing for what comes later.
     await add(tx, 'early').catch(() => undefined)
     await over.promise
     const tries = [

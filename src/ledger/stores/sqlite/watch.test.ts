@@ -71,7 +71,7 @@ test('a transaction wakes at its commit, not before, and not when it is rolled b
   watch.stop()
 })
 
-test('a watch that has stopped hears nothing, and a new one hears only what is new', async (t) => {
+test('a stopped watch gets no wakes, and a new one gets only new ones', async (t) => {
   const path = freshPath(t)
   const store = openStore(t, path)
   const other = openStore(t, path)

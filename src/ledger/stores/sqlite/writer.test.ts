@@ -19,7 +19,7 @@ test('a lonely group commit is over before the call returns', async () => {
   await running
 })
 
-test('group commits go before transactions, transactions before upkeep, and everybody alone', async () => {
+test('group commits go before transactions, transactions before upkeep, and each runs alone', async () => {
   const queue = createWriterQueue()
   const order: string[] = []
   const open = Promise.withResolvers<void>()
@@ -72,7 +72,7 @@ test('a lock of another process is retried, and the most urgent writer gets it f
   assert.deepEqual(order, ['batch', 'transaction'])
 })
 
-test('who cannot begin at all, or fails, does not stop the others', async () => {
+test('a writer that cannot begin, or fails, does not stop the others', async () => {
   const queue = createWriterQueue()
   const never = () => {
     throw new Error('no file')

@@ -28,7 +28,7 @@ async function onceonly(...args: string[]) {
 const who = { tenant: 'acme', caller: 'shop' }
 const letter = { topic: 'paid', key: null, sequence: null, headers: {}, deliveries: 1, body: '{"amount":7}' }
 
-test('an operator who knows nothing but a key finds the ten answers, and acts on what was found', async () => {
+test('an operator with nothing but a key finds the ten answers, and acts on them', async () => {
   // What a service left behind: a payment with an unknown outcome, a storm on another key, a dead letter.
   const store = sqliteStore(database, { testClock: true })
   const outbox = createOutbox({ store })
@@ -57,7 +57,7 @@ test('an operator who knows nothing but a key finds the ten answers, and acts on
   const missing = await onceonly('explain', 'never-came')
   assert.deepEqual([missing.status, missing.stdout.includes('No record has this key')], [1, true])
 
-  // Nothing is changed without a word, and then by whom is known.
+  // Nothing is changed without a confirmation, and the audit names the operator.
   const identity = ['acme', 'shop', 'pay', 'order-1']
   const asked = await onceonly('resolve', ...identity, '--succeeded', '"paid"')
   assert.deepEqual([asked.status, /Say --yes/.test(asked.stderr)], [2, true])

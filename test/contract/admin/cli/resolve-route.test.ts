@@ -15,7 +15,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-test('a request whose outcome a person found out is answered as its client expects', async (context) => {
+test('a request whose outcome an operator resolved is answered as its client expects', async (context) => {
   // It takes every request, and never answers.
   const upstream = await openServer(context, (request) => void request.socket.destroy())
   const config = { upstream, routes: [{ method: 'POST', path: '/things', caller: 'shared' as const }] }

@@ -18,7 +18,7 @@ const MAIN = join(import.meta.dirname, '../../../../src/admin/cli/main.ts')
 const { NO_COLOR: _off, FORCE_COLOR: _on, CI: _build, ...inherited } = process.env
 const env = { ...inherited, ONCEONLY_STORE: database, ONCEONLY_TEST_CLOCK: '1', TERM: 'xterm-256color' }
 
-/** The command as a person runs it: on a terminal, where an answer is typed once the question stands there. */
+/** The command on a terminal, where an answer is typed once the question is shown. */
 async function atTerminal(
   args: readonly string[],
   typed: string | null = null,
@@ -44,7 +44,7 @@ async function atTerminal(
   return { status, shown }
 }
 
-test('at a terminal a person is asked before something is changed, sees colours, and how far long work has come', {
+test('at a terminal the operator confirms changes, and sees colours and the progress of long work', {
   skip,
 }, async () => {
   const store = sqliteStore(database, { testClock: true })

@@ -38,7 +38,7 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
   assert.equal((await admin.search(found?.id ?? '')).rows[0]?.identity.key, 'done', 'by the id of the record, too')
   assert.equal(await admin.answer(found?.id ?? ''), '"paid"')
 
-  // What a person does, under the fence that they saw.
+  // Actions of an operator, under the fence that was shown.
   await assert.rejects(admin.resolve(actor, identity, { kind: 'rerun' }, { ifFence: 999 }), /changed since you looked/)
   await admin.resolve(actor, identity, { kind: 'rerun' })
   await admin.release(actor, { ...identity, key: 'held' })

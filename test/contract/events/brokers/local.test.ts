@@ -6,7 +6,7 @@ import type { BrokerClient } from '../../../support/events/brokers/suite.ts'
 import { proveBroker } from '../../../support/events/brokers/suite.ts'
 import { createPlace, onEveryPlace, placeKinds, skipOf, sqlStore } from '../../../support/place.ts'
 
-/** Longer than a busy machine falls silent; where it has to end, the store's clock is moved. */
+/** Longer than a busy machine stalls; where it has to end, the store's clock is moved. */
 const LEASE_MS = 60_000
 
 for (const kind of placeKinds) {
@@ -35,7 +35,7 @@ function clientOn(store: SqlStore): BrokerClient {
   }
 }
 
-onEveryPlace('who waits for messages only reads, so that it keeps no writer waiting', async (place) => {
+onEveryPlace('a consumer that waits for messages only reads, so that no writer waits for it', async (place) => {
   const asked: string[] = []
   const store = sqlStore(place.another())
   const query: SqlStore['sql']['query'] = (text, values) => {
@@ -59,7 +59,7 @@ onEveryPlace('who waits for messages only reads, so that it keeps no writer wait
     }
     const looks = (kind: string) => asked.filter((text) => text.startsWith(kind) && text.includes('due_at <=')).length
     await until('it has looked for messages', () => looks('UPDATE') === 1)
-    // It hears of messages that are not for it, and looks.
+    // It is notified of messages that are not for it, and polls.
     for (let n = 1; n <= 3; n++) {
       await publish(`other-${n}`, 'sent')
       await until('it has looked whether one is for it', () => looks('SELECT') >= n)

@@ -55,7 +55,7 @@ describe('nats in detail', { skip: natsUrl === undefined && 'there is no NATS se
       copies.map(({ id }) => id),
       ['m-1', 'm-2'],
     )
-    // What a person sends again is no copy, although it is the same message.
+    // A message that an operator sends again is no copy, although it is the same message.
     const redriven = {
       ...message('m-1'),
       headers: { 'onceonly-redriven-as': 'r-1', 'onceonly-redriven-for': 'billing' },

@@ -162,7 +162,7 @@ onInbox('a consumer may begin in the middle of a key', { ordered: { from: 'now' 
   assert.equal((await take(44, { deliveries: 3 })).kind, 'handled')
   assert.deepEqual(handled, [41, 42, 43, 44])
   assert.deepEqual(eventsOf(events, 'warning'), [])
-  // Number 1 begins a key at once, and who begins with the beginning waits for it.
+  // Number 1 begins a key at once; a later number waits for it.
   assert.equal((await inbox.receive(messageOf('n:1', { key: 'n', sequence: 1 }), () => {})).kind, 'handled')
   const patient = another({ consumer: 'patient', ordered: true })
   assert.equal((await patient.receive(numbered(42), () => {})).kind, 'waiting')

@@ -269,7 +269,7 @@ onOutbox('rows that a relay read behind a parked one are not parked when a redri
   await until('the refused message is parked', async () => (await outbox.deadLetters.count()) === 1)
   await relay.stop()
   await ground.add({ topic: 'orders.paid', key: 'a', body: 2 })
-  // As a relay does, but with a person who is quicker between its look and its write.
+  // As a relay does, with an operator who acts between its read and its write.
   await store.sql.query(`UPDATE onceonly_outbox_partitions SET fence = fence + 1, relay = 'me'`)
   const tenures = (
     await store.sql.query<{ partition: unknown; fence: unknown }>(

@@ -3,7 +3,7 @@ import { DAY } from 'onceonly'
 import { handled, onEveryStage, parsed, saved, started, stateOf } from '../../../support/events/saga/stage.ts'
 import { sqlOf } from '../../../support/place.ts'
 
-onEveryStage('an event that came too early comes again after the next transition', async ({ replica, sent }) => {
+onEveryStage('an event that came too early is delivered again after the next transition', async ({ replica, sent }) => {
   const one = replica()
   // Before there is an instance, and while it is in a state that cannot use it yet.
   await handled(one, parsed('s1', 'a'), started('s1'))
@@ -16,7 +16,7 @@ onEveryStage('an event that came too early comes again after the next transition
     ],
   )
   await handled(one, parsed('s1', 'b'))
-  assert.equal(await one.saga.upkeep.deliver(), 0, 'nothing comes again before a transition')
+  assert.equal(await one.saga.upkeep.deliver(), 0, 'nothing is delivered again before a transition')
   await handled(one, saved('s1', ['a', 'b']))
   assert.equal(await one.saga.upkeep.deliver(), 2)
   const view = await one.saga.get('s1')

@@ -44,7 +44,7 @@ test('a timeout that was replaced fires at its new time, one that was unschedule
     .expect({ state: 'Parsing', timeouts: [] })
 })
 
-test('deferred events come again after the next transition', async () => {
+test('deferred events are delivered again after the next transition', async () => {
   const early = given(definition, { id: 's1' })
     .when('FileParsed', { ...s1, name: 'b' })
     .when('Started', s1)

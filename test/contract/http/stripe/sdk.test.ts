@@ -43,7 +43,7 @@ for (const framework of frameworks) {
       })
     }
 
-    test('an answer that never comes: the SDK gives up, asks again, waits its turn, and finds the same customer', async (context) => {
+    test('a response that never comes: the SDK times out, retries, waits, and gets the same customer', async (context) => {
       const shop = await open(context)
       const letGo = shop.hold()
       const stripe = clientOf(shop.port, { maxNetworkRetries: 10, timeout: 1_000 })

@@ -16,7 +16,7 @@ interface Customer {
   readonly email: string | null
 }
 
-/** A server that speaks like Stripe, built on the profile of that name. */
+/** A server with the API of Stripe, built on the profile of that name. */
 export interface Shop {
   readonly port: number
   /** Every customer that was really made. */
@@ -54,7 +54,7 @@ export async function openShop(
   let runs = 0
   let held = Promise.resolve()
 
-  /** The names of people decide what becomes of them. */
+  /** The name of a customer decides the outcome. */
   async function create(form: URLSearchParams): Promise<Reply> {
     runs++
     const email = form.get('email')

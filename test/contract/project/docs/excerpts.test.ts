@@ -21,7 +21,7 @@ const pages = globSync('docs/**/*.md', { cwd: root })
 for (const page of pages) {
   const blocks = [...read(page).matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => flat(code ?? ''))
   if (blocks.length === 0) continue
-  test(`the code of ${page} stands in an example`, () => {
+  test(`the code of ${page} is in an example`, () => {
     const strays = blocks.filter((block) => !examples.some((example) => example.includes(block)))
     assert.deepEqual(strays, [])
   })

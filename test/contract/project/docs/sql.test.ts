@@ -79,7 +79,7 @@ test('the documented queries run on PostgreSQL, in the schema of the store', {
   const database = await createDatabase(postgresUrl ?? '')
   const pool = new Pool({ connectionString: database.url, max: 6 })
   const store = postgresStore(pool, { schema: 'Own "schema' })
-  // As an operator asks: another connection, whose path leads to the schema.
+  // As an operator queries: another connection, with the schema in its search path.
   const client = await pool.connect()
   await check(store, async (sql) => {
     await client.query(`SET search_path = "Own ""schema"`)

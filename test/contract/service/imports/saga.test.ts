@@ -330,7 +330,7 @@ async function finish({ replica: { saga }, state }: Stage, searchId: string): Pr
   assert.equal(await state(searchId), 'Completed')
 }
 
-/** As a broker would: what is put off comes again, until it is taken. */
+/** As a broker does: redelivers a postponed event until it is taken. */
 async function untilTaken(
   deliveries: readonly (() => ReturnType<Replica['saga']['handle']>)[],
   beside: Promise<unknown> = Promise.resolve(),

@@ -6,7 +6,7 @@ import { DELIVERY_OPERATION } from '../../../../service/messages/deliver.ts'
 import { until } from '../../../../src/testing/until.ts'
 import { openDelivery as opened, sent } from '../../../support/service/messages/delivery.ts'
 
-test('of all who want to send a message, one does, and the others see what came of it', async () => {
+test('of all processes that deliver a message, one sends, and the others see the result', async () => {
   let calls = 0
   await using world = await opened(async () => {
     calls++
@@ -24,7 +24,7 @@ test('a sender whose message was taken over writes nothing over its successor', 
   await using world = await opened(() => first.promise)
   const { row, delivery, stateOf } = world
   assert.equal((await delivery.deliver(row)).status, 'unknown')
-  // The first attempt fell silent, and a person found that its message had arrived.
+  // The first attempt got no response, and an operator found that its message had arrived.
   await delivery.resolve(await stateOf(), { kind: 'sent', providerMessageId: null }, 'a person')
   assert.equal((await stateOf()).status, 'sent')
   first.resolve({ kind: 'failed', error: 'too late' })
@@ -70,10 +70,10 @@ test('the answer of the provider is returned while the store is away, and is sto
 
 test('a provider that throws has said nothing', async () => {
   await using world = await opened(async () => {
-    throw new Error('a bug of ours')
+    throw new Error('a bug')
   })
   const { status, error } = await world.delivery.deliver(world.row)
-  assert.deepEqual([status, error], ['unknown', 'a bug of ours'])
+  assert.deepEqual([status, error], ['unknown', 'a bug'])
 })
 
 test('a late answer of the provider resolves the unknown', async () => {
@@ -114,7 +114,7 @@ test('"not now" leaves the message queued until the time that the provider named
   assert.equal((await world.delivery.deliver(first)).status, 'sent')
 })
 
-test('what a person found not to be sent goes out again, under the same key', async () => {
+test('a message that an operator resolved as not sent goes out again, under the same key', async () => {
   const keys: string[] = []
   await using world = await opened(async ({ effectKey }) => {
     keys.push(effectKey)
@@ -140,7 +140,7 @@ test('a resolve of the record itself, as the command line does it, reaches the m
   assert.deepEqual([status, error], ['failed', 'refused'])
 })
 
-test('a rerun that an operator asks for sends an unknown message again; a record that is gone does not', async () => {
+test('a rerun by an operator sends an unknown message again; a record that is gone does not', async () => {
   let calls = 0
   await using world = await opened(async () => {
     calls++

@@ -21,7 +21,7 @@ test('a repeat that is refused as a call says nothing of the message', async () 
     { dedups: true },
   )
   assert.equal((await world.delivery.deliver(world.row)).status, 'unknown')
-  // A delivery that waits for the outcome asks at once.
+  // A delivery that waits for the outcome calls the provider at once.
   assert.equal((await world.delivery.deliver(world.row)).status, 'unknown', 'the first call may still be under way')
   await world.base.advance(HOUR)
   assert.equal((await world.delivery.deliver(world.row)).status, 'sent')
@@ -60,7 +60,7 @@ test('a key that its provider may have forgotten is not sent again', async () =>
   assert.equal(calls, 2, 'a day later the same call could be a second message')
 })
 
-test('an answer that contradicts what a person said is reported', async () => {
+test('a response that contradicts the resolution of an operator is reported', async () => {
   const lines: string[] = []
   const answer = Promise.withResolvers<Result>()
   const heard = (about: object) => void lines.push(JSON.stringify(about))

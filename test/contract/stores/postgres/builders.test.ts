@@ -50,7 +50,7 @@ async function stateOf(store: PostgresStore, key: string): Promise<string | unde
   return (await store.claims.read([claimOf(key).id], CALL)).records[0]?.state
 }
 
-/** Inserts the names in a transaction of its own, as a library would that knows nothing of ours. */
+/** Inserts the names in a transaction of its own, as an unrelated library would. */
 type Nested = (tx: PostgresTx, names: readonly string[], fails?: boolean) => Promise<void>
 
 const builders: Readonly<Record<string, Nested>> = {

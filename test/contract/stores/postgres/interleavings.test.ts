@@ -111,7 +111,7 @@ testPostgres('a takeover of a run and a write to its journal wait for each other
   const holder = { runId: 'r1', fence: Number(row?.fence) }
   const puts = createPuts(store.sql, () => {})
   const takeOver = `UPDATE ${schema}.onceonly_runs SET fence = fence + 1 WHERE id = 'r1'`
-  // The write first: who takes the run over loads the journal with it.
+  // The write first: the next worker loads the journal with it.
   let takingOver: Promise<unknown> = Promise.resolve()
   await store.transactions.run(async ({ tx }) => {
     assert.equal(await puts.putIn(tx, holder, entry), true)

@@ -68,7 +68,7 @@ testPostgres('a worker whose lease ended while it wrote its intent does not act'
   await engine.stop()
 })
 
-testPostgres('a guard that stood still forgets no lock that belongs to a later send', async (t) => {
+testPostgres('a guard that was paused forgets no lock that belongs to a later send', async (t) => {
   const schema = freshSchema()
   const pool = gatedPool(await freshPool(t))
   const slow = postgresStore(pool, { schema })

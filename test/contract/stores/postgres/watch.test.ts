@@ -110,7 +110,7 @@ testPostgres(
   },
 )
 
-testPostgres('a watch that ended hears nothing more', async (t) => {
+testPostgres('a watch that ended gets no more wakes', async (t) => {
   const store = await openStore(t)
   const { heard, watch } = await listen(t, store)
   const still = await listen(t, store)
@@ -118,13 +118,13 @@ testPostgres('a watch that ended hears nothing more', async (t) => {
   await wait(store, 'a')
   watch.stop()
   await store.claims.apply([settleOf(grant)], CALL)
-  // Both would hear of it over the one connection of their store.
+  // Both would get the wake over the one connection of their store.
   await still.woken(grant.id)
   assert.deepEqual(heard, [])
 })
 
 test('watching never rejects', { skip: false }, async () => {
-  // Without a server those who wait poll; see also the tests of a server that is away.
+  // Without a server waiting callers poll; see also the tests of a server that is away.
   const { postgresStore } = await import('../../../../src/ledger/stores/postgres/index.ts')
   const refuse = async () => {
     throw new Error('no server')

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'onceonly-cli-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const database = join(folder, 'runs.db')
 
-/** The code of a deploy: a module that the command loads, with a text that a person may have changed. */
+/** The code of a deploy: a module that the command loads, with a text that may have been changed. */
 function deploy(text: string): string {
   const source = `
     import { defineRun } from ${JSON.stringify(resolve('src/runs/index.ts'))}
@@ -62,7 +62,7 @@ test('runs are replayed by one command: identical, diverged, many at once', asyn
 
   deploy('hello')
   const same = onceonly('replay', 'r-7')
-  assert.equal(same.stderr, 'the code talks\n', 'what the code prints stands beside the answers')
+  assert.equal(same.stderr, 'the code talks\n', 'output of the code does not mix with the answers')
   assert.equal(same.status, 0)
   assert.match(same.stdout, /r-7: identical/)
   assert.match(same.stdout, /performed 0 actions .*1 refused/)

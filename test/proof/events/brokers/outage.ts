@@ -13,7 +13,7 @@ const MESSAGES = 400
 const KEYS = 20
 const BATCH = 40
 const CALL_MS = 1_500
-/** Longer than a restart, so that it is over when the message comes again. */
+/** Longer than a restart, so that it is over when the message is redelivered. */
 const LATER_MS = 3_000
 /** Timers of two processes; and NATS keeps the time of a delivery over a restart in whole seconds. */
 const CLOCK_SLACK_MS = 100
@@ -75,7 +75,7 @@ const proofs: Record<string, Proof> = {
     assert.deepEqual([...ids].toSorted(), sent.map(({ id }) => id).toSorted())
   },
 
-  'through a restart, what was under way comes again and what waits for later waits': async (
+  'through a restart, messages under way are redelivered and postponed ones stay postponed': async (
     server,
     sending,
     receiving,

@@ -8,7 +8,7 @@ import type { Publisher } from 'onceonly/outbox'
 import { createRabbitmqBroker } from 'onceonly/rabbitmq'
 import { Connection } from 'rabbitmq-client'
 
-/** Short, so that what a killed consumer held comes again while a test waits for it. */
+/** Short, so that the messages of a killed consumer are redelivered while a test waits. */
 const ACK_WAIT_MS = 3_000
 
 /** A broker in words that a child process understands. The local one lives in the store itself. */

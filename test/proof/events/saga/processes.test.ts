@@ -14,7 +14,7 @@ function startWorker(place: Place, name: string, dies?: WorkerTask['dies']) {
   return place.crew.start({ file: import.meta.resolve('./worker.ts'), task })
 }
 
-/** Everybody begins at once, and works until nothing is left. */
+/** All processes begin at once, and work until nothing is left. */
 async function together(place: Place, shares: readonly (readonly IncomingMessage[])[]): Promise<readonly Done[]> {
   const workers = shares.map((_, index) => startWorker(place, `worker-${index}`))
   for (const worker of workers) await worker.heard('ready')

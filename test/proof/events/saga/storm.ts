@@ -79,7 +79,7 @@ function shuffled<T>(random: Random, all: readonly T[]): T[] {
 /** What one process is given: it is done with it long before the crew would end it. */
 const BATCH = 500
 
-/** One place in the crew, and everybody who ever fills it. */
+/** One place in the crew, and every process that ever fills it. */
 async function carry(
   place: Place,
   random: Random,

@@ -20,7 +20,7 @@ export interface Order {
   readonly deliver: boolean
 }
 
-/** As a broker hears it: this one need not come again. */
+/** An acknowledgement: this message is not redelivered. */
 export interface Acked {
   readonly kind: 'acked'
   /** Its place in the order. */
@@ -73,7 +73,7 @@ const replica = createReplica(
 
 const receipts: Record<string, number> = {}
 
-/** As a broker does: what is put off comes again after its delay. */
+/** As a broker does: redelivers a postponed message after its delay. */
 async function untilSettled(message: IncomingMessage): Promise<void> {
   for (let deliveries = message.deliveries ?? 1; ; deliveries++) {
     const receipt = await replica.saga.handle({ ...message, deliveries })

@@ -2,7 +2,7 @@ import pRetry from 'p-retry'
 
 /** One thing that a client is to have done, once. */
 export interface Command {
-  /** Its name. It stands in the head of every request, in the key or in the path, so that all see which one it is. */
+  /** Its name. It is in the head of every request, in the key or in the path, so that every part can see it. */
   readonly cell: string
   readonly key: string
   readonly port: number
@@ -31,7 +31,7 @@ export interface Client {
 
 export const CELL = /cell\d{4}/
 
-/** What every command asks for. */
+/** The body of every command. */
 export const BODY = { email: 'ann@example.com', amount: 5 }
 
 /** Statuses that every client is configured to retry, where it can be. */

@@ -121,7 +121,7 @@ export async function openFaulty(context: TestContext, options: FaultyOptions): 
   return { url: `http://127.0.0.1:${port}`, seen: seenOf }
 }
 
-/** Fields that one SDK or another wants to find. */
+/** Fields that one SDK or another requires. */
 function bodyFor(id: string): string {
   return JSON.stringify({ id, object: 'customer', resource: 'payment', timestamp: '2026-11-16T00:00:00Z', _links: {} })
 }

@@ -45,7 +45,7 @@ function claiming(scene: Scene, world: World, process: Process): Next[] {
   const request = claimOf(scene, process)
   const { world: after, decision } = deliver(scene, world, request, process)
   const granted = decision.kind === 'first_attempt' || decision.kind === 'reclaimed'
-  const learnt: Process = granted
+  const informed: Process = granted
     ? {
         ...process,
         phase: 'holding',
@@ -55,7 +55,7 @@ function claiming(scene: Scene, world: World, process: Process): Next[] {
       }
     : ended(process)
   const next = [
-    step(`is answered ${decision.kind}`, after, learnt),
+    step(`is answered ${decision.kind}`, after, informed),
     step('loses the answer to its claim', after, process),
     ...withLate(scene, world, process, request).flatMap((each) => [
       step(`gives up${lateLabel(each)}`, world, { ...each, phase: 'releasing', sentAt: 0 }),
@@ -114,9 +114,9 @@ function fenced(scene: Scene, world: World, process: Process, kind: 'start' | 'r
       : { kind, ...holder, leaseMs: LEASE_MS }
   const { world: after, decision } = deliver(scene, world, request, process)
   const deadline = kind === 'attach' ? process.deadline : world.now + LEASE_MS
-  const learnt = decision.kind === 'applied' ? { ...process, started: true, deadline } : ended(process)
+  const informed = decision.kind === 'applied' ? { ...process, started: true, deadline } : ended(process)
   return [
-    step(`sends ${kind}: ${decision.kind}`, after, learnt),
+    step(`sends ${kind}: ${decision.kind}`, after, informed),
     step(`loses the answer to its ${kind}`, after, process),
   ]
 }

@@ -198,7 +198,7 @@ export const mutants: Readonly<Record<string, Machine>> = {
 
 type Change = (stored: LedgerRecord, request: Request) => Request
 
-/** Asks the true machine something else than what was asked. */
+/** Sends the true machine another request than the given one. */
 function only(
   kind: Request['kind'],
   change: Change,

@@ -34,7 +34,7 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
   let offsetMs = startMs
   let tail: Promise<unknown> = Promise.resolve()
   let migrated = false
-  /** Some statement of this transaction wakes those who listen. */
+  /** A statement of this transaction wakes the listeners. */
   let woken = false
   const now = () => Math.floor(offsetMs + simulation.now())
   database.function('simulated_now', now)

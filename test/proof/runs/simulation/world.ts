@@ -27,7 +27,7 @@ const WORKERS = 2
 const START_MS = Date.UTC(2030, 0, 1)
 const timing = { leaseMs: 2 * MINUTE, pollMs: MINUTE }
 
-/** Runs of one seed: made-up programs, workers that crash, pause and stop, lost answers, jumps of the clock, a person. */
+/** Runs of one seed: made-up programs, workers that crash, pause and stop, lost answers, jumps of the clock, an operator. */
 export async function simulateRuns(seed: number): Promise<SimulatedRuns> {
   const simulation = createSimulation({ seed })
   const { random } = simulation

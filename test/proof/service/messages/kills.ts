@@ -86,7 +86,7 @@ export async function sendThroughKills(cluster: Cluster, mail: MailServer, optio
     await sleep(50 + Math.random() * 250)
     await anyOf(cluster.servers)?.kill()
     kills++
-    // Also for those who live: their leases lapse under them, and still nothing is sent twice.
+    // Also for live processes: their leases lapse, and still nothing is sent twice.
     await cluster.advance(LEASE_MS)
     await cluster.add()
     await Promise.all(clients.slice(0, -ROUNDS_OPEN * sendsPerKill))

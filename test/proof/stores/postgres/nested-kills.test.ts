@@ -28,7 +28,7 @@ async function shop(t: TestContext) {
   await store.sql.migrate('shop', SHOP)
   const ledger = createLedger({ store, background: false })
   t.after(() => ledger.stop())
-  // Those who look on have sessions of their own, which are not ended.
+  // Observers have sessions of their own, which are not ended.
   const onlookers = await freshPool(t)
   return { schema, place: placeOf(ledger), pool: onlookers, store: await openStore(t, { schema }, onlookers) }
 }

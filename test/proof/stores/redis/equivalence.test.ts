@@ -103,7 +103,7 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
     }
   })
 
-  test('wake those who wait, whichever way a record is changed; a lease lapses after its grace', async () => {
+  test('wake waiting callers, whichever way a record is changed; a lease lapses after its grace', async () => {
     const store = redisStore(client, { prefix: newPrefix(), testClock: true })
     const once = createLedger({ store, background: false })
     const pay = once.operation({ name: 'pay', effect: 'external', leaseMs: 10_000 })
@@ -124,7 +124,7 @@ describe('the scripts', { skip: url === undefined && 'no Redis server' }, () => 
       assert.equal((await store.queries.lapsed(0, 10, CALL)).rows.length, 1)
       await once.upkeep.reconcile()
       assert.equal((await waiting).kind, 'outcome_unknown')
-      await until('those who wait are woken', () => woken > 0)
+      await until('waiting callers are woken', () => woken > 0)
     } finally {
       watch.stop()
       await once.stop()

@@ -4,9 +4,9 @@ import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
 import { createNatsBroker, type NatsBroker, type NatsBrokerOptions } from 'onceonly/nats'
 import type { BrokerClient, BrokerWorld } from './suite.ts'
 
-/** Short, so that what a crashed consumer held comes again while a test waits for it. */
+/** Short, so that the messages of a crashed consumer are redelivered while a test waits. */
 const ACK_WAIT_MS = 2_000
-/** Longer than a busy machine falls silent, so that nothing is handed over twice where no consumer crashed. */
+/** Longer than a busy machine stalls, so that nothing is delivered twice where no consumer crashed. */
 export const PATIENT_ACK_WAIT_MS = 30_000
 /** Reconnects soon and for ever, because tests wait for it. */
 const RECONNECT = { maxReconnectAttempts: -1, reconnectTimeWait: 100 } as const

@@ -140,7 +140,7 @@ const proofs: Record<string, (ground: Ground) => Promise<void>> = {
   },
 
   'later means not before that time, and others pass by': async ({ client }) => {
-    // A busy machine may stand still for the whole delay: then no other passed by, and a longer delay shows that they do.
+    // A busy machine may stall for the whole delay: then no other passed by, and a longer delay shows that they do.
     for (const delayMs of [1_500, 6_000, 24_000]) {
       const topic = `orders.${delayMs}`
       const times: number[] = []

@@ -14,7 +14,7 @@ interface OfSearch {
   readonly searchId: string
 }
 
-/** What a test wants to happen while a handler runs. */
+/** What happens while a handler runs. */
 export interface Hooks {
   /** After the handler did its part, before anything is saved. */
   readonly inside?: (event: string, tools: Pick<Tools, 'id' | 'tx' | 'effectKey'>) => void | Promise<void>

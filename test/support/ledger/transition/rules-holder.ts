@@ -256,7 +256,7 @@ export const holderRules: Rules = {
     assert.equal(decision.kind, 'first_attempt')
   },
 
-  'whatever ends an awaited attempt wakes those who wait': (machine) => {
+  'whatever ends an awaited attempt wakes its waiters': (machine) => {
     const ends: ((life: Life, grant: Grant) => void)[] = [
       (life, grant) => life.settle(grant, done()),
       (life, grant) => life.settle(grant, refused()),

@@ -173,7 +173,7 @@ export const operatorRules: Rules = {
     granted(probe(life, 'p2'))
   },
 
-  "while a probe asks, the attempt's own late word still counts": (machine) => {
+  "while a probe runs, the attempt's own late settle still counts": (machine) => {
     const { life, grant } = lifeIn(machine, 'unknown')
     const fence = granted(probe(life, 'p1'))
     assert.equal(life.settle(grant, done()).kind, 'applied')

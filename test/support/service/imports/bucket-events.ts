@@ -53,7 +53,7 @@ export function notifyAsSns(server: TestServer, body: object): Promise<Answer> {
   return ask(server, 'POST', '/hooks/s3', JSON.stringify(body), { authorization, 'content-type': 'text/plain' })
 }
 
-/** As a client does: asks for the address, and uploads to the bucket. Answers what the bucket announces. */
+/** As a client does: requests the address, and uploads to the bucket. Returns the bucket's notification. */
 export async function uploadDirectly(
   server: TestServer,
   searchId: string,

@@ -10,7 +10,7 @@ import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 export const BUCKET_OF_TESTS = 'uploads'
 export const PREFIX_OF_TESTS = 'team-a'
 
-/** A bucket that really speaks the protocol over HTTP, and checks signatures. */
+/** A bucket with the real protocol over HTTP that checks signatures. */
 export interface TestBucket extends AsyncDisposable {
   readonly client: S3Client
   /** For another client of the same bucket. */

@@ -16,7 +16,7 @@ import { createQuotas } from '../../../../service/workspaces/quotas.ts'
 const SEND_TIMEOUT_MS = 200
 export const sent: Result = { kind: 'sent', providerMessageId: 'p-1' }
 
-/** One message in a store of its own, and a provider that the test speaks for. */
+/** One message in a store of its own, and a provider that the test controls. */
 export async function openDelivery(
   provider: Channel['send'],
   { dedups = false, log = createLog({ logLevel: 'silent' }) }: { readonly dedups?: boolean; readonly log?: Log } = {},

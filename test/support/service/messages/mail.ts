@@ -22,7 +22,7 @@ export interface MailServer extends AsyncDisposable {
   letGo(): void
 }
 
-/** Behaviours by the part before the `@`: `refused`, `later`, `lost`, `held`; everybody else is served. */
+/** Behaviours by the part before the `@`: `refused`, `later`, `lost`, `held`; every other address is served. */
 export async function startMail(answerMs: () => number = () => 0): Promise<MailServer> {
   const mails: Mail[] = []
   let letGo = () => {}

@@ -11,7 +11,7 @@ import { openCluster, type PlaceName, type TestServer } from '../cluster.ts'
 type Channel = 'webhook' | 'twilio' | 'smtp'
 type MessageStatus = 'sent' | 'failed' | 'queued' | 'unknown'
 
-/** One way in which a provider of one channel misbehaves, and what everybody must say about it. */
+/** One way in which a provider of one channel misbehaves, and what every interface must report. */
 export interface Cell {
   readonly channel: Channel
   readonly behaviour: string
@@ -64,7 +64,7 @@ async function httpProvider(): Promise<Provider> {
   )
 }
 
-/** Speaks as much SMTP as is needed to fail after the content has arrived whole, which is where it hurts. */
+/** Enough SMTP to fail after the whole content has arrived, which is the worst moment. */
 async function mailProvider(): Promise<Provider> {
   const mails: string[] = []
   const sockets = new Set<Socket>()
@@ -142,7 +142,7 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
       const one = cluster.servers[0] as TestServer
       const json = async <T>(...args: string[]) => JSON.parse((await commands.run(...args, '--json')).stdout) as T
 
-      // 1. Every message meets its provider once, and its caller hears what became of it.
+      // 1. Every message reaches its provider once, and its caller gets the outcome.
       const sent = await Promise.all(
         cells.map(async (cell, at) => {
           const { channel, behaviour, status } = cell
@@ -170,7 +170,7 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
       const counts = new RegExp(`^dedup_unknown_waiting ${unknown.length}$`, 'm')
       await until('the gauge counts them', metrics, (lines) => counts.test(lines))
 
-      // 3. Explain says how often the provider was called, by whom it is known, and with which code it failed.
+      // 3. Explain says how often the provider was called, how that is known, and with which code it failed.
       const states = { sent: 'succeeded', failed: 'failed_terminal', queued: 'failed_retryable', unknown: 'unknown' }
       for (const { cell, word, id } of sent) {
         const [explained] = await json<Explained[]>('explain', id)

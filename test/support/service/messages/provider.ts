@@ -13,7 +13,7 @@ export interface Provider extends AsyncDisposable {
   readonly calls: readonly Call[]
 }
 
-/** A provider that speaks HTTP; what it answers depends on the text of the message. */
+/** An HTTP provider whose response depends on the text of the message. */
 export async function startProvider(): Promise<Provider> {
   const calls: Call[] = []
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<unknown> {

@@ -7,9 +7,9 @@ import type { Place } from './place.ts'
 import { PIPE } from './stand.ts'
 import type { Part } from './worker.ts'
 
-/** A second process on the same store, which stands still before a named statement. */
+/** A second process on the same store, which pauses before a named statement. */
 export interface PausedProcess {
-  /** Settles when it stands still in the part, or has ended it before that. */
+  /** Settles when it is paused in the part, or has ended it before that. */
   begin(part: Part, key: string): Promise<void>
   /** Resumes it, and returns its result. */
   goOn(): Promise<string>

@@ -4,9 +4,9 @@ import { Redis } from 'ioredis'
 import { applyScript } from '../../../../src/ledger/stores/redis/apply-script.ts'
 import { swapScript } from '../../../../src/ledger/stores/redis/swap-script.ts'
 
-/** Lets this process stand still before a named statement of SQLite, or a named script of Redis. */
+/** Pauses this process before a named statement of SQLite, or a named script of Redis. */
 
-/** Where a process may stand still: before the writer of SQLite is taken, and before a script of Redis is sent. */
+/** Where a process may pause: before the writer of SQLite is taken, and before a script of Redis is sent. */
 export type Point = 'BEGIN IMMEDIATE' | 'apply' | 'swap'
 
 /** The pipe to the process that started this one: a byte out says that it is paused, a byte in resumes it. */
@@ -29,7 +29,7 @@ export function standBefore(point: Point, passes = 0): void {
 function pass(name: string | undefined): void {
   if (waiting === null || waiting.point !== name || waiting.passes-- > 0) return
   waiting = null
-  // Synchronous, so that the whole process stands still, its timers too.
+  // Synchronous, so that the whole process pauses, its timers too.
   writeSync(PIPE, '!')
   readSync(PIPE, Buffer.alloc(1))
 }

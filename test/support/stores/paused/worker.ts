@@ -3,7 +3,7 @@ import { createGuard } from 'onceonly/guard'
 import { openPlace, type Place, who } from './place.ts'
 import { type Point, standBefore, watchStatements } from './stand.ts'
 
-/** The other process: it plays one part after the other, and stands still where the part says. */
+/** The other process: it runs one part after the other, and pauses where the part says. */
 
 export type Part = 'claim' | 'settle' | 'forget'
 

@@ -15,7 +15,7 @@ type Opener = 'kysely' | 'drizzle' | 'statements' | 'savepoint'
 
 type Step =
   | { readonly kind: 'insert' }
-  /** A statement that the server refuses; whatever part it stands in is undone. */
+  /** A statement that the server refuses; the part that contains it is undone. */
   | { readonly kind: 'violation' }
   | { readonly kind: 'part'; readonly by: Opener; readonly steps: readonly Step[]; readonly throws: boolean }
 

@@ -133,7 +133,7 @@ export function settleOf(grant: Grant, to: Settlement = DONE): SettleRequest {
   return { kind: 'settle', id: grant.id, grant, to, pointer: null }
 }
 
-/** In the order that the port asks for. */
+/** In the order that the port requires. */
 export function byId<T extends { readonly id: string }>(rows: readonly T[]): T[] {
   return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 }

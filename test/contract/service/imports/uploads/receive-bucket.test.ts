@@ -83,7 +83,7 @@ test('a bucket that publishes to the broker: absent, away, there, replaced, fore
     assert.equal(await received(), 1)
     assert.equal(await notify(direct({ ...object, etag: 'newer', sequencer: '0099' })), 'done')
     assert.equal((await uploadsOf(store.sql, 's'))[0]?.etag, stored.file.etag)
-    assert.equal(await notify(direct({ ...there, bucket: 'foreign' })), 'done', 'it is put aside')
+    assert.equal(await notify(direct({ ...there, bucket: 'foreign' })), 'done', 'it is parked')
     const parked = await store.sql.query('select 1 from onceonly_inbox_dead_letters')
     assert.equal(parked.length, 1)
 
