@@ -5,35 +5,13 @@ import { until } from '../../testing/until.ts'
 import { createStreamClient } from '../client/client.ts'
 import type { StreamReceiver } from '../client/intake.ts'
 import { createMemoryPlace } from '../client/memory-place.ts'
-import type { StreamClient, StreamClientOptions } from '../client/options.ts'
+import type { StreamClient } from '../client/options.ts'
 import type { ClientPlace, ClientTransport, LinkEvents } from '../client/ports.ts'
 import { createClientRuntime } from '../client/runtime.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { RoomLog } from '../ports.ts'
 import type { ClientFrame, Entry, ServerFrame } from '../protocol/protocol.ts'
-import type { Region } from './region.ts'
-import { openRegion, wired } from './test-peer.ts'
-
-interface Followed {
-  readonly client: StreamClient
-  readonly transport: ReturnType<typeof wired>
-  readonly seen: Entry[]
-}
-
-async function follow(region: Region, options: Partial<StreamClientOptions> = {}): Promise<Followed> {
-  const seen: Entry[] = []
-  const transport = wired(() => region)
-  const client = await createStreamClient({
-    room: 'room',
-    regions: ['eu'],
-    transport,
-    mode: 'at-least-once',
-    receiver: { message: (entry) => void seen.push(entry) },
-    bounds: { reconnectBaseMs: 2, reconnectCapMs: 20 },
-    ...options,
-  })
-  return { client, transport, seen }
-}
+import { follow, openRegion } from './test-peer.ts'
 
 function bodies(seen: readonly Entry[]): readonly unknown[] {
   return seen.map(({ body }) => body)

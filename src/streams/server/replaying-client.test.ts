@@ -1,29 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../testing/until.ts'
-import { createStreamClient } from '../client/client.ts'
 import { createMemoryPlace } from '../client/memory-place.ts'
-import type { StreamClient, StreamClientOptions } from '../client/options.ts'
-import type { Entry } from '../protocol/protocol.ts'
-import type { Region } from './region.ts'
-import { openRegion, wired } from './test-peer.ts'
-
-async function follow(
-  region: Region,
-  options: Partial<StreamClientOptions> = {},
-): Promise<{ readonly client: StreamClient; readonly seen: Entry[] }> {
-  const seen: Entry[] = []
-  const client = await createStreamClient({
-    room: 'room',
-    regions: ['eu'],
-    transport: wired(() => region),
-    mode: 'at-least-once',
-    receiver: { message: (entry) => void seen.push(entry) },
-    bounds: { reconnectBaseMs: 2, reconnectCapMs: 20 },
-    ...options,
-  })
-  return { client, seen }
-}
+import { follow, openRegion } from './test-peer.ts'
 
 test('a client that shows everything again after a restart still sends after what it had read', async () => {
   const { region } = openRegion()

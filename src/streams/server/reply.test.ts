@@ -3,36 +3,16 @@ import { test } from 'node:test'
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { until } from '../../testing/until.ts'
-import { createStreamClient } from '../client/client.ts'
 import { createMemoryPlace } from '../client/memory-place.ts'
-import type { StreamClient, StreamClientOptions } from '../client/options.ts'
 import type { ClientTransport } from '../client/ports.ts'
 import { createLocalExchange } from '../exchange/local.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
-import type { ClientFrame, Entry, MessageIdentity } from '../protocol/protocol.ts'
-import type { Region } from './region.ts'
+import type { ClientFrame, MessageIdentity } from '../protocol/protocol.ts'
 import { createRegion } from './region.ts'
-import { connectRaw, enter, fromStart, hello, openRegion, send, wired } from './test-peer.ts'
+import { connectRaw, enter, follow, fromStart, hello, openRegion, send } from './test-peer.ts'
 
 function reply(cseq: number, replyTo: MessageIdentity, body: unknown = 'reply'): ClientFrame {
   return { kind: 'send', cseq, seen: {}, replyTo, body }
-}
-
-async function follow(
-  region: Region,
-  options: Partial<StreamClientOptions> = {},
-): Promise<{ readonly client: StreamClient; readonly seen: Entry[] }> {
-  const seen: Entry[] = []
-  const client = await createStreamClient({
-    room: 'room',
-    regions: ['eu'],
-    transport: wired(() => region),
-    mode: 'at-least-once',
-    receiver: { message: (entry) => void seen.push(entry) },
-    bounds: { reconnectBaseMs: 2, reconnectCapMs: 20 },
-    ...options,
-  })
-  return { client, seen }
 }
 
 const nowhere: MessageIdentity = { client: 'unknown', epoch: 1, cseq: 1 }

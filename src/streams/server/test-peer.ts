@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { until } from '../../testing/until.ts'
 import type { StreamBounds } from '../bounds.ts'
+import { createStreamClient } from '../client/client.ts'
+import type { StreamClient, StreamClientOptions } from '../client/options.ts'
 import type { ClientTransport } from '../client/ports.ts'
 import { createMemoryRoomLog } from '../log/memory-log.ts'
 import type { RoomLog, Session } from '../ports.ts'
 import { decodeServerFrame } from '../protocol/decode.ts'
-import type { ClientFrame, ServerFrame } from '../protocol/protocol.ts'
+import type { ClientFrame, Entry, ServerFrame } from '../protocol/protocol.ts'
 import type { Region, RegionOptions } from './region.ts'
 import { createRegion } from './region.ts'
 
@@ -127,4 +129,26 @@ export function wired(regionOf: (name: string) => Region): ClientTransport & { c
       for (const cut of cuts) cut()
     },
   }
+}
+
+export interface Followed {
+  readonly client: StreamClient
+  readonly transport: ReturnType<typeof wired>
+  readonly seen: Entry[]
+}
+
+/** A client of a region, and the messages that it has received. */
+export async function follow(region: Region, options: Partial<StreamClientOptions> = {}): Promise<Followed> {
+  const seen: Entry[] = []
+  const transport = wired(() => region)
+  const client = await createStreamClient({
+    room: 'room',
+    regions: ['eu'],
+    transport,
+    mode: 'at-least-once',
+    receiver: { message: (entry) => void seen.push(entry) },
+    bounds: { reconnectBaseMs: 2, reconnectCapMs: 20 },
+    ...options,
+  })
+  return { client, transport, seen }
 }

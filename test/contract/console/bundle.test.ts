@@ -1,40 +1,20 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { build } from 'vite'
+import type { Plugin } from 'vite'
+import { bundle } from '../../support/bundle.ts'
 
-/** No file is made of it: the plugin below answers for it. */
-const entry = join(import.meta.dirname, 'bundled-program.js')
+/** What is left of Node would fail in a browser, and only there. */
+const noNode: Plugin = {
+  name: 'no-node',
+  enforce: 'pre',
+  resolveId(id, importer) {
+    if (id.startsWith('node:')) throw new Error(`${importer} imports ${id}`)
+  },
+}
 
-/** Bundles a program for browsers, as their users do, and answers its size after compression. */
 async function compressedBytes(program: string): Promise<number> {
-  const outputs = await build({
-    configFile: false,
-    logLevel: 'error',
-    root: import.meta.dirname,
-    resolve: { conditions: ['onceonly-source', 'module', 'browser'] },
-    plugins: [
-      {
-        name: 'entry',
-        enforce: 'pre',
-        resolveId: (id) => (id === entry ? id : undefined),
-        load: (id) => (id === entry ? program : undefined),
-      },
-      {
-        // What is left of Node would fail in a browser, and only there.
-        name: 'no-node',
-        enforce: 'pre',
-        resolveId(id, importer) {
-          if (id.startsWith('node:')) throw new Error(`${importer} imports ${id}`)
-        },
-      },
-    ],
-    build: { write: false, minify: true, lib: { entry, formats: ['es'], fileName: 'bundle' } },
-  })
-  const all = Array.isArray(outputs) ? outputs : [outputs]
-  const code = all.flatMap((each) => ('output' in each ? each.output : []))
-  return gzipSync(code.map((chunk) => (chunk.type === 'chunk' ? chunk.code : '')).join('')).length
+  return gzipSync(await bundle(program, { plugins: [noNode], minify: true })).length
 }
 
 /** In KiB. About half of the small ones is the table of errors, which says what to do next in full sentences. */

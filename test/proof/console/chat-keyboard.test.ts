@@ -1,28 +1,14 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { buildPages } from '../../../console/build.ts'
-import { openBrowser, skip, type TestBrowser } from '../../support/browser.ts'
+import { test } from 'node:test'
+import { skip } from '../../support/browser.ts'
 import { inState, message, say, sit } from '../../support/chat.ts'
-import { type Opened, openedService } from '../../support/service/openapi/opened.ts'
+import { openPages } from '../../support/service/pages.ts'
 
-let opened: Opened
-let browser: TestBrowser
-
-before(async () => {
-  if (skip !== false) return
-  await buildPages()
-  opened = await openedService()
-  browser = await openBrowser()
-})
-after(async () => {
-  if (skip !== false) return
-  await browser[Symbol.asyncDispose]()
-  await opened[Symbol.asyncDispose]()
-})
+const pages = openPages()
 
 test('with the keyboard alone a message is replied to, and a reply is given up', { skip }, async () => {
-  const { page, assertClean } = await browser.open()
-  await sit(page, opened.service.url, 'keys', 'Ada')
+  const { page, assertClean } = await pages.browser.open()
+  await sit(page, pages.url, 'keys', 'Ada')
   for (const text of ['first', 'second']) {
     await say(page, 'Ada', text)
     await inState(page, text, 'final').waitFor()

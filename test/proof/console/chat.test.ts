@@ -1,32 +1,19 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { fromShiViz } from 'onceonly/stream'
 import type { Page } from 'playwright-core'
-import { buildPages } from '../../../console/build.ts'
 import { drawn } from '../../../console/src/parts/arrows.ts'
-import { openBrowser, skip, type TestBrowser } from '../../support/browser.ts'
-import { demoKey, type Opened, openedService } from '../../support/service/openapi/opened.ts'
+import { skip } from '../../support/browser.ts'
+import { demoKey } from '../../support/service/openapi/opened.ts'
+import { openPages } from '../../support/service/pages.ts'
 
 const room = 'test'
-let opened: Opened
-let browser: TestBrowser
-
-before(async () => {
-  if (skip !== false) return
-  await buildPages()
-  opened = await openedService()
-  browser = await openBrowser()
-})
-after(async () => {
-  if (skip !== false) return
-  await browser[Symbol.asyncDispose]()
-  await opened[Symbol.asyncDispose]()
-})
+const pages = openPages()
 
 /** A window with one person in it. */
 async function sit(name: string, region: string) {
-  const { page, assertClean } = await browser.open()
-  await page.goto(`${opened.service.url}/chat?room=${room}&as=${name}&region=${region}`)
+  const { page, assertClean } = await pages.browser.open()
+  await page.goto(`${pages.url}/chat?room=${room}&as=${name}&region=${region}`)
   await page.locator(`[aria-label="${name}"][data-link="online"]`).waitFor()
   return { page, assertClean, name }
 }
@@ -87,7 +74,7 @@ test('two windows: a region is cut, both sides reply, it heals, and everything f
 /** The diagram has the arrows of the log that the server writes for ShiViz, and no others. */
 async function assertSameArrows(page: Page): Promise<void> {
   const ask = async (what: string) => {
-    const url = `${opened.service.url}/api/chat/rooms/${room}/${what}?region=frankfurt`
+    const url = `${pages.url}/api/chat/rooms/${room}/${what}?region=frankfurt`
     const response = await fetch(url, { headers: { authorization: `Bearer ${demoKey}` } })
     assert.equal(response.status, 200)
     return response

@@ -1,25 +1,32 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import got from 'got'
 import { until } from '../../../src/testing/until.ts'
 import { createProxy } from '../../../tools/proxy/index.ts'
-import { AUDIENCE, openIssuer } from '../../support/gateway/issuer.ts'
+import { AUDIENCE, type Issuer, openIssuer } from '../../support/gateway/issuer.ts'
 import { freePort, startGateway, temporaryFolder } from '../../support/gateway/process.ts'
 import { openCounting } from '../../support/gateway/world.ts'
 
 const rule = { method: 'POST', path: '/things' } as const
 const JSON_TYPE = { 'content-type': 'application/json' }
 
+/** A gateway that verifies the tokens of an issuer, before an upstream that counts. */
+async function openVerifying(context: TestContext, issuer: Issuer) {
+  const upstream = await openCounting(context)
+  const folder = await temporaryFolder(context)
+  const gateway = await startGateway(context, folder, {
+    config: { upstream: upstream.url, routes: [rule], jwks: jwksOf(issuer) },
+    store: `${folder}/gateway.db`,
+  })
+  return { upstream, gateway }
+}
+
+const jwksOf = ({ issuer, url }: Issuer) => ({ issuer, audience: AUDIENCE, url })
+
 test('keys that are exchanged while a command is retried: the next token is good, the withdrawn key is not', async (context) => {
   const issuer = await openIssuer(context)
   const old = await issuer.create('RS256', 'old')
-  const upstream = await openCounting(context)
-  const folder = await temporaryFolder(context)
-  const jwks = { issuer: issuer.issuer, audience: AUDIENCE, url: issuer.url }
-  const gateway = await startGateway(context, folder, {
-    config: { upstream: upstream.url, routes: [rule], jwks },
-    store: `${folder}/gateway.db`,
-  })
+  const { upstream, gateway } = await openVerifying(context, issuer)
   const ask = (token: string) => gateway.ask({ headers: { authorization: `Bearer ${token}` } })
   const withdrawn = await old.token()
   assert.equal((await ask(await old.token())).status, 201)
@@ -44,13 +51,7 @@ test('an issuer that never answers delays requests only shortly, and nothing is 
   const signer = await issuer.create('ES256', 'k1')
   const published = issuer.published
   issuer.answer = () => {}
-  const upstream = await openCounting(context)
-  const folder = await temporaryFolder(context)
-  const jwks = { issuer: issuer.issuer, audience: AUDIENCE, url: issuer.url }
-  const gateway = await startGateway(context, folder, {
-    config: { upstream: upstream.url, routes: [rule], jwks },
-    store: `${folder}/gateway.db`,
-  })
+  const { upstream, gateway } = await openVerifying(context, issuer)
   const ask = async (key: string) => gateway.ask({ key, headers: { authorization: `Bearer ${await signer.token()}` } })
   const all = await Promise.all(Array.from({ length: 20 }, (_, at) => ask(`key-${at}`)))
   assert.deepEqual(new Set(all.map(({ status }) => status)), new Set([201]))
@@ -74,13 +75,7 @@ test('an issuer that never answers delays requests only shortly, and nothing is 
 test('the unchanged got, whose hook renews the token before every retry, gets its lost answer', async (context) => {
   const issuer = await openIssuer(context)
   const signer = await issuer.create('EdDSA', 'k1')
-  const upstream = await openCounting(context)
-  const folder = await temporaryFolder(context)
-  const jwks = { issuer: issuer.issuer, audience: AUDIENCE, url: issuer.url }
-  const gateway = await startGateway(context, folder, {
-    config: { upstream: upstream.url, routes: [rule], jwks },
-    store: `${folder}/gateway.db`,
-  })
+  const { upstream, gateway } = await openVerifying(context, issuer)
   await using proxy = await createProxy({ targetPort: gateway.port })
   proxy.dropNextResponse({ when: (request) => request.includes('POST /things') })
   const sent = new Set<string>()
@@ -111,7 +106,6 @@ test('whichever region a refreshed token comes to, the home of its key verifies 
   const names = ['eu', 'us']
   const ports = await Promise.all(names.map(freePort))
   const regions = Object.fromEntries(names.map((name, at) => [name, `http://127.0.0.1:${ports[at]}`]))
-  const jwks = { issuer: issuer.issuer, audience: AUDIENCE, url: issuer.url }
   const gateways = await Promise.all(
     names.map((self, at) =>
       startGateway(context, folder, {
@@ -120,7 +114,7 @@ test('whichever region a refreshed token comes to, the home of its key verifies 
         config: {
           upstream: upstream.url,
           routes: [rule],
-          jwks,
+          jwks: jwksOf(issuer),
           region: { self, regions, secret: 'a secret of two regions, long enough' },
         },
       }),

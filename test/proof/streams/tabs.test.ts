@@ -2,15 +2,12 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { build } from 'vite'
 import { until } from '../../../src/testing/until.ts'
 import { openBrowser, skip } from '../../support/browser.ts'
+import { bundle } from '../../support/bundle.ts'
 
-/** No file is made of it: the plugin below answers for it. */
-const entry = join(import.meta.dirname, 'tab-program.js')
 const program = `
   import { createIndexedDbPlace } from 'onceonly/stream'
   import { holdPlace } from 'onceonly/stream/browser'
@@ -29,29 +26,6 @@ const program = `
   globalThis.save = (number, body) =>
     globalThis.place.save({ number, message: { seen: {}, replyTo: null, body } }).then(() => 'saved', ({ code }) => code)
 `
-
-async function bundled(): Promise<string> {
-  const outputs = await build({
-    configFile: false,
-    logLevel: 'error',
-    root: import.meta.dirname,
-    resolve: { conditions: ['onceonly-source', 'module', 'browser'] },
-    plugins: [
-      {
-        name: 'entry',
-        enforce: 'pre',
-        resolveId: (id) => (id === entry ? id : undefined),
-        load: (id) => (id === entry ? program : undefined),
-      },
-    ],
-    build: { write: false, lib: { entry, formats: ['es'], fileName: 'bundle' } },
-  })
-  const all = Array.isArray(outputs) ? outputs : [outputs]
-  return all
-    .flatMap((each) => ('output' in each ? each.output : []))
-    .map((chunk) => (chunk.type === 'chunk' ? chunk.code : ''))
-    .join('')
-}
 
 interface Tab {
   hold(name: string, options: object): Promise<boolean>
@@ -86,7 +60,7 @@ for (const [what, locks] of [
   test(`tabs of a browser, by ${what}: one has the place, a reload keeps it, a closed tab leaves it`, {
     skip,
   }, async () => {
-    const code = await bundled()
+    const code = await bundle(program)
     const server = createServer((request, response) => {
       const isCode = request.url === '/bundle.js'
       response.setHeader('content-type', isCode ? 'text/javascript' : 'text/html')

@@ -1,134 +1,32 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { RecordId } from '../../../../src/ledger/core/identity.ts'
-import type { LedgerRecord, OnAbandoned } from '../../../../src/ledger/core/record.ts'
+import type { LedgerRecord } from '../../../../src/ledger/core/record.ts'
 import { visibleStates } from '../../../../src/ledger/core/record.ts'
-import type { Decision, Grant, Request, Settlement } from '../../../../src/ledger/core/request.ts'
+import type { Decision, Grant, Request } from '../../../../src/ledger/core/request.ts'
 import { transition } from '../../../../src/ledger/core/transition.ts'
 import { hasLapsed } from '../../../../src/ledger/core/transition-parts.ts'
 import type { Applied, AppliedDecision } from '../../../../src/ledger/store/port.ts'
 import type { PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+import { type HistoryForm, histories, type Move, requestOf } from '../../../support/stores/histories.ts'
 import { CALL, claimOf, openStore, TRANSACTION, testPostgres } from '../../../support/stores/postgres/store.ts'
 
 /** The statements must decide what the pure rules decide, on whatever history: compared step by step with a plain map. */
 
-type Move = { readonly batch: readonly Draw[]; readonly advanceMs: number; readonly inTransaction: boolean }
-
-/** A request as a few small numbers, made into a real one when its moment has come and earlier grants are known. */
-interface Draw {
-  readonly key: number
-  readonly kind: Request['kind']
-  readonly dice: number
-  readonly grant: number
-}
-
-const kinds = ['claim', 'claim', 'claim', 'settle', 'settle', 'settle', 'start', 'renew', 'attach', 'release'] as const
-const rareKinds = ['reconcile', 'probe', 'resolve', 'forget', 'unique'] as const
-const KEYS = 4
-
-const draws: fc.Arbitrary<Draw> = fc.record({
-  key: fc.nat(KEYS - 1),
-  kind: fc.oneof(
-    { weight: 3, arbitrary: fc.constantFrom(...kinds) },
-    { weight: 1, arbitrary: fc.constantFrom(...rareKinds) },
-  ),
-  dice: fc.nat(1_000_000),
-  /** Counted from the newest: an old one is a late loser's. */
-  grant: fc.constantFrom(0, 0, 0, 1, 2),
-})
-
-const moves: fc.Arbitrary<Move[]> = fc.array(
-  fc.record({
-    batch: fc.uniqueArray(draws, { selector: ({ key }) => key, minLength: 1, maxLength: KEYS }),
-    advanceMs: fc.constantFrom(0, 0, 0, 1, 900, 5_000, 7_000, 40_000, 90_000),
-    inTransaction: fc.boolean(),
-  }),
-  { minLength: 10, maxLength: 30, size: 'max' },
-)
-
-const abandoned: readonly OnAbandoned[] = ['rerun', 'hold', 'probe']
-const pick = <T>(from: readonly T[], dice: number): T => from[dice % from.length] as T
-
-function settlement(dice: number): Settlement {
-  const kept = pick(['response', 'outcome', 'not_stored'] as const, dice)
-  const outcome = { kept, data: pick(['"a"', '{"b":"\\\\\\"{,}"}', null], dice >> 2) }
-  switch (pick(['succeeded', 'failed_terminal', 'failed_retryable', 'unknown', 'succeeded'] as const, dice >> 4)) {
-    case 'succeeded':
-      return { state: 'succeeded', outcome }
-    case 'failed_terminal':
-      return { state: 'failed_terminal', outcome }
-    case 'failed_retryable':
-      return { state: 'failed_retryable', outcome, retryAfterMs: (dice >> 6) % 3_000 }
-    case 'unknown':
-      return { state: 'unknown', reason: pick([null, '"why"'], dice >> 6) }
-  }
-}
-
-/** Now and then what a holder says does not fit what the store knows. (Fence and claim id name the attempt, and vouch for the rest.) */
-function forged(grant: Grant | undefined, dice: number): Grant | undefined {
-  if (grant === undefined || dice % 4 > 0) return grant
-  const lies: readonly Partial<Grant>[] = [
+const form: HistoryForm = {
+  keys: 4,
+  longest: 30,
+  onAbandoned: ['rerun', 'hold', 'probe'],
+  outcomes: ['"a"', '{"b":"\\\\\\"{,}"}', null],
+  // Fence and claim id name the attempt, and vouch for the rest.
+  lies: (grant) => [
     { claimId: 'another claim' },
     // Beyond all that the sequence will give: as from before a reset, when the clock was wrong.
     { fence: grant.fence + 1_000_000_000 },
     { policy: { ...grant.policy, retainMs: 1 } },
     { pointer: { type: 'order', id: 'elsewhere' } },
-  ]
-  return { ...grant, ...pick(lies, dice >> 2) }
-}
-
-function requestOf({ key, kind, dice, grant }: Draw, grants: readonly Grant[], step: number): Request | null {
-  const onAbandoned = pick(abandoned, dice)
-  const window = pick([{}, {}, { retainFrom: 'claimed' }] as const, dice >> 5)
-  const policy = { ...window, onAbandoned, retainMs: 30_000, refuseMs: pick([0, 20_000], dice >> 3), unknownMs: 60_000 }
-  const fingerprints: [string] = [pick([...Array(12).fill('v1:1:same'), 'v1:1:other', 'v1:2:newer'], dice >> 1)]
-  const claimId = pick([`claim ${step}.${key}`, `again ${key}`], dice >> 2)
-  const fresh = claimOf(`key ${key}`, { policy, fingerprints, claimId, leaseMs: 2_000 })
-  const { id, identity } = fresh
-  const held = forged(pick(grants.filter((each) => each.id === id).toReversed(), grant), dice >> 8)
-  switch (kind) {
-    case 'claim':
-      return { ...fresh, start: dice % 4 > 0, wait: dice % 3 === 0 }
-    case 'release':
-      return { kind, id, identity, claimId: held?.claimId ?? claimId, fingerprint: fingerprints[0], policy }
-    case 'reconcile':
-      return { kind, id }
-    case 'probe':
-      return { kind, id, claimId, leaseMs: 2_000 }
-    case 'resolve': {
-      const outcome = { kept: 'response', data: '"resolved"' } as const
-      const to = pick([{ kind: 'succeeded', outcome }, { kind: 'failed', outcome }, { kind: 'rerun' }] as const, dice)
-      const later = { kind: 'cannot_tell', probeAfterMs: 100 } as const
-      return { kind, id, by: 'me', ifFence: null, probeFence: null, to: dice % 5 === 0 ? later : to }
-    }
-    case 'forget': {
-      const ifFence = held !== undefined && dice % 2 === 0 ? held.fence : null
-      return { kind, id, by: 'me', ifFence, onlyRunning: dice % 3 === 0 }
-    }
-    case 'unique':
-      return { kind, id, identity, claimId, owner: pick(['one', 'two'], dice) }
-    case 'start':
-    case 'renew':
-    case 'attach':
-    case 'settle':
-      return held === undefined ? null : holderRequest(kind, held, dice, step)
-  }
-}
-
-type HolderKind = 'start' | 'renew' | 'attach' | 'settle'
-
-function holderRequest(kind: HolderKind, held: Grant, dice: number, step: number): Request {
-  const { id, claimId, fence } = held
-  const pointer = { type: 'order', id: `${step}` }
-  switch (kind) {
-    case 'start':
-    case 'renew':
-      return { kind, id, claimId, fence, leaseMs: 2_000 }
-    case 'attach':
-      return { kind, id, claimId, fence, pointer }
-    case 'settle':
-      return { kind, id, grant: held, to: settlement(dice), pointer: dice % 4 === 0 ? pointer : null }
-  }
+  ],
+  claimOf,
 }
 
 /**
@@ -177,7 +75,7 @@ async function applyAll(
 }
 
 async function compareStores(store: PostgresStore, model: Model): Promise<void> {
-  const ids = Array.from({ length: KEYS }, (_, key) => claimOf(`key ${key}`).id)
+  const ids = Array.from({ length: form.keys }, (_, key) => claimOf(`key ${key}`).id)
   const { records } = await store.claims.read(ids, CALL)
   assert.deepEqual(
     records,
@@ -232,7 +130,7 @@ async function play(store: PostgresStore, history: readonly Move[]): Promise<voi
   const grants: Grant[] = []
   for (const [step, { batch, advanceMs, inTransaction }] of history.entries()) {
     if (advanceMs > 0) await store.clock.advance(advanceMs, CALL)
-    const drawn = batch.map((draw) => requestOf(draw, grants, step)).filter((request) => request !== null)
+    const drawn = batch.map((draw) => requestOf(form, draw, grants, step)).filter((request) => request !== null)
     const requests = drawn.toSorted((a, b) => (a.id < b.id ? -1 : 1))
     const answers = decisionsOf(await applyAll(store, requests, inTransaction))
     const expected = requests.map((request, index) => model.decide(request, answers[index] as AppliedDecision))
@@ -248,7 +146,7 @@ testPostgres('apply decides exactly as the pure rules do, on random histories', 
   await store.clock.now(CALL)
   const numRuns = Number(process.env['ONCEONLY_TEST_RUNS'] ?? 40)
   await fc.assert(
-    fc.asyncProperty(moves, async (history) => {
+    fc.asyncProperty(histories(form), async (history) => {
       await store.sql.query(`TRUNCATE ${emptied}`)
       await play(store, history)
     }),
