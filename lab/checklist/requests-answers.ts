@@ -34,7 +34,7 @@ export const answersToRequests: readonly Row[] = [
         noticed: [{ file: http, name: 'keep: the outcome alone replays its status and location' }],
       },
       {
-        without: 'a twin that waited gets no more than the record keeps',
+        without: 'a duplicate that waited gets no more than the record keeps',
         file: 'src/ledger/present.ts',
         find: "if (definition.keep === 'outcome') return undefined",
         replace: '',
@@ -69,7 +69,7 @@ export const answersToRequests: readonly Row[] = [
         noticed: [{ file: http, name: 'answers: accept answers with the place of the status' }],
       },
       {
-        without: 'a twin waits for the answer',
+        without: 'a duplicate waits for the response',
         file: 'src/ledger/lead.ts',
         find: 'const change = waitMs > 0 ? await',
         replace: 'const change = false ? await',

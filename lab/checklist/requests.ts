@@ -194,7 +194,7 @@ export const requests: readonly Row[] = [
         file: 'src/ledger/transact.ts',
         find: 'await settleInside(session, grant, succeeded, packed.pointer)',
         replace: 'if (false) await settleInside(session, grant, succeeded, packed.pointer)',
-        noticed: [{ file: transactions, name: 'record and business write commit together; a twin replays' }],
+        noticed: [{ file: transactions, name: 'record and business write commit together; a duplicate replays' }],
       },
       {
         without: 'a final failure undoes the writes of its effect',

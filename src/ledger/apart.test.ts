@@ -10,7 +10,7 @@ const who = { tenant: 'acme', caller: 'web', key: 'k' }
 const never = () => assert.fail('the effect ran')
 const define = { name: 'pay', effect: 'external', whileRunning: { waitMs: MINUTE } } as const
 
-test('a call with another payload takes no twin from the one that waits', async () => {
+test('a call with another payload takes no duplicate from the waiting one', async () => {
   const store = memoryStore()
   const elsewhere = createLedger({ store, background: false })
   const held = await elsewhere.operation<number>(define).claim(who, 1)

@@ -34,7 +34,7 @@ test('a condition is part of what is asked for', async (context) => {
   assert.equal(upstream.heads, 3)
 })
 
-test('a twin in flight waits, and gets the answer of the first', async (context) => {
+test('a duplicate in flight waits, and gets the response of the first', async (context) => {
   const gate = Promise.withResolvers<void>()
   const upstream = await openCounting(context, async (_request, response) => {
     await gate.promise
@@ -201,7 +201,7 @@ test('a store that hangs once a request is under way does not keep its answer', 
   assert.deepEqual([again.body, again.replayed, upstream.heads], ['one', true, 1], 'it was recorded behind it')
 })
 
-test('a twin at another gateway is waited for beyond the deadline of the guard', async (context) => {
+test('a duplicate at another gateway is waited for beyond the deadline of the guard', async (context) => {
   const gate = Promise.withResolvers<void>()
   const upstream = await openCounting(context, async (_request, response) => {
     await gate.promise

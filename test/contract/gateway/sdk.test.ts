@@ -46,7 +46,7 @@ test('the unchanged Stripe SDK: a lost response is found again by its own retry'
   assert.equal(shop.heads, 1)
 })
 
-test('the unchanged Stripe SDK: its impatient retry meets its own twin in flight, and waits for it', async (context) => {
+test('the unchanged Stripe SDK: an early retry finds its first request in flight, and waits for it', async (context) => {
   const gate = Promise.withResolvers<void>()
   const shop = await openShop(context, () => gate.promise)
   const world = await openGateway(context, shop.url, [customers])
@@ -91,7 +91,7 @@ test('the unchanged OpenAI SDK, which sends no key, is guarded by its content', 
   assert.deepEqual([tries, shop.heads], [2, 1])
   assert.equal(shop.seen[0]?.headers['idempotency-key'], undefined)
 
-  // 2. Its impatient retry meets its own twin in flight, and waits for it.
+  // 2. An early retry finds its first request in flight, and waits for it.
   const gate = Promise.withResolvers<void>()
   held = gate.promise
   const impatient = openaiAt(world.port, 800, (times) => {

@@ -53,7 +53,7 @@ onEveryStore('claims, replays, joins and conflicts are counted by what was decid
   await pay.execute(who('k'), 2, never)
   assert.equal((await pay.claim(who('k'), 1)).kind, 'replay_success')
   assert.equal((await pay.claim(who('k'), 2)).kind, 'key_reused')
-  // A twin of another process claims twice: once to find it running, and once when it was given back.
+  // A duplicate in another process claims twice: once to find it running, and once when it was given back.
   const held = await elsewhere.claim(who('held'), 1)
   assert.ok(held.kind === 'first_attempt')
   assert.equal((await pay.claim(who('held'), 1)).kind, 'in_progress')

@@ -6,7 +6,7 @@ import { onEveryStore } from '../../support/ledger/worlds.ts'
 const who = { tenant: 'acme', caller: 'web', key: 'k' }
 const never = () => assert.fail('the effect ran')
 
-onEveryStore('another payload is refused at once, also while a twin waits for another process', async (bench) => {
+onEveryStore('another payload is refused at once, also while a duplicate waits for another process', async (bench) => {
   const { once, second, events } = bench
   const define = { name: 'pay', effect: 'external', whileRunning: { waitMs: limits.waitMaxMs } } as const
   const held = await (await second()).operation<number>(define).claim(who, 1)

@@ -7,7 +7,7 @@ const never = () => assert.fail('the effect ran again')
 /** A chance for another interleaving; no test depends on how long it is. */
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-onEveryStore('record and business write commit together; a twin replays', async ({ world, once, second }) => {
+onEveryStore('record and business write commit together; a duplicate replays', async ({ world, once, second }) => {
   const define = { name: 't', effect: 'transaction' } as const
   const here = once.operation(define)
   const there = (await second()).operation(define)
@@ -175,7 +175,7 @@ onEveryStore(
   },
 )
 
-onEveryStore('a running twin is answered at once where the policy says conflict', async ({ once }) => {
+onEveryStore('a duplicate of a running command is refused at once where the policy says conflict', async ({ once }) => {
   const op = once.operation({ name: 'c', effect: 'transaction', whileRunning: 'conflict' })
   const held = createHeld<string>()
   const slow = op.run(who('k'), 1, held.effect)

@@ -13,7 +13,7 @@ import {
 import { assertOnce, batchCreate, escalate, type Item, makeCases, resultsOf } from './escalations/escalations.ts'
 import { loseAnswersOf } from './lossy.ts'
 
-/** On SQLite a twin waits for the writer, but not for ever: a busy machine counts these in a second or two. */
+/** On SQLite a duplicate waits for the writer, but not for ever: a busy machine counts these in a second or two. */
 const BUSY_ROWS = 2_000_000
 
 const replayed = ({ headers }: Answer) => headers.get('idempotent-replayed') === 'true'
@@ -92,7 +92,7 @@ onEveryPlace('escalating under a key', (place) => {
       assert.ok(Number(sentAway.headers.get('retry-after')) >= 1)
       await open()
     }
-    // On SQLite the twin waits for the only writer, which is the first one's own transaction.
+    // On SQLite the duplicate waits for the only writer, which is the transaction of the first.
     const original = await first
     assert.deepEqual([original.status, replayed(original)], [201, false])
     if (place === 'sqlite') {

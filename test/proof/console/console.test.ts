@@ -156,7 +156,7 @@ test('more dead letters than fit on a page are loaded while the reader scrolls',
   await page.getByRole('button', { name: 'Purge' }).click()
   await page.getByRole('dialog').getByText('Preview: 450 letters').waitFor()
   assertClean()
-  // Each letter is a transaction of its own: hundreds of them are for a quiet disk, not for a test of pages.
+  // Each dead letter is a transaction of its own: hundreds of them are for a quiet disk, not for a test of pages.
   await store.sql.query(`DELETE FROM onceonly_outbox_dead WHERE topic = 'Many'`)
 })
 
@@ -234,7 +234,7 @@ test('a run: an unknown step is resolved, a replay shows what an edit changes, a
   assertClean()
 })
 
-test('a guarded text is let through again, a letter of the outbox is redriven, a wrong token is refused', {
+test('a guarded text is released, a dead letter of the outbox is redriven, a wrong token is refused', {
   skip,
 }, async () => {
   const stranger = await browser.open()

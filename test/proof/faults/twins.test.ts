@@ -34,7 +34,7 @@ function resting(store: CrashStore): { store: CrashStore; claimed: Promise<void>
 }
 
 onEveryPlace(
-  'a settled command is replayed, also while a twin that only replays it holds the record',
+  'a settled command is replayed, also while a duplicate that only replays it holds the record',
   async (place) => {
     const first = createLedger({ store: place.store, background: false })
     assert.equal(await first.operation(define).run(who('k'), 1, () => 'done'), 'done')
@@ -68,7 +68,7 @@ for (const whileRunning of ['conflict', { waitMs: 0 }] as const) {
         return 'done'
       })
       await inside.promise
-      // The other rests until the twin has its answer: what waited for it would never end.
+      // The other one is paused until the duplicate has its answer: a wait for it would never end.
       const twin = await there?.operation(policy).execute(who('k'), 1, never)
       rested.resolve()
       assert.deepEqual(await running, { kind: 'executed', value: 'done' })

@@ -48,7 +48,7 @@ onEveryPlace('crashes', (place) => {
     await one.kill()
     assert.equal(await lost, 'lost')
 
-    // The lock names its message from the moment that it exists, so a twin need not wait for the lease.
+    // The lock names its message from the moment that it exists, so a duplicate need not wait for the lease.
     const twin = await two.send(body)
     assert.deepEqual([twin.body.duplicateOnly, twin.body.message?.status], [true, 'sending'])
     const id = twin.body.message?._id ?? ''

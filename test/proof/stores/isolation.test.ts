@@ -120,7 +120,7 @@ testPostgres('an engine without the schema does not make a restart run again wha
   assert.equal(charged, 1)
 })
 
-testPostgres('a transaction that runs in one schema is no twin in another', async (t) => {
+testPostgres('a transaction in one schema is no duplicate in another', async (t) => {
   const [a, b] = [await openStore(t), await openStore(t)]
   const paths = [freshSchema(), freshSchema()]
   const unnamed = []

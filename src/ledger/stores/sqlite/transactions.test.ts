@@ -222,7 +222,7 @@ test('a violation that was put off until the commit rolls back and passes unchan
   assert.deepEqual(await orders(store), [])
 })
 
-test('a twin in the same process is found at once when it is asked for', async (t) => {
+test('a duplicate in the same process is found at once if requested', async (t) => {
   const store = await storeWithOrders(t)
   const { id } = claimOf('a')
   const claimed = Promise.withResolvers<void>()

@@ -102,7 +102,7 @@ onInbox('a redriven message that fails again is parked again', { maxFailures: 1 
 })
 
 onInbox(
-  'a copy that was handled after all takes the letter with it',
+  'a copy that was handled after all removes the dead letter',
   { maxFailures: 1, windowMs: 1 * HOUR },
   async (stage) => {
     const { inbox, second, advance } = stage

@@ -6,12 +6,12 @@ const fail = () => {
   throw new Error('broken')
 }
 
-onInbox('a freed letter stays until a delivery has settled it', { maxFailures: 1 }, async (stage) => {
+onInbox('a freed dead letter stays until a delivery has settled it', { maxFailures: 1 }, async (stage) => {
   const { inbox, second, write, written } = stage
   assert.equal((await inbox.receive(messageOf('m1'), fail)).kind, 'parked')
   const [freed] = await inbox.deadLetters.redrive({})
   assert.deepEqual(freed?.result, { kind: 'freed' })
-  // The broker acknowledged the message long ago: the letter is the last copy of it.
+  // The broker acknowledged the message long ago: the dead letter is the last copy of it.
   const { rows } = await inbox.deadLetters.list()
   assert.deepEqual(
     rows.map(({ message }) => message),
@@ -29,15 +29,19 @@ onInbox('a freed letter stays until a delivery has settled it', { maxFailures: 1
   assert.deepEqual(await written(), ['m1'])
 })
 
-onInbox('an effect that is rolled back leaves the freed letter', { maxFailures: 3 }, async ({ inbox, advance }) => {
-  for (let deliveries = 1; deliveries <= 3; deliveries++) {
-    const receipt = await inbox.receive(messageOf('m1', { deliveries }), fail)
-    await advance(receipt.kind === 'later' ? receipt.delayMs : 0)
-  }
-  await inbox.deadLetters.redrive({})
-  assert.equal((await inbox.receive(messageOf('m1'), fail)).kind, 'later')
-  assert.equal(await inbox.deadLetters.count(), 1)
-})
+onInbox(
+  'an effect that is rolled back leaves the freed dead letter',
+  { maxFailures: 3 },
+  async ({ inbox, advance }) => {
+    for (let deliveries = 1; deliveries <= 3; deliveries++) {
+      const receipt = await inbox.receive(messageOf('m1', { deliveries }), fail)
+      await advance(receipt.kind === 'later' ? receipt.delayMs : 0)
+    }
+    await inbox.deadLetters.redrive({})
+    assert.equal((await inbox.receive(messageOf('m1'), fail)).kind, 'later')
+    assert.equal(await inbox.deadLetters.count(), 1)
+  },
+)
 
 onInbox('without an effect, a redrive runs the effect that consumes the topic', { maxFailures: 1 }, async (stage) => {
   const { inbox, write, written } = stage

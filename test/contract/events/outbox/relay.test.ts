@@ -156,7 +156,7 @@ onOutbox('a message without a key is parked by itself, and purged', async (groun
   assert.deepEqual([status.deadLetters, status.failing, status.parkedKeys], [0, 0, 0])
 })
 
-onOutbox("people who redrive the same letters at once do not get into each other's way", async (ground) => {
+onOutbox('concurrent redrives of the same dead letters do not disturb each other', async (ground) => {
   const { desk, outbox } = ground
   desk.verdict = () => ({ kind: 'refused', reason: 'no' })
   for (let n = 0; n < 20; n++) await ground.add({ topic: 'orders.paid', body: n })
@@ -168,7 +168,7 @@ onOutbox("people who redrive the same letters at once do not get into each other
   assert.equal(await ground.pending(), 20)
 })
 
-onOutbox('purging the last letter of a key frees it', async (ground) => {
+onOutbox('purging the last dead letter of a key frees the key', async (ground) => {
   const { outbox, desk } = ground
   desk.verdict = ({ body }) => (body === '"poison"' ? { kind: 'refused', reason: 'no' } : null)
   await ground.add({ id: 'p', topic: 'orders.paid', key: 'a', body: 'poison' })

@@ -137,7 +137,7 @@ describe('the client', () => {
     assert.deepEqual([reused.response.status, reused.attempts], [409, 1])
   })
 
-  test('a twin in flight is waited for, and not run beside', async () => {
+  test('a duplicate in flight is waited for, and not run in parallel', async () => {
     const counted = effects
     const gate = Promise.withResolvers<void>()
     held = gate.promise

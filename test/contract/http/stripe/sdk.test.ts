@@ -58,7 +58,7 @@ for (const framework of frameworks) {
       assert.equal(new Set(shop.keys).size, 1)
     })
 
-    test('a twin in flight is refused with idempotency_key_in_use, and the SDK retries that by itself', async (context) => {
+    test('a duplicate in flight is refused with idempotency_key_in_use, and the SDK retries that by itself', async (context) => {
       const shop = await open(context)
       const letGo = shop.hold()
       const first = clientOf(shop.port).customers.create(ann, { idempotencyKey: 'twins' })
@@ -79,7 +79,7 @@ for (const framework of frameworks) {
       assert.equal(shop.runs, 1)
     })
 
-    test('a server that lets twins wait answers both with one customer, and neither has to ask again', async (context) => {
+    test('a server that lets duplicates wait answers both with one customer, and neither retries', async (context) => {
       const shop = await open(context, { waitMs: 120_000 })
       const letGo = shop.hold()
       const stripe = clientOf(shop.port)

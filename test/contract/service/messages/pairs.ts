@@ -9,7 +9,7 @@ const WIDEST_GAP_MS = 350
 
 export interface Pairs {
   readonly count: number
-  /** How far the message of a pair had come when its twin was answered. */
+  /** How far the message of a pair had come when its duplicate was answered. */
   readonly twinsSaw: Readonly<Record<string, number>>
 }
 

@@ -93,7 +93,7 @@ testPostgres('nor a transaction, and a waiting caller polls', async (t) => {
   const joined = twin.run(who, 1, () => assert.fail('the effect ran twice'))
   const waits = "SELECT 1 FROM onceonly_records WHERE operation = 'pay' AND awaited = 1"
   await until(
-    'the twin waits',
+    'the duplicate waits',
     async () => (await pool.query(waits)).rows.length,
     (rows) => rows === 1,
   )

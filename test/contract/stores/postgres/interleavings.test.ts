@@ -41,26 +41,29 @@ testPostgres('a reclaim gets a larger fence although the sequence is behind', as
   assert.ok(second.fence > first.fence, `${second.fence} after ${first.fence}`)
 })
 
-testPostgres('a twin replays what was committed while it waited, whatever isolation the server prefers', async (t) => {
-  const schema = freshSchema()
-  const options = { options: '-c default_transaction_isolation=serializable' }
-  const [one, two] = [await freshPool(t, options), await freshPool(t, options)]
-  const [a, b] = [await openStore(t, { schema }, one), await openStore(t, { schema }, two)]
-  const claimed = Promise.withResolvers<void>()
-  const end = Promise.withResolvers<void>()
-  const first = a.transactions.run(async ({ apply }) => {
-    const lease = leaseOf(await apply(claimOf('a')))
-    claimed.resolve()
-    await end.promise
-    await apply(settleOf(lease))
-  }, TRANSACTION)
-  await claimed.promise
-  const second = b.transactions.run(async ({ apply }) => kindOf(await apply(claimOf('a'))), TRANSACTION)
-  await untilLocked(one, 'onceonly_records')
-  end.resolve()
-  await first
-  assert.equal(await second, 'replay_success')
-})
+testPostgres(
+  'a duplicate replays what was committed while it waited, whatever the default isolation of the server',
+  async (t) => {
+    const schema = freshSchema()
+    const options = { options: '-c default_transaction_isolation=serializable' }
+    const [one, two] = [await freshPool(t, options), await freshPool(t, options)]
+    const [a, b] = [await openStore(t, { schema }, one), await openStore(t, { schema }, two)]
+    const claimed = Promise.withResolvers<void>()
+    const end = Promise.withResolvers<void>()
+    const first = a.transactions.run(async ({ apply }) => {
+      const lease = leaseOf(await apply(claimOf('a')))
+      claimed.resolve()
+      await end.promise
+      await apply(settleOf(lease))
+    }, TRANSACTION)
+    await claimed.promise
+    const second = b.transactions.run(async ({ apply }) => kindOf(await apply(claimOf('a'))), TRANSACTION)
+    await untilLocked(one, 'onceonly_records')
+    end.resolve()
+    await first
+    assert.equal(await second, 'replay_success')
+  },
+)
 
 testPostgres('a scan for lapsed leases finds a claim that was committed behind a larger fence', async (t) => {
   const schema = freshSchema()

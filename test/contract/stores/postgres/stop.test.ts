@@ -16,7 +16,7 @@ async function opened(): Promise<{ readonly pool: Pool; readonly store: Postgres
   return { pool, store: postgresStore(pool, { schema: freshSchema() }) }
 }
 
-/** Claims, and waits for a twin of another process, which takes a listener. */
+/** Claims, and waits for a duplicate in another process, which takes a listener. */
 async function work(store: PostgresStore) {
   const [one, two] = [createLedger({ store }), createLedger({ store })]
   const started = Promise.withResolvers<void>()

@@ -181,7 +181,7 @@ testPostgres('an SQL error that the effect swallowed is never a success', async 
   assert.equal(await stateOf(store, 'a'), undefined)
 })
 
-testPostgres('a twin waits for the row, then replays; after a rollback it runs itself', async (t) => {
+testPostgres('a duplicate waits for the row, then replays; after a rollback it runs itself', async (t) => {
   const schema = freshSchema()
   const [store, other] = [await shop(t, schema), await openStore(t, { schema })]
   for (const fails of [false, true]) {
@@ -190,7 +190,7 @@ testPostgres('a twin waits for the row, then replays; after a rollback it runs i
     const first = transact(store, key, async (session) => {
       await order(session, `${key} first`)
       entered.resolve()
-      // A chance for the twin to wait; one that comes later answers the same.
+      // Gives the duplicate time to wait; one that comes later gets the same answer.
       await sleep(200)
       if (fails) throw new Error('no')
     }).catch(() => 'failed')
@@ -204,7 +204,7 @@ testPostgres('a twin waits for the row, then replays; after a rollback it runs i
   assert.deepEqual(await ordersIn(store), ['fails false first', 'fails true second'])
 })
 
-testPostgres('a twin that runs too long is reported busy, at once when it is not to be waited for', async (t) => {
+testPostgres('a duplicate that runs too long is reported busy, at once when it is not to be waited for', async (t) => {
   const schema = freshSchema()
   const [store, other] = [await shop(t, schema), await openStore(t, { schema })]
   const { id } = claimOf('a')
@@ -216,7 +216,7 @@ testPostgres('a twin that runs too long is reported busy, at once when it is not
         transact(other, 'a', async () => undefined, { lockMs: 50 }),
         'store_busy',
       )
-      // Whatever waits for the twin, waits for longer than a test may take.
+      // A wait for the duplicate would take longer than a test may.
       const refused = transact(other, 'a', async () => undefined, { ...FOR_EVER, refuseTwinOf: id as never })
       await assert.rejects(refused, (error) => isOnceError(error, 'store_busy') && error.details['twin'] === true)
     },

@@ -89,7 +89,7 @@ onEveryPlace('a message that kills every process is parked, and those beside it 
   assert.ok(receipt.kind === 'parked' && receipt.reason === 'never_finished')
   assert.match(receipt.failure?.message ?? '', /2 deliveries/)
   assert.equal((await inbox.receive(poison(6), () => assert.fail('it ran'))).kind, 'duplicate')
-  // Many deliveries that ended are no reason: an outage, a twin, a wish of the effect.
+  // Many deliveries that ended are no reason: an outage, a duplicate, a postponement by the effect.
   const patient = await inbox.receive(messageOf('patient', { deliveries: 99 }), () => {})
   assert.equal(patient.kind, 'handled')
   const [redriven] = await inbox.deadLetters.redrive({}, { effect: () => {} })
