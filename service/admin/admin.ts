@@ -12,15 +12,15 @@ interface Parts {
   readonly base: Base
 }
 
-/** What operators ask and do on this server, through the console and the API. */
+/** The records, messages, sagas, runs and streams of this server, for the commands of operators. */
 export function adminOn({ once, leased, base }: Parts): Admin {
   const main = createAdmin({ store: base.store, ledger: once })
   // The claims' store has no place for an audit, so that it is written where everything else is.
   const admin = leased === null ? main : bothStores(main, createAdmin({ ...leased, audit: main.audit }))
   return {
     ...admin,
-    async forget(actor, identity, options) {
-      await admin.forget(actor, identity, options)
+    async forget(identity, options) {
+      await admin.forget(identity, options)
       // What went out without its lock is held by the database, too.
       if (identity.operation === `guard.${GUARD_NAME}`) await forgetOriginal(base, identity.key)
     },

@@ -7,9 +7,9 @@ interface RowPage<Row> {
 }
 
 /**
- * Where the claims of messages and the locks of the guard are in a store of their own, people still look at one console:
- * lists go through one store and then through the other, and whoever acts on a record acts where it is. While the claims
- * are away the rest is shown, and said not to be all.
+ * Where the claims of messages and the locks of the guard are in a store of their own, operators still have one console:
+ * lists go through one store and then through the other, and an action goes to the store that holds the record. While the
+ * store of the claims is away the rest is shown, marked as incomplete.
  */
 export function bothStores(main: Admin, claims: Admin): Admin {
   const holding = async (identity: Identity) => ((await main.inspect(identity)) === null ? claims : main)
@@ -36,10 +36,9 @@ export function bothStores(main: Admin, claims: Admin): Admin {
     stale: async (page) => [...(await main.stale(page)), ...(await unlessAway(claims.stale(page), []))],
     busiest: (options) => both((of) => of.busiest(options), busiestFirst, options),
     conflicts: (options) => inTurn(options, (of, page) => of.conflicts({ ...options, ...page })),
-    release: async (actor, identity, options) => (await holding(identity)).release(actor, identity, options),
-    forget: async (actor, identity, options) => (await holding(identity)).forget(actor, identity, options),
-    resolve: async (actor, identity, ending, options) =>
-      (await holding(identity)).resolve(actor, identity, ending, options),
+    release: async (identity, options) => (await holding(identity)).release(identity, options),
+    forget: async (identity, options) => (await holding(identity)).forget(identity, options),
+    resolve: async (identity, ending, options) => (await holding(identity)).resolve(identity, ending, options),
     sweep: async () => (await main.sweep()) + (await claims.sweep()),
     doctor: async () => [...(await main.doctor()), ...(await unlessAway(claims.doctor(), [claimsAway]))],
   }

@@ -1,8 +1,9 @@
+import { commandTable } from 'onceonly/admin'
 import type { NaturalNotes } from 'onceonly/http'
-import Type from 'typebox'
 import { type Declaration, type Repeat, record, type Schema, text, textOrNull } from '../openapi/declaration.ts'
 import { rightNames } from '../workspaces/workspaces.ts'
 import { ADVANCE_MS_MOST, NAME_CHARS_MOST } from './checks.ts'
+import { queryOf } from './command-schemas.ts'
 
 /** What the document says about the operator's own requests. */
 
@@ -92,21 +93,17 @@ const number: Schema = { type: 'number' }
 export const readUnknowns: Declaration = {
   id: 'unknowns.list',
   system,
-  summary: 'Everything whose outcome is unknown',
+  summary: commandTable.unknowns.summary,
   description:
-    'Records, messages among them (operation `messages.deliver`), steps of runs (`kind: step`) and parked runs ' +
-    '(`kind: run`): since when, what the provider was asked (`asked`), and the command that ends it (`end`). As many ' +
-    'as `dedup_unknown_waiting` and `runs_unknown` count together.',
+    `${commandTable.unknowns.details} \`kind\` is \`record\`, \`step\` or \`run\`. There are as many rows as ` +
+    '`dedup_unknown_waiting` and `runs_unknown` count together.',
   access: 'operator',
-  query: {
-    limit: Type.Optional(Type.Integer({ description: 'At most 500; 100 when left out.' })),
-    cursor: Type.Optional(Type.String({ description: 'What the page before gave.' })),
-  },
+  query: queryOf(commandTable.unknowns),
   answers: {
     200: {
       about: 'Records first, then runs',
       schema: record({
-        unknowns: {
+        rows: {
           type: 'array',
           items: record({
             kind: { type: 'string', enum: ['record', 'step', 'run'] },

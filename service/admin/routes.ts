@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { HOUR, isOnceError, type Ledger, type SqlTx, type TransactionContext } from 'onceonly'
-import type { Admin } from 'onceonly/admin'
+import { type Admin, BadArguments, commandTable, createCommands, fromTexts } from 'onceonly/admin'
 import { idempotent } from 'onceonly/fastify'
 import { jsonAnswer } from 'onceonly/http'
 import { putCase } from '../escalations/cases.ts'
@@ -25,9 +25,6 @@ interface Parts {
 const KEY_MS = 24 * HOUR
 /** Operators share one token, so they are one caller. */
 const OPERATOR = 'operator'
-/** Rows of a page of unknowns, unless more are asked for; and the most that one answer holds. */
-const UNKNOWNS_USUAL = 100
-const UNKNOWNS_MOST = 500
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** What an operator may do from outside: workspaces, keys, rights, and, in tests, the time. All of it may be repeated. */
@@ -100,18 +97,15 @@ function addClock(scope: FastifyInstance, { base, testClock }: Parts): void {
 
 /** One list of everything unknown, the same as the console's and the command line's. */
 function addUnknowns(scope: FastifyInstance, { admin }: Parts): void {
+  const commands = createCommands({ admin })
   const read = { config: { declaration: document.readUnknowns } }
-  type Query = { Querystring: { readonly limit?: string; readonly cursor?: string } }
+  type Query = { Querystring: Readonly<Record<string, string>> }
   scope.get<Query>('/api/admin/unknowns', read, async (request, reply) => {
-    const { limit = String(UNKNOWNS_USUAL), cursor = null } = request.query
-    const rows = Number(limit)
-    if (!Number.isSafeInteger(rows) || rows < 1 || rows > UNKNOWNS_MOST) {
-      return sendInvalid(reply, [{ field: 'limit', detail: `is not a whole number from 1 to ${UNKNOWNS_MOST}` }])
-    }
     try {
-      const page = await admin.unknowns({ limit: rows, cursor })
-      return { unknowns: page.rows, cursor: page.cursor }
+      const given = fromTexts(commandTable.unknowns.arguments, request.query)
+      return await commands.run('unknowns', given, { role: 'operator', actor: { by: OPERATOR, via: 'api' } })
     } catch (error) {
+      if (error instanceof BadArguments) return sendInvalid(reply, error.faults)
       if (!isOnceError(error, 'bad_option')) throw error
       return sendInvalid(reply, [{ field: 'cursor', detail: 'is not one of ours: leave it out to start again' }])
     }

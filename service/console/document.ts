@@ -1,4 +1,5 @@
 import type { NaturalNotes } from 'onceonly/http'
+import { actionSchema } from '../admin/command-schemas.ts'
 import { type Declaration, type Repeat, record, type Schema, textOrNull } from '../openapi/declaration.ts'
 
 /** What the document says about the console: its pages read much more, but only for themselves. */
@@ -50,7 +51,7 @@ export const signOut: Declaration = {
   summary: 'Sign out of the console',
   access: 'operator',
   answers: { 204: { about: 'The cookie is gone' }, 403: { about: 'Not from here' } },
-  repeat: natural('console.sign-out', 'who is gone stays gone'),
+  repeat: natural('console.sign-out', 'the session stays ended'),
 }
 
 export const act: Declaration = {
@@ -58,21 +59,18 @@ export const act: Declaration = {
   system,
   summary: 'Act on a record, a message or a run',
   description:
-    'By `action`: release, forget and resolve a record by its `id`; outbox.redrive, outbox.purge, inbox.redrive, ' +
-    'inbox.purge, with `preview` to look first; run.cancel, run.resume, run.resolve; sweep. Each is written to the audit.',
+    'The arguments of each `action` are those of the command of the same name. With `preview` it only answers what would ' +
+    'be done, also to viewers. Every action is written to the audit.',
   access: 'operator',
   body: {
-    schema: { type: 'object', required: ['action'], properties: { action: { type: 'string' } } },
+    schema: actionSchema,
     example: { action: 'sweep' },
   },
   answers: {
     200: { about: 'Done', schema: record({ result: {} }) },
-    403: { about: 'A viewer looks, and does nothing' },
-    404: { about: 'It is not there' },
+    403: { about: 'The operator role is needed' },
+    404: { about: 'There is no such record, dead letter or run' },
     409: { about: 'It changed meanwhile, or its state does not allow it' },
   },
-  repeat: natural(
-    'console.act',
-    'what was released, resolved, forgotten or redriven before is told so; `ifFence` keeps a newer attempt',
-  ),
+  repeat: natural('console.act', 'an action that was done before is refused; `ifFence` protects a newer attempt'),
 }

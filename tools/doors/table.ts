@@ -64,8 +64,11 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   // Files and headers, for any server.
   'admin/pages': [],
   'admin/core': everyWing,
-  'admin/console': [...everyWing, 'admin/core', 'admin/telemetry', 'admin/pages'],
-  'admin/cli': [...everyWing, 'admin/core', 'admin/telemetry', 'admin/console', 'admin/pages'],
+  'admin/commands': [...everyWing, 'admin/core'],
+  // The entry `onceonly/admin` only lists names.
+  admin: ['ledger/core', 'admin/core', 'admin/commands'],
+  'admin/console': [...everyWing, 'admin/core', 'admin/commands', 'admin/telemetry', 'admin/pages'],
+  'admin/cli': [...everyWing, 'admin/core', 'admin/commands', 'admin/telemetry', 'admin/console', 'admin/pages'],
   testing: [...heart, 'ledger/stores/memory', 'http/region', 'http/protocol', 'http'],
   // The core entry only lists names, so it may reach what users hold and the words they need for it.
   'index.ts': heart,

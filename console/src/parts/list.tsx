@@ -26,7 +26,7 @@ export interface List<Row> extends Listed<Row> {
 }
 
 /** A list that grows as far as somebody reads it. */
-export function useList<Row>(path: string, member = 'rows'): List<Row> {
+export function useList<Row>(path: string): List<Row> {
   const [listed, setListed] = useState<Listed<Row>>(nothing)
   const asking = useRef<AbortController | null>(null)
   const load = useCallback(
@@ -35,7 +35,7 @@ export function useList<Row>(path: string, member = 'rows'): List<Row> {
       const leaving = new AbortController()
       asking.current = leaving
       setListed({ rows: before, cursor, isLoading: true, failure: null })
-      nextRows<Row>(path, member, cursor, leaving.signal).then(
+      nextRows<Row>(path, cursor, leaving.signal).then(
         (page) => setListed({ rows: [...before, ...page.rows], cursor: page.cursor, isLoading: false, failure: null }),
         (error: unknown) => {
           if (leaving.signal.aborted) return
@@ -44,7 +44,7 @@ export function useList<Row>(path: string, member = 'rows'): List<Row> {
         },
       )
     },
-    [path, member],
+    [path],
   )
   useEffect(() => {
     load([], null)
@@ -60,19 +60,13 @@ export function useList<Row>(path: string, member = 'rows'): List<Row> {
 }
 
 /** A page may be empty and still not be the last: the server looks at so many rows at a time, and none of them fitted. */
-async function nextRows<Row>(
-  path: string,
-  member: string,
-  from: string | null,
-  signal: AbortSignal,
-): Promise<ListPage<Row>> {
-  let cursor = from
+async function nextRows<Row>(path: string, from: string | null, signal: AbortSignal): Promise<ListPage<Row>> {
+  let at = from
   for (;;) {
-    const page = await ask<Readonly<Record<string, unknown>>>(withCursor(path, cursor), { signal })
-    const rows = page[member] as readonly Row[]
-    // Left out where there is only one page.
-    cursor = (page['cursor'] ?? null) as string | null
-    if (rows.length > 0 || cursor === null) return { rows, cursor }
+    // The cursor is left out where there is only one page.
+    const { rows, cursor = null } = await ask<Partial<ListPage<Row>>>(withCursor(path, at), { signal })
+    if (rows === undefined || rows.length > 0 || cursor === null) return { rows: rows ?? [], cursor }
+    at = cursor
   }
 }
 
@@ -84,8 +78,6 @@ function withCursor(path: string, cursor: string | null): string {
 interface ListViewProps<Row> {
   readonly label: string
   readonly path: string
-  /** Under which name the server gives the rows. */
-  readonly member?: string
   readonly columns: readonly Column<Row>[]
   readonly keyOf: (row: Row) => string
   readonly addressOf: (row: Row) => string
@@ -93,8 +85,8 @@ interface ListViewProps<Row> {
 }
 
 /** A list of the server: loading, failed, empty, or as many rows as there are. */
-export function ListView<Row>({ label, path, member = 'rows', columns, keyOf, addressOf, empty }: ListViewProps<Row>) {
-  const { rows, cursor, isLoading, failure, more, again } = useList<Row>(path, member)
+export function ListView<Row>({ label, path, columns, keyOf, addressOf, empty }: ListViewProps<Row>) {
+  const { rows, cursor, isLoading, failure, more, again } = useList<Row>(path)
   if (failure !== null && rows.length === 0) return <Failed message={failure} retry={again} />
   if (rows.length === 0) return isLoading ? <Loading /> : <Empty title={`No ${label.toLowerCase()}`}>{empty}</Empty>
   return (

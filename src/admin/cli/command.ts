@@ -1,30 +1,100 @@
 import { readFile } from 'node:fs/promises'
 import { isOnceError } from '../../ledger/core/errors.ts'
-import { commands } from './commands.ts'
+import { type Arguments, flag, type Given, readArguments } from '../commands/argument.ts'
+import type { Command } from '../commands/command.ts'
+import { hint } from '../commands/hint.ts'
+import { BadArguments, CommandRefused } from '../commands/refusal.ts'
+import { argumentsOf } from '../commands/run.ts'
+import { commandTable } from '../commands/table.ts'
+import { helpOf, listOf, usageOf } from './help.ts'
+import { commonArguments, runOperatorCommand } from './operator.ts'
+import { faultText, parseWords } from './parse.ts'
+import { type Program, programs } from './programs.ts'
 import { Usage } from './usage.ts'
 
-/** The exit status: 0 when all is well, 1 when something was found, 2 when nothing could be done. */
+/** Commands that need a part of a running server are for its console. */
+const serverNeeds: readonly string[] = ['guards', 'rooms', 'replay']
+
+interface Entry {
+  readonly summary: string
+  readonly details?: string
+  readonly arguments: Arguments
+  readonly words: readonly string[]
+  readonly common: Arguments
+  /** Null for a command of the table. */
+  readonly program: Program | null
+}
+
+const HELP = { help: flag('show this help') }
+
+/** Every command of the command line by its name, with a dot where it has a space: the table's, then programs. */
+const entries: ReadonlyMap<string, Entry> = new Map([
+  ...Object.entries(commandTable as Readonly<Record<string, Command>>)
+    .filter(([, { needs = [] }]) => !needs.some((need) => serverNeeds.includes(need)))
+    .map(([name, each]) => [name, entryOf({ ...each, arguments: argumentsOf(each) }, commonArguments, null)] as const),
+  ...Object.entries(programs).map(([name, each]) => [name, entryOf(each, each.common ?? {}, each)] as const),
+])
+
+function entryOf(of: Command | Program, common: Arguments, program: Program | null): Entry {
+  return { ...of, words: of.words ?? [], common: { ...common, ...HELP }, program }
+}
+
+export const names: readonly string[] = [...entries.keys()]
+
+/** The exit status: 0 when all is well, 1 when something was found, 2 when it could not be done. */
 export async function command(args: readonly string[]): Promise<number> {
-  const [name, ...rest] = args
-  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
+  const [first] = args
+  if (first === undefined || first === 'help' || first === '--help' || first === '-h') {
     process.stdout.write(help())
-    return name === undefined ? 2 : 0
+    return first === undefined ? 2 : 0
   }
-  if (name === 'version' || name === '--version' || name === '-v') {
+  if (first === 'version' || first === '--version' || first === '-v') {
     process.stdout.write(`${await version()}\n`)
     return 0
   }
+  let words: readonly string[] = []
   try {
-    const found = Object.hasOwn(commands, name) ? commands[name] : undefined
-    if (found === undefined) throw new Usage(`There is no command \`${name}\`. \`onceonly --help\` lists them.`)
-    const run = await found.load()
-    return await run(rest)
+    const [name, entry, typed] = entryAt(args)
+    words = entry.words
+    const given = parseWords(typed, { ...entry.arguments, ...entry.common }, words)
+    if (given['help'] === true) {
+      process.stdout.write(helpOf(name, entry, entry.common))
+      return 0
+    }
+    const { help: _help, ...common } = entry.common
+    if (entry.program === null)
+      return await runOperatorCommand(name, split(given, entry.arguments), split(given, common))
+    const run = await entry.program.load()
+    const listing = new Map([...entries].map(([each, of]) => [each, { ...of.arguments, ...of.common }]))
+    return await run(readArguments({ ...entry.arguments, ...common }, given) as never, listing)
   } catch (error) {
-    // People get a sentence; a stack is for what nobody foresaw.
-    const told = error instanceof Usage || isOnceError(error)
-    console.error(told ? `onceonly: ${error.message}` : error)
+    const message = messageOf(error, words)
+    console.error(message === null ? error : `onceonly: ${message}`)
     return 2
   }
+}
+
+function split(given: Given, of: Arguments): Given {
+  return Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(of, name)))
+}
+
+/** Of an error that the person can correct; null for all others, which are shown with their stack. */
+function messageOf(error: unknown, words: readonly string[]): string | null {
+  if (error instanceof BadArguments) return faultText(error, words)
+  return error instanceof Usage || error instanceof CommandRefused || isOnceError(error) ? error.message : null
+}
+
+/** The longest name that the line begins with, and what follows it. */
+function entryAt(args: readonly string[]): readonly [name: string, entry: Entry, rest: readonly string[]] {
+  for (const length of [2, 1]) {
+    const name = args.slice(0, length).join('.')
+    const entry = args.length < length ? undefined : entries.get(name)
+    if (entry !== undefined) return [name, entry, args.slice(length)]
+  }
+  const [first = '', second = ''] = args
+  const typed = names.some((name) => name.startsWith(`${first}.`)) ? `${first}.${second}` : first
+  const near = hint(typed, names, (name) => `\`${name.replace('.', ' ')}\``)
+  throw new Usage(`There is no command \`${typed.replace('.', ' ').trim()}\`.${near} \`onceonly --help\` lists them.`)
 }
 
 /** Of the package that this file is in, built or not. */
@@ -34,13 +104,11 @@ async function version(): Promise<string> {
 }
 
 function help(): string {
-  const heads = Object.entries(commands).map(([name, { usage }]) => `${name} ${usage}`.trimEnd())
-  const width = Math.max(...heads.map((head) => head.length))
-  const lines = Object.values(commands).map(({ about }, index) => `  ${heads[index]?.padEnd(width)}   ${about}`)
+  const rows = [...entries].map(([name, entry]) => [usageOf(name, entry), entry.summary] as const)
   return `onceonly COMMAND
 
-${lines.join('\n')}
+${listOf(rows)}
 
-\`onceonly COMMAND --help\` tells more, \`onceonly --version\` which version this is.
+\`onceonly COMMAND --help\` shows the options, \`onceonly --version\` the version.
 `
 }

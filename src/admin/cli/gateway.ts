@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { parseArgs } from 'node:util'
 import type { GatewayConfig, RouteRule } from '../../http/gateway/config.ts'
 import { createGateway, type Listening } from '../../http/gateway/gateway.ts'
 import { gatewayLabels } from '../../http/gateway/labels.ts'
@@ -16,34 +15,13 @@ import { createStanding } from '../core/standing.ts'
 import { createPrometheusMeter } from '../telemetry/prometheus.ts'
 import { createTelemetry } from '../telemetry/telemetry.ts'
 import { countTo, createLines, ledgerText, lineOf } from './gateway-watch.ts'
+import type { GatewayValues } from './program-arguments.ts'
 import { openStore } from './store.ts'
 import { Usage } from './usage.ts'
 
-const HELP = `onceonly gateway [--upstream URL] [--listen [HOST:]PORT] [--config FILE] [--store FILE|URL]
-                 [--console [HOST:]PORT] [--quiet]
-
-Stands in front of an HTTP service and makes it safe to retry: a request that changes something and carries an
-Idempotency-Key is forwarded once, and its retries are answered from the record.
-
-  --upstream URL   the service, for example http://127.0.0.1:3000; may also stand in the configuration
-  --listen …       where to listen; 127.0.0.1:8080, when left out
-  --config FILE    a .ts, .js or .json file that exports \`gateway\`; onceonly.config.ts or .json here, when left out
-  --store …        a file for SQLite (onceonly.db, when left out), postgres://…, redis://…, or memory
-  --console …      shows the console on that port; its tokens stand in the configuration. Without them one is made and
-                   told at the start, and the console is for this machine only
-  --quiet          no line for each request; what guards find, and what goes wrong, is still told
-
-Without rules every POST, PUT, PATCH and DELETE with a key is protected; a retry is answered to the credential of the
-first request.
-Ends on SIGTERM or SIGINT as soon as the requests under way are answered. Ready: GET /.onceonly/ready
-Metrics, for this machine or with the configured token: GET /.onceonly/metrics
-`
-
 const NAMES = ['onceonly.config.ts', 'onceonly.config.js', 'onceonly.config.mjs', 'onceonly.config.json']
-const DEFAULT_LISTEN = '127.0.0.1:8080'
-const DEFAULT_STORE = 'onceonly.db'
 
-/** For who gives no rules: keys of everybody who sends one. */
+/** Without rules every request with a key is protected. */
 const DEFAULT_ROUTES: readonly RouteRule[] = [
   {
     method: ['POST', 'PUT', 'PATCH', 'DELETE'],
@@ -51,13 +29,8 @@ const DEFAULT_ROUTES: readonly RouteRule[] = [
   },
 ]
 
-export async function gatewayCommand(args: readonly string[]): Promise<number> {
-  const values = parse(args)
-  if (values.help === true) {
-    process.stdout.write(HELP)
-    return 0
-  }
-  const { host, port } = addressOf('listen', values.listen ?? DEFAULT_LISTEN)
+export async function gatewayProgram(values: GatewayValues): Promise<number> {
+  const { host, port } = addressOf('listen', values.listen)
   const read = await readConfig(values.config)
   const config: GatewayConfig = {
     routes: DEFAULT_ROUTES,
@@ -66,7 +39,7 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
     ...(values.console === undefined ? {} : { console: { ...read.console, ...addressOf('console', values.console) } }),
   }
   const label = gatewayLabels(config)
-  const opened = await openStore(values.store ?? DEFAULT_STORE)
+  const opened = await openStore(values.store)
   const { store } = opened
   const meter = createPrometheusMeter()
   const telemetry = createTelemetry({ meter, standing: createStanding(store), label })
@@ -84,7 +57,7 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
   const count = countTo(telemetry)
   const on = (event: GatewayEvent) => {
     count(event)
-    if (values.quiet !== true || event.kind !== 'access') lines.add(lineOf(event))
+    if (!values.quiet || event.kind !== 'access') lines.add(lineOf(event))
   }
   try {
     const ready = () => store.clock.now({ timeoutMs: limits.storeCallMs })
@@ -97,10 +70,10 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
       console: gatewayConsole({ admin, meter }),
     })
     telemetry.observeLoad(() => gateway.load)
-    // Before anything is accepted: a store that cannot be opened is told to whoever starts us, not to clients.
+    // Before anything is accepted, so that a store that cannot be opened ends the command and not the first request.
     await ready()
     const bound = await gateway.listen(port, host).catch((cause: Error) => {
-      throw new Usage(`It cannot listen on ${host}:${port}: ${cause.message}.`, { cause })
+      throw new Usage(`Cannot listen on ${host}:${port}: ${cause.message}.`, { cause })
     })
     console.log(`onceonly gateway listens on http://${bound.host}:${bound.port}, store ${store.name}`)
     if (bound.console !== null) console.log(consoleLine(bound.console))
@@ -115,31 +88,10 @@ export async function gatewayCommand(args: readonly string[]): Promise<number> {
   }
 }
 
-/** A token that nobody chose is of use to who sits at this machine, and ends with the process. */
+/** A generated token is only valid on this machine, and ends with the process. */
 function consoleLine({ host, port, token }: NonNullable<Listening['console']>): string {
   const place = `Its console is http://${host.includes(':') ? `[${host}]` : host}:${port}/console`
-  return token === null
-    ? `${place}, for whoever has a token`
-    : `${place}, for this machine only, with the token ${token}`
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        upstream: { type: 'string' },
-        listen: { type: 'string' },
-        config: { type: 'string' },
-        store: { type: 'string' },
-        console: { type: 'string' },
-        quiet: { type: 'boolean' },
-        help: { type: 'boolean' },
-      },
-    }).values
-  } catch (error) {
-    throw new Usage(error instanceof Error ? error.message : String(error))
-  }
+  return token === null ? `${place}, sign in with a token` : `${place}, for this machine only, with the token ${token}`
 }
 
 const HIGHEST_PORT = 65_535
@@ -152,7 +104,7 @@ function addressOf(option: string, text: string): { readonly host: string; reado
   return { host: host.replace(/^\[|\]$/g, ''), port }
 }
 
-/** What the file says about the gateway. Without a file that is nothing. */
+/** The gateway's part of the file; empty without a file. */
 async function readConfig(given: string | undefined): Promise<GatewayConfig> {
   const file = (given === undefined ? NAMES : [given]).map((name) => resolve(name)).find((path) => existsSync(path))
   if (file === undefined) {

@@ -1,2 +1,2 @@
-/** What the person at the keyboard can mend: told in a sentence, without a stack. */
+/** A mistake on the command line: shown as one sentence, without a stack. */
 export class Usage extends Error {}

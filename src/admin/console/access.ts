@@ -1,9 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isLocal } from '../../http/protocol/local.ts'
+import type { Role } from '../commands/command.ts'
 import { type ConsoleRequest, headerOf } from './exchange.ts'
-
-/** A viewer looks; an operator also acts, and sees stored answers. */
-export type Role = 'viewer' | 'operator'
 
 export interface Tokens {
   readonly operator: string | null

@@ -1,45 +1,33 @@
-import type { Description } from '../../events/saga/describe.ts'
-import type { ServedRoute } from '../../http/protocol/describe.ts'
 import { isOnceError } from '../../ledger/core/errors.ts'
-import type { Replay } from '../../runs/replay.ts'
-import type { Admin } from '../core/admin.ts'
+import { fromTexts, type Given } from '../commands/argument.ts'
+import type { CommandParts } from '../commands/command.ts'
+import { hint } from '../commands/hint.ts'
+import { BadArguments, CommandRefused } from '../commands/refusal.ts'
+import { type Commands, createCommands } from '../commands/run.ts'
+import { type CommandName, commandOf, commandTable } from '../commands/table.ts'
 import { createAccess, type Tokens } from './access.ts'
-import { type ActionBody, BadAction, isPreview, isRefusal, perform, type StepWord } from './actions.ts'
-import { type ConsoleAnswer, type ConsoleRequest, emptied, invalid, problem, told } from './exchange.ts'
+import { type ConsoleAnswer, type ConsoleRequest, emptied, invalid, json, problem } from './exchange.ts'
 import { createLive, type Totalling } from './live.ts'
-import { ABSENT, type ConsoleRooms, createReads, FORBIDDEN } from './reads.ts'
 import { CONSOLE_API, createSessions, type Person, type Sessions } from './session.ts'
 
-/** The console's own server side: what its pages ask and do, below `/api/console`. */
+/** The server side of the console, below `/api/console`: sign-in, live rates, and the commands of operators. */
 export interface Console {
-  /** Of a request that may not go on, whatever it asks; null for all others. For who must not read their bodies. */
+  /** The answer to a request that is refused whatever it asks; null for all others. For servers that check before reading the body. */
   refuse(request: ConsoleRequest): Promise<ConsoleAnswer | null>
-  /** Rejects with what the store says, when it cannot be asked. */
+  /** Rejects where the store cannot be reached. */
   answer(request: ConsoleRequest): Promise<ConsoleAnswer>
-  /** Lets go of the pages that are open: they would keep their connections for ever. */
+  /** Ends the connections of open pages, which would stay open otherwise. */
   stop(): void
 }
 
-export interface ConsoleOptions {
-  /** Pages without anything behind them are left out: where `events`, `sagas`, `runs`, `streams` or `audit` is null. */
-  readonly admin: Admin
-  /** Where the live rates come from: `createPrometheusMeter`, or anything that can tell a sum. */
+/** Pages whose commands are not available are left out. */
+export interface ConsoleOptions extends CommandParts {
+  /** Where the live rates come from: `createPrometheusMeter`, or anything that has sums. */
   readonly meter: Totalling
   readonly tokens: Tokens
-  /** What whoever comes from elsewhere is told while nobody has chosen a token. */
+  /** The refusal of requests from other machines while no token is configured. */
   readonly localOnly: string
-  /** The operations whose keys are contents. */
-  readonly guards?: readonly string[]
-  /** What the design checklist is made of. */
-  readonly routes?: () => readonly ServedRoute[]
-  readonly sagas?: () => readonly Description[]
-  readonly rooms?: ConsoleRooms
-  /** Of engines that know more about their runs than the rows do. */
-  readonly runs?: {
-    replay(runId: string): Promise<Replay>
-    resolve(runId: string, key: string, word: StepWord): Promise<unknown>
-  }
-  /** Told of everything that somebody did, or tried to: for the log. */
+  /** Called before every action that an operator takes: for the log. */
   readonly onAction?: (action: OperatorAction) => void
   readonly onError?: (error: unknown) => void
 }
@@ -52,16 +40,14 @@ export interface OperatorAction {
 const NAME_CHARS_MOST = 100
 
 export function createConsole(options: ConsoleOptions): Console {
-  const { admin, tokens, localOnly, guards = [], routes = null, rooms = null, runs = null } = options
-  const { sagas = () => [], onAction = () => {}, onError = () => {} } = options
+  const { admin, tokens, localOnly, onAction = () => {}, onError = () => {} } = options
   const access = createAccess(tokens)
   const sessions = createSessions(access, admin.sessions, localOnly)
   const live = createLive({ meter: options.meter, standing: admin.standing, onError })
-  const reads = createReads({ admin, guards, routes, sagas, rooms, replay: runs?.replay ?? null })
-  const resolveStep = runs?.resolve ?? ((runId, key, word) => resolveIn(admin, runId, key, word))
-  const pages = pagesOf(options)
+  const commands = createCommands(options)
+  const pages = pagesOf(commands)
 
-  const who = (person: Person | null) => ({
+  const sessionOf = (person: Person | null) => ({
     signedIn: person !== null,
     role: person?.role ?? null,
     name: person?.name ?? null,
@@ -75,51 +61,44 @@ export function createConsole(options: ConsoleOptions): Console {
       case 'GET':
       case 'HEAD': {
         const person = await sessions.personOf(request)
-        return person === null && sessions.isGuessing(request) ? guessing() : told(who(person))
+        return person === null && sessions.isGuessing(request) ? guessing() : json(sessionOf(person))
       }
       case 'POST':
-        return await signIn(sessions, request, who)
+        return await signIn(sessions, request, sessionOf)
       case 'DELETE':
         return emptied(await sessions.signOut(request))
     }
     return absent()
   }
 
-  async function look(request: ConsoleRequest, path: string, person: Person): Promise<ConsoleAnswer> {
+  async function run(name: string, given: Given, { role, name: by }: Person): Promise<unknown> {
+    const caller = { role, actor: { by, via: 'console' }, onAction: (action: string) => onAction({ action, by }) }
+    return (await commands.runNamed(name, given, caller)) ?? null
+  }
+
+  async function read(request: ConsoleRequest, path: string, person: Person): Promise<ConsoleAnswer> {
     if (path === '/live') {
       if (live.isFull) return problem('crowded', 'Close one of them.')
       return { kind: 'stream', attach: (response) => live.listen(response) }
     }
-    const found = reads(path)
+    const found = routeOf(path)
     if (found === null) return absent()
-    const query = Object.fromEntries(new URLSearchParams(request.url.replace(/^[^?]*/, '')))
-    const isOperator = person.role === 'operator'
-    try {
-      const value = await found.answer({ query, params: found.params, isOperator })
-      if (value === ABSENT) return absent()
-      return value === FORBIDDEN ? problem('forbidden', 'This is for operators.') : told(value)
-    } catch (error) {
-      // What somebody looked for and did not find is no failure of the server.
-      if (isOnceError(error, 'not_found')) return absent(error.message)
-      if (isOnceError(error, 'bad_option')) return invalid([{ field: 'query', detail: error.message }])
-      throw error
-    }
+    // An empty value is one that the page left out.
+    const given = [...new URLSearchParams(request.url.replace(/^[^?]*/, ''))].filter(([, value]) => value !== '')
+    const query = Object.fromEntries(given)
+    return await answered(async () => {
+      const texts = { ...query, ...found.params }
+      return json(await run(found.name, fromTexts(commandTable[found.name].arguments, texts), person))
+    })
   }
 
   async function act(request: ConsoleRequest, person: Person): Promise<ConsoleAnswer> {
-    const body = fieldsOf(await request.body())
-    if (person.role !== 'operator' && !isPreview(body)) {
-      return problem('forbidden', 'A viewer looks, and changes nothing.')
+    const { action, ...given } = fieldsOf(await request.body())
+    const command = typeof action === 'string' ? commandOf(action) : undefined
+    if (command?.kind !== 'act' || command.isLocal === true) {
+      return invalid([{ field: 'action', detail: `is none of ${actions.join(', ')}.${hint(String(action), actions)}` }])
     }
-    if (!isPreview(body)) onAction({ action: String(body['action']), by: person.name })
-    try {
-      return told({ result: await perform({ admin, resolveStep }, body, { by: person.name, via: 'console' }) })
-    } catch (error) {
-      if (error instanceof BadAction) return invalid([{ field: error.field, detail: error.message }])
-      if (isOnceError(error, 'not_found')) return absent(error.message)
-      if (isRefusal(error)) return problem('impossible', error.message)
-      throw error
-    }
+    return await answered(async () => json({ result: await run(String(action), given, person) }))
   }
 
   return {
@@ -131,14 +110,67 @@ export function createConsole(options: ConsoleOptions): Console {
       if (path === '/session') return await session(request)
       const person = await sessions.personOf(request)
       if (person === null) return absent()
-      if (request.method === 'GET' || request.method === 'HEAD') return await look(request, path, person)
+      if (request.method === 'GET' || request.method === 'HEAD') return await read(request, path, person)
       return request.method === 'POST' && path === '/actions' ? await act(request, person) : absent()
     },
     stop: live.stop,
   }
 }
 
-/** Everything but the session itself is for those who are signed in. */
+const actions = Object.entries(commandTable).flatMap(([name, command]) =>
+  command.kind === 'act' && !('isLocal' in command) ? [name] : [],
+)
+
+const routes = Object.entries(commandTable).flatMap(([name, command]) => {
+  if (command.kind === 'act') return []
+  const pattern = new RegExp(`^${command.path.replace(/:(\w+)/g, '(?<$1>[^/]+)')}$`)
+  return [{ name: name as CommandName, pattern }]
+})
+
+/** The command of a path, with the arguments in it; null where there is none. */
+function routeOf(
+  path: string,
+): { readonly name: CommandName; readonly params: Readonly<Record<string, string>> } | null {
+  for (const { name, pattern } of routes) {
+    const found = pattern.exec(path)
+    if (found === null) continue
+    const params = Object.entries(found.groups ?? {}).map(([param, value]) => [param, unescaped(value)])
+    return { name, params: Object.fromEntries(params) as Readonly<Record<string, string>> }
+  }
+  return null
+}
+
+/** A malformed escape is the name of nothing. */
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** States that do not allow an action: the operator looks again. */
+const conflicts: readonly string[] = ['not_resolvable', 'fence_moved', 'bad_input', 'bad_message']
+
+async function answered(work: () => Promise<ConsoleAnswer>): Promise<ConsoleAnswer> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof BadArguments) return invalid(error.faults)
+    if (error instanceof CommandRefused) {
+      return error.why === 'forbidden' ? problem('forbidden', error.message) : absent(error.message)
+    }
+    if (!isOnceError(error)) throw error
+    if (error.code === 'not_found') return absent(error.message)
+    if (error.code === 'bad_option' || error.code === 'bad_identity') {
+      return invalid([{ field: 'query', detail: error.message }])
+    }
+    if (conflicts.includes(error.code)) return problem('impossible', error.message)
+    throw error
+  }
+}
+
+/** Everything but the session itself needs a sign-in. */
 async function unsigned(sessions: Sessions, request: ConsoleRequest): Promise<ConsoleAnswer | null> {
   if (pathOf(request) === '/session' || (await sessions.personOf(request)) !== null) return null
   if (sessions.isGuessing(request)) return guessing()
@@ -148,7 +180,7 @@ async function unsigned(sessions: Sessions, request: ConsoleRequest): Promise<Co
 async function signIn(
   sessions: Sessions,
   request: ConsoleRequest,
-  who: (person: Person) => unknown,
+  sessionOf: (person: Person) => unknown,
 ): Promise<ConsoleAnswer> {
   const { token, name = '' } = fieldsOf(await request.body())
   if (typeof token !== 'string') return invalid([{ field: 'token', detail: 'is not a text' }])
@@ -156,7 +188,7 @@ async function signIn(
     return invalid([{ field: 'name', detail: `is not a text of at most ${NAME_CHARS_MOST} characters` }])
   }
   const person = await sessions.signIn(request, token, name.trim())
-  if (person !== null) return told(who(person), person.headers)
+  if (person !== null) return json(sessionOf(person), person.headers)
   if (sessions.isGuessing(request)) return guessing()
   return problem('unauthorized', 'This is neither the viewer nor the operator token.')
 }
@@ -165,40 +197,29 @@ function guessing(): ConsoleAnswer {
   return problem('guessing', 'Too many wrong tokens came from this address; wait a minute.')
 }
 
-/** The pages that have something to show, in the order in which they are listed. */
-function pagesOf({ admin, guards = [], routes, rooms }: ConsoleOptions): readonly string[] {
-  const behind = {
-    overview: true,
-    records: true,
-    guard: guards.length > 0,
-    events: admin.events !== null,
-    sagas: admin.sagas !== null,
-    runs: admin.runs !== null,
-    streams: admin.streams !== null && rooms !== undefined,
-    checklist: routes !== undefined,
-    audit: admin.audit !== null,
-  }
-  return Object.entries(behind).flatMap(([name, has]) => (has ? [name] : []))
-}
+/** The command that each page shows, in the order of the menu. */
+const pageCommands = {
+  overview: 'status',
+  records: 'records',
+  guard: 'guard',
+  events: 'events',
+  sagas: 'sagas',
+  runs: 'runs',
+  streams: 'rooms',
+  checklist: 'checklist',
+  audit: 'audit',
+} as const satisfies Readonly<Record<string, CommandName>>
 
-async function resolveIn({ runs }: Admin, runId: string, key: string, word: StepWord): Promise<void> {
-  const { kind, result, error } = word
-  switch (kind) {
-    case 'succeeded':
-      return await runs?.resolve(runId, key, { kind, result })
-    case 'failed':
-      return await runs?.resolve(runId, key, { kind, error: new Error(error ?? 'A person found that it failed') })
-    case 'not_done':
-      return await runs?.resolve(runId, key, { kind })
-  }
+function pagesOf({ has }: Commands): readonly string[] {
+  return Object.entries(pageCommands).flatMap(([page, command]) => (has(command) ? [page] : []))
 }
 
 function pathOf({ url }: ConsoleRequest): string {
   return url.replace(/\?.*$/s, '').slice(CONSOLE_API.length)
 }
 
-function fieldsOf(body: unknown): ActionBody {
-  return typeof body === 'object' && body !== null && !Array.isArray(body) ? (body as ActionBody) : {}
+function fieldsOf(body: unknown): Given {
+  return typeof body === 'object' && body !== null && !Array.isArray(body) ? (body as Given) : {}
 }
 
 function absent(detail = 'There is nothing here.'): ConsoleAnswer {

@@ -31,7 +31,7 @@ export interface FieldFault {
   readonly detail: string
 }
 
-export function told(value: unknown, headers: HeaderList = []): ConsoleAnswer {
+export function json(value: unknown, headers: HeaderList = []): ConsoleAnswer {
   return {
     kind: 'whole',
     answer: jsonAnswer(200, 'application/json; charset=utf-8', value ?? null, [...notKept, ...headers]),

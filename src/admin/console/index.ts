@@ -1,13 +1,11 @@
 /** `onceonly/console`: the server side of the console, for servers that show its pages (`onceonly/pages`). */
 
-export type { Access, Role, Tokens } from './access.ts'
+export type { Access, Tokens } from './access.ts'
 export { createAccess } from './access.ts'
-export type { StepWord } from './actions.ts'
 export type { Console, ConsoleOptions, OperatorAction } from './console.ts'
 export { createConsole } from './console.ts'
 export type { ConsoleAnswer, ConsoleRequest } from './exchange.ts'
 export type { GatewayConsoleOptions } from './gateway.ts'
 export { gatewayConsole } from './gateway.ts'
 export type { Totalling } from './live.ts'
-export type { ConsoleRooms } from './reads.ts'
 export { CONSOLE_API } from './session.ts'

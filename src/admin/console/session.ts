@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { HeaderList } from '../../http/protocol/exchange.ts'
 import { HOUR, MINUTE } from '../../ledger/core/limits.ts'
+import type { Role } from '../commands/command.ts'
 import type { SessionStorage } from '../core/session-storage.ts'
-import type { Access, Role } from './access.ts'
+import type { Access } from './access.ts'
 import { type ConsoleAnswer, type ConsoleRequest, headerOf, problem } from './exchange.ts'
 
 /** Who is signed in. */

@@ -13,7 +13,7 @@ import type { BusyCaller, Page, RecordFilter, Repeats, SqlStore, StateCounts, St
 import { createRunOperator, noRun, type RunOperator } from '../../runs/operate.ts'
 import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
 import { STREAM_ROOM, streamTables } from '../../streams/log/sql-tables.ts'
-import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations } from './audit.ts'
+import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations, targetOf } from './audit.ts'
 import { answerOf, type Card, cardOf, timelineOf, uncounted } from './card.ts'
 import { createDeadLetters, type DeadLetters, type Paging } from './dead-letters.ts'
 import { examine } from './doctor.ts'
@@ -39,6 +39,8 @@ export interface Status {
 
 /** The questions and actions of whoever is on call; the command line and the console ask the same ones. */
 export interface Admin {
+  /** The name of the store. */
+  readonly store: string
   status(): Promise<Status>
   /** Cheap, for gauges. */
   standing(): Promise<Standing>
@@ -61,9 +63,10 @@ export interface Admin {
    * many as `limit`; of what it looked at, it gives all.
    */
   conflicts(options?: Paging & { readonly since?: number }): Promise<Page<Card>>
-  release(actor: Actor, identity: Identity, options?: Fenced): Promise<void>
-  forget(actor: Actor, identity: Identity, options?: Fenced): Promise<void>
-  resolve(actor: Actor, identity: Identity, ending: Ending | typeof rerun, options?: Fenced): Promise<void>
+  /** Actions on a record. They are not audited: run the commands of `createCommands`, or wrap them in `act`. */
+  release(identity: Identity, options: ActOptions): Promise<void>
+  forget(identity: Identity, options: ActOptions): Promise<void>
+  resolve(identity: Identity, ending: Ending | typeof rerun, options: ActOptions): Promise<void>
   /** Null on a store that does not speak SQL. */
   readonly events: DeadLetters | null
   readonly sagas: Sagas | null
@@ -81,8 +84,6 @@ export interface Admin {
   doctor(): Promise<readonly Finding[]>
   now(): Promise<number>
 }
-
-export type Fenced = Pick<ActOptions, 'ifFence'>
 
 export interface AdminOptions {
   readonly store: Store
@@ -142,6 +143,7 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     audit === null ? work() : audit.act(actor, what, target, work)
 
   return {
+    store: store.name,
     now,
     act,
     audit,
@@ -202,14 +204,9 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
       }
       return { rows, cursor }
     },
-    release: (actor, identity, options = {}) =>
-      act(actor, 'release', targetOf(identity), () => ledger.release(identity, { by: actor.by, ...options })),
-    forget: (actor, identity, options = {}) =>
-      act(actor, 'forget', targetOf(identity), () => ledger.forget(identity, { by: actor.by, ...options })),
-    resolve: (actor, identity, ending, options = {}) =>
-      act(actor, 'resolve', { ...targetOf(identity), to: ending.kind }, () =>
-        ledger.resolve(identity, ending, { by: actor.by, ...options }),
-      ),
+    release: (identity, options) => ledger.release(identity, options),
+    forget: (identity, options) => ledger.forget(identity, options),
+    resolve: (identity, ending, options) => ledger.resolve(identity, ending, options),
     events: isSql(store) ? createDeadLetters(store, has) : null,
     sagas: sql === undefined ? null : createSagas(sql, has),
     runs: isSql(store) ? runsOf(store, now, has) : null,
@@ -225,11 +222,6 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     },
     doctor: () => examine(store),
   }
-}
-
-/** Always in one order, so that an action on an identity is found again. */
-function targetOf({ tenant, caller, operation, key, batch }: Identity): Readonly<Record<string, unknown>> {
-  return { tenant, caller, operation, key, ...(batch === undefined ? {} : { batch }) }
 }
 
 function isSql(store: Store): store is SqlStore {

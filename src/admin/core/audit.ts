@@ -1,4 +1,5 @@
 import { encodeValue } from '../../ledger/core/codec.ts'
+import type { Identity } from '../../ledger/core/identity.ts'
 import { limits } from '../../ledger/core/limits.ts'
 import type { Migration, SqlSeam } from '../../ledger/store/sql.ts'
 
@@ -162,6 +163,11 @@ export function createAudit(sql: SqlSeam): Audit {
       return { rows: rows.map(entryOf), cursor: last === undefined ? null : String(last['seq']) }
     },
   }
+}
+
+/** Always in one order, so that an action on an identity is found again. */
+export function targetOf({ tenant, caller, operation, key, batch }: Identity): Readonly<Record<string, unknown>> {
+  return { tenant, caller, operation, key, ...(batch === undefined ? {} : { batch }) }
 }
 
 function targetText(target: Readonly<Record<string, unknown>>): string {

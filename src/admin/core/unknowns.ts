@@ -131,7 +131,7 @@ function recordOf(card: Card): UnknownRecord {
     kind: 'record',
     since: card.unknownSince ?? card.claimedAt,
     asked: askedOf(card),
-    end: `onceonly resolve --id ${card.id} --succeeded [JSON] | --failed [WHY] | --rerun`,
+    end: `onceonly resolve --id ${card.id} --to succeeded|failed|rerun`,
   }
 }
 
@@ -155,7 +155,7 @@ function outcomeOf(row: SqlRow): UnknownStep | ParkedRun {
       attempts: 0,
       failure: readFailure(row['failure'] as string | null),
       asked: null,
-      end: `onceonly runs ${quoted(runId)} --resume | --cancel`,
+      end: `onceonly run resume ${quoted(runId)}, or: onceonly run cancel ${quoted(runId)}`,
     }
   }
   const { stepId, tick, key, attempts, failures, at, plan, dueAt } = entryOf(row)
@@ -173,7 +173,7 @@ function outcomeOf(row: SqlRow): UnknownStep | ParkedRun {
     asked: `under the key ${key}`,
     plan,
     nextLookAt: dueAt,
-    end: `onceonly resolve --run ${quoted(runId)} --step ${key} --succeeded [JSON] | --failed [WHY] | --rerun`,
+    end: `onceonly run resolve ${quoted(runId)} ${quoted(key)} --to succeeded|failed|rerun`,
   }
 }
 

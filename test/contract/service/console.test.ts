@@ -84,7 +84,7 @@ test('an unknown outcome is found, explained by ten answers, and resolved once; 
   await pay.execute(parts, null, () => Promise.reject(new Error('The connection was cut')))
   const { body: unknowns } = await read('/unknowns', viewer)
   const [{ id, fence }] = unknowns.rows
-  const { body: found } = await read('/search?q=order-1', viewer)
+  const { body: found } = await read('/search?key=order-1', viewer)
   assert.equal(found.rows[0].id, id)
   const { body: page } = await read(`/records/${id}`, viewer)
   assert.equal(page.answers.length, 10)
@@ -137,7 +137,7 @@ test('a dead letter is looked at, redriven after a preview, and handled by its c
   const [{ letter, failure }] = (await read(path)).body.rows
   assert.equal(failure.message, 'Cannot be handled')
 
-  const redrive = { action: 'inbox.redrive', consumer: 'escalations.notices', letters: [letter] }
+  const redrive = { action: 'inbox.redrive', consumer: 'escalations.notices', deadLetters: [letter] }
   const { body: preview } = await act({ ...redrive, preview: true }, viewer)
   assert.deepEqual(
     preview.result.map((each: { result: string }) => each.result),
@@ -160,9 +160,9 @@ test('every other page answers, and a missing item is a 404', async () => {
   for (const path of ['/status', '/records?state=succeeded', '/stale', '/conflicts', '/busiest', '/sagas', '/doctor']) {
     assert.equal((await read(path, viewer)).status, 200, path)
   }
-  assert.deepEqual((await read('/runs')).body, { runs: [], cursor: null })
+  assert.deepEqual((await read('/runs')).body, { rows: [], cursor: null })
   assert.equal((await read('/streams/nothing')).status, 404)
-  const { rooms, cursor, regions } = (await read('/streams', viewer)).body
+  const { rows: rooms, cursor, regions } = (await read('/streams', viewer)).body
   assert.deepEqual([rooms, cursor, regions.length], [[], null, 5], 'and to look for a room makes none')
   assert.deepEqual((await read('/checklist')).body.open, [])
   for (const path of ['/records/nothing', '/runs/nothing', '/sagas/none/instances/none']) {

@@ -80,7 +80,7 @@ onEveryPlace('unknown messages', (place) => {
   test('what the command line resolves reaches the message', async () => {
     const id = await lost()
     const record = ['demo', 'messages', 'messages.deliver', id]
-    const ended = await commands.run('resolve', ...record, '--failed', 'The number is wrong', '--yes')
+    const ended = await commands.run('resolve', ...record, '--to', 'failed', '--error', 'The number is wrong', '--yes')
     assert.equal(ended.status, 0, ended.stderr)
     await until('the message has failed', async () => (await statusOf(id)) === 'failed')
   })

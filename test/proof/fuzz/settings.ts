@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { isOnceError } from 'onceonly'
-import { commands as known } from '../../../src/admin/cli/commands.ts'
+import { names as known } from '../../../src/admin/cli/command.ts'
 import { checkGatewayConfig } from '../../../src/http/gateway/check.ts'
 import type { Commands } from '../../support/admin/cli/commands.ts'
 import { assertUnpolluted, inherited, oddObject } from './odd-names.ts'
@@ -84,7 +84,7 @@ export function throwConfigurations(count: number, seed: number): { taken: numbe
 
 /** These stay, or start processes of their own. */
 const left = ['gateway', 'replay']
-const names = Object.keys(known).filter((name) => !left.includes(name))
+const names = known.filter((name) => !left.includes(name))
 const flags = [
   '--json',
   '--yes',
@@ -118,7 +118,7 @@ export async function throwArguments(commands: Commands, count: number, seed: nu
   )
   for (const [name, rest] of fc.sample(made, { seed, numRuns: count })) {
     if (left.includes(name)) continue
-    const { status, stderr } = await commands.run(name, ...rest)
+    const { status, stderr } = await commands.run(...name.split('.'), ...rest)
     ends[status] = (ends[status] ?? 0) + 1
     assert.ok([0, 1, 2].includes(status), `${status} of ${JSON.stringify([name, ...rest])}`)
     assert.ok(!/\n\s+at /.test(stderr), `${JSON.stringify([name, ...rest])}: ${stderr}`)

@@ -50,7 +50,7 @@ onEveryPlace('everything unknown', (place) => {
     const rows = await listed()
     assert.equal(rows.length, count, JSON.stringify(rows))
     const api = await one.admin('GET', '/unknowns')
-    assert.deepEqual(sorted((api.body as unknown as { unknowns: Row[] }).unknowns), sorted(rows), api.text)
+    assert.deepEqual(sorted((api.body as unknown as { rows: Row[] }).rows), sorted(rows), api.text)
     const page = await one.console('/unknowns')
     assert.deepEqual(sorted((page.body as unknown as { rows: Row[] }).rows), sorted(rows), page.text)
     await until('the metrics count the same', gauges, (sum) => sum === count)
@@ -75,19 +75,19 @@ onEveryPlace('everything unknown', (place) => {
       assert.ok(part !== undefined && text.includes(part), `${part} is missing in ${text}`)
     }
 
-    // Each command as it is printed, with the ending that the person chose; the JSON may be left out.
+    // Each command as it is printed, with the ending that the operator chose; the value may be left out.
     const args = (end = '') =>
       end
         .replace('onceonly ', '')
-        .replace(/ --succeeded .*/, '')
+        .replace(/ --to .*/, '')
         .split(' ')
-    const unasked = await commands.run(...args(step?.end), '--succeeded')
+    const unasked = await commands.run(...args(step?.end), '--to', 'succeeded')
     assert.deepEqual([unasked.status, /Say --yes/.test(unasked.stderr)], [2, true], unasked.stderr)
-    const ended = await commands.run(...args(step?.end), '--succeeded', '--yes', '--by', 'grace')
+    const ended = await commands.run(...args(step?.end), '--to', 'succeeded', '--yes', '--by', 'grace')
     assert.deepEqual([ended.status, ended.stdout], [0, 'Resolved.\n'], ended.stderr)
     await untilState(one, runId, 'succeeded')
     await everywhere(1)
-    const failed = await commands.run(...args(record?.end), '--failed', '--yes')
+    const failed = await commands.run(...args(record?.end), '--to', 'failed', '--yes')
     assert.equal(failed.status, 0, failed.stderr)
     await everywhere(0)
     assert.equal((await commands.run('unknowns')).stdout, 'No outcome is unknown.\n')

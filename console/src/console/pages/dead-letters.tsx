@@ -60,7 +60,7 @@ export function InboxLetters({ consumer, done }: DoneProps & { readonly consumer
           const told = failure === null ? reason : `${reason}: ${failure.name}: ${failure.message}`
           return { handle: letter, message, reason: told, attempts: failures, parkedAt }
         }}
-        actionOf={(what, ids, preview) => ({ action: `inbox.${what}`, consumer, letters: ids, preview })}
+        actionOf={(what, ids, preview) => ({ action: `inbox.${what}`, consumer, deadLetters: ids, preview })}
         done={done}
       />
     </CardBox>

@@ -56,7 +56,7 @@ export function RecordsPage({ query }: { readonly query: URLSearchParams }) {
 const labels = { operation: 'Operation', tenant: 'Tenant', caller: 'Caller', key: 'Key', state: 'State' } as const
 
 function pathOf(search: string, view: string, given: Readonly<Record<string, string>>): string {
-  if (search !== '') return question('/search', { q: search })
+  if (search !== '') return question('/search', { key: search })
   if (view === 'stale' || view === 'conflicts') return question(`/${view}`)
   return question('/records', { ...given, limit: '200' })
 }

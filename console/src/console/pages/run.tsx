@@ -136,7 +136,7 @@ const resolutions = [
     about: 'The step throws, and the run decides what that means.',
     asks: 'reason',
   },
-  { to: 'not_done', text: 'It did not happen', about: 'It is tried again, under the same key.', asks: null },
+  { to: 'rerun', text: 'It did not happen', about: 'It is tried again, under the same key.', asks: null },
 ] as const
 
 interface StepRowProps {

@@ -40,7 +40,6 @@ export function RunsPage({ query }: { readonly query: URLSearchParams }) {
         <ListView<RunRow>
           label="Runs"
           path={question('/runs', given)}
-          member="runs"
           keyOf={({ runId }) => runId}
           addressOf={({ runId }) => addressOf(['runs', runId])}
           empty="None fits these filters."

@@ -23,7 +23,6 @@ export function StreamsPage() {
         <ListView<RoomCard>
           label="Rooms"
           path={question('/streams')}
-          member="rooms"
           keyOf={({ room }) => room}
           addressOf={({ room }) => addressOf(['streams', room])}
           empty={

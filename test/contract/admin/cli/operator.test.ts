@@ -59,26 +59,33 @@ test('an operator with nothing but a key finds the ten answers, and acts on them
 
   // Nothing is changed without a confirmation, and the audit names the operator.
   const identity = ['acme', 'shop', 'pay', 'order-1']
-  const asked = await onceonly('resolve', ...identity, '--succeeded', '"paid"')
+  const asked = await onceonly('resolve', ...identity, '--to', 'succeeded', '--value', '"paid"')
   assert.deepEqual([asked.status, /Say --yes/.test(asked.stderr)], [2, true])
-  const resolved = await onceonly('resolve', ...identity, '--succeeded', '"paid"', '--yes', '--by', 'grace')
+  const resolved = await onceonly(
+    'resolve',
+    ...identity,
+    '--to',
+    'succeeded',
+    '--value',
+    '"paid"',
+    '--yes',
+    '--by',
+    'grace',
+  )
   assert.equal(resolved.status, 0, resolved.stderr)
-  const again = await onceonly('resolve', ...identity, '--rerun', '--yes')
+  const again = await onceonly('resolve', ...identity, '--to', 'rerun', '--yes')
   assert.deepEqual([again.status, again.stderr.trim().split('\n').length], [2, 1], 'one clear line')
   assert.deepEqual((await onceonly('unknowns', '--json')).json(), [])
 
-  const dead = await onceonly('inbox', 'billing', '--dead')
+  const dead = await onceonly('inbox', 'dead', 'billing')
   assert.match(dead.stdout, /cannot be handled/)
   assert.ok(!dead.stdout.includes('\u001b'), 'texts of others move no cursor')
   assert.equal(
-    (await onceonly('inbox', 'billing', '--redrive', 'all', '--preview', '--json')).json()[0].result,
+    (await onceonly('inbox', 'redrive', 'billing', 'all', '--preview', '--json')).json()[0].result,
     'publish',
   )
-  assert.equal(
-    (await onceonly('inbox', 'billing', '--redrive', 'all', '--yes', '--json')).json()[0].result,
-    'published',
-  )
-  assert.equal((await onceonly('outbox', '--json')).json().pending, 1)
+  assert.equal((await onceonly('inbox', 'redrive', 'billing', 'all', '--yes', '--json')).json()[0].result, 'published')
+  assert.equal((await onceonly('events', '--json')).json().outbox.pending, 1)
 
   const audit = (await onceonly('audit', '--json')).json()
   assert.deepEqual(
@@ -94,10 +101,15 @@ test('what cannot be done is one clear line', async () => {
     [['status', '--store', join(folder, 'nothing.db')], /There is no store at/],
     [['status', '--store', 'postgres://127.0.0.1:1/none'], /needs the package `pg`/],
     [['status', '--store', 'mysql://x'], /no store that is known/],
-    [['status', '--limit', 'many'], /no whole number/],
-    [['stale', '--since', 'yesterday'], /no time like/],
-    [['status', '--nonsense'], /nonsense/],
+    [['stale', '--limit', 'many'], /--limit is not a whole number from 1 to 500/],
+    [['stale', '--since', 'yesterday'], /--since is not a time like/],
+    [['status', '--nonsense'], /There is no option --nonsense/],
     [['inspect', 'only', 'three', 'parts'], /TENANT CALLER OPERATION KEY/],
+    [['stale', '--limt', '3'], /There is no option --limt\. Did you mean --limit\?/],
+    [['statsu'], /There is no command `statsu`\. Did you mean `status`\?/],
+    [['inbox', 'redrve', 'billing'], /There is no command `inbox redrve`\. Did you mean `inbox redrive`\?/],
+    [['records', '--state', 'sucseeded'], /--state is none of .*\. Did you mean succeeded\?/],
+    [['run', 'cancel'], /RUN_ID is missing/],
   ]
   for (const [args, said] of refused) {
     const { status, stderr, stdout } = await onceonly(...args)
@@ -105,7 +117,7 @@ test('what cannot be done is one clear line', async () => {
     assert.match(stderr, said)
     assert.equal(stderr.trim().split('\n').length, 1, stderr)
   }
-  assert.match((await onceonly('resolve', '--help')).stdout, /--succeeded/)
+  assert.match((await onceonly('resolve', '--help')).stdout, /--to succeeded\|failed\|rerun/)
 })
 
 test('the design checklist is printed, and an open answer is an exit status', async () => {

@@ -38,25 +38,25 @@ test('every command that makes sense on redis:// answers and acts, and every oth
   assert.equal((await json('inspect', 'acme', 'shop', 'pay', 'paid')).record.state, 'succeeded')
   assert.equal((await json('unknowns')).length, 3)
   assert.equal((await json('conflicts')).length, 1)
-  assert.equal((await json('top'))[0].caller, 'shop')
+  assert.equal((await json('busiest'))[0].caller, 'shop')
   assert.deepEqual(await json('stale'), [])
-  assert.ok((await json('doctor')).length > 0)
+  assert.ok((await json('doctor')).findings.length > 0)
 
   const act = (...args: string[]) => commands.run(...args, '--yes')
   const identity = (key: string) => ['acme', 'shop', 'pay', key]
-  const unasked = await commands.run('resolve', ...identity('one'), '--rerun')
+  const unasked = await commands.run('resolve', ...identity('one'), '--to', 'rerun')
   assert.deepEqual([unasked.status, /Say --yes/.test(unasked.stderr)], [2, true])
-  const resolved = await act('resolve', ...identity('one'), '--succeeded', '"paid"')
+  const resolved = await act('resolve', ...identity('one'), '--to', 'succeeded', '--value', '"paid"')
   assert.deepEqual([resolved.status, resolved.stdout], [0, 'Resolved.\n'])
   assert.match(resolved.stderr, /^The redis store keeps no audit: [^\n]*\n$/, 'the operator sees what is missing')
-  assert.equal((await act('resolve', ...identity('two'), '--rerun')).status, 0)
+  assert.equal((await act('resolve', ...identity('two'), '--to', 'rerun')).status, 0)
   assert.equal((await act('forget', ...identity('paid'))).status, 0)
   const refused = await act('release', ...identity('three'))
   assert.deepEqual([refused.status, refused.stderr.trim().split('\n').length], [2, 1], refused.stderr)
   assert.equal((await json('unknowns')).length, 1)
   assert.equal((await act('sweep')).status, 0)
 
-  for (const args of [['outbox'], ['inbox'], ['sagas'], ['runs'], ['audit'], ['migrate', '--yes']]) {
+  for (const args of [['events'], ['outbox', 'dead'], ['sagas'], ['runs'], ['audit'], ['migrate', '--yes']]) {
     const { status: code, stdout, stderr } = await commands.run(...args)
     assert.deepEqual([code, stdout], [2, ''], args.join(' '))
     assert.match(stderr, /^onceonly: The redis store [^\n]*\.\n$/)

@@ -24,12 +24,13 @@ test('a request whose outcome an operator resolved is answered as its client exp
     commands.run('resolve', 'gateway', 'shared', 'POST /things', key, ...words, '--yes')
 
   const value = '{"id":"ch_1"}'
-  const created = ['--succeeded', value, '--status', '201', '--header', 'Location: /things/ch_1']
+  const succeeded = ['--to', 'succeeded', '--value', value]
+  const created = [...succeeded, '--status', '201', '--header', 'Location: /things/ch_1']
   for (const [key, words, status, body] of [
     ['created', created, 201, value],
-    ['plain', ['--succeeded', value], 200, value],
-    ['empty', ['--status', '204', '--succeeded'], 204, ''],
-    ['typed', ['--succeeded', value, '--header', 'Content-Type: application/vnd.api+json'], 200, value],
+    ['plain', succeeded, 200, value],
+    ['empty', ['--status', '204', '--to', 'succeeded'], 204, ''],
+    ['typed', [...succeeded, '--header', 'Content-Type: application/vnd.api+json'], 200, value],
   ] as const) {
     assert.equal((await gateway.ask({ key })).status, 502)
     assert.equal((await gateway.ask({ key })).problem, 'outcome-unknown')
@@ -44,15 +45,15 @@ test('a request whose outcome an operator resolved is answered as its client exp
 
   await gateway.ask({ key: 'bad' })
   for (const [words, why] of [
-    [['--succeeded', value, '--status', '404'], /--status 404 is no status of a success/],
-    [['--succeeded', value, '--status', '204'], /has no body/],
-    [['--succeeded', value, '--header', 'Set-Cookie: a=b'], /belongs to one exchange/],
-    [['--succeeded', value, '--header', 'nothing'], /is no header/],
-    [['--rerun', '--status', '201'], /belong to --succeeded/],
+    [[...succeeded, '--status', '404'], /--status is not a whole number from 200 to 399/],
+    [[...succeeded, '--status', '204'], /has no body/],
+    [[...succeeded, '--header', 'Set-Cookie: a=b'], /belongs to one exchange/],
+    [[...succeeded, '--header', 'nothing'], /is not a header/],
+    [['--to', 'rerun', '--status', '201'], /belong to the resolution `succeeded`/],
   ] as const) {
     const refused = await resolve('bad', ...words)
     assert.deepEqual([refused.status, why.test(refused.stderr)], [2, true], refused.stderr)
   }
-  assert.equal((await resolve('bad', '--succeeded')).status, 0)
+  assert.equal((await resolve('bad', '--to', 'succeeded')).status, 0)
   assert.equal((await gateway.ask({ key: 'bad' })).problem, 'response-not-stored')
 })

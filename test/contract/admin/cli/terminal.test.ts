@@ -57,7 +57,19 @@ test('at a terminal the operator confirms changes, and sees colours and the prog
   await store.clock.advance(3_600_000, { timeoutMs: 60_000 })
   const stateOf = async () => (await once.list({ operation: 'pay' })).rows[0]?.record.state
 
-  const resolve = ['resolve', 'acme', 'shop', 'pay', 'order-1', '--succeeded', '"paid"', '--by', 'grace']
+  const resolve = [
+    'resolve',
+    'acme',
+    'shop',
+    'pay',
+    'order-1',
+    '--to',
+    'succeeded',
+    '--value',
+    '"paid"',
+    '--by',
+    'grace',
+  ]
   const declined = await atTerminal(resolve, 'n')
   assert.equal(declined.status, 2, declined.shown)
   assert.match(
@@ -74,7 +86,7 @@ test('at a terminal the operator confirms changes, and sees colours and the prog
   const doctor = await atTerminal(['doctor'])
   assert.ok(doctor.shown.includes('\u001b[32mok'), doctor.shown)
   const sweep = await atTerminal(['sweep'])
-  assert.match(sweep.shown, /\rrounds of the sweep: 1/)
+  assert.match(sweep.shown, /\rrounds: 1/)
   assert.match(sweep.shown, /5 records are removed/)
   await once.stop()
   await store.stop()

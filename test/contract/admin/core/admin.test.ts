@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createLedger, final, type Ledger, type SqlStore, type SqlTx } from 'onceonly'
-import { createAdmin } from 'onceonly/admin'
+import { createAdmin, createCommands } from 'onceonly/admin'
 import { createInbox } from 'onceonly/inbox'
 import { createOutbox } from 'onceonly/outbox'
 import { createEngine, defineRun } from 'onceonly/run'
@@ -15,6 +15,8 @@ const message = { topic: 'paid', key: null, sequence: null, headers: {}, deliver
 onEveryStore('the operator sees and does the same on every store', async ({ world, once: ledger }) => {
   const { store } = world
   const admin = createAdmin({ store, ledger })
+  const commands = createCommands({ admin })
+  const caller = { role: 'operator', actor } as const
   assert.deepEqual((await admin.status()).states.succeeded, 0, 'an empty store is no error')
   const pay = ledger.operation<number>({ name: 'pay', effect: 'external', leaseMs: 1_000 })
   await pay.execute({ ...who, key: 'unknown' }, 1, () => Promise.reject(new Error('cut')))
@@ -39,9 +41,12 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
   assert.equal(await admin.answer(found?.id ?? ''), '"paid"')
 
   // Actions of an operator, under the fence that was shown.
-  await assert.rejects(admin.resolve(actor, identity, { kind: 'rerun' }, { ifFence: 999 }), /changed since you looked/)
-  await admin.resolve(actor, identity, { kind: 'rerun' })
-  await admin.release(actor, { ...identity, key: 'held' })
+  await assert.rejects(
+    commands.run('resolve', { ...identity, to: 'rerun', ifFence: 999 }, caller),
+    /changed since you looked/,
+  )
+  await commands.run('resolve', { ...identity, to: 'rerun' }, caller)
+  await commands.run('release', { ...identity, key: 'held' }, caller)
   assert.equal((await admin.inspect({ ...identity, key: 'held' }))?.record.state, 'vacant', 'its trace is still shown')
   assert.equal((await admin.search('held')).rows[0]?.state, 'vacant', 'also by its key alone')
   await admin.busiest()
@@ -52,7 +57,7 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
   )
   const payload = (await admin.inspect({ ...identity, key: 'done' }))?.answers.find(({ topic }) => topic === 'payload')
   assert.match(payload?.answer ?? '', /1 attempt was refused/)
-  await admin.forget(actor, { ...identity, key: 'done' })
+  await commands.run('forget', { ...identity, key: 'done' }, caller)
   assert.equal(await pay.run({ ...who, key: 'done' }, 2, async () => 'again'), 'again')
   if (admin.audit === null) return
   const again = await admin.inspect({ ...identity, key: 'done' })

@@ -162,7 +162,7 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
       const keys = (list: readonly Row[]) => list.map(({ identity }) => identity.key).toSorted()
       assert.deepEqual(keys(rows), unknown.toSorted())
       const api = await one.admin('GET', '/unknowns')
-      assert.deepEqual(keys((api.body as unknown as { unknowns: Row[] }).unknowns), unknown.toSorted())
+      assert.deepEqual(keys((api.body as unknown as { rows: Row[] }).rows), unknown.toSorted())
       const page = await one.console('/unknowns')
       assert.deepEqual(keys((page.body as unknown as { rows: Row[] }).rows), unknown.toSorted())
       const headers = { authorization: 'Bearer operator-token-of-tests' }
@@ -192,9 +192,9 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
       for (const { end } of rows) {
         const command = end
           .replace('onceonly ', '')
-          .replace(/ --succeeded .*/, '')
+          .replace(/ --to .*/, '')
           .split(' ')
-        const ended = await commands.run(...command, '--succeeded', '--yes')
+        const ended = await commands.run(...command, '--to', 'succeeded', '--yes')
         assert.equal(ended.status, 0, ended.stderr)
       }
       for (const { cell, word, id } of sent) {

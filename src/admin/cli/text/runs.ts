@@ -1,0 +1,46 @@
+import type { AnswerOf } from '../../commands/table.ts'
+import { iso, json, pairs, plain, table } from '../output.ts'
+import type { Texts } from './texts.ts'
+
+export const runTexts: Texts = {
+  runs: ({ rows }) => {
+    const lines = rows.map((run) => [
+      run.runId,
+      run.definition,
+      run.state,
+      iso(run.startedAt),
+      iso(run.dueAt),
+      run.failure?.message ?? null,
+    ])
+    return table(['run', 'definition', 'state', 'started', 'due', 'failure'], lines, 'No matches.')
+  },
+  run: runText,
+  'run.cancel': () => 'Cancelled.',
+  'run.resume': () => 'Resumed.',
+  'run.resolve': () => 'Resolved.',
+}
+
+export function runText(run: AnswerOf<'run'>): string {
+  const steps = run.steps.map((step) => [
+    step.tick === 0 ? step.id : `${step.id} #${step.tick + 1}`,
+    step.kind,
+    step.state,
+    step.attempts,
+    step.key,
+    step.failures.at(-1)?.message ?? null,
+  ])
+  return [
+    pairs([
+      ['run', plain(run.runId)],
+      ['definition', plain(`${run.definition} version ${run.version}`)],
+      ['state', run.state],
+      ['started', iso(run.startedAt)],
+      ['due', iso(run.dueAt)],
+      ['ended', iso(run.endedAt)],
+      ['input', json(run.input)],
+      ['result', run.result === undefined ? null : json(run.result)],
+      ['failure', run.failure === null ? null : plain(run.failure.message)],
+    ]),
+    table(['step', 'kind', 'state', 'attempts', 'key', 'last failure'], steps, 'No step is recorded.'),
+  ].join('\n\n')
+}

@@ -1,0 +1,45 @@
+import { checklist } from '../../../http/protocol/describe.ts'
+import { iso, paint, plain, table } from '../output.ts'
+import type { Texts } from './texts.ts'
+
+const colours = { ok: 'green', warning: 'yellow', danger: 'red' } as const
+
+export const upkeepTexts: Texts = {
+  sweep: ({ removed }) => `${removed} records are removed.`,
+  migrate: ({ rows }) =>
+    table(
+      ['room', 'version'],
+      rows.map(({ room, version }) => [room, version]),
+      'No tables.',
+    ),
+  doctor: ({ findings }) => {
+    const lines = findings.map(({ name, verdict, found, advice }) => {
+      const text = `${paint(colours[verdict], verdict.padEnd(7))} ${name.padEnd(12)} ${plain(found)}`
+      return advice === null ? text : `${text}\n        ${''.padEnd(12)} ${advice}`
+    })
+    return { text: lines.join('\n'), status: findings.some(({ verdict }) => verdict === 'danger') ? 1 : 0 }
+  },
+  audit: ({ rows }) => {
+    const lines = rows.map(({ at, by, via, what, result, target, note }) => [
+      iso(at),
+      by,
+      via,
+      what,
+      result,
+      target,
+      note,
+    ])
+    return table(['at', 'who', 'via', 'what', 'result', 'target', 'note'], lines, 'No actions.')
+  },
+  checklist: ({ routes, open }) => {
+    const width = Math.max(...Object.values(checklist).map((question) => question.length))
+    const lines = routes.flatMap(({ method, path, answers }) => [
+      paint('bold', `${method} ${path}`),
+      ...answers.map(({ question, answer }) => {
+        return `  ${question.padEnd(width)}  ${answer === null ? paint('red', 'OPEN') : plain(answer)}`
+      }),
+    ])
+    const text = [...lines, `${routes.length} routes, ${open.length} answers are open`].join('\n')
+    return { text, status: open.length === 0 ? 0 : 1 }
+  },
+}

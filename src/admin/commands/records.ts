@@ -1,0 +1,164 @@
+import type { Identity } from '../../ledger/core/identity.ts'
+import type { Page, RecordFilter } from '../../ledger/store/port.ts'
+import type { Card } from '../core/card.ts'
+import type { Explanation } from '../core/explain.ts'
+import type { UnknownOutcome } from '../core/unknowns.ts'
+import { oneOf, optional, text, type Values, withDefault } from './argument.ts'
+import { type Context, given, read } from './command.ts'
+import { limit, paging, sinceTime, timeOf } from './paging.ts'
+import { badArgument, notFound } from './refusal.ts'
+
+/** Counting looks at every record. */
+const STATUS_MS = 10_000
+
+export const recordArguments = {
+  id: optional(text('the id of the record, instead of tenant, caller, operation and key')),
+  tenant: optional(text('the tenant of the record')),
+  caller: optional(text('its caller')),
+  operation: optional(text('its operation')),
+  key: optional(text('its key')),
+  batch: optional(text('the batch of the key, where it has one')),
+}
+export const recordWords = ['tenant', 'caller', 'operation', 'key'] as const
+
+const states = ['in_progress', 'succeeded', 'failed_terminal', 'failed_retryable', 'unknown'] as const
+
+/** Each explanation asks the store several questions. */
+const fewRows = withDefault(limit, 10)
+
+const key = text('the key, the id of a record or of a message, or the hash of a guard')
+
+export const recordReads = {
+  status: read({
+    summary: 'records by state, rates, lag, and what needs attention',
+    arguments: {},
+    path: '/status',
+    sharedMs: STATUS_MS,
+    read: ({ admin }) => admin.status(),
+  }),
+  records: read({
+    summary: 'records, newest first',
+    arguments: {
+      tenant: optional(text('only of this tenant')),
+      caller: optional(text('only of this caller')),
+      operation: optional(text('only of this operation')),
+      key: optional(text('only with this key')),
+      state: optional(oneOf('only in this state', states)),
+      since: sinceTime,
+      ...paging,
+    },
+    path: '/records',
+    async read(context, { limit, cursor = null, since, ...filter }) {
+      const from = await timeOf(context, since)
+      const fitting: RecordFilter = given({ ...filter, since: from })
+      return await context.admin.records(fitting, { limit, cursor })
+    },
+  }),
+  search: read({
+    summary: 'records with this key, newest first',
+    arguments: { key, ...paging },
+    words: ['key'],
+    path: '/search',
+    read: ({ admin }, { key, limit, cursor = null }) => admin.search(key, { limit, cursor }),
+  }),
+  inspect: read({
+    summary: 'one record: the ten questions of the runbook, answered',
+    details: 'Name the record by TENANT CALLER OPERATION KEY, or by --id.',
+    arguments: recordArguments,
+    words: recordWords,
+    path: '/records/:id',
+    async read(context, args) {
+      const found = await findRecord(context, args)
+      return { ...found, stored: await context.admin.answer(found.record.id), storedHidden: false }
+    },
+    forViewer: (found) => ({ ...found, stored: null, storedHidden: true }),
+  }),
+  explain: read({
+    summary: 'the same for every record that has this key',
+    details:
+      'Looks through the records, newest first, also those that have expired, or were released or forgotten, until they\nare swept.',
+    arguments: { key, ...paging, limit: fewRows },
+    words: ['key'],
+    path: '/explain',
+    async read({ admin }, { key, limit, cursor = null }): Promise<Page<Explanation>> {
+      const page = await admin.search(key, { limit, cursor })
+      const found = await Promise.all(page.rows.map(({ id }) => admin.inspect({ id })))
+      return { rows: found.filter((each) => each !== null), cursor: page.cursor }
+    },
+  }),
+  stale: read({
+    summary: 'leases past their end that no process has taken over, oldest first',
+    arguments: { limit, since: sinceTime },
+    path: '/stale',
+    async read(context, { limit, since }) {
+      const from = await timeOf(context, since)
+      const rows = await context.admin.stale({ limit })
+      return { rows: rows.filter(({ claimedAt }) => from === undefined || claimedAt >= from) }
+    },
+  }),
+  unknowns: read({
+    summary: 'everything whose outcome is unknown: records, messages, steps of runs',
+    details:
+      'Messages are records of the operation messages.deliver; parked runs are listed too. Each row has its age, what the\nprovider was asked, and the command that ends it.',
+    arguments: { ...paging, since: sinceTime },
+    path: '/unknowns',
+    async read(context, { limit, cursor = null, since }): Promise<Page<UnknownOutcome>> {
+      const from = await timeOf(context, since)
+      const page = await context.admin.unknowns({ limit, cursor })
+      return { ...page, rows: page.rows.filter((row) => from === undefined || row.since >= from) }
+    },
+    forViewer: ({ rows, cursor }) => ({
+      rows: rows.map((row) => (row.kind === 'step' ? { ...row, plan: null } : row)),
+      cursor,
+    }),
+  }),
+  busiest: read({
+    summary: 'the callers with the most attempts of the last hour, or since --since',
+    arguments: { limit, since: sinceTime },
+    path: '/busiest',
+    async read(context, { limit, since }) {
+      const from = await timeOf(context, since)
+      return { rows: await context.admin.busiest({ limit, ...given({ since: from }) }) }
+    },
+  }),
+  conflicts: read({
+    summary: 'keys that were used again with another payload, or while their first attempt ran',
+    arguments: { ...paging, since: sinceTime },
+    path: '/conflicts',
+    async read(context, { limit, cursor = null, since }): Promise<Page<Card>> {
+      const from = await timeOf(context, since)
+      return await context.admin.conflicts({ limit, cursor, ...given({ since: from }) })
+    },
+  }),
+  guard: read({
+    summary: 'locks of the content guards, newest first',
+    arguments: paging,
+    needs: ['guards'],
+    path: '/guard',
+    async read({ admin, guards = [] }, { limit, cursor = null }) {
+      const now = await admin.now()
+      // Guards are listed one after the other: the cursor begins with the number of the current one.
+      const [, at = '0', rest = ''] = /^(\d{1,4}):(.*)$/s.exec(cursor ?? '') ?? []
+      const operation = guards[Number(at)]
+      if (operation === undefined) return { rows: [], cursor: null }
+      const page = await admin.records({ operation }, { limit, cursor: rest === '' ? null : rest })
+      const rows = page.rows.map((card) => ({ ...card, original: card.pointer, ageMs: now - card.claimedAt }))
+      const next = Number(at) + 1
+      const after = page.cursor === null ? (next < guards.length ? `${next}:` : null) : `${at}:${page.cursor}`
+      return { rows, cursor: after }
+    },
+  }),
+}
+
+export async function findRecord({ admin }: Context, args: Values<typeof recordArguments>): Promise<Explanation> {
+  const found = await admin.inspect(args.id === undefined ? identityOf(args) : { id: args.id })
+  if (found === null) throw notFound('No record found.')
+  return found
+}
+
+function identityOf({ tenant, caller, operation, key, batch }: Values<typeof recordArguments>): Identity {
+  if (tenant === undefined || caller === undefined || operation === undefined || key === undefined) {
+    throw badArgument('id', 'is missing. Name the record by TENANT CALLER OPERATION KEY, or by --id')
+  }
+  return { tenant, caller, operation, key, ...given({ batch }) }
+}

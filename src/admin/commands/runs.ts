@@ -1,0 +1,143 @@
+import { MINUTE } from '../../ledger/core/limits.ts'
+import type { RunState } from '../../runs/entry.ts'
+import type { RunOperator } from '../../runs/operate.ts'
+import type { RunView } from '../../runs/view.ts'
+import { flag, oneOf, optional, text } from './argument.ts'
+import { act, type CommandParts, type Context, given, read, type StepResolution } from './command.ts'
+import { paging, sinceTime, timeOf } from './paging.ts'
+import { FOUND_FAILED, resolution } from './record-actions.ts'
+import { notFound } from './refusal.ts'
+
+const states: readonly RunState[] = ['running', 'sleeping', 'unknown', 'succeeded', 'failed', 'cancelled']
+/** A worker looks for due runs every few seconds. */
+const STUCK_MS = 5 * MINUTE
+
+const runId = text('the run')
+
+export const runCommands = {
+  runs: read({
+    summary: 'runs, newest first',
+    arguments: {
+      state: optional(oneOf('only in this state', states)),
+      definition: optional(text('only of this definition')),
+      scope: optional(text('only runs whose ids have this before their first slash')),
+      stuck: flag('only those that are long due and that no worker drives'),
+      since: sinceTime,
+      ...paging,
+    },
+    needs: ['runs'],
+    path: '/runs',
+    async read(context, { stuck, since, state, definition, scope, limit, cursor = null }) {
+      const from = await timeOf(context, since)
+      const filter = given({ state, definition, scope })
+      const page = await runsOf(context).list({ limit, cursor, ...filter })
+      const late = stuck ? (await context.admin.now()) - STUCK_MS : null
+      const rows = page.runs
+        .filter(({ startedAt }) => from === undefined || startedAt >= from)
+        .filter(({ dueAt }) => late === null || (dueAt !== null && dueAt < late))
+        .map(({ input: _input, result: _result, ...run }) => run)
+      return { rows, cursor: page.cursor }
+    },
+  }),
+  run: read({
+    summary: 'one run with its steps',
+    arguments: { runId },
+    words: ['runId'],
+    needs: ['runs'],
+    path: '/runs/:runId',
+    read: (context, args) => runsOf(context).get(args.runId),
+    forViewer: withoutContents,
+  }),
+  'run.replay': read({
+    summary: "what today's code makes of a run",
+    arguments: { runId },
+    needs: ['runs', 'replay'],
+    // A replay shows inputs and results.
+    role: 'operator',
+    path: '/runs/:runId/replay',
+    read: ({ runs }, args) => (runs as NonNullable<CommandParts['runs']>).replay(args.runId),
+  }),
+  'run.cancel': act({
+    summary: 'end a run',
+    arguments: { runId },
+    words: ['runId'],
+    needs: ['runs'],
+    find: (context, args) => runsOf(context).get(args.runId),
+    forViewer: withoutContents,
+    target: (args) => ({ runId: args.runId }),
+    question: (_args, run) => `Cancel the run ${run.runId}, which is ${run.state}?`,
+    async act(context, args) {
+      await runsOf(context).cancel(args.runId)
+      return { done: true, runId: args.runId }
+    },
+  }),
+  'run.resume': act({
+    summary: 'continue a failed or parked run, after a fix',
+    arguments: { runId },
+    words: ['runId'],
+    needs: ['runs'],
+    find: (context, args) => runsOf(context).get(args.runId),
+    forViewer: withoutContents,
+    target: (args) => ({ runId: args.runId }),
+    question: (_args, run) => `Resume the run ${run.runId}, which is ${run.state}?`,
+    async act(context, args) {
+      await runsOf(context).resume(args.runId)
+      return { done: true, runId: args.runId }
+    },
+  }),
+  'run.resolve': act({
+    summary: 'end an unknown step of a run',
+    arguments: {
+      runId,
+      key: text('the key of the step; `onceonly unknowns` shows it'),
+      to: oneOf('succeeded: it happened; failed: it was refused; rerun: it did not happen, try again', [
+        'succeeded',
+        'failed',
+        'rerun',
+      ]),
+      ...resolution,
+    },
+    words: ['runId', 'key'],
+    needs: ['runs'],
+    async find(context, args) {
+      const run = await runsOf(context).get(args.runId)
+      const step = run.steps.find((each) => each.key === args.key)
+      if (step === undefined) throw notFound(`The run ${args.runId} has no step with the key ${args.key}.`)
+      return step
+    },
+    forViewer: withoutPlan,
+    target: ({ runId, key, to }) => ({ runId, key, to }),
+    question: (args, step) =>
+      `Resolve as ${args.to}: the step ${step.id}, tick ${step.tick}, of the run ${args.runId}, which is ${step.state}?`,
+    async act(context, { runId, key, to, value: result = null, error = null }) {
+      await resolveStep(context, runId, key, { kind: to === 'rerun' ? 'not_done' : to, result, error })
+      return { done: true, runId, key }
+    },
+  }),
+}
+
+/** Commands are run only where what they need is there. */
+function runsOf({ admin }: Context): RunOperator {
+  return admin.runs as RunOperator
+}
+
+function withoutPlan(step: RunView['steps'][number]) {
+  return { ...step, result: null, plan: null }
+}
+
+function withoutContents(run: RunView) {
+  return { ...run, input: null, result: null, steps: run.steps.map(withoutPlan) }
+}
+
+async function resolveStep(context: Context, runId: string, key: string, found: StepResolution): Promise<unknown> {
+  if (context.runs !== undefined) return await context.runs.resolve(runId, key, found)
+  const { kind, result, error } = found
+  switch (kind) {
+    case 'succeeded':
+      return await runsOf(context).resolve(runId, key, { kind, result })
+    case 'failed':
+      return await runsOf(context).resolve(runId, key, { kind, error: new Error(error ?? FOUND_FAILED) })
+    case 'not_done':
+      return await runsOf(context).resolve(runId, key, { kind })
+  }
+}
