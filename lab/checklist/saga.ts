@@ -279,8 +279,8 @@ export const saga: readonly Row[] = [
       {
         without: 'the service refuses bad metadata',
         file: 'service/imports/routes.ts',
-        find: "if ('errors' in checked || errors.length > 0) return",
-        replace: 'if (false) return',
+        find: '...routeOptions(declaration)',
+        replace: 'config: { declaration }',
         noticed: [
           {
             file: 'test/contract/service/imports-input.test.ts',

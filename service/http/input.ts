@@ -153,7 +153,7 @@ function complaintOf(schema: TSchema, value: unknown): Complaint {
 }
 
 function inside(field: string, name: string): string {
-  return field === '' ? name : `${field}.${name}`
+  return field === '' || name.startsWith('[') ? `${field}${name}` : `${field}.${name}`
 }
 
 /** Unknown members first, then what the members are together, then each of them in the order of the schema. */
@@ -209,14 +209,14 @@ const kinds: Readonly<Record<string, string>> = {
 }
 
 function usualSentence(schema: TSchema, error: ReturnType<typeof Errors>[number]): string {
-  const { type, minimum, maximum } = partsOf(schema)
-  const kind = typeof type === 'string' ? type : type?.[0]
+  const { type, minimum, maximum, oneOf: shapes } = partsOf(schema)
+  const kind = shapes === undefined ? [type].flat()[0] : 'object'
   if (kind === 'integer') return `is not a whole number from ${minimum} to ${maximum}`
   switch (error.keyword) {
     case 'type':
       return kinds[kind ?? ''] ?? `is not of type ${kind}`
     case 'minLength':
-      return 'is empty'
+      return 'is blank'
     case 'maxLength':
       return `is longer than ${error.params.limit} characters`
     case 'enum':

@@ -1,6 +1,8 @@
 import type { NaturalNotes } from 'onceonly/http'
 import Type from 'typebox'
+import { ruled } from '../http/input.ts'
 import { pageQuery, textOfCursor } from '../http/page.ts'
+import { unstorable } from '../http/text.ts'
 import {
   type Declaration,
   instant,
@@ -12,12 +14,12 @@ import {
   text,
   textOrNull,
 } from '../openapi/declaration.ts'
-import { FILES_MOST, TEXT_CHARS_MOST } from './metadata.ts'
+import { fileNames, text as metadataText } from './metadata.ts'
 import { BROKEN_SHOWN_MOST } from './parse-file.ts'
 import { BUCKET, notificationOf } from './uploads/notification.ts'
 import { UPLOAD_BYTES_MOST } from './uploads/storage.ts'
 
-/** What the document says about imports. */
+/** The commands and reads of the imports: their schemas check, type and document them. */
 
 const system = {
   name: 'imports',
@@ -27,7 +29,6 @@ const system = {
 }
 
 const count: Schema = { type: 'integer', minimum: 0 }
-const name: Schema = { type: 'string', minLength: 1, maxLength: TEXT_CHARS_MOST }
 const names = (about: string): Schema => ({ type: 'array', description: about, items: text })
 
 const file = named(
@@ -85,7 +86,7 @@ function natural(id: string, repeats: string, businessUniqueness: string, outbox
   return { kind: 'natural', about }
 }
 
-export const startImport: Declaration = {
+export const startImport = {
   id: 'imports.start',
   system,
   summary: 'Start the import of a search',
@@ -94,14 +95,13 @@ export const startImport: Declaration = {
     'address; when the last one is there, all of them are parsed. After 60 minutes without the last file it ends.',
   access: 'api key',
   body: {
-    schema: named('StartImportRequest', {
-      ...record({
-        projectId: name,
-        searchName: name,
-        files: { type: 'array', minItems: 1, maxItems: FILES_MOST, uniqueItems: true, items: name },
-      }),
-      additionalProperties: false,
-    }),
+    schema: named(
+      'StartImportRequest',
+      Type.Object(
+        { projectId: metadataText, searchName: metadataText, files: fileNames },
+        { additionalProperties: false },
+      ),
+    ),
     example: { projectId: 'retries', searchName: 'PubMed, November', files: ['pubmed.nbib', 'embase.ris'] },
   },
   answers: {
@@ -126,7 +126,7 @@ export const startImport: Declaration = {
       headers: { Location: 'Where the import is read.' },
     },
   },
-}
+} satisfies Declaration
 
 /** Of the start: what its definition cannot tell. */
 export const startNotes = {
@@ -213,14 +213,14 @@ function storedFile(): Schema {
   return record({ searchId: text, name: text, bytes: count, etag: text })
 }
 
-export const readImport: Declaration = {
+export const readImport = {
   id: 'imports.get',
   system,
   summary: 'Read an import, with its history',
   access: 'api key',
   path: { searchId: 'The id of the import.' },
   answers: { 200: { about: 'As it stands now', schema: search } },
-}
+} satisfies Declaration
 
 /** References of one page; an abstract may have pages of its own. */
 const REFERENCES_MOST = 200
@@ -287,14 +287,22 @@ export const readReferences = {
   },
 } satisfies Declaration
 
-export const putProject: Declaration = {
+/** Characters of an id that callers choose. */
+const PROJECT_CHARS_MOST = 200
+
+export const putProject = {
   id: 'projects.put',
   system,
   summary: 'Set the questions of a project',
   access: 'api key',
-  path: { projectId: 'The id of the project, chosen by you.' },
+  path: {
+    projectId: ruled(
+      Type.String({ maxLength: PROJECT_CHARS_MOST, description: 'The id of the project, chosen by you.' }),
+      (id) => (id.trim() === '' ? 'is blank' : unstorable(id)),
+    ),
+  },
   body: {
-    schema: { ...record({ questions: { type: 'array' } }), additionalProperties: true },
+    schema: Type.Object({ questions: Type.Array(Type.Unknown()) }),
     example: { questions: ['Is it a randomised trial?'] },
   },
   answers: {
@@ -307,7 +315,7 @@ export const putProject: Declaration = {
     'the id of the project, inside of its workspace',
     'nothing is published',
   ),
-}
+} satisfies Declaration
 
 export const receiveNotification: Declaration = {
   id: 'hooks.s3',

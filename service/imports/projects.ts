@@ -1,7 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import type { SqlTx } from 'onceonly'
-import { sendInvalid, sendProblem } from '../http/problem.ts'
+import type { InputTypes } from '../http/input.ts'
+import { sendProblem } from '../http/problem.ts'
 import { inTransaction } from '../messages/transaction.ts'
+import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
@@ -10,7 +12,6 @@ import { putProject } from './document.ts'
 
 /** Large projects ask thousands of questions. */
 const DOCUMENT_BYTES_MOST = 4 * 1024 * 1024
-const PROJECT_CHARS_MOST = 200
 
 /** `PUT /api/projects/{projectId}`: the questions that a project asks of its references. The last one counts. */
 export function addProjects(
@@ -18,29 +19,24 @@ export function addProjects(
   { base, workspaces, quotas }: { base: Base; workspaces: Workspaces; quotas: Quotas },
 ): void {
   const onRequest = requireKey(workspaces, 'imports')
-  server.put<{ Params: { projectId: string } }>(
-    '/api/projects/:projectId',
-    { onRequest, bodyLimit: DOCUMENT_BYTES_MOST, config: { declaration: putProject } },
-    async (request, reply) => {
-      const { projectId } = request.params
-      const { body } = request
-      const questions = typeof body === 'object' && body !== null && 'questions' in body ? body.questions : undefined
-      const wrongId = projectId.trim() === '' || projectId.length > PROJECT_CHARS_MOST || projectId.includes('\0')
-      const errors = [
-        ...(wrongId ? [{ field: 'projectId', detail: `is not 1 to ${PROJECT_CHARS_MOST} characters` }] : []),
-        ...(Array.isArray(questions) ? [] : [{ field: 'questions', detail: 'is not a list' }]),
-      ]
-      if (!Array.isArray(questions) || errors.length > 0) return sendInvalid(reply, errors)
-      const project = { workspaceId: callerOf(request).workspaceId, projectId, document: JSON.stringify(body) }
-      try {
-        await inTransaction(base, (tx) => saveProject(tx, quotas, project))
-      } catch (error) {
-        if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
-        throw error
-      }
-      return { projectId, questions: questions.length }
-    },
-  )
+  server
+    .withTypeProvider<InputTypes>()
+    .put(
+      '/api/projects/:projectId',
+      { onRequest, bodyLimit: DOCUMENT_BYTES_MOST, ...routeOptions(putProject) },
+      async (request, reply) => {
+        const { projectId } = request.params
+        const { body } = request
+        const project = { workspaceId: callerOf(request).workspaceId, projectId, document: JSON.stringify(body) }
+        try {
+          await inTransaction(base, (tx) => saveProject(tx, quotas, project))
+        } catch (error) {
+          if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
+          throw error
+        }
+        return { projectId, questions: body.questions.length }
+      },
+    )
 }
 
 interface Project {

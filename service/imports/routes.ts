@@ -1,25 +1,20 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { OutboxPort, SqlTx, TransactionContext } from 'onceonly'
-import { sendInvalid, sendProblem } from '../http/problem.ts'
+import type { InputTypes } from '../http/input.ts'
+import { sendProblem } from '../http/problem.ts'
 import type { Protect } from '../http/protect.ts'
+import { readStoreTime } from '../http/store-time.ts'
+import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
 import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { readImport, startImport, startNotes } from './document.ts'
 import type { HistoryView } from './history.ts'
-import { checkMetadata } from './metadata.ts'
 import { type Search, searchById } from './searches.ts'
-import { newSearch, type StartCommand, startSearch, startUnkeyed } from './start.ts'
+import { newSearch, startSearch, startUnkeyed } from './start.ts'
 import type { Storage } from './uploads/storage.ts'
 import { type ImportView, viewOf } from './view.ts'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Set once the body of an import has passed its checks. */
-    startImport: StartCommand | null
-  }
-}
 
 interface Parts {
   readonly protect: Protect
@@ -30,12 +25,9 @@ interface Parts {
   readonly workspaces: Workspaces
 }
 
-const fields = ['projectId', 'searchName', 'files']
-
 /** `POST /api/imports`: the search, its set of files and the news of it commit together. A key is welcome, not needed. */
 export function addStart(server: FastifyInstance, parts: Parts): void {
   const { protect, base, outbox, storage, quotas, workspaces } = parts
-  server.decorateRequest('startImport', null)
   const command = protect({
     name: 'imports.start',
     effect: 'transaction',
@@ -44,28 +36,13 @@ export function addStart(server: FastifyInstance, parts: Parts): void {
   })
   const declaration = { ...startImport, repeat: { kind: 'command' as const, definition: command.definition } }
 
-  /** Before anything is claimed. */
-  async function validate(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const { body } = request
-    if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-      return sendInvalid(reply, [{ field: 'body', detail: 'is not a JSON object' }])
-    }
-    const checked = checkMetadata({ ...body }, 'files')
-    const unknown = Object.keys(body).filter((field) => !fields.includes(field))
-    const errors = [
-      ...unknown.map((field) => ({ field, detail: 'is not a field of this command' })),
-      ...('errors' in checked ? checked.errors : []),
-    ]
-    if ('errors' in checked || errors.length > 0) return sendInvalid(reply, errors)
-    request.startImport = { ...checked.metadata, workspaceId: callerOf(request).workspaceId, now: await base.now() }
-    return undefined
-  }
-
   const onRequest = requireKey(workspaces, 'imports')
-  const hooks = { ...command, onRequest, preHandler: [validate, command.preHandler], config: { declaration } }
-  server.post('/api/imports', hooks, async (request, reply) => {
-    if (request.startImport === null) throw new Error('The import was not checked')
-    const search = newSearch(request.startImport)
+  const preHandler = [readStoreTime(base), command.preHandler]
+  const options = { ...command, onRequest, preHandler, ...routeOptions(declaration) }
+  server.withTypeProvider<InputTypes>().post('/api/imports', options, async (request, reply) => {
+    const { projectId, searchName, files: referenceFiles } = request.body
+    const { workspaceId } = callerOf(request)
+    const search = newSearch({ projectId, searchName, referenceFiles, workspaceId, now: request.storeTime })
     const work = request.onceonly as TransactionContext<SqlTx> | null | undefined
     try {
       if (work) await startSearch(work.tx, { quotas, add: (message) => work.outbox.add(message) }, search)
@@ -101,11 +78,9 @@ interface ReadParts extends Pick<Parts, 'base' | 'workspaces'> {
   readonly historyOf: (searchId: string) => Promise<readonly HistoryView[]>
 }
 
-type Named = { Params: { readonly searchId: string } }
-
 export function addRead(server: FastifyInstance, { base, workspaces, historyOf }: ReadParts): void {
-  const options = { onRequest: requireKey(workspaces, 'imports'), config: { declaration: readImport } }
-  server.get<Named>('/api/imports/:searchId', options, async (request, reply) => {
+  const options = { onRequest: requireKey(workspaces, 'imports'), ...routeOptions(readImport) }
+  server.withTypeProvider<InputTypes>().get('/api/imports/:searchId', options, async (request, reply) => {
     const { searchId } = request.params
     const search = await ownSearch(base, request, searchId)
     if (search === null) return sendNoImport(reply, searchId)

@@ -1,5 +1,6 @@
 import { MINUTE } from 'onceonly'
 import { defineSaga, event, type Ignore, type Tools, timeout } from 'onceonly/saga'
+import { sentenceOf } from '../http/problem.ts'
 import { type FileFault, readFault, readParsed, readStarted, type SearchUploadStarted, topics } from './events.ts'
 import { completeJob, failJob, getOrCreateJob, type Job, markFilesReceived, startParsing } from './jobs.ts'
 import { checkMetadata, goodMetadata } from './metadata.ts'
@@ -161,9 +162,8 @@ function fillIn(data: SearchImport, started: SearchUploadStarted): void {
 }
 
 function complaints(event: SearchUploadStarted): string | null {
-  const checked = checkMetadata({ ...event }, 'referenceFiles')
-  if ('metadata' in checked) return null
-  return checked.errors.map(({ field, detail }) => `${field} ${detail}`).join('; ')
+  const result = checkMetadata({ ...event })
+  return 'errors' in result ? sentenceOf(result.errors) : null
 }
 
 function warnAbout(started: SearchUploadStarted, tools: Pick<Tools, 'warn'>): void {

@@ -2,7 +2,7 @@ import { type Declaration, named, record, text } from '../openapi/declaration.ts
 
 const system = {
   name: 'operations',
-  about: 'What became of a request: for a client that was told to look later, or that lost its answer.',
+  about: 'What became of a request: for a client that was asked to look later, or that lost its answer.',
 }
 
 const result = {
@@ -17,12 +17,12 @@ const result = {
   },
 }
 
-export const readOperation: Declaration = {
+export const readOperation = {
   id: 'operations.get',
   system,
   summary: 'Read the status of an operation',
   description:
-    'Only whoever made the request may read it, with the rights of now; to everybody else it does not exist.',
+    'Only the caller that made the request may read it, with its present rights; for all others it does not exist.',
   access: 'api key',
   path: { id: 'The id of the operation, from `Location` or from the `instance` of a problem.' },
   answers: {
@@ -47,4 +47,4 @@ export const readOperation: Declaration = {
       ),
     },
   },
-}
+} satisfies Declaration

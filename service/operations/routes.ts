@@ -1,8 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Ledger } from 'onceonly'
 import { operationStatus } from 'onceonly/fastify'
+import type { InputTypes } from '../http/input.ts'
 import { reportTo } from '../logs.ts'
 import type { CollectedRoute } from '../openapi/collect.ts'
+import { routeOptions } from '../openapi/route.ts'
 import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
 import { type Right, rightNames, type Workspaces } from '../workspaces/workspaces.ts'
 import { readOperation } from './document.ts'
@@ -30,8 +32,8 @@ export function addOperations(server: FastifyInstance, { ledgers, workspaces, ro
   })
   const last = places.at(-1)
 
-  const options = { onRequest: requireKey(workspaces, null), config: { declaration: readOperation } }
-  server.get<{ Params: { id: string } }>('/operations/:id', options, async (request, reply) => {
+  const options = { onRequest: requireKey(workspaces, null), ...routeOptions(readOperation) }
+  server.withTypeProvider<InputTypes>().get('/operations/:id', options, async (request, reply) => {
     const { id } = request.params
     for (const { ledger, status } of places.slice(0, -1)) {
       if (/^[0-9a-f]{32}$/.test(id) && (await ledger.find(id)) !== null) return status(request, reply)

@@ -114,8 +114,5 @@ export type GivenStep = Exclude<Step, CallStep> | Static<typeof call>
 
 export const stepSchema = named(
   'SequenceStep',
-  Type.Unsafe<GivenStep>({
-    oneOf: [email, sms, call, webhook, wait, branch],
-    errorMessage: 'is not a JSON object',
-  }),
+  Type.Unsafe<GivenStep>({ oneOf: [email, sms, call, webhook, wait, branch] }),
 )
