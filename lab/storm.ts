@@ -118,7 +118,7 @@ async function runOn(storm: Storm, say: (line: string, figures: object) => void)
   throw new Error(`${violations.length} violations; what the servers said is in ${logs}:\n  ${shown}`)
 }
 
-/** Commands of all systems at once until the time is up; then those under way come to their end, undisturbed. */
+/** Commands of all systems at once until the time is up; then those under way finish, undisturbed. */
 async function drive(
   systems: readonly System[],
   report: () => void,

@@ -31,7 +31,7 @@ async function main(): Promise<number> {
     console.error(`No test file matches ${positionals.join(' ')}`)
     return 1
   }
-  // Modules of folders that are gone stay in the cache, so that a whole run begins it anew.
+  // Modules of folders that are gone stay in the cache, so that a whole run starts with an empty one.
   if (positionals.length === 0 && tier === 'fast') rmSync(compiledFolder, { recursive: true, force: true })
   process.env['NODE_COMPILE_CACHE'] ??= compiledFolder
   const { passed, failed, skipped, times } = await withScratch(() =>

@@ -11,7 +11,7 @@ export interface Load {
   readonly warmUpCallers?: number | undefined
   /** How long requests are measured; what ends in this time counts. */
   readonly measureMs: number
-  /** With a lonely caller, who takes turns with the other side. */
+  /** With a single caller that takes turns with the other side. */
   readonly slices?: Slices | undefined
   /** Ends the measurement sooner, where every request makes the store larger. */
   readonly mostRequests?: number | undefined

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-/** What a person may say on the command line of any benchmark. */
+/** The command-line options of any benchmark. */
 export interface Options {
   /** Fewer and shorter rounds, for development. What comes out is not a result. */
   readonly quick: boolean

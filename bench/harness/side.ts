@@ -8,7 +8,7 @@ import { env, root } from '../../tools/command.ts'
 import type { Figures, Pair } from './figures.ts'
 import { GO, READY } from './turns.ts'
 
-/** One side of a comparison: a program that is started anew for every round, and its input. */
+/** One side of a comparison: a program that is started again for every round, and its input. */
 export interface Side {
   /** The address of the program, by `import.meta.resolve`: so it is known to be used. */
   readonly program: string

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg'
 import { orderOf, receiptOf } from '../harness/orders.ts'
 import { mustEqual } from '../harness/program.ts'
 
-/** The one key that everybody asks for. */
+/** The one key that every caller asks for. */
 export const HOT = 7
 
 /**

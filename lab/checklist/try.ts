@@ -5,7 +5,7 @@ import { REMOVAL_VARIABLE, type Removal, type Test } from './row.ts'
 export interface Tried {
   readonly passed: number
   readonly failed: number
-  /** It came to its time limit: on a busy machine that may be for other reasons. */
+  /** It reached its time limit: on a busy machine that may have other reasons. */
   readonly hung: boolean
   /** The file ended without running its test: that says nothing about the rule. */
   readonly broke: boolean

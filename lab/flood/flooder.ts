@@ -54,7 +54,7 @@ setInterval(() => {
 const head = (length: number) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nIdempotency-Key: half\r\nContent-Length: ${length}\r\n\r\n`
 
-/** Holds one connection for ever. */
+/** Holds one connection open. */
 async function hold(what: string, begin: (socket: Socket) => void): Promise<never> {
   for (;;) {
     const socket = connect(port, host)

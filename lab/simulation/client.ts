@@ -30,7 +30,7 @@ interface Try {
   readonly tries: number
 }
 
-/** Who hangs up again and again would never hear an answer. */
+/** A client that always hangs up would never get an answer. */
 const HANG_UPS = 3
 
 const BACKOFF_MOST_MS = 30_000

@@ -51,7 +51,7 @@ function end(world: World, effect: RunningEffect, how: 'returned' | 'threw', ret
   world.trace.note(`${effect.host} ${effect.call} effect under fence ${effect.attempt.fence} ${how}`)
 }
 
-/** A twin that waited for this shares it, and does not begin anew. */
+/** A twin that waited for this shares it, and does not start again. */
 function isRetryable(life: Life, thrown: unknown): boolean {
   const { kind } = life.command.operation
   if (kind === 'transaction') return false

@@ -17,9 +17,9 @@ export interface Life {
    * happen.
    */
   readonly mayHaveRun: Map<Fence, Fence>
-  /** How often a person allowed another effect of an incarnation: what follows is that person's responsibility. */
+  /** How often an operator allowed another effect of an incarnation: what follows is the operator's responsibility. */
   readonly excuses: Map<Fence, number>
-  /** Fences that a person took away from their holders. */
+  /** Fences that an operator took away from their holders. */
   readonly revoked: Set<Fence>
   readonly effectKeys: Map<Fence, string>
   /** Claims that joined a running attempt, with the fence of that attempt. */
@@ -92,7 +92,7 @@ export function createLife(command: CommandPlan): Life {
   }
 }
 
-/** Written anew here, and not taken from the code under examination. */
+/** Written independently of the code under test. */
 export function standingAt(record: LedgerRecord | null, now: number): LedgerRecord | null {
   if (record === null || record.state === 'in_progress' || record.state === 'unknown') return record
   return record.goneAt <= now ? null : record

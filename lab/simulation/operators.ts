@@ -9,7 +9,7 @@ import type { CommandPlan } from './scenario.ts'
 import type { World } from './world.ts'
 import { nap } from './world.ts'
 
-/** A person looks at one record and does what such a person may do, mostly insisting on what was looked at. */
+/** An operator reads one record and acts on it, mostly under the fence that was read. */
 export async function actNowAndThen(world: World, host: Host, command: CommandPlan): Promise<void> {
   const { random, trace } = world
   const identity = { ...command.parts, operation: command.operation.name }

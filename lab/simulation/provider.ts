@@ -13,7 +13,7 @@ export interface Provider {
   /** Rejects with what an effect should throw. */
   call(order: Order): Promise<unknown>
   probe(question: Question): Promise<ProbeAnswer>
-  /** What became of an effect key: the value of the last time that it happened, or null. */
+  /** The truth about an effect key: the value of the last time that it happened, or null. */
   truth(effectKey: string): { readonly value: unknown } | null
   /** A number that no other result has, so that two answers can be distinguished. */
   number(): number
@@ -48,7 +48,7 @@ interface Account {
   preventedTo: number
 }
 
-/** A request is under way for less than the grace, so that "not found" can be believed after the longest duration. */
+/** A request is under way for less than the grace, so that "not found" can be trusted after the longest duration. */
 const REQUEST_MOST_MS = limits.leaseGraceMs - 1 * SECOND
 const PATIENCE_MS = 2 * SECOND
 

@@ -24,7 +24,7 @@ function fencesOnlyGrow({ life, before, request, decision, after }: Seen): strin
   return null
 }
 
-/** Inside its retention an outcome is only ever replayed; only a person can make it be forgotten. */
+/** Inside its retention an outcome is only ever replayed; only an operator can make it be forgotten. */
 function outcomesStay({ standing, request, after, now }: Seen): string | null {
   if (standing?.state !== 'succeeded' && standing?.state !== 'failed_terminal') return null
   if (standing.expiresAt <= now || request.kind === 'forget') return null
@@ -133,7 +133,7 @@ function fencesRise({ before, standing, request, decision, after }: Seen): strin
   return `a ${request.kind} left the fence of ${recordText(standing)} as it was`
 }
 
-/** A person who insists on a fence, and a probe that lost its turn, change nothing when it has moved. */
+/** An operator's action under a fence, and a probe that lost its turn, change nothing when the fence has moved. */
 function fencesAreCompared({ standing, request, decision }: Seen): string | null {
   if ((request.kind !== 'resolve' && request.kind !== 'forget') || decision.kind !== 'done') return null
   if (request.ifFence !== null && standing?.fence !== request.ifFence) {
@@ -144,7 +144,7 @@ function fencesAreCompared({ standing, request, decision }: Seen): string | null
   return `the answer of the probe under ${request.probeFence} changed ${recordText(standing)}`
 }
 
-/** A claim that was given back does not come to life by a late copy of itself. */
+/** A claim that was given back is not granted again by a late copy of itself. */
 function givenBackStaysGivenBack({ life, request, decision }: Seen): string | null {
   if (request.kind !== 'claim' || !isGrant(decision) || life.givenBack !== request.claimId) return null
   return `claim ${request.claimId.slice(0, 6)} was given back, and granted after that`

@@ -177,7 +177,7 @@ async function answered(
   }
 }
 
-/** Whatever is recorded is answered once more; what is free runs once more. */
+/** Recorded outcomes are replayed; free keys run again. */
 async function askAgain(world: World, hosts: readonly Host[], name: string): Promise<void> {
   const plans = world.scenario.commands.map((command, index): ClientPlan => {
     const plan = drawClient(world.random, `${name}${index}`, command, 1_000)
@@ -208,7 +208,7 @@ function noCallHangs(trace: Trace, { name, calls }: Host): void {
   }
 }
 
-/** Everybody is away until every record is past its end; then all keys are new again. */
+/** All clients pause until every record is past its end; then all keys are new again. */
 async function secondLife(world: World): Promise<void> {
   const { simulation, scenario, trace } = world
   const awayMs = Math.max(...scenario.operations.map((plan) => plan.retainMs + plan.refuseMs + plan.unknownMs))

@@ -35,7 +35,7 @@ export interface ClientPlan {
   /** 0 is the command's own payload; another one is a key that was used for something else. */
   readonly payload: number
   readonly startMs: number
-  /** How long it waits for an answer before it asks again, without knowing what became of the first call. */
+  /** How long it waits for an answer before it retries, without knowing the outcome of the first call. */
   readonly patienceMs: number
   /** Hangs up this long after a call began; null never does. */
   readonly hangUpMs: number | null
@@ -72,11 +72,11 @@ export interface Scenario {
   readonly partitions: number
   readonly restarts: number
   readonly acts: number
-  /** Sweeps by hand, beside those of the background. */
+  /** Manual sweeps, beside those of the background. */
   readonly sweeps: number
   /** Every process stands still for this long, as on a machine that sleeps; 0 is none. */
   readonly nightMs: number
-  /** After the end everybody is away until every record is gone, and then all is asked again. */
+  /** After the end all clients pause until every record is gone, and then all is asked again. */
   readonly secondLife: boolean
   /** The store loses everything in the middle of it. */
   readonly reset: boolean

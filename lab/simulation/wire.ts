@@ -25,7 +25,7 @@ export interface LinkParts {
   /** Marks a decision that only a commit makes true. */
   inSession<T>(apply: () => T): T
   beginTransaction(): void
-  /** A process heard that a transaction failed, under which these fences were granted. */
+  /** A process learnt that a transaction failed, under which these fences were granted. */
   transactionFailed(fences: readonly Fence[]): void
 }
 

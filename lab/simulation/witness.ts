@@ -217,7 +217,7 @@ function keyOf(attempt: RunningEffect['attempt']): string | null {
   return believes(attempt) ? attempt.effectKey : null
 }
 
-/** What begins after a person took the lease away is that person's responsibility. */
+/** What begins after an operator took the lease away is the operator's responsibility. */
 function mayHappen(life: Life, incarnation: Fence, fence: Fence): void {
   if (!life.revoked.has(fence)) life.mayHaveRun.set(incarnation, fence)
 }

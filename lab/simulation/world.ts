@@ -7,7 +7,7 @@ import type { Scenario, Weather } from './scenario.ts'
 import type { Trace } from './trace.ts'
 import type { Witness } from './witness.ts'
 
-/** What everybody in one run shares. */
+/** What all parts of one run share. */
 export interface World {
   readonly simulation: Simulation
   readonly random: Random

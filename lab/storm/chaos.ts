@@ -8,7 +8,7 @@ export interface Chaos {
   readonly counts: { kills: number; [paused: string]: number }
   /** All that ever ran, the dead included: their logs show what happened. */
   readonly servers: readonly TestServer[]
-  /** Ends the trouble: everything runs again, and is left alone. */
+  /** Ends the faults: everything runs again. */
   stop(): Promise<void>
 }
 

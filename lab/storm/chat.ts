@@ -6,7 +6,7 @@ const REGIONS = ['frankfurt', 'tokyo', 'virginia'] as const
 const PEOPLE = 6
 const SAY_EVERY_MS = { least: 200, most: 1_200 }
 const MOVES = 0.03
-/** Who is not heard stops talking after so many messages. */
+/** A client without acknowledgements stops writing after so many messages. */
 const PENDING_MOST = 20
 
 interface Person {
@@ -17,7 +17,7 @@ interface Person {
   said: number
 }
 
-/** One room, people in three regions at two servers: every accepted message once for everybody, after its causes. */
+/** One room, people in three regions at two servers: every accepted message once for each client, after its causes. */
 export function createChat(world: World): System {
   const { network, random, apiKey } = world
   const judge = createStreamJudge(() => performance.now(), false)
@@ -58,7 +58,7 @@ export function createChat(world: World): System {
     return Object.assign(person, { client })
   }
 
-  /** Resolves as soon as it is on its way: a person does not wait for an answer before the next word. */
+  /** Resolves as soon as it is sent: people do not wait for an acknowledgement before the next message. */
   async function say(person: Person): Promise<void> {
     const uid = ++uids
     judge.said({ uid, sender: person.name, index: person.said++, causes: person.causes })

@@ -67,7 +67,7 @@ export function createClients(fronts: readonly Front[], random: Random): Clients
   }
 }
 
-/** Not yet, or a trouble of the server, or an outcome that a probe will find out; anything else is final. */
+/** Not yet, a server error, or an outcome that a probe will determine; anything else is final. */
 function mayRepeat(answer: Answer): boolean {
   const { status, body } = answer
   return status < 300 || status >= 500 || status === 429 || body['retryable'] === true || isUnknown(answer)

@@ -85,7 +85,7 @@ export function createOutreach(world: World): System {
 
   function judgeRun({ runId, state, steps: seen }: SeenRun, who: string): string[] {
     const open = seen.filter((step) => !['succeeded', 'failed', 'unknown'].includes(step.state))
-    // Several workers were killed under it in turn: it waits for a person, at whatever step it had come to.
+    // Several workers were killed under it in turn: it waits for an operator, at the step it had reached.
     const parked = state === 'unknown' && !seen.some((step) => step.state === 'unknown')
     if (parked) states['parked'] = (states['parked'] ?? 0) + 1
     return [

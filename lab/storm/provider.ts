@@ -78,7 +78,7 @@ export async function startStormProvider(random: Random): Promise<StormProvider>
     return fate === 'refused_422' && !mayRefuse ? 'answered' : fate
   }
 
-  /** A provider that honours keys does a key once, and answers it the same for ever. */
+  /** A provider that honours keys performs a key once, and always answers it the same. */
   function act(door: Door, key: string | null, known: Deeds): string {
     const earlier = key === null ? undefined : done.get(`${door} ${key}`)
     if (earlier !== undefined) return earlier

@@ -18,7 +18,7 @@ export function createContext(execution: Execution, branch: Branch): RunContext 
 
   const inside = (below: Branch) => createContext(execution, below)
 
-  /** Comes to the next step. A branch that lost its race, or whose run another worker has, stops here. */
+  /** Enters the next step. A branch that lost its race, or whose run another worker has, stops here. */
   async function next<T>(id: string, kind: EntryKind, work: (place: Place) => Promise<T>): Promise<T> {
     if (branch.signal.aborted) return never()
     try {

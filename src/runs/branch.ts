@@ -10,11 +10,11 @@ export interface Branch {
   signal: AbortSignal
   /** What was recorded here before, in order. */
   readonly recorded: readonly Entry[]
-  /** The first entry of a branch below this one that the body has not come to again. */
+  /** The first entry of a branch below this one that the body has not reached again. */
   ahead(): Entry | undefined
   /** What is recorded above it and comes later: then the run has left this branch before. */
   behind(): Entry | undefined
-  /** How many of its own the body has come to again. */
+  /** How many of its own entries the body has reached again. */
   passed: number
   /** Values of the next recorded entry that the body has asked for again. */
   valuesRead: number
@@ -55,7 +55,7 @@ interface Course {
   readonly ticks: Map<string, number>
 }
 
-/** Comes to the next step of a branch: its key, and what is known about it. */
+/** Enters the next step of a branch: its key, and what is recorded about it. */
 export function enter(branch: Branch, at: Course, id: string, kind: EntryKind): Place {
   checkName('step', id)
   mustBeFree(branch, id)

@@ -11,7 +11,7 @@ export type Offer =
       /** A definite failure is answered again under its key: the next attempt needs another one. */
       readonly keepsFailures: boolean
     }
-  /** A tag that can be looked up later, by hand or by `verify`. */
+  /** A tag that can be looked up later, by an operator or by `verify`. */
   | { readonly kind: 'correlate' }
   | { readonly kind: 'none' }
 

@@ -1,6 +1,6 @@
 import type { Failure } from '../ledger/core/verdict.ts'
 
-/** One line of a run's journal: what became of one execution of one step. */
+/** One line of a run's journal: the state of one execution of one step. */
 export interface Entry {
   readonly key: string
   /** Order of first appearance in the run; within one branch it is the order of execution. */
@@ -78,7 +78,7 @@ export interface RunRow {
   readonly failure: Failure | null
   readonly worker: string | null
   readonly fence: number
-  /** When a worker should take it; null while one has it, and when only a person or a signal can wake it. */
+  /** When a worker should take it; null while one has it, and when only an operator or a signal can wake it. */
   readonly dueAt: number | null
   /** Since when its worker has it; null when it was put down in order. */
   readonly takenAt: number | null

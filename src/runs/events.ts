@@ -3,7 +3,7 @@ import type { EntryState, RunState } from './entry.ts'
 /** Events of an engine, for logs, metrics and tests. */
 export type RunEvent =
   | { readonly kind: 'started'; readonly runId: string; readonly definition: string }
-  /** A worker put a run down: it ended, sleeps, or waits for a person. */
+  /** A worker put a run down: it ended, sleeps, or waits for an operator. */
   | { readonly kind: 'left'; readonly runId: string; readonly state: RunState }
   /**
    * A step changed its state, after that was recorded. `intent`: only a probe can determine whether it happened.
@@ -21,7 +21,7 @@ export type RunEvent =
    * it.
    */
   | { readonly kind: 'parked'; readonly runId: string; readonly definition: string; readonly takeovers: number }
-  /** Another worker has it, or a person took it away; whatever was under way records nothing. */
+  /** Another worker has it, or an operator took it away; steps under way record nothing. */
   | { readonly kind: 'lost'; readonly runId: string }
   | { readonly kind: 'background_failed'; readonly runId: string | null; readonly error: unknown }
 

@@ -49,7 +49,7 @@ export interface Execution {
   /** Ids of the signals that some wait of this run has taken. */
   readonly taken: Set<string>
   readonly suspended: Promise<Suspension>
-  /** The first step that comes to an end here. */
+  /** The first step that ends here. */
   readonly progressed: Promise<void>
   readonly lost: AbortSignal
   /** The first difference between what was recorded and the way of the present code. The run ends with it. */
@@ -61,9 +61,9 @@ export interface Execution {
    * end.
    */
   isLeftAfterSteps(): boolean
-  /** The branch of a path: the same one, however often the body comes to it. */
+  /** The branch of a path: the same one, however often the body reaches it. */
   branch(path: string, signal: AbortSignal): Branch
-  /** At the end of the body: it has come to everything that was recorded, except in branches that lost a race. */
+  /** At the end of the body: it has reached everything that was recorded, except in branches that lost a race. */
   mustBePassed(): void
   entry(place: Place, fields: Pick<Entry, 'state'> & Partial<Entry>): Entry
   /**
@@ -75,7 +75,7 @@ export interface Execution {
   kept(entry: Entry): Entry
   /** Throws `run_too_long` where the journal has no room for another line. Nothing was done for it yet. */
   mustHaveRoom(place: Place): void
-  /** What is recorded of a step now: a person may have changed what was unknown. */
+  /** What is recorded of a step now: an operator may have resolved it. */
   look(entry: Entry): Promise<Entry>
   /** Counts as doing something while it lasts, so that the run is not suspended under it. */
   acting<T>(work: () => Promise<T>): Promise<T>

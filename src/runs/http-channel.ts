@@ -45,7 +45,8 @@ export function httpChannel<const P extends ProviderProfile>(
 ): Channel<HttpPlan<BodyOf<P>>, HttpSent> {
   const { name, provider, headers = async () => ({}), fetch = globalThis.fetch } = options
   const { offer, carries, body: encoding = 'json' }: ProviderProfile = provider
-  // Node's fetch makes one call; another one may have tried before. Without keys even a proven failure is for a person.
+  // Node's fetch makes one call; another one may have tried before. Without keys even a proven failure is for an
+  // operator.
   const single = options.fetch === undefined && offer.kind === 'native'
   return {
     name,

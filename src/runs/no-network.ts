@@ -20,7 +20,7 @@ interface Watched {
   readonly refused: string[]
 }
 
-/** A loop that tries for ever must not fill the memory of the replay. */
+/** An endless loop must not fill the memory of the replay. */
 const MOST_REFUSALS = 1_000
 
 const inside = new AsyncLocalStorage<Watched>()

@@ -212,7 +212,7 @@ export function createRunOperator(
           key,
         ])
         const resolved = changeOf(resolution, at, step === undefined ? [] : entryOf(step).failures)
-        // A step that a living worker has in hand is not for a person; one left behind by a dead worker is.
+        // A step that a living worker drives cannot be resolved by an operator; one left by a dead worker can.
         const changed = await by(
           `update onceonly_run_steps set state = ?, result = ?, due_at = ?, failures = ?, at = ${now}
             where run_id = ? and key = ? and state = 'unknown' returning key`,

@@ -58,7 +58,7 @@ export async function perform(execution: Execution, place: Place, work: StepWork
       const woken = await execution.wait({ dueAt, unknown, ...(unknown ? { heard } : {}) }, place.branch.signal)
       if (woken === 'abandoned') entry = await execution.put(abandon(entry))
       if (woken !== 'notified') continue
-      // Perhaps a person resolved it.
+      // An operator may have resolved it.
       heard = execution.heard()
       entry = await execution.look(entry)
       continue
@@ -252,7 +252,7 @@ async function actInTransaction(
     }, call)
   } catch (error) {
     if (!isOnceError(error) || error.applied !== 'maybe') throw error
-    // The answer to the commit was lost: acting again would write twice, so look what became of it.
+    // The answer to the commit was lost: acting again would write twice, so read the outcome.
     const read = () => around.store.transactions.run(({ tx }) => around.writes.committed(tx, run.id, place.key), call)
     const committed = await execution.insist(read)
     if (committed?.state === 'succeeded') return committed
@@ -312,7 +312,7 @@ async function afterFailure(
   if (exhausted && since === null) return failed
   const outside = work.windowMs !== null && since !== null && dueAt - since >= work.windowMs
   if (!exhausted && !outside) return after({ state: 'retrying', dueAt })
-  // It may have happened. A step that can ask what became of it does so at once; else it waits for a person.
+  // It may have happened. A step with a probe asks at once; else it waits for an operator.
   return after({ state: 'unknown', dueAt: work.verify === null ? null : now })
 }
 

@@ -25,7 +25,7 @@ export function storableFailure(error: unknown, more?: unknown): Failure {
 /** Of this run, here: a step may fail with the same code, when it looks at other runs. */
 export class Divergence extends OnceError<'run_diverged'> {}
 
-/** Where recorded and present code part: both sides, so that a person can see which one is wrong. */
+/** Where the recorded run and the present code diverge: both sides, so that a reader can see which one is wrong. */
 export function diverged(
   what: string,
   recorded: Readonly<Record<string, unknown>> | null,

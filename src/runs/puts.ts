@@ -114,7 +114,7 @@ function settleSql(dialect: Dialect): string {
       where id = ? and fence = ? ${shared(dialect)}) returning key`
 }
 
-/** The place of a step in its run stays; what became of it may change. */
+/** The place of a step in its run stays; its state may change. */
 const REPEATED = `on conflict (run_id, key) do update set ${entryChanges
   .map((name) => `${name} = excluded.${name}`)
   .join(', ')}`

@@ -10,7 +10,7 @@ import { stepFailed, tooLong } from './problems.ts'
 import type { StepFunction, StepOptions } from './steps.ts'
 import { workOf } from './steps.ts'
 
-/** One step, as the code of today comes to it. */
+/** One step, as today's code reaches it. */
 export interface ReplayedStep {
   readonly stepId: string
   readonly tick: number
@@ -27,7 +27,7 @@ export interface ReplayedStep {
   readonly pending: boolean
 }
 
-/** Where a replay plays: what was recorded, and what the code came to. It has nothing to act with. */
+/** The stage of a replay: what was recorded, and what the code reached. It cannot act. */
 export interface Stage {
   readonly run: RunRow
   readonly ticks: Map<string, number>
@@ -41,7 +41,7 @@ export interface Stage {
   isNext(branch: string, stepId: string, kind: EntryKind): boolean
   /** The next value that was recorded in a branch, if it is of this kind. */
   value(branch: string, kind: keyof ValueTypes): RecordedValue | undefined
-  /** Whether the run knew a change when it came to this place of a branch. */
+  /** Whether the run knew a change when it reached this place of a branch. */
   isKnown(branch: string, version: string): boolean
   /** Whether something is recorded in branches below a path that has no line itself. */
   isOpen(path: string): boolean
@@ -77,7 +77,7 @@ export function createStage(run: RunRow, entries: readonly Entry[]): Stage {
   let isCut = false
   function hold({ recorded, pending }: Pick<ReplayedStep, 'recorded' | 'pending'>): Promise<never> {
     if (recorded === null && !pending) isCut = true
-    // After everything that is ready now: other branches may still come to their next step.
+    // After everything that is ready now: other branches may still reach their next step.
     setImmediate(() => stuck.resolve())
     return new Promise<never>(() => {})
   }

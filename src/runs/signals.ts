@@ -7,7 +7,10 @@ import { never } from './execution.ts'
 import type { Kept } from './kept.ts'
 import { readKept } from './kept.ts'
 
-/** Takes the oldest signal of a name that no wait has taken yet; waits for one, for ever or until its time is over. */
+/**
+ * Takes the oldest signal of a name that no wait has taken yet; waits for one, without a limit or until its time is
+ * over.
+ */
 export async function receive<T>(
   execution: Execution,
   place: Place,

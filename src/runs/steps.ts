@@ -53,7 +53,7 @@ export function workOf(
   return { kind: 'step', work: { ...plain, semantics, verify, act: acted } }
 }
 
-/** What is no number would be compared with false for ever: a step without an end, or without a pause. */
+/** Comparisons with NaN are always false: a step would have no end, or no pause. */
 function checkLimits(id: string, { attempts = 1, baseMs = 0, capMs = 0 }: RetryPolicy, timeoutMs: number): void {
   checkMs(`The timeoutMs of ${id}`, timeoutMs)
   checkMs(`The baseMs of ${id}`, baseMs)

@@ -100,7 +100,7 @@ const TAKEOVERS = [
 
 export const runMigrations: readonly Migration[] = [
   { version: 1, oldestCode: 1, up: { sqlite: tables('integer'), postgres: tables('bigint') } },
-  // Few runs ever wait for a person: this finds and counts them without a look at all the others.
+  // Few runs wait for an operator: this finds and counts them without a scan of all the others.
   { version: 2, oldestCode: 1, up: { sqlite: [UNKNOWN], postgres: [UNKNOWN] } },
   { version: 3, oldestCode: 1, up: { sqlite: lists('sqlite'), postgres: lists('postgres') } },
   { version: 4, oldestCode: 1, up: { sqlite: TAKEOVERS, postgres: TAKEOVERS } },

@@ -10,7 +10,7 @@ export interface Suspension {
 }
 
 export interface Wait extends Suspension {
-  /** A signal or a person may end it: what was known of them when it was last looked. */
+  /** A signal or an operator may end it: the count of outside changes at the last check. */
   readonly heard?: number
 }
 

@@ -67,7 +67,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const id = runtime.newId()
   const executions = new Set<Execution>()
   const driving = new Set<Promise<void>>()
-  /** The fences of the runs that it has in hand. */
+  /** The fences of the runs that it drives. */
   const driven = new Map<string, number>()
   /** Places for runs that are being started or taken. */
   let reserved = 0
@@ -87,7 +87,7 @@ export function createWorker(options: WorkerOptions): Worker {
   let looking: Promise<void> | null = null
   /** A poll was requested since the last one began. */
   let again = false
-  /** The store keeps the lease a grace longer than the worker believes in it. */
+  /** The store keeps the lease a grace period longer than the worker does. */
   const storeLeaseMs = leaseMs + limits.leaseGraceMs
   const leases = createHeldLeases<string, true, true>({
     runtime,

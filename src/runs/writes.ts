@@ -77,7 +77,7 @@ export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number
     start: (run) => starts.write(run),
     put: (holder, given) => putting.write({ holder, entry: given }),
     putIn: (tx, holder, given) => puts.putIn(tx, holder, given),
-    // Nothing was unknown there any more: a person was faster, or it is ours already, and its answer was lost.
+    // It is not unknown any more: an operator was faster, or this write was applied and its answer was lost.
     settle: async (holder, given) => ((await puts.settle(holder, given)) ? given : await entry(holder, given.key)),
     entry,
     async committed(tx, runId, key) {

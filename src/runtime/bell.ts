@@ -5,7 +5,7 @@ export interface Bell {
   ring(): void
   /** Until it rings, or has rung since the last wait, and no longer than this. */
   rung(ms: number): Promise<void>
-  /** All of this time; a ring meanwhile is heard afterwards. `end` cuts it short. */
+  /** Waits all of this time; a ring meanwhile counts afterwards. `end` cuts it short. */
   quiet(ms: number): Promise<void>
   end(): void
 }

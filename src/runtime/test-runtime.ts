@@ -1,6 +1,6 @@
 import type { Runtime } from './runtime.ts'
 
-/** Time that moves only when a test says so. */
+/** Time that moves only on request of a test. */
 export interface TestRuntime extends Runtime {
   /** Fires what falls due on the way, in order, and lets everything that follows from it happen. */
   advance(ms: number): Promise<void>

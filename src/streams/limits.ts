@@ -39,31 +39,31 @@ export const streamLimits = {
   writeEntries: 256,
   /** Sends of a room that wait for a commit. */
   writeQueue: 16_384,
-  /** And their bytes: a store that is away for a while must not fill the memory. */
+  /** And their bytes: a store that is down for a while must not fill the memory. */
   writeQueueBytes: 16 * 1_024 * 1_024,
   /** Entries of one answer to a peer, and the bytes of their bodies. */
   pullEntries: 256,
   pullBytes: 1_024 * 1_024,
   /**
-   * Rooms of a region that read and write their logs at once, beside what their clients send: hundreds that are opened
-   * together would stand before everybody else at the store.
+   * Rooms of a region that read and write their logs at once, beside what their clients send: hundreds that are opened together would block
+   * all other work at the store.
    */
   roomWork: 4,
-  /** A region that heard nothing asks its peers after this: hints may be lost. */
+  /** A region without hints polls its peers after this: hints may be lost. */
   pullEveryMs: 1 * SECOND,
   /**
    * A quiet room polls ever less often, down to this: its peers, what other processes of its region wrote, and the final
    * order. Hints wake it, so that only what a lost hint announced is late, by this at most.
    */
   dozeMs: 10 * SECOND,
-  /** A peer that does not answer within this is away. */
+  /** A peer that does not answer within this is down. */
   pullMs: 5 * SECOND,
   /**
    * How long a client that comes from another region waits for that region to end its old session: several round trips
    * around the world and a commit. A region that is down must lock no client out.
    */
   fenceMs: 2 * SECOND,
-  /** A peer that is away is asked again after this, doubling up to the cap. */
+  /** A peer that is down is retried after this, doubling up to the cap. */
   pullRetryBaseMs: 250,
   pullRetryCapMs: 5 * SECOND,
   /** After this without the missing entries, peers are asked for other regions' logs, too. */
@@ -109,7 +109,9 @@ export const natsExchangeLimits = {
   /** Hints on their way at a time, and their bytes. Past either no more entries are sent along: peers pull them. */
   underWay: 1_024,
   underWayBytes: 8 * 1_024 * 1_024,
-  /** Entrances that wait for a server which is away, the last of each client; past it the oldest are given up. */
+  /**
+   * Session announcements that wait for a server that is down, the last of each client; past it the oldest are dropped.
+   */
   owedEntrances: 10_000,
   /** All that the stream keeps, of all regions: ten minutes of a thousand short messages a second. */
   streamBytes: 512 * 1_024 * 1_024,

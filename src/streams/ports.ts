@@ -33,8 +33,8 @@ export interface RoomLog {
   /** Removes the oldest entries past the bounds, and clients that have been silent for long. */
   trim(room: string, keep: Retention): Promise<Trimmed>
   /**
-   * How far the room is, and what everybody has sent, at one moment: what a region that fell too far behind begins
-   * with.
+   * The room's position and the last number of every client, at one moment: the start for a region that fell too far
+   * behind.
    */
   image(room: string): Promise<RoomImage>
   /** Takes a peer's image: whatever other logs had up to there counts as removed here. Own entries stay. */

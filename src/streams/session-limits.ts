@@ -12,7 +12,10 @@ export const sessionLimits = {
   logs: 64,
   /** Sends of one session that are not answered yet: what a client's window allows, and as much on its way. */
   sendWindow: 128,
-  /** Bytes of a client's messages on their way to the region: enough to fill a fast line with short ones. At least one is. */
+  /**
+   * Bytes of a client's messages on their way to the region: enough to fill a fast line with short ones. At least one
+   * is.
+   */
   sendWindowBytes: 128 * 1_024,
   /** Bytes of a client's messages that no region has acknowledged: some hours of writing without a connection. */
   pendingBytes: 64 * 1_024 * 1_024,
@@ -26,7 +29,7 @@ export const sessionLimits = {
   /** A write or read that failed is tried again after this, doubling up to the cap. */
   storeRetryBaseMs: 100,
   storeRetryCapMs: 5 * SECOND,
-  /** A session from which nothing was heard for so long is over; clients ping at a third of it. */
+  /** A session that is silent for this long is over; clients ping at a third of it. */
   silenceMs: 30 * SECOND,
   /** A client connects again after this, doubling up to the cap, each time a random part of it. */
   reconnectBaseMs: 250,

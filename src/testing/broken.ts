@@ -47,7 +47,7 @@ function asking(change: (stored: LedgerRecord | null, request: Request, at: Mome
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 1))
 
-/** Looks first and writes afterwards: everybody who looks in between finds nothing. */
+/** Reads first and writes afterwards: concurrent readers in between find nothing. */
 function findThenInsert(claims: Claims): Claims {
   const seen = new Map<string, AppliedDecision<Decision>>()
   return {

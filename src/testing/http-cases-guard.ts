@@ -163,7 +163,7 @@ export const guardCases: readonly HttpCase[] = [
     make,
     async (stage) => {
       const answer = await stage.ask({ ...keyless, type: 'application/octet-stream', body: 'x'.repeat(200) })
-      // Some frameworks say so in words of their own.
+      // Some frameworks have an own message for it.
       assert.equal(answer.status, 413, answer.text())
       assert.equal(stage.runs, 0)
       assert.equal((await stage.records()).length, 0)

@@ -5,7 +5,7 @@ import type { HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, createGate, httpCase, pause, perStage } from './http-stage.ts'
 import { until } from './until.ts'
 
-/** Answers that never arrived, clients that left, twins that came at once: one effect, and one answer for everybody. */
+/** Answers that never arrived, clients that left, twins that came at once: one effect, and one answer for all. */
 
 const external = { effect: 'external' } as const
 const done = { status: 201, body: { text: 'done' } } as const
@@ -279,7 +279,7 @@ function leader(): HttpCase {
   )
 }
 
-/** The effect happened, whatever became of its record: the client gets its answer, and the record comes later. */
+/** The effect happened, although its record was not written: the client gets its answer, and the record comes later. */
 function notRecorded(): HttpCase {
   const down = { is: false }
   return httpCase(

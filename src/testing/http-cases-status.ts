@@ -4,7 +4,7 @@ import { unreachable } from './http-faults.ts'
 import type { AskOptions, HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, httpCase } from './http-stage.ts'
 
-/** `GET /operations/{id}`, and what a person's word on an outcome is to a retry. */
+/** `GET /operations/{id}`, and what a retry gets after an operator resolved an outcome. */
 
 const external = { effect: 'external' } as const
 

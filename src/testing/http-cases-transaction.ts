@@ -177,7 +177,7 @@ function leavesAfterCommit(what: string, body: Act['body']): HttpCase {
   )
 }
 
-/** The database rolls back what the handler has answered already: its answer must not be heard. */
+/** The database rolls back after the handler has answered: its answer must not be sent. */
 function undoneByItsStore(): HttpCase {
   const trouble = { times: 0 }
   return httpCase(

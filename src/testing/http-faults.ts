@@ -6,7 +6,7 @@ import type { TransactionalStore } from '../ledger/store/port.ts'
 
 type Store = TransactionalStore<unknown>
 
-/** Whatever `before` does comes before every request reaches the store, and `after` before its answer is heard. */
+/** `before` runs before every request reaches the store, and `after` before its answer is returned. */
 export function withSteps(
   store: Store,
   steps: { before?(requests: readonly Request[]): Promise<void>; after?(requests: readonly Request[]): Promise<void> },

@@ -35,7 +35,7 @@ export type ActBody =
   | { readonly json: unknown }
   /** As the framework sends bytes. */
   | { readonly bytes: Uint8Array }
-  /** Written piece by piece, by hand where the framework lets one. */
+  /** Written piece by piece, directly where the framework allows it. */
   | { readonly writes: () => AsyncIterable<Uint8Array> }
   /** Handed over as a stream. */
   | { readonly stream: () => AsyncIterable<Uint8Array> }

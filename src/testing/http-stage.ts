@@ -255,7 +255,7 @@ export function assertProblem(reply: Reply, status: number, situation: string, r
 /** Headers that belong to one exchange, and are allowed to differ between an answer and its replay. */
 const ofTheExchange = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding', 'content-length'])
 
-/** The same answer once more: status, bytes and every header that is kept; and marked. */
+/** The same answer again: status, bytes and every header that is kept; and marked. */
 export function assertReplay(replay: Reply, first: Reply, dropped: readonly string[] = []): void {
   assert.equal(replay.status, first.status, `${replay.status} ${replay.text()}`)
   assert.ok(replay.body.equals(first.body), `${replay.body.length} bytes instead of ${first.body.length}`)

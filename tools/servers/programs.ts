@@ -11,7 +11,7 @@ export interface Program {
 
 export const promtool: Program = { name: 'promtool', variable: 'ONCEONLY_TEST_PROMTOOL', packages: ['prometheus'] }
 
-/** Not on the path of everybody. */
+/** Not on every user's path. */
 const SYSTEM_FOLDERS = ['/usr/sbin']
 
 /** Its path, or null: then everything that needs it is skipped, and under `CI=true` nothing is. */

@@ -14,7 +14,7 @@ export interface Timed {
   readonly tookMs: number
 }
 
-/** What became of some tests, and in full only what went wrong. */
+/** The results of some tests, with details of failures only. */
 export interface Results extends Counts {
   readonly failures: string[]
   readonly printed: string[]

@@ -37,7 +37,7 @@ function hasRoom(): boolean {
   }
 }
 
-/** A run that was killed could not clean up, and what it left would take memory until the machine starts anew. */
+/** A run that was killed could not clean up, and what it left would take memory until the machine restarts. */
 function removeAbandoned(): void {
   for (const name of readdirSync(MEMORY)) {
     if (name.startsWith(PREFIX) && !isRunning(Number(name.slice(PREFIX.length)))) {

@@ -25,7 +25,7 @@ export type StreamRule =
   | 'copies'
   /** No client should have had to give up its identity. */
   | 'identity'
-  /** After everything was healed, not everybody came to rest in time. */
+  /** After everything was healed, not all participants came to rest in time. */
   | 'progress'
   /** The simulation itself, or a receiver under test, threw. */
   | 'sound'
@@ -48,7 +48,7 @@ interface Witness {
   readonly places: Map<string, number>
 }
 
-/** Watches a simulated room, and knows what everybody must have seen. */
+/** Watches a simulated room, and knows what each participant must have seen. */
 export interface StreamJudge {
   readonly failure: StreamFailure | null
   readonly accepted: ReadonlySet<number>
@@ -62,7 +62,7 @@ export interface StreamJudge {
   /** The client starts over from a snapshot of all that was accepted. */
   startedOver(client: string, uids: readonly number[]): void
   ordered(client: string, identity: MessageIdentity, place: number): void
-  /** Everybody named has everything that was accepted, with its final place; where nothing expires. */
+  /** The named clients have everything that was accepted, with its final place; where nothing expires. */
   complete(clients: readonly string[]): string | null
   end(clients: readonly string[]): void
 }
@@ -104,7 +104,7 @@ export function createStreamJudge(nowMs: () => number, expires: boolean): Stream
       // They were noted in the order in which they were written.
       if (place < (last.get(sender) ?? 0)) return fail('one_order', `${uid} of ${sender} stands above an earlier one`)
       last.set(sender, place)
-      // Where messages expire, one may be gone before it got a place, and then has none for ever.
+      // Where messages expire, one may be gone before it got a place, and then never gets one.
       const above = causes.find((cause) => (placeOfUid.get(cause) ?? (expires ? 0 : Number.POSITIVE_INFINITY)) > place)
       if (above !== undefined) return fail('one_order', `message ${uid} has place ${place}, above its cause ${above}`)
     }

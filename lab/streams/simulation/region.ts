@@ -21,7 +21,7 @@ export interface SimulatedRegion {
 }
 
 const WRITE_MS = 3
-/** Now and then a log is slow to read: long enough for its reader to ask anew in the meantime. */
+/** Now and then a log is slow to read: long enough for its reader to ask again in the meantime. */
 const SLOW_READ_CHANCE = 0.1
 const SLOW_READ_MS = 150
 

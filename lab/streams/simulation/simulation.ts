@@ -40,7 +40,7 @@ export interface StreamRun {
   tail(lines: number): readonly string[]
 }
 
-/** Time after the storm within which everybody must have everything. */
+/** Time after the storm within which every participant must have everything. */
 const HEAL_MS = 60_000
 const MOST_EVENTS = 5_000_000
 

@@ -1,4 +1,4 @@
-/** A promise that settles after a time, and a way to let go of its timer. */
+/** A promise that settles after a time, and a way to clear its timer. */
 export interface Deadline {
   readonly late: Promise<void>
   /** What is left, at least one millisecond: drivers take zero for "no bound". */

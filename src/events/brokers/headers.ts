@@ -69,7 +69,7 @@ export function tooLarge(message: OutgoingMessage): string | null {
   return size(message.body) > bodyBytes ? `The body has more than ${bodyBytes} bytes.` : null
 }
 
-/** Numbers that travel as text: only what counts something is believed. */
+/** Numbers that travel as text: only whole numbers are accepted. */
 export function count(text: unknown): number | null {
   const value = typeof text === 'string' && text !== '' ? Number(text) : text
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null

@@ -26,7 +26,9 @@ export type InboxEvent =
     })
   | (OfMessage & { readonly kind: 'parked'; readonly reason: ParkReason; readonly failure: Failure | null })
   | (OfMessage & { readonly kind: 'waiting'; readonly expected: number; readonly sequence: number })
-  /** Put off without a failure: an outage, a twin that still runs, or, when it is `wished`, the effect's own wish. */
+  /**
+   * Put off without a failure: an outage, a twin that still runs, or, when it is `wished`, the effect's own request.
+   */
   | (OfMessage & {
       readonly kind: 'postponed'
       readonly wished: boolean

@@ -1,7 +1,7 @@
 import { limits } from '../../ledger/core/limits.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 
-/** What is known of a message that made trouble before. */
+/** The earlier failures of a message. */
 export interface Trouble {
   readonly failures: number
   /** Deliveries that began and never ended: the process went away under them. */
@@ -20,7 +20,9 @@ export interface Failures {
   get(message: string, now: number): Promise<Trouble>
   /** A repeated delivery begins: counted at once, because a process that dies cannot count afterwards. */
   begin(message: string, now: number): Promise<void>
-  /** It ended without a verdict on the message. Never fails: what cannot be written is made up for at the next begin. */
+  /**
+   * It ended without a verdict on the message. Never fails: what cannot be written is made up for at the next begin.
+   */
   end(message: string): Promise<void>
   /** It failed. Answers how often so far. */
   count(message: string, failed: { failure: string | null; now: number; begun: boolean }): Promise<number>
@@ -50,7 +52,7 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
 
   return {
     async get(message, now) {
-      // A row past its end is as good as swept: the message starts anew.
+      // A row past its end counts as swept: the message starts again.
       const [row] = await sql.query<Row>(
         `SELECT failures, unfinished, failure, failed_at, retry_at, expires_at FROM onceonly_inbox_failures
            WHERE consumer = ? AND message = ? AND expires_at > ?`,
@@ -61,7 +63,7 @@ export function createFailures(sql: SqlSeam, consumer: string, windowMs: number)
         failures: Number(row.failures),
         unfinished: Math.max(0, Number(row.unfinished) - (owed.get(message) ?? 0)),
         retryAt: Number(row.retry_at),
-        // Both begin its window anew.
+        // Both restart its window.
         touchedAt: Number(row.expires_at) - windowMs,
         failure: row.failure,
         failedAt: row.failed_at === null ? null : Number(row.failed_at),

@@ -33,7 +33,7 @@ export interface Inbox<Tx> {
   consume<B = any>(subscriber: Subscriber, options: ConsumeOptions, effect: InboxEffect<Tx, B>): Promise<Subscription>
   explain(messageId: string): Promise<Explanation>
   readonly deadLetters: DeadLetters<Tx>
-  /** Removes what is past its end, by hand: for tests, and for who runs it elsewhere. */
+  /** Removes what is past its end: for tests, and for applications that schedule it themselves. */
   sweep(): Promise<number>
   /** Stops its subscriptions, then its upkeep. Ledger and store stay open: they are yours. */
   stop(): Promise<void>
@@ -126,7 +126,7 @@ function partsOf(options: InboxOptions<SqlTx>): Parts {
       }
     },
     ready() {
-      // A database that was away is asked again by the next message.
+      // The next message tries a database that was down again.
       ready ??= store.sql.migrate(INBOX_ROOM, inboxMigrations).catch((error: unknown) => {
         ready = null
         throw error

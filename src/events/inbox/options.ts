@@ -29,7 +29,7 @@ export interface InboxOptions<Tx extends SqlTx> {
   /**
    * Handles the messages of a key by their numbers, also when the broker hands them over in another order. An outbox
    * counts per key over all topics, so such a consumer takes every topic of its keys. Messages of two outboxes under one
-   * key are two lines. Costs a small row per key and outbox, for ever.
+   * key are two lines. Costs a small permanent row per key and outbox.
    */
   readonly ordered?: boolean | OrderedOptions
   /**

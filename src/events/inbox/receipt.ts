@@ -38,7 +38,7 @@ export interface First {
   readonly topic: string
 }
 
-/** What became of one delivery. */
+/** The result of one delivery. */
 export type Receipt =
   | { readonly kind: 'handled'; readonly id: string }
   /** `by`: the same message came again, or another one with the same intent. */

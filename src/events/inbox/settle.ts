@@ -13,7 +13,9 @@ import { isPostponed, postpone } from './postpone.ts'
 import type { Delivery } from './read.ts'
 import type { ParkReason, Settled } from './receipt.ts'
 
-/** The context of every transaction effect, and the message. Its effect key is equal for every delivery of the message. */
+/**
+ * The context of every transaction effect, and the message. Its effect key is equal for every delivery of the message.
+ */
 export interface InboxContext<Tx> extends TransactionContext<Tx> {
   readonly message: IncomingMessage
 }
@@ -47,7 +49,7 @@ export class EffectFailure extends Error {
   }
 }
 
-/** What one call of `receive` has come to so far. */
+/** The state of one call of `receive`. */
 export interface Turn {
   /** The dead letter that it runs for. */
   readonly redriven: string | null
@@ -86,7 +88,8 @@ export async function settleMessage(
   const body = turn.body()
   const done = await doneBefore(parts, message, body)
   if (done === null) await runEffect(parts, delivery, body, effect, work)
-  // 4. The next of its key may come. A dead letter that was redriven or freed goes with the commit, and not before: it may
+  // 4. The next of its key may come. A dead letter that was redriven or freed goes with the commit, and not before: it
+  // may
   // be
   // the last copy of the message.
   if (place !== null) await parts.order.advance(tx, place)
@@ -181,7 +184,7 @@ function recorded({ deliveries, topic }: IncomingMessage, settled: Settled): Rec
 /** How many causes are looked through: query builders and repositories wrap once or twice. */
 const CAUSES = 5
 
-/** A database that is away or busy says nothing about the message. */
+/** A database that is down or busy says nothing about the message. */
 export function isOutage(error: unknown): boolean {
   let cause = error
   for (let depth = 0; depth < CAUSES && cause instanceof Error; depth++, cause = cause.cause) {

@@ -14,7 +14,7 @@ import { NotItsTurn } from './settle.ts'
 /** Those close behind come soon; a line that has long been waiting is asked ever less often. */
 const WAITED_SHARE = 1 / 4
 
-/** A hole is seen after several looks at the line, however long it took to come to them. */
+/** A hole counts only after several checks of the line, however long they took. */
 const LOOKED_SHARE = 1 / 4
 
 function delayOf(distance: number, waitedMs: number, chance: number): number {
@@ -58,7 +58,7 @@ export function untimelyIn(execution: Execution<Recorded>): NotItsTurn | null {
   return cause instanceof NotItsTurn ? cause : null
 }
 
-/** Who comes too late is kept for a person; who comes too early waits, but not for ever. */
+/** A message that comes too late is parked for an operator; one that comes too early waits for a bounded time. */
 export async function untimelyReceipt(
   parts: Parts,
   delivery: Delivery,

@@ -15,9 +15,9 @@ export type RelayEvent =
       readonly reason: string
       readonly retryAfterMs: number
     })
-  /** Given up, or held behind one of its key that was: a person decides. */
+  /** Given up, or held behind one of its key that was: an operator decides. */
   | (OfMessage & { readonly kind: 'parked'; readonly attempts: number; readonly reason: string })
-  /** The broker is away. No attempt is counted. */
+  /** The broker is down. No attempt is counted. */
   | { readonly kind: 'unavailable'; readonly reason: string; readonly retryAfterMs: number }
   /** The shares of this relay after they changed, and how many relays there are. */
   | { readonly kind: 'balanced'; readonly partitions: number; readonly relays: number }

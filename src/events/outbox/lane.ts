@@ -16,7 +16,7 @@ export interface Lane {
   stop(): Promise<void>
 }
 
-/** What became of a batch. */
+/** The result of a batch. */
 interface Sorted {
   readonly confirmed: readonly OutboxRow[]
   readonly refused: readonly { readonly row: OutboxRow; readonly reason: string }[]

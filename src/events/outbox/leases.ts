@@ -29,7 +29,10 @@ export interface Balance {
   readonly hungry: boolean
 }
 
-/** Which partitions this relay may publish: a fair share of them, each under a lease that is renewed while the relay lives. */
+/**
+ * Which partitions this relay may publish: a fair share of them, each under a lease that is renewed while the relay
+ * lives.
+ */
 export interface Leases {
   /** Those whose lease lasts at least this much longer. */
   current(leastMs: number): readonly Tenure[]
@@ -75,7 +78,8 @@ export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
     },
     ...(failed === undefined ? {} : { failed }),
   })
-  // What we hold by the record alone is taken anew: the answer to an earlier take was lost. The order begins at a place of
+  // What this relay holds by the record alone is taken again: the answer to an earlier take was lost. The order begins
+  // at a place of
   // our own, so that two relays do not reach for the same rows.
   const take = leases.takeText({
     free: `(expires_at <= (SELECT ${sql.now}) OR (relay = ? AND NOT ${leases.held}))`,

@@ -57,7 +57,7 @@ export interface OutboxStatus {
   readonly lagMs: number
   /** Keys, or messages without one, that were refused and are tried again. */
   readonly failing: number
-  /** Keys that wait for a person. */
+  /** Keys that wait for an operator. */
   readonly parkedKeys: number
   readonly deadLetters: number
   readonly relays: number

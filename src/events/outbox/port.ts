@@ -14,7 +14,7 @@ export interface OutgoingMessage {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What became of one message. */
+/** The result of one message. */
 export type Published =
   /** The broker has it, durably, and at least one queue or stream took it. */
   | { readonly kind: 'confirmed' }

@@ -51,7 +51,7 @@ export interface Relay {
   /** Names it among the relays of the store. */
   readonly id: string
   on(listener: RelayListener): () => void
-  /** Removes what is past its end, by hand. */
+  /** Removes what is past its end, on demand. */
   sweep(): Promise<number>
   /**
    * Waits for the batches under way, at most `publishMs`, then lets others have its partitions at once. The store stays

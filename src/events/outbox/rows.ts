@@ -151,7 +151,7 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
       const text = `DELETE FROM onceonly_outbox_rows WHERE ${positions} AND ${ours} RETURNING position`
       if (failed.size === 0) return (await sql.query(text, values)).length
       return await transactions.run(async ({ tx }) => {
-        // Another relay that has the partition now may have parked the line: then only a person frees it.
+        // Another relay that has the partition now may have parked the line: then only an operator frees it.
         const held = await leases.lock(tx, tenures)
         const gone = await tx.query(text, values)
         for (const [line, partition] of failed) {

@@ -51,7 +51,7 @@ function statements(types: Types): readonly string[] {
     `CREATE TABLE onceonly_outbox_keys (line ${text} PRIMARY KEY, number ${integer} NOT NULL, used_at ${integer} NOT NULL)`,
     `CREATE TABLE onceonly_outbox_ids (id ${text} PRIMARY KEY, added_at ${integer} NOT NULL)`,
     'CREATE INDEX onceonly_outbox_ids_age ON onceonly_outbox_ids (added_at)',
-    // Few lines ever fail. Parked is 1 when a person has to decide; until then it is tried again from `due_at`.
+    // Few lines ever fail. Parked is 1 when an operator has to decide; until then it is retried from `due_at`.
     `CREATE TABLE onceonly_outbox_failing (
        line ${text} PRIMARY KEY,
        partition integer NOT NULL,

@@ -73,7 +73,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   const deliverer = createDeliverer({ machine, pending: parts.pending, handle, failed: failed('deliver') })
   const pulse = createPulse(runtime, async () => void (await deliver()), failed('deliver'))
 
-  /** What is delivered may make more due; a saga that never comes to rest must not keep a round for ever. */
+  /** A delivery may make more due; a saga that never rests must not keep a round running forever. */
   async function deliver(): Promise<number> {
     let delivered = 0
     await ready()
@@ -116,7 +116,7 @@ function createHandle(parts: ReceiveParts, ready: () => Promise<void>, partition
     try {
       await ready()
     } catch (error) {
-      // A database that is away says nothing about the message.
+      // A database that is down says nothing about the message.
       if (!isOnceError(error) || !error.retryable) throw error
       return { kind: 'later', id: message.id, delayMs: parts.settings.laterMs, counted: false, error }
     }

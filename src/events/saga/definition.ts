@@ -86,7 +86,7 @@ export interface Tools<Events = Specs> {
   readonly now: number
   /** For business writes that commit with the new state, or not at all. */
   readonly tx: SqlTx
-  /** The same for every attempt at this message: hand it to other systems, so that they notice a repetition. */
+  /** The same for every attempt at this message: pass it to other systems, so that they detect a repetition. */
   readonly effectKey: string
   derive(name: string): string
   /** Publishes an event to all subscribers. */

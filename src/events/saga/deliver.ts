@@ -27,7 +27,7 @@ export function createDeliverer({ machine, pending, handle, failed }: DeliverPar
         // Its row went with the transaction, or was given another meaning in it.
         return
       case 'duplicate':
-        // Taken a second time because the first taker was slow, or was gone before it could write what became of it.
+        // Taken a second time because the first process was slow, or died before it could write the result.
         return await (receipt.first.settled.kind === 'parked' ? pending.park(row) : pending.remove(row))
       case 'conflict':
       case 'parked':

@@ -10,7 +10,7 @@ import { INITIAL, machineOf } from './machine.ts'
 import type { Emitted, Reaction, Scheduled } from './react.ts'
 import { react } from './react.ts'
 
-/** What became of an instance, and what it asked for on the way. */
+/** The result of an instance, and what it sent on the way. */
 export interface Rehearsal<Data = unknown, State extends string = string> {
   readonly state: State | typeof INITIAL
   readonly data: Data

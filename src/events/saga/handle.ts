@@ -45,7 +45,7 @@ export async function handleInside(parts: Parts, turn: Turn): Promise<Entry> {
   const { machine, instances, pending } = parts
   const { arrival, tools } = turn
   const { tx } = tools
-  // 1. The instance as it is now. Every try reads it anew.
+  // 1. The current instance. Every try reads it again.
   const { now, instance } = await instances.load(tx, arrival.id)
   const state = instance?.state ?? INITIAL
   const found: Found = { ...turn, instance, state, now }

@@ -6,7 +6,7 @@ import { PENDING } from './tables.ts'
 
 /** Until the next transition. */
 const WAITING = FOREVER
-/** Among the dead letters of the inbox: delivered again only by a person. */
+/** Among the dead letters of the inbox: delivered again only by an operator. */
 const PARKED = FOREVER - 1
 
 /** A timeout or a deferred event that is to be delivered. */

@@ -43,7 +43,7 @@ export interface Reaction {
   /** The states that were entered, in order; empty when it stayed. */
   readonly path: readonly string[]
   readonly emitted: readonly Emitted[]
-  /** By the name of the timeout: what became of it last, or null when it was unscheduled. */
+  /** By the name of the timeout: its last state, or null when it was unscheduled. */
   readonly timeouts: ReadonlyMap<string, Scheduled | null>
   readonly warnings: readonly string[]
 }

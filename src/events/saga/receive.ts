@@ -24,7 +24,7 @@ export interface ReceiveParts extends Parts {
   moved(): void
 }
 
-/** What the last run of a message's effect came to. The effect may run several times before it commits. */
+/** The result of the last run of a message's effect. The effect may run several times before it commits. */
 export interface Run {
   entry: Entry | null
   /** What met another event's change. */
@@ -69,7 +69,7 @@ export function effectOf(parts: ReceiveParts, run: Run, laterMs: number): InboxE
         run.conflict = arrival
         throw postpone(error, { delayMs: laterMs })
       }
-      // A database that is away, or a handler that asks for patience, is no failure.
+      // A database that is down, or a handler that postpones the message, is no failure.
       if (!isPostponed(error) && !isOutage(error)) {
         const { event, id } = arrival
         parts.emit({ kind: 'failed', saga: parts.machine.name, event, id, messageId: message.id, error })

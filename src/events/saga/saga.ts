@@ -49,7 +49,9 @@ export interface Saga<Data, State extends string> {
       options?: Omit<RedriveOptions<SqlTx>, 'effect'>,
     ): ReturnType<DeadLetters<SqlTx>['redrive']>
   }
-  /** The background work by hand: for tests, and for who runs it elsewhere. Each answers how many rows it was. */
+  /**
+   * The background work on demand: for tests, and for applications that schedule it. Each returns the number of rows.
+   */
   readonly upkeep: { deliver(): Promise<number>; sweep(): Promise<number> }
   /** Stops its subscriptions, waits for what is under way. Ledger and store stay open: they are yours. */
   stop(): Promise<void>

@@ -43,7 +43,7 @@ interface Gone {
   readonly deferred: number
 }
 
-/** The instance first: its row lock keeps everybody away who would still add something to it. */
+/** The instance first: its row lock blocks writers that would still add something to it. */
 async function remove(tx: SqlTx, saga: string, now: string): Promise<readonly Gone[]> {
   const gone = await tx.query<{ id: string; state: string }>(
     `DELETE FROM onceonly_saga_instances WHERE saga = ? AND id IN (

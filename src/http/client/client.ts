@@ -59,7 +59,7 @@ export interface ClientOptions {
 export interface ClientEvent {
   readonly kind: 'retry'
   readonly key: string | null
-  /** The attempt that came to nothing, from 1. */
+  /** The failed attempt, from 1. */
   readonly attempt: number
   /** The status of its answer; null when there was none. */
   readonly status: number | null

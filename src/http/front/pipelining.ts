@@ -33,7 +33,7 @@ export function mayPipeline(
 function watched(socket: Socket): Set<ServerResponse> {
   const waiting = new Set<ServerResponse>()
   unanswered.set(socket, waiting)
-  // Some versions of Node close only the response whose turn it is, and the others would hold their places for ever.
+  // Some versions of Node close only the response whose turn it is, and the others would hold their slots forever.
   socket.once('close', () => {
     for (const response of waiting) {
       if (response.closed || response.socket !== null) continue

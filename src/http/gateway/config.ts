@@ -80,7 +80,7 @@ export interface RouteRule {
   /** Part of every identity. Left out, the method and the concrete path stand for it. */
   readonly operation?: string
   /**
-   * What becomes of a request without a key: refused, passed on unprotected (the default), or guarded by its content.
+   * How a request without a key is treated: refused, passed on unprotected (the default), or guarded by its content.
    */
   readonly key?: 'required' | 'optional' | 'guarded'
   readonly keyFrom?: KeySource

@@ -18,7 +18,7 @@ export interface Delivery {
   readonly maxBytes: number
   /** What is recorded of what is answered. */
   readonly keep: (captured: Captured) => Captured
-  /** The upstream gives the answer again under the same key: a cut one is no outcome, and can be asked for anew. */
+  /** The upstream gives the answer again under the same key: a cut one is no outcome, and can be requested again. */
   readonly repeatable: boolean
 }
 

@@ -9,7 +9,7 @@ import { connectionOnly, hostLines } from './headers.ts'
 export function whyMisframed(message: IncomingMessage): string | null {
   const { headers, rawHeaders } = message
   const coding = headers['transfer-encoding']
-  // We frame bodies anew and would lose any other coding on the way (RFC 9112, section 6.1).
+  // The gateway frames bodies again and would lose any other coding (RFC 9112, section 6.1).
   if (coding !== undefined && coding.trim().toLowerCase() !== 'chunked') {
     return 'The only Transfer-Encoding that is understood here is `chunked`.'
   }

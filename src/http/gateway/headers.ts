@@ -5,7 +5,10 @@ import { CLIENT_HEADER, REGION_HEADER } from '../region/token.ts'
 /** Names and values in turn, as Node gives and takes them: order, spelling and repeated lines are kept. */
 export type RawHeaders = readonly string[]
 
-/** Of one connection, not of the message (RFC 9110, section 7.6.1), and what frames a message: we frame it anew. */
+/**
+ * Of one connection, not of the message (RFC 9110, section 7.6.1), and what frames a message: the gateway frames it
+ * again.
+ */
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -105,7 +108,7 @@ export interface Passing {
   readonly regional: boolean
 }
 
-/** Who is behind a request: its scheme, and the addresses that it came by, as far as they are believed. */
+/** The original client of a request: its scheme, and the addresses that it came by, as far as they are trusted. */
 export interface Client {
   readonly proto: string
   readonly addresses: string

@@ -59,7 +59,7 @@ function claimed(
   }
   // It is good together with a key of its holder only, of which we see nothing.
   if (cnf !== undefined) return null
-  // A token that never ends could be shown for ever after its caller lost all rights.
+  // A token without an expiry could be used forever after its caller lost all rights.
   if (!isTime(exp) || exp * SECOND_MS <= nowMs) return null
   return isTime(nbf) && nbf * SECOND_MS <= nowMs + gatewayLimits.clockSkewMs ? sub : null
 }

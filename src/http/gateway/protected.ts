@@ -205,7 +205,7 @@ async function respond(
       return 'sent'
     }
     case 'answered': {
-      // 3. An answer: its status is the outcome, whatever becomes of its body.
+      // 3. An answer: its status is the outcome, even when its body is lost.
       const status = sent.answer.statusCode ?? 0
       const inDoubt = repeated && ofThisTry.has(status)
       if (!inDoubt && saysNotDone(rule, status, guarded)) running.context.notDone()
@@ -218,7 +218,7 @@ async function respond(
   }
 }
 
-/** The first pause of a client whose upstream is away. */
+/** The first pause of a client whose upstream is down. */
 const RETRY_MS = 1_000
 
 /** The gateway does not know permissions: what the upstream denies today it may allow tomorrow. */

@@ -93,7 +93,7 @@ export function createSpool(message: IncomingMessage, options: SpoolOptions): Sp
     sendTo(request) {
       if (kept.kind === 'memory') return endInOnePiece(request, kept.bytes)
       const stream = createReadStream('', { fd: kept.file, start: 0, autoClose: false })
-      // Whatever breaks is an error of the request, where everybody looks for it.
+      // Any failure is reported as an error of the request.
       pipeline(stream, request).catch((error: unknown) => request.destroy(error as Error))
     },
     discard() {
@@ -133,7 +133,7 @@ async function oneAtATime({ file, length }: Extract<Kept, { readonly kind: 'file
   }
 }
 
-/** By events, because a loop that ends early destroys the request, and the client would never hear why. */
+/** By events, because a loop that ends early destroys the request, and the client would never get the reason. */
 function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kept> {
   const { maxBytes, bodyMs, room = NO_ROOM } = options
   const declared = Number(message.headers['content-length'] ?? 0)
@@ -203,7 +203,7 @@ function readWhole(message: IncomingMessage, options: SpoolOptions): Promise<Kep
 
 const PRIVATE = 0o600
 
-/** A file that has lost its name again: it ends with the process, whatever becomes of it. */
+/** A file that has lost its name again: it ends with the process. */
 async function openUnnamed(): Promise<FileHandle> {
   const path = join(tmpdir(), `onceonly-${randomUUID()}`)
   const file = await open(path, 'wx+', PRIVATE)

@@ -15,7 +15,7 @@ import type { Tokens } from './tokens.ts'
 /** `GET /operations/{id}` at the gateway: the outcome of a request, for its caller. */
 export type TellStatus = (message: IncomingMessage) => Promise<Answer>
 
-/** Every gateway knows callers by what they send: none has to take another one's word for it. */
+/** Every gateway identifies callers by their request, so no region needs to pass the caller on. */
 const NO_CALLER = { tenant: '', caller: '' }
 
 /** Rules may identify callers in different ways; a caller that matches by a rule of the record gets the outcome. */

@@ -32,7 +32,7 @@ export interface RequestHead {
   readonly headers: string[]
 }
 
-/** What became of a request that must not be sent twice. */
+/** The outcome of a request that must not be sent twice. */
 export type Sent =
   | { readonly kind: 'answered'; readonly answer: IncomingMessage }
   /** Not one byte has left: it can be sent again. */

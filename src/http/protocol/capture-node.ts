@@ -47,7 +47,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Ui
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
   const pieces = createPieces()
   let bytes = 0
-  // By events, because a loop that ends early destroys the request, and the client would never hear why.
+  // By events, because a loop that ends early destroys the request, and the client would never get the reason.
   const stop = () => {
     request.off('data', take).off('end', whole).off('error', cut).off('close', cut)
   }

@@ -18,7 +18,7 @@ export type KeySource =
 /** What a route says about itself. `N` is the framework's own request. */
 export type RouteDefinition<N> = RouteOptions<N> & KeyPolicy<N>
 
-/** What becomes of a request without a key: refused, run unprotected, or left to a guard on its content. */
+/** How a request without a key is treated: refused, run unprotected, or left to a guard on its content. */
 type KeyPolicy<N> =
   | { readonly key?: 'required' | 'optional'; readonly guard?: never }
   /** The handler asks a guard by itself, whether there is a key or not. */

@@ -29,7 +29,7 @@ export interface RegionAnswer {
   readonly body: Uint8Array
 }
 
-/** A region that cannot be connected to is away; its clients should know before they give up themselves. */
+/** A region that cannot be connected to is down; its clients should get an error before their own timeout. */
 const CONNECT_MS = 3 * SECOND
 /** The home may wait for a twin, and then for its service. A link that is silent meanwhile is given up much sooner. */
 const ANSWER_MS = 30 * SECOND

@@ -20,7 +20,7 @@ export type IdentityParts = Omit<Identity, 'operation'> & { readonly operation?:
 export type RecordId = string
 export type ClaimId = string
 
-/** Grows for ever, store-wide: a larger fence is a later grant. */
+/** Always grows, store-wide: a larger fence is a later grant. */
 export type Fence = number
 
 /** Names of operations that the library keeps for itself start so. */

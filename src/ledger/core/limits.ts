@@ -21,7 +21,7 @@ export const defaults = {
   unknownMs: 30 * DAY,
   /** Longer than a garbage-collection pause or a slow fsync, short enough that a crash is noticed soon. */
   leaseMs: 30 * SECOND,
-  /** No effect is heartbeated for ever: past this the attempt counts as lost. */
+  /** No lease is renewed forever: past this the attempt counts as lost. */
   maxRunMs: 15 * MINUTE,
   /** How long a twin waits for the first attempt before it gets a retryable `in_progress`. */
   waitMs: 10 * SECOND,
@@ -116,7 +116,7 @@ export const limits = {
   replayCacheMs: 1 * SECOND,
   /** A store call that takes longer has failed for its caller. */
   storeCallMs: 10 * SECOND,
-  /** A joiner that hears nothing reads again after this, doubling up to the cap. */
+  /** A joiner without a wake reads again after this, doubling up to the cap. */
   joinPollBaseMs: 50,
   joinPollCapMs: 1 * SECOND,
   /** How long settling is retried when the store does not answer. */
@@ -206,7 +206,7 @@ export const limits = {
    * later.
    */
   relayDozeParts: 8,
-  /** A broker that is away is asked again after this, doubling up to the cap. */
+  /** A broker that is down is retried after this, doubling up to the cap. */
   relayAwayBaseMs: 100,
   relayAwayCapMs: 5 * SECOND,
   /** Rounds without a share of its own come this often, until the relay has one. */
@@ -332,7 +332,7 @@ export const brokerLimits = {
   laterMaxMs: 30 * DAY,
   /** For how long a broker is expected to hand over a message again: the inbox's own window. */
   redeliveryHorizonMs: 7 * DAY,
-  /** How long `subscribe` waits for a broker that is away. */
+  /** How long `subscribe` waits for a broker that is down. */
   subscribeMs: 30 * SECOND,
   /**
    * Past this JetStream takes a copy for a new message; relays repeat within minutes, and the inbox remembers for days.

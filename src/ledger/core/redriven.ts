@@ -1,6 +1,6 @@
 /**
- * Headers of a message that a person has had published again. Everybody who subscribes to its topic gets it, but only the
- * consumer that had given it up is to handle it: the others did, and may have forgotten it since.
+ * Headers of a redriven message. Every subscriber of its topic gets it, but only the consumer that had given it up handles
+ * it: the others have handled it, and may have forgotten it since.
  */
 export const redrivenHeaders = {
   /** The consumer. */

@@ -33,7 +33,7 @@ export interface ClaimRequest {
   readonly policy: Policy
 }
 
-/** What the owner of a lease knows of it: enough to write the record anew if the store lost it. */
+/** What the owner of a lease knows of it: enough to write the record again if the store lost it. */
 export interface Grant {
   readonly id: RecordId
   readonly identity: Identity
@@ -118,7 +118,7 @@ export type Resolution =
   | { readonly kind: 'succeeded'; readonly outcome: Outcome; readonly pointer?: Pointer | null }
   | { readonly kind: 'failed'; readonly outcome: Outcome }
   | { readonly kind: 'rerun' }
-  /** Only a probe says so: it will be asked again later. */
+  /** Only a probe answers so: it is asked again later. */
   | { readonly kind: 'cannot_tell'; readonly probeAfterMs: number }
 
 export interface ResolveRequest {
@@ -176,7 +176,7 @@ export type ClaimDecision =
   | { readonly kind: 'identity_collision' }
 
 export type HolderDecision =
-  /** `recordLost`: the store had forgotten the record, and the settle wrote it anew. */
+  /** `recordLost`: the store had forgotten the record, and the settle wrote it again. */
   | { readonly kind: 'applied'; readonly recordLost: boolean }
   /** `conflict`: the late outcome contradicts what is recorded. `state` is what the record is instead. */
   | { readonly kind: 'lease_lost'; readonly state: State | 'absent'; readonly conflict: boolean }

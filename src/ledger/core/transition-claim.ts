@@ -132,7 +132,7 @@ function overVacant(
   at: Moment,
   samePayload: boolean,
 ): Step<ClaimDecision> {
-  // The holder gave this very claim back; a late copy of it must not come to life.
+  // The holder gave this very claim back; a late copy of it must not be granted.
   if (record.claimId === request.claimId) {
     return { record, decision: { kind: 'retry_later', retryAt: at.now, retryAfterMs: 0, verified: samePayload } }
   }

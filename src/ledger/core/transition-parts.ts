@@ -142,7 +142,7 @@ export function retention(
 }
 
 /**
- * A final word of the holder's. Written out field by field: an object that is made by spreading several others takes
+ * A final outcome by the holder. Written out field by field: an object that is made by spreading several others takes
  * eight times as long and twice the room, and these are made by every command and kept for days.
  */
 export function settledAs<S extends 'succeeded' | 'failed_terminal'>(

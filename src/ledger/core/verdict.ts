@@ -9,7 +9,7 @@ interface VerdictFields {
   readonly retryAfterMs?: number
 }
 
-/** What an effect throws to say what became of it. A plain error says nothing about that. */
+/** What an effect throws to state its outcome. A plain error leaves it open. */
 export class Verdict extends Error {
   readonly verdict: 'final' | 'not_done' | 'released'
   /** What the effect meant to throw. */
@@ -133,7 +133,9 @@ function neverLeft(error: unknown, depth: number): boolean {
   return cause !== undefined && neverLeft(cause, depth - 1)
 }
 
-/** A thrown error is ambiguous unless the operation's `classify` says otherwise. One that itself throws proves nothing. */
+/**
+ * A thrown error is ambiguous unless the operation's `classify` says otherwise. One that itself throws proves nothing.
+ */
 export function provesNotDone(classify: Classify | undefined, thrown: unknown): boolean {
   try {
     return classify?.(thrown) === 'not_done'

@@ -26,7 +26,7 @@ const DOUBLINGS_MOST = 16
 export async function createStreamClient(options: StreamClientOptions): Promise<StreamClient> {
   const { room, regions, transport, receiver, mode } = options
   if (regions.length === 0) throw new OnceError('bad_option', '`regions` names none.')
-  // A server would refuse it with every connection, for ever.
+  // Every connection would refuse it again.
   const odd = [room, ...regions].find((each) => !isStreamName(each))
   if (odd !== undefined)
     throw new OnceError('bad_option', `${JSON.stringify(odd)} is not a name of a room or a region.`)
@@ -123,7 +123,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       runtime,
       bounds,
       hello: { room, client, epoch, generation, instance },
-      // Right behind the hello, which saves a round trip. Only who begins at the head must first hear where that is.
+      // Right behind the hello, which saves a round trip. Only a client that begins at the head must first learn its
+      // position.
       opened: () => {
         if (opened === connection && !beginsAtHead()) resume(opened)
       },
@@ -158,7 +159,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     const doublings = Math.min(Math.max(0, failures - 1), DOUBLINGS_MOST)
     const wholeMs = Math.min(bounds.reconnectCapMs, bounds.reconnectBaseMs * 2 ** doublings)
     timer?.cancel()
-    // At least half of it, at random: a region that comes back must not be met by everybody at once.
+    // At least half of it, at random: all clients must not reconnect at once to a region that comes back.
     timer = runtime.setTimer(wholeMs * (0.5 + runtime.random() / 2), connect, true)
   }
 
@@ -205,7 +206,7 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     }
   }
 
-  /** Asks for everything from the position on. What was under way is let pass until the answer comes. */
+  /** Requests everything from the position on. Frames under way are ignored until the answer comes. */
   function resume(to: Connection): void {
     const { logs: position, ordered } = intake.position
     const { pendingFrom, acknowledged } = outgoing

@@ -85,7 +85,7 @@ export function createIntake(options: IntakeOptions): Intake {
     queue = queue.then(() => (stopped ? undefined : work())).catch(problem)
   }
 
-  /** Once the position says so, nothing comes again: so it is tried until it is done. */
+  /** After the position advances nothing is delivered again, so the write is retried until it succeeds. */
   async function insist(work: () => Promise<unknown>): Promise<void> {
     for (let failures = 0; !stopped; failures++) {
       try {

@@ -3,7 +3,7 @@ import { applyChanges } from './place-shelf.ts'
 import type { ClientPlace } from './ports.ts'
 
 /**
- * A client's place in memory: survives reconnects, not restarts. Give the same one to the next client to play a restart.
+ * A client's place in memory: survives reconnects, not restarts. Give the same one to the next client to simulate a restart.
  * It keeps no more than a place on a disk does: what is pending, a position, and the last number of each sender.
  */
 export function createMemoryPlace(): ClientPlace {

@@ -6,7 +6,7 @@ import type { ClientPlace, PendingSend } from './ports.ts'
 
 /** A message on its way. */
 export interface Sent {
-  /** As long as the client keeps its identity: one that is taken anew gives what is pending new numbers. */
+  /** Valid while the client keeps its identity: a new identity gives pending messages new numbers. */
   readonly identity: MessageIdentity
   /**
    * Where the message stands once a region has it durably; null when that is not remembered. Rejects when the outcome

@@ -5,7 +5,7 @@ import { type FileLock, lockFile } from './file-lock.ts'
 import { createShelfPlace, type KeptPlace } from './place-on-shelf.ts'
 import { applyChanges, type Shelf, type ShelfChanges } from './place-shelf.ts'
 
-/** The file is written anew when it has grown to this many bytes and holds mostly what is gone. */
+/** The file is rewritten when it has grown to this many bytes and holds mostly removed values. */
 const REWRITE_BYTES = 256 * 1_024
 /** Twice as large as what is kept: rewriting costs, on average, no more than the writes did. */
 const REWRITE_FACTOR = 2

@@ -24,7 +24,7 @@ const SETTLED_MOST = 10_000
 export function createShelfPlace(shelf: Shelf): KeptPlace {
   const { atomically = (work) => work((changes) => shelf.write(changes)) } = shelf
   const numbers = new Set<number>()
-  /** By sender, the last number that was settled: everybody's messages come in their order. */
+  /** By sender, the last number that was settled: the messages of a sender come in order. */
   const settled = new Map<string, number>()
 
   async function load(): Promise<ClientRecord | null> {

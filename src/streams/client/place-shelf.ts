@@ -15,7 +15,7 @@ export interface Shelf {
   write(changes: ShelfChanges): Promise<void>
   /** Where the shelf has transactions: the work and its writes are kept together, or not at all. */
   atomically?(work: (write: Shelf['write']) => Promise<void>): Promise<void>
-  /** Waits for what is under way, and lets go of it. */
+  /** Waits for writes under way, then closes. */
   stop(): Promise<void>
 }
 

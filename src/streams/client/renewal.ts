@@ -10,7 +10,7 @@ export type RenewCause =
   | { readonly why: 'cloned' | 'fenced' | 'unknown' }
   | { readonly why: Extract<RenewReason, 'fork' | 'refused'>; readonly cseq: number }
 
-/** What becomes of the pending messages of an identity that is given up. */
+/** How the pending messages of a given-up identity are treated. */
 export interface Parted {
   /** Accepted nowhere: they are sent under the next identity. */
   readonly carried: readonly Pending<PendingSend>[]

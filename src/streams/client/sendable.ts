@@ -9,7 +9,7 @@ const SPARE_BYTES = 256
 
 const encoder = new TextEncoder()
 
-/** Throws for what every region would refuse: once it had a number, it would be sent and refused for ever. */
+/** Throws for what every region would refuse: once numbered, it would be sent and refused forever. */
 export function checkSendable(message: PendingSend): void {
   const text = textOf(message)
   const bytes = encoder.encode(text).length + SPARE_BYTES

@@ -15,13 +15,13 @@ import {
   readPlace,
 } from '../protocol/fields.ts'
 
-/** What regions say to each other over a network. It is read like what clients say: nothing is believed. */
+/** Messages between regions over a network. They are decoded like those of clients: nothing is trusted. */
 
 export function encodeWord(value: unknown): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(value))
 }
 
-/** Whatever is wrong with a peer's word, it is not one. */
+/** Returns null for any malformed message of a peer. */
 export function decodeWord<T>(data: Uint8Array, read: (from: Fields) => T): T {
   try {
     return read(fields(JSON.parse(new TextDecoder().decode(data)), 'word'))

@@ -12,7 +12,7 @@ export interface ExchangeWay {
 }
 
 export interface LocalExchangeOptions {
-  /** Asked for everything that passes, so that a demo or a test can break the network. Left out: nothing is broken. */
+  /** Called for every message, so that a demo or a test can break the network. By default nothing is broken. */
   way?(from: string, to: string, room: string): ExchangeWay
   readonly runtime?: Runtime
 }

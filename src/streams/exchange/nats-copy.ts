@@ -16,7 +16,7 @@ export async function readCopy(
   { position }: PullRequest,
 ): Promise<readonly ExchangedEntry[]> {
   const { streams } = stream.manager
-  // The usual answer while a region is away, which costs one look.
+  // The usual answer while a region is down, which costs one read.
   const last = await streams.getMessage(stream.name, { last_by_subj: subject })
   if (last === null || !reaches(entriesOf(last.data), position, 0)) return []
   const { first_seq: first } = (await streams.info(stream.name)).state

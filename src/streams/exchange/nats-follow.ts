@@ -7,9 +7,9 @@ export interface FollowOptions {
   readonly connection: NatsLine
   readonly jetstream: JetStreamLine
   readonly stream: HintStream
-  /** Those that are heard. */
+  /** The subjects to read. */
   readonly subjects: string
-  /** The stream when the exchange was made: what comes after it is heard. */
+  /** The stream when the exchange was made: later messages are read. */
   readonly from: JetStreamInfo
   readonly runtime: Runtime
   heard(message: JetStreamMessage): void
@@ -24,7 +24,7 @@ export interface FollowOptions {
 export function followHints(options: FollowOptions): { stop(): Promise<void> } {
   const { connection, jetstream, stream, runtime, onError } = options
   let { created } = options.from
-  /** The first message that was not heard. */
+  /** The first message that was not read. */
   let next = options.from.state.last_seq + 1
   /** Only the last one counts: what an earlier one still finds is not for us. */
   let attempt = 0

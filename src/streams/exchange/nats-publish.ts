@@ -32,7 +32,10 @@ export function createHintPublisher(options: HintPublisherOptions): HintPublishe
   const owed = new Map<string, Entrance>()
   let underWay = 0
   let bytesUnderWay = 0
-  /** Since the last question. A server takes all in their order, so that one answer speaks for everything before it. */
+  /**
+   * Since the last confirmed publish. A server takes messages in order, so one confirmation covers everything before
+   * it.
+   */
   let unasked = 0
   let bytesUnasked = 0
   /** In a row. While there are some, the server is tried with one hint at a time. */

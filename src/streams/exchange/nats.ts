@@ -31,7 +31,7 @@ export interface NatsExchangeOptions {
   readonly region: string
   /** Before all subjects, where systems share a server: letters, digits, dashes and dots. */
   readonly namespace?: string
-  /** A peer that does not answer within this is away. */
+  /** A peer that does not answer within this is down. */
   readonly pullMs?: number
   /** Copies of the stream in a cluster. */
   readonly replicas?: number
@@ -133,7 +133,7 @@ export async function createNatsExchange(options: NatsExchangeOptions): Promise<
         if (bytes >= expected) resolve()
       },
     })
-    // A part that is lost is not sent again: then all of it is asked for once more, when the peer has its next turn.
+    // A part that is lost is not sent again: then all of it is requested again at the peer's next turn.
     const late = runtime.setTimer(pullMs, resolve, true)
     try {
       const answer = await ask(peer, { ...request, parts: subject })
@@ -235,7 +235,7 @@ function reached(position: Position, entries: readonly ExchangedEntry[]): Positi
   return entries.reduce((far, { log, n }) => furthest(far, { [log]: n }), position)
 }
 
-/** An image is believed: it is of hundreds of thousands of clients, and from a region that answers for itself. */
+/** An image is trusted without validation: it has hundreds of thousands of clients, and comes from a region. */
 function readAnswer(from: Fields): CarriedAnswer {
   const { kind } = from
   switch (kind) {

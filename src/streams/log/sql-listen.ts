@@ -25,7 +25,7 @@ interface Heard {
 }
 
 /**
- * One look for all rooms that are open. A wake is for a whole region, on SQLite for every commit: would each room read its
+ * One poll for all open rooms. A wake is for a whole region, on SQLite for every commit: would each room read its
  * log then, a message in one of them would cost as many statements as there are rooms.
  */
 export function createRoomEar(options: {
@@ -65,7 +65,7 @@ export function createRoomEar(options: {
         await sleep(runtime, Math.min(REST_MOST_MS, REST_TIMES * tookMs), true)
       } while (again)
     } catch {
-      // A store that is away loses hints, and nothing else: rooms also look by themselves.
+      // A store that is down loses only hints: rooms also poll.
     } finally {
       busy = false
     }

@@ -7,7 +7,7 @@ const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionL
 
 /** The tables of streams in a store: logs, the final order, and the places of clients. */
 export interface StreamTables {
-  /** They are made by the first who needs them; a store that is away is asked again by the next. */
+  /** They are created on first use; after an error the next use tries again. */
   ready(): Promise<void>
   inTransaction<T>(work: (tx: SqlTx) => Promise<T>): Promise<T>
 }

@@ -62,8 +62,8 @@ export function text(member: string): string {
 }
 
 /**
- * Joins a table to the elements, and in this order. SQLite would rather go through the table, which has the rooms of
- * everybody, and read the whole array again for each row of it.
+ * Joins a table to the elements, and in this order. SQLite would otherwise scan the table, which has all rooms,
+ * and read the whole array again for each row of it.
  */
 export function joining(dialect: Dialect): string {
   return dialect === 'sqlite' ? 'cross join' : 'join'

@@ -1,7 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { MINUTE } from '../../ledger/core/limits.ts'
 
-/** What a delivery came to. A duplicate has the first one's result. */
+/** The result of a delivery. A duplicate has the first one's result. */
 export interface Processed<R> {
   readonly result: R
   readonly duplicate: boolean

@@ -7,7 +7,7 @@ export interface HybridTime {
   readonly counter: number
 }
 
-/** A peer that is further ahead has a broken clock, and would drag everybody along. */
+/** A peer that is further ahead has a broken clock, and would move all other clocks ahead. */
 const MOST_AHEAD_MS = 60_000
 
 export class HybridClock {

@@ -1,7 +1,7 @@
 import { OnceError } from '../../ledger/core/errors.ts'
 import { safeCount } from './count.ts'
 
-/** What became of one arrival. */
+/** The result of one arrival. */
 export type Arrival<T> =
   /** In order now: it, and whatever waited for it. */
   | { readonly kind: 'delivered'; readonly messages: readonly T[] }

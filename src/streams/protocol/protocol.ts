@@ -207,7 +207,7 @@ export const closeCodes = {
   tooLarge: 4413,
   /** More was sent than the window allows. */
   flooded: 4429,
-  /** Nothing was heard for too long. */
+  /** The connection was silent for too long. */
   silent: 4408,
   /** The region fails or stops: come back, or go elsewhere. */
   unavailable: 4503,

@@ -34,7 +34,7 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
   /** Since when entries wait for causes that did not come. */
   let stuckSinceMs: number | null = null
 
-  /** Everybody's entries, once those that are missing did not come from where they belong. */
+  /** Pulls entries of all regions when the missing ones did not come from their own region. */
   function detour(): boolean {
     const nowMs = runtime.monotonicMs()
     if (Object.keys(room.missing).length === 0) stuckSinceMs = null
@@ -102,7 +102,7 @@ export function createPuller({ peer, room, exchange, runtime, bounds, failed }: 
   return {
     hinted(position) {
       const { [room.ownLog]: _own, ...others } = position
-      // A peer that is away is asked again when its turn comes, or as soon as it gives a sign of life.
+      // A peer that is down is retried at its next turn, or as soon as it sends a hint.
       if (!stalled && !covers(room.reached, others)) wake()
     },
     stop() {

@@ -20,8 +20,7 @@ export interface HostedRoom {
 }
 
 /**
- * The rooms that a region has open: from the first client, or the first word of a peer, until they were empty for a
- * while.
+ * The rooms that a region has open: from the first client, or the first hint of a peer, until they were empty for a while.
  */
 export interface RegionRooms {
   /** For a client that joins; null when the limit of open rooms is reached and none of them is empty. */

@@ -35,7 +35,7 @@ export interface Region {
 }
 
 export interface ConnectOptions {
-  /** Whether this client may be in this room on this connection: null, or why not. Without it everybody may. */
+  /** Whether this client may be in this room on this connection: null, or why not. By default every client may. */
   authorize?(hello: HelloFrame): Refusal | null | Promise<Refusal | null>
 }
 

@@ -79,7 +79,7 @@ export function createRoomOrder(options: RoomOrderOptions): RoomOrder {
       position = furthest(position, found.removed)
       found = await log.find(room.name, position)
     }
-    // Expired again: more was removed in between, and the next claim looks anew.
+    // Expired again: more was removed in between, and the next claim reads again.
     lease = found.kind === 'found' ? { fence: claimed.fence, at: found.at, position } : null
   }
 

@@ -141,7 +141,7 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
     for (const advanced of watchers) advanced()
   }
 
-  /** Begins anew from what is durable. */
+  /** Restarts from what is durable. */
   async function reopen(): Promise<void> {
     const now = await log.open(name)
     if (stopped) return

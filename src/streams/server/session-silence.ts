@@ -6,12 +6,12 @@ export interface Silence {
   stop(): void
 }
 
-/** `mostMs` may change: it is asked anew with every look. */
+/** `mostMs` may change: it is read at every check. */
 export function watchSilence(runtime: Runtime, mostMs: () => number, silent: (ms: number) => void): Silence {
   let heardAtMs = runtime.monotonicMs()
   let timer = next()
 
-  /** Looks again when the silence would have lasted too long, if nothing were heard until then. */
+  /** Checks again when the silence would have lasted too long. */
   function next(): Timer {
     return runtime.setTimer(Math.max(1, heardAtMs + mostMs() - runtime.monotonicMs()), look, true)
   }

@@ -203,7 +203,7 @@ export function createSession(host: SessionHost, link: SessionLink): OpenSession
   }
 
   /**
-   * A client would refuse a frame that is too large, and come back for it for ever: it gets what the log has instead.
+   * A client would refuse a frame that is too large, and request it again forever: it gets what the log has instead.
    */
   function fitting(snapshot: unknown): unknown {
     const bytes = JSON.stringify(snapshot).length

@@ -11,7 +11,7 @@ import type { ClientFrame, Entry, ServerFrame } from '../protocol/protocol.ts'
 import type { Region, RegionOptions } from './region.ts'
 import { createRegion } from './region.ts'
 
-/** The other end of a connection, spoken to by hand. */
+/** A raw client connection for tests. */
 export interface RawPeer {
   readonly frames: readonly ServerFrame[]
   readonly closed: { readonly code: number; readonly reason: string } | null

@@ -36,7 +36,7 @@ export interface SocketServerOptions<Who> {
 
 export interface SocketServer {
   readonly connections: number
-  /** Takes no more connections, asks those that are open to go elsewhere, and cuts who does not. */
+  /** Takes no more connections, asks open ones to go elsewhere, and cuts those that do not. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

@@ -1,6 +1,6 @@
 import type { Decision, Request } from '../../ledger/core/request.ts'
 
-/** What became of a call, as its process saw it. */
+/** The result of a call, as its process saw it. */
 export type Result =
   | { readonly kind: 'ok'; readonly decision: Decision; readonly now: number }
   /** It certainly changed nothing. */

@@ -18,7 +18,7 @@ export interface SubscriptionParts {
   failed(error: unknown): void
 }
 
-/** What became of a delivery, until it is written. */
+/** The result of a delivery, until it is written. */
 type Answer = { readonly kind: 'remove' } | { readonly kind: 'put_off'; readonly delayMs: number }
 
 /** One receiver of a consumer group. It takes only what it hands over at once, so that a crash loses no more turns. */
@@ -99,7 +99,7 @@ export async function startSubscription(
         await writeAnswers()
         more = await takeMore()
       } catch (error) {
-        // The store is away: what was handed over stays ours until its lease ends, and answers are written later.
+        // The store is down: delivered messages stay leased until their lease ends, and answers are written later.
         failed(error)
         if (stopped && underWay.size === answers.size) return
         await bell.quiet(retryMs)

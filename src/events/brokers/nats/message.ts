@@ -31,7 +31,7 @@ export function subjectOf(namespace: string, topic: string): string {
   return `${namespace}.${encoded}`
 }
 
-/** The id as JetStream compares it, within its window: a message that a person sends again is no copy. */
+/** The id as JetStream compares it, within its window: a redriven message is no copy. */
 export function messageIdOf({ id, headers }: OutgoingMessage): string {
   return toAscii(headers[redrivenHeaders.as] ?? id)
 }

@@ -7,7 +7,7 @@ import type { NatsHeaders, NatsJetStream } from './driver.ts'
 import { fillHeaders, messageIdOf, subjectOf } from './message.ts'
 import type { Topology } from './topology.ts'
 
-/** The server's words for: larger than the stream takes, and: another stream took it. */
+/** The server's codes for: larger than the stream takes, and: another stream took it. */
 const refusals: readonly unknown[] = [10_054, 10_060]
 
 export interface Publishing {

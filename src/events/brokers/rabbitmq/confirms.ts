@@ -24,9 +24,9 @@ const tooLate: Published = { kind: 'unavailable', reason: 'The broker did not co
 const blocked: Published = { kind: 'unavailable', reason: 'The broker is blocked: it is short of memory or disk.' }
 const full: Published = { kind: 'unavailable', reason: `${brokerLimits.publishWindow} messages wait for confirmation.` }
 
-/** The server says so when it closes a channel because of what was published on it. */
+/** The server's code when it closes a channel because of what was published on it. */
 const unacceptable = 'PRECONDITION_FAILED'
-/** The driver says so of everything else that was under way on that channel. */
+/** The driver's code for everything else that was under way on that channel. */
 const channelClosed = 'CH_CLOSE'
 
 export function createConfirms(

@@ -29,8 +29,7 @@ export interface RabbitmqBrokerOptions extends BrokerOptions {
   /** Your own `Connection` of `rabbitmq-client`. It reconnects by itself; closing it, after the broker, is yours. */
   readonly connection: RabbitConnection
   /**
-   * How long a consumer may be away and still find its unacknowledged messages handed over again: RabbitMQ itself keeps
-   * them for ever. An inbox should remember at least as long.
+   * How long a consumer may be away and still find its unacknowledged messages handed over again: RabbitMQ itself keeps them forever. An inbox should remember at least as long.
    */
   readonly redeliveryHorizonMs?: number
 }

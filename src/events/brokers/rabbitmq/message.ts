@@ -9,7 +9,7 @@ const ours = {
   key: 'onceonly-key',
   sequence: 'onceonly-sequence',
   packed: 'onceonly-headers',
-  /** How often the message had been handed over before its last detour: the queue's own count begins anew there. */
+  /** How often the message was delivered before its last delay: the queue's own count restarts there. */
   deliveries: 'onceonly-deliveries',
 } as const
 

@@ -13,7 +13,7 @@ import { incomingOf } from './message.ts'
  */
 const deliveryLimit = 2_000_000_000
 
-/** The driver says so when its user has closed the connection: no channel will come any more. */
+/** The driver's code when the application has closed the connection: no channel will open any more. */
 const closing = 'CLOSING'
 /** With these answers to the first declaration a retry cannot help. */
 const hopeless: readonly unknown[] = [

@@ -73,7 +73,7 @@ export function jsonOf(text: string): unknown {
   }
 }
 
-/** A text that must be there, and say something. */
+/** A required text that is not empty. */
 export function textIn(object: JsonObject, name: string, part = name): string {
   const value = object[name]
   if (typeof value !== 'string' || value.trim() === '') throw unreadable(part, 'is missing')
