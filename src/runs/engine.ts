@@ -15,6 +15,7 @@ import type { RunEvent } from './events.ts'
 import { createHolding } from './holding.ts'
 import type { RunPage, RunQuery } from './operate.ts'
 import { createRunOperator, type RunOperator } from './operate.ts'
+import { endedLongAgo, stillRunning } from './problems.ts'
 import type { Replay, ReplayOptions } from './replay.ts'
 import { isKept, isKnownBy, replayRun } from './replay.ts'
 import { readFailure } from './stored.ts'
@@ -173,7 +174,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
           // A run that this process drives announces its end by itself.
           const row = worker.drives(runId) && leftMs > 0 ? null : await operator.row(runId)
           if (row !== null && row.endedAt !== null) return resultOf(row) as O
-          if (leftMs <= 0) throw new OnceError('in_progress', `The run ${runId} is ${row?.state ?? 'running'}.`)
+          if (leftMs <= 0) throw stillRunning(runId, row?.state)
           const end = await listener.within(Math.min(leftMs, limits.runPollMs))
           if (end !== null) return resultOf(end) as O
         }
@@ -189,7 +190,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       throw new OnceError('bad_option', `The run ${runId} is a ${what}, which this engine was not given.`)
     }
     if (!isKept(row, await time.clock())) {
-      throw new OnceError('not_found', `The run ${runId} ended too long ago: its results are not kept any more.`)
+      throw endedLongAgo(runId)
     }
     const { entries } = await holding.journal(runId)
     const dry = await replayRun(row, entries, definition, given)

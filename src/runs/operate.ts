@@ -6,7 +6,7 @@ import type { SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
 import { checkId, checkName } from './definition.ts'
 import type { AttemptFailure, RunRow, RunState } from './entry.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
-import { storableFailure } from './problems.ts'
+import { endedLongAgo, noSuchRun, notResolvable, storableFailure } from './problems.ts'
 import { entryColumns, entryOf, runColumns, runOf } from './stored.ts'
 import { RUN_TOPIC, scopeSql } from './tables.ts'
 import type { RunView } from './view.ts'
@@ -82,7 +82,7 @@ export function createRunOperator(
 
   async function rowBy(by: Query, runId: string): Promise<RunRow> {
     const [found] = await by(`select ${runColumns} from onceonly_runs where id = ?`, [runId])
-    if (found === undefined) throw noRun(runId)
+    if (found === undefined) throw noSuchRun(runId)
     return runOf(found)
   }
 
@@ -148,7 +148,7 @@ export function createRunOperator(
         if (!live) {
           if (await isThere(by, runId, id)) return false
           const { state } = await rowBy(by, runId)
-          throw new OnceError('not_found', `The run ${runId} has ended as ${state}.`)
+          throw new OnceError('not_found', `The run ${runId} has ended as ${state}.`, { next: 'Start another run.' })
         }
         const added = await by(
           `insert into onceonly_run_signals (run_id, id, name, number, payload)
@@ -219,7 +219,7 @@ export function createRunOperator(
           [resolved.state, resolved.result, resolved.dueAt, resolved.failures, runId, key],
         )
         if (changed.length > 0) return
-        throw new OnceError('not_resolvable', `${runId} has no step ${key} whose outcome is unknown.`)
+        throw notResolvable(`${runId} has no step ${key} whose outcome is unknown.`)
       })
     },
   }
@@ -231,8 +231,8 @@ async function isThere(by: Query, runId: string, id: string): Promise<boolean> {
 
 function notResumable({ id, state }: RunRow): OnceError {
   return state === 'failed'
-    ? new OnceError('not_found', `The run ${id} ended too long ago: its results are not kept any more.`)
-    : new OnceError('not_resolvable', `Only a failed or a parked run can be resumed; ${id} is ${state}.`)
+    ? endedLongAgo(id)
+    : notResolvable(`Only a failed or a parked run can be resumed; ${id} is ${state}.`)
 }
 
 /**
@@ -290,8 +290,4 @@ function readCursor(cursor: string): [number, string] {
   const before = Number(cursor.slice(0, space))
   if (space < 1 || !Number.isSafeInteger(before)) throw new OnceError('bad_option', 'The cursor is not one of ours.')
   return [before, cursor.slice(space + 1)]
-}
-
-export function noRun(runId: string): OnceError {
-  return new OnceError('not_found', `There is no run ${runId}.`, { details: { runId } })
 }

@@ -248,7 +248,9 @@ async function actInTransaction(
       const entry = succeeded(execution, place, start, result)
       if (await around.writes.putIn(tx, { runId: run.id, fence: run.fence }, entry)) return entry
       execution.lose()
-      throw new OnceError('lease_lost', `The run ${run.id} is not this worker's any more.`)
+      throw new OnceError('lease_lost', `The run ${run.id} is not this worker's any more.`, {
+        next: 'Another worker continues it.',
+      })
     }, call)
   } catch (error) {
     if (!isOnceError(error) || error.applied !== 'maybe') throw error

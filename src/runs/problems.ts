@@ -55,3 +55,21 @@ export function tooLong(runId: string, step: string, most: string): OnceError {
     details: { runId, step, most },
   })
 }
+
+export function noSuchRun(runId: string): OnceError<'not_found'> {
+  return new OnceError('not_found', `There is no run ${runId}.`, { next: 'Check the `runId`.', details: { runId } })
+}
+
+export function endedLongAgo(runId: string): OnceError<'not_found'> {
+  const text = `The run ${runId} ended too long ago: its results are not kept any more.`
+  return new OnceError('not_found', text, { next: 'Start another run under a new `runId`.', details: { runId } })
+}
+
+export function stillRunning(runId: string, state = 'running'): OnceError<'in_progress'> {
+  const next = 'Ask for its `result` again; the run continues by itself.'
+  return new OnceError('in_progress', `The run ${runId} is ${state}.`, { next, details: { runId } })
+}
+
+export function notResolvable(text: string): OnceError<'not_resolvable'> {
+  return new OnceError('not_resolvable', text, { next: 'Look at the state of the run with `view` first.' })
+}

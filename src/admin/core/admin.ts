@@ -10,7 +10,8 @@ import type { LedgerRecord } from '../../ledger/core/record.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { ActOptions, rerun } from '../../ledger/operator.ts'
 import type { BusyCaller, Page, RecordFilter, Repeats, SqlStore, StateCounts, Store } from '../../ledger/store/port.ts'
-import { createRunOperator, noRun, type RunOperator } from '../../runs/operate.ts'
+import { createRunOperator, type RunOperator } from '../../runs/operate.ts'
+import { noSuchRun } from '../../runs/problems.ts'
 import { RUN_ROOM, runMigrations } from '../../runs/tables.ts'
 import { STREAM_ROOM, streamTables } from '../../streams/log/sql-tables.ts'
 import { type Actor, type Audit, createAudit, OPERATE_ROOM, operateMigrations, targetOf } from './audit.ts'
@@ -232,7 +233,7 @@ function isSql(store: Store): store is SqlStore {
 function runsOf(store: SqlStore, now: () => Promise<number>, has: (room: string) => Promise<boolean>): RunOperator {
   const runs = createRunOperator(store, now, { wake: () => {}, drop: () => {} })
   const known = async (runId: string) => {
-    if (!(await has(RUN_ROOM))) throw noRun(runId)
+    if (!(await has(RUN_ROOM))) throw noSuchRun(runId)
   }
   return {
     list: async (query) => ((await has(RUN_ROOM)) ? await runs.list(query) : { runs: [], cursor: null }),

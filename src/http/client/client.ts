@@ -131,7 +131,7 @@ export function createClient(options: ClientOptions = {}): Client {
   return {
     send,
     drop: async (intent) => keys?.drop(intent),
-    stop: () => stopping.abort(new OnceError('stopped', 'The client was stopped.')),
+    stop: () => stopping.abort(new OnceError('stopped', 'The client was stopped.', { next: 'Create a new client.' })),
   }
 }
 

@@ -239,6 +239,8 @@ export interface ErrorOptions {
   readonly cause?: unknown
   readonly applied?: AppliedWord
   readonly retryAfterMs?: number
+  /** What to do here, where the table's sentence speaks of something else than the caller used. */
+  readonly next?: string
   readonly details?: Readonly<Record<string, unknown>>
 }
 
@@ -255,8 +257,9 @@ export class OnceError<C extends ErrorCode = ErrorCode> extends Error {
 
   constructor(code: C, message: string, options: ErrorOptions = {}) {
     const row: ErrorRow = errorTable[code]
+    const next = options.next ?? row.next
     super(
-      row.inMessage === false ? message : `${message} ${row.next}`,
+      row.inMessage === false ? message : `${message} ${next}`,
       options.cause === undefined ? undefined : { cause: options.cause },
     )
     this.name = 'OnceError'
@@ -264,7 +267,7 @@ export class OnceError<C extends ErrorCode = ErrorCode> extends Error {
     this.retryable = row.retryable
     this.applied = options.applied ?? row.applied
     this.retryAfterMs = options.retryAfterMs ?? null
-    this.next = row.next
+    this.next = next
     this.details = options.details ?? {}
   }
 }

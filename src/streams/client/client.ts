@@ -148,7 +148,11 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
     if (code === closeCodes.cloned) return renew({ why: 'cloned' })
     // Generations only grow: a session with a later one belongs to another client with this identity.
     if (code === closeCodes.fenced && !admitted) return renew({ why: 'fenced' })
-    problem(new OnceError('retry_later', `The connection to ${region} ended: ${reason}.`))
+    problem(
+      new OnceError('retry_later', `The connection to ${region} ended: ${reason}.`, {
+        next: 'The client reconnects by itself.',
+      }),
+    )
     failures += 1
     if (failures % PATIENCE === 0) region = regions[(regions.indexOf(region) + 1) % regions.length] ?? region
     become('connecting')
@@ -304,7 +308,8 @@ export async function createStreamClient(options: StreamClientOptions): Promise<
       return outgoing.pending.length
     },
     async send(body, { replyTo: target = null } = {}) {
-      if (status === 'stopped') throw new OnceError('stopped', 'The client was stopped.')
+      if (status === 'stopped')
+        throw new OnceError('stopped', 'The client was stopped.', { next: 'Create a new client.' })
       // Whatever else an entry has is not kept.
       const replyTo = target && { client: target.client, epoch: target.epoch, cseq: target.cseq }
       if (replyTo !== null && !mayReplyTo(replyTo)) throw targetUnknown(replyTo, 'no')

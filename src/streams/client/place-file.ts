@@ -99,7 +99,10 @@ function createFileShelf({ path }: { readonly path: string }): Shelf {
       return new Map(kept)
     },
     write(changes) {
-      if (stopped) return Promise.reject(new OnceError('stopped', 'The place of this client was stopped.'))
+      if (stopped)
+        return Promise.reject(
+          new OnceError('stopped', 'The place of this client was stopped.', { next: 'Open it again.' }),
+        )
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       queue.push({ changes, resolve, reject })
       flying ??= Promise.resolve().then(drain)

@@ -86,7 +86,9 @@ export class IdempotentSender<T> {
   async #acceptNow(message: T): Promise<Pending<T>> {
     const bytes = this.#sizeOf(message)
     if (this.#pending.size >= this.#mostPending || this.#pendingBytes + bytes > this.#mostPendingBytes) {
-      throw new OnceError('store_busy', `${this.#pending.size} messages wait to be acknowledged.`)
+      throw new OnceError('store_busy', `${this.#pending.size} messages wait to be acknowledged.`, {
+        next: 'Send again when some are acknowledged.',
+      })
     }
     const pending = { number: this.#next, message }
     await this.#place?.save(pending)

@@ -37,7 +37,9 @@ export class SequenceDedup {
 
   #enter(sender: string): Ranges {
     if (this.#senders.size >= MOST_SENDERS) {
-      throw new OnceError('store_busy', `More than ${MOST_SENDERS} senders are remembered.`)
+      throw new OnceError('store_busy', `More than ${MOST_SENDERS} senders are remembered.`, {
+        next: 'Forget senders that have left, then try again.',
+      })
     }
     const ranges = new Ranges()
     this.#senders.set(sender, ranges)

@@ -20,7 +20,13 @@ export class Sequencer {
 
   next(): Place {
     if (this.#fencedBy !== null) {
-      throw new OnceError('lease_lost', `The sequencer of epoch ${this.epoch} was replaced by epoch ${this.#fencedBy}.`)
+      throw new OnceError(
+        'lease_lost',
+        `The sequencer of epoch ${this.epoch} was replaced by epoch ${this.#fencedBy}.`,
+        {
+          next: 'Stop using this one.',
+        },
+      )
     }
     return { epoch: this.epoch, place: this.#next++ }
   }

@@ -319,5 +319,5 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
 }
 
 function closed(name: string): OnceError {
-  return new OnceError('stopped', `The room ${name} was closed.`)
+  return new OnceError('stopped', `The room ${name} was closed.`, { next: 'Open the room again.' })
 }

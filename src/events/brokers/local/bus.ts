@@ -92,7 +92,7 @@ export function createLocalBus(options: LocalBusOptions): LocalBus {
       return publish(queues, messages, call)
     },
     async subscribe(given, receive) {
-      if (stopped) throw new OnceError('stopped', 'The local bus was stopped.')
+      if (stopped) throw new OnceError('stopped', 'The local bus was stopped.', { next: 'Create a new one.' })
       if (given.topics.length === 0) throw new OnceError('bad_option', 'A subscription needs at least one of `topics`.')
       if (!Number.isSafeInteger(given.concurrency) || given.concurrency < 1) {
         throw new OnceError('bad_option', '`concurrency` must be a whole number from 1.')
