@@ -1,7 +1,9 @@
 import { OnceError } from '../../src/ledger/core/errors.ts'
-import type { DecisionOf, Request } from '../../src/ledger/core/request.ts'
-import type { Applied, AppliedDecision, Claims, TransactionalStore, Watch } from '../../src/ledger/store/port.ts'
+import type { Request } from '../../src/ledger/core/request.ts'
+import type { Applied, Call, Claims, TransactionalStore, Watch } from '../../src/ledger/store/port.ts'
+import { createRequestGroup } from '../../src/ledger/store/request-group.ts'
 import type { MemoryTx } from '../../src/ledger/stores/memory/index.ts'
+import { applyAll } from '../../src/testing/apply-all.ts'
 import { linkTransactions } from './network-transactions.ts'
 import type { LinkParts, Wire } from './wire.ts'
 import { createWire } from './wire.ts'
@@ -61,30 +63,33 @@ function linkClaims(wire: Wire): Claims {
   const { random, process, weather, store } = wire
 
   /** Of a batch only some rows may be decided; the others fail alone, and their callers get the error. */
-  async function decideSome<R extends Request>(
-    requests: readonly R[],
-    call: { readonly timeoutMs: number },
-  ): Promise<readonly Applied<R>[]> {
-    if (requests.length < 2 || !random.chance(weather().partial)) return await store().claims.apply(requests, call)
+  async function decideSome(requests: readonly Request[], call: Call): Promise<readonly Applied[]> {
+    if (requests.length < 2 || !random.chance(weather().partial)) return await applyAll(store(), requests, call)
     const chosen = requests.filter(() => random.chance(0.5))
-    const decided = chosen.length === 0 ? [] : await store().claims.apply(chosen, call)
+    const decided = await applyAll(store(), chosen, call)
     const refused = new OnceError('store_busy', 'The simulated row is locked.')
     return requests.map((request) => decided[chosen.indexOf(request)] ?? { error: refused })
   }
 
-  return {
+  /** The same group commit as in the stores with a server, in the process's own time. */
+  const group = createRequestGroup(process.runtime, {
     lanes: 2,
-    apply: async <R extends Request>(requests: readonly R[], call: { readonly timeoutMs: number }) => {
+    stopped: () => new OnceError('stopped', 'The simulated store was stopped.'),
+    flush: async (requests, call) => {
       const what = requests.map(({ kind }) => kind).join('+')
       const repeatable = requests.every(({ kind }) => kind !== 'resolve' && kind !== 'forget')
       const perform = () => decideSome(requests, call)
       const answers = await wire.send({ what, timeoutMs: call.timeoutMs, repeatable, perform })
       for (const [index, request] of requests.entries()) {
-        const answer = answers[index] as Applied | undefined
+        const answer = answers[index]
         if (answer !== undefined && 'decision' in answer) wire.heard(request, answer)
       }
-      return answers as readonly (AppliedDecision<DecisionOf<R>> | { readonly error: OnceError })[]
+      return answers
     },
+  })
+
+  return {
+    apply: group.apply,
     read: (ids, call) =>
       wire.send({
         what: 'read',

@@ -18,13 +18,12 @@ test('a call with another payload takes no duplicate from the waiting one', asyn
 
   const claims: string[] = []
   const gate = Promise.withResolvers<void>()
-  const apply: typeof store.claims.apply = async (requests, call) => {
-    for (const request of requests) {
-      if (request.kind !== 'claim') continue
+  const apply: typeof store.claims.apply = async (request, call) => {
+    if (request.kind === 'claim') {
       claims.push(request.fingerprints[0])
       if (new Set(claims).size > 1) await gate.promise
     }
-    return store.claims.apply(requests, call)
+    return store.claims.apply(request, call)
   }
   const gated: TransactionalStore<unknown> = { ...store, claims: { ...store.claims, apply } } as never
   const here = createLedger({ store: gated, background: false })
@@ -48,10 +47,10 @@ test('callers that waited to hear whether another payload runs share one flight 
   const store = memoryStore()
   const claims: string[] = []
   const gate = Promise.withResolvers<void>()
-  const apply: typeof store.claims.apply = async (requests, call) => {
-    for (const request of requests) if (request.kind === 'claim') claims.push(request.fingerprints[0])
+  const apply: typeof store.claims.apply = async (request, call) => {
+    if (request.kind === 'claim') claims.push(request.fingerprints[0])
     if (claims.length === 1) await gate.promise
-    return store.claims.apply(requests, call)
+    return store.claims.apply(request, call)
   }
   const gated: TransactionalStore<unknown> = { ...store, claims: { ...store.claims, apply } } as never
   const ledger = createLedger({ store: gated, background: false })

@@ -126,7 +126,7 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
   const own = {
     async start() {
       held.check()
-      const { decision } = await context.batcher.apply({ kind: 'start', id, claimId, fence, leaseMs: op.leaseMs })
+      const { decision } = await context.requests.apply({ kind: 'start', id, claimId, fence, leaseMs: op.leaseMs })
       if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
       // The answer may have come too late: then somebody else may have the lease already, and nothing must begin.
       held.check()
@@ -144,7 +144,7 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
       held.letGo()
       if (insist) return context.settler.release(grant)
       const { fingerprint, policy } = grant
-      const { decision } = await context.batcher.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
+      const { decision } = await context.requests.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
       if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
     },
   }

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Runtime } from '../runtime/runtime.ts'
 import type { AttemptLimit } from './attempt-limit.ts'
-import type { Batcher } from './batch.ts'
 import type { ReplayCache } from './cache.ts'
 import { OnceError } from './core/errors.ts'
 import type { Identity, RecordId } from './core/identity.ts'
@@ -10,6 +9,7 @@ import type { Flights } from './flight.ts'
 import type { Joiners } from './join.ts'
 import type { Heart } from './lease.ts'
 import type { Prober } from './probe.ts'
+import type { Requests } from './requests.ts'
 import type { Settler } from './settle.ts'
 import type { OutboxPort } from './store/outbox.ts'
 import type { Session, Store } from './store/port.ts'
@@ -36,7 +36,7 @@ export interface Context {
   readonly events: Events
   /** Null where nobody watches: then nothing is wrapped. */
   readonly around: Around | null
-  readonly batcher: Batcher
+  readonly requests: Requests
   readonly heart: Heart
   readonly settler: Settler
   readonly joiners: Joiners

@@ -123,6 +123,6 @@ function settlementOf(
 
 export async function attach(context: Context, lease: HeldLease, pointer: Pointer): Promise<void> {
   const { id, claimId, fence, identity } = lease.grant
-  const { decision } = await context.batcher.apply({ kind: 'attach', id, claimId, fence, pointer })
+  const { decision } = await context.requests.apply({ kind: 'attach', id, claimId, fence, pointer })
   if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
 }

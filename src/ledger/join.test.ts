@@ -27,7 +27,6 @@ function scene(options: { readonly ready?: Promise<void> } = {}) {
     held: null as Promise<void> | null,
   }
   const claims: Claims = {
-    lanes: 1,
     apply: () => assert.fail('not called'),
     async read() {
       seen.reads.push(runtime.monotonicMs() - startedMs)

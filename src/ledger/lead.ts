@@ -116,10 +116,10 @@ export function claimRequest(
 }
 
 export function sendClaim(
-  { batcher, around }: Context,
+  { requests, around }: Context,
   request: ClaimRequest,
 ): Promise<AppliedDecision<ClaimDecision>> {
-  return around === null ? batcher.apply(request) : around('claim', request, () => batcher.apply(request))
+  return around === null ? requests.apply(request) : around('claim', request, () => requests.apply(request))
 }
 
 /** A claim whose answer never came may have been granted. Its effect never began, so it is given back. */

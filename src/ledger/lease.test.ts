@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuntime } from '../runtime/test-runtime.ts'
-import type { Batcher } from './batch.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { limits, MINUTE, SECOND } from './core/limits.ts'
 import type { Grant, HolderDecision, RenewRequest, Request } from './core/request.ts'
@@ -9,6 +8,7 @@ import type { Declared } from './declared.ts'
 import type { LedgerEvent } from './events.ts'
 import { createEvents } from './events.ts'
 import { createHeart } from './lease.ts'
+import type { Requests } from './requests.ts'
 
 const LEASE_MS = 30 * SECOND
 const op = { name: 'op', leaseMs: LEASE_MS, maxRunMs: 15 * MINUTE } as Declared
@@ -39,7 +39,7 @@ function scene(answer: 'at once' | 'by hand' = 'at once') {
   const events = createEvents()
   const heard: LedgerEvent['kind'][] = []
   events.on(({ kind }) => heard.push(kind))
-  const heart = createHeart({ apply, drain: () => Promise.resolve() } as unknown as Batcher, runtime, events)
+  const heart = createHeart({ apply, drain: () => Promise.resolve() } as unknown as Requests, runtime, events)
   const hold = (id = 'a', sentAt = runtime.monotonicMs()) => heart.hold(op, grantOf(id), sentAt)
   return { runtime, beats, heard, heart, hold }
 }

@@ -1,11 +1,11 @@
 import type { Runtime } from '../runtime/runtime.ts'
-import type { Batcher } from './batch.ts'
 import type { OnceError } from './core/errors.ts'
 import type { Grant, HolderDecision } from './core/request.ts'
 import type { Declared } from './declared.ts'
 import type { Ground } from './effect-context.ts'
 import { leaseLost, leaseOver } from './effect-context.ts'
 import type { Events } from './events.ts'
+import type { Requests } from './requests.ts'
 import { createHeldLeases } from './store/held-leases.ts'
 
 /** The lease of a record as its holder sees it. */
@@ -36,13 +36,13 @@ type Lost = Extract<HolderDecision, { readonly kind: 'lease_lost' }>
 /** The signal of an effect fires within this time after its lease is over. */
 const TICK_MOST_MS = 250
 
-/** The leases of a ledger's attempts: renewed through the batcher, reported as events. */
-export function createHeart(batcher: Batcher, runtime: Runtime, events: Events): Heart {
+/** The leases of a ledger's attempts: renewed through the store, reported as events. */
+export function createHeart(requests: Requests, runtime: Runtime, events: Events): Heart {
   const leases = createHeldLeases<Held, Lost, OnceError>({
     runtime,
     tickMostMs: TICK_MOST_MS,
     async renew({ op: { leaseMs }, grant: { id, claimId, fence } }, withinMs) {
-      const { decision } = await batcher.apply({ kind: 'renew', id, claimId, fence, leaseMs }, withinMs)
+      const { decision } = await requests.apply({ kind: 'renew', id, claimId, fence, leaseMs }, withinMs)
       return decision.kind === 'lease_lost' ? decision : null
     },
     endOf: ({ op }, lost) => (lost === null ? leaseOver(op.name) : leaseLost(op.name, lost.state)),

@@ -4,7 +4,6 @@ import type { Runtime } from '../runtime/runtime.ts'
 import { createRuntime, sleep } from '../runtime/runtime.ts'
 import { startSweepLoop } from '../runtime/sweep-loop.ts'
 import { createAttemptLimit } from './attempt-limit.ts'
-import { createBatcher } from './batch.ts'
 import { createReplayCache } from './cache.ts'
 import type { Around, Context } from './context.ts'
 import { openTransaction } from './context.ts'
@@ -25,6 +24,7 @@ import { createOperator } from './operator.ts'
 import { createProber } from './probe.ts'
 import type { Reconciler } from './reconcile.ts'
 import { createReconciler } from './reconcile.ts'
+import { createRequests } from './requests.ts'
 import { createSettler } from './settle.ts'
 import type { OutboxPort } from './store/outbox.ts'
 import type { Store, TransactionalStore } from './store/port.ts'
@@ -116,7 +116,7 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
       .catch((error: unknown) => events.emit({ kind: 'background_failed', what: 'tally', error }))
     context.joiners.stop()
     context.heart.stop()
-    await Promise.race([context.batcher.drain(), sleep(runtime, limits.storeCallMs, true)])
+    await Promise.race([context.requests.drain(), sleep(runtime, limits.storeCallMs, true)])
     await store.rest?.()
   }
 
@@ -126,7 +126,7 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
     operation: operation as Ledger<TxOf<S>>['operation'],
     unique(tenant, scope, value, { owner }) {
       const outer = openTransaction()
-      const apply = outer !== null && outer.store === store ? outer.session.apply : context.batcher.apply
+      const apply = outer !== null && outer.store === store ? outer.session.apply : context.requests.apply
       return claimUnique((request) => apply(request), runtime, { tenant, scope, value, owner })
     },
     on: (listener) => events.on(listener),
@@ -145,21 +145,21 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
 function createContext<S extends Store>(options: LedgerOptions<S>): Context {
   const { store, outbox, around = null, runtime = createRuntime() } = options
   const events = createEvents()
-  const batcher = createBatcher(store.claims, runtime)
+  const requests = createRequests(store.claims, runtime)
   const cache = createReplayCache(runtime)
   return {
     store,
     runtime,
     events,
     around,
-    batcher,
+    requests,
     cache,
-    heart: createHeart(batcher, runtime, events),
-    settler: createSettler(batcher, runtime, events),
+    heart: createHeart(requests, runtime, events),
+    settler: createSettler(requests, runtime, events),
     joiners: createJoiners(store.claims, runtime, cache.drop),
     flights: createFlights(),
     tally: createTallyBook(store, runtime),
-    prober: createProber(batcher, runtime, events),
+    prober: createProber(requests, runtime, events),
     attemptLimit: createAttemptLimit(runtime),
     outbox: (outbox as OutboxPort<unknown> | undefined) ?? null,
     life: { stopped: false },

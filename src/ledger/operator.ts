@@ -72,7 +72,7 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
     checkIdentity(identity)
     const { by = ANONYMOUS, ifFence = null } = options
     const id = recordIdOf(identity)
-    const { decision } = await context.batcher.apply({ kind: 'forget', id, by, ifFence, onlyRunning })
+    const { decision } = await context.requests.apply({ kind: 'forget', id, by, ifFence, onlyRunning })
     settle(identity, decision)
     context.cache.drop([id])
     context.events.emit({ kind: onlyRunning ? 'released' : 'forgotten', identity, by })
@@ -103,7 +103,7 @@ export function createOperator(context: Context, declared: ReadonlyMap<string, D
       const { by = ANONYMOUS, ifFence = null } = options
       const id = recordIdOf(identity)
       const to = resolutionOf(identity, ending)
-      const { decision } = await context.batcher.apply({ kind: 'resolve', id, by, ifFence, probeFence: null, to })
+      const { decision } = await context.requests.apply({ kind: 'resolve', id, by, ifFence, probeFence: null, to })
       settle(identity, decision)
       context.cache.drop([id])
       context.events.emit({ kind: 'resolved', identity, by })

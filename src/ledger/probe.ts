@@ -1,5 +1,4 @@
 import type { Runtime } from '../runtime/runtime.ts'
-import type { Batcher } from './batch.ts'
 import type { RecordId } from './core/identity.ts'
 import { effectKeyOf } from './core/identity.ts'
 import { limits } from './core/limits.ts'
@@ -10,6 +9,7 @@ import type { ProbeAnswer } from './definition.ts'
 import { cannotTell } from './definition.ts'
 import type { Events } from './events.ts'
 import { packFailure, packValue } from './outcome.ts'
+import type { Requests } from './requests.ts'
 
 /** Asks the operation whether an effect of unknown outcome happened; one process at a time, under a fence of its own. */
 export interface Prober {
@@ -19,7 +19,7 @@ export interface Prober {
 
 const BACKOFF = { baseMs: limits.probeBaseMs, capMs: limits.probeCapMs }
 
-export function createProber(batcher: Batcher, runtime: Runtime, events: Events): Prober {
+export function createProber(requests: Requests, runtime: Runtime, events: Events): Prober {
   async function answerOf(
     op: Declared,
     grant: Grant,
@@ -84,14 +84,14 @@ export function createProber(batcher: Batcher, runtime: Runtime, events: Events)
     async ask(id, op) {
       if (op.probe === undefined) return false
       const request = { kind: 'probe', id, claimId: runtime.newId(), leaseMs: limits.probeLeaseMs } as const
-      const { decision, now } = await batcher.apply(request)
+      const { decision, now } = await requests.apply(request)
       if (decision.kind === 'unchanged') return false
       const { lease, fence, probes } = decision
       let calls = 0
       const answer = await answerOf(op, lease, probes, (count) => void (calls += count))
       const to = resolutionOf(op, answer, lease, probes, now)
       const word = { kind: 'resolve', id, by: 'probe', ifFence: null, probeFence: fence, to } as const
-      const resolved = await batcher.apply(calls === 0 ? word : { ...word, calls })
+      const resolved = await requests.apply(calls === 0 ? word : { ...word, calls })
       events.emit({ kind: 'probed', identity: lease.identity, answer: answer.answer })
       return resolved.decision.kind === 'done' && to.kind !== 'cannot_tell'
     },

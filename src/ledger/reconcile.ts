@@ -14,14 +14,14 @@ const call = { timeoutMs: limits.storeCallMs }
 const STEPS_PER_ROUND = 10
 
 export function createReconciler(context: Context, declared: ReadonlyMap<string, Declared>): Reconciler {
-  const { store, batcher, events, prober, runtime, life } = context
+  const { store, requests, events, prober, runtime, life } = context
   /** Below this fence nothing is in progress any more. */
   let lowWater = 0
   /** Where the last round over the unknowns stopped: however many there are, each one has its turn. */
   let cursor: string | null = null
 
   async function reconcile({ id, identity }: LedgerRecord): Promise<void> {
-    const { decision } = await batcher.apply({ kind: 'reconcile', id })
+    const { decision } = await requests.apply({ kind: 'reconcile', id })
     if (decision.kind === 'lapsed') events.emit({ kind: 'lapsed', identity, to: decision.to })
     if (decision.kind === 'abandoned') events.emit({ kind: 'abandoned_unknown', identity })
   }

@@ -1,12 +1,12 @@
 import type { Runtime } from '../runtime/runtime.ts'
 import { sleep } from '../runtime/runtime.ts'
-import type { Batcher } from './batch.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { limits } from './core/limits.ts'
 import type { Pointer } from './core/record.ts'
 import type { Grant, HolderDecision, Settlement } from './core/request.ts'
 import { backoffMs } from './core/retry.ts'
 import type { Events } from './events.ts'
+import type { Requests } from './requests.ts'
 
 /** Writes outcomes. Recording is never mixed up with the effect: a failure to record is not a failed effect. */
 export interface Settler {
@@ -27,7 +27,7 @@ export interface Settler {
 
 const RETRY = { baseMs: 200, capMs: 10_000 }
 
-export function createSettler(batcher: Batcher, runtime: Runtime, events: Events): Settler {
+export function createSettler(requests: Requests, runtime: Runtime, events: Events): Settler {
   const background = new Set<Promise<void>>()
 
   function track(work: Promise<void>): void {
@@ -46,7 +46,7 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
   }
 
   function send(grant: Grant, to: Settlement, pointer: Pointer | null) {
-    return batcher.apply({ kind: 'settle', id: grant.id, grant, to, pointer })
+    return requests.apply({ kind: 'settle', id: grant.id, grant, to, pointer })
   }
 
   /** The store cannot hold the words. That the effect happened it can hold, and that must never be lost. */
@@ -124,7 +124,7 @@ export function createSettler(batcher: Batcher, runtime: Runtime, events: Events
       return decision
     },
     release({ id, identity, claimId, fingerprint, policy }) {
-      const release = () => batcher.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
+      const release = () => requests.apply({ kind: 'release', id, identity, claimId, fingerprint, policy })
       const failed = (error: OnceError) => events.emit({ kind: 'background_failed', what: 'release', error })
       const released = release().then(
         () => undefined,

@@ -1,5 +1,5 @@
-import type { Group } from '../ledger/group.ts'
-import { createGroup } from '../ledger/group.ts'
+import type { GroupCommit } from '../ledger/store/group-commit.ts'
+import { createGroupCommit, isStatementSpoiled } from '../ledger/store/group-commit.ts'
 import { recordsOf } from '../ledger/store/records-of.ts'
 import type { SqlSeam, SqlTx } from '../ledger/store/sql.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -47,19 +47,22 @@ const LANES = { postgres: 2, sqlite: 1 } as const
 export function createWrites(runtime: Runtime, sql: SqlSeam, learn: (now: number) => void): Writes {
   const lanes = LANES[sql.dialect]
   const puts = createPuts(sql, learn)
-  const starts = createGroup(runtime, {
+  const starts = createGroupCommit(runtime, {
     lanes,
     flush: (runs: readonly RunRow[]) => startAll(sql, runs, learn),
+    isSpoiled: isStatementSpoiled,
     sizeOf: ({ input }) => input.length,
   })
-  const putting: Group<{ readonly holder: Holder; readonly entry: Entry }, boolean> = createGroup(runtime, {
+  const putting: GroupCommit<{ readonly holder: Holder; readonly entry: Entry }, boolean> = createGroupCommit(runtime, {
     lanes,
     flush: puts.putAll,
+    isSpoiled: isStatementSpoiled,
     sizeOf: ({ entry }) => (entry.result?.length ?? 0) + (entry.plan?.length ?? 0),
   })
-  const leaves = createGroup(runtime, {
+  const leaves = createGroupCommit(runtime, {
     lanes,
     flush: (items: readonly Leaving[]) => leaveAll(sql, items),
+    isSpoiled: isStatementSpoiled,
     sizeOf: ({ result }) => result?.length ?? 0,
   })
   const names = Object.keys(entryColumns).join(', ')

@@ -26,12 +26,12 @@ for (const [fault, applied, happened] of cases) {
   test(`${fault}: reported as "${applied}", and ${happened ? 'it happened' : 'nothing happened'}`, async () => {
     const store = memoryStore()
     const faulty = createFaultyStore(store, { script: ({ index }) => (index === 0 ? fault : undefined) })
-    const error = await faulty.claims.apply([claimOf('c1')], CALL).catch((thrown: unknown) => thrown)
+    const error = await faulty.claims.apply(claimOf('c1'), CALL).catch((thrown: unknown) => thrown)
     assert.ok(isOnceError(error, 'store_unavailable'))
     assert.equal(error.applied, applied)
     const { records } = await faulty.claims.read(['r'], CALL)
     assert.equal(records[0] !== null, happened)
-    const [again] = await faulty.claims.apply([claimOf('c1')], CALL)
+    const again = await faulty.claims.apply(claimOf('c1'), CALL)
     assert.ok(again !== undefined && 'decision' in again && again.decision.kind === 'first_attempt')
     assert.deepEqual(
       faulty.faults.log.map((each) => each.fault),
@@ -49,7 +49,7 @@ test('after a crash nothing is answered any more, whether or not the last call t
     const faulty = createFaultyStore(store, { script: () => fault })
     const silent = Symbol('silent')
     const answer = await Promise.race([
-      faulty.claims.apply([claimOf('c1')], CALL),
+      faulty.claims.apply(claimOf('c1'), CALL),
       new Promise((resolve) => setImmediate(() => resolve(silent))),
     ])
     assert.equal(answer, silent)
@@ -75,7 +75,7 @@ test('a lost COMMIT leaves the transaction done, a refused one undone', async ()
 test('one seed, one run: faults by chance can be repeated, and end when they are healed', async () => {
   const run = async (seed: number) => {
     const faulty = createFaultyStore(memoryStore(), { seed, rate: 0.5 })
-    for (let call = 0; call < 50; call++) await faulty.claims.apply([claimOf(`c${call}`)], CALL).catch(() => undefined)
+    for (let call = 0; call < 50; call++) await faulty.claims.apply(claimOf(`c${call}`), CALL).catch(() => undefined)
     return faulty
   }
   const logs = await Promise.all([run(1), run(1), run(2)])
@@ -85,5 +85,5 @@ test('one seed, one run: faults by chance can be repeated, and end when they are
   assert.ok(first !== undefined && first.length > 10 && first.length < 40)
   const healed = await run(3)
   healed.faults.heal()
-  for (let call = 0; call < 50; call++) await healed.claims.apply([claimOf(`h${call}`)], CALL)
+  for (let call = 0; call < 50; call++) await healed.claims.apply(claimOf(`h${call}`), CALL)
 })

@@ -21,7 +21,8 @@ export interface FaultStep {
   /** Counted from 0, over all calls of this store. */
   readonly index: number
   readonly call: 'apply' | 'transaction'
-  readonly requests: readonly Request[]
+  /** Null for a transaction, which is one step as a whole. */
+  readonly request: Request | null
 }
 
 export interface FaultyOptions {
@@ -102,10 +103,9 @@ type Through = <T>(step: Omit<FaultStep, 'index'>, call: () => Promise<T>) => Pr
 
 function faultyClaims(claims: Claims, through: Through): Claims {
   return {
-    lanes: claims.lanes,
     read: (ids, call) => claims.read(ids, call),
     watch: (wake) => claims.watch(wake),
-    apply: (requests, call) => through({ call: 'apply', requests }, () => claims.apply(requests, call)),
+    apply: (request, call) => through({ call: 'apply', request }, () => claims.apply(request, call)),
   }
 }
 
@@ -113,7 +113,7 @@ function faultyClaims(claims: Claims, through: Through): Claims {
 function faultyTransactions<Tx>(transactions: Transactions<Tx>, through: Through): Transactions<Tx> {
   return {
     run: <T>(work: (session: Session<Tx>) => Promise<T>, call: Parameters<Transactions<Tx>['run']>[1]) =>
-      through({ call: 'transaction', requests: [] }, () => transactions.run(work, call)),
+      through({ call: 'transaction', request: null }, () => transactions.run(work, call)),
   }
 }
 

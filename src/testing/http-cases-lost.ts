@@ -319,8 +319,8 @@ function recordedBeforeTheEnd(way: 'text' | (typeof ways)[number]): HttpCase {
         const gate = createGate()
         settle.gate = gate
         return withSteps(store, {
-          before: async ([request]) => {
-            if (request?.kind === 'settle') await gate.pass()
+          before: async (request) => {
+            if (request.kind === 'settle') await gate.pass()
           },
         })
       },

@@ -9,16 +9,16 @@ type Store = TransactionalStore<unknown>
 /** `before` runs before every request reaches the store, and `after` before its answer is returned. */
 export function withSteps(
   store: Store,
-  steps: { before?(requests: readonly Request[]): Promise<void>; after?(requests: readonly Request[]): Promise<void> },
+  steps: { before?(request: Request): Promise<void>; after?(request: Request): Promise<void> },
 ): Store {
   return {
     ...store,
     claims: {
       ...store.claims,
-      async apply(requests, call) {
-        await steps.before?.(requests)
-        const applied = await store.claims.apply(requests, call)
-        await steps.after?.(requests)
+      async apply(request, call) {
+        await steps.before?.(request)
+        const applied = await store.claims.apply(request, call)
+        await steps.after?.(request)
         return applied
       },
     },

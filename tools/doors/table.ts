@@ -8,7 +8,7 @@ const below = {
   runtime: [],
   'ledger/core': [],
   'ledger/store': ['runtime', 'ledger/core'],
-  'ledger/stores/*': ['ledger/core', 'ledger/store'],
+  'ledger/stores/*': ['runtime', 'ledger/core', 'ledger/store'],
   ledger: ['runtime', 'ledger/core', 'ledger/store'],
   'ledger/guard': ['runtime', 'ledger/core', 'ledger'],
 

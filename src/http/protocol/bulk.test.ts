@@ -160,19 +160,21 @@ test('a crash in the middle leaves the items that had not begun free, and only t
   assert.deepEqual(ran, ['a', 'c'])
 })
 
-test('all items of a request are reserved in one call of the store', async () => {
+test('all items of a request are reserved at once, so that they share a commit', async () => {
   await using world = opened()
   const { apply } = world.store.claims
-  const claims: number[] = []
+  let sent = 0
+  const sentBeforeAnswer: number[] = []
   Object.assign(world.store.claims, {
-    apply: ((requests, given) => {
-      const count = requests.filter(({ kind }) => kind === 'claim').length
-      if (count > 0) claims.push(count)
-      return apply(requests, given)
+    apply: (async (request, given) => {
+      if (request.kind === 'claim') sent += 1
+      const applied = await apply(request, given)
+      if (request.kind === 'claim') sentBeforeAnswer.push(sent)
+      return applied
     }) satisfies typeof apply,
   })
   await world.bulk.run(batch, items(...Array.from({ length: 100 }, (_, at) => `k${at}`)), world.pay)
-  assert.deepEqual(claims, [100])
+  assert.deepEqual([sentBeforeAnswer[0], sent], [100, 100])
 })
 
 test('lanes bound how many items run at once', async () => {
@@ -248,8 +250,8 @@ test('an outcome that the store did not take is written as soon as it is back', 
   const store = memoryStore()
   let away = false
   const refused = new OnceError('store_unavailable', 'The store is away.', { applied: 'no' })
-  const apply: typeof store.claims.apply = (requests, given) =>
-    away ? Promise.reject(refused) : store.claims.apply(requests, given)
+  const apply: typeof store.claims.apply = (request, given) =>
+    away ? Promise.reject(refused) : store.claims.apply(request, given)
   const settled = Promise.withResolvers<void>()
   const ledger = createLedger({
     store: { ...store, claims: { ...store.claims, apply } },

@@ -18,11 +18,11 @@ function stage() {
   const store = memoryStore()
   const answered = Promise.withResolvers<void>()
   const ids = new Set<string>()
-  const apply: typeof store.claims.apply = async (requests, call) => {
-    for (const { id } of requests) ids.add(id)
-    const answers = await store.claims.apply(requests, call)
+  const apply: typeof store.claims.apply = async (request, call) => {
+    ids.add(request.id)
+    const applied = await store.claims.apply(request, call)
     await answered.promise
-    return answers
+    return applied
   }
   const silent = { ...store, claims: { ...store.claims, apply } }
   const shared = { name: 'mail', identity: (text: string) => ['acme', text] as const, waitMs: 0 }
@@ -66,10 +66,10 @@ test('a lock whose original could not be attached is kept although the send thre
   const store = memoryStore()
   const ids = new Set<string>()
   let isAway = true
-  const apply: typeof store.claims.apply = async (requests, call) => {
-    for (const { id } of requests) ids.add(id)
-    if (isAway && requests.some(({ kind }) => kind === 'attach')) throw new OnceError('store_unavailable', 'Away.')
-    return store.claims.apply(requests, call)
+  const apply: typeof store.claims.apply = async (request, call) => {
+    ids.add(request.id)
+    if (isAway && request.kind === 'attach') throw new OnceError('store_unavailable', 'Away.')
+    return store.claims.apply(request, call)
   }
   const partly = { ...store, claims: { ...store.claims, apply } }
   const shared = { name: 'mail', identity: (text: string) => ['acme', text] as const, waitMs: 0 }

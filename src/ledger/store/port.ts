@@ -42,7 +42,7 @@ export interface Call {
   readonly timeoutMs: number
 }
 
-/** What became of one request. A row that fails, fails alone. */
+/** What became of one request of several that a store decides together. A row that fails, fails alone. */
 export type Applied<R extends Request = Request> = AppliedDecision<DecisionOf<R>> | { readonly error: OnceError }
 
 export interface AppliedDecision<D extends Decision = Decision> {
@@ -54,15 +54,12 @@ export interface AppliedDecision<D extends Decision = Decision> {
 }
 
 export interface Claims {
-  /** How many `apply` calls the ledger may have under way at once. */
-  readonly lanes: number
   /**
-   * Decides every request by `transition`, atomically per record and durably, before it answers, in order of the
-   * requests. The ids are distinct and sorted, so that two processes lock rows in one order. When it rejects, the
-   * error's `applied` tells whether some of them may have taken effect; repeating them is safe, because every request
-   * carries its own claim id.
+   * Decides the request by `transition`, atomically and durably, before it answers. When it rejects, the error's
+   * `applied` says whether the request may have taken effect; repeating it is safe, because every request carries its
+   * own claim id. A record that an open transaction holds is the store's to wait for, until the call's deadline.
    */
-  apply<R extends Request>(requests: readonly R[], call: Call): Promise<readonly Applied<R>[]>
+  apply<R extends Request>(request: R, call: Call): Promise<AppliedDecision<DecisionOf<R>>>
   /** Reads without deciding anything; expired records are returned as they are stored. */
   read(
     ids: readonly RecordId[],

@@ -1,5 +1,5 @@
 import { sha256Hex } from '../../ledger/core/digest.ts'
-import { createGroup } from '../../ledger/group.ts'
+import { createGroupCommit, isStatementSpoiled } from '../../ledger/store/group-commit.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
@@ -42,7 +42,7 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
 
   const ear = createRoomEar({ sql, region, topic, runtime, query })
 
-  const group = createGroup<RoomWrite, RoomWritten>(runtime, {
+  const group = createGroupCommit<RoomWrite, RoomWritten>(runtime, {
     // Two at once would only wait for each other's rooms.
     lanes: 1,
     flush: (writes) =>
@@ -53,6 +53,7 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
         return written
       }),
     sizeOf,
+    isSpoiled: isStatementSpoiled,
   })
 
   return {

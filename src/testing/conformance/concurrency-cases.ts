@@ -55,7 +55,7 @@ async function work(store: Store, random: Random, grants: Grant[]): Promise<void
   for (let calls = 0; calls < CALLS_PER_WORKER; calls++) {
     const request = nextRequest(random, grants)
     try {
-      const [applied] = await store.claims.apply([request], CALL)
+      const applied = await store.claims.apply(request, CALL)
       if (applied !== undefined && 'decision' in applied && 'lease' in applied.decision)
         grants.push(applied.decision.lease)
     } catch {

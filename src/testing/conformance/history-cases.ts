@@ -3,6 +3,7 @@ import { goneAtOf } from '../../ledger/core/record.ts'
 import type { Grant, Request } from '../../ledger/core/request.ts'
 import { transition } from '../../ledger/core/transition.ts'
 import type { Store } from '../../ledger/store/port.ts'
+import { applyAll } from '../apply-all.ts'
 import type { Random } from '../random.ts'
 import { createRandom } from '../random.ts'
 import type { Case } from './case.ts'
@@ -56,7 +57,7 @@ async function history(store: Store, random: Random): Promise<void> {
     if (pauseMs > 0) await advance(store, pauseMs)
     if (random.chance(0.05)) await sweep(store, model)
     const requests = distinct(Array.from({ length: 1 + random.below(3) }, () => randomRequest(random, model)))
-    const answers = await store.claims.apply(requests, CALL)
+    const answers = await applyAll(store, requests, CALL)
     // Within one batch the store may number its grants in any order.
     const floor = model.fence
     for (const [index, request] of requests.entries()) {

@@ -3,6 +3,7 @@ import { recordIdOf } from '../../ledger/core/identity.ts'
 import { defaults, limits } from '../../ledger/core/limits.ts'
 import type { ClaimRequest } from '../../ledger/core/request.ts'
 import type { Applied } from '../../ledger/store/port.ts'
+import { applyAll } from '../apply-all.ts'
 import type { Case } from './case.ts'
 import { check, same } from './check.ts'
 import { ask, CALL, claim, granted, settle, success } from './requests.ts'
@@ -45,7 +46,7 @@ export const limitCases: readonly Case[] = [
     name: 'a full batch is decided at once',
     async run({ store }) {
       const requests = byId(Array.from({ length: limits.batchRows }, (_, index) => claim(`k${index}`)))
-      const answers = await store.claims.apply(requests, CALL)
+      const answers = await applyAll(store, requests, CALL)
       same(answers.length, requests.length, 'one answer each')
       for (const [index, applied] of answers.entries()) storedOrRefused(applied, `row ${index}`)
       same(new Set(answers.map((applied) => 'decision' in applied && applied.record?.id)).size, requests.length, 'rows')
@@ -57,7 +58,7 @@ export const limitCases: readonly Case[] = [
       const good = ['a', 'b', 'c', 'd'].map((key) => claim(key))
       const bad = [claim('key with a NUL \0'), claim('fingerprint', { fingerprints: ['v1:1:\0'] })]
       const requests = byId([...good, ...bad])
-      const answers = await store.claims.apply(requests, CALL)
+      const answers = await applyAll(store, requests, CALL)
       for (const [index, request] of requests.entries()) {
         const applied = answers[index]
         if (bad.includes(request)) storedOrRefused(applied, 'a poisoned row')
@@ -71,7 +72,7 @@ export const limitCases: readonly Case[] = [
         'decision' in applied && 'lease' in applied.decision ? [applied.decision.lease] : [],
       )
       const settles = byId(grants.map((grant, index) => settle(grant, success(index === 0 ? '"\0"' : '"fine"'))))
-      for (const [index, applied] of (await store.claims.apply(settles, CALL)).entries()) {
+      for (const [index, applied] of (await applyAll(store, settles, CALL)).entries()) {
         if ('error' in applied)
           same([settles[index]?.grant.id, applied.error.code], [grants[0]?.id, 'row_refused'], 'a settle')
       }

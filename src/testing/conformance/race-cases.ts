@@ -1,5 +1,6 @@
 import type { ClaimRequest } from '../../ledger/core/request.ts'
 import type { Store } from '../../ledger/store/port.ts'
+import { applyAll } from '../apply-all.ts'
 import type { Case, Subject } from './case.ts'
 import { check, same } from './check.ts'
 import {
@@ -68,7 +69,7 @@ export const raceCases: readonly Case[] = [
     name: 'a batch decides every row as if it were alone, and answers in order',
     async run({ store }) {
       const fresh = Array.from({ length: 60 }, (_, n) => claim(`k${n}`)).sort((a, b) => (a.id < b.id ? -1 : 1))
-      const granted1 = await store.claims.apply(fresh, CALL)
+      const granted1 = await applyAll(store, fresh, CALL)
       const grants = granted1.map((applied, index) => {
         check('decision' in applied && applied.decision.kind === 'first_attempt', `row ${index}`)
         same(applied.decision.lease.claimId, fresh[index]?.claimId, 'in order')
@@ -81,7 +82,7 @@ export const raceCases: readonly Case[] = [
           ? claim(grant.identity.key)
           : ({ kind: 'renew', id: grant.id, claimId: grant.claimId, fence: grant.fence, leaseMs: 5_000 } as const)
       })
-      const answers = await store.claims.apply(mixed, CALL)
+      const answers = await applyAll(store, mixed, CALL)
       for (const [n, applied] of answers.entries()) {
         check('decision' in applied, `row ${n}`)
         same(applied.decision.kind, n % 3 === 1 ? 'in_progress' : 'applied', `row ${n}`)
@@ -104,7 +105,7 @@ export const raceCases: readonly Case[] = [
         const store = stores[n % stores.length] as Store
         for (let tries = 0; ; tries++) {
           try {
-            return await store.claims.apply(batch, CALL)
+            return await applyAll(store, batch, CALL)
           } catch (error) {
             if (tries === 20) throw error
           }

@@ -93,7 +93,7 @@ export function forget(id: string, options: Partial<ForgetRequest> = {}): Forget
 
 /** One request, one answer; a row that failed is an error here. */
 export async function ask<R extends Request>(store: Store, request: R): Promise<AppliedDecision<DecisionOf<R>>> {
-  const [applied] = await store.claims.apply([request], CALL)
+  const applied = await store.claims.apply(request, CALL)
   check(applied !== undefined, 'one request has one answer')
   if ('error' in applied) throw applied.error
   return applied

@@ -42,7 +42,7 @@ async function trueHistory(seed: number, store: Store): Promise<HistoryEvent[]> 
   for (let step = 0; step < 60; step++) {
     if (random.chance(0.1)) await store.clock.advance(random.pick([900, 7_000, 61_000]), CALL)
     const request = nextRequest(random, grants, step)
-    const [applied] = await store.claims.apply([request], CALL)
+    const applied = await store.claims.apply(request, CALL)
     assert.ok(applied !== undefined && 'decision' in applied)
     const { decision, now } = applied
     if ('lease' in decision) grants.push(decision.lease)
@@ -73,7 +73,7 @@ function by(store: Store) {
   let clock = 0
   return async (request: Request): Promise<HistoryEvent & { result: { kind: 'ok' } }> => {
     const startedAt = (clock += 10)
-    const [applied] = await store.claims.apply([request], CALL)
+    const applied = await store.claims.apply(request, CALL)
     assert.ok(applied !== undefined && 'decision' in applied)
     const result = { kind: 'ok', decision: applied.decision, now: applied.now } as const
     return { process: 'p', request, startedAt, endedAt: startedAt + 5, result }

@@ -1,6 +1,6 @@
 import { isOnceError } from '../../ledger/core/errors.ts'
 import type { Request } from '../../ledger/core/request.ts'
-import type { Applied, Claims, Session, Store, Transactions } from '../../ledger/store/port.ts'
+import type { AppliedDecision, Claims, Session, Store, Transactions } from '../../ledger/store/port.ts'
 import type { HistoryEvent, Result } from './event.ts'
 
 export interface RecordingOptions {
@@ -27,26 +27,24 @@ type Note = (request: Request, startedAt: number, result: Result) => void
 
 function recordClaims(claims: Claims, clock: () => number, note: Note): Claims {
   return {
-    lanes: claims.lanes,
     read: (ids, call) => claims.read(ids, call),
     watch: (wake) => claims.watch(wake),
-    apply: async (requests, call) => {
+    apply: async (request, call) => {
       const startedAt = clock()
       try {
-        const answers = await claims.apply(requests, call)
-        for (const [index, request] of requests.entries()) note(request, startedAt, resultOf(answers[index]))
-        return answers
+        const applied = await claims.apply(request, call)
+        note(request, startedAt, resultOf(applied))
+        return applied
       } catch (error) {
-        for (const request of requests) note(request, startedAt, failureOf(error))
+        note(request, startedAt, failureOf(error))
         throw error
       }
     },
   }
 }
 
-function resultOf(applied: Applied | undefined): Result {
-  if (applied === undefined) return { kind: 'info' }
-  return 'error' in applied ? failureOf(applied.error) : { kind: 'ok', decision: applied.decision, now: applied.now }
+function resultOf({ decision, now }: AppliedDecision): Result {
+  return { kind: 'ok', decision, now }
 }
 
 function failureOf(error: unknown): Result {

@@ -118,7 +118,7 @@ for (const failClosed of [false, true]) {
         claims: {
           ...store.claims,
           apply: (...args: Parameters<typeof store.claims.apply>) =>
-            args[0].some(({ kind }) => kind === 'claim') && ++claims > 1
+            args[0].kind === 'claim' && ++claims > 1
               ? Promise.reject(new OnceError('store_unavailable', 'away', { applied: 'no' }))
               : store.claims.apply(...args),
         },

@@ -11,10 +11,10 @@ import { listen } from './listen.ts'
 async function route(context: TestContext, refusal: 'lease_over' | 'store_unavailable') {
   const store = memoryStore()
   let offsetMs = 0
-  const apply: typeof store.claims.apply = async (requests, call) => {
-    const isNaming = refusal === 'store_unavailable' && requests.some(({ kind }) => kind === 'attach')
+  const apply: typeof store.claims.apply = async (request, call) => {
+    const isNaming = refusal === 'store_unavailable' && request.kind === 'attach'
     if (isNaming) throw new OnceError('store_unavailable', 'The store is silent.', { applied: 'no' })
-    return store.claims.apply(requests, call)
+    return store.claims.apply(request, call)
   }
   const ledger = createLedger({
     store: { ...store, claims: { ...store.claims, apply } },

@@ -72,7 +72,7 @@ export function mortal(store: CrashStore, death: Death): CrashStore {
     ...store,
     claims: {
       ...store.claims,
-      apply: (requests, call) => around(kindOf(requests), () => store.claims.apply(requests, call)),
+      apply: (request, call) => around(request.kind, () => store.claims.apply(request, call)),
     },
     transactions: {
       async run(work, call) {
@@ -93,8 +93,3 @@ export function mortal(store: CrashStore, death: Death): CrashStore {
 }
 
 /** One command at a time, so one request at a time. */
-function kindOf(requests: readonly Request[]): Request['kind'] {
-  const [first] = requests
-  if (first === undefined || requests.length > 1) throw new Error('a single request was expected')
-  return first.kind
-}

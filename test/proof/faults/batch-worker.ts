@@ -1,4 +1,4 @@
-import { createBatcher } from '../../../src/ledger/batch.ts'
+import { createRequests } from '../../../src/ledger/requests.ts'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
 import type { Address } from '../../support/place.ts'
 import { openStore } from '../../support/place.ts'
@@ -23,7 +23,7 @@ async function main({ address, keys, rounds, backwards }: BatchTask): Promise<vo
   const orders = listen()
   const { store } = openStore(address)
   const runtime = createRuntime()
-  const { apply } = createBatcher(store.claims, runtime)
+  const { apply } = createRequests(store.claims, runtime)
   const order = Array.from({ length: keys }, (_, n) => `k${backwards ? keys - n : n + 1}`)
   const faults: string[] = []
   let granted = 0

@@ -2,28 +2,21 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLedger, isOnceError, MINUTE } from 'onceonly'
 import { Client } from 'pg'
-import { createBatcher } from '../../../src/ledger/batch.ts'
 import type { ClaimRequest, Request } from '../../../src/ledger/core/request.ts'
+import { createRequests } from '../../../src/ledger/requests.ts'
 import { createRuntime } from '../../../src/runtime/runtime.ts'
 import { until } from '../../../src/testing/until.ts'
+import { flushesOf } from '../../support/flushes.ts'
 import type { CrashStore } from '../../support/place.ts'
 import { onEveryPlace, onPlace, sqlOf, who } from '../../support/place.ts'
 import type { BatchReport, BatchTask } from './batch-worker.ts'
 import { claimOf, settleOf } from './requests.ts'
 
-/** The same store, with the largest size of its batches. */
+/** How large the batches of the store are. */
 function measured(store: CrashStore): { claims: CrashStore['claims']; largest(): number } {
   let largest = 0
-  return {
-    largest: () => largest,
-    claims: {
-      ...store.claims,
-      apply(requests, call) {
-        largest = Math.max(largest, requests.length)
-        return store.claims.apply(requests, call)
-      },
-    },
-  }
+  flushesOf(store, (requests) => void (largest = Math.max(largest, requests.length)))
+  return { largest: () => largest, claims: store.claims }
 }
 
 const poison: Record<string, (request: ClaimRequest) => ClaimRequest> = {
@@ -35,7 +28,7 @@ const poison: Record<string, (request: ClaimRequest) => ClaimRequest> = {
 onEveryPlace('a row that cannot be stored fails alone, the others of its batch do not notice', async (place) => {
   const runtime = createRuntime()
   const { claims, largest } = measured(place.store)
-  const { apply } = createBatcher(claims, runtime)
+  const { apply } = createRequests(claims, runtime)
   for (const [what, spoil] of Object.entries(poison)) {
     const keys = Array.from({ length: 20 }, (_, n) => `${what} ${n}`)
     const requests = keys.map((key, n) =>
@@ -54,7 +47,7 @@ onEveryPlace('a row that cannot be stored fails alone, the others of its batch d
 onEveryPlace('an outcome that cannot be stored fails alone, among settles, heartbeats and claims', async (place) => {
   const runtime = createRuntime()
   const { claims, largest } = measured(place.store)
-  const { apply } = createBatcher(claims, runtime)
+  const { apply } = createRequests(claims, runtime)
   const grants = await Promise.all(
     Array.from({ length: 12 }, async (_, n) => {
       const { decision } = await apply(claimOf(`settle ${n}`, runtime.newId()))
@@ -112,16 +105,15 @@ onEveryPlace('processes that batch the same records in opposite orders never wai
 const UNRELATED = 100
 const TRIES = 6
 
-/** The same store, which counts how often a held row was tried, and how often others shared its batch. */
+/** How often a held row was tried, and how often others had to share its batch. */
 function sharing(store: CrashStore, isHeld: (request: Request) => boolean) {
   const seen = { tries: 0, shared: 0 }
-  const apply: CrashStore['claims']['apply'] = (requests, call) => {
+  flushesOf(store, (requests) => {
     const held = requests.filter(isHeld).length
     if (held > 0) seen.tries += 1
     if (held > 0 && held < requests.length) seen.shared += 1
-    return store.claims.apply(requests, call)
-  }
-  return { seen, store: { ...store, claims: { ...store.claims, apply } } }
+  })
+  return { seen, store }
 }
 
 /** Unrelated commands, a few at a time, for as long as the row is held: until enough of both was seen. */

@@ -15,9 +15,9 @@ function wordless(store: CrashStore): CrashStore {
     ...store,
     claims: {
       ...store.claims,
-      apply: async (requests, call) => {
-        if (!requests.every(holds)) throw new OnceError('row_refused', 'No equivalent in LATIN1.')
-        return await store.claims.apply(requests, call)
+      apply: async (request, call) => {
+        if (!holds(request)) throw new OnceError('row_refused', 'No equivalent in LATIN1.')
+        return await store.claims.apply(request, call)
       },
     },
   }

@@ -210,10 +210,10 @@ test('a reservation whose start is answered too late begins nothing', async () =
     ...store,
     claims: {
       ...store.claims,
-      apply: async (...[requests, options]: Parameters<typeof store.claims.apply>) => {
-        const answers = await store.claims.apply(requests, options)
-        if (requests.some(({ kind }) => kind === 'start')) await simulation.after(9 * SECOND)
-        return answers
+      apply: async (...[request, options]: Parameters<typeof store.claims.apply>) => {
+        const applied = await store.claims.apply(request, options)
+        if (request.kind === 'start' || request.kind === 'renew') await simulation.after(9 * SECOND)
+        return applied
       },
     },
   } as typeof store
@@ -225,7 +225,7 @@ test('a reservation whose start is answered too late begins nothing', async () =
     assert.ok(claimed.kind === 'first_attempt')
     await claimed.lease.start().catch((error: unknown) => (outcome = isOnceError(error) && error.code))
   }
-  void story()
+  runtime.soon(() => void story())
   await simulation.run({ untilMs: 1 * MINUTE, events: 10_000 })
   assert.equal(outcome, 'lease_over')
 })

@@ -173,10 +173,10 @@ export function createHeld<T>(): Held<T> {
 /** The same store with a promise that resolves when a claim was answered. */
 export function watchClaims(store: TransactionalStore<unknown>) {
   const claimed = Promise.withResolvers<void>()
-  const apply: typeof store.claims.apply = async (requests, call) => {
-    const answers = await store.claims.apply(requests, call)
-    if (requests.some(({ kind }) => kind === 'claim')) claimed.resolve()
-    return answers
+  const apply: typeof store.claims.apply = async (request, call) => {
+    const applied = await store.claims.apply(request, call)
+    if (request.kind === 'claim') claimed.resolve()
+    return applied
   }
   return { store: { ...store, claims: { ...store.claims, apply } }, claimed: claimed.promise }
 }

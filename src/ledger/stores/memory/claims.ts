@@ -1,7 +1,7 @@
 import { OnceError } from '../../core/errors.ts'
 import type { LedgerRecord } from '../../core/record.ts'
-import type { Request } from '../../core/request.ts'
-import type { Applied, Call, Claims } from '../../store/port.ts'
+import type { DecisionOf, Request } from '../../core/request.ts'
+import type { AppliedDecision, Call, Claims } from '../../store/port.ts'
 import type { Core } from './core.ts'
 import type { RecordView } from './tables.ts'
 import { decide, putRecord } from './tables.ts'
@@ -16,20 +16,18 @@ export function createClaims(core: Core): Claims {
     },
   }
 
-  function applyNow<R extends Request>(requests: readonly R[]): Applied<R>[] {
-    const now = time.nowMs()
-    return requests.map((request) => decide(tables, view, request, now))
+  function applyNow<R extends Request>(request: R): AppliedDecision<DecisionOf<R>> {
+    const applied = decide(tables, view, request, time.nowMs())
+    if ('error' in applied) throw applied.error
+    return applied
   }
 
   return {
-    // Deciding is a matter of microseconds and never waits, so a second lane would have nothing to do.
-    lanes: 1,
-    apply: async (requests, call) => {
+    apply: async (request, call) => {
       core.checkOpen()
-      // Nobody writes, so there is no turn to wait for: deciding is over before anybody else can begin.
-      if (writer.isFree()) return applyNow(requests)
-      const turn = { short: true, rows: requests.length, waitMs: call.timeoutMs, late: () => late(call) }
-      return await writer.run(turn, () => applyNow(requests))
+      // No transaction is open, so there is no turn to wait for: deciding ends before anything else can begin.
+      if (writer.isFree()) return applyNow(request)
+      return await writer.run({ short: true, waitMs: call.timeoutMs, late: () => late(call) }, () => applyNow(request))
     },
     read: async (ids) => {
       core.checkOpen()

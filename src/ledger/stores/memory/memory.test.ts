@@ -29,7 +29,7 @@ function settleOf(grant: Grant, data: string): SettleRequest {
 }
 
 async function grantOf(store: Store, request: ClaimRequest): Promise<Grant> {
-  const [applied] = await store.claims.apply([request], CALL)
+  const applied = await store.claims.apply(request, CALL)
   assert.ok(applied !== undefined && 'decision' in applied && applied.decision.kind === 'first_attempt')
   return applied.decision.lease
 }
@@ -53,7 +53,7 @@ test('a settled record with an outcome of 200 bytes takes at most 1000 bytes', a
     const fingerprints: [string] = [fingerprintOf(`{"n":${index}}`, 1)]
     const claimId = crypto.randomUUID().replaceAll('-', '')
     const grant = await grantOf(store, claimOf(key, { fingerprints, claimId }))
-    await store.claims.apply([settleOf(grant, JSON.stringify({ index, pad: 'x'.repeat(180) }))], CALL)
+    await store.claims.apply(settleOf(grant, JSON.stringify({ index, pad: 'x'.repeat(180) })), CALL)
   }
   const perRecord = (heapBytes() - before) / records
   assert.ok(perRecord <= 1_000, `${Math.round(perRecord)} bytes`)
@@ -76,10 +76,10 @@ test('a transaction that holds the store too long is rolled back, and its sessio
     ]
     for (const use of inSession) await use().catch((error: unknown) => late.push(error))
   }, TRANSACTION)
-  const waiting = store.claims.apply([claimOf('other')], { timeoutMs: 60_000 })
+  const waiting = store.claims.apply(claimOf('other'), { timeoutMs: 60_000 })
   clock.advance(limits.writerHoldMs)
   await assert.rejects(running, (error) => isOnceError(error, 'transaction_too_long') && error.applied === 'no')
-  assert.equal((await waiting).length, 1)
+  assert.equal((await waiting).decision.kind, 'first_attempt')
   go()
   await settled()
   assert.equal(late.length, 4)
@@ -187,8 +187,8 @@ test('short calls go before waiting transactions, and one that waits too long is
   const { promise: paused, resolve: go } = Promise.withResolvers<void>()
   const first = store.transactions.run(() => paused, TRANSACTION)
   const second = store.transactions.run(async ({ apply }) => (await apply(claimOf('k'))).decision.kind, TRANSACTION)
-  const short = store.claims.apply([claimOf('k')], CALL)
-  const impatient = store.claims.apply([claimOf('late')], { timeoutMs: 100 })
+  const short = store.claims.apply(claimOf('k'), CALL)
+  const impatient = store.claims.apply(claimOf('late'), { timeoutMs: 100 })
   const busy = store.transactions.run(async () => assert.fail('its turn came'), { ...TRANSACTION, lockMs: 200 })
   const refusals = [
     assert.rejects(impatient, (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no'),
@@ -249,22 +249,22 @@ test('stopping lets what is under way end and refuses the rest', async () => {
     await session.apply(claimOf('k'))
     return 'done'
   }, TRANSACTION)
-  const waiting = store.claims.apply([claimOf('waiting')], CALL)
+  const waiting = store.claims.apply(claimOf('waiting'), CALL)
   let stopped = false
   const stopping = store.stop().then(() => (stopped = true))
-  await assert.rejects(store.claims.apply([claimOf('new')], CALL), (error) => isOnceError(error, 'stopped'))
+  await assert.rejects(store.claims.apply(claimOf('new'), CALL), (error) => isOnceError(error, 'stopped'))
   await settled()
   assert.equal(stopped, false)
   go()
   assert.equal(await running, 'done')
-  assert.equal((await waiting).length, 1)
+  assert.equal((await waiting).decision.kind, 'first_attempt')
   await stopping
 })
 
 test('a sweep continues where it stopped, whatever was added and removed meanwhile', async () => {
   const store = memoryStore({ testClock: true })
   const keys = Array.from({ length: 10 }, (_, index) => `k${index}`)
-  for (const key of keys) await store.claims.apply([settleOf(await grantOf(store, claimOf(key)), 'x')], CALL)
+  for (const key of keys) await store.claims.apply(settleOf(await grantOf(store, claimOf(key)), 'x'), CALL)
   await store.clock.advance(7 * DAY, CALL)
   const first = await store.upkeep.sweep(null, 4, CALL)
   await grantOf(store, claimOf('fresh'))

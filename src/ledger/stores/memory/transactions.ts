@@ -68,7 +68,7 @@ export function createTransactions(core: Core): Transactions<MemoryTx> {
       twins.add(twin)
       const waitMs = Math.min(call.lockMs, call.timeoutMs)
       try {
-        return await writer.run({ short: false, rows: 1, waitMs, late: () => late(call) }, () => inTurn(work, twin))
+        return await writer.run({ short: false, waitMs, late: () => late(call) }, () => inTurn(work, twin))
       } finally {
         twins.delete(twin)
       }

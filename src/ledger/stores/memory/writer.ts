@@ -14,38 +14,30 @@ export interface Writer {
 
 export interface Turn {
   readonly short: boolean
-  readonly rows: number
   readonly waitMs: number
   /** What the caller is told when its turn did not come in time. Nothing was written then. */
   readonly late: () => OnceError
 }
 
-interface Waiting {
-  readonly rows: number
-  begin(): void
-}
-
 export function createWriter(time: Time): Writer {
-  const short: Waiting[] = []
-  const long: Waiting[] = []
+  const short: (() => void)[] = []
+  const long: (() => void)[] = []
   const idlers: (() => void)[] = []
   let busy = false
-  let waitingRows = 0
 
   function next(): void {
-    const waiting = short.shift() ?? long.shift()
-    if (waiting !== undefined) {
-      waitingRows -= waiting.rows
-      waiting.begin()
+    const begin = short.shift() ?? long.shift()
+    if (begin !== undefined) {
+      begin()
       return
     }
     busy = false
     for (const idle of idlers.splice(0)) idle()
   }
 
-  function turnOf({ short: isShort, rows, waitMs, late }: Turn): Promise<void> {
+  function turnOf({ short: isShort, waitMs, late }: Turn): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (waitingRows + rows > limits.batchQueueRows) {
+      if (short.length + long.length >= limits.batchQueueRows) {
         reject(new OnceError('store_busy', `More than ${limits.batchQueueRows} requests wait for the memory store.`))
         return
       }
@@ -54,14 +46,11 @@ export function createWriter(time: Time): Writer {
         timer.cancel()
         resolve()
       }
-      const waiting: Waiting = { rows, begin }
       const timer = time.setTimer(waitMs, () => {
-        line.splice(line.indexOf(waiting), 1)
-        waitingRows -= rows
+        line.splice(line.indexOf(begin), 1)
         reject(late())
       })
-      line.push(waiting)
-      waitingRows += rows
+      line.push(begin)
     })
   }
 

@@ -1,7 +1,11 @@
+import { createRuntime } from '../../../runtime/runtime.ts'
 import type { Request } from '../../core/request.ts'
-import type { Applied, Claims } from '../../store/port.ts'
+import type { Applied, Call } from '../../store/port.ts'
+import type { GroupedClaims } from '../../store/request-group.ts'
+import { createRequestGroup } from '../../store/request-group.ts'
 import { applyBatch } from './batch.ts'
 import type { Core } from './core.ts'
+import { stoppedError } from './errors.ts'
 import type { Lanes } from './lanes.ts'
 import { plannedOn } from './statement.ts'
 import type { Steps } from './steps.ts'
@@ -15,20 +19,27 @@ export interface ClaimParts {
   readonly watchers: Watchers
 }
 
-export function createClaims({ core, steps, lanes, laneCount, watchers }: ClaimParts): Claims {
+export interface OwnClaims extends GroupedClaims {
+  /** Decides requests in one batch, as the group commit does. */
+  flush(requests: readonly Request[], call: Call): Promise<readonly Applied[]>
+  /** Refuses further requests, and waits for those under way. */
+  stop(): Promise<void>
+}
+
+export function createClaims({ core, steps, lanes, laneCount, watchers }: ClaimParts): OwnClaims {
   const { fault } = core
   const wake = watchers.changed
+  const flush: OwnClaims['flush'] = (requests, call) =>
+    core.flush(call, (deadline) =>
+      lanes.use(deadline, (connection) => applyBatch({ steps, connection, deadline, fault, wake }, requests)),
+    )
+  const group = createRequestGroup(createRuntime(), { lanes: laneCount, flush, stopped: stoppedError })
   return {
-    lanes: laneCount,
-    apply: async <R extends Request>(requests: readonly R[], call: { readonly timeoutMs: number }) => {
-      if (requests.length === 0) return []
-      const answers = await core.call(call, (deadline) =>
-        lanes.use(deadline, (connection) => applyBatch({ steps, connection, deadline, fault, wake }, requests)),
-      )
-      // Each request was decided by the step of its own kind.
-      return answers as Applied<R>[]
-    },
+    apply: group.apply,
+    onFlush: group.onFlush,
     read: (ids, call) => core.read(call, ({ connection }) => steps.read(plannedOn(connection), ids)),
     watch: (wakeOne) => watchers.watch(wakeOne),
+    flush,
+    stop: group.stop,
   }
 }

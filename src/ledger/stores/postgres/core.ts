@@ -26,6 +26,8 @@ export interface Core {
   readonly names: Names
   /** Runs the work under a deadline, once the tables are there. Refused after `stop`, which waits for it. */
   call<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
+  /** The same for requests that were accepted before `stop`. */
+  flush<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
   /** Runs the work on a client of its own. Errors become the store's, unless `told` says otherwise. */
   read<T>(call: Call, work: (on: Borrowed) => Promise<T>): Promise<T>
   write<T>(call: Call, work: (on: Borrowed) => Promise<T>, told?: (error: unknown) => unknown): Promise<T>
@@ -34,8 +36,8 @@ export interface Core {
   migrate(room: string, migrations: Parameters<typeof migrate>[3]): Promise<void>
   /** A connection broke: the next one may lead to another server, so the next call looks at the tables again. */
   suspect(): void
-  /** Refuses new calls and waits for those under way. */
-  drain(): Promise<void>
+  /** Refuses new calls and waits for those under way; `accepted` ends when all accepted requests were flushed. */
+  drain(accepted: Promise<void>): Promise<void>
 }
 
 export interface Borrowed {
@@ -109,8 +111,12 @@ export function createCore(pool: PgPool, names: Names): Core {
     return preparing
   }
 
-  async function call<T>({ timeoutMs }: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+  async function call<T>(given: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
     if (stopped) throw stoppedError()
+    return await flush(given, work)
+  }
+
+  async function flush<T>({ timeoutMs }: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
     underWay += 1
     const deadline = createDeadline(timeoutMs)
     try {
@@ -127,6 +133,7 @@ export function createCore(pool: PgPool, names: Names): Core {
     pool,
     names,
     call,
+    flush,
     read: (given, work) => call(given, (deadline) => onClient(deadline, 'no', work)),
     write: (given, work, told) => call(given, (deadline) => onClient(deadline, 'maybe', work, told)),
     fault,
@@ -134,8 +141,9 @@ export function createCore(pool: PgPool, names: Names): Core {
     suspect: () => {
       tablesThere = false
     },
-    drain: async () => {
+    drain: async (accepted) => {
       stopped = true
+      await accepted
       if (underWay > 0) await new Promise<void>((resolve) => idle.push(resolve))
       stopping.abort()
       await preparing?.catch(() => undefined)

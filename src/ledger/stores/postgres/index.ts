@@ -71,10 +71,11 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
   const testClock = options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'
 
   const endWatching = survive(pool, core.suspect)
+  const claims = createClaims({ core, steps, lanes, laneCount, watchers })
   let stopping: Promise<void> | null = null
 
   async function stop(): Promise<void> {
-    await core.drain()
+    await core.drain(claims.stop())
     lanes.stop()
     roomLanes.stop()
     await watchers.stop()
@@ -83,7 +84,7 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
 
   return {
     name: 'postgres',
-    claims: createClaims({ core, steps, lanes, laneCount, watchers }),
+    claims,
     queries: createQueries(core),
     upkeep: createUpkeep(core),
     clock: createClock(core, testClock),

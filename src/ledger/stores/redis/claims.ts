@@ -1,12 +1,15 @@
+import { createRuntime } from '../../../runtime/runtime.ts'
 import { OnceError } from '../../core/errors.ts'
 import type { RecordId } from '../../core/identity.ts'
 import type { LedgerRecord } from '../../core/record.ts'
 import type { Request } from '../../core/request.ts'
 import type { Deadline } from '../../store/deadline.ts'
-import type { Applied, Claims } from '../../store/port.ts'
+import type { Applied } from '../../store/port.ts'
+import type { GroupedClaims } from '../../store/request-group.ts'
+import { createRequestGroup } from '../../store/request-group.ts'
 import type { Core } from './core.ts'
 import { decidePack } from './decide.ts'
-import { storeError } from './errors.ts'
+import { stoppedError, storeError } from './errors.ts'
 import { unfit } from './fit.ts'
 import type { Bucket } from './names.ts'
 import { scriptOf } from './script.ts'
@@ -18,17 +21,23 @@ const PACK_ROWS = 64
 /** While the server works on one batch, the next one is on its way; more were no faster. */
 const LANES = 2
 
-export function createClaims(core: Core, watchers: Watchers): Claims {
-  return {
+export interface OwnClaims extends GroupedClaims {
+  /** Refuses further requests, and waits for those under way. */
+  stop(): Promise<void>
+}
+
+export function createClaims(core: Core, watchers: Watchers): OwnClaims {
+  const group = createRequestGroup(createRuntime(), {
     lanes: LANES,
-    apply: async <R extends Request>(requests: readonly R[], call: { readonly timeoutMs: number }) => {
-      if (requests.length === 0) return []
-      const answers = await core.call(call, (deadline) => applyAll(core, requests, deadline))
-      // Each request was decided by a step of its own kind.
-      return answers as Applied<R>[]
-    },
+    stopped: stoppedError,
+    flush: (requests, call) => core.flush(call, (deadline) => applyAll(core, requests, deadline)),
+  })
+  return {
+    apply: group.apply,
+    onFlush: group.onFlush,
     read: (ids, call) => core.call(call, (deadline) => readRecords(core, ids, deadline)),
     watch: (wake) => watchers.watch(wake),
+    stop: group.stop,
   }
 }
 

@@ -26,10 +26,12 @@ export interface Core {
   readonly connection: Connection
   /** Runs the work under a deadline. Refused after `stop`, which waits for it. */
   call<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
+  /** The same for requests that were accepted before `stop`. */
+  flush<T>(call: Call, work: (deadline: Deadline) => Promise<T>): Promise<T>
   /** Runs a script on one bucket, which it is given the keys of. */
   run(script: Script, bucket: Bucket, asked: Asked, deadline: Deadline): Promise<Reply>
-  /** Refuses new calls and waits for those under way. */
-  drain(): Promise<void>
+  /** Refuses new calls and waits for those under way; `accepted` ends when all accepted requests were flushed. */
+  drain(accepted: Promise<void>): Promise<void>
 }
 
 export interface Asked {
@@ -79,26 +81,32 @@ export function createCore(client: RedisClient, names: Names, report: (event: St
     return looked
   }
 
+  async function flush<T>({ timeoutMs }: Call, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+    underWay += 1
+    const deadline = createDeadline(timeoutMs)
+    try {
+      // Another call may have begun the look, with a later deadline.
+      await inTime(looked ?? look(deadline), deadline, () => timeoutError(timeoutMs, 'no'))
+      return await work(deadline)
+    } finally {
+      deadline.end()
+      underWay -= 1
+      if (underWay === 0) for (const wake of idle.splice(0)) wake()
+    }
+  }
+
   return {
     names,
     connection,
     run,
-    call: async ({ timeoutMs }, work) => {
+    call: async (given, work) => {
       if (stopped) throw stoppedError()
-      underWay += 1
-      const deadline = createDeadline(timeoutMs)
-      try {
-        // It may be somebody else's look, with a later deadline than ours.
-        await inTime(looked ?? look(deadline), deadline, () => timeoutError(timeoutMs, 'no'))
-        return await work(deadline)
-      } finally {
-        deadline.end()
-        underWay -= 1
-        if (underWay === 0) for (const wake of idle.splice(0)) wake()
-      }
+      return await flush(given, work)
     },
-    drain: async () => {
+    flush,
+    drain: async (accepted) => {
       stopped = true
+      await accepted
       if (underWay > 0) await new Promise<void>((resolve) => idle.push(resolve))
     },
   }

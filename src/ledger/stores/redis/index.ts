@@ -62,17 +62,18 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   const core = createCore(client, names, on)
   const watchers = createWatchers(client, names)
   const testClock = options.testClock ?? process.env['ONCEONLY_TEST_CLOCK'] === '1'
+  const claims = createClaims(core, watchers)
   let stopping: Promise<void> | null = null
 
   async function stop(): Promise<void> {
-    await core.drain()
+    await core.drain(claims.stop())
     watchers.stop()
     core.connection.stop()
   }
 
   return {
     name: 'redis',
-    claims: createClaims(core, watchers),
+    claims,
     queries: createQueries(core),
     upkeep: createUpkeep(core),
     clock: createClock(core, testClock),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { applyAll } from '../../../testing/apply-all.ts'
 import { isOnceError } from '../../core/errors.ts'
 import { FOREVER } from '../../core/limits.ts'
 import type { Applied } from '../../store/port.ts'
@@ -23,9 +24,9 @@ function kindOf(applied: Applied | undefined): string {
 test('a claim is granted once, settled, and replayed', async (t) => {
   const store = freshStore(t)
   const lease = await claimIn(store, 'a')
-  assert.equal(kindOf((await store.claims.apply([claimOf('a')], CALL))[0]), 'in_progress')
-  assert.equal(kindOf((await store.claims.apply([settleOf(lease)], CALL))[0]), 'applied')
-  const [again] = await store.claims.apply([claimOf('a')], CALL)
+  assert.equal(kindOf(await store.claims.apply(claimOf('a'), CALL)), 'in_progress')
+  assert.equal(kindOf(await store.claims.apply(settleOf(lease), CALL)), 'applied')
+  const again = await store.claims.apply(claimOf('a'), CALL)
   assert.ok(again !== undefined && 'decision' in again && again.decision.kind === 'replay_success')
   assert.equal(again.decision.outcome.data, '"done"')
 })
@@ -36,7 +37,8 @@ test('a row that cannot be stored fails alone, and the others of its batch commi
   const bad = ['"\ud800"', 'nul \0 inside'].map(
     (data) => ({ state: 'succeeded', outcome: { kept: 'response', data } }) as const,
   )
-  const answers = await store.claims.apply(
+  const answers = await applyAll(
+    store,
     grants.map((grant, index) => settleOf(grant, index % 2 === 0 ? DONE : bad[index >> 1])),
     CALL,
   )
@@ -60,7 +62,7 @@ test('what is no value at all is refused alone, too', async (t) => {
     claimOf('d', { id: 'zz' }),
     claimOf('e', { policy: undefined as unknown as typeof POLICY }),
   ]
-  const answers = await store.claims.apply([claimOf('good'), ...nonsense], CALL)
+  const answers = await applyAll(store, [claimOf('good'), ...nonsense], CALL)
   assert.deepEqual(answers.map(kindOf), ['first_attempt', ...nonsense.map(() => 'row_refused')])
 })
 
@@ -68,7 +70,7 @@ test('an outcome of a megabyte comes back as it was', async (t) => {
   const store = freshStore(t)
   const data = JSON.stringify('ü'.repeat(1_000_000))
   const lease = await claimIn(store, 'large')
-  await store.claims.apply([settleOf(lease, { state: 'succeeded', outcome: { kept: 'response', data } })], CALL)
+  await store.claims.apply(settleOf(lease, { state: 'succeeded', outcome: { kept: 'response', data } }), CALL)
   const { records } = await store.claims.read([lease.id], CALL)
   assert.ok(records[0]?.state === 'succeeded' && records[0].outcome.data === data)
 })
@@ -76,8 +78,8 @@ test('an outcome of a megabyte comes back as it was', async (t) => {
 test('a record that is kept for ever can be read again', async (t) => {
   const store = freshStore(t)
   const lease = await claimIn(store, 'for ever', { policy: { ...POLICY, retainMs: FOREVER, refuseMs: FOREVER } })
-  await store.claims.apply([settleOf(lease)], CALL)
-  const [again] = await store.claims.apply([claimOf('for ever')], CALL)
+  await store.claims.apply(settleOf(lease), CALL)
+  const again = await store.claims.apply(claimOf('for ever'), CALL)
   assert.equal(kindOf(again), 'replay_success')
 })
 
@@ -89,7 +91,7 @@ test('fences grow across reopening, sweeping and forgetting', async (t) => {
     seen.push((await claimIn(store, `life ${life}`)).fence)
     const { fence, id } = await claimIn(store, 'forgotten')
     seen.push(fence)
-    await store.claims.apply([{ kind: 'forget', id, by: 'me', ifFence: null, onlyRunning: false }], CALL)
+    await store.claims.apply({ kind: 'forget', id, by: 'me', ifFence: null, onlyRunning: false }, CALL)
     await store.clock.advance(7 * 24 * 3_600_000, CALL)
     await store.upkeep.sweep(null, 100, CALL)
     await store.stop()
@@ -114,7 +116,7 @@ test('a settle of a lost record writes it anew, and later fences stay above it',
   const store = freshStore(t)
   const lease = { ...(await claimIn(store, 'a')), fence: 5_000, incarnation: 5_000 }
   const lost = { ...lease, id: claimOf('b').id, identity: claimOf('b').identity }
-  const [applied] = await store.claims.apply([settleOf(lost)], CALL)
+  const applied = await store.claims.apply(settleOf(lost), CALL)
   assert.ok(applied !== undefined && 'decision' in applied)
   assert.deepEqual(applied.decision, { kind: 'applied', recordLost: true })
   assert.ok((await claimIn(store, 'c')).fence > 5_000)
@@ -123,7 +125,7 @@ test('a settle of a lost record writes it anew, and later fences stay above it',
 test('a claim over an expired record starts a new incarnation and new counts', async (t) => {
   const store = freshStore(t)
   const first = await claimIn(store, 'a')
-  await store.claims.apply([settleOf(first)], CALL)
+  await store.claims.apply(settleOf(first), CALL)
   await store.upkeep.tally(
     { records: [{ id: first.id, replays: 3, conflicts: 1, inProgress: 2, lastAgoMs: 5 }], callers: [] },
     CALL,
@@ -131,7 +133,7 @@ test('a claim over an expired record starts a new incarnation and new counts', a
   assert.equal((await store.queries.get(first.id, CALL)).view?.replays, 3)
   await store.clock.advance(POLICY.retainMs, CALL)
   assert.equal((await store.queries.get(first.id, CALL)).view, null)
-  const second = leaseOf((await store.claims.apply([claimOf('a')], CALL))[0])
+  const second = leaseOf(await store.claims.apply(claimOf('a'), CALL))
   assert.ok(second.incarnation > first.incarnation)
   assert.equal((await store.queries.get(first.id, CALL)).view?.replays, 0)
 })
@@ -141,7 +143,7 @@ test('after stop every call is refused as stopped, and stopping twice is one sto
   await claimIn(store, 'a')
   await Promise.all([store.stop(), store.stop()])
   const stopped = (error: unknown) => isOnceError(error, 'stopped')
-  await assert.rejects(store.claims.apply([claimOf('b')], CALL), stopped)
+  await assert.rejects(store.claims.apply(claimOf('b'), CALL), stopped)
   await assert.rejects(store.claims.read([], CALL), stopped)
   await assert.rejects(store.clock.now(CALL), stopped)
   await assert.rejects(store.sql.query('SELECT 1'), stopped)
@@ -150,8 +152,8 @@ test('after stop every call is refused as stopped, and stopping twice is one sto
 
 test('stop waits for what is under way', async (t) => {
   const store = freshStore(t)
-  const claimed = store.claims.apply([claimOf('a')], CALL)
-  const both = [store.claims.apply([claimOf('b')], CALL), claimed]
+  const claimed = store.claims.apply(claimOf('a'), CALL)
+  const both = [store.claims.apply(claimOf('b'), CALL), claimed]
   await store.stop()
   assert.deepEqual((await Promise.all(both)).flat().map(kindOf), ['first_attempt', 'first_attempt'])
 })
@@ -165,7 +167,7 @@ test('a path that cannot be shared by connections is refused, and one that does 
   }
   const store = openStore(t, '/nowhere/at/all/records.db')
   await assert.rejects(
-    store.claims.apply([claimOf('a')], CALL),
+    store.claims.apply(claimOf('a'), CALL),
     (error) =>
       isOnceError(error, 'store_unavailable') && error.message.includes('/nowhere/at/all') && error.applied === 'no',
   )

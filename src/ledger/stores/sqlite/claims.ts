@@ -1,13 +1,17 @@
+import type { OnceError } from '../../core/errors.ts'
 import { isOnceError } from '../../core/errors.ts'
 import type { Fence, RecordId } from '../../core/identity.ts'
 import type { Request } from '../../core/request.ts'
-import type { Applied, Call, Claims } from '../../store/port.ts'
+import type { Applied } from '../../store/port.ts'
+import type { GroupedClaims } from '../../store/request-group.ts'
 import type { Connection } from './connection.ts'
 import type { Turn } from './decide.ts'
 import { beginTurn, decide, endTurn } from './decide.ts'
 import type { Engine } from './engine.ts'
 import { isBroken, isBusy, refusedRow } from './errors.ts'
+import type { Decider } from './group.ts'
 import { nowOf } from './meta.ts'
+import { inSavepoint } from './savepoint.ts'
 import type { Watchers } from './watch.ts'
 
 export interface ClaimsParts {
@@ -21,50 +25,46 @@ export interface FenceMark {
   least: Fence
 }
 
-type Decide = <R extends Request>(writer: Connection, turn: Turn, request: R) => Applied<R>
-
-interface Batch<R extends Request> {
-  readonly turn: Turn
-  readonly answers: readonly Applied<R>[]
-}
-
-export function createClaims({ engine, watchers, fences }: ClaimsParts): Claims {
-  /** One write transaction and one fsync for the whole batch. */
-  function commit<R extends Request>(requests: readonly R[], call: Call, each: Decide): Promise<Batch<R>> {
-    return engine.write('batch', call, (writer) => {
-      const turn = beginTurn(writer, engine.time, fences.least)
-      const answers = requests.map((request) => each(writer, turn, request))
-      endTurn(writer, turn)
-      writer.checkpoints.expect(requests.length)
-      return { turn, answers }
-    })
-  }
-
-  function committed<R extends Request>({ turn, answers }: Batch<R>): readonly Applied<R>[] {
-    const { meta, woken } = turn
-    fences.least = Math.max(fences.least, turn.fence)
-    watchers.committed(meta.wakes, meta.wakes + (woken.length > 0 ? 1 : 0), woken)
-    return answers
-  }
-
+export function createClaims({ engine, watchers, fences }: ClaimsParts): GroupedClaims {
+  const decider = createDecider({ engine, watchers, fences })
   return {
-    // A batch holds the only writer and answers within one turn of the event loop: a second lane would only wait.
-    lanes: 1,
-    apply: async (requests, call) => {
-      try {
-        return committed(await commit(requests, call, decide))
-      } catch (error) {
-        if (!isRowFault(error)) throw error
-        // Nothing was written. Again, with a savepoint around each row, so that only the bad ones fail.
-        return committed(await commit(requests, call, decideAlone))
-      }
-    },
+    apply: (request, call) => engine.apply(request, call, decider),
+    onFlush: (listener) => engine.onRequests(listener),
     read: (ids, call) =>
       engine.read(call, (reader) => {
         const meta = reader.meta.read()
         return { now: nowOf(meta, engine.time), records: ids.map((id: RecordId) => reader.records.read(id, meta)) }
       }),
     watch: (wake) => watchers.watch(wake),
+  }
+}
+
+/** Decides the requests of one flush by one reading of the clock and the fences. */
+function createDecider({ engine, watchers, fences }: ClaimsParts): Decider {
+  let last: Turn | null = null
+
+  function decideAll(writer: Connection, requests: readonly Request[], each: typeof decideAlone): readonly Applied[] {
+    const turn = beginTurn(writer, engine.time, fences.least)
+    const answers = requests.map((request) => each(writer, turn, request))
+    endTurn(writer, turn)
+    last = turn
+    return answers
+  }
+
+  return {
+    decide: (writer, requests, alone) => {
+      writer.checkpoints.expect(requests.length)
+      if (requests.length === 1) return decideAll(writer, requests, alone ? decideOnly : decideAlone)
+      const answers = inSavepoint(writer, isRowFault, () => decideAll(writer, requests, decide))
+      // Nothing was written. Again, with a savepoint around each row, so that only the bad ones fail.
+      return 'error' in answers ? decideAll(writer, requests, decideAlone) : answers.value
+    },
+    committed: () => {
+      if (last === null) return
+      const { meta, woken, fence } = last
+      fences.least = Math.max(fences.least, fence)
+      watchers.committed(meta.wakes, meta.wakes + (woken.length > 0 ? 1 : 0), woken)
+    },
   }
 }
 
@@ -75,16 +75,19 @@ function isRowFault(error: unknown): boolean {
 
 /** One request whose failure undoes itself and nothing else. */
 export function decideAlone<R extends Request>(writer: Connection, turn: Turn, request: R): Applied<R> {
-  const { statements } = writer
-  statements.prepared('SAVEPOINT one_row').run()
+  const applied = inSavepoint(writer, isRowFault, () => decide(writer, turn, request))
+  return 'error' in applied ? { error: refusalOf(applied.error) } : applied.value
+}
+
+/** The only request of its transaction: its failure undoes all of it. */
+function decideOnly<R extends Request>(writer: Connection, turn: Turn, request: R): Applied<R> {
   try {
-    const applied = decide(writer, turn, request)
-    statements.prepared('RELEASE one_row').run()
-    return applied
+    return decide(writer, turn, request)
   } catch (error) {
-    if (!isRowFault(error)) throw error
-    statements.prepared('ROLLBACK TO one_row').run()
-    statements.prepared('RELEASE one_row').run()
-    return { error: isOnceError(error) ? error : refusedRow('SQLite cannot hold this row.', error) }
+    throw isRowFault(error) ? refusalOf(error) : error
   }
+}
+
+function refusalOf(error: unknown): OnceError {
+  return isOnceError(error) ? error : refusedRow('SQLite cannot hold this row.', error)
 }

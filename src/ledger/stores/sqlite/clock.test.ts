@@ -47,13 +47,13 @@ test('a new boot anchors anew, and the leases that were granted before it have l
     [lease.id],
   )
   assert.equal(next, lease.fence)
-  const [twin] = await store.claims.apply([claimOf('a')], CALL)
+  const twin = await store.claims.apply(claimOf('a'), CALL)
   assert.ok(twin !== undefined && 'decision' in twin && twin.decision.kind === 'outcome_unknown')
   // A lease of this boot lives, and its late settle under the old fence still counts for the other.
   const young = await claimIn(store, 'b', { leaseMs: 2_000 })
   clocks.monotonicMs += 2_000 + limits.leaseGraceMs - 1
   assert.deepEqual((await store.queries.lapsed(0, 10, CALL)).rows, [])
-  const [late] = await store.claims.apply([settleOf(lease)], CALL)
+  const late = await store.claims.apply(settleOf(lease), CALL)
   assert.ok(late !== undefined && 'decision' in late && late.decision.kind === 'applied')
   clocks.monotonicMs += 1
   assert.deepEqual(

@@ -1,12 +1,13 @@
 import { statSync } from 'node:fs'
 import { isOnceError } from '../../core/errors.ts'
-import type { Call } from '../../store/port.ts'
+import type { DecisionOf, Request } from '../../core/request.ts'
+import type { AppliedDecision, Call } from '../../store/port.ts'
 import type { TimeSource } from './clock.ts'
 import type { Connection, Connections } from './connection.ts'
 import { openConnections } from './connection.ts'
 import { busy, isBroken, isBusy, replaced, stopped, unavailable } from './errors.ts'
-import type { GroupMember } from './group.ts'
-import { createGroupCommit } from './group.ts'
+import type { Decider } from './group.ts'
+import { createWriterGroup } from './group.ts'
 import type { Lane } from './writer.ts'
 import { createWriterQueue, pause } from './writer.ts'
 
@@ -18,6 +19,10 @@ export interface Engine {
   read<T>(call: Call, work: (reader: Connection) => T): Promise<T>
   /** Calls back after every write of this process, whether it changed anything or not. */
   onWrite(wrote: () => void): void
+  /** Decides one request, in one commit with those that wait for the writer at the same time. */
+  apply<R extends Request>(request: R, call: Call, decider: Decider): Promise<AppliedDecision<DecisionOf<R>>>
+  /** Calls back with the requests of every group commit, for tests and measurements. */
+  onRequests(listener: (requests: readonly Request[]) => void): void
   /**
    * Synchronous work in one write transaction, committed before it answers. What is written in the lane of upkeep reaches
    * the disk with the next commit of another lane: it is nothing that anybody relies on.
@@ -127,8 +132,6 @@ export function createEngine(path: string, time: TimeSource): Engine {
     }
   }
 
-  const group = createGroupCommit(queue, { begin: beginWriter, late: lateWrite, run: commitGroup })
-
   function commitOrUndo<T>(writer: Connection, work: (writer: Connection) => T): T {
     let committing = false
     try {
@@ -144,27 +147,19 @@ export function createEngine(path: string, time: TimeSource): Engine {
     }
   }
 
-  /** Each member's work is whole or undone by itself; whatever stays is on the disk before anybody is told. */
-  function commitGroup(members: readonly GroupMember[]): void {
-    const kept: { readonly member: GroupMember; readonly value: unknown }[] = []
-    try {
-      commitOrUndo(current().writer, (writer) => {
-        for (const member of members) {
-          const ended = members.length === 1 ? { value: member.work(writer) } : attempt(writer, member)
-          if ('value' in ended) kept.push({ member, value: ended.value })
-          else member.reject(translate(ended.error, 'no'))
-        }
-      })
-    } catch (error) {
-      // Also to those who were told already: a promise is settled once.
-      for (const { reject } of members) reject(error)
-      return
-    }
-    for (const { member, value } of kept) member.resolve(value)
-    wrote()
-  }
+  const group = createWriterGroup(queue, {
+    begin: beginWriter,
+    late: lateWrite,
+    translate: (error) => translate(error, 'no'),
+    commit: (work) => {
+      const result = commitOrUndo(current().writer, work)
+      wrote()
+      return result
+    },
+  })
 
   async function stop(): Promise<void> {
+    await group.stop(() => stopped(path))
     await queue.idle()
     if (connections !== null) closeQuietly(connections)
     connections = null
@@ -189,11 +184,19 @@ export function createEngine(path: string, time: TimeSource): Engine {
         await pause(tries)
       }
     },
-    write: (lane, call, work) => {
-      if (stopping !== null) return Promise.reject(stopped(path))
-      if (lane === 'batch') return group.write(call.timeoutMs, work)
+    // Each request was decided by the step of its own kind, and an error rejects.
+    apply: <R extends Request>(request: R, call: Call, decider: Decider) =>
+      group.write({ request, decider }, call.timeoutMs) as Promise<AppliedDecision<DecisionOf<R>>>,
+    onRequests: (listener) =>
+      group.onFlush((members) => listener(members.flatMap(({ request }) => (request === null ? [] : [request])))),
+    write: async <T>(lane: Exclude<Lane, 'transaction'>, call: Call, work: (writer: Connection) => T) => {
+      if (stopping !== null) throw stopped(path)
+      if (lane === 'batch') {
+        const ended = (await group.write({ request: null, work }, call.timeoutMs)) as { readonly value: T }
+        return ended.value
+      }
       const turn = { lane, waitMs: call.timeoutMs, late: lateWrite, begin: beginUpkeep }
-      return queue.run(turn, () => writeUpkeep(work))
+      return await queue.run(turn, () => writeUpkeep(work))
     },
     hold: (waitMs, work) => {
       if (stopping !== null) return Promise.reject(stopped(path))
@@ -219,22 +222,6 @@ export function createEngine(path: string, time: TimeSource): Engine {
       stopping ??= stop()
       return stopping
     },
-  }
-}
-
-/** Throws when not only the member's work is lost, but the transaction of all. */
-function attempt(writer: Connection, { work }: GroupMember): { readonly value: unknown } | { readonly error: unknown } {
-  const { db, statements } = writer
-  statements.prepared('SAVEPOINT member').run()
-  try {
-    const value = work(writer)
-    statements.prepared('RELEASE member').run()
-    return { value }
-  } catch (error) {
-    if (!db.isTransaction) throw error
-    statements.prepared('ROLLBACK TO member').run()
-    statements.prepared('RELEASE member').run()
-    return { error }
   }
 }
 

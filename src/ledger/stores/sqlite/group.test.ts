@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { isOnceError, OnceError } from '../../core/errors.ts'
-import { createGroupCommit, type GroupMember } from './group.ts'
+import type { Connection } from './connection.ts'
+import { createWriterGroup } from './group.ts'
 import { freshStore, TRANSACTION } from './test-store.ts'
 import { createWriterQueue } from './writer.ts'
 
@@ -22,22 +23,24 @@ async function together<T>(
   return { settled, kept: (await store.sql.query<{ name: string }>('SELECT name FROM notes')).map(({ name }) => name) }
 }
 
-test('requests that wait together are committed together, as many as fit; a single one at once', async () => {
+const late = () => new OnceError('store_busy', 'Late.')
+
+test('members that wait together are committed together, as many as fit; a single one does not wait', async () => {
   const groups: number[] = []
   let free = true
-  const run = (members: readonly GroupMember[]) => {
-    groups.push(members.length)
-    for (const { resolve } of members) resolve(members.length)
-  }
-  const late = () => new OnceError('store_busy', 'Late.')
-  const { write } = createGroupCommit(createWriterQueue(), { begin: () => free, late, run })
-  const lonely = write(1_000, () => null)
+  const { write, onFlush } = createWriterGroup(createWriterQueue(), {
+    begin: () => free,
+    late,
+    translate: (error) => error,
+    commit: (work) => work({ statements: { prepared: () => ({ run: () => {} }) } } as unknown as Connection),
+  })
+  onFlush((members) => groups.push(members.length))
+  const add = (waitMs: number) => write({ request: null, work: () => null }, waitMs)
+  await add(1_000)
   assert.deepEqual(groups, [1])
-  await lonely
   free = false
-  const many = Array.from({ length: 100 }, () => write(5_000, () => null))
-  const hasty = write(5, () => null)
-  await assert.rejects(hasty, (error) => isOnceError(error, 'store_busy'))
+  const many = Array.from({ length: 100 }, () => add(5_000))
+  await assert.rejects(add(5), (error) => isOnceError(error, 'store_busy'))
   free = true
   await Promise.all(many)
   assert.deepEqual(groups, [1, 64, 36])
@@ -45,13 +48,13 @@ test('requests that wait together are committed together, as many as fit; a sing
 
 test('a turn whose members have all left is given up', async () => {
   const queue = createWriterQueue()
-  const late = () => new OnceError('store_busy', 'Late.')
-  const { write } = createGroupCommit(queue, {
+  const { write } = createWriterGroup(queue, {
     begin: () => false,
     late,
-    run: () => assert.fail('nothing is left to run'),
+    translate: (error) => error,
+    commit: () => assert.fail('no member is left'),
   })
-  await assert.rejects(write(5, () => null))
+  await assert.rejects(write({ request: null, work: () => null }, 5))
   await queue.idle()
 })
 

@@ -1,96 +1,104 @@
+import { createRuntime } from '../../../runtime/runtime.ts'
+import type { OnceError } from '../../core/errors.ts'
+import { limits } from '../../core/limits.ts'
+import type { Request } from '../../core/request.ts'
+import type { GroupCommit } from '../../store/group-commit.ts'
+import { createGroupCommit } from '../../store/group-commit.ts'
+import type { Applied } from '../../store/port.ts'
+import { requestRules } from '../../store/request-group.ts'
 import type { Connection } from './connection.ts'
-import type { WriterQueue, WriterTurn } from './writer.ts'
-import { tooManyWait } from './writer.ts'
+import { inSavepoint } from './savepoint.ts'
+import type { WriterQueue } from './writer.ts'
 
-/** Short synchronous writes. Whoever waits for the writer at the same time shares one commit, and one look at the disk. */
-export interface GroupCommit {
-  write<T>(waitMs: number, work: (writer: Connection) => T): Promise<T>
+/** Short synchronous writes that share one commit, and one wait for the disk. */
+export type Member = RequestMember | WorkMember
+
+/** Requests of one flush are decided together, by the decider of the first. */
+export interface RequestMember {
+  readonly request: Request
+  readonly decider: Decider
 }
 
-/** How a group writes. */
-export interface GroupWriter extends Pick<WriterTurn, 'begin' | 'late'> {
-  /** Runs the members in their order, once `begin` has the lock, and commits; says to each what became of it. */
-  run(members: readonly GroupMember[]): void
-}
-
-export interface GroupMember {
+export interface WorkMember {
+  readonly request: null
   work(writer: Connection): unknown
-  resolve(value: unknown): void
-  reject(error: unknown): void
 }
 
-interface Waiting extends GroupMember {
-  /** Null in the usual case: it was taken at once. */
-  timer: NodeJS.Timeout | null
-  taken: boolean
+export interface Decider {
+  /** Inside the write transaction; answers in order of the requests. With `alone` nothing else is in the transaction. */
+  decide(writer: Connection, requests: readonly Request[], alone: boolean): readonly Applied[]
+  /** What was decided last is on the disk. */
+  committed(): void
 }
 
-/** A member takes well below a millisecond: sockets and timers of this process do not wait longer for one commit. */
-const MEMBERS_MOST = 64
+/** How the group uses the only writer. */
+export interface GroupWriter {
+  /** False when another process holds the lock. Throws when the file cannot be used. */
+  begin(): boolean
+  /** Runs the work in the transaction that `begin` has begun, and commits. Undoes all of it when it throws. */
+  commit<T>(work: (writer: Connection) => T): T
+  /** The store's own error for one of SQLite's. */
+  translate(error: unknown): unknown
+  late(waitedMs: number): OnceError
+}
 
-/** The turn lasts as long as its members wait, each of whom has a time of its own. */
+/** Of a request its answer, of other work what it returned. */
+export type Ended = Applied | { readonly value: unknown } | { readonly error: unknown }
+
+/**
+ * The work of another wing counts as this many bytes, so that 64 of them fill a group: each takes well below a
+ * millisecond, during which the sockets and timers of this process wait.
+ */
+const WORK_BYTES = limits.batchBytes / 64
+/** The turn lasts as long as its members wait; each of them has a deadline of its own. */
 const TURN_MS = 2 ** 31 - 1
 
-export function createGroupCommit(queue: WriterQueue, group: GroupWriter): GroupCommit {
-  const waiting: Waiting[] = []
-  let called = false
-  const turn: WriterTurn = { lane: 'batch', waitMs: TURN_MS, late: group.late, begin }
-
-  function begin(): boolean {
-    if (waiting.length === 0) throw new Error('Everybody has left.')
-    return group.begin()
+export function createWriterGroup(queue: WriterQueue, writer: GroupWriter): GroupCommit<Member, Ended> {
+  function commit(members: readonly Member[]): readonly Ended[] {
+    const ended: Ended[] = []
+    const asked = members.filter((member) => member.request !== null)
+    const decider = asked[0]?.decider
+    writer.commit((connection) => {
+      const requests = asked.map(({ request }) => request)
+      const answers = decider?.decide(connection, requests, asked.length === members.length) ?? []
+      let place = 0
+      for (const member of members) {
+        if (member.request !== null) ended.push(answers[place++] as Applied)
+        else ended.push(members.length === 1 ? { value: member.work(connection) } : attempt(connection, member))
+      }
+    })
+    decider?.committed()
+    return ended
   }
 
-  function call(): void {
-    if (called || waiting.length === 0) return
-    called = true
-    // Not awaited by the members: they are told by the group, or by their own timers.
-    void queue.run(turn, runAll).catch(refuseAll).finally(call)
+  /** Throws when not only the member's work is lost, but the transaction of all. */
+  function attempt(connection: Connection, { work }: WorkMember): Ended {
+    const isOwn = () => connection.db.isTransaction
+    const ended = inSavepoint(connection, isOwn, () => work(connection))
+    return 'error' in ended ? { error: writer.translate(ended.error) } : ended
   }
 
-  function runAll(): void {
-    called = false
-    group.run(take(MEMBERS_MOST))
-  }
-
-  function take(most: number): readonly Waiting[] {
-    const members = waiting.splice(0, most)
-    for (const member of members) {
-      member.taken = true
-      if (member.timer !== null) clearTimeout(member.timer)
-    }
-    return members
-  }
-
-  /** There is no hope of ever beginning. */
-  function refuseAll(error: unknown): void {
-    called = false
-    for (const { reject } of take(waiting.length)) reject(error)
-  }
-
-  function watch(member: Waiting, waitMs: number): void {
-    const since = performance.now()
-    member.timer = setTimeout(() => {
-      waiting.splice(waiting.indexOf(member), 1)
-      member.reject(group.late(performance.now() - since))
-    }, waitMs)
-  }
-
-  return {
-    write: <T>(waitMs: number, work: (writer: Connection) => T) =>
-      new Promise<T>((resolve, reject) => {
-        const full = tooManyWait(waiting.length)
-        if (full !== null) return reject(full)
-        const member: Waiting = {
-          work,
-          resolve: resolve as (value: unknown) => void,
-          reject,
-          timer: null,
-          taken: false,
-        }
-        waiting.push(member)
-        call()
-        if (!member.taken) watch(member, waitMs)
-      }),
-  }
+  return createGroupCommit<Member, Ended>(createRuntime(), {
+    // A flush holds the only writer and ends within one turn of the event loop: a second lane would only wait.
+    lanes: 1,
+    flush: async (members) => commit(members),
+    sizeOf: (member) => (member.request === null ? WORK_BYTES : requestRules.sizeOf(member.request)),
+    keyOf: (member) => member.request?.id ?? null,
+    priorityOf: (member) => (member.request === null ? 2 : requestRules.priorityOf(member.request)),
+    errorOf: (ended) => ('error' in ended ? ended.error : null),
+    // Each member is undone alone.
+    isSpoiled: () => false,
+    isHeld: requestRules.isHeld,
+    turn: async (flush, isWaiting) => {
+      const begin = () => {
+        if (!isWaiting()) throw new Error('Every member has left.')
+        return writer.begin()
+      }
+      // The commit ends before `flush` returns, so that the writer is free again; only the answers come later.
+      const flown: Promise<void>[] = []
+      await queue.run({ lane: 'batch', waitMs: TURN_MS, late: writer.late, begin }, () => void flown.push(flush()))
+      await flown[0]
+    },
+    late: writer.late,
+  })
 }

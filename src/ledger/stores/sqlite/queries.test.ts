@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { applyAll } from '../../../testing/apply-all.ts'
 import { isOnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
 import type { Grant } from '../../core/request.ts'
@@ -12,7 +13,7 @@ async function claimMany(store: SqliteStore, names: readonly string[], leaseMs =
   const grants: Grant[] = []
   for (let from = 0; from < names.length; from += 500) {
     const requests = names.slice(from, from + 500).map((name) => claimOf(name, { leaseMs }))
-    grants.push(...(await store.claims.apply(requests, CALL)).map(leaseOf))
+    grants.push(...(await applyAll(store, requests, CALL)).map(leaseOf))
   }
   return grants
 }
@@ -31,9 +32,10 @@ async function keysOf(store: SqliteStore, filter: RecordFilter, limit: number): 
 
 test('the list is newest first, in pages, and looks past whole steps of rows that do not fit', async (t) => {
   const store = freshStore(t)
-  const names = numbered(2 * STEP_ROWS + 10)
-  const grants = await claimMany(store, names)
-  await store.claims.apply([settleOf(grants[3] as Grant), settleOf(grants[STEP_ROWS + 5] as Grant)], CALL)
+  const claimed = await claimMany(store, numbered(2 * STEP_ROWS + 10))
+  const grants = claimed.toSorted((a, b) => a.fence - b.fence)
+  const names = grants.map(({ identity }) => identity.key)
+  await applyAll(store, [settleOf(grants[3] as Grant), settleOf(grants[STEP_ROWS + 5] as Grant)], CALL)
   const settled = await keysOf(store, { state: 'succeeded' }, 10)
   assert.deepEqual(settled.flat(), [names[STEP_ROWS + 5], names[3]])
   const all = await keysOf(store, { tenant: 'acme' }, 500)
@@ -50,23 +52,26 @@ test('counts go by state, and hide what is expired or vacant', async (t) => {
   const store = freshStore(t)
   const names = numbered(STEP_ROWS + 50)
   const grants = await claimMany(store, names)
-  await store.claims.apply(
+  await applyAll(
+    store,
     grants.slice(0, 30).map((grant) => settleOf(grant)),
     CALL,
   )
   const failed = { state: 'failed_retryable', outcome: { kept: 'outcome', data: null }, retryAfterMs: 0 } as const
-  await store.claims.apply(
+  await applyAll(
+    store,
     grants.slice(30, 40).map((grant) => settleOf(grant, failed)),
     CALL,
   )
-  await store.claims.apply(
+  await applyAll(
+    store,
     grants.slice(40, 45).map((grant) => settleOf(grant, { state: 'unknown', reason: null })),
     CALL,
   )
   const gone = grants
     .slice(45, 50)
     .map(({ id }) => ({ kind: 'forget', id, by: 'me', ifFence: null, onlyRunning: false }) as const)
-  await store.claims.apply(gone, CALL)
+  await applyAll(store, gone, CALL)
   const counts = { in_progress: STEP_ROWS, succeeded: 30, failed_terminal: 0, failed_retryable: 10, unknown: 5 }
   assert.deepEqual(await store.queries.count({}, CALL), counts)
   assert.equal((await store.queries.count({ state: 'unknown' }, CALL)).unknown, 5)
@@ -80,7 +85,8 @@ test('lapsed leases are found behind a long-running one, and the low-water mark 
   const store = freshStore(t)
   const [long] = (await claimMany(store, ['long'], 60 * MINUTE)) as [Grant]
   const first = await claimMany(store, numbered(STEP_ROWS + 10, 'first'), 1_000)
-  await store.claims.apply(
+  await applyAll(
+    store,
     first.slice(0, -2).map((grant) => settleOf(grant)),
     CALL,
   )
@@ -95,11 +101,12 @@ test('lapsed leases are found behind a long-running one, and the low-water mark 
   assert.equal(found.next, long.fence)
   assert.equal((await store.queries.lapsed(0, 1, CALL)).rows.length, 1)
   const reconcile = found.rows.map(({ id }) => ({ kind: 'reconcile', id }) as const)
-  await store.claims.apply(reconcile, CALL)
-  await store.claims.apply([settleOf(long)], CALL)
+  await applyAll(store, reconcile, CALL)
+  await store.claims.apply(settleOf(long), CALL)
   const after = await store.queries.lapsed(found.next, 10, CALL)
   assert.deepEqual([after.rows, after.next], [[], second[0]?.fence])
-  await store.claims.apply(
+  await applyAll(
+    store,
     second.map((grant) => settleOf(grant)),
     CALL,
   )
@@ -124,7 +131,8 @@ test('several searches for lapsed leases at once agree', async (t) => {
 test('unknowns come in pages', async (t) => {
   const store = freshStore(t)
   const grants = await claimMany(store, numbered(25))
-  await store.claims.apply(
+  await applyAll(
+    store,
     grants.map((grant) => settleOf(grant, { state: 'unknown', reason: '"why"' })),
     CALL,
   )

@@ -70,7 +70,7 @@ export function leaseOf(applied: Applied<ClaimRequest> | undefined): Grant {
 }
 
 export async function claimIn(store: SqliteStore, key: string, fields: Partial<ClaimRequest> = {}): Promise<Grant> {
-  const [applied] = await store.claims.apply([claimOf(key, fields)], CALL)
+  const applied = await store.claims.apply(claimOf(key, fields), CALL)
   return leaseOf(applied)
 }
 

@@ -72,7 +72,7 @@ test('statements of other requests never join an open transaction, and uncommitt
     assert.ok(!JSON.stringify(seen).includes('first'))
     await add(tx, 'second')
   }, TRANSACTION)
-  const claimed = store.claims.apply([claimOf('meanwhile')], CALL).then(() => order.push('claim'))
+  const claimed = store.claims.apply(claimOf('meanwhile'), CALL).then(() => order.push('claim'))
   const written = store.sql.query(`INSERT INTO orders (name) VALUES ('beside')`)
   // Reads do not wait for the writer.
   assert.deepEqual(await orders(store), [])
@@ -245,7 +245,7 @@ test('waiting for the writer ends at the bound, with nothing applied', async (t)
   const first = store.transactions.run(() => goOn.promise, TRANSACTION)
   const second = store.transactions.run(async () => assert.fail('it must not run'), { ...TRANSACTION, lockMs: 30 })
   await assert.rejects(second, (error) => isOnceError(error, 'store_busy') && error.applied === 'no')
-  const late = store.claims.apply([claimOf('late')], { timeoutMs: 20 })
+  const late = store.claims.apply(claimOf('late'), { timeoutMs: 20 })
   await assert.rejects(late, (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no')
   goOn.resolve()
   await first
@@ -272,7 +272,7 @@ test('a stream of group commits does not starve a transaction, nor many transact
   let ticks = 0
   const timer = setInterval(() => ticks++, 1)
   const stream = (async () => {
-    for (let n = 0; flowing; n++) await store.claims.apply([claimOf(`stream ${n}`)], CALL)
+    for (let n = 0; flowing; n++) await store.claims.apply(claimOf(`stream ${n}`), CALL)
   })()
   const names = Array.from({ length: 20 }, (_, n) => `t${n}`)
   await Promise.all(names.map((name) => store.transactions.run(({ tx }) => add(tx, name), TRANSACTION)))

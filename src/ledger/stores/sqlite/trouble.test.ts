@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { applyAll } from '../../../testing/apply-all.ts'
 import { isOnceError } from '../../core/errors.ts'
 import { CALL, claimIn, claimOf, DONE, freshPath, freshStore, openStore, settleOf, TRANSACTION } from './test-store.ts'
 
@@ -15,13 +16,14 @@ test('a full disk is reported as such, nothing of the batch is applied, and the 
   const ids = grants.map(({ id }) => id)
   // A bound on the writer's connection only: it is gone when the connections are opened anew.
   await store.sql.query('PRAGMA max_page_count = 30')
-  await assert.rejects(store.claims.apply([settleOf(grants[0]), settleOf(grants[1], large)], CALL), full)
+  const settles = [settleOf(grants[0]), settleOf(grants[1], large)]
+  for (const applied of await applyAll(store, settles, CALL)) assert.ok('error' in applied && full(applied.error))
   const before = await store.claims.read(ids, CALL)
   assert.deepEqual(
     before.records.map((record) => record?.state),
     ['in_progress', 'in_progress'],
   )
-  await store.claims.apply([settleOf(grants[0]), settleOf(grants[1], large)], CALL)
+  await applyAll(store, settles, CALL)
   const after = await store.claims.read(ids, CALL)
   assert.deepEqual(
     after.records.map((record) => record?.state),
@@ -51,7 +53,7 @@ test('a record that another version damaged fails alone', async (t) => {
   const db = new DatabaseSync(path)
   db.exec(`UPDATE onceonly_records SET detail = 'not JSON'`)
   db.close()
-  const [damaged, good] = await store.claims.apply([claimOf('damaged'), claimOf('good')], CALL)
+  const [damaged, good] = await applyAll(store, [claimOf('damaged'), claimOf('good')], CALL)
   assert.ok(damaged !== undefined && 'error' in damaged && damaged.error.code === 'row_refused')
   assert.ok(good !== undefined && 'decision' in good && good.decision.kind === 'first_attempt')
 })

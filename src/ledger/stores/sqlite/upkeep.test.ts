@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { applyAll } from '../../../testing/apply-all.ts'
 import { limits } from '../../core/limits.ts'
 import type { Grant } from '../../core/request.ts'
 import type { SqliteStore } from './index.ts'
@@ -8,8 +9,9 @@ import { CALL, claimOf, freshStore, leaseOf, POLICY, settleOf } from './test-sto
 async function settleMany(store: SqliteStore, count: number, refuseMs: number, name: string): Promise<Grant[]> {
   const policy = { ...POLICY, refuseMs }
   const requests = Array.from({ length: count }, (_, index) => claimOf(`${name} ${index}`, { policy }))
-  const grants = (await store.claims.apply(requests, CALL)).map(leaseOf)
-  await store.claims.apply(
+  const grants = (await applyAll(store, requests, CALL)).map(leaseOf)
+  await applyAll(
+    store,
     grants.map((grant) => settleOf(grant)),
     CALL,
   )
@@ -50,7 +52,7 @@ test('past replay only a small tombstone stays, and it still refuses the key', a
   const { records } = await store.claims.read([grant.id], CALL)
   assert.ok(records[0]?.state === 'succeeded')
   assert.deepEqual(records[0].outcome, { kept: 'response', data: null })
-  const [again] = await store.claims.apply([claimOf('refused 0')], CALL)
+  const again = await store.claims.apply(claimOf('refused 0'), CALL)
   assert.ok(again !== undefined && 'decision' in again && again.decision.kind === 'key_expired')
   await store.clock.advance(60_000, CALL)
   assert.deepEqual(await sweepAll(store, 100), { removed: 1, steps: 1 })
@@ -62,7 +64,7 @@ test('a claim that comes between looking and removing keeps its record', async (
   await store.clock.advance(POLICY.retainMs, CALL)
   const sweeping = store.upkeep.sweep(null, 1_000, CALL)
   const requests = Array.from({ length: 100 }, (_, index) => claimOf(`old ${index}`))
-  const answers = await store.claims.apply(requests, CALL)
+  const answers = await applyAll(store, requests, CALL)
   for (const answer of answers) assert.ok('decision' in answer && answer.decision.kind === 'first_attempt')
   await sweeping
   const { records } = await store.claims.read(
@@ -126,7 +128,8 @@ test('an id does not lead to the record that took the place of its own', async (
   const ids = gone.map(({ id }) => id)
   assert.deepEqual((await store.claims.read(ids, CALL)).records, Array(10).fill(null))
   for (const id of ids) assert.equal((await store.queries.get(id, CALL)).view, null)
-  await store.claims.apply(
+  await applyAll(
+    store,
     gone.map((grant) => settleOf(grant)),
     CALL,
   )

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { applyAll } from '../../../testing/apply-all.ts'
 import { until } from '../../../testing/until.ts'
 import type { RecordId } from '../../core/identity.ts'
 import type { SqliteStore } from './index.ts'
@@ -34,8 +35,9 @@ test('a settle wakes the callers that wait for its record, and only if there are
   const { wakes, watch } = await heard(store)
   const lonely = await claimIn(store, 'lonely')
   const awaited = await claimIn(store, 'awaited')
-  await store.claims.apply([claimOf('awaited', { wait: true })], CALL)
-  await store.claims.apply(
+  await store.claims.apply(claimOf('awaited', { wait: true }), CALL)
+  await applyAll(
+    store,
     [settleOf(lonely), settleOf(awaited)].toSorted((a, b) => (a.id < b.id ? -1 : 1)),
     CALL,
   )
@@ -50,7 +52,7 @@ test('a transaction wakes at its commit, not before, and not when it is rolled b
   const store = freshStore(t)
   const { wakes, watch } = await heard(store)
   const { id } = await claimIn(store, 'awaited')
-  const [twin] = await store.claims.apply([claimOf('awaited', { wait: true })], CALL)
+  const twin = await store.claims.apply(claimOf('awaited', { wait: true }), CALL)
   assert.ok(twin !== undefined && 'decision' in twin)
   const forget = { kind: 'forget', id, by: 'me', ifFence: null, onlyRunning: false } as const
   const failing = store.transactions.run(async ({ apply }) => {
@@ -78,9 +80,9 @@ test('a stopped watch gets no wakes, and a new one gets only new ones', async (t
   const first = await heard(store)
   first.watch.stop()
   const settleAwaited = async (key: string) => {
-    const lease = leaseOf((await other.claims.apply([claimOf(key)], CALL))[0])
-    await other.claims.apply([claimOf(key, { wait: true })], CALL)
-    await other.claims.apply([settleOf(lease)], CALL)
+    const lease = leaseOf(await other.claims.apply(claimOf(key), CALL))
+    await other.claims.apply(claimOf(key, { wait: true }), CALL)
+    await other.claims.apply(settleOf(lease), CALL)
   }
   await settleAwaited('before')
   const second = await heard(store)

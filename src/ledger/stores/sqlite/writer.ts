@@ -130,8 +130,10 @@ export function createWriterQueue(): WriterQueue {
 
   function enter(waiting: Waiting): void {
     const { lane, waitMs, late } = waiting.turn
-    const full = tooManyWait(lines[lane].length)
-    if (full !== null) return waiting.reject(full)
+    if (lines[lane].length >= limits.waiters) {
+      waiting.reject(new OnceError('store_busy', `${limits.waiters} calls already wait for SQLite's only writer.`))
+      return
+    }
     lines[lane].push(waiting)
     waiting.timer = setTimeout(() => {
       leave(waiting)
@@ -149,12 +151,6 @@ export function createWriterQueue(): WriterQueue {
       }),
     idle: () => (serving ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve()),
   }
-}
-
-/** Null while there is room for one more. */
-export function tooManyWait(waiting: number): OnceError | null {
-  if (waiting < limits.waiters) return null
-  return new OnceError('store_busy', `${limits.waiters} calls already wait for SQLite's only writer.`)
 }
 
 /** Null when the work is over at once. */

@@ -234,9 +234,9 @@ onInbox('a message costs one transaction, and nothing beside it', {}, async ({ i
     },
     claims: {
       ...store.claims,
-      apply: (requests, call) => {
+      apply: (request, call) => {
         calls.push('claims')
-        return store.claims.apply(requests, call)
+        return store.claims.apply(request, call)
       },
     },
     sql: {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Request } from '../../../../src/ledger/core/request.ts'
 import type { Applied } from '../../../../src/ledger/store/port.ts'
+import type { PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
 import { until } from '../../../../src/testing/until.ts'
 import {
   byId,
@@ -9,6 +10,7 @@ import {
   claimIn,
   claimOf,
   DONE,
+  flush,
   freshPool,
   freshSchema,
   kindOf,
@@ -32,20 +34,20 @@ testPostgres(
     for (const count of [1, 2, 50]) {
       const grants = await claimAll(store, keys(count, `n${count}-`))
       const twins = byId(keys(count, `n${count}-`).map((key) => claimOf(key)))
-      assert.deepEqual(new Set(kindsOf(await store.claims.apply(twins, CALL))), new Set(['in_progress']))
+      assert.deepEqual(new Set(kindsOf(await flush(store, twins, CALL))), new Set(['in_progress']))
       const settles = grants.map((grant) => settleOf(grant))
-      const settled = await store.claims.apply(settles, CALL)
+      const settled = await flush(store, settles, CALL)
       assert.deepEqual(new Set(kindsOf(settled)), new Set(['applied']))
       assert.deepEqual(
         settled.map((answer) => 'record' in answer && answer.record?.id),
         grants.map(({ id }) => id),
       )
       // Settling twice with the same claim is harmless and answers the same.
-      assert.deepEqual(kindsOf(await store.claims.apply(settles, CALL)), kindsOf(settled))
-      const replayed = await store.claims.apply(twins, CALL)
+      assert.deepEqual(kindsOf(await flush(store, settles, CALL)), kindsOf(settled))
+      const replayed = await flush(store, twins, CALL)
       assert.deepEqual(new Set(kindsOf(replayed)), new Set(['replay_success']))
     }
-    assert.deepEqual(await store.claims.apply([], CALL), [])
+    assert.deepEqual(await flush(store, [], CALL), [])
   },
 )
 
@@ -70,7 +72,7 @@ testPostgres('a row that cannot be stored fails alone, and the others of its bat
   ]
   const refused = new Set(['nul', 'half', 'none', 'endless', 'no id'])
   const requests = byId([...settles, ...claims])
-  const answers = await store.claims.apply(requests, CALL)
+  const answers = await flush(store, requests, CALL)
   for (const [index, request] of requests.entries()) {
     const expected =
       request.kind === 'claim'
@@ -99,7 +101,7 @@ testPostgres('a poison row of the slow path fails alone, too', async (t) => {
     }),
   )
   assert.deepEqual(
-    kindsOf(await store.claims.apply(releases, CALL)),
+    kindsOf(await flush(store, releases, CALL)),
     releases.map(({ identity }) => (identity.key.includes('\0') ? 'row_refused' : 'applied')),
   )
 })
@@ -113,7 +115,7 @@ testPostgres('two stores that fight for the same identities never deadlock, and 
       stores.flatMap((store) =>
         // The arrival order differs; what the store is given is sorted, as the port asks.
         [names, names.toReversed()].map(async (order) => {
-          const answers = await store.claims.apply(byId(order.map((key) => claimOf(key))), CALL)
+          const answers = await flush(store, byId(order.map((key) => claimOf(key))), CALL)
           assert.deepEqual(
             kindsOf(answers).filter((kind) => kind !== 'in_progress' && kind !== 'first_attempt'),
             [],
@@ -131,9 +133,9 @@ testPostgres('two stores that fight for the same identities never deadlock, and 
     )
     const forgets = all.map(({ id }) => ({ kind: 'forget', id, by: 'test', ifFence: null, onlyRunning: true }) as const)
     const ended = await Promise.all([
-      stores[0]?.claims.apply(settles, CALL),
-      stores[1]?.claims.apply(forgets, CALL),
-      stores[1]?.claims.apply(settles, CALL),
+      flush(stores[0] as PostgresStore, settles, CALL),
+      flush(stores[1] as PostgresStore, forgets, CALL),
+      flush(stores[1] as PostgresStore, settles, CALL),
     ])
     assert.deepEqual(
       ended.flat().filter((answer) => answer === undefined || 'error' in answer),
@@ -171,7 +173,7 @@ testPostgres('a row locked by another session does not stop the others', async (
       grants.map((grant) => settleOf(grant)),
     ]
     for (const requests of batches) {
-      const answers = await store.claims.apply(requests, CALL)
+      const answers = await flush(store, requests, CALL)
       for (const [index, grant] of grants.entries()) {
         assert.equal(kindOf(answers[index]), grant === held ? 'store_busy' : 'applied')
       }
@@ -179,19 +181,19 @@ testPostgres('a row locked by another session does not stop the others', async (
     const forgets = grants.map(
       ({ id }) => ({ kind: 'forget', id, by: 'test', ifFence: null, onlyRunning: false }) as const,
     )
-    const forgotten = await store.claims.apply(forgets, CALL)
+    const forgotten = await flush(store, forgets, CALL)
     for (const [index, grant] of grants.entries()) {
       assert.equal(kindOf(forgotten[index]), grant === held ? 'store_busy' : 'done')
     }
     // A few for each of the three; each row for itself would be ninety, and would wait as often.
     assert.ok(statements > 0 && statements < grants.length, `${statements} statements`)
     // A replay, or any other decision that changes nothing, waits for no lock.
-    assert.equal(kindOf((await store.claims.apply([claimOf(held.identity.key)], CALL))[0]), 'in_progress')
+    assert.equal(kindOf(await store.claims.apply(claimOf(held.identity.key), CALL)), 'in_progress')
   } finally {
     await locker.query('ROLLBACK')
     locker.release()
   }
-  assert.equal(kindOf((await store.claims.apply([settleOf(held)], CALL))[0]), 'applied')
+  assert.equal(kindOf(await store.claims.apply(settleOf(held), CALL)), 'applied')
 })
 
 testPostgres('a claim that an open transaction made does not stop the other claims of a batch', async (t) => {
@@ -203,7 +205,7 @@ testPostgres('a claim that an open transaction made does not stop the other clai
   await other.transactions.run(
     async (session) => {
       await session.apply({ ...twin, claimId: 'the other one' })
-      const answers = await store.claims.apply(claims, CALL)
+      const answers = await flush(store, claims, CALL)
       assert.deepEqual(
         kindsOf(answers),
         claims.map((claim) => (claim === twin ? 'store_busy' : 'first_attempt')),
@@ -218,7 +220,7 @@ testPostgres('numbers are read as numbers, whatever parsers the user gave to the
   const store = await openStore(t, {}, pool)
   const grant = await claimIn(store, 'a')
   assert.ok(Number.isSafeInteger(grant.fence) && Number.isSafeInteger(grant.claimedAt))
-  assert.equal(kindOf((await store.claims.apply([settleOf(grant)], CALL))[0]), 'applied')
+  assert.equal(kindOf(await store.claims.apply(settleOf(grant), CALL)), 'applied')
   assert.ok(Number.isSafeInteger(await store.clock.now(CALL)))
 })
 
@@ -226,9 +228,9 @@ testPostgres('fractions of a millisecond do not spoil a row', async (t) => {
   const store = await openStore(t)
   const grant = await claimIn(store, 'a', { leaseMs: 1_000.25 })
   const retry = { state: 'failed_retryable', outcome: { kept: 'outcome', data: null }, retryAfterMs: 0.5 } as const
-  assert.equal(kindOf((await store.claims.apply([settleOf(grant, retry)], CALL))[0]), 'applied')
+  assert.equal(kindOf(await store.claims.apply(settleOf(grant, retry), CALL)), 'applied')
   await sleep(10)
-  assert.equal(kindOf((await store.claims.apply([claimOf('a', { leaseMs: 1_000.25 })], CALL))[0]), 'reclaimed')
+  assert.equal(kindOf(await store.claims.apply(claimOf('a', { leaseMs: 1_000.25 }), CALL)), 'reclaimed')
 })
 
 testPostgres('settling and renewing touch no index', async (t) => {
@@ -243,8 +245,8 @@ testPostgres('settling and renewing touch no index', async (t) => {
     const to = { state: 'succeeded', outcome: { kept: 'response', data } } as const
     const settles = grants.map((grant) => settleOf(grant, to))
     // Each page has room for a second version of its rows; a third one needs the server to clean up in between.
-    if (batch % 2 === 0) await store.claims.apply(renews, CALL)
-    else await store.claims.apply(settles, CALL)
+    if (batch % 2 === 0) await flush(store, renews, CALL)
+    else await flush(store, settles, CALL)
   }
   // A session hands its counts in when it ends.
   await store.stop()

@@ -14,6 +14,7 @@ import {
   claimIn,
   claimOf,
   databaseUrl,
+  flush,
   freshPool,
   freshSchema,
   kindOf,
@@ -59,19 +60,19 @@ testPostgres('a claim whose answer was lost is recognised as our own when it is 
   for (const count of [1, 20]) {
     const claims = byId(Array.from({ length: count }, (_, index) => claimOf(`${count}-${index}`)))
     proxy.dropNextResponse(saying(count === 1 ? 'onceonly_claim' : 'onceonly_claims'))
-    await assert.rejects(store.claims.apply(claims, CALL), failsWith('store_unavailable', 'maybe'))
+    await assert.rejects(flush(store, claims, CALL), failsWith('store_unavailable', 'maybe'))
     const { records } = await store.claims.read(
       claims.map(({ id }) => id),
       CALL,
     )
     // The server had done it; the same claim id gets the same fence, another one meets a running attempt.
-    const again = (await store.claims.apply(claims, CALL)).map(leaseOf)
+    const again = (await flush(store, claims, CALL)).map(leaseOf)
     assert.deepEqual(
       again.map(({ fence }) => fence),
       records.map((record) => record?.fence),
     )
     const rivals = claims.map((claim) => ({ ...claim, claimId: 'a rival' }))
-    assert.deepEqual(new Set((await store.claims.apply(rivals, CALL)).map(kindOf)), new Set(['in_progress']))
+    assert.deepEqual(new Set((await flush(store, rivals, CALL)).map(kindOf)), new Set(['in_progress']))
   }
 })
 
@@ -79,8 +80,8 @@ testPostgres('a settle whose answer was lost may be repeated', async (t) => {
   const { proxy, store } = await farStore(t)
   const settles = (await claimAll(store, ['a', 'b', 'c'])).map((grant) => settleOf(grant))
   proxy.dropNextResponse(saying('onceonly_settles'))
-  await assert.rejects(store.claims.apply(settles, CALL), failsWith('store_unavailable', 'maybe'))
-  assert.deepEqual(new Set((await store.claims.apply(settles, CALL)).map(kindOf)), new Set(['applied']))
+  await assert.rejects(flush(store, settles, CALL), failsWith('store_unavailable', 'maybe'))
+  assert.deepEqual(new Set((await flush(store, settles, CALL)).map(kindOf)), new Set(['applied']))
 })
 
 testPostgres('a grant is never lost because a later part of its batch failed', async (t) => {
@@ -90,7 +91,7 @@ testPostgres('a grant is never lost because a later part of its batch failed', a
   const forget = { kind: 'forget', id: old.id, by: 'me', ifFence: null, onlyRunning: false } as const
   const requests = byId([claimOf('new'), claimOf('newer'), forget])
   proxy.dropNextResponse(saying('COMMIT'))
-  const answers = await store.claims.apply<(typeof requests)[number]>(requests, CALL)
+  const answers = await flush(store, requests, CALL)
   for (const [index, answer] of answers.entries()) {
     const claimed = requests[index]?.kind === 'claim'
     assert.equal(kindOf(answer), claimed ? 'first_attempt' : 'store_unavailable')
@@ -147,9 +148,9 @@ testPostgres('a server that stops responding makes no caller wait past the deadl
   proxy.pause()
   const late = { timeoutMs: 300 }
   const calls: readonly (() => Promise<unknown>)[] = [
-    () => store.claims.apply([claimOf('a')], late),
-    () => store.claims.apply(byId([claimOf('b'), claimOf('c')]), late),
-    () => store.claims.apply([claimOf('d')], late),
+    () => store.claims.apply(claimOf('a'), late),
+    () => flush(store, byId([claimOf('b'), claimOf('c')]), late),
+    () => store.claims.apply(claimOf('d'), late),
     () => store.claims.read([claimOf('a').id], late),
     () => store.clock.now(late),
     () => store.transactions.run((session) => session.apply(claimOf('a')), { ...TRANSACTION, ...late }),
@@ -175,7 +176,7 @@ testPostgres('a restart of the server needs no restart of the store', async (t) 
   proxy.refuse()
   proxy.cut()
   await until('the lost connections are noticed', () => open() === 0)
-  await assert.rejects(store.claims.apply([claimOf('away')], CALL), failsWith('store_unavailable', 'no'))
+  await assert.rejects(store.claims.apply(claimOf('away'), CALL), failsWith('store_unavailable', 'no'))
   await assert.rejects(
     store.transactions.run(async () => 1, TRANSACTION),
     (error) => isOnceError(error, 'store_unavailable') && /cannot be reached.*ECONNREFUSED/.test(error.message),
@@ -220,7 +221,7 @@ testPostgres('stopping ends in time although the server is silent', async (t) =>
   await claimIn(store, 'warm')
   await store.claims.watch(() => undefined).ready
   proxy.pause()
-  const underWay = store.claims.apply([claimOf('a')], { timeoutMs: 300 }).catch(() => 'failed')
+  const underWay = store.claims.apply(claimOf('a'), { timeoutMs: 300 }).catch(() => 'failed')
   // The server stays silent until after the stop, so that whatever waits for it would never end.
   await store.stop()
   assert.equal(await underWay, 'failed')

@@ -11,6 +11,7 @@ import {
   claimAll,
   claimIn,
   claimOf,
+  flush,
   freshPool,
   freshSchema,
   kindOf,
@@ -49,25 +50,25 @@ async function fullQueue(t: TestContext): Promise<{ store: PostgresStore; pool: 
   return { store, pool, tried }
 }
 
-const wait = (store: PostgresStore, key: string) => store.claims.apply([claimOf(key, { wait: true })], CALL)
+const wait = (store: PostgresStore, key: string) => store.claims.apply(claimOf(key, { wait: true }), CALL)
 
 testPostgres('a full queue of notifications takes no outcome with it', async (t) => {
   const { store, tried } = await fullQueue(t)
   const alone = await claimIn(store, 'alone')
   await wait(store, 'alone')
-  assert.equal(kindOf((await store.claims.apply([settleOf(alone)], CALL))[0]), 'applied')
+  assert.equal(kindOf(await store.claims.apply(settleOf(alone), CALL)), 'applied')
   assert.equal(await tried(), 1, 'the notification failed')
   const many = await claimAll(store, ['a', 'b', 'c'])
   for (const key of ['a', 'b', 'c']) await wait(store, key)
   const settles = many.map((grant) => settleOf(grant))
-  assert.deepEqual((await store.claims.apply(settles, CALL)).map(kindOf), ['applied', 'applied', 'applied'])
+  assert.deepEqual((await flush(store, settles, CALL)).map(kindOf), ['applied', 'applied', 'applied'])
   const held = await claimIn(store, 'attached')
   await wait(store, 'attached')
   const { id, claimId, fence } = held
   const attach = { kind: 'attach', id, claimId, fence, pointer: { type: 'x', id: '1' } } as const
-  assert.equal(kindOf((await store.claims.apply([attach], CALL))[0]), 'applied')
+  assert.equal(kindOf(await store.claims.apply(attach, CALL)), 'applied')
   const unknown = settleOf(held, { state: 'unknown', reason: null })
-  assert.equal(kindOf((await store.claims.apply([unknown], CALL))[0]), 'applied')
+  assert.equal(kindOf(await store.claims.apply(unknown, CALL)), 'applied')
   const { records } = await store.claims.read([alone.id, ...many.map((grant) => grant.id), id], CALL)
   assert.deepEqual(
     records.map((record) => record?.state),

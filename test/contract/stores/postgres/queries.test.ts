@@ -9,6 +9,7 @@ import {
   claimIn,
   claimOf,
   DONE,
+  flush,
   freshPool,
   freshSchema,
   kindOf,
@@ -33,7 +34,7 @@ testPostgres('records are listed newest first, page by page, by whatever filter'
   const store = await openStore(t)
   for (const key of ['a', 'b', 'c', 'd', 'e']) {
     const grant = await claimIn(store, key)
-    if (key !== 'c') await store.claims.apply([settleOf(grant)], CALL)
+    if (key !== 'c') await store.claims.apply(settleOf(grant), CALL)
   }
   assert.deepEqual((await pagesOf(store, {}, 2)).flat(), ['e', 'd', 'c', 'b', 'a'])
   assert.deepEqual((await pagesOf(store, { state: 'in_progress' }, 2)).flat(), ['c'])
@@ -69,13 +70,13 @@ testPostgres('expired and vacant records are invisible at once, and swept later'
   const policy = { ...POLICY, retainMs: 1_000, refuseMs: 5_000 }
   const grant = await claimIn(store, 'refused', { policy })
   const { id, claimId, fence } = grant
-  await store.claims.apply([{ kind: 'attach', id, claimId, fence, pointer: { type: 'x', id: '1' } }], CALL)
-  await store.claims.apply([settleOf(grant)], CALL)
+  await store.claims.apply({ kind: 'attach', id, claimId, fence, pointer: { type: 'x', id: '1' } }, CALL)
+  await store.claims.apply(settleOf(grant), CALL)
   const short = await claimIn(store, 'short', { policy: { ...policy, refuseMs: 0 } })
-  await store.claims.apply([settleOf(short)], CALL)
+  await store.claims.apply(settleOf(short), CALL)
   const running = await claimIn(store, 'running')
   const vacant = await claimIn(store, 'vacant')
-  await store.claims.apply([{ kind: 'forget', id: vacant.id, by: 'me', ifFence: null, onlyRunning: false }], CALL)
+  await store.claims.apply({ kind: 'forget', id: vacant.id, by: 'me', ifFence: null, onlyRunning: false }, CALL)
   await store.clock.advance(2_000, CALL)
   assert.deepEqual((await pagesOf(store, {}, 10)).flat(), ['running'])
   assert.equal((await store.queries.get(id, CALL)).view, null)
@@ -86,7 +87,7 @@ testPostgres('expired and vacant records are invisible at once, and swept later'
   const { records } = await store.claims.read([id, short.id], CALL)
   assert.ok(records[0]?.state === 'succeeded' && records[0].outcome.data === null && records[0].pointer === null)
   assert.equal(records[1], null)
-  assert.equal(kindOf((await store.claims.apply([claimOf('refused')], CALL))[0]), 'key_expired')
+  assert.equal(kindOf(await store.claims.apply(claimOf('refused'), CALL)), 'key_expired')
   await store.clock.advance(10_000, CALL)
   assert.equal((await store.upkeep.sweep(null, 100, CALL)).removed, 1)
   await store.clock.advance(limits.vacantMs, CALL)
@@ -101,7 +102,8 @@ testPostgres('the sweep walks in bounded steps and skips what others hold', asyn
     store,
     Array.from({ length: 25 }, (_, index) => `k${index}`),
   )
-  await store.claims.apply(
+  await flush(
+    store,
     grants.map((grant) => settleOf(grant)),
     CALL,
   )
@@ -137,14 +139,14 @@ testPostgres('lapsed leases are found once they lapsed, however long others run'
     [lost.id],
   )
   assert.equal(found.next, slow.fence)
-  await store.claims.apply([{ kind: 'reconcile', id: lost.id }], CALL)
+  await store.claims.apply({ kind: 'reconcile', id: lost.id }, CALL)
   await store.clock.advance(60_000, CALL)
   const again = await store.queries.lapsed(found.next, 10, CALL)
   assert.deepEqual(
     again.rows.map(({ id }) => id),
     [later.id],
   )
-  await store.claims.apply(byId([settleOf(slow), settleOf(later)]), CALL)
+  await flush(store, byId([settleOf(slow), settleOf(later)]), CALL)
   assert.ok((await store.queries.lapsed(again.next, 10, CALL)).next > later.fence)
 })
 
@@ -152,7 +154,7 @@ testPostgres('unknown outcomes are listed while they are unknown, newest first',
   const store = await openStore(t)
   const grants = []
   for (const key of ['a', 'b', 'c']) grants.push(await claimIn(store, key))
-  for (const grant of grants) await store.claims.apply([settleOf(grant, { state: 'unknown', reason: null })], CALL)
+  for (const grant of grants) await store.claims.apply(settleOf(grant, { state: 'unknown', reason: null }), CALL)
   const first = await store.queries.unknowns({ limit: 2, cursor: null }, CALL)
   const rest = await store.queries.unknowns({ limit: 2, cursor: first.cursor }, CALL)
   assert.deepEqual(
@@ -162,7 +164,7 @@ testPostgres('unknown outcomes are listed while they are unknown, newest first',
   assert.equal(rest.cursor, null)
   const [late] = grants
   assert.ok(late !== undefined)
-  await store.claims.apply([settleOf(late, DONE)], CALL)
+  await store.claims.apply(settleOf(late, DONE), CALL)
   const after = await store.queries.unknowns({ limit: 9, cursor: null }, CALL)
   assert.deepEqual(
     after.rows.map(({ identity }) => identity.key),
@@ -199,9 +201,9 @@ testPostgres('counts are added, to records and to callers, and begin anew with a
     ],
   )
   assert.equal((await store.queries.busiest(0, 1, CALL)).length, 1)
-  await store.claims.apply([settleOf(grant)], CALL)
+  await store.claims.apply(settleOf(grant), CALL)
   await store.clock.advance(limits.tallyKeepMs + limits.tallyBucketMs, CALL)
-  const again = leaseOf((await store.claims.apply([claimOf('a')], CALL))[0])
+  const again = leaseOf(await store.claims.apply(claimOf('a'), CALL))
   const fresh = await store.queries.get(again.id, CALL)
   assert.deepEqual([fresh.view?.replays, fresh.view?.conflicts], [0, 0])
   await store.upkeep.sweep(null, 100, CALL)

@@ -23,7 +23,7 @@ async function migrateElsewhere(url: string, schema: string, key: string): Promi
     import { postgresStore } from ${JSON.stringify(join(import.meta.dirname, '../../../../src/ledger/stores/postgres/index.ts'))}
     const pool = new pg.Pool({ connectionString: ${JSON.stringify(url)}, max: 4 })
     const store = postgresStore(pool, { schema: ${JSON.stringify(schema)} })
-    const [applied] = await store.claims.apply([${JSON.stringify(claimOf(key))}], { timeoutMs: 20_000 })
+    const applied = await store.claims.apply(${JSON.stringify(claimOf(key))}, { timeoutMs: 20_000 })
     console.log(applied.decision?.kind ?? applied.error)
     await store.stop()
     await pool.end()`
@@ -90,7 +90,7 @@ testPostgres('tables that were dropped under a running store are made anew', asy
   const later = await claimIn(store, 'b')
   // Fences keep growing after the loss, and a settle of the lost claim writes its record anew.
   assert.ok(later.fence > lost.fence)
-  const [settled] = await store.claims.apply([settleOf(lost)], CALL)
+  const settled = await store.claims.apply(settleOf(lost), CALL)
   assert.ok(settled !== undefined && 'decision' in settled)
   assert.deepEqual(settled.decision, { kind: 'applied', recordLost: true })
 })

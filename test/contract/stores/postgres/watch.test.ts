@@ -9,6 +9,7 @@ import {
   claimIn,
   claimOf,
   DONE,
+  flush,
   freshPool,
   freshSchema,
   leaseOf,
@@ -33,7 +34,7 @@ async function listen(t: TestContext, store: PostgresStore) {
   }
 }
 
-const wait = (store: PostgresStore, key: string) => store.claims.apply([claimOf(key, { wait: true })], CALL)
+const wait = (store: PostgresStore, key: string) => store.claims.apply(claimOf(key, { wait: true }), CALL)
 
 testPostgres('a waiting caller is woken across stores, however the record changes', async (t) => {
   const schema = freshSchema()
@@ -48,12 +49,13 @@ testPostgres('a waiting caller is woken across stores, however the record change
   for (const [key, change] of Object.entries(changes)) {
     const grant = await claimIn(store, key)
     await wait(other, key)
-    await store.claims.apply([change(grant)], CALL)
+    await store.claims.apply(change(grant), CALL)
     await woken(grant.id)
   }
   const many = await Promise.all(['a', 'b', 'c'].map((key) => claimIn(store, key)))
   await wait(other, 'b')
-  await store.claims.apply(
+  await flush(
+    store,
     many.map((grant) => settleOf(grant)).toSorted((a, b) => (a.id < b.id ? -1 : 1)),
     CALL,
   )
@@ -79,11 +81,11 @@ testPostgres('records that no caller awaits cause no wakes', async (t) => {
   const store = await openStore(t)
   const { heard, woken } = await listen(t, store)
   const grant = await claimIn(store, 'a')
-  await store.claims.apply([settleOf(grant, DONE)], CALL)
+  await store.claims.apply(settleOf(grant, DONE), CALL)
   // Wakes come in the order of their commits: this one would follow that of the first.
   const awaited = await claimIn(store, 'b')
   await wait(store, 'b')
-  await store.claims.apply([settleOf(awaited, DONE)], CALL)
+  await store.claims.apply(settleOf(awaited, DONE), CALL)
   await woken(awaited.id)
   // One settle may wake twice: by itself in this process, and by the server.
   assert.deepEqual([...new Set(heard.flat())], [awaited.id])
@@ -103,9 +105,9 @@ testPostgres(
     )
     await woken(null)
     const other = await openStore(t, { schema })
-    const lease = leaseOf((await other.claims.apply([claimOf('a')], CALL))[0])
+    const lease = leaseOf(await other.claims.apply(claimOf('a'), CALL))
     await wait(store, 'a')
-    await other.claims.apply([settleOf(lease)], CALL)
+    await other.claims.apply(settleOf(lease), CALL)
     await woken(lease.id)
   },
 )
@@ -117,7 +119,7 @@ testPostgres('a watch that ended gets no more wakes', async (t) => {
   const grant = await claimIn(store, 'a')
   await wait(store, 'a')
   watch.stop()
-  await store.claims.apply([settleOf(grant)], CALL)
+  await store.claims.apply(settleOf(grant), CALL)
   // Both would get the wake over the one connection of their store.
   await still.woken(grant.id)
   assert.deepEqual(heard, [])

@@ -9,7 +9,7 @@ import { hasLapsed } from '../../../../src/ledger/core/transition-parts.ts'
 import type { Applied, AppliedDecision } from '../../../../src/ledger/store/port.ts'
 import type { PostgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
 import { type HistoryForm, histories, type Move, requestOf } from '../../../support/stores/histories.ts'
-import { CALL, claimOf, openStore, TRANSACTION, testPostgres } from '../../../support/stores/postgres/store.ts'
+import { CALL, claimOf, flush, openStore, TRANSACTION, testPostgres } from '../../../support/stores/postgres/store.ts'
 
 /** The statements must decide what the pure rules decide, on whatever history: compared step by step with a plain map. */
 
@@ -61,12 +61,12 @@ function grantedFence({ decision, record }: AppliedDecision, before: LedgerRecor
 
 type Model = ReturnType<typeof createModel>
 
-async function applyAll(
+async function applyBatch(
   store: PostgresStore,
   requests: readonly Request[],
   inTransaction: boolean,
 ): Promise<Applied[]> {
-  if (!inTransaction) return [...(await store.claims.apply(requests, CALL))]
+  if (!inTransaction) return [...(await flush(store, requests, CALL))]
   return await store.transactions.run(async (session) => {
     const answers: Applied[] = []
     for (const request of requests) answers.push(await session.apply(request))
@@ -132,7 +132,7 @@ async function play(store: PostgresStore, history: readonly Move[]): Promise<voi
     if (advanceMs > 0) await store.clock.advance(advanceMs, CALL)
     const drawn = batch.map((draw) => requestOf(form, draw, grants, step)).filter((request) => request !== null)
     const requests = drawn.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    const answers = decisionsOf(await applyAll(store, requests, inTransaction))
+    const answers = decisionsOf(await applyBatch(store, requests, inTransaction))
     const expected = requests.map((request, index) => model.decide(request, answers[index] as AppliedDecision))
     assert.deepEqual(answers, expected, `step ${step}: ${JSON.stringify(requests)}`)
     grants.push(...leasesOf(expected))

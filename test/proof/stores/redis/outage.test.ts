@@ -66,8 +66,7 @@ describe('Redis in trouble', () => {
       await fails(store.clock.now(SHORT), 'no')
       await fails(store.queries.count({}, SHORT), 'no')
       const release = { kind: 'forget', id: '0'.repeat(32), by: 'me', ifFence: null, onlyRunning: false } as const
-      const [applied] = await store.claims.apply([release], SHORT)
-      assert.ok(applied !== undefined && 'error' in applied && applied.error.code === 'store_unavailable')
+      await assert.rejects(store.claims.apply(release, SHORT), (error) => isOnceError(error, 'store_unavailable'))
     } finally {
       resume(server.pid)
     }

@@ -15,6 +15,7 @@ import { hasLapsed } from '../../../../src/ledger/core/transition-parts.ts'
 import type { SqliteStore } from '../../../../src/ledger/stores/sqlite/index.ts'
 import { sqliteStore } from '../../../../src/ledger/stores/sqlite/index.ts'
 import { CALL, claimOf, TRANSACTION } from '../../../../src/ledger/stores/sqlite/test-store.ts'
+import { applyAll } from '../../../../src/testing/apply-all.ts'
 import { type HistoryForm, histories, type Move, requestOf } from '../../../support/stores/histories.ts'
 
 /** The statements must decide what the pure rules decide, on whatever history: compared step by step with a plain map. */
@@ -58,8 +59,8 @@ function createModel() {
 
 type Model = ReturnType<typeof createModel>
 
-async function applyAll(store: SqliteStore, requests: readonly Request[], inTransaction: boolean) {
-  if (!inTransaction) return await store.claims.apply(requests, CALL)
+async function applyBatch(store: SqliteStore, requests: readonly Request[], inTransaction: boolean) {
+  if (!inTransaction) return await applyAll(store, requests, CALL)
   return await store.transactions.run(async (session) => {
     const answers = []
     for (const request of requests) answers.push(await session.apply(request))
@@ -110,8 +111,10 @@ async function play(history: readonly Move[], path: string): Promise<void> {
     for (const [step, { batch, advanceMs, inTransaction }] of history.entries()) {
       await store.clock.advance(advanceMs, CALL)
       now += advanceMs
-      const requests = batch.map((draw) => requestOf(form, draw, grants, step)).filter((request) => request !== null)
-      const answers = await applyAll(store, requests, inTransaction)
+      const drawn = batch.map((draw) => requestOf(form, draw, grants, step)).filter((request) => request !== null)
+      // In the order in which a group commit decides them, so that both give the same fences.
+      const requests = drawn.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+      const answers = await applyBatch(store, requests, inTransaction)
       const expected = requests.map((request) => model.decide(request, now))
       assert.deepEqual(answers, expected, `step ${step}: ${JSON.stringify(requests)}`)
       for (const { decision } of expected) if ('lease' in decision) grants.push(decision.lease)

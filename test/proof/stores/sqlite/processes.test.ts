@@ -44,12 +44,12 @@ async function play(part: Role): Promise<void> {
       let won = 0
       const fences: number[] = []
       for (let n = 0; n < Number(argument); n++) {
-        const [applied] = await store.claims.apply([claimOf(`race ${n}`)], { timeoutMs: 30_000 })
+        const applied = await store.claims.apply(claimOf(`race ${n}`), { timeoutMs: 30_000 })
         if (applied === undefined || 'error' in applied) throw new Error('refused', { cause: applied?.error })
         if (applied.decision.kind !== 'first_attempt') continue
         won++
         fences.push(applied.decision.lease.fence)
-        await store.claims.apply([settleOf(applied.decision.lease)], { timeoutMs: 30_000 })
+        await store.claims.apply(settleOf(applied.decision.lease), { timeoutMs: 30_000 })
       }
       await store.stop()
       process.send?.({ won, fences })
@@ -57,10 +57,10 @@ async function play(part: Role): Promise<void> {
     }
     case 'settle': {
       const store = sqliteStore(path)
-      const lease = leaseOf((await store.claims.apply([claimOf('joined')], CALL))[0])
+      const lease = leaseOf(await store.claims.apply(claimOf('joined'), CALL))
       process.send?.('claimed')
       await once(process, 'message')
-      await store.claims.apply([settleOf(lease)], CALL)
+      await store.claims.apply(settleOf(lease), CALL)
       await store.stop()
       process.disconnect()
       return
@@ -114,7 +114,7 @@ if (role === undefined) {
     await claimIn(store, 'before')
     const other = start(t, 'hold', file)
     await other.message()
-    const short = store.claims.apply([claimOf('impatient')], { timeoutMs: 50 })
+    const short = store.claims.apply(claimOf('impatient'), { timeoutMs: 50 })
     await assert.rejects(short, (error) => isOnceError(error, 'store_unavailable') && error.applied === 'no')
     const transaction = store.transactions.run(async () => undefined, { ...TRANSACTION, lockMs: 50 })
     await assert.rejects(transaction, (error) => isOnceError(error, 'store_busy') && error.applied === 'no')
@@ -166,7 +166,7 @@ if (role === undefined) {
       woken.resolve()
     })
     await watch.ready
-    const [twin] = await store.claims.apply([claimOf('joined', { wait: true })], CALL)
+    const twin = await store.claims.apply(claimOf('joined', { wait: true }), CALL)
     assert.ok(twin !== undefined && 'decision' in twin && twin.decision.kind === 'in_progress')
     // Commits of another store that wake no caller.
     const beside = openStore(t, file)
@@ -222,11 +222,11 @@ if (role === undefined) {
       assert.ok(acknowledged.every(({ fence }) => fence < next.fence))
       // The next doomed process claims the same keys: free them.
       for (const { id } of acknowledged.splice(0)) {
-        await store.claims.apply([{ kind: 'forget', id, by: 'me', ifFence: null, onlyRunning: false }], CALL)
+        await store.claims.apply({ kind: 'forget', id, by: 'me', ifFence: null, onlyRunning: false }, CALL)
       }
       const { rows } = await store.queries.list({ state: 'in_progress' }, { limit: 500, cursor: null }, CALL)
       for (const { record } of rows) {
-        await store.claims.apply([{ kind: 'forget', id: record.id, by: 'me', ifFence: null, onlyRunning: false }], CALL)
+        await store.claims.apply({ kind: 'forget', id: record.id, by: 'me', ifFence: null, onlyRunning: false }, CALL)
       }
       await store.stop()
     }

@@ -5,8 +5,9 @@ import type { PoolConfig } from 'pg'
 import { Client, Pool } from 'pg'
 import { recordIdOf } from '../../../../src/ledger/core/identity.ts'
 import type { Policy } from '../../../../src/ledger/core/record.ts'
-import type { ClaimRequest, Grant, Settlement, SettleRequest } from '../../../../src/ledger/core/request.ts'
-import type { Applied } from '../../../../src/ledger/store/port.ts'
+import type { ClaimRequest, Grant, Request, Settlement, SettleRequest } from '../../../../src/ledger/core/request.ts'
+import type { Applied, Call } from '../../../../src/ledger/store/port.ts'
+import type { OwnClaims } from '../../../../src/ledger/stores/postgres/claims.ts'
 import type { PostgresStore, PostgresStoreOptions } from '../../../../src/ledger/stores/postgres/index.ts'
 import { postgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
 
@@ -150,15 +151,24 @@ export function leaseOf(applied: Applied<ClaimRequest> | undefined): Grant {
 }
 
 export async function claimIn(store: PostgresStore, key: string, fields: Partial<ClaimRequest> = {}): Promise<Grant> {
-  const [applied] = await store.claims.apply([claimOf(key, fields)], CALL)
+  const applied = await store.claims.apply(claimOf(key, fields), CALL)
   return leaseOf(applied)
 }
 
 export async function claimAll(store: PostgresStore, keys: readonly string[]): Promise<Grant[]> {
-  const answers = await store.claims.apply(byId(keys.map((key) => claimOf(key))), CALL)
+  const answers = await flush(store, byId(keys.map((key) => claimOf(key))), CALL)
   return answers.map(leaseOf)
 }
 
 export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms))
+}
+
+/** Decides requests in one batch, as the group commit of the store does. */
+export function flush<R extends Request>(
+  { claims }: PostgresStore,
+  requests: readonly R[],
+  call: Call,
+): Promise<readonly Applied<R>[]> {
+  return (claims as OwnClaims).flush(requests, call) as Promise<readonly Applied<R>[]>
 }

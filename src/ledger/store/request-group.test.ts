@@ -1,31 +1,33 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTestRuntime } from '../runtime/test-runtime.ts'
-import { createBatcher } from './batch.ts'
-import type { ErrorOptions } from './core/errors.ts'
-import { isOnceError, OnceError } from './core/errors.ts'
-import { limits, SECOND } from './core/limits.ts'
-import type { ReconcileRequest, RenewRequest, Request, SettleRequest } from './core/request.ts'
-import type { Applied, Claims } from './store/port.ts'
+import { createTestRuntime } from '../../runtime/test-runtime.ts'
+import type { ErrorOptions } from '../core/errors.ts'
+import { isOnceError, OnceError } from '../core/errors.ts'
+import { limits, SECOND } from '../core/limits.ts'
+import type { ReconcileRequest, RenewRequest, Request, SettleRequest } from '../core/request.ts'
+import type { Applied } from './port.ts'
+import { createRequestGroup } from './request-group.ts'
 
-/** A store that is answered by hand: every flush waits until the test says what becomes of it. */
-function manualClaims(lanes = 1) {
+/** A group commit whose flushes are answered by hand: each waits until the test says what becomes of it. */
+function manualGroup(lanes = 1) {
+  const runtime = createTestRuntime()
   const flushes: { readonly requests: readonly Request[]; readonly timeoutMs: number; end(how: How): void }[] = []
   type How = 'ok' | OnceError | ((request: Request) => Applied)
-  const claims: Claims = {
+  const group = createRequestGroup(runtime, {
     lanes,
-    apply: (requests, { timeoutMs }) =>
+    stopped: () => new OnceError('stopped', 'Stopped.'),
+    flush: (requests, { timeoutMs }) =>
       new Promise((resolve, reject) => {
         const end = (how: How) => {
           if (how instanceof OnceError) reject(how)
-          else resolve(requests.map((request) => (how === 'ok' ? ok : how(request))) as never)
+          else resolve(requests.map((request) => (how === 'ok' ? ok : how(request))))
         }
         flushes.push({ requests, timeoutMs, end })
       }),
-    read: () => Promise.reject(new Error('not called')),
-    watch: () => assert.fail('not called'),
-  }
-  return { claims, flushes, ids: () => flushes.map(({ requests }) => requests.map(({ id }) => id).join('')) }
+  })
+  const apply = (request: Request, timeoutMs: number = limits.storeCallMs) => group.apply(request, { timeoutMs })
+  const ids = () => flushes.map(({ requests }) => requests.map(({ id }) => id).join(''))
+  return { runtime, flushes, ids, apply, stop: group.stop }
 }
 
 const ok: Applied = { decision: { kind: 'unchanged' }, record: null, now: 0 }
@@ -35,7 +37,6 @@ const settleLike = (id: string, bytes: number): SettleRequest => {
   const to = { state: 'succeeded', outcome: { kept: 'response', data: 'x'.repeat(bytes) } } as const
   return { kind: 'settle', id, grant: {} as SettleRequest['grant'], to, pointer: null }
 }
-const away = (applied: 'no' | 'maybe') => new OnceError('store_unavailable', 'Away.', { applied })
 const refused = (options: ErrorOptions = {}) => new OnceError('row_refused', 'No.', options)
 
 /** How a promise ended so far. */
@@ -52,30 +53,26 @@ function watched<T>(promise: Promise<T>): { state: string; error: OnceError | nu
 }
 
 test('what arrives while a flush is under way is the next flush, sorted by id', async () => {
-  const runtime = createTestRuntime()
-  const { claims, flushes, ids } = manualClaims()
-  const { apply, drain } = createBatcher(claims, runtime)
+  const { runtime, flushes, ids, apply, stop } = manualGroup()
   const all = [apply(reconcile('b')), apply(reconcile('a'))]
   await runtime.settle()
   assert.deepEqual(ids(), ['ab'])
   all.push(apply(reconcile('z')), apply(reconcile('d')), apply(reconcile('c')))
   await runtime.settle()
   assert.deepEqual(ids(), ['ab'])
-  const drained = watched(drain())
+  const stopped = watched(stop())
   flushes[0]?.end('ok')
   await runtime.settle()
   assert.deepEqual(ids(), ['ab', 'cdz'])
-  assert.equal(drained.state, 'waiting')
+  assert.equal(stopped.state, 'waiting')
   flushes[1]?.end('ok')
   await Promise.all(all)
   await runtime.settle()
-  assert.equal(drained.state, 'done')
+  assert.equal(stopped.state, 'done')
 })
 
 test('one mutation of a record at a time, and what runs goes before what starts', async () => {
-  const runtime = createTestRuntime()
-  const { claims, flushes, ids } = manualClaims(2)
-  const { apply } = createBatcher(claims, runtime)
+  const { runtime, flushes, ids, apply } = manualGroup(2)
   void apply(reconcile('a'))
   await runtime.settle()
   void apply(reconcile('a'))
@@ -94,9 +91,7 @@ test('one mutation of a record at a time, and what runs goes before what starts'
 })
 
 test('a flush is bounded in rows and in bytes, heartbeats first', async () => {
-  const runtime = createTestRuntime()
-  const { claims, flushes } = manualClaims()
-  const { apply } = createBatcher(claims, runtime)
+  const { runtime, flushes, apply } = manualGroup()
   for (let n = 0; n < limits.batchRows + 1; n++) void apply(reconcile(`r${n}`))
   void apply(renew('beat'))
   await runtime.settle()
@@ -112,9 +107,7 @@ test('a flush is bounded in rows and in bytes, heartbeats first', async () => {
 })
 
 test('a row that spoils its batch is found by halving, and fails alone', async () => {
-  const runtime = createTestRuntime()
-  const { claims, flushes } = manualClaims()
-  const { apply } = createBatcher(claims, runtime)
+  const { runtime, flushes, apply } = manualGroup()
   const ends = ['a', 'b', 'c', 'd', 'e'].map((id) => watched(apply(reconcile(id))))
   await runtime.settle()
   for (let n = 0; n < flushes.length; n++) {
@@ -129,9 +122,7 @@ test('a row that spoils its batch is found by halving, and fails alone', async (
 })
 
 test('a row that the store itself refuses fails alone; the others are not sent again', async () => {
-  const runtime = createTestRuntime()
-  const { claims, flushes } = manualClaims()
-  const { apply } = createBatcher(claims, runtime)
+  const { runtime, flushes, apply } = manualGroup()
   const ends = ['a', 'b', 'c'].map((id) => watched(apply(reconcile(id))))
   await runtime.settle()
   flushes[0]?.end(({ id }) => (id === 'b' ? { error: refused() } : ok))
@@ -144,9 +135,7 @@ test('a row that the store itself refuses fails alone; the others are not sent a
 })
 
 test('a locked row is retried apart from the others, on one lane at most', async () => {
-  const runtime = createTestRuntime()
-  const { claims, flushes, ids } = manualClaims(2)
-  const { apply } = createBatcher(claims, runtime)
+  const { runtime, flushes, ids, apply } = manualGroup(2)
   const busy = new OnceError('store_busy', 'Held.')
   const held = ['h', 'i'].map((id) => watched(apply(reconcile(id))))
   const other = watched(apply(reconcile('a')))
@@ -173,42 +162,8 @@ test('a locked row is retried apart from the others, on one lane at most', async
   assert.deepEqual([next.state, ...held.map(({ state }) => state)], ['done', 'done', 'done'])
 })
 
-test('after a lost connection every row is repeated, and the last word says that it may have happened', async () => {
-  const runtime = createTestRuntime()
-  const { claims, flushes, ids } = manualClaims()
-  const { apply } = createBatcher(claims, runtime)
-  const end = watched(apply(reconcile('a')))
-  await runtime.settle()
-  flushes[0]?.end(away('maybe'))
-  await runtime.advance(50)
-  assert.deepEqual(ids(), ['a', 'a'])
-  // Now the store refuses for certain, but the first try is still in doubt.
-  for (let n = 1; n < 4; n++) {
-    flushes[n]?.end(({ id }) => (id === 'a' ? { error: away('no') } : ok))
-    await runtime.advance(1 * SECOND)
-  }
-  assert.equal(flushes.length, 4)
-  assert.equal(end.state, 'store_unavailable')
-  assert.equal(end.error?.applied, 'maybe')
-  assert.equal(end.error?.message.split(end.error.next).length, 2, 'the advice is given once')
-})
-
-test('an operator action that may have happened is not repeated', async () => {
-  const runtime = createTestRuntime()
-  const { claims, flushes } = manualClaims()
-  const { apply } = createBatcher(claims, runtime)
-  const end = watched(apply({ kind: 'forget', id: 'a', by: 'ann', ifFence: null, onlyRunning: false }))
-  await runtime.settle()
-  flushes[0]?.end(away('maybe'))
-  await runtime.advance(5 * SECOND)
-  assert.equal(end.state, 'store_unavailable')
-  assert.equal(flushes.length, 1)
-})
-
 test('a store that hangs delays no request beyond the deadline, sent or waiting', async () => {
-  const runtime = createTestRuntime()
-  const { claims, flushes, ids } = manualClaims()
-  const { apply } = createBatcher(claims, runtime)
+  const { runtime, flushes, ids, apply } = manualGroup()
   const sent = watched(apply(reconcile('a')))
   await runtime.advance(6 * SECOND)
   const queued = watched(apply(reconcile('b')))
@@ -233,9 +188,7 @@ test('a store that hangs delays no request beyond the deadline, sent or waiting'
 })
 
 test('more waiting requests than the bound are refused at once', async () => {
-  const runtime = createTestRuntime()
-  const { claims } = manualClaims()
-  const { apply } = createBatcher(claims, runtime)
+  const { runtime, apply } = manualGroup()
   for (let n = 0; n <= limits.batchQueueRows; n++) apply(reconcile(`r${n}`)).catch(() => {})
   const refusedOne = watched(apply(reconcile('late')))
   await runtime.settle()
