@@ -13,7 +13,7 @@ const folder = join(import.meta.dirname, 'dist')
  */
 export async function buildPages(): Promise<boolean> {
   if (isFresh(folder)) return false
-  // Loaded only here, so that whoever has nothing to build does not wait for it.
+  // Loaded only here, because most starts have nothing to build.
   const { build } = await import('vite')
   const made = mkdtempSync(`${folder}-`)
   const old = `${made}-old`
@@ -34,7 +34,7 @@ export async function buildPages(): Promise<boolean> {
   return true
 }
 
-/** Where somebody else was quicker, theirs is as good as ours. */
+/** Another process may have built the same files: its result is kept. */
 function rename(from: string, to: string): void {
   try {
     renameSync(from, to)

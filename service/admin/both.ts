@@ -66,7 +66,7 @@ export function bothStores(main: Admin, claims: Admin): Admin {
   }
 }
 
-/** A cursor that goes on in the other store. */
+/** A cursor that continues in the other store. */
 const SECOND = 'claims:'
 
 const claimsAway: Finding = {
@@ -76,7 +76,7 @@ const claimsAway: Finding = {
   advice: 'See that it runs and can be reached: until then keys are refused, and keyless sends go out unguarded.',
 }
 
-/** Only its absence is waited out; whatever else is wrong is told. */
+/** Only an unreachable store is tolerated; every other error is thrown. */
 async function unlessAway<T, E>(asked: Promise<T>, otherwise: E): Promise<T | E> {
   try {
     return await asked

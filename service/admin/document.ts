@@ -42,8 +42,8 @@ export const addKey: Declaration = {
   system,
   summary: 'Make an API key',
   description:
-    'The key itself is shown once and never stored. Under an `Idempotency-Key` a retry makes no second key: it tells ' +
-    'the same `keyId`, and null instead of the key. Whoever lost the first answer deletes that key and makes another.',
+    'The key itself is shown once and never stored. Under an `Idempotency-Key` a retry makes no second key: it gets ' +
+    'the same `keyId`, and null instead of the key. If the first response was lost, delete that key and make another.',
   access: 'operator',
   path: { id: 'The id of the workspace.' },
   body: { schema: record({ caller: name }), example: { caller: 'billing' } },
@@ -69,12 +69,8 @@ export const removeKey: Declaration = {
   summary: 'Remove an API key',
   access: 'operator',
   path: { keyId: 'The id of the key, not the key.' },
-  answers: { 204: { about: 'Removed: whoever holds it is refused from now on' } },
-  repeat: natural(
-    'keys.remove',
-    'what is gone stays gone; the second request is told 404',
-    'the id is the primary key',
-  ),
+  answers: { 204: { about: 'Removed: requests with it are refused from now on' } },
+  repeat: natural('keys.remove', 'the key stays removed; the second request gets 404', 'the id is the primary key'),
 }
 
 export const putRights: Declaration = {

@@ -112,7 +112,7 @@ function addUnknowns(scope: FastifyInstance, { admin }: Parts): void {
   })
 }
 
-/** A retry that made a second key would leave one that nobody knows of, so this one takes a key of its own. */
+/** A retry must not make a second, unused API key, so this route accepts an `Idempotency-Key`. */
 function addKeys(scope: FastifyInstance, { once, workspaces }: Parts): void {
   type Named = FastifyRequest<{ Params: { id: string } }>
   const protect = idempotent<SqlTx, FastifyRequest>(scope, {

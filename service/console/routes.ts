@@ -45,7 +45,7 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
   })
 
   server.register(async (scope) => {
-    // Before a body is read: whoever may not send one is not listened to.
+    // Before the body is read: refused requests cost no memory.
     scope.addHook('onRequest', async (request, reply) => {
       const refused = await console.refuse(requestOf(request))
       return refused === null ? undefined : send(reply, refused)

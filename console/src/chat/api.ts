@@ -3,7 +3,7 @@ import type { Scope } from './tab.ts'
 
 export interface Region {
   readonly region: string
-  /** `cut`: off from the others; whoever is in it goes on talking there. */
+  /** `cut`: off from the others; its participants keep talking to each other. */
   readonly state: 'joined' | 'cut'
   readonly clients: number
 }

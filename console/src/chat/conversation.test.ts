@@ -20,7 +20,7 @@ function outline(threads: readonly Thread[]): unknown {
   return threads.map(({ message, replies }) => (replies.length === 0 ? message.text : [message.text, outline(replies)]))
 }
 
-test('two replies at once stand under their parent, and take the final order when it is told', () => {
+test('two replies at once stand under their parent, and take the final order when it arrives', () => {
   const question = identity('ada.1', 1)
   const conversation = createConversation()
   conversation.shown(entry(question, 'eu.1', 1, 'lunch?'))
@@ -40,7 +40,7 @@ test('two replies at once stand under their parent, and take the final order whe
   assert.equal(conversation.message(identity('bob.1', 1))?.state, 'final')
 })
 
-test('a message is pending, accepted and final, and is there once however often it is told', () => {
+test('a message is pending, accepted and final, and is there once however often it arrives', () => {
   const conversation = createConversation()
   const own = identity('ada.1', 1)
   conversation.sent(own, { name: 'Ada', text: 'hello', quote: null }, null)

@@ -7,17 +7,17 @@ import type { Unsettled } from './unsettled.ts'
 export type Author = Pick<MessageIdentity, 'client' | 'epoch'>
 
 export interface Conversation {
-  /** This person wrote it; nobody else has it yet. */
+  /** This participant wrote it; no region has it yet. */
   sent(identity: MessageIdentity, said: Said, replyTo: MessageIdentity | null): void
   accepted(identity: MessageIdentity): void
   shown(entry: Entry): void
   /** A message that was shown stands in a second log, too. */
   copied(place: LogPlace): void
   ordered(identity: MessageIdentity, place: number): void
-  /** The room goes on from this position: whatever was not shown up to there is no longer kept. */
+  /** The room continues from this position: what was not shown up to there is no longer kept. */
   reset(position: Position): void
   /**
-   * What is pending under an identity that was given up goes on under another one, numbered anew from 1; but for those
+   * What is pending under an identity that was given up continues under another one, numbered anew from 1; but for those
    * whose fate is not known.
    */
   renamed(from: Author, to: Author, doubtful?: readonly Said[]): void

@@ -12,7 +12,7 @@ function entryOf(n: number, client: string, cseq = 1) {
   return { log, n, client, epoch: 1, cseq, seen, after: null, replyTo: null, body, acceptedAtMs: 0 }
 }
 
-test('clocks of a crowd are written with names only where somebody looks', () => {
+test('clocks of a crowd are written with names only where they are shown', () => {
   const people = 300
   const spelled = mock.method(Object, 'fromEntries')
   const history = createHistory()

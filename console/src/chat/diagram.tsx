@@ -7,7 +7,7 @@ import { colourOf } from './said.ts'
 
 /** More would not be seen at once, and be slow to draw; the log for ShiViz has them all. */
 const drawnMost = 300
-/** While messages stream in nobody reads the diagram, and drawing it takes longer than a frame. */
+/** While messages stream in the diagram is not drawn: that takes longer than a frame. */
 const drawEveryMs = 300
 
 /** Who knew what when they spoke: the messages of everybody on this page, live. */

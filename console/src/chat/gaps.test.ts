@@ -107,7 +107,7 @@ test('of what was pending under a forgotten identity the first are doubtful, and
   assert.deepEqual(conversation.message({ ...after, cseq: 2 })?.replyTo, 'me/2/1')
 })
 
-test('a reply to what the room does not have is not sent, and the rest goes on', () => {
+test('a reply to what the room does not have is not sent, and the rest is sent', () => {
   const conversation = createConversation()
   const target = identity('gone', 7)
   conversation.sent(identity('me', 1), { name: 'Me', text: 'first', quote: null }, null)

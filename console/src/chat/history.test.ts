@@ -11,7 +11,7 @@ interface Die {
   readonly look: readonly number[]
 }
 
-/** People who look around and then say something in some region; nobody unsees anything. */
+/** People who look around and then say something in some region; what was seen stays seen. */
 function talk(dice: readonly Die[]): readonly Entry[] {
   const logs = [0, 0]
   const seen: Position[] = [{}, {}, {}]
@@ -24,7 +24,7 @@ function talk(dice: readonly Die[]): readonly Entry[] {
       const log = `r${at}.1`
       looked[log] = Math.max(looked[log] ?? 0, Math.min(length, look[at] ?? 0))
     }
-    // Whoever sees a message has seen what it answers.
+    // A reader of a message has seen what it answers.
     for (const [place, context] of contexts) {
       const [log = '', n] = place.split('#')
       if ((looked[log] ?? 0) < Number(n)) continue

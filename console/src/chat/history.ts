@@ -4,7 +4,7 @@ import { saidOf } from './said.ts'
 export interface History {
   /** Told in an order in which causes come first; what was told before is not told again. */
   add(entry: Entry): boolean
-  /** One event for each message, on the line of whoever wrote it; the newest ones, where there are too many. */
+  /** One event for each message, on the line of its author; the newest ones, where there are too many. */
   readonly events: readonly HistoryEvent[]
   /** Grows with each event, also when an older one is dropped for it. */
   readonly version: number
@@ -26,7 +26,7 @@ interface LogClocks {
 }
 
 /**
- * The messages of a room as a history of its people: an event is what somebody said, and its clock counts what they had
+ * The messages of a room as a history of its people: an event is a message, and its clock counts what its author had
  * seen of everybody when they said it. So an arrow from one message to another means that the second may answer the first.
  */
 export function createHistory(): History {
@@ -106,7 +106,7 @@ export function createHistory(): History {
     return names.push(host) - 1
   }
 
-  /** Its clock by names is made when somebody looks: most are never looked at. */
+  /** Its clock by names is made when it is shown: most never are. */
   function eventOf(host: number, clock: Clock, text: string): HistoryEvent {
     let counts: Counts | undefined
     const spelled = () => Object.fromEntries(clock.flatMap((count, at) => (count > 0 ? [[names[at], count]] : [])))

@@ -79,7 +79,7 @@ export function createLine(transport: ClientTransport, changed: () => void): Lin
     drop() {
       if (droppedUntilMs !== null) return
       droppedUntilMs = performance.now() + DROPPED_MS
-      // Whoever watches sees the seconds go by.
+      // The page shows the seconds that are left.
       const second = setInterval(changed, 1_000)
       setTimeout(() => {
         clearInterval(second)

@@ -34,7 +34,7 @@ export function Messages({ conversation, self, reply, settle }: MessagesProps) {
     if (range.to === rows.length && belowPx < endPx) return setView(newest)
     if (abovePx < nearPx && range.from > 0) return setView(further(view, rows, 'up'))
     if (belowPx < nearPx && range.to < rows.length) return setView(further(view, rows, 'down'))
-    // Whoever reads the newest stays with the newest; whoever reads above is left alone.
+    // A reader of the newest messages stays with them; a reader further up is not moved.
     if (view.kind === 'newest' && belowPx >= endPx) setView(staying(view, rows))
   }
   return (

@@ -18,13 +18,13 @@ import type { UnsettledStore } from './unsettled.ts'
 /** `dropped`: cut off on purpose, for a while. `ended`: this person has left. */
 export type LinkState = 'online' | 'connecting' | 'dropped' | 'ended'
 
-export const twin = 'Another window had the same identity; this one goes on under a new one.'
+export const twin = 'Another window had the same identity; this one continues under a new one.'
 
 const renewedWhy: Readonly<Record<RenewReason, string>> = {
   cloned: twin,
   fork: twin,
   fenced: twin,
-  unknown: 'The region had forgotten this window; it goes on under a new identity.',
+  unknown: 'The region had forgotten this window; it continues under a new identity.',
   refused: 'A reply was not sent: the room does not have the message that it replies to.',
 }
 
@@ -33,7 +33,7 @@ function doubtfulNote(messages: number): string {
   return `No region remembers whether ${which} arrived. Look before you send again.`
 }
 
-/** Somebody who talks: a client of the session protocol, and what it has before it. */
+/** A participant: a client of the session protocol, and what it shows. */
 export interface Person {
   readonly name: string
   /** Of the session protocol; another one when it had to be taken anew. */
@@ -127,7 +127,7 @@ export async function createPerson(options: PersonOptions): Promise<Person> {
       const before = author
       author = identity
       renewed = renewedWhy[why]
-      // Which of the pending messages are doubtful is told right after this.
+      // The doubtful ones among the pending messages are reported right after this.
       doubtful = []
       queueMicrotask(() => rename(before, identity))
     },

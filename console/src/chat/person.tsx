@@ -98,7 +98,7 @@ const textCharsMost = 2_000
 function Compose({ name, replyTo, forget, say }: ComposeProps) {
   const [text, setText] = useState('')
   const input = useRef<HTMLInputElement>(null)
-  // Whoever has only a keyboard would come to it past every other message.
+  // With the keyboard alone it would be reached only after every other message.
   useEffect(() => {
     if (replyTo !== null) input.current?.focus()
   }, [replyTo])

@@ -25,7 +25,7 @@ test('a thousand positions that come at once are two writes, and the last one is
   assert.deepEqual((await place.load())?.position, at(1_000))
 })
 
-test('a write that fails is told, and the next one is made', async () => {
+test('a write that fails is reported, and the next one is made', async () => {
   const failures: unknown[] = []
   const written: ClientPosition[] = []
   const inner: KeptPlace = {

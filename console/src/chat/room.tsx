@@ -9,7 +9,7 @@ import { usePeople } from './use-people.ts'
 
 const names = ['Ada', 'Grace', 'Linus', 'Barbara', 'Edsger', 'Radia', 'Tony', 'Frances'] as const
 
-/** How often the regions are asked how they are: somebody else may cut one. */
+/** How often the state of the regions is read: another user may cut one. */
 const lookMs = 2_000
 
 interface RoomProps {

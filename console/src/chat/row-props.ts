@@ -13,7 +13,7 @@ export interface RowProps {
   readonly settle: (unsettled: Message, how: 'again' | 'discard') => void
 }
 
-/** Enough to say which; whoever wants all of them reads the thread. */
+/** Enough to recognise them; the thread shows all. */
 const TOGETHER_MOST = 5
 
 /** The beginnings of some: long texts of many people, again in each of their rows, would be more than a browser holds. */

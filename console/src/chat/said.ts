@@ -2,7 +2,7 @@ import { beginningOf } from './cut.ts'
 
 /** What the body of a message of the chat holds. */
 export interface Said {
-  /** Of whoever says it, for people; who it really is, the identity of the message tells. */
+  /** The name of the author, for display; the identity of the message says who it really is. */
   readonly name: string
   readonly text: string
   /** The beginning of what it replies to, for readers who do not have that any more; null where it is no reply. */
@@ -23,7 +23,7 @@ const QUOTE_CHARS_MOST = 120
 export function saidOf(body: unknown): Said {
   const { by: name, text, quote } = membersOf(body)
   return {
-    name: typeof name === 'string' && name.trim() !== '' ? beginningOf(name, NAME_CHARS_MOST) : 'Somebody',
+    name: typeof name === 'string' && name.trim() !== '' ? beginningOf(name, NAME_CHARS_MOST) : 'Unnamed',
     text: typeof text === 'string' ? text : (JSON.stringify(body) ?? ''),
     quote: quoteIn(quote),
   }

@@ -56,7 +56,7 @@ export async function holdTab(id: string, options: { waitMs?: number; onLost?: (
 }
 
 /**
- * The databases of this tab. A reload finds its own again. A new tab goes on with those of a closed one in which one of
+ * The databases of this tab. A reload finds its own again. A new tab continues with those of a closed one in which one of
  * these people sat in this room: with what they had seen, and what they had not sent. A duplicated tab, which inherits
  * the name of its twin, notices that, and gets new ones.
  */

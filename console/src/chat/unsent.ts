@@ -42,7 +42,7 @@ export interface Unsent {
   readonly left: readonly Left[]
   /** Sends what databases hold that no tab is open for, and deletes them. */
   look(): Promise<void>
-  /** Lets go of a database, for somebody who sits down in this tab. */
+  /** Releases a database, so that another person in this tab can use it. */
   leave(place: string): Promise<void>
   /** The reader has read it. */
   forget(left: Left): void
@@ -51,7 +51,7 @@ export interface Unsent {
 
 /** Clients that send for closed tabs at a time; the others wait for the next look. */
 const SENDING_MOST = 4
-/** Whoever gets rid of nothing for so long lets others try first: a room may refuse it for ever. */
+/** A client that could send nothing for so long lets others try first: a room may refuse it for ever. */
 const TURN_MS = 20_000
 /** Between two looks whether everything is sent. */
 const LOOK_MS = 200

@@ -16,7 +16,7 @@ export interface People {
   readonly history: History
   /** What closed tabs had not sent. */
   readonly left: readonly Left[]
-  /** Why nobody can sit down here; null when nothing is wrong. */
+  /** Why no participant can join here; null when nothing is wrong. */
   readonly problem: string | null
   join(seat: Seat): void
   leave(person: Person): void

@@ -4,7 +4,7 @@ import { api, type Rates } from './api.ts'
 
 /** Five minutes of ticks of two seconds. */
 const keptTicks = 150
-/** How often ages are told anew. */
+/** How often ages are updated. */
 const tickMs = 5_000
 
 export interface Live {

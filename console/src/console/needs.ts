@@ -1,7 +1,7 @@
 import type { IconName } from '../parts/icons.tsx'
 import type { Standing } from './api.ts'
 
-/** Something that waits until somebody decides. */
+/** Something that needs attention. */
 export interface Need {
   readonly title: string
   readonly count: number
@@ -10,7 +10,7 @@ export interface Need {
   readonly query: Readonly<Record<string, string>>
 }
 
-/** What needs a person, the gravest first; nothing that is zero, and nothing while nobody knows. */
+/** What needs attention, the gravest first; empty while the store does not answer. */
 export function needs(standing: Standing | null): readonly Need[] {
   if (standing === null) return []
   const { staleLeases, unknownWaiting, outbox, inboxDeadLetters = {}, runsStuck = 0, runsUnknown = 0 } = standing
@@ -32,21 +32,21 @@ export function needs(standing: Standing | null): readonly Need[] {
     {
       title: 'Dead letters, inbox',
       count: Object.values(inboxDeadLetters).reduce((sum, count) => sum + count, 0),
-      about: 'Consumers gave them up.',
+      about: 'Consumers stopped retrying them.',
       page: 'events',
       query: {},
     },
     {
       title: 'Stale leases',
       count: staleLeases,
-      about: 'Their holders are silent past the end.',
+      about: 'Their holders did not renew them in time.',
       page: 'records',
       query: { view: 'stale' },
     },
     {
       title: 'Stuck runs',
       count: runsStuck,
-      about: 'Due, or held, and no worker goes on.',
+      about: 'Due, and no worker continues them.',
       page: 'runs',
       query: {},
     },

@@ -30,7 +30,7 @@ export type Session =
 
 const address = `${api}/session`
 
-/** Whether whoever looks may also act. */
+/** Whether the signed-in user may act. */
 export const RoleContext = createContext<Role>('viewer')
 
 export function useMayAct(): boolean {

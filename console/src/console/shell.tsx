@@ -33,7 +33,7 @@ interface ShellProps {
   readonly children: ComponentChildren
 }
 
-/** The frame around every page: where one can go, where somebody is needed, who one is, and a way out. */
+/** The frame around every page: menu, what needs attention, the signed-in user, and sign-out. */
 export function Shell({ current, entries: shown, who, note, signOut, children }: ShellProps) {
   const { ticks, isConnected } = useLive()
   const last = ticks.at(-1)
@@ -83,7 +83,7 @@ export function Shell({ current, entries: shown, who, note, signOut, children }:
         )}
         {isConnected && last?.standing === null ? (
           <p class="notice bad" role="status">
-            The store does not answer the server. What you see may be old, and nobody knows who is needed.
+            The store does not answer the server. What you see may be old.
           </p>
         ) : null}
         {children}

@@ -1,7 +1,7 @@
 import type { Tone } from '../parts/badge.tsx'
 import type { Card } from './api.ts'
 
-/** How a state of a record is told, and how it feels. */
+/** The word and the colour of each state of a record. */
 export const recordStates: Readonly<Record<Card['state'], { readonly word: string; readonly tone: Tone }>> = {
   in_progress: { word: 'in progress', tone: 'calm' },
   succeeded: { word: 'succeeded', tone: 'good' },

@@ -18,7 +18,7 @@ function chain(hosts: number) {
   return { history, looks: () => looks }
 }
 
-test('of many causes only those are compared that nobody has seen: a room of hundreds draws its diagram', () => {
+test('of many causes only the unseen ones are compared, so that a room of hundreds draws its diagram', () => {
   const hosts = 200
   const { history, looks } = chain(hosts)
   const { arrows, rows } = drawn(history)

@@ -50,7 +50,7 @@ function causesOf(
     const place = node === host ? before : count > countOf(known, node) ? places.get(node)?.get(count) : undefined
     return place === undefined ? [] : [place]
   })
-  // The latest first: whoever saw another stands behind it, so that only those that are left need to be asked.
+  // The latest first: an event that saw another comes after it, so only the remaining ones need to be compared.
   const last: number[] = []
   for (const cause of candidates.sort((a, b) => b - a)) {
     if (!last.some((other) => saw(history[other], history[cause]))) last.push(cause)

@@ -11,7 +11,7 @@ export class Refused extends Error {
   }
 }
 
-/** Nobody is signed in any more: the whole page must know. */
+/** The session has ended: the whole page must know. */
 export const signedOut = 'onceonly-signed-out'
 
 interface Asking {

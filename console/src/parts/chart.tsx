@@ -21,7 +21,7 @@ interface LineChartProps {
 const width = 600
 const height = 120
 
-/** Values over time, as lines. What the cursor points at is told above; without one, the newest values are. */
+/** Values over time, as lines. The values under the cursor are shown above; without a cursor, the newest ones. */
 export function LineChart({ title, series, timeOf, unit = '' }: LineChartProps) {
   const [at, setAt] = useState<number | null>(null)
   const plot = useRef<SVGSVGElement>(null)

@@ -18,6 +18,9 @@ interface Listed<Row> {
   readonly failure: string | null
 }
 
+/** A few screens of rows per request. */
+const PAGE_ROWS = 200
+
 const nothing = { rows: [], cursor: null, isLoading: true, failure: null } as const
 
 export interface List<Row> extends Listed<Row> {
@@ -25,7 +28,7 @@ export interface List<Row> extends Listed<Row> {
   again(): void
 }
 
-/** A list that grows as far as somebody reads it. */
+/** A list that loads more rows as the reader scrolls. */
 export function useList<Row>(path: string): List<Row> {
   const [listed, setListed] = useState<Listed<Row>>(nothing)
   const asking = useRef<AbortController | null>(null)
@@ -64,15 +67,15 @@ async function nextRows<Row>(path: string, from: string | null, signal: AbortSig
   let at = from
   for (;;) {
     // The cursor is left out where there is only one page.
-    const { rows, cursor = null } = await ask<Partial<ListPage<Row>>>(withCursor(path, at), { signal })
+    const { rows, cursor = null } = await ask<Partial<ListPage<Row>>>(pageOf(path, at), { signal })
     if (rows === undefined || rows.length > 0 || cursor === null) return { rows: rows ?? [], cursor }
     at = cursor
   }
 }
 
-function withCursor(path: string, cursor: string | null): string {
-  if (cursor === null) return path
-  return `${path}${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`
+function pageOf(path: string, cursor: string | null): string {
+  const page = new URLSearchParams({ limit: String(PAGE_ROWS), ...(cursor === null ? {} : { cursor }) })
+  return `${path}${path.includes('?') ? '&' : '?'}${page.toString()}`
 }
 
 interface ListViewProps<Row> {

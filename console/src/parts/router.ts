@@ -52,7 +52,7 @@ export function useLocation(): Location {
   return current
 }
 
-/** Links of the console change the place without loading the page again; whoever wants a new tab gets one. */
+/** Links of the console change the place without loading the page again; modified clicks still open a new tab. */
 export function followLinks(): void {
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0) return

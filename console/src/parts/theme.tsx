@@ -21,7 +21,7 @@ function apply(choice: Choice): void {
   document.documentElement.dataset['theme'] = isDark ? 'dark' : 'light'
 }
 
-/** Called before anything is drawn; follows the system for as long as nobody chose otherwise. */
+/** Called before anything is drawn; follows the system until the user chooses a theme. */
 export function beginTheme(): void {
   apply(chosen())
   system.addEventListener('change', () => apply(chosen()))

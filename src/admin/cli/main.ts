@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Looks at Node before anything is loaded that an older one could not even read. */
+/** Checks the version of Node before anything is loaded that an older one cannot parse. */
 const OLDEST = [22, 19] as const
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
@@ -8,7 +8,7 @@ if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
   process.exitCode = 2
 } else {
   const { command } = await import('./command.ts')
-  // Whoever reads may have had enough, as `head` has: what is under way is finished all the same.
+  // A reader such as `head` may close the pipe: the command is finished all the same.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE') throw error

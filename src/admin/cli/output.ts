@@ -1,16 +1,16 @@
 import { styleText } from 'node:util'
 
-/** What a command found: as data for programs, as text for people. */
+/** What a command answers: as data for programs, as text for people. */
 export interface Shown {
   readonly data: unknown
   readonly text: string
-  /** 1 when something was found that somebody should look at, or nothing was found at all. */
+  /** 1 when something needs attention, or nothing was found. */
   readonly status?: 0 | 1
 }
 
 type Colour = Parameters<typeof styleText>[0]
 
-/** Colours only where a person looks: not in pipes and files, and not where they were switched off. */
+/** Colours only at a terminal, and not where they were switched off. */
 export function paint(colour: Colour, text: string): string {
   return process.stdout.isTTY && process.env['NO_COLOR'] === undefined ? styleText(colour, text) : text
 }
@@ -32,7 +32,7 @@ export function table(heads: readonly string[], rows: readonly (readonly Cell[])
   return [paint('bold', cut(line(heads), most)), ...texts.map((row) => cut(line(row), most))].join('\n')
 }
 
-/** Keys and callers are other people's words: none of them may move the cursor or change a colour. */
+/** Without control characters: a stored key must not move the cursor or change a colour. */
 export function plain(text: string): string {
   return text.replaceAll(/\p{Cc}/gu, '�')
 }
@@ -41,7 +41,7 @@ function cut(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`
 }
 
-/** Names and values. The values may be painted, so that whoever gives them makes other people's words plain. */
+/** Names and values. Values may be coloured, so the caller passes stored texts through `plain`. */
 export function pairs(rows: readonly (readonly [name: string, value: Cell])[]): string {
   const width = Math.max(...rows.map(([name]) => name.length))
   return rows.map(([name, value]) => `${paint('gray', name.padEnd(width))}  ${value ?? '-'}`).join('\n')
@@ -64,7 +64,7 @@ export function iso(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString()
 }
 
-/** JSON has no big integers and no bytes; a text says more than a failure. */
+/** JSON has no big integers and no bytes: they become texts. */
 export function json(value: unknown): string {
   return JSON.stringify(value, function (this: Readonly<Record<string, unknown>>, name, each: unknown) {
     if (typeof each === 'bigint') return each.toString()

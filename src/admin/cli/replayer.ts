@@ -22,7 +22,7 @@ type Answer = ReplayAnswer | { readonly kind: 'late' | 'ended'; readonly error: 
 
 /** A process that evaluates: it has no environment of yours, so no credentials, and no network where that can be had. */
 export interface Replayer {
-  /** Whether the system gave it a network of its own, with nobody in it. */
+  /** Whether the system gave it an empty network of its own. */
   readonly isolated: boolean
   /** Rejects with `Usage` when this run cannot be replayed; the next one may be. */
   replay(task: ReplayTask): Promise<Replay>

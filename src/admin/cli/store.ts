@@ -35,7 +35,7 @@ export async function openStore(given: string): Promise<OpenedStore> {
   return { store, stop: () => store.stop() }
 }
 
-/** One that must be there already: whoever looks at a store must not make an empty one by a typing mistake. */
+/** A store that must exist: a typing mistake must not create an empty one. */
 export async function openExisting(given: string): Promise<OpenedStore> {
   const isFile = given !== 'memory' && !/^[a-z][a-z0-9+.-]+:\/\//.test(given)
   if (isFile && !existsSync(fileOf(given))) throw new Usage(`There is no store at ${fileOf(given)}.`)

@@ -6,7 +6,7 @@ import { type ConsoleRequest, headerOf } from './exchange.ts'
 export interface Tokens {
   readonly operator: string | null
   readonly viewer: string | null
-  /** Somebody chose them. Without that, only this machine is answered. */
+  /** Whether the tokens are configured. Otherwise only this machine is answered. */
   readonly chosen: boolean
 }
 

@@ -23,7 +23,7 @@ export interface ConsoleRequest {
 
 export type ConsoleAnswer =
   | { readonly kind: 'whole'; readonly answer: Answer }
-  /** Goes on for as long as the page is open. */
+  /** Stays open for as long as the page is. */
   | { readonly kind: 'stream'; attach(response: ServerResponse): void }
 
 export interface FieldFault {

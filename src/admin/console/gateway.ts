@@ -21,7 +21,7 @@ export function gatewayConsole({ admin, meter }: GatewayConsoleOptions): Gateway
     const chosen = operator !== null || viewer !== null
     const token = chosen ? null : randomBytes(TOKEN_BYTES).toString('base64url')
     const console = createConsole({
-      // Messages, sagas, runs and streams are not the gateway's, whoever else keeps theirs in the same store.
+      // Messages, sagas, runs and streams of other applications on the same store are not shown.
       admin: { ...admin, events: null, sagas: null, runs: null, streams: null },
       meter,
       tokens: { operator: operator ?? token, viewer, chosen },

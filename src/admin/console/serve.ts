@@ -14,7 +14,7 @@ import type { Console } from './console.ts'
 import type { ConsoleRequest } from './exchange.ts'
 import { CONSOLE_API } from './session.ts'
 
-/** The console and its pages on a port of their own, for a process whose other ports belong to somebody else. */
+/** The console and its pages on a port of their own, for a process whose other ports belong to another application. */
 export interface ConsoleServer {
   listen(port: number, host?: string): Promise<{ readonly port: number; readonly host: string }>
   stop(): Promise<void>
@@ -22,13 +22,13 @@ export interface ConsoleServer {
 
 export interface ConsoleServerOptions {
   readonly console: Console
-  /** Told what went wrong where the page only hears that something did. */
+  /** Called with errors that the page sees only as a status. */
   readonly onError: (error: unknown) => void
 }
 
-/** An action names a thousand letters at the most. */
+/** An action names at most 500 dead letters. */
 const BODY_BYTES_MOST = 256 * 1_024
-/** People's requests are small: one that takes longer to arrive is no page of ours. */
+/** Requests of the pages are small and arrive quickly. */
 const REQUEST_MS = 15 * SECOND
 /** Browsers open six each, for a few dozen people; with the largest bodies they hold 64 MiB. */
 const CONNECTIONS_MOST = 256
@@ -51,14 +51,15 @@ export function createConsoleServer({ console: answering, onError }: ConsoleServ
     const path = (message.url ?? '/').replace(/\?.*$/s, '')
     if (path === CONSOLE_API || path.startsWith(`${CONSOLE_API}/`)) {
       const answer = await answering.answer(requestOf(message))
-      // What nobody wanted to read would be taken for the next request.
+      // A body that is left unread would be taken for the next request.
       message.resume()
       return answer.kind === 'stream' ? answer.attach(response) : sendAnswer(response, answer.answer)
     }
     message.resume()
-    if (message.method !== 'GET' && message.method !== 'HEAD') return sendAnswer(response, plain(405, 'Only looked at'))
+    if (message.method !== 'GET' && message.method !== 'HEAD')
+      return sendAnswer(response, plain(405, 'Method not allowed'))
     if (path === '/') return void response.writeHead(302, { location: '/console' }).end()
-    if (path !== '/console' && !path.startsWith('/console/')) return sendAnswer(response, plain(404, 'Nothing is here'))
+    if (path !== '/console' && !path.startsWith('/console/')) return sendAnswer(response, plain(404, 'Not found'))
     pages ??= readPages()
     const { headers } = message
     const found = await (await pages).answer({
@@ -105,7 +106,7 @@ function requestOf(message: IncomingMessage): ConsoleRequest {
   }
 }
 
-/** What is no fault of ours; null for everything else. */
+/** Errors of the request or the store; null for everything else. */
 function failureOf(error: unknown): Answer | null {
   if (error instanceof UnreadableBody) return plain(error.status, error.message)
   return isOnceError(error, 'store_unavailable') ? plain(503, 'The store cannot be reached') : null

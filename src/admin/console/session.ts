@@ -6,7 +6,7 @@ import type { SessionStorage } from '../core/session-storage.ts'
 import type { Access } from './access.ts'
 import { type ConsoleAnswer, type ConsoleRequest, headerOf, problem } from './exchange.ts'
 
-/** Who is signed in. */
+/** A signed-in viewer or operator. */
 export interface Person {
   readonly role: Role
   /** As they named themselves: the token is shared, the audit is not. */
@@ -14,7 +14,7 @@ export interface Person {
 }
 
 export interface Sessions {
-  /** Of a cookie or of a bearer token; null for nobody. A wrong bearer token counts as a wrong one at the door. */
+  /** By a cookie or a bearer token; null without a sign-in. A wrong bearer token counts as a failed sign-in. */
   personOf(request: ConsoleRequest): Promise<Person | null>
   /** With the header that keeps them signed in; null when the token is none of ours. */
   signIn(
@@ -33,22 +33,22 @@ export interface Sessions {
   isGuessing(request: ConsoleRequest): boolean
 }
 
-/** A working day. Whoever stays longer signs in again. */
+/** A working day. */
 const SESSION_MS = 12 * HOUR
 const COOKIE = 'onceonly_console'
 /** Everything that the pages ask is below this. */
 export const CONSOLE_API = '/api/console'
 const SESSION_BYTES = 32
-/** A person mistypes a few times; a program that guesses is told to stop. */
+/** Allows for typing mistakes, and stops programs that guess. */
 const TRIES_MOST = 10
 const TRIES_WINDOW_MS = 1 * MINUTE
 const ADDRESSES_MOST = 10_000
 
-/** @param localOnly said to whoever may not use it, because nobody chose a token */
+/** @param localOnly the refusal of requests from other machines while no token is configured */
 export function createSessions(access: Access, storage: SessionStorage, localOnly: string): Sessions {
   const tries = new Map<string, { count: number; until: number }>()
 
-  /** The cookie is a random number and says nothing: who somebody is stands in the store, and can be ended there. */
+  /** The cookie is a random number: name and role are in the store, where the session can be ended. */
   async function read(cookie: string): Promise<Person | null> {
     const session = await storage.get(digestOf(cookie))
     if (session === null || session.proof !== access.proofOf(session.role)) return null
@@ -130,7 +130,7 @@ function countTry(tries: Map<string, { count: number; until: number }>, address:
   else tries.set(address, { count: 1, until: now + TRIES_WINDOW_MS })
   if (tries.size <= ADDRESSES_MOST) return
   for (const [each, { until }] of tries) if (until < now) tries.delete(each)
-  // Still full: forget the oldest, so that memory is bounded whoever comes.
+  // Still full: forget the oldest, so that memory stays bounded.
   const [oldest] = tries.keys()
   if (tries.size > ADDRESSES_MOST && oldest !== undefined) tries.delete(oldest)
 }

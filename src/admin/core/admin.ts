@@ -38,7 +38,7 @@ export interface Status {
   readonly oldestLease: Card | null
 }
 
-/** The questions and actions of whoever is on call; the command line and the console ask the same ones. */
+/** What the commands of operators read and act on. */
 export interface Admin {
   /** The name of the store. */
   readonly store: string
@@ -127,7 +127,7 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     const { view, now: at } = await queries.get(record.id, call)
     const counts = view ?? uncounted
     const card = cardOf(record, counts, at)
-    // To look must not make the table of the audit; where it is not there, nobody did anything.
+    // Reading must not create the table of the audit; where it does not exist, there were no actions.
     const asks = audit !== null && (elsewhere !== null || (await has(OPERATE_ROOM)))
     const forgotten = asks ? await audit.times('forget', targetOf(record.identity)) : 0
     const answers = await answersOf(store, record, card, { has, forgotten, isCounted: view !== null })

@@ -9,7 +9,7 @@ export interface Actor {
   readonly via: string
 }
 
-/** One action of a person. Written down before it is done, and once more when it was: nothing is ever changed. */
+/** One action of an operator. Written before it is done and once more afterwards; rows are never changed. */
 export interface AuditEntry {
   readonly action: string
   readonly at: number
@@ -24,7 +24,7 @@ export interface AuditEntry {
 }
 
 export interface Audit {
-  /** Does it, and writes down who wanted it and what became of it. An action that cannot be written down is not done. */
+  /** Does it, and writes who asked for it and its result. An action that cannot be written down is not done. */
   act<T>(actor: Actor, what: string, target: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>
   /** How often this was done to exactly this. */
   times(what: string, target: Readonly<Record<string, unknown>>): Promise<number>
@@ -60,7 +60,7 @@ const sessions = (text: string, integer: string) => `CREATE TABLE onceonly_opera
   ends_at ${integer} NOT NULL
 )`
 
-/** Whoever wants to change what people did has to change the schema first. */
+/** Rows cannot be changed without changing the schema first. */
 const refuse = (what: string) => `CREATE TRIGGER onceonly_operator_audit_no_${what.toLowerCase()}
   BEFORE ${what} ON onceonly_operator_audit BEGIN SELECT RAISE(ABORT, 'the audit is only appended to'); END`
 
@@ -114,8 +114,8 @@ export function createAudit(sql: SqlSeam): Audit {
   }
 
   /**
-   * What became of it. Where that cannot be written, `asked` stands alone, which says that nobody knows; whoever acted is
-   * told what happened, not that a line is missing.
+   * Writes the result. Where that fails, `asked` stands alone, which means that the result is not known; the operator
+   * still gets the result of the action.
    */
   async function close(entry: Omit<AuditEntry, 'at'>): Promise<void> {
     await write(entry).catch(() => {})

@@ -7,12 +7,12 @@ import type { Failure } from '../../ledger/core/verdict.ts'
 import { unpackFailure } from '../../ledger/outcome.ts'
 import type { RecordView } from '../../ledger/store/port.ts'
 
-/** A record as people see it: plain data, whatever its state. Times are the store's, in milliseconds. */
+/** A record as operators see it: plain data, whatever its state. Times are the store's, in milliseconds. */
 export interface Card {
   readonly id: string
   readonly identity: Identity
   readonly state: State
-  /** Past its end: nobody is answered from it any more, and the sweep removes it. */
+  /** Past its end: it answers no retry any more, and the sweep removes it. */
   readonly expired: boolean
   readonly attempts: number
   readonly fence: Fence
@@ -31,7 +31,7 @@ export interface Card {
   readonly replays: number
   readonly conflicts: number
   readonly inProgress: number
-  /** When it was last asked for again. */
+  /** When it was last repeated. */
   readonly repeatedAt: number | null
   readonly failure: Failure | null
   /** What its attempts noted about themselves. */
@@ -114,7 +114,7 @@ export function timelineOf(record: LedgerRecord, counts: Counts): readonly Momen
       break
     case 'unknown':
       moments.push({ at: record.since, what: 'unknown', note: `${record.probes} probes` })
-      moments.push({ at: record.abandonAt, what: 'given up', note: 'if nobody resolves it' })
+      moments.push({ at: record.abandonAt, what: 'given up', note: 'unless it is resolved' })
       break
     case 'vacant':
       moments.push({ at: record.goneAt, what: 'trace removed', note: null })

@@ -61,7 +61,7 @@ export interface DeadLetters {
   outboxPurge(ids: readonly string[], preview: boolean): Promise<readonly OutboxLetter[]>
   consumers(): Promise<readonly ConsumerCard[]>
   inboxDead(consumer: string, page?: Paging): Promise<Page<InboxLetter>>
-  /** Publishes the messages again, in the transaction that frees them: whoever consumes them handles them. */
+  /** Publishes the messages again, in the transaction that frees them, so that the consumer handles them. */
   inboxRedrive(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly RedrivenDeadLetter[]>
   inboxPurge(consumer: string, letters: readonly string[], preview: boolean): Promise<readonly InboxLetter[]>
 }
@@ -79,7 +79,7 @@ const idle = (consumer: string): ConsumerCard => ({
   lastHour: 0,
 })
 
-/** Where all goes well the tables of the inbox are empty: whoever took something on lately is found among the callers. */
+/** A consumer without failures has no row in the tables of the inbox, so it is found among the busiest callers. */
 async function busyConsumers({ queries, clock }: SqlStore): Promise<Map<string, number>> {
   const since = (await clock.now(TRANSACTION)) - HOUR
   const found = new Map<string, number>()
@@ -234,7 +234,7 @@ function isOurs(header: string): boolean {
   return header.toLowerCase().startsWith('onceonly-')
 }
 
-/** Every letter is a transaction of its own: whoever is told that one failed is told about those before it, too. */
+/** Every dead letter is a transaction of its own: the error of one also says how many were published before it. */
 function halfDone(error: unknown, done: readonly RedrivenDeadLetter[]): unknown {
   const published = done.filter(({ result }) => result === 'published' || result === 'due').length
   if (published === 0 || !(error instanceof OnceError)) return error

@@ -8,12 +8,12 @@ import type { BusyCaller, Repeats, Store } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import type { Card, Moment } from './card.ts'
 
-/** One of the ten questions that somebody on call asks about a key. */
+/** One of the ten questions of the runbook about a key. */
 export interface Answer {
   readonly topic: Topic
   readonly question: string
   readonly answer: string
-  /** Somebody should look closer. */
+  /** An operator should look closer. */
   readonly alarming: boolean
 }
 
@@ -121,7 +121,7 @@ const UNIQUE_CODES: readonly string[] = ['23505', '2067', '1555']
 function uniquenessAnswer(record: LedgerRecord, { identity, failure, facts }: Card): Said['uniqueness'] {
   if (identity.operation.startsWith(UNIQUE_PREFIX)) {
     const owner = record.state === 'succeeded' ? record.outcome.data : null
-    return `this record is the claim on the value; it belongs to ${owner ?? 'nobody'}`
+    return `this record is the claim on the value; it belongs to ${owner ?? 'no record'}`
   }
   const told = failure === null ? null : failureText(failure)
   if (facts?.taken !== undefined) {

@@ -30,7 +30,7 @@ export interface InstanceView extends InstanceCard {
   readonly pending: readonly { readonly name: string | null; readonly event: string; readonly dueAt: number }[]
 }
 
-/** Instances by their tables alone: the definitions are in somebody's code. */
+/** Instances by their tables alone: the definitions are in the application's code. */
 export interface Sagas {
   list(): Promise<readonly SagaCard[]>
   /** Changed last, first. */

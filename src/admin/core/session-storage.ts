@@ -1,7 +1,7 @@
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import { OPERATE_ROOM, operateMigrations } from './audit.ts'
 
-/** Somebody who is signed in. */
+/** A sign-in to the console. */
 export interface StoredSession {
   readonly role: string
   readonly name: string
@@ -9,7 +9,7 @@ export interface StoredSession {
   readonly proof: string
 }
 
-/** Where sessions are kept, by the digest of what the browser has: whoever reads the table can use none of it. */
+/** Keeps sessions by the digest of their cookie, so that a reader of the table cannot use them. */
 export interface SessionStorage {
   put(digest: string, session: StoredSession, ms: number): Promise<void>
   /** Null when there is none, or none any more. */
@@ -17,7 +17,7 @@ export interface SessionStorage {
   remove(digest: string): Promise<void>
 }
 
-/** A team at several screens has a few dozen; past this the oldest end, so that nobody can fill a table by signing in. */
+/** A team at several screens has a few dozen; past this the oldest end, so that signing in cannot fill the table. */
 const SESSIONS_MOST = 1_000
 
 /** For every replica on the store, and over restarts. */

@@ -26,7 +26,7 @@ export interface RoomCard {
   /** Entries over all logs, as far as any region knows them. */
   readonly head: number
   readonly regions: readonly RegionCard[]
-  /** The final order; null where nobody keeps one. */
+  /** The final order; null where the room has none. */
   readonly final: {
     readonly head: number
     /** Entries that have no final place yet. */

@@ -49,7 +49,7 @@ export interface ParkedRun extends Waiting {
 export type UnknownOutcome = UnknownRecord | UnknownStep | ParkedRun
 
 const call = { timeoutMs: limits.storeCallMs }
-/** A cursor that goes on among the runs: they come after the records. */
+/** A cursor that continues among the runs: they come after the records. */
 const RUNS = 'runs:'
 
 export interface Unknowns {
@@ -78,7 +78,7 @@ export function createUnknowns(store: Store, has: (room: string) => Promise<bool
       const now = await clock.now(call)
       const rows: UnknownOutcome[] = records.rows.map((record) => recordOf(cardOf(record, uncounted, now)))
       if (records.cursor !== null) return { rows, cursor: records.cursor }
-      // A page that has room left goes on with the runs, so that a short list is one page.
+      // A page with room left continues with the runs, so that a short list is one page.
       const more = await runs(Math.max(1, most - rows.length), '')
       return { rows: [...rows, ...more.rows], cursor: more.cursor }
     },
@@ -97,7 +97,7 @@ const START = [-1, ''] as const
 const HELD_RUNS = 200
 
 /**
- * A run is put down as `unknown` when one of its steps is; while a worker looks again, or goes on in another branch, it is
+ * A run is put down as `unknown` when one of its steps is; while a worker looks again, or continues in another branch, it is
  * `running`. Both are found along an index, and their steps by the key of the table.
  */
 function unknownSteps({ dialect }: SqlSeam): string {

@@ -29,7 +29,7 @@ interface File {
   readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
   readonly etag: string
-  /** Made when somebody first wants it. */
+  /** Made on first use. */
   zipped: Promise<Buffer> | null
 }
 
@@ -87,7 +87,7 @@ async function listed(folder: string, part: string): Promise<string[]> {
     const names = await readdir(join(folder, part))
     return names.filter((name) => extname(name) in types).map((name) => (part === '.' ? name : `${part}/${name}`))
   } catch (error) {
-    // Nothing was built yet; whoever asks for a page is told.
+    // The pages are not built yet: each request is answered with a hint.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
     throw error
   }

@@ -1,19 +1,19 @@
+export type {
+  GuardEventShape,
+  InboxEventShape,
+  LedgerEventShape,
+  Load,
+  RelayEventShape,
+  Request,
+  RunEventShape,
+  SagaEventShape,
+  Standing,
+  StreamEventShape,
+} from './event-shapes.ts'
 export { counters, gauges, histograms } from './instruments.ts'
 export type { Counter, Gauge, Histogram, InstrumentOptions, Labels, Meter, Observation } from './meter.ts'
 export type { PrometheusMeter } from './prometheus.ts'
 export { createPrometheusMeter } from './prometheus.ts'
 export type { Telemetry, TelemetryOptions } from './telemetry.ts'
 export { createTelemetry } from './telemetry.ts'
-export type {
-  Load,
-  Request,
-  Standing,
-  ToldByGuard,
-  ToldByInbox,
-  ToldByLedger,
-  ToldByRelay,
-  ToldByRun,
-  ToldBySaga,
-  ToldByStream,
-} from './told.ts'
 export type { Around, Commanded, Span, SpanContext, SpanOptions, Tracer } from './trace.ts'

@@ -27,7 +27,7 @@ export const counters = {
   },
   unknown: {
     name: 'dedup_unknown_total',
-    about: 'Outcomes that nobody knows: when one became unknown, and when an attempt was refused because of it.',
+    about: 'Unknown outcomes: when one became unknown, and when an attempt was refused because of it.',
   },
   refused: {
     name: 'dedup_replays_refused_total',
@@ -41,7 +41,7 @@ export const counters = {
   actions: { name: 'operator_actions_total', about: 'What people did to records: resolved, released, forgotten.' },
   background: {
     name: 'background_failures_total',
-    about: 'Work that nobody waits for, and that failed; it is tried again.',
+    about: 'Background work that failed; it is retried.',
   },
   requests: { name: 'http_server_requests_total', about: 'Requests, by operation and by what was decided about them.' },
   guardBlocked: { name: 'guard_blocked_total', about: 'Identical content that was not sent again.' },
@@ -79,11 +79,11 @@ export const histograms = {
   },
 } as const satisfies Record<string, Row>
 
-/** Every gauge: how things stand, asked of the store when somebody looks. */
+/** Every gauge: read from the store when metrics are collected. */
 export const gauges = {
   storeUp: { name: 'store_up', about: '1 while the store answers.' },
   claimsUp: { name: 'claims_up', about: '1 while the store of the claims answers, where they have one of their own.' },
-  staleLeases: { name: 'dedup_stale_leases', about: 'Leases past their end that nobody has taken over.' },
+  staleLeases: { name: 'dedup_stale_leases', about: 'Leases past their end that no process has taken over.' },
   unknownWaiting: { name: 'dedup_unknown_waiting', about: 'Records whose outcome is unknown, messages among them.' },
   outboxLag: { name: 'outbox_lag_seconds', about: 'How long the oldest message has been waiting to be published.' },
   outboxPending: { name: 'outbox_pending', about: 'Messages that wait to be published.' },

@@ -1,11 +1,11 @@
+import type { LedgerEventShape } from './event-shapes.ts'
 import type { Instruments } from './instruments.ts'
-import type { ToldByLedger } from './told.ts'
 
 /** Attempts and what answered them are counted apart, so that "how often" and "how often again" are two numbers. */
 export function countLedger(
   counters: Instruments['counters'],
   nameOf: (name: string) => string,
-): (event: ToldByLedger) => void {
+): (event: LedgerEventShape) => void {
   return (event) => {
     const operation = event.identity === undefined ? 'none' : nameOf(event.identity.operation)
     const attempt = () => counters.attempts.add(1, { operation })
@@ -65,7 +65,7 @@ export function countLedger(
       case 'background_failed':
         return counters.background.add(1, { operation: event.what ?? 'none' })
       default:
-        // `fingerprint_unverified` is told in the log, and counted as what became of the attempt.
+        // `fingerprint_unverified` is in the log, and counted by the result of the attempt.
         return undefined
     }
   }

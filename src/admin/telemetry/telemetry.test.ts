@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createBusiest } from './bounded.ts'
+import type { Standing } from './event-shapes.ts'
 import { createPrometheusMeter } from './prometheus.ts'
 import { createTelemetry } from './telemetry.ts'
-import type { Standing } from './told.ts'
 
 const identityOf = (operation: string, key: string, caller = 'c') => ({ tenant: 't', caller, operation, key })
 

@@ -1,21 +1,21 @@
 import { MINUTE, SECOND } from '../../ledger/core/limits.ts'
 import { createBusiest, createNames } from './bounded.ts'
+import type {
+  GuardEventShape,
+  InboxEventShape,
+  LedgerEventShape,
+  Load,
+  RelayEventShape,
+  Request,
+  RunEventShape,
+  SagaEventShape,
+  Standing,
+  StreamEventShape,
+} from './event-shapes.ts'
 import type { Instruments } from './instruments.ts'
 import { createInstruments } from './instruments.ts'
 import { countLedger } from './ledger.ts'
 import type { Meter } from './meter.ts'
-import type {
-  Load,
-  Request,
-  Standing,
-  ToldByGuard,
-  ToldByInbox,
-  ToldByLedger,
-  ToldByRelay,
-  ToldByRun,
-  ToldBySaga,
-  ToldByStream,
-} from './told.ts'
 import type { Around, Tracer } from './trace.ts'
 import { createTracing } from './trace.ts'
 
@@ -24,7 +24,7 @@ export interface TelemetryOptions {
   readonly meter: Meter
   /** `trace.getTracer('onceonly')` of `@opentelemetry/api`; without one there are no spans. */
   readonly tracer?: Tracer
-  /** How things stand, asked when somebody looks at the gauges, and at most every few seconds. */
+  /** The figures of the gauges, read when metrics are collected, and at most every few seconds. */
   readonly standing?: () => Promise<Standing>
   /** The same of a second store, where leased operations have one of their own: its records are counted with the others. */
   readonly claims?: () => Promise<Standing>
@@ -36,18 +36,18 @@ export interface TelemetryOptions {
 
 /** Listeners for the events of every room: give each to the `on` of what it listens to. */
 export interface Telemetry {
-  readonly ledger: (event: ToldByLedger) => void
+  readonly ledger: (event: LedgerEventShape) => void
   /** Spans and timings; for the `around` of a ledger. */
   readonly around: Around
   /** Guards do not say who they are, so the name is given here. The tenant tells one workspace's flood from another's. */
-  guard(name: string, event: ToldByGuard, tenant: string): void
-  readonly inbox: (event: ToldByInbox) => void
-  readonly relay: (event: ToldByRelay) => void
-  readonly saga: (event: ToldBySaga) => void
-  readonly run: (event: ToldByRun) => void
-  readonly stream: (event: ToldByStream) => void
+  guard(name: string, event: GuardEventShape, tenant: string): void
+  readonly inbox: (event: InboxEventShape) => void
+  readonly relay: (event: RelayEventShape) => void
+  readonly saga: (event: SagaEventShape) => void
+  readonly run: (event: RunEventShape) => void
+  readonly stream: (event: StreamEventShape) => void
   readonly request: (request: Request) => void
-  /** Asked when somebody looks at the gauges; once for each process. */
+  /** Read when metrics are collected; once for each process. */
   observeLoad(load: () => Load): void
 }
 
@@ -55,7 +55,7 @@ export interface Telemetry {
 const OPERATIONS = 200
 /** As long as a person takes to look at an alert. */
 const BUSIEST_WINDOW_MS = 5 * MINUTE
-/** Callers that are told apart within a window, in memory. */
+/** Callers that are counted separately within a window, in memory. */
 const BUSIEST_NAMES = 4_096
 /** Two scrapers, or twelve gauges, share one look at the store. */
 const STANDING_MS = 5 * SECOND

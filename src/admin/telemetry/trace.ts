@@ -26,7 +26,7 @@ export interface SpanContext {
   readonly traceFlags: number
 }
 
-/** What a ledger lets somebody else put around its parts. */
+/** What a tracer may put around the parts of a ledger. */
 export type Around = <T>(part: 'claim' | 'effect', command: Commanded, work: () => Promise<T>) => Promise<T>
 
 /** The identity, and the id under which its record is found. */

@@ -17,10 +17,10 @@ export function AuditPage() {
       <CardBox isFlush>
         <ListView<AuditEntry>
           label="Actions"
-          path={question('/audit', { limit: '200' })}
+          path={question('/audit')}
           keyOf={({ action, result }) => `${action} ${result}`}
           addressOf={targetAddress}
-          empty="No operator has done anything yet."
+          empty="No actions yet."
           columns={[
             { name: 'What', width: 'minmax(0, 1fr)', show: ({ what }) => what },
             { name: 'On', width: 'minmax(0, 2fr)', isMinor: true, show: ({ target }) => <code>{target}</code> },

@@ -6,7 +6,7 @@ import { Empty } from '../../parts/states.tsx'
 import { question } from '../api.ts'
 import { CardBox, Loaded } from '../page.tsx'
 
-/** Who asks the most: a storm of retries has a name here. */
+/** The callers with the most attempts. */
 export function Busiest() {
   const [asked, again] = useAsk<{ readonly rows: readonly BusyCaller[] }>(question('/busiest'))
   return (
@@ -14,7 +14,7 @@ export function Busiest() {
       <Loaded asked={asked} again={again}>
         {({ rows }) =>
           rows.length === 0 ? (
-            <Empty title="Nobody has asked for anything" />
+            <Empty title="No attempts" />
           ) : (
             <table class="plain busiest">
               <thead>

@@ -52,7 +52,7 @@ export function InboxLetters({ consumer, done }: DoneProps & { readonly consumer
     <CardBox
       title={`Dead letters of ${consumer}`}
       isFlush
-      end={<a href={addressOf(['events'])}>Those of the outbox</a>}
+      end={<a href={addressOf(['events'])}>Dead letters of the outbox</a>}
     >
       <LetterList
         list={list}
@@ -91,7 +91,7 @@ function LetterList<Row>({ list, letterOf, actionOf, done }: LetterListProps<Row
       {cursor === null ? null : (
         <div class="toolbar">
           <button type="button" disabled={isLoading} onClick={more}>
-            More letters
+            More dead letters
           </button>
           <span class="faint">{`${rows.length} are shown, the oldest first.`}</span>
         </div>
@@ -139,7 +139,9 @@ function LetterRows({ letters, actionOf, done }: LetterRowsProps) {
             <Time atMs={parkedAt} nowMs={now} />
           </summary>
           <p class="soft">{`Message ${message.id}, tried ${attempts} times`}</p>
-          <pre class="stored">{message.body === null ? 'Operators see the body.' : storedText(message.body)}</pre>
+          <pre class="stored">
+            {message.body === null ? 'The body is visible to operators only.' : storedText(message.body)}
+          </pre>
         </Row>
       ))}
       {open === null ? null : (
@@ -167,7 +169,12 @@ function Row({ choose, children }: RowProps) {
   return (
     <div class="letter">
       {choose === null ? null : (
-        <input type="checkbox" checked={choose.isChosen} onChange={choose.toggle} aria-label="Choose this letter" />
+        <input
+          type="checkbox"
+          checked={choose.isChosen}
+          onChange={choose.toggle}
+          aria-label="Choose this dead letter"
+        />
       )}
       <details class="folded">{children}</details>
     </div>

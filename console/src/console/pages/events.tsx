@@ -13,7 +13,7 @@ interface EventsStatus {
   readonly consumers: readonly ConsumerCard[]
 }
 
-/** What goes out and what comes in; what was given up, and the way back for it. */
+/** The outbox, the consumers, and their dead letters. */
 export function EventsPage({ consumer }: { readonly consumer: string | null }) {
   const [asked, again] = useAsk<EventsStatus>(question('/events'))
   return (
@@ -24,7 +24,7 @@ export function EventsPage({ consumer }: { readonly consumer: string | null }) {
             {outbox === null ? null : <Outbox status={outbox} />}
             <CardBox title="Consumers" isFlush>
               {consumers.length === 0 ? (
-                <Empty title="No consumer has seen a message lately" />
+                <Empty title="No consumer has received a message in the last hour" />
               ) : (
                 <table class="plain">
                   <thead>
@@ -68,7 +68,7 @@ function Outbox({ status }: { readonly status: OutboxStatus }) {
     ['Parked keys', countText(status.parkedKeys), status.parkedKeys > 0],
     ['Dead letters', countText(status.deadLetters), status.deadLetters > 0],
     ['Relays', countText(status.relays), status.relays === 0],
-    ['Partitions nobody holds', countText(status.unheldPartitions), status.unheldPartitions > 0],
+    ['Partitions without a relay', countText(status.unheldPartitions), status.unheldPartitions > 0],
   ]
   return (
     <ul class="tiles small" aria-label="Outbox">

@@ -20,10 +20,10 @@ export function GuardPage() {
       <CardBox isFlush>
         <ListView<GuardRow>
           label="Guarded contents"
-          path={question('/guard', { limit: '200' })}
+          path={question('/guard')}
           keyOf={({ id }) => id}
           addressOf={({ id }) => addressOf(['records', id])}
-          empty="Nothing was sent lately, or the guard is off."
+          empty="No recent sends, or the guard is off."
           columns={[
             { name: 'Hash', width: 'minmax(0, 2fr)', show: ({ identity }) => <code>{identity.key}</code> },
             {

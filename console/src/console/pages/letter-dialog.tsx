@@ -13,7 +13,7 @@ interface LetterDialogProps {
   readonly close: () => void
 }
 
-/** Shows first what would become of the letters: a key goes as a whole, so that it may be more than were chosen. */
+/** Previews the action first: a key is redriven as a whole, so more dead letters than the chosen ones may follow. */
 export function LetterDialog({ what, handles, actionOf, done, close }: LetterDialogProps) {
   const [preview, setPreview] = useState<readonly unknown[] | null>(null)
   const [failure, setFailure] = useState<string | null>(null)
@@ -28,7 +28,7 @@ export function LetterDialog({ what, handles, actionOf, done, close }: LetterDia
   }
   return (
     <ActionDialog
-      title={what === 'redrive' ? 'Redrive these letters?' : 'Purge these letters?'}
+      title={what === 'redrive' ? 'Redrive these dead letters?' : 'Purge these dead letters?'}
       confirm={what === 'redrive' ? 'Redrive' : 'Purge'}
       isDangerous={what === 'purge'}
       act={run}
@@ -36,11 +36,15 @@ export function LetterDialog({ what, handles, actionOf, done, close }: LetterDia
     >
       <p>
         {what === 'redrive'
-          ? 'They are handled again, oldest first; whatever was handled before is recognised.'
-          : 'They are removed for good. Whoever minds the order of a key sees a hole.'}
+          ? 'They are published again, oldest first; messages that were handled before are skipped.'
+          : 'They are removed for good. Consumers that keep the order of a key see a gap.'}
       </p>
       {failure === null ? null : <p class="notice bad">{failure}</p>}
-      <h3>{preview === null ? 'Looking …' : `Preview: ${preview.length} letters`}</h3>
+      <h3>
+        {preview === null
+          ? 'Loading preview …'
+          : `Preview: ${preview.length} ${preview.length === 1 ? 'dead letter' : 'dead letters'}`}
+      </h3>
       {preview === null ? null : (
         <ul class="preview">
           {preview.map((each, at) => (

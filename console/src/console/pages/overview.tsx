@@ -53,7 +53,7 @@ function Needs({ standing }: { readonly standing: Rates['standing'] }) {
   if (standing === null) {
     return (
       <section class="card quiet-night">
-        <Empty title="Nobody knows who is needed">The store does not answer. This page looks again by itself.</Empty>
+        <Empty title="Status unknown">The store does not answer. This page retries.</Empty>
       </section>
     )
   }
@@ -61,12 +61,12 @@ function Needs({ standing }: { readonly standing: Rates['standing'] }) {
   if (waiting.length === 0) {
     return (
       <section class="card quiet-night">
-        <Empty title="Nobody is needed">No unknown outcome, no stale lease, no dead letter, no stuck run.</Empty>
+        <Empty title="All clear">No unknown outcomes, stale leases, dead letters or stuck runs.</Empty>
       </section>
     )
   }
   return (
-    <ul class="tiles" aria-label="What needs a person">
+    <ul class="tiles" aria-label="What needs attention">
       {waiting.map(({ title, count, about, page, query }) => (
         <li key={title}>
           <a class="card tile bad" href={addressOf([page], query)}>

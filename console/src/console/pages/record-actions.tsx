@@ -53,12 +53,12 @@ export function RecordActions({ record, done }: RecordActionsProps) {
       ) : null}
       {open === 'forget' ? (
         <ActionDialog title="Forget this record?" confirm="Forget" isDangerous act={() => run('forget')} close={close}>
-          <p>The key is free again: the next request with it runs the effect as if it were the first.</p>
+          <p>The key is free again: the next request with it runs the effect as a first attempt.</p>
         </ActionDialog>
       ) : null}
       {open === 'resolve' ? (
         <ResolveDialog
-          title="What became of it?"
+          title="What happened?"
           resolutions={resolutions}
           // By the fence of the attempt that was looked at: a newer one is not resolved by mistake.
           action={{ action: 'resolve', id, ifFence: fence }}
@@ -74,10 +74,10 @@ const resolutions = [
   {
     to: 'succeeded',
     text: 'It happened',
-    about: 'Retries are answered with success, and nothing runs again.',
+    about: 'Retries get the result, and nothing runs again.',
     asks: 'result',
   },
-  { to: 'failed', text: 'It failed for good', about: 'Retries are answered with a failure.', asks: 'reason' },
+  { to: 'failed', text: 'It failed', about: 'Retries get the error.', asks: 'reason' },
   {
     to: 'rerun',
     text: 'It did not happen',

@@ -71,11 +71,11 @@ function Detail({ detail, again }: { readonly detail: RecordDetail; readonly aga
           </tbody>
         </table>
       </CardBox>
-      <CardBox title="What retries are answered with">
+      <CardBox title="Response to retries">
         {storedHidden ? (
-          <p class="soft">Operators see it; viewers do not.</p>
+          <p class="soft">Visible to operators only.</p>
         ) : stored === null ? (
-          <p class="soft">Nothing is kept.</p>
+          <p class="soft">No response is stored.</p>
         ) : (
           <pre class="stored">{storedText(stored)}</pre>
         )}

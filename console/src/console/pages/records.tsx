@@ -46,7 +46,7 @@ export function RecordsPage({ query }: { readonly query: URLSearchParams }) {
           columns={recordColumns(now)}
           keyOf={({ id }) => id}
           addressOf={({ id }) => addressOf(['records', id])}
-          empty={search === '' ? 'Nothing fits these filters.' : `Nothing is known as “${search}”.`}
+          empty={search === '' ? 'No record matches these filters.' : `No record matches “${search}”.`}
         />
       </CardBox>
     </Page>
@@ -58,7 +58,7 @@ const labels = { operation: 'Operation', tenant: 'Tenant', caller: 'Caller', key
 function pathOf(search: string, view: string, given: Readonly<Record<string, string>>): string {
   if (search !== '') return question('/search', { key: search })
   if (view === 'stale' || view === 'conflicts') return question(`/${view}`)
-  return question('/records', { ...given, limit: '200' })
+  return question('/records', given)
 }
 
 function recordColumns(now: number): readonly Column<Card>[] {

@@ -2,20 +2,20 @@ import { useState } from 'preact/hooks'
 import { ActionDialog } from '../../parts/dialog.tsx'
 import { type Action, act } from '../api.ts'
 
-/** One thing that may have become of it, and what that means. */
+/** One possible outcome, and what it means. */
 export interface Resolution {
   readonly to: string
   readonly text: string
   readonly about: string
-  /** What a person may say about it besides; null where there is nothing to say. */
+  /** What the operator may add; null where there is nothing to add. */
   readonly asks: 'result' | 'reason' | null
 }
 
 interface ResolveDialogProps {
   readonly title: string
-  /** The first one is chosen until somebody chooses. */
+  /** The first one is preselected. */
   readonly resolutions: readonly [Resolution, ...Resolution[]]
-  /** What is resolved; what the person chose is added. */
+  /** What is resolved; the chosen outcome is added. */
   readonly action: Action
   readonly done: () => void
   readonly close: () => void
@@ -23,7 +23,7 @@ interface ResolveDialogProps {
 
 const labels = { result: 'Its result, as JSON; may stay empty', reason: 'Why it failed' } as const
 
-/** A person says what became of something that nobody else knows about. */
+/** An operator resolves an unknown outcome. */
 export function ResolveDialog({ title, resolutions, action, done, close }: ResolveDialogProps) {
   const [chosen, choose] = useState(resolutions[0])
   const [said, say] = useState('')

@@ -67,7 +67,7 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
       {open === 'replay' ? <ReplayView runId={runId} /> : null}
       <div class="columns wide-left">
         <CardBox title="Steps" isFlush>
-          {steps.length === 0 ? <Empty title="It has not come to a step yet" /> : null}
+          {steps.length === 0 ? <Empty title="No steps yet" /> : null}
           {steps.map((step) => (
             <StepRow key={`${step.key}/${step.tick}`} runId={runId} step={step} now={now} again={again} />
           ))}
@@ -79,7 +79,7 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
                 ['Definition', `${definition} v${version}`],
                 ['Began', timeText(startedAt)],
                 ['Ended', endedAt === null ? null : timeText(endedAt)],
-                ['Goes on', dueAt === null ? null : agoText(dueAt, now)],
+                ['Continues', dueAt === null ? null : agoText(dueAt, now)],
                 ['Failure', failure === null ? null : `${failure.name}: ${failure.message}`],
                 ['Began again as', run.restarts],
               ]}
@@ -105,7 +105,7 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
           }}
           close={() => setOpen(null)}
         >
-          <p>It goes on at its failed steps, with new attempts under the same keys. Mend what made them fail first.</p>
+          <p>It continues at its failed steps, with new attempts under the same keys. Fix the cause first.</p>
         </ActionDialog>
       ) : null}
       {open === 'cancel' ? (
@@ -120,7 +120,7 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
           close={() => setOpen(null)}
         >
           <p>
-            It takes no further step. What it has done stays done; a step that is under way records nothing any more.
+            No further step is started. Completed steps are not undone; a step that is running cannot record its result.
           </p>
         </ActionDialog>
       ) : null}
@@ -129,14 +129,14 @@ function Detail({ run, again }: { readonly run: RunView; readonly again: () => v
 }
 
 const resolutions = [
-  { to: 'succeeded', text: 'It happened', about: 'The run goes on with this result.', asks: 'result' },
+  { to: 'succeeded', text: 'It happened', about: 'The run continues with this result.', asks: 'result' },
   {
     to: 'failed',
-    text: 'It failed for good',
-    about: 'The step throws, and the run decides what that means.',
+    text: 'It failed',
+    about: 'The step throws its error in the run.',
     asks: 'reason',
   },
-  { to: 'rerun', text: 'It did not happen', about: 'It is tried again, under the same key.', asks: null },
+  { to: 'rerun', text: 'It did not happen', about: 'The step is retried under the same key.', asks: null },
 ] as const
 
 interface StepRowProps {

@@ -42,7 +42,7 @@ export function RunsPage({ query }: { readonly query: URLSearchParams }) {
           path={question('/runs', given)}
           keyOf={({ runId }) => runId}
           addressOf={({ runId }) => addressOf(['runs', runId])}
-          empty="None fits these filters."
+          empty="No run matches these filters."
           columns={[
             { name: 'Run', width: 'minmax(0, 2fr)', show: ({ runId }) => <code>{runId}</code> },
             {
@@ -53,7 +53,7 @@ export function RunsPage({ query }: { readonly query: URLSearchParams }) {
             },
             { name: 'State', width: '130px', show: ({ state }) => <Badge tone={runTone(state)}>{state}</Badge> },
             {
-              name: 'Goes on',
+              name: 'Continues',
               width: '120px',
               isMinor: true,
               show: ({ dueAt }) => (dueAt === null ? '' : <Time atMs={dueAt} nowMs={now} />),

@@ -125,7 +125,7 @@ function One({ saga, sagas, query }: OneProps) {
           path={question(`/sagas/${encodeURIComponent(saga)}/instances`, { state })}
           keyOf={({ id }) => id}
           addressOf={({ id }) => addressOf(['sagas', saga, id])}
-          empty="None is in this state."
+          empty="No instance is in this state."
           columns={[
             { name: 'Instance', width: 'minmax(0, 2fr)', show: ({ id }) => <code>{id}</code> },
             {

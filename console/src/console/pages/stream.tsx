@@ -53,13 +53,13 @@ function Detail({ stream, again }: { readonly stream: Stream; readonly again: ()
       </CardBox>
       <CardBox title="Final order">
         {final === null ? (
-          <p class="soft">Nobody keeps one for this room.</p>
+          <p class="soft">This room has no final order.</p>
         ) : (
           <Facts
             facts={[
               ['Places given', String(final.head)],
               ['Entries without a place', String(final.behind)],
-              ['Who gives them', final.holder ?? 'nobody now'],
+              ['Assigned by', final.holder ?? 'no process now'],
             ]}
           />
         )}
@@ -75,9 +75,9 @@ function Detail({ stream, again }: { readonly stream: Stream; readonly again: ()
         ]}
         change={(name, value) => navigate(addressOf(['streams', room.room], { [name]: value }), 'replace')}
       />
-      <CardBox title="What caused what">
+      <CardBox title="Causal order">
         {drawn.length === 0 ? (
-          <Empty title="Nothing was said here" />
+          <Empty title="No messages" />
         ) : (
           <>
             <p class="soft">

@@ -24,23 +24,23 @@ import {
   createPrometheusMeter,
   createTelemetry,
   type Telemetry,
-  type ToldByGuard,
-  type ToldByInbox,
-  type ToldByLedger,
-  type ToldByRelay,
-  type ToldByRun,
-  type ToldBySaga,
+  type GuardEventShape,
+  type InboxEventShape,
+  type LedgerEventShape,
+  type RelayEventShape,
+  type RunEventShape,
+  type SagaEventShape,
 } from 'onceonly/telemetry'
 
 /** The shapes that telemetry listens to are those of the real events: this does not compile otherwise. */
 type Fits<Shape, Event extends Shape> = Event
 export type Held = [
-  Fits<ToldByLedger, LedgerEvent>,
-  Fits<ToldByGuard, GuardEvent<unknown>>,
-  Fits<ToldByInbox, InboxEvent>,
-  Fits<ToldByRelay, RelayEvent>,
-  Fits<ToldBySaga, SagaEvent>,
-  Fits<ToldByRun, RunEvent>,
+  Fits<LedgerEventShape, LedgerEvent>,
+  Fits<GuardEventShape, GuardEvent<unknown>>,
+  Fits<InboxEventShape, InboxEvent>,
+  Fits<RelayEventShape, RelayEvent>,
+  Fits<SagaEventShape, SagaEvent>,
+  Fits<RunEventShape, RunEvent>,
 ]
 
 async function someCommands(telemetry: Telemetry): Promise<void> {

@@ -112,7 +112,7 @@ test('what cannot be done is reported in one sentence', () => {
   for (const [args, said] of [
     [['replay'], /Name a run, or say --all/],
     [['replay', 'unknown'], /There is no run unknown/],
-    [['replay', '--all', '--since', 'yesterday'], /no time like 7d/],
+    [['replay', '--all', '--since', 'yesterday'], /not a time like 12h or 7d/],
     [['replay', 'r-1', '--config', 'missing.ts'], /missing\.ts is not there/],
     [['replay', '--nonsense'], /nonsense/],
     [['nonsense'], /There is no command/],

@@ -1,11 +1,11 @@
 import type { Identity } from '../../ledger/core/identity.ts'
 
 /**
- * The events of the other rooms, as far as they are counted. Told by their shape, because this room listens to all of
- * them and knows none: a test holds these shapes to the real events.
+ * The events of the other rooms, as far as they are counted. They are shapes, because this room imports no other wing; a
+ * test compares them with the real events.
  */
 
-export interface ToldByLedger {
+export interface LedgerEventShape {
   readonly kind: string
   readonly identity?: Identity
   readonly reclaimed?: boolean
@@ -17,35 +17,35 @@ export interface ToldByLedger {
   readonly what?: string
 }
 
-export interface ToldByGuard {
+export interface GuardEventShape {
   readonly kind: 'blocked' | 'pending' | 'unattached' | 'error'
   readonly mode?: string
 }
 
-export interface ToldByInbox {
+export interface InboxEventShape {
   readonly kind: string
   readonly consumer: string
 }
 
-export interface ToldByRelay {
+export interface RelayEventShape {
   readonly kind: string
   readonly count?: number
   readonly lagMs?: number
 }
 
-export interface ToldBySaga {
+export interface SagaEventShape {
   readonly kind: string
   readonly saga: string
   readonly why?: string
 }
 
-export interface ToldByRun {
+export interface RunEventShape {
   readonly kind: string
   readonly definition?: string
   readonly state?: string
 }
 
-export interface ToldByStream {
+export interface StreamEventShape {
   readonly kind: 'resumed' | 'reset'
   readonly region: string
 }

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { createInbox } from '../../events/inbox/inbox.ts'
+import { final } from '../../ledger/core/verdict.ts'
+import { createLedger } from '../../ledger/ledger.ts'
+import { freshStore } from '../../ledger/stores/sqlite/test-store.ts'
+import { createAdmin } from '../core/admin.ts'
+import { readArguments, schemaOf } from './argument.ts'
+import type { Command } from './command.ts'
+import { BadArguments, CommandRefused } from './refusal.ts'
+import { createCommands } from './run.ts'
+import { commandTable } from './table.ts'
+
+const actor = { by: 'ada', via: 'test' }
+const operator = { role: 'operator', actor } as const
+const viewer = { role: 'viewer', actor } as const
+const table: Readonly<Record<string, Command>> = commandTable
+
+async function openAdmin(context: TestContext) {
+  const store = freshStore(context)
+  const ledger = createLedger({ store, background: false })
+  context.after(() => ledger.stop())
+  const admin = createAdmin({ store, ledger })
+  const who = { tenant: 'acme', caller: 'shop' }
+  const pay = ledger.operation<number>({ name: 'pay', effect: 'external' })
+  await pay.execute({ ...who, key: 'lost' }, 1, () => Promise.reject(new Error('cut')))
+  const inbox = createInbox({ ledger, store, consumer: 'billing', background: false })
+  const message = { id: 'm-1', topic: 'paid', key: null, sequence: null, headers: {}, deliveries: 1 }
+  await inbox.receive({ ...message, body: '{"secret":7}' }, () => Promise.reject(final(new Error('unreadable'))))
+  await inbox.stop()
+  return { admin, commands: createCommands({ admin }), identity: { ...who, operation: 'pay', key: 'lost' } }
+}
+
+test('an action is written to the audit under its name, a preview is not', async (context) => {
+  const { admin, commands, identity } = await openAdmin(context)
+  const audited = async () => (await admin.audit?.list({}))?.rows.map(({ what, result }) => `${what} ${result}`)
+  const letters = { consumer: 'billing', deadLetters: ['all'] }
+  await commands.run('inbox.redrive', { ...letters, preview: true }, operator)
+  await commands.run('resolve', { ...identity, to: 'rerun', preview: true }, operator)
+  assert.deepEqual(await audited(), [])
+  await assert.rejects(commands.run('release', identity, operator))
+  await commands.run('resolve', { ...identity, to: 'rerun' }, operator)
+  await commands.run('inbox.purge', letters, operator)
+  await commands.run('sweep', {}, operator)
+  assert.deepEqual(await audited(), ['sweep done', 'inbox.purge done', 'resolve done', 'release refused'])
+})
+
+test('nothing is changed or audited when the operator declines', async (context) => {
+  const { admin, commands, identity } = await openAdmin(context)
+  const asked: string[] = []
+  const confirm = async (question: string) => {
+    asked.push(question)
+    throw new Error('declined')
+  }
+  await assert.rejects(commands.run('resolve', { ...identity, to: 'rerun' }, { ...operator, confirm }), /declined/)
+  assert.deepEqual(asked, ['Resolve as rerun: pay of acme/shop under the key lost, which is unknown?'])
+  assert.deepEqual((await admin.audit?.list({}))?.rows, [])
+  assert.equal((await admin.inspect(identity))?.record.state, 'unknown')
+})
+
+test('a viewer runs no action, and sees no stored content in answers and previews', async (context) => {
+  const { commands, identity } = await openAdmin(context)
+  const refused = (error: unknown) => error instanceof CommandRefused && error.why === 'forbidden'
+  for (const [name, command] of Object.entries(table)) {
+    if (command.kind === 'act') await assert.rejects(commands.runNamed(name, {}, viewer), refused, name)
+  }
+  await assert.rejects(commands.runNamed('sweep', { preview: true }, viewer), refused, 'it has no preview')
+  const letters = { consumer: 'billing', deadLetters: ['all'] }
+  const seen = [
+    await commands.run('inbox.dead', { consumer: 'billing' }, viewer),
+    await commands.run('inbox.redrive', { ...letters, preview: true }, viewer),
+    await commands.run('inbox.purge', { ...letters, preview: true }, viewer),
+    await commands.run('resolve', { ...identity, to: 'rerun', preview: true }, viewer),
+  ]
+  assert.ok(!JSON.stringify(seen).includes('secret'))
+  const shown = await commands.run('inbox.purge', { ...letters, preview: true }, operator)
+  assert.ok(JSON.stringify(shown).includes('secret'), 'an operator sees it')
+})
+
+test('arguments are checked together, before anything is read, and the nearest name is suggested', async (context) => {
+  const { commands } = await openAdmin(context)
+  const given = { consumr: 'billing', deadLetters: 'all' }
+  await assert.rejects(commands.runNamed('inbox.redrive', given, operator), (error: unknown) => {
+    assert.ok(error instanceof BadArguments)
+    assert.deepEqual(error.faults, [
+      { field: 'consumr', detail: 'is not an argument here. Did you mean consumer?' },
+      { field: 'consumer', detail: 'is missing' },
+      { field: 'deadLetters', detail: 'is not a list of at most 500 texts' },
+    ])
+    return true
+  })
+  await assert.rejects(commands.runNamed('inbox.redriv', {}, operator), /Did you mean `inbox.redrive`\?/)
+  for (const name of ['toString', '__proto__', 'constructor']) {
+    await assert.rejects(commands.runNamed(name, {}, operator), BadArguments, name)
+  }
+})
+
+test('what does not exist is refused before it is audited', async (context) => {
+  const { admin, commands, identity } = await openAdmin(context)
+  const missing = (error: unknown) => error instanceof CommandRefused && error.why === 'not_found'
+  await assert.rejects(commands.run('forget', { ...identity, key: 'never' }, operator), missing)
+  await assert.rejects(commands.run('outbox.purge', { ids: ['never'] }, operator), missing)
+  assert.deepEqual((await admin.audit?.list({}))?.rows, [])
+})
+
+test('every command documents itself, and its words and the variables of its path are arguments', () => {
+  for (const [name, command] of Object.entries(table)) {
+    assert.ok(command.summary.length > 0, name)
+    for (const [argument, { about }] of Object.entries(command.arguments))
+      assert.ok(about !== '', `${name} ${argument}`)
+    const inPath = command.kind === 'read' ? [...command.path.matchAll(/:(\w+)/g)].map(([, each]) => each ?? '') : []
+    for (const word of [...(command.words ?? []), ...inPath]) assert.ok(word in command.arguments, `${name} ${word}`)
+  }
+  const schema = schemaOf(commandTable['run.resolve'].arguments)
+  assert.deepEqual(schema['required'], ['runId', 'key', 'to'])
+  assert.deepEqual(readArguments(commandTable.sweep.arguments, {}), { rounds: 1 })
+})
