@@ -5,10 +5,10 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 const browserUrl = process.env['ONCEONLY_TEST_BROWSER_URL']
 export const skip = browserUrl === undefined ? 'ONCEONLY_TEST_BROWSER_URL is not set' : false
 
-/** A page that may not do what our pages never do; every breach is kept until the test reads it. */
+/** A page that is watched for errors and foreign requests; every breach is kept until the test reads it. */
 export interface WatchedPage {
   readonly page: Page
-  /** Fails when the page said an error, threw one, or asked another host. */
+  /** Fails when the page logged or threw an error, or sent a request to another host. */
   assertClean(): void
 }
 
@@ -30,7 +30,7 @@ export async function openBrowser(): Promise<TestBrowser> {
   }
 }
 
-/** A page that never shows what is waited for is given up; a busy machine is not. */
+/** Long enough for a busy machine; a page that never shows its content fails. */
 const LOADED_MS_MOST = 120_000
 
 /** Waits until nothing of a page is being loaded; several parts of it may be, at once. */

@@ -46,7 +46,7 @@ export async function openChatService(settings: Readonly<Record<string, string>>
   }
 }
 
-/** Sits down in a page: one person, online. */
+/** Opens the chat in a page as one user, and waits until it is online. */
 export async function sit(page: Page, url: string, room: string, name: string, region = 'frankfurt'): Promise<void> {
   await page.goto(`${url}/chat?room=${room}&as=${name}&region=${region}`)
   await online(page, name)
@@ -86,7 +86,7 @@ export async function talker(url: string, room: string, region = 'frankfurt'): P
   })
 }
 
-/** Says many things, and returns when a region has all of them. */
+/** Sends many messages, and returns when a region has all of them. */
 export async function sayMany(client: StreamClient, texts: readonly string[]): Promise<readonly MessageIdentity[]> {
   const sent = await Promise.all(texts.map((text) => client.send({ by: 'Linus', text })))
   await Promise.all(sent.map(({ accepted }) => accepted))
@@ -96,7 +96,7 @@ export async function sayMany(client: StreamClient, texts: readonly string[]): P
 /** A browser with a profile of its own, which can be closed and opened again; pages of all its tabs share their storage. */
 export interface OwnBrowser extends AsyncDisposable {
   readonly context: BrowserContext
-  /** Closes the browser, or ends it in the middle of everything, and opens it anew with the same profile. */
+  /** Closes or kills the browser, and opens it again with the same profile. */
   restart(how: 'close' | 'kill'): Promise<void>
 }
 
@@ -106,7 +106,7 @@ async function pidOf(profile: string): Promise<number> {
   return Number(holder.slice(holder.lastIndexOf('-') + 1))
 }
 
-/** A page that never shows what is waited for is given up; a busy machine is not. */
+/** Long enough for a busy machine; a page that never shows its content fails. */
 const SHOWN_MS_MOST = 120_000
 
 export async function openOwnBrowser(flags: readonly string[] = []): Promise<OwnBrowser> {
@@ -130,7 +130,7 @@ export async function openOwnBrowser(flags: readonly string[] = []): Promise<Own
     },
     async restart(how) {
       if (how === 'kill') process.kill(await pidOf(profile), 'SIGKILL')
-      // A killed one may be known to be gone by now, and then there is nothing to close.
+      // A killed browser may be gone already; then there is nothing to close.
       await context.close().catch((error: unknown) => {
         if (how === 'close') throw error
       })

@@ -21,9 +21,9 @@ export interface Program {
 
 export interface Child {
   readonly pid: number
-  /** The next line of that kind; each line is heard once. Rejects when the process ends without it. */
+  /** The next line of that kind; each line is returned once. Rejects when the process ends without it. */
   heard<Line extends ChildLine = ChildLine>(kind: Line['kind']): Promise<Line>
-  /** Every line of that kind that was not heard yet, without waiting. */
+  /** Every line of that kind that was not returned yet, without waiting. */
   heardSoFar<Line extends ChildLine = ChildLine>(kind: Line['kind']): Line[]
   /** One line to its standard input. */
   order(line: unknown): void
@@ -42,7 +42,7 @@ export interface Ended {
   readonly complaints: string
 }
 
-/** No child works for so many minutes, and its test is given up only later: one that hangs must not hang it. */
+/** Longer than any child works, and shorter than the limit of a test, so that a child that hangs does not hang the test. */
 const LIFE_MS = 240_000
 
 export function createCrew(): Crew {
@@ -91,7 +91,7 @@ function launch({ file, task, before = [], env = {} }: Program): Child {
   const complaints: Buffer[] = []
   createInterface({ input: child.stdout }).on('line', (line) => inbox.put(JSON.parse(line) as ChildLine))
   child.stderr.on('data', (chunk: Buffer) => complaints.push(chunk))
-  // A process that was killed cannot read what we still had to say.
+  // A process that was killed cannot read the pending input.
   child.stdin.on('error', () => {})
   const bound = setTimeout(() => tryKill(pid), LIFE_MS)
   const ended = new Promise<Ended>((resolve) => {

@@ -153,7 +153,7 @@ test('a store that hangs keeps a request without a key for the deadline of its g
   const stalling = (store: Store) => createFaultyStore(store, { script: () => 'none', delay: () => gate.promise })
   const { runtime } = deadlines
   const world = await openGateway(context, upstream.url, routes, {}, stalling, undefined, runtime)
-  // Twins, too: the second one waits for the claim of the first, not for its answer.
+  // Duplicates, too: the second one waits for the claim of the first, not for its response.
   const twins = [1, 2].map(() => world.ask({ key: null }))
   const closed = world.ask({ path: '/closed', key: null })
   await until('all three wait for the store', () => deadlines.set === 3)

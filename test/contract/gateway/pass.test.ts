@@ -53,7 +53,7 @@ test('headers of the connection stay behind, those of the message pass, and the 
   assert.deepEqual([response.headers['x-secret'], response.headers['x-public']], [undefined, '2'])
 })
 
-/** Past the 64 MiB of buffers at which V8 begins to look after them by itself. */
+/** Past the 64 MiB of buffers at which V8 begins to collect them by itself. */
 const LARGE_MIB = 128
 /** Of all that a gigabyte may take; most of it is code that is compiled on the way. */
 const GROWTH_MOST_MIB = 48

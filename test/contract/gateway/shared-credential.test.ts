@@ -25,7 +25,7 @@ test('beside a credential that all share, an answer is shown to its own cookie o
   const guarded = (cookie: string) => world.ask({ path: '/guarded', key: null, headers: { ...application, cookie } })
   assert.deepEqual([(await guarded('sid=alice')).replayed, (await guarded('sid=bob')).replayed], [false, false])
   assert.equal((await guarded('sid=alice')).replayed, true)
-  // A rule that says whose key it is has said what counts.
+  // In a rule that names its caller, only that caller counts.
   const named = (cookie: string) => world.ask({ path: '/named', headers: { ...application, cookie } })
   assert.deepEqual([(await named('theme=dark')).replayed, (await named('theme=light')).replayed], [false, true])
 })

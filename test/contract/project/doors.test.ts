@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { examine } from '../../../tools/doors/examine.ts'
 
-/** Builds a small tree, breaks it on purpose, and answers what the doors say to it. */
+/** Builds a small tree, breaks it on purpose, and returns the findings of the doors. */
 async function complaints(files: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'onceonly-doors-'))
   try {

@@ -46,7 +46,7 @@ onEveryPlace('batches of escalations', (place) => {
       ],
     )
     assert.equal(first[1]?.resourceId, before.body['escalationId'])
-    // Neither the row that the transaction undid nor the word of the database about it gets out.
+    // Neither the row that the transaction undid nor the database's error text is shown.
     assert.deepEqual(Object.keys(first[4] ?? {}).toSorted(), ['errorCode', 'itemKey', 'retryable', 'status'])
     await assertOnce(cluster, 'MIX', ['MIX-000', 'MIX-001', 'MIX-005'])
 

@@ -20,7 +20,7 @@ test('it is healthy, shows a page, and ends well when it is asked to', async () 
   const page = await service.get('/')
   assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
   assert.match(await page.text(), /<h1>Onceonly<\/h1>/)
-  // Browsers open connections in advance; one on which nothing is said must not keep the server from ending.
+  // Browsers open connections in advance; a silent one must not keep the server from ending.
   const silent = connect(Number(new URL(service.url).port), '127.0.0.1').on('error', () => {})
   await once(silent, 'connect')
   const closed = once(silent, 'close', { signal: AbortSignal.timeout(SILENT_MOST_MS) })

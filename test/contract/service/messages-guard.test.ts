@@ -367,7 +367,7 @@ onEveryPlace('the guard, with two processes', (place) => {
   test('a process that dies with a lock leaves it for its lease only, and nothing beyond the window (G12)', async () => {
     const body = mailTo('orphan', 'Its process died')
     const hash = guard.hashOf(contentOf(body))
-    // A ledger that stops without a word is a process that died: no heartbeat, no release.
+    // A ledger that is dropped stands for a process that died: no heartbeat, no release.
     const dead = createLedger({ store: cluster.store, background: false })
     const its = createGuard<Content>({
       ledger: dead,

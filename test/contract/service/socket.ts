@@ -25,7 +25,7 @@ const LONGEST_MS = 120_000
 export async function speak(url: string, { pieces, pauseMs = 0, halfClose = false }: Speech): Promise<Said> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
-  // A server that has answered and closed may reset what we still say: that is no news, and what it said was heard.
+  // A server that has answered and closed may reset the rest of the input; its response was received.
   socket.on('error', () => {})
   const closed = new Promise((resolve) => socket.once('close', resolve))
   let text = ''

@@ -7,7 +7,7 @@ export interface Work {
 }
 
 /**
- * Calls an exported function of a module in a thread of its own, and answers what it answers. The test runner follows
+ * Calls an exported function of a module in a thread of its own, and returns its result. The test runner follows
  * every promise of the thread in which it runs, which takes longer than a simulation that makes millions of them.
  */
 export function apart<Module extends Record<Name, (...args: never[]) => unknown>, Name extends string>(

@@ -6,7 +6,7 @@ export const root = join(import.meta.dirname, '../../..')
 const BUILT_IN = ['bin', 'README.md', 'LICENSE', 'CHANGELOG.md', 'package.json', 'src']
 const LONGEST_MS = 240_000
 
-/** Builds and packs what would be published, beside the working tree, and answers the path of the archive. */
+/** Builds and packs what would be published, beside the working tree, and returns the path of the archive. */
 export function pack(folder: string): string {
   const stage = join(folder, 'stage')
   mkdirSync(stage)

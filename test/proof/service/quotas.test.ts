@@ -257,7 +257,7 @@ onEveryPlace('quotas', (place) => {
     )
   })
 
-  /** Answers what the server says first: a frame, or why it ends the connection. */
+  /** Returns what the server sends first: a frame, or the reason for closing. */
   async function enter(
     server: TestServer,
     apiKey: string,

@@ -122,7 +122,7 @@ export async function assertReadAlike(
     what,
   )
   const own = seen.filter(({ url }) => url === target)
-  // A body that is only passed on breaks off where it turns out to be wrong: its upstream has none of it whole then.
+  // A body that is only forwarded is cut where it turns out to be wrong, so that its upstream never has it whole.
   const refused = answer === '' || /^HTTP\/1\.1 (400|502) /.test(answer)
   if (body === null) assert.ok(refused, `${what}: ${answer.slice(0, 100)}`)
   assert.equal(own.length, refused ? 0 : 1, `${what}: ${answer.slice(0, 100)}`)

@@ -61,7 +61,7 @@ const commands: Readonly<Record<ProxyKind, string>> = {
   haproxy: '-db -f',
 }
 
-/** Its path, or null, which is said loudly, and is an error under `CI=true`. */
+/** Its path, or null with a warning, which is an error under `CI=true`. */
 export const findProxy = (kind: ProxyKind) => findProgram(programs[kind])
 
 /** @returns the URL of a proxy of our own in front of the service */

@@ -97,16 +97,16 @@ export const things: RouteRule = {
   replay: 'trusted',
 }
 
-/** Without a key the content is the key. A busy machine is given the longest time that a guard may ask its store. */
+/** Without a key the content is the key. The deadline is the longest that a guard accepts, for busy machines. */
 export const guarded = { ...things, key: 'guarded', guard: { deadlineMs: limits.storeCallMs } } as const
 
-/** The deadlines of a guard, which pass when a test says so: a busy machine misses none that a test does not mean. */
+/** The deadlines of a guard, which pass when a test says so: so a busy machine misses none by accident. */
 export interface HeldDeadlines {
   /** For the ledger. Its clock is stopped, so that a call to the store is never given up for its age. */
   readonly runtime: Runtime
   /** How many were ever set. */
   readonly set: number
-  /** How many are neither past nor taken back. */
+  /** How many are neither past nor cleared. */
   readonly left: number
   pass(): void
 }

@@ -2,7 +2,7 @@ import { isOnceError } from 'onceonly'
 import { until } from '../../../src/testing/until.ts'
 import type { Cluster, PlaceName } from './cluster.ts'
 
-/** Makes the database refuse some rows of a table, until the answer is called. */
+/** Makes the database refuse some rows of a table, until the returned function is called. */
 export async function breakTable(
   { sql }: Cluster,
   place: PlaceName,
@@ -30,7 +30,7 @@ export async function breakTable(
 const SLOW_ROWS = 6_000_000
 
 /**
- * Keeps a process that writes some rows of a table in the middle of it: on PostgreSQL until the answer is called, on
+ * Holds a process while it writes some rows of a table: on PostgreSQL until the returned function is called, on
  * SQLite, where no other can write meanwhile, for a few seconds.
  */
 export async function holdTable(

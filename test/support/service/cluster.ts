@@ -66,7 +66,7 @@ export interface TestServer {
   readonly running: boolean
   /** The lines that it printed. */
   readonly lines: readonly string[]
-  /** What it complained about, beside them. */
+  /** What it wrote to standard error. */
   readonly errors: readonly string[]
   events(name: string): readonly Readonly<Record<string, unknown>>[]
   send(body: unknown, asked?: Asked): Promise<Answer>
@@ -93,7 +93,7 @@ export interface Cluster extends AsyncDisposable {
   /** Moves the time of all of them. */
   advance(ms: number): Promise<void>
   sql<Row = Readonly<Record<string, unknown>>>(text: string): Promise<readonly Row[]>
-  /** Takes the database away, on PostgreSQL, until the answer is called. */
+  /** Makes the database unreachable, on PostgreSQL, until the returned function is called. */
   cutOff(): Promise<() => Promise<void>>
 }
 

@@ -29,7 +29,7 @@ export function start(env: Readonly<Record<string, string>>, args: readonly stri
   })
 }
 
-/** Waits for the end and answers everything that was printed. */
+/** Waits for the end and returns everything that was printed. */
 export async function ended(child: ChildProcess): Promise<{ code: number | null; out: string; err: string }> {
   const printed = { out: '', err: '' }
   child.stdout?.on('data', (chunk) => (printed.out += String(chunk)))
@@ -57,11 +57,11 @@ export interface TestService extends AsyncDisposable {
   get(path: string): Promise<Response>
   post(key: string | undefined, body: string, apiKey?: string): Promise<Answer>
   escalate(key: string | undefined, body: unknown, apiKey?: string): Promise<Answer>
-  /** As an operator; answers the body. */
+  /** As an operator; returns the body. */
   admin(method: string, path: string, body?: unknown): Promise<unknown>
   /** How many rows the system has in its tables, past every interface. */
   rows(): Promise<{ escalations: number; audit: number; outbox: number }>
-  /** Ends the process as a deployment would, and starts another one on the same data. Answers the exit status. */
+  /** Ends the process as a deployment would, and starts another one on the same data. Returns the exit status. */
   restart(): Promise<number | null>
 }
 

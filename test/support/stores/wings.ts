@@ -16,9 +16,9 @@ export interface Wings {
   readonly mark: string
   /** Writes to every table there is. */
   fill(): Promise<void>
-  /** Everything that the wings answer when they are asked for all they have, as one text. */
+  /** Everything that the wings list, as one text. */
   seen(): Promise<string>
-  /** Publishes what waits in the outbox through the local bus; answers that, and the bodies that were delivered. */
+  /** Publishes what waits in the outbox through the local bus; returns that, and the delivered bodies. */
   relayed(): Promise<{ readonly taken: readonly OutgoingMessage[]; readonly delivered: readonly unknown[] }>
   /** How often the effects of this mark ran. */
   readonly effects: number

@@ -38,7 +38,7 @@ export interface StreamWorld {
   end(): Promise<void>
 }
 
-/** A client that writes down what it saw. */
+/** A client that records what it received. */
 export interface Participant {
   readonly client: StreamClient
   readonly seen: Entry[]

@@ -11,7 +11,7 @@ import { sqliteStore } from './index.ts'
 
 /** What the tests of this store share: a fresh file each, and the requests of an ordinary life. */
 
-/** Long, so that only what a test blocks on purpose is ever late. */
+/** Long, so that only calls that a test blocks on purpose time out. */
 export const CALL = { timeoutMs: 60_000 }
 export const TRANSACTION = { timeoutMs: 60_000, lockMs: 60_000, refuseTwinOf: null }
 

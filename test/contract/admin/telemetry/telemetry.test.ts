@@ -151,7 +151,7 @@ test('steps of runs are counted by what they came to, under the name of the defi
   const counted = new Map(lines.map((line) => line.split('} ') as [string, string]))
   const of = (outcome: string) => Number(counted.get(`run_steps_total{operation="order",outcome="${outcome}"`) ?? 0)
   assert.deepEqual([of('succeeded'), of('retrying'), of('unknown'), of('failed')], [2, 2, 1, 0], lines.join('\n'))
-  // All three are handed out once the person has spoken; how often the run was put down before depends on the pauses.
+  // All three are taken after the operator resolved them; how often the run was released before depends on the pauses.
   assert.ok(of('replayed') >= 3, lines.join('\n'))
   assert.doesNotMatch(lines.join('\n'), /4711/, 'names of steps are as many as bodies like')
 })

@@ -93,7 +93,7 @@ onEveryPlace('the late answer of a receiver whose lease ended leaves the next de
       bus.publish([{ id, topic: 'paid', key: null, sequence: null, body: '1', headers: {} }], { timeoutMs: 60_000 })
     await publish('first')
     await until('the message was handed over', () => answers.length === 1)
-    // The store's clock alone has passed the lease, as for a process that stood still: the same bus takes it again.
+    // The store's clock alone has passed the lease, as for a process that was suspended: the same bus takes it again.
     await place.advance(LEASE_MS + 1)
     await until('it was handed over again', () => answers.length === 2)
     answers[0]?.resolve({ kind: 'done' })

@@ -17,7 +17,7 @@ import {
 const CALL = { timeoutMs: 60_000 }
 /** More than the server accepts, which is 1 MiB by default. */
 const TOO_LARGE = 1_100_000
-/** Short, because a test outlives it, and longer than a busy machine pauses between two signs of life. */
+/** Short, because a test outlives it, and longer than a busy machine pauses between two heartbeats. */
 const ACK_WAIT_MS = 3_000
 const done: Acknowledgement = { kind: 'done' }
 const confirmed = { kind: 'confirmed' }

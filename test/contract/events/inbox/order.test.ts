@@ -110,7 +110,7 @@ onInbox(
       eventsOf(events, 'warning').map(({ warning }) => warning.what === 'hole' && [warning.expected, warning.sequence]),
       [[2, 4]],
     )
-    // It comes after all: neither lost nor handled out of order without a word.
+    // It arrives after all: neither lost nor handled out of order without a report.
     const late = await take(2)
     assert.ok(late.kind === 'parked' && late.reason === 'out_of_order')
     assert.deepEqual(handled, [1, 4, 5])

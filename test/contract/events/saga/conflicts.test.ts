@@ -14,7 +14,7 @@ import {
   stateOf,
 } from '../../../support/events/saga/stage.ts'
 
-/** Waits not at all, and remembers how long it should have. Deadlines are what they are. */
+/** Does not wait, and records how long it should have. Deadlines are unchanged. */
 function createImpatient(random = 0.5): Runtime & { readonly waits: number[] } {
   const waits: number[] = []
   const real = createRuntime()

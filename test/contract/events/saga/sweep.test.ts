@@ -66,7 +66,7 @@ onPostgres('a tombstone that is swept under an event is looked for again, and le
     },
   })
   await finished(place, sweeper)
-  // It has found the tombstone when it goes; on fresh state there is only the claim on the id.
+  // It had found the tombstone, which is then removed; on fresh state there is only the claim on the id.
   await handled(late, saved('s1', ['a']))
   assert.equal(swept, 1)
   assert.deepEqual(

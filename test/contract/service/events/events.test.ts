@@ -12,12 +12,12 @@ for (const url of AWAY) {
     const [server] = cluster.servers as [TestServer]
     const body = { caseId: 'CASE-100', targetQueue: 'BILLING', reason: null }
     assert.equal((await server.post('/case-escalations', body, { key: 'away' })).status, 201)
-    // The broker never comes: a server that waited for it would not stop at all.
+    // The broker never answers: a server that waited for it would not stop at all.
     await server.stop()
-    // Its news waited in the store, and goes out with a server that has a broker.
+    // Its event waits in the store, and a server with a broker publishes it.
     await cluster.add({ ONCEONLY_BROKER: '' })
     await until(
-      'its news has gone out',
+      'its event is published',
       async () => (await cluster.sql('select 1 from escalation_notices')).length === 1,
     )
   })

@@ -29,7 +29,7 @@ interface Stage {
   put(searchId: string, name: string, content: AsyncIterable<Uint8Array>): Promise<StoredFile>
   /** Files that are to be parsed, without content yet. */
   job(searchId: string, ...files: readonly string[]): Promise<void>
-  /** A parser as another process would have it; one that dies says no more that it lives. */
+  /** A parser as another process would have it; one that dies sends no more heartbeats. */
   parser(storage?: Storage, store?: SqlStore): ReturnType<typeof createParser> & { die(): Promise<void> }
   /** What is waiting to be published, by topic. */
   said(): Promise<readonly string[]>

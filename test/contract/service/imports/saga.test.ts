@@ -153,7 +153,7 @@ onEveryStage('bad metadata at the start is a warning', async ({ replica: { saga,
 onEveryStage('bad metadata never becomes part of an import, whatever it holds', async (stage) => {
   const { replica, state, asked, sql } = stage
   const { saga, sagaEvents, inboxEvents } = replica
-  // What the start got wrong is missing, and comes with the rest.
+  // Invalid values of the start are missing, and come with the rest.
   await saga.handle(
     started('s', { projectId: 'a\0b', searchName: 'x'.repeat(500), referenceFiles: ['../a.ris', 'a.ris', 'a.ris'] }),
   )

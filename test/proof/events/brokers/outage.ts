@@ -167,7 +167,7 @@ function numbered(topic: string): OutgoingMessage[] {
   }))
 }
 
-/** As a relay does it: what was not confirmed is published again, in its order. Answers how often that was so. */
+/** As a relay does: publishes unconfirmed messages again, in order. Returns how often that happened. */
 async function publishAll(
   { publisher }: BrokerClient,
   messages: readonly OutgoingMessage[],

@@ -55,7 +55,7 @@ async function createClient(url: string, namespace: string, options: Partial<Nat
     errors,
     publisher: broker,
     subscriber: broker,
-    // Without draining: nothing that is still to be said is said.
+    // Without draining: pending acknowledgements are not sent.
     crash: () => connection.close(),
     async stop() {
       await broker.stop()

@@ -8,16 +8,16 @@ import { until } from '../../../../src/testing/until.ts'
 export interface BrokerClient {
   readonly publisher: Publisher
   readonly subscriber: Subscriber
-  /** Gone in the middle of whatever it did, as if its process had been killed: nothing is acknowledged or given back. */
+  /** Ends as if its process had been killed: nothing is acknowledged or given back. */
   crash(): Promise<void>
   /** Ends in order, also after a crash. */
   stop(): Promise<void>
 }
 
-/** A broker to put to the proof: fresh for every test, so that queues of one do not disturb another. */
+/** A broker under test: fresh for every test, so that queues of one do not disturb another. */
 export interface BrokerWorld {
   connect(): Promise<BrokerClient>
-  /** Until the broker takes those for dead that said nothing since now; left out where it notices by itself. */
+  /** Waits until the broker takes silent consumers for dead; left out where it notices by itself. */
   silence?(): Promise<void>
   end(): Promise<void>
 }

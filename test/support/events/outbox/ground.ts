@@ -8,7 +8,7 @@ import { onEveryPlace, sqlStore } from '../../place.ts'
 
 const TRANSACTION = { timeoutMs: 20_000, lockMs: 10_000, refuseTwinOf: null }
 
-/** A broker in this process that a test can look into, hold up and spoil. */
+/** A broker in this process that a test can inspect, delay and break. */
 export interface Desk extends Publisher {
   /** Everything that was confirmed, in order, copies included. */
   readonly taken: OutgoingMessage[]

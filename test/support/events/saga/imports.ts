@@ -74,7 +74,7 @@ export function defineImports({ inside, oneShot = true }: Hooks = {}): ImportSag
         Saved: {
           to: ['Parsing', 'Error'],
           async handle(data, { files }, tools) {
-            // Bad manners: the next try must not see what this one does to its event.
+            // A mutation of the event: the next attempt must not see it.
             data.files = files.splice(0)
             tools.unschedule('UploadTimeout')
             if (data.files.length === 0) data.reason = 'no files'

@@ -15,7 +15,7 @@ export interface Life {
   pass(ms: number): void
   send<R extends Request>(request: R): DecisionOf<R>
   claim(claimId: string, options?: Partial<ClaimRequest>): DecisionOf<ClaimRequest>
-  /** Claims, and insists on a lease. */
+  /** Claims, and fails without a lease. */
   lease(claimId: string, options?: Partial<ClaimRequest>): Grant
   settle(grant: Grant, to: Settlement): DecisionOf<Request & { kind: 'settle' }>
 }

@@ -27,11 +27,11 @@ export interface Scene {
   readonly attempts: number
   /** How a holder may settle. */
   readonly settlements: readonly Settlement['state'][]
-  /** Copies of requests arrive after their sender has gone on; and days pass. */
+  /** Copies of requests arrive late, and days pass. */
   readonly late: boolean
-  /** What persons may do to the record in all: resolve, release, forget. */
+  /** The number of operator actions on the record in all: resolve, release, forget. */
   readonly actions: number
-  /** How often the reconciler may ask whether an unknown effect happened. */
+  /** How often the reconciler may probe an unknown effect. */
   readonly probes: number
 }
 
@@ -56,7 +56,7 @@ export interface Process {
   /** Its effect has begun and may have happened. */
   readonly ran: boolean
   readonly to: Settlement['state'] | null
-  /** A person took its lease away; what it does from then on is that person's responsibility. */
+  /** An operator took its lease away, and is responsible for what it does from then on. */
   readonly revoked: boolean
   /** A copy of a request that is still on its way, whatever became of its sender. */
   readonly late: Late | null
@@ -64,7 +64,7 @@ export interface Process {
 
 export type Late = ClaimRequest | SettleRequest
 
-/** What really happened, kept beside the record, so that a machine that forgets is found out. */
+/** What really happened, kept beside the record, so that a machine that forgets is detected. */
 export interface Ghost {
   /** Until when a recorded success must be replayed. */
   readonly successUntil: number | null

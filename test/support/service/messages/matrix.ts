@@ -155,7 +155,7 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
       )
       const seen = (channel: Channel, word: string) => (channel === 'smtp' ? mail : http).seen(word)
 
-      // 2. One list of what is unknown, wherever one looks, and the alert's numbers are its length.
+      // 2. Every interface has the same list of unknown messages, and the alert's numbers are its length.
       const unknown = sent.filter(({ cell }) => cell.status === 'unknown').map(({ id }) => id)
       type Row = { readonly identity: { readonly key: string }; readonly end: string; readonly asked: string }
       const rows = await json<Row[]>('unknowns')
@@ -186,7 +186,7 @@ export function checkMatrix(place: PlaceName, cells: readonly Cell[]): void {
         assert.match(provider?.answer ?? '', new RegExp(`calls? of ${cell.channel}`), word)
       }
 
-      // 4. A person ends each case: the unknown ones by the printed command, the others end by themselves.
+      // 4. An operator resolves the unknown ones by the printed command, the others end by themselves.
       http.behave()
       mail.behave()
       for (const { end } of rows) {

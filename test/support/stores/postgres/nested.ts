@@ -70,7 +70,7 @@ export const { history } = fc.letrec<{ step: Step; history: History }>((tie) => 
   }),
 }))
 
-/** Runs the steps, and answers which of their rows must stay; names are counted, so that every row is another one. */
+/** Runs the steps, and returns which of their rows must stay; names are counted, so that every row is another one. */
 export async function perform(
   tx: PostgresTx,
   steps: readonly Step[],

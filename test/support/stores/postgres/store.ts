@@ -11,9 +11,9 @@ import type { OwnClaims } from '../../../../src/ledger/stores/postgres/claims.ts
 import type { PostgresStore, PostgresStoreOptions } from '../../../../src/ledger/stores/postgres/index.ts'
 import { postgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
 
-/** What the tests of this store share: a database for each file, a schema for each test, and an ordinary life's requests. */
+/** What the tests of this store share: a database for each file, a schema for each test, and common requests. */
 
-/** Long, so that only what a test blocks on purpose is ever late. */
+/** Long, so that only calls that a test blocks on purpose time out. */
 export const CALL = { timeoutMs: 60_000 }
 export const TRANSACTION = { timeoutMs: 60_000, lockMs: 30_000, refuseTwinOf: null }
 
@@ -62,7 +62,7 @@ async function alone(statement: string): Promise<void> {
 
 const cleanups = new WeakMap<TestContext, (() => Promise<void>)[]>()
 
-/** What was made last ends first: a pool waits for the stores on it. */
+/** Ends in reverse order: a pool waits for the stores on it. */
 export function atEnd(t: TestContext, end: () => Promise<void>): void {
   const known = cleanups.get(t)
   const ends = known ?? []
