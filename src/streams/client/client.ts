@@ -351,6 +351,6 @@ function newIdentity(runtime: ClientRuntime): ClientIdentity {
 function doubt(): OnceError {
   return new OnceError(
     'outcome_unknown',
-    'The outcome of this message is unknown: no region remembers whether it was accepted.',
+    'The outcome is unknown: no region remembers whether the message was accepted.',
   )
 }
