@@ -1,28 +1,63 @@
 import type { ClaimOptions } from './claim.ts'
 import { OnceError } from './core/errors.ts'
+import { checkOptionNames, kindOf } from './core/option-names.ts'
 import type { CallOptions } from './execute.ts'
 
-/** What is wrong with the arguments of a call, found before anything is claimed; null when nothing is. */
-export function wrongCall(method: string, effect: unknown, options: CallOptions): OnceError<'bad_option'> | null {
-  if (typeof effect !== 'function') return wrong(method, `needs an effect: a function, not ${nameOf(effect)}`)
-  const { signal, decideMs } = options
-  if (signal !== undefined && typeof signal.throwIfAborted !== 'function')
-    return wrong(method, 'takes an AbortSignal as `signal`')
-  return isDuration(decideMs) ? null : wrong(method, 'takes a number of milliseconds from 0 as `decideMs`')
+/** The arguments of calls are checked before anything is claimed. */
+
+export function checkEffect(method: string, effect: unknown): void {
+  if (typeof effect !== 'function') wrong(method, `needs an effect: a function, not ${kindOf(effect)}`)
 }
 
-export function wrongClaim({ waitMs }: ClaimOptions): OnceError<'bad_option'> | null {
-  return isDuration(waitMs) ? null : wrong('claim', 'takes a number of milliseconds from 0 as `waitMs`')
+export function checkCallOptions(method: string, options: CallOptions): void {
+  checkOptionNames(`\`${method}\``, options, ['signal', 'as', 'decideMs'] satisfies (keyof CallOptions)[])
+  const { signal, decideMs } = options
+  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function')
+    wrong(method, 'takes an AbortSignal as `signal`')
+  if (!isDuration(decideMs)) wrong(method, 'takes a number of milliseconds from 0 as `decideMs`')
+}
+
+export function checkClaimOptions(options: ClaimOptions): void {
+  checkOptionNames('`claim`', options, ['reserve', 'waitMs', 'claimsAgain'] satisfies (keyof ClaimOptions)[])
+  if (!isDuration(options.waitMs)) wrong('claim', 'takes a number of milliseconds from 0 as `waitMs`')
 }
 
 function isDuration(ms: number | undefined): boolean {
   return ms === undefined || (typeof ms === 'number' && ms >= 0)
 }
 
-function nameOf(value: unknown): string {
-  return value === null ? 'null' : typeof value
+function wrong(method: string, what: string): never {
+  throw new OnceError('bad_option', `\`${method}\` ${what}. Nothing was claimed.`)
 }
 
-function wrong(method: string, what: string): OnceError<'bad_option'> {
-  return new OnceError('bad_option', `\`${method}\` ${what}. Nothing was claimed.`)
+/** @param caller the function that was given something as its `store` */
+export function checkStore(caller: string, store: unknown): void {
+  if (isObject(store) && isObject(store['claims']) && typeof store['claims']['apply'] === 'function') return
+  throw new OnceError('bad_option', `${storeProblem(caller, store)}`, { details: { option: 'store' } })
+}
+
+function storeProblem(caller: string, store: unknown): string {
+  const given = `The \`store\` of ${caller} is ${kindOf(store)}`
+  if (typeof store === 'string') return `${given}. Make a store of it: sqliteStore(path) or postgresStore(pool).`
+  if (isLedger(store)) return `The \`store\` of ${caller} is a ledger. Give the store that the ledger was made with.`
+  if (isObject(store) && typeof store['query'] === 'function')
+    return `The \`store\` of ${caller} is a database client. Make a store of it: postgresStore(pool).`
+  return `${given}. Give one of postgresStore(pool), sqliteStore(path), redisStore(client) and memoryStore().`
+}
+
+/** @param caller the function that was given something as its `ledger` */
+export function checkLedger(caller: string, ledger: unknown): void {
+  if (isLedger(ledger)) return
+  const isStore = isObject(ledger) && isObject(ledger['claims'])
+  const given = isStore ? 'a store' : kindOf(ledger)
+  const text = `The \`ledger\` of ${caller} is ${given}. Make a ledger: createLedger({ store }).`
+  throw new OnceError('bad_option', text, { details: { option: 'ledger' } })
+}
+
+function isLedger(value: unknown): boolean {
+  return isObject(value) && typeof value['operation'] === 'function'
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
 }

@@ -3,7 +3,8 @@ import { OnceError } from './core/errors.ts'
 import { fingerprintOf } from './core/fingerprint.ts'
 import type { Identity, IdentityParts, RecordId } from './core/identity.ts'
 import { checkIdentity, exceedsBytes, recordIdOf, UNIQUE_PREFIX } from './core/identity.ts'
-import { defaults, limits } from './core/limits.ts'
+import { defaults, limits, SECOND } from './core/limits.ts'
+import { checkOptionNames } from './core/option-names.ts'
 import type { OnAbandoned, Policy } from './core/record.ts'
 import type { Classify } from './core/verdict.ts'
 import type { AnyDefinition, EffectKind, Keep, LeasedDefinition, WhileRunning } from './definition.ts'
@@ -34,14 +35,14 @@ export interface Command {
 }
 
 export function declare(definition: AnyDefinition): Declared {
-  const { name, effect } = definition
+  checkOptionNames('`operation`', definition ?? {}, optionNames)
+  const { name, effect } = definition ?? {}
   if (typeof name !== 'string' || name.trim() === '') bad('name', 'must be a non-blank string')
   if (exceedsBytes(name, limits.operationNameBytes)) bad('name', `is longer than ${limits.operationNameBytes} bytes`)
   if (name.startsWith(UNIQUE_PREFIX)) bad('name', `must not start with "${UNIQUE_PREFIX}"`)
   if (!['transaction', 'repeatable', 'external'].includes(effect)) {
     bad('effect', "must be 'transaction', 'repeatable' or 'external': no default is right for everyone")
   }
-  checkNames(definition)
   checkFunctions(definition)
   checkKeeping(definition)
   checkShapes(definition)
@@ -70,25 +71,22 @@ export function declare(definition: AnyDefinition): Declared {
 }
 
 function bad(option: string, what: string): never {
-  throw new OnceError('bad_option', `Operation option \`${option}\` ${what}.`, { details: { option } })
+  const text = `Operation option \`${option}\` ${what}${what.endsWith('?') ? '' : '.'}`
+  throw new OnceError('bad_option', text, { details: { option } })
 }
 
 function time(option: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): number {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value
+  const asSeconds = value * SECOND
+  if (option.endsWith('Ms') && value > 0 && value < least && asSeconds >= least && asSeconds <= most)
+    bad(option, `is ${value}, below ${least} ms; did you mean ${asSeconds.toLocaleString('en').replaceAll(',', '_')}?`)
   return bad(option, `must be a whole number from ${least} to ${most}, not ${String(value)}`)
 }
 
-/** Every option there is. A name that is not here is a mistake of spelling, and must not pass in silence. */
-const optionNames = new Set(
-  [
-    'name effect retainMs retainFrom afterExpiry refuseMs fingerprint shape shapes unverified whileRunning maxOutcomeBytes',
-    'authorize perKeyLimit keep sensitive pointer rebuild leaseMs maxRunMs unknownMs onAbandoned probe classify',
-  ].flatMap((names) => names.split(' ')),
-)
-
-function checkNames(definition: AnyDefinition): void {
-  for (const name of Object.keys(definition)) if (!optionNames.has(name)) bad(name, 'does not exist')
-}
+const optionNames = [
+  'name effect retainMs retainFrom afterExpiry refuseMs fingerprint shape shapes unverified whileRunning maxOutcomeBytes',
+  'authorize perKeyLimit keep sensitive pointer rebuild leaseMs maxRunMs unknownMs onAbandoned probe classify',
+].flatMap((names) => names.split(' '))
 
 const functionNames = new Set(['fingerprint', 'authorize', 'pointer', 'rebuild', 'probe', 'classify'])
 

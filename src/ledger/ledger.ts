@@ -3,12 +3,15 @@ import { startLoop } from '../runtime/loop.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { createRuntime, sleep } from '../runtime/runtime.ts'
 import { startSweepLoop } from '../runtime/sweep-loop.ts'
+import { checkStore } from './arguments.ts'
 import { createAttemptLimit } from './attempt-limit.ts'
 import { createReplayCache } from './cache.ts'
 import type { Around, Context } from './context.ts'
 import { openTransaction } from './context.ts'
 import { OnceError } from './core/errors.ts'
+import type { IdentityParts } from './core/identity.ts'
 import { defaults, limits, SECOND } from './core/limits.ts'
+import { checkOptionNames } from './core/option-names.ts'
 import type { Declared } from './declared.ts'
 import { declare } from './declared.ts'
 import type { AnyDefinition, LeasedDefinition, TransactionDefinition } from './definition.ts'
@@ -25,6 +28,8 @@ import { createProber } from './probe.ts'
 import type { Reconciler } from './reconcile.ts'
 import { createReconciler } from './reconcile.ts'
 import { createRequests } from './requests.ts'
+import type { PartsWithout, ScopeParts } from './scope.ts'
+import { narrowed } from './scope.ts'
 import { createSettler } from './settle.ts'
 import type { OutboxPort } from './store/outbox.ts'
 import type { Store, TransactionalStore } from './store/port.ts'
@@ -37,6 +42,17 @@ import { claimUnique } from './unique.ts'
 /** The type of the transaction that a store hands to effects; never where it has none. */
 export type TxOf<S extends Store> = S extends TransactionalStore<infer Tx> ? Tx : never
 
+/** Declares operations whose calls give only the parts of the identity that are not fixed. */
+export interface LedgerScope<Tx, Fixed> {
+  // oxlint-disable-next-line typescript/no-explicit-any -- without an input type any input is accepted.
+  operation<I = any>(definition: LeasedDefinition<I>): LeasedOperation<I, PartsWithout<IdentityParts, Fixed>>
+  // oxlint-disable-next-line typescript/no-explicit-any -- without an input type any input is accepted.
+  operation<I = any>(
+    definition: [Tx] extends [never] ? never : TransactionDefinition<I>,
+  ): TransactionalOperation<I, Tx, PartsWithout<IdentityParts, Fixed>>
+  scope<F extends ScopeParts>(fixed: F): LedgerScope<Tx, Fixed & F>
+}
+
 /** What users hold: claim → execute → record. */
 export interface Ledger<Tx> extends Operator {
   /** Declares a command. Names are unique within a ledger. */
@@ -44,6 +60,8 @@ export interface Ledger<Tx> extends Operator {
   operation<I = any>(definition: LeasedDefinition<I>): LeasedOperation<I>
   // oxlint-disable-next-line typescript/no-explicit-any -- without an input type any input is accepted.
   operation<I = any>(definition: [Tx] extends [never] ? never : TransactionDefinition<I>): TransactionalOperation<I, Tx>
+  /** Fixes parts of the identity. For an operation that is declared already, call `scope` of the operation. */
+  scope<F extends ScopeParts>(fixed: F): LedgerScope<Tx, F>
   /** A permanent claim on a business value; it outlives every retention. Inside a transaction effect it commits with it. */
   unique(tenant: string, scope: string, value: string, options: { readonly owner: string }): Promise<UniqueAnswer>
   on(listener: Listener): () => void
@@ -74,11 +92,19 @@ const DRAIN_MS = 30 * SECOND
 /** The reconciler comes often enough to find a lapsed lease within one lease. */
 const ROUNDS_PER_LEASE = 3
 
+const ledgerOptionNames = [
+  'store',
+  'outbox',
+  'on',
+  'around',
+  'background',
+  'runtime',
+] satisfies (keyof LedgerOptions<Store>)[]
+
 export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger<TxOf<S>> {
-  const { store, background = true } = options
-  if (typeof store?.claims?.apply !== 'function') {
-    throw new OnceError('bad_option', 'createLedger needs a `store`, for example sqliteStore(path).')
-  }
+  checkOptionNames('createLedger', options, ledgerOptionNames)
+  const { store, background = true } = options ?? {}
+  checkStore('createLedger', store)
   const context = createContext(options)
   const { events, flights, runtime } = context
   if (options.on !== undefined) events.on(options.on)
@@ -93,9 +119,14 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
     })
   }
 
-  function operation(definition: AnyDefinition): unknown {
+  function operation(definition: AnyDefinition) {
     const op = declare(definition)
-    if (declared.has(op.name)) throw new OnceError('bad_option', `Operation ${op.name} is declared twice.`)
+    if (context.life.stopped)
+      throw new OnceError('stopped', `Operation ${op.name} is declared after the ledger stopped.`)
+    if (declared.has(op.name)) {
+      const text = `Operation ${op.name} is declared twice. Declare it once, and share what \`operation\` returns.`
+      throw new OnceError('bad_option', text)
+    }
     if (op.effect === 'transaction' && store.transactions === undefined) {
       throw new OnceError('bad_option', `The ${store.name} store has no transactions for ${op.name}.`)
     }
@@ -121,9 +152,14 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
   }
 
   const stop = () => (stopping ??= drain())
+  const scoped = (fixed: ScopeParts): LedgerScope<TxOf<S>, ScopeParts> => ({
+    operation: (definition: AnyDefinition) => operation(definition).scope(fixed) as never,
+    scope: (further) => scoped(narrowed(fixed, further)) as never,
+  })
   return {
     ...createOperator(context, declared),
     operation: operation as Ledger<TxOf<S>>['operation'],
+    scope: (fixed) => scoped(narrowed({}, fixed)) as never,
     unique(tenant, scope, value, { owner }) {
       const outer = openTransaction()
       const apply = outer !== null && outer.store === store ? outer.session.apply : context.requests.apply

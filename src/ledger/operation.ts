@@ -1,4 +1,4 @@
-import { wrongCall, wrongClaim } from './arguments.ts'
+import { checkCallOptions, checkClaimOptions, checkEffect } from './arguments.ts'
 import type { Begun } from './begin.ts'
 import { begin } from './begin.ts'
 import type { Claimed, ClaimOptions } from './claim.ts'
@@ -10,18 +10,20 @@ import type { Declared } from './declared.ts'
 import { commandOf } from './declared.ts'
 import type { Effect } from './effect.ts'
 import type { EffectContext, TransactionContext } from './effect-context.ts'
-import type { CallOptions } from './execute.ts'
+import type { Asked, CallOptions } from './execute.ts'
 import { execute } from './execute.ts'
 import type { Execution } from './present.ts'
+import type { PartsWithout, ScopeParts } from './scope.ts'
+import { narrowed, partsIn } from './scope.ts'
 
-/** What every operation has, whatever its effect is given. */
-export interface Operation<I, C> {
+/** What every operation has, whatever its effect is given. `Parts` is what a call gives of its identity. */
+export interface Operation<I, C, Parts = IdentityParts> {
   readonly name: string
   /** The effect's value, from this attempt or from the record. Throws what the error table says. */
-  run<T>(parts: IdentityParts, input: I, effect: (context: C) => T | Promise<T>, options?: CallOptions): Promise<T>
+  run<T>(parts: Parts, input: I, effect: (context: C) => T | Promise<T>, options?: CallOptions): Promise<T>
   /** The same, with `kind` for how the value was found. Refusals are answers, not exceptions. */
   execute<T>(
-    parts: IdentityParts,
+    parts: Parts,
     input: I,
     effect: (context: C) => T | Promise<T>,
     options?: CallOptions,
@@ -30,52 +32,59 @@ export interface Operation<I, C> {
    * In two phases, for effects that are no function call: an answer, or a granted claim. Run the effect, then settle.
    * The signal counts until the grant.
    */
-  begin(parts: IdentityParts, input: I, options?: CallOptions): Promise<Begun<C>>
+  begin(parts: Parts, input: I, options?: CallOptions): Promise<Begun<C>>
 }
 
 /** An operation whose effect commits together with its record. */
-export type TransactionalOperation<I, Tx> = Operation<I, TransactionContext<Tx>>
-
-/** An operation whose effect runs under a lease. */
-export interface LeasedOperation<I> extends Operation<I, EffectContext> {
-  /** No sugar: every possibility is a case, and a granted lease is yours to settle. */
-  claim(parts: IdentityParts, input: I, options?: ClaimOptions): Promise<Claimed>
-  /** Counts a repeat that was answered without the ledger, so that operators see it. Written behind, as all counts are. */
-  noteRepeat(parts: IdentityParts, as: 'replays' | 'inProgress'): void
+export interface TransactionalOperation<I, Tx, Parts = IdentityParts>
+  extends Operation<I, TransactionContext<Tx>, Parts> {
+  /** The same operation with fixed parts of the identity; calls give the rest. */
+  scope<F extends ScopeParts>(fixed: F): TransactionalOperation<I, Tx, PartsWithout<Parts, F>>
 }
 
-export function createOperation<I>(context: Context, op: Declared): Operation<I, never> | LeasedOperation<I> {
-  async function call(
-    method: 'run' | 'execute',
-    parts: IdentityParts,
-    input: I,
-    effect: Effect,
-    options: CallOptions = {},
-  ): Promise<Execution<never>> {
-    const wrong = wrongCall(method, effect, options)
-    if (wrong !== null) throw wrong
-    return execute(context, op, { parts, input }, options, { effect, handedOver: false }) as Promise<Execution<never>>
+/** An operation whose effect runs under a lease. */
+export interface LeasedOperation<I, Parts = IdentityParts> extends Operation<I, EffectContext, Parts> {
+  /** The same operation with fixed parts of the identity; calls give the rest. */
+  scope<F extends ScopeParts>(fixed: F): LeasedOperation<I, PartsWithout<Parts, F>>
+  /** No sugar: every possibility is a case, and a granted lease is yours to settle. */
+  claim(parts: Parts, input: I, options?: ClaimOptions): Promise<Claimed>
+  /** Counts a repeat that was answered without the ledger, so that operators see it. Written behind, as all counts are. */
+  noteRepeat(parts: Parts, as: 'replays' | 'inProgress'): void
+}
+
+/** Any operation, for code that only passes it on. */
+type AnyOperation<I> = LeasedOperation<I, object> | TransactionalOperation<I, never, object>
+
+export function createOperation<I>(context: Context, op: Declared, scope: ScopeParts | null = null): AnyOperation<I> {
+  const asked = (parts: object, input: I): Asked => ({ parts: partsIn(scope, parts), input })
+  async function call(method: string, asked: Asked, effect: Effect, options: CallOptions = {}) {
+    checkEffect(method, effect)
+    checkCallOptions(method, options)
+    return execute(context, op, asked, options, { effect, handedOver: false }) as Promise<Execution<never>>
   }
-  const operation: Operation<I, never> = {
+  const operation = {
     name: op.name,
-    run: async (parts, input, effect, options) => valueOf(await call('run', parts, input, effect, options)),
-    execute: (parts, input, effect, options) => call('execute', parts, input, effect, options),
-    begin: (parts, input, options = {}) => begin(context, op, { parts, input }, options) as Promise<Begun<never>>,
-  }
+    scope: (fixed) => createOperation(context, op, narrowed(scope ?? {}, fixed)) as never,
+    run: async (parts, input, effect, options) => valueOf(await call('run', asked(parts, input), effect, options)),
+    execute: async (parts, input, effect, options) => call('execute', asked(parts, input), effect, options),
+    async begin(parts, input, options = {}) {
+      checkCallOptions('begin', options)
+      return begin(context, op, asked(parts, input), options) as Promise<Begun<never>>
+    },
+  } satisfies TransactionalOperation<I, never, object>
   if (op.effect === 'transaction') return operation
   return {
-    ...(operation as Operation<I, EffectContext>),
+    ...operation,
     async claim(parts, input, options = {}) {
-      const wrong = wrongClaim(options)
-      if (wrong !== null) throw wrong
-      return claimCommand(context, op, commandOf(op, parts, input, undefined), options)
+      checkClaimOptions(options)
+      return claimCommand(context, op, commandOf(op, partsIn(scope, parts), input, undefined), options)
     },
     noteRepeat(parts, as) {
-      const identity = { ...parts, operation: op.name }
+      const identity = { ...partsIn(scope, parts), operation: op.name }
       checkIdentity(identity)
       context.tally.count(recordIdOf(identity), identity, as)
     },
-  }
+  } satisfies LeasedOperation<I, object>
 }
 
 /** Union inside, throw at the edge. */

@@ -1,3 +1,4 @@
+import { checkLedger } from '../../ledger/arguments.ts'
 import type { Lease } from '../../ledger/claim.ts'
 import { failed, succeeded } from '../../ledger/claim.ts'
 import { isOnceError, OnceError } from '../../ledger/core/errors.ts'
@@ -73,6 +74,7 @@ export function createBulk<I, T>(
   ledger: Ledger<unknown>,
   definition: LeasedBulk<I, T> | TransactionalBulk<I, T>,
 ): Bulk<I, T, never> {
+  checkLedger('createBulk', ledger)
   const { lanes = 1, show, onError = (error) => console.error(error), about: _, ...declared } = definition
   const classify = declared.effect === 'transaction' ? undefined : declared.classify
   const mayRepeat = (error: unknown) => declared.effect === 'repeatable' || provesNotDone(classify, error)

@@ -32,13 +32,16 @@ const partNames = ['tenant', 'caller', 'operation', 'key', 'batch'] as const
 export function checkIdentity(identity: Identity): void {
   for (const name of partNames) {
     const part = identity[name]
-    if (part === undefined && name === 'batch') continue
-    if (typeof part !== 'string') refuse(name, `must be a string, not ${part === null ? 'null' : typeof part}`)
-    if (part.trim() === '') refuse(name, 'is blank')
-    if (part.includes('\0')) refuse(name, 'contains a NUL character')
-    if (!part.isWellFormed()) refuse(name, 'contains half a surrogate pair')
-    if (exceedsBytes(part, limits.identityPartBytes)) refuse(name, `is longer than ${limits.identityPartBytes} bytes`)
+    if (part !== undefined || name !== 'batch') checkIdentityPart(name, part)
   }
+}
+
+export function checkIdentityPart(name: keyof Identity, part: unknown): void {
+  if (typeof part !== 'string') refuse(name, `must be a string, not ${part === null ? 'null' : typeof part}`)
+  if (part.trim() === '') refuse(name, 'is blank')
+  if (part.includes('\0')) refuse(name, 'contains a NUL character')
+  if (!part.isWellFormed()) refuse(name, 'contains half a surrogate pair')
+  if (exceedsBytes(part, limits.identityPartBytes)) refuse(name, `is longer than ${limits.identityPartBytes} bytes`)
 }
 
 function refuse(name: string, what: string): never {

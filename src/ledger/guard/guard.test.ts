@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { ErrorCode } from '../core/errors.ts'
 import { errorTable, OnceError } from '../core/errors.ts'
 import type { Ledger } from '../ledger.ts'
+import { memoryStore } from '../stores/memory/index.ts'
 import { createGuard } from './guard.ts'
 
 /** A ledger whose every claim fails like this. */
@@ -20,4 +21,10 @@ test('the guard opens only for a store that is away or busy', async () => {
     else assert.equal((verdict as OnceError).code, code)
   }
   assert.deepEqual(opened.sort(), ['store_busy', 'store_unavailable'])
+})
+
+test('a store that is given as a ledger is named', () => {
+  const make = () => createGuard({ ledger: memoryStore() as never, name: 'g', identity: () => ['acme'] })
+  const message = 'The `ledger` of createGuard is a store. Make a ledger: createLedger({ store }).'
+  assert.throws(make, { code: 'bad_option', message })
 })

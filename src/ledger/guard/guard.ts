@@ -1,4 +1,4 @@
-import { wrongCall } from '../arguments.ts'
+import { checkEffect, checkLedger } from '../arguments.ts'
 import type { Claimed, Lease } from '../claim.ts'
 import { failed, succeeded } from '../claim.ts'
 import { digestParts } from '../core/digest.ts'
@@ -105,6 +105,7 @@ const INSIST = { insist: true }
 
 export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   const { ledger, name, windowMs = WINDOW_MS, waitMs = WAIT_MS } = options
+  checkLedger('createGuard', ledger)
   const lock = ledger.operation<null>({
     name: GUARD_PREFIX + name,
     effect: 'external',
@@ -156,8 +157,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
   }
 
   async function send<T>(message: M, effect: (attempt: GuardedAttempt | null) => Promise<T>): Promise<Verdict<T>> {
-    const wrong = wrongCall('send', effect, {})
-    if (wrong !== null) throw wrong
+    checkEffect('send', effect)
     const { key } = partsOf(message)
     const begunMs = performance.now()
     for (let waited = false; ; waited = true) {
