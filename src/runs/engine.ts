@@ -4,6 +4,7 @@ import { OnceError } from '../ledger/core/errors.ts'
 import { fingerprintOf } from '../ledger/core/fingerprint.ts'
 import { defaults, limits } from '../ledger/core/limits.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
+import { createListeners } from '../runtime/listeners.ts'
 import type { Runtime } from '../runtime/runtime.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import type { RunDefinition } from './definition.ts'
@@ -73,7 +74,7 @@ export interface Engine extends RunOperator {
 }
 
 export async function createEngine(options: EngineOptions): Promise<Engine> {
-  const { store, runs, runtime = createRuntime(), work = true, on = () => {} } = options
+  const { store, runs, runtime = createRuntime(), work = true, on } = options
   const { sql } = store
   if (sql === undefined) throw new OnceError('bad_option', 'createEngine needs a `store` on SQLite or PostgreSQL.')
   const definitions = new Map(runs.map((run) => [run.name, run]))
@@ -85,13 +86,10 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   const writes = createWrites(runtime, sql, time.learn)
   const holding = createHolding(store, { definitions: definitions.values(), learn: time.learn })
   const ends = createEnds(runtime)
+  const listeners = createListeners(on)
   const emit = (event: RunEvent) => {
     if (event.kind === 'lost') ends.announce(event.runId, null)
-    try {
-      on(event)
-    } catch {
-      // A listener watches; its own faults must never change what happens to a run.
-    }
+    listeners.emit(event)
   }
   const worker = createWorker({
     around: {

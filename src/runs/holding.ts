@@ -6,6 +6,7 @@ import { createMembers } from '../ledger/store/members.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
 import { recordsOf } from '../ledger/store/records-of.ts'
 import type { SqlValue } from '../ledger/store/sql.ts'
+import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import type { RunDefinition } from './definition.ts'
 import type { Entry, Holder, RunRow, SignalRow } from './entry.ts'
 import { numberOf } from './rows.ts'
@@ -50,10 +51,8 @@ interface HoldingOptions {
   readonly learn?: (now: number) => void
 }
 
-export function createHolding(
-  { sql, transactions }: Pick<SqlStore, 'sql' | 'transactions'>,
-  options: HoldingOptions = {},
-): Holding {
+export function createHolding(store: Pick<SqlStore, 'sql' | 'transactions'>, options: HoldingOptions = {}): Holding {
+  const { sql } = store
   const { dialect, query, now } = sql
   const { definitions = [], learn = () => {} } = options
   const text = dialect === 'postgres' ? '?::bigint' : '?'
@@ -122,8 +121,7 @@ export function createHolding(
         .filter(({ takeovers }) => takeovers >= limits.runTakeovers)
     },
     async sweep(keepMs, limit) {
-      const call = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
-      return transactions.run(async ({ tx }) => {
+      return ownTransaction(store, async (tx) => {
         // The run goes first: an operator may be resuming it, and then nothing of it goes. All of it goes at once.
         const old = `ended_at < ${now} - ${text}`
         const gone = await tx.query<{ id: string }>(
@@ -137,7 +135,7 @@ export function createHolding(
         await tx.query(`delete from onceonly_run_steps where run_id in ${these}`, [ids])
         await tx.query(`delete from onceonly_run_signals where run_id in ${these}`, [ids])
         return gone.length
-      }, call)
+      })
     },
     async take(worker, limit) {
       return takeBy(takeText, [worker, known, limit])

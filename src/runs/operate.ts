@@ -3,6 +3,7 @@ import { OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import type { SqlStore } from '../ledger/store/port.ts'
 import type { SqlSeam, SqlTx, SqlValue } from '../ledger/store/sql.ts'
+import { ownTransaction } from '../ledger/store/wing-tables.ts'
 import { checkId, checkName } from './definition.ts'
 import type { AttemptFailure, RunRow, RunState } from './entry.ts'
 import { allDefinite, remembered, withFailure } from './failures.ts'
@@ -64,16 +65,14 @@ export interface Nearby {
   drop(runId: string): void
 }
 
-/** Changes that belong together: a crash between them would leave a run that is never woken. */
-const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
-
 type Query = SqlTx['query']
 
 export function createRunOperator(
-  { sql, transactions }: Pick<SqlStore, 'sql' | 'transactions'>,
+  store: Pick<SqlStore, 'sql' | 'transactions'>,
   clock: () => Promise<number>,
   near: Nearby,
 ): RunOperatorParts {
+  const { sql } = store
   const { query, now } = sql
   const woken = `${sql.wake(RUN_TOPIC)} as woken`
   const stepNames = Object.keys(entryColumns).join(', ')
@@ -99,9 +98,12 @@ export function createRunOperator(
     return due.length > 0
   }
 
-  /** The run comes first in each of them, as in every write of a worker: so they come one after the other. */
+  /**
+   * Changes that belong together: a crash between them would leave a run that is never woken. The run comes first in each
+   * of them, as in every write of a worker, so they come one after the other.
+   */
   async function change<T>(work: (by: Query) => Promise<T>): Promise<T> {
-    const changed = await transactions.run(({ tx }) => work((text, values) => tx.query(text, values)), TRANSACTION)
+    const changed = await ownTransaction(store, (tx) => work((text, values) => tx.query(text, values)))
     near.wake()
     return changed
   }

@@ -12,8 +12,7 @@ import {
   type OutboxStatus,
   statusOf,
 } from '../../events/outbox/operate.ts'
-import { createTables } from '../../events/outbox/prepare.ts'
-import { OUTBOX_ROOM } from '../../events/outbox/tables.ts'
+import { OUTBOX_ROOM, outboxTablesOf } from '../../events/outbox/tables.ts'
 import { freePending } from '../../events/saga/pending.ts'
 import { tokenOf } from '../../events/saga/route.ts'
 import { decodeValue } from '../../ledger/core/codec.ts'
@@ -93,7 +92,7 @@ async function busyConsumers({ queries, clock }: SqlStore): Promise<Map<string, 
 
 export function createDeadLetters(store: SqlStore, has: (room: string) => Promise<boolean>): DeadLetters {
   const { sql } = store
-  const tables = createTables(store)
+  const tables = outboxTablesOf(store)
   const outbox = createOutboxDeadLetters(store, tables)
   const add = createAdd(sql)
   const nothing = { rows: [], cursor: null }

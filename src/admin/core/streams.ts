@@ -83,7 +83,7 @@ export function createStreams(sql: SqlSeam, has: (room: string) => Promise<boole
       names,
     )
     const orders = await sql.query<OrderRow>(
-      `SELECT room, holder, head, position, CASE WHEN expires_at > ${sql.now} THEN 1 ELSE 0 END AS held
+      `SELECT room, holder, head, position, CASE WHEN free_at > ${sql.now} THEN 1 ELSE 0 END AS held
         FROM onceonly_stream_orders WHERE ${among}`,
       names,
     )

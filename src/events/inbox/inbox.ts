@@ -1,6 +1,8 @@
 import { limits } from '../../ledger/core/limits.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
+import { createWingTables } from '../../ledger/store/wing-tables.ts'
+import { createListeners } from '../../runtime/listeners.ts'
 import { startLoop } from '../../runtime/loop.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import type { ConsumeOptions } from './consume.ts'
@@ -105,7 +107,6 @@ function partsOf(options: InboxOptions<SqlTx>): Parts {
   const settings = settingsOf(options)
   const { consumer, ledger, store, runtime = createRuntime() } = options
   const { windowMs } = settings
-  let ready: Promise<void> | null = null
   return {
     consumer,
     options,
@@ -118,21 +119,8 @@ function partsOf(options: InboxOptions<SqlTx>): Parts {
     failures: createFailures(store.sql, consumer, windowMs),
     letters: createDeadLetterBox(store.sql, consumer),
     order: createOrder(store.sql, consumer),
-    emit(event) {
-      try {
-        options.on?.(event)
-      } catch {
-        // A listener watches; its own faults must never change what happens to a message.
-      }
-    },
-    ready() {
-      // The next message tries a database that was down again.
-      ready ??= store.sql.migrate(INBOX_ROOM, inboxMigrations).catch((error: unknown) => {
-        ready = null
-        throw error
-      })
-      return ready
-    },
+    emit: createListeners(options.on).emit,
+    ready: createWingTables(store, INBOX_ROOM, inboxMigrations).prepare,
     now: () => store.clock.now({ timeoutMs: limits.storeCallMs }),
     alone: createAlone(),
   }

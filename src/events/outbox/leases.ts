@@ -82,7 +82,7 @@ export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
   // at a place of
   // our own, so that two relays do not reach for the same rows.
   const take = leases.takeText({
-    free: `(expires_at <= (SELECT ${sql.now}) OR (relay = ? AND NOT ${leases.held}))`,
+    free: `(free_at <= (SELECT ${sql.now}) OR (holder = ? AND NOT ${leases.held}))`,
     order: `(partition + CAST(? AS integer)) % ${limits.outboxPartitions}`,
     set: 'listening = 1',
     returning: 'partition, fence',

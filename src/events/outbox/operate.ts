@@ -1,9 +1,9 @@
 import { limits } from '../../ledger/core/limits.ts'
 import type { Page, SqlStore } from '../../ledger/store/port.ts'
 import type { SqlSeam, SqlTx, SqlValue } from '../../ledger/store/sql.ts'
+import type { WingTables } from '../../ledger/store/wing-tables.ts'
 import { partitionTopic } from './add.ts'
 import type { OutgoingMessage } from './port.ts'
-import type { Tables } from './prepare.ts'
 import { ROW_COLUMNS } from './tables.ts'
 
 /** A message that was given up, or that waits behind one of its key that was. */
@@ -81,9 +81,7 @@ interface Row {
   readonly reason: string
 }
 
-const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
-
-export function createDeadLetters({ sql, transactions }: SqlStore, tables: Tables): DeadLetters {
+export function createDeadLetters({ sql }: SqlStore, tables: WingTables): DeadLetters {
   async function find(filter: DeadLetterFilter, limit: number, after = 0): Promise<readonly Row[]> {
     await tables.prepare()
     const { text, values } = where(filter)
@@ -102,7 +100,7 @@ export function createDeadLetters({ sql, transactions }: SqlStore, tables: Table
 
   /** A line as a whole: its rows keep their positions, so that they stand before whatever was added since. */
   function redriveLine(line: string): Promise<readonly Row[]> {
-    return transactions.run(async ({ tx }) => {
+    return tables.inTransaction(async (tx) => {
       await holdLine(tx, line)
       // Written to take their locks: a message without a key has no line to hold, and two people may redrive it at
       // once.
@@ -117,11 +115,11 @@ export function createDeadLetters({ sql, transactions }: SqlStore, tables: Table
       await tx.query('DELETE FROM onceonly_outbox_failing WHERE line = ?', [line])
       await tx.query(`SELECT ${sql.wake(partitionTopic(Number(rows[0]?.partition ?? 0)))}`)
       return rows
-    }, TRANSACTION)
+    })
   }
 
   function purgeOne({ line, position }: Row): Promise<boolean> {
-    return transactions.run(async ({ tx }) => {
+    return tables.inTransaction(async (tx) => {
       await holdLine(tx, line)
       const text = 'DELETE FROM onceonly_outbox_dead WHERE position = ? RETURNING position'
       const gone = await tx.query(text, [Number(position)])
@@ -132,7 +130,7 @@ export function createDeadLetters({ sql, transactions }: SqlStore, tables: Table
         [line],
       )
       return gone.length > 0
-    }, TRANSACTION)
+    })
   }
 
   return {
@@ -172,7 +170,7 @@ export async function statusOf(sql: SqlSeam): Promise<OutboxStatus> {
        (SELECT count(*) FROM onceonly_outbox_failing WHERE parked = 0) AS failing,
        (SELECT count(*) FROM onceonly_outbox_failing WHERE parked = 1) AS parked,
        (SELECT count(*) FROM onceonly_outbox_relays WHERE lease_until > ${now}) AS relays,
-       (SELECT count(*) FROM onceonly_outbox_partitions WHERE expires_at <= ${now}) AS unheld`,
+       (SELECT count(*) FROM onceonly_outbox_partitions WHERE free_at <= ${now}) AS unheld`,
   )
   const number = (name: string) => Number(row?.[name] ?? 0)
   return {

@@ -7,7 +7,7 @@ import { newMessageId } from './id.ts'
 import { checkId, draftOf } from './message.ts'
 import type { DeadLetters, OutboxStatus } from './operate.ts'
 import { createDeadLetters, statusOf } from './operate.ts'
-import { createTables } from './prepare.ts'
+import { outboxTablesOf } from './tables.ts'
 
 export interface OutboxOptions {
   readonly store: SqlStore
@@ -32,7 +32,7 @@ export interface Outbox extends OutboxPort<SqlTx> {
 }
 
 export function createOutbox({ store }: OutboxOptions): Outbox {
-  const tables = createTables(store)
+  const tables = outboxTablesOf(store)
   const { sql } = store
   const add = createAdd(sql)
   // Begun at once, so that it is done before the first transaction; the first use of the tables throws its error.
@@ -43,7 +43,7 @@ export function createOutbox({ store }: OutboxOptions): Outbox {
       const draft = draftOf(message)
       const given = message.id !== undefined
       const id = message.id === undefined ? newMessageId() : checkId(message.id)
-      if (!tables.ready) await firstUse()
+      if (tables.state !== 'ready') await firstUse()
       await add(tx, { id, given, draft })
     },
     prepare: tables.prepare,
@@ -56,7 +56,7 @@ export function createOutbox({ store }: OutboxOptions): Outbox {
    * wait for a migration in progress but does not start one: many waiting transactions could hold every connection.
    */
   async function firstUse(): Promise<void> {
-    const underWay = sql.dialect === 'postgres' && tables.underWay
+    const underWay = sql.dialect === 'postgres' && tables.state === 'preparing'
     const preparing = tables.prepare()
     if (underWay) return await preparing
     preparing.catch(() => undefined)

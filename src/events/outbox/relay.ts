@@ -4,6 +4,7 @@ import type { Backoff } from '../../ledger/core/retry.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { Watch } from '../../ledger/store/watch.ts'
 import { createBell } from '../../runtime/bell.ts'
+import { createListeners } from '../../runtime/listeners.ts'
 import type { Loop } from '../../runtime/loop.ts'
 import { startLoop } from '../../runtime/loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -16,9 +17,9 @@ import type { Balance } from './leases.ts'
 import { createLeases } from './leases.ts'
 import type { RelayParts, RelaySettings } from './parts.ts'
 import type { Publisher } from './port.ts'
-import { createTables } from './prepare.ts'
 import { createRows } from './rows.ts'
 import { createSweeper } from './sweep.ts'
+import { outboxTablesOf } from './tables.ts'
 
 export interface RelayOptions {
   readonly store: SqlStore
@@ -64,10 +65,9 @@ export interface Relay {
 export function createRelay(options: RelayOptions): Relay {
   const settings = settingsOf(options)
   const { store, runtime = createRuntime() } = options
-  const tables = createTables(store)
+  const tables = outboxTablesOf(store)
   const id = runtime.newId()
-  const listeners = new Set<RelayListener>(options.on === undefined ? [] : [options.on])
-  const emit = (event: RelayEvent) => notify(listeners, event)
+  const { emit, on } = createListeners<RelayEvent>(options.on)
   const parts: RelayParts = {
     settings,
     runtime,
@@ -99,10 +99,7 @@ export function createRelay(options: RelayOptions): Relay {
   const stop = () => (stopping ??= Promise.all([upkeep.stop(), running.stop()]).then(() => undefined))
   return {
     id,
-    on(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
+    on,
     sweep,
     stop,
     [Symbol.asyncDispose]: stop,
@@ -167,17 +164,6 @@ function run(parts: RelayParts, store: SqlStore, prepare: () => Promise<void>): 
       // What cannot be given back now ends with its lease.
       await leases.leave().catch((error: unknown) => emit({ kind: 'background_failed', what: 'relay leases', error }))
     },
-  }
-}
-
-/** A listener watches; its own faults must never change what happens to a message. */
-function notify(listeners: ReadonlySet<RelayListener>, event: RelayEvent): void {
-  for (const listener of listeners) {
-    try {
-      listener(event)
-    } catch {
-      // Theirs to notice.
-    }
   }
 }
 

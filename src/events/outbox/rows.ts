@@ -2,6 +2,7 @@ import { limits } from '../../ledger/core/limits.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
 import { isOneOf, numbersValue } from '../../ledger/store/sql.ts'
+import { ownTransaction } from '../../ledger/store/wing-tables.ts'
 import { partitionLeases, type Tenure } from './leases.ts'
 import { type OutgoingMessage, outboxHeader } from './port.ts'
 import { ROW_COLUMNS } from './tables.ts'
@@ -79,9 +80,8 @@ const NOTHING = { now: 0, rows: [], full: new Set<number>() } as const
 
 export const BEHIND = 'An earlier message of its key is parked.'
 
-const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
-
-export function createRows({ sql, transactions }: SqlStore): Rows {
+export function createRows(store: SqlStore): Rows {
+  const { sql } = store
   const { dialect } = sql
   const leases = partitionLeases(sql)
   const now = `(SELECT ${sql.now})`
@@ -150,7 +150,7 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
       const values = [listed(rows.map(({ position }) => position)), leases.listed(tenures)]
       const text = `DELETE FROM onceonly_outbox_rows WHERE ${positions} AND ${ours} RETURNING position`
       if (failed.size === 0) return (await sql.query(text, values)).length
-      return await transactions.run(async ({ tx }) => {
+      return await ownTransaction(store, async (tx) => {
         // Another relay that has the partition now may have parked the line: then only an operator frees it.
         const held = await leases.lock(tx, tenures)
         const gone = await tx.query(text, values)
@@ -158,20 +158,20 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
           if (held.has(partition)) await tx.query('DELETE FROM onceonly_outbox_failing WHERE line = ?', [line])
         }
         return gone.length
-      }, TRANSACTION)
+      })
     },
     async fail(tenures, refusals) {
       if (refusals.length === 0) return []
-      return await transactions.run(async ({ tx }) => {
+      return await ownTransaction(store, async (tx) => {
         const held = await leases.lock(tx, tenures)
         const counted = refusals.filter(({ row }) => held.has(row.partition))
         for (const refusal of counted) await failOne(tx, refusal)
         return counted
-      }, TRANSACTION)
+      })
     },
     async hold(tenures, rows) {
       if (rows.length === 0) return []
-      return await transactions.run(async ({ tx }) => {
+      return await ownTransaction(store, async (tx) => {
         const held = await leases.lock(tx, tenures)
         const moved: OutboxRow[] = []
         for (const [line, behind] of Map.groupBy(rows, (row) => row.line)) {
@@ -182,7 +182,7 @@ export function createRows({ sql, transactions }: SqlStore): Rows {
           moved.push(...behind)
         }
         return moved
-      }, TRANSACTION)
+      })
     },
   }
 }

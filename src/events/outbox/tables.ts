@@ -1,19 +1,18 @@
+import { OnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
+import { leaseColumns } from '../../ledger/store/leases.ts'
 import { membersTable } from '../../ledger/store/members.ts'
+import type { SqlStore } from '../../ledger/store/port.ts'
 import type { Migration } from '../../ledger/store/sql.ts'
+import type { WingTables } from '../../ledger/store/wing-tables.ts'
+import { createWingTables } from '../../ledger/store/wing-tables.ts'
 
 export const OUTBOX_ROOM = 'outbox'
 
 export const RELAYS = 'onceonly_outbox_relays'
 
 /** The leases of partitions. */
-export const PARTITIONS = {
-  table: 'onceonly_outbox_partitions',
-  key: 'partition',
-  keyType: 'bigint',
-  holder: 'relay',
-  freeAt: 'expires_at',
-} as const
+export const PARTITIONS = { table: 'onceonly_outbox_partitions', key: 'partition', keyType: 'bigint' } as const
 
 interface Types {
   readonly text: string
@@ -72,9 +71,7 @@ function statements(types: Types): readonly string[] {
     `CREATE TABLE onceonly_outbox_partitions (
        partition integer PRIMARY KEY,
        listening integer NOT NULL DEFAULT 1,
-       fence ${integer} NOT NULL DEFAULT 0,
-       expires_at ${integer} NOT NULL DEFAULT 0,
-       relay ${text}
+       ${leaseColumns(text, integer)}
      )`,
     `INSERT INTO onceonly_outbox_partitions (partition) VALUES ${Array.from({ length: limits.outboxPartitions }, (_, n) => `(${n})`).join(', ')}`,
     membersTable(RELAYS, text, integer),
@@ -113,3 +110,10 @@ export const outboxTables: readonly Migration[] = [
     },
   },
 ]
+
+export function outboxTablesOf(store: SqlStore): WingTables {
+  if (store?.sql === undefined || store.transactions === undefined) {
+    throw new OnceError('bad_option', 'The outbox needs a `store` that speaks SQL: its rows commit with your own.')
+  }
+  return createWingTables(store, OUTBOX_ROOM, outboxTables)
+}

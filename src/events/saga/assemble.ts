@@ -1,5 +1,7 @@
 import { isOnceError } from '../../ledger/core/errors.ts'
 import { limits } from '../../ledger/core/limits.ts'
+import { createWingTables } from '../../ledger/store/wing-tables.ts'
+import { createListeners } from '../../runtime/listeners.ts'
 import { startLoop } from '../../runtime/loop.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { createInbox } from '../inbox/inbox.ts'
@@ -7,7 +9,6 @@ import type { IncomingMessage, Subscription } from '../inbox/port.ts'
 import type { Receipt } from '../inbox/receipt.ts'
 import type { Specs } from './definition.ts'
 import { createDeliverer } from './deliver.ts'
-import { createEmitter } from './events.ts'
 import { createHistory } from './history.ts'
 import { createInstances } from './instances.ts'
 import { sagaDefaults, sagaLimits } from './limits.ts'
@@ -40,7 +41,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
   const { ledger, store, runtime = createRuntime(), background = true } = options
   const { sql } = store
   const settings = settingsOf(options)
-  const emit = createEmitter(options.on)
+  const { emit } = createListeners(options.on)
   const inbox = createInbox({
     ...options.inbox,
     maxFailures: options.inbox?.maxFailures ?? sagaDefaults.maxFailures,
@@ -50,7 +51,7 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
     background,
     consumer: `saga.${machine.name}`,
   })
-  const ready = once(() => sql.migrate(SAGA_ROOM, sagaMigrations))
+  const { prepare: ready } = createWingTables(store, SAGA_ROOM, sagaMigrations)
   const parts: ReceiveParts = {
     machine,
     ledger,
@@ -102,11 +103,13 @@ export function assemble<Data, Events extends Specs, State extends string, Termi
       ]
     : []
   const subscriptions = new Set<Subscription>()
-  const stop = once(async () => {
+  async function end(): Promise<void> {
     await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
     await Promise.all([pulse.stop(), ...loops.map((loop) => loop.stop())])
     await inbox.stop()
-  })
+  }
+  let ending: Promise<void> | null = null
+  const stop = () => (ending ??= end())
   return { ...parts, subscriptions, ready, handle, deliver, sweep, stop }
 }
 
@@ -123,17 +126,5 @@ function createHandle(parts: ReceiveParts, ready: () => Promise<void>, partition
     const run = () => receive(parts, message)
     const routed = parts.route(message)
     return routed.kind === 'arrival' && partitioned ? await partition.run(routed.arrival.id, run) : await run()
-  }
-}
-
-/** Once for all callers; after a failure the next caller tries again. */
-function once(work: () => Promise<void>): () => Promise<void> {
-  let under: Promise<void> | null = null
-  return () => {
-    under ??= work().catch((error: unknown) => {
-      under = null
-      throw error
-    })
-    return under
   }
 }

@@ -44,14 +44,3 @@ export type SagaEvent =
   | { readonly kind: 'background_failed'; readonly saga: string; readonly what: string; readonly error: unknown }
 
 export type SagaListener = (event: SagaEvent) => void
-
-/** A listener watches; its own faults must never change what happens to a message. */
-export function createEmitter(listener: SagaListener | undefined): SagaListener {
-  return (event) => {
-    try {
-      listener?.(event)
-    } catch {
-      // See above.
-    }
-  }
-}

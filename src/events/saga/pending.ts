@@ -61,10 +61,10 @@ export interface Pending {
 export function createPending(sql: SqlSeam, saga: string, holder: string): Pending {
   const mine = 'saga = ? AND id = ?'
   const leases = createLeaseSql(sql, PENDING)
-  const look = `SELECT 1 AS due FROM onceonly_saga_pending WHERE saga = ? AND next_at <= (SELECT ${sql.now}) LIMIT 1`
+  const look = `SELECT 1 AS due FROM onceonly_saga_pending WHERE saga = ? AND free_at <= (SELECT ${sql.now}) LIMIT 1`
   const take = leases.takeText({
     which: 'saga = ?',
-    order: 'next_at, seq',
+    order: 'free_at, seq',
     set: 'deliveries = deliveries + 1',
     returning: 'seq, token, fence, id, event, body, deliveries',
   })
@@ -78,10 +78,10 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
     },
     async schedule(tx, { token, id, name, event, body }, dueAt) {
       await tx.query(
-        `INSERT INTO onceonly_saga_pending (token, saga, id, name, event, body, due_at, next_at, deliveries)
+        `INSERT INTO onceonly_saga_pending (token, saga, id, name, event, body, due_at, free_at, deliveries)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)
          ON CONFLICT (saga, id, name) DO UPDATE SET token = excluded.token, event = excluded.event,
-           body = excluded.body, due_at = excluded.due_at, next_at = excluded.next_at, deliveries = 0`,
+           body = excluded.body, due_at = excluded.due_at, free_at = excluded.free_at, deliveries = 0`,
         [token, saga, id, name, event, body, dueAt, dueAt],
       )
     },
@@ -93,7 +93,7 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
     },
     async defer(tx, { token, id, event, body }, now) {
       await tx.query(
-        `INSERT INTO onceonly_saga_pending (token, saga, id, name, event, body, due_at, next_at, deliveries)
+        `INSERT INTO onceonly_saga_pending (token, saga, id, name, event, body, due_at, free_at, deliveries)
          VALUES (?, ?, ?, NULL, ?, ?, ?, ?, 0)`,
         [token, saga, id, event, body, now, WAITING],
       )
@@ -101,12 +101,12 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
     async deferAgain(tx, token, newToken) {
       // A timeout that is deferred has fired: it is no timeout any more, and its name is free.
       await tx.query(
-        `UPDATE onceonly_saga_pending SET token = ?, name = NULL, next_at = ?, deliveries = 0 WHERE token = ?`,
+        `UPDATE onceonly_saga_pending SET token = ?, name = NULL, free_at = ?, deliveries = 0 WHERE token = ?`,
         [newToken, WAITING, token],
       )
     },
     async release(tx, id, now) {
-      await tx.query(`UPDATE onceonly_saga_pending SET next_at = ? WHERE ${mine} AND next_at = ?`, [
+      await tx.query(`UPDATE onceonly_saga_pending SET free_at = ? WHERE ${mine} AND free_at = ?`, [
         now,
         saga,
         id,
@@ -129,19 +129,19 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
     },
     postpone: (taken, delayMs) => leases.release([taken], { delayMs }),
     async park(taken) {
-      const text = `UPDATE onceonly_saga_pending SET next_at = ? WHERE ${leases.held}`
+      const text = `UPDATE onceonly_saga_pending SET free_at = ? WHERE ${leases.held}`
       await sql.query(text, [PARKED, leases.listed([taken])])
     },
     async remove(taken) {
       await sql.query(`DELETE FROM onceonly_saga_pending WHERE ${leases.held}`, [leases.listed([taken])])
     },
     async read(id) {
-      const rows = await sql.query<{ name: string | null; event: string; due_at: unknown; next_at: unknown }>(
-        `SELECT name, event, due_at, next_at FROM onceonly_saga_pending WHERE ${mine} ORDER BY seq`,
+      const rows = await sql.query<{ name: string | null; event: string; due_at: unknown; free_at: unknown }>(
+        `SELECT name, event, due_at, free_at FROM onceonly_saga_pending WHERE ${mine} ORDER BY seq`,
         [saga, id],
       )
-      return rows.map(({ name, event, due_at, next_at }) => {
-        return { name, event, dueAt: Number(due_at), parked: Number(next_at) === PARKED }
+      return rows.map(({ name, event, due_at, free_at }) => {
+        return { name, event, dueAt: Number(due_at), parked: Number(free_at) === PARKED }
       })
     },
   }
@@ -150,6 +150,6 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
 /** What was parked is due again, as if it had never been delivered. False when it means nothing any more. */
 export async function freePending(tx: SqlTx, now: string, token: string, newToken: string): Promise<boolean> {
   // Under another token, because the process that parked it may still be about to write that down.
-  const text = `UPDATE onceonly_saga_pending SET token = ?, next_at = ${now}, deliveries = 0 WHERE token = ? RETURNING token`
+  const text = `UPDATE onceonly_saga_pending SET token = ?, free_at = ${now}, deliveries = 0 WHERE token = ? RETURNING token`
   return (await tx.query(text, [newToken, token])).length > 0
 }

@@ -1,6 +1,6 @@
-import { limits } from '../../ledger/core/limits.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlTx } from '../../ledger/store/sql.ts'
+import { ownTransaction } from '../../ledger/store/wing-tables.ts'
 import type { SagaListener } from './events.ts'
 import { sagaLimits } from './limits.ts'
 import type { Machine } from './machine.ts'
@@ -13,10 +13,9 @@ export interface Sweeper {
 
 export function createSweeper(machine: Machine, store: SqlStore, emit: SagaListener): Sweeper {
   const saga = machine.name
-  const call = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
   async function step(): Promise<number> {
-    const gone = await store.transactions.run(({ tx }) => remove(tx, saga, store.sql.now), call)
+    const gone = await ownTransaction(store, (tx) => remove(tx, saga, store.sql.now))
     for (const { id, state, deferred } of gone) {
       if (state === INITIAL && deferred > 0) emit({ kind: 'expired', saga, id, deferred })
     }

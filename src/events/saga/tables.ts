@@ -1,16 +1,11 @@
+import { leaseColumns } from '../../ledger/store/leases.ts'
 import type { Migration } from '../../ledger/store/sql.ts'
 
 /** The room under which the tables are listed in `onceonly_migrations`. */
 export const SAGA_ROOM = 'saga'
 
 /** The leases of what is to be delivered. */
-export const PENDING = {
-  table: 'onceonly_saga_pending',
-  key: 'token',
-  keyType: 'text',
-  holder: 'holder',
-  freeAt: 'next_at',
-} as const
+export const PENDING = { table: 'onceonly_saga_pending', key: 'token', keyType: 'text' } as const
 
 /** An instance without an end has no `ends_at`: the index holds only what the sweep will remove one day. */
 const instances = (text: string, integer: string) => `CREATE TABLE onceonly_saga_instances (
@@ -29,7 +24,7 @@ const instances = (text: string, integer: string) => `CREATE TABLE onceonly_saga
 /**
  * What will be delivered to an instance by itself: timeouts, which have a name, and deferred events, which have none.
  * `token` changes whenever a row means something else than before, so that a delivery under way is recognised as stale.
- * `next_at` is when it is delivered, or, while it is being delivered, when another process may do it instead.
+ * `free_at` is when it is delivered, or, while it is being delivered, when another process may do it instead.
  */
 const pending = (text: string, integer: string, seq: string) => `CREATE TABLE onceonly_saga_pending (
   seq ${seq},
@@ -40,9 +35,7 @@ const pending = (text: string, integer: string, seq: string) => `CREATE TABLE on
   event ${text} NOT NULL,
   body ${text} NOT NULL,
   due_at ${integer} NOT NULL,
-  next_at ${integer} NOT NULL,
-  holder ${text},
-  fence ${integer} NOT NULL DEFAULT 0,
+  ${leaseColumns(text, integer)},
   deliveries integer NOT NULL
 )`
 
@@ -61,7 +54,7 @@ const statements = (text: string, integer: string, seq: string) => [
   'CREATE UNIQUE INDEX onceonly_saga_pending_token ON onceonly_saga_pending (token)',
   // Nulls are distinct, so that an instance may have one timeout of a name and any number of deferred events.
   'CREATE UNIQUE INDEX onceonly_saga_pending_name ON onceonly_saga_pending (saga, id, name)',
-  'CREATE INDEX onceonly_saga_pending_due ON onceonly_saga_pending (saga, next_at)',
+  'CREATE INDEX onceonly_saga_pending_due ON onceonly_saga_pending (saga, free_at)',
   history(text, integer, seq),
   'CREATE INDEX onceonly_saga_history_of ON onceonly_saga_history (saga, id, seq)',
 ]

@@ -18,12 +18,17 @@ import type { SqlSeam, SqlTx, SqlValue } from './sql.ts'
 /** The columns of a table whose rows are leased. All of them are constants: they become part of the SQL. */
 export interface LeaseTable<Key extends string = string> {
   readonly table: string
-  /** Names one row. The column of the fence is `fence` everywhere. */
+  /** Names one row. */
   readonly key: Key
   readonly keyType: 'text' | 'bigint'
-  readonly holder: string
-  /** From when on the row is free: the end of its lease, or a time before which it must not be taken. */
-  readonly freeAt: string
+  /** Where the columns are not those of `leaseColumns`. */
+  readonly holder?: string
+  readonly freeAt?: string
+}
+
+/** The columns of a lease. `free_at` is the end of a lease, or a time before which the row must not be taken. */
+export function leaseColumns(text: string, integer: string): string {
+  return `holder ${text}, fence ${integer} NOT NULL DEFAULT 0, free_at ${integer} NOT NULL DEFAULT 0`
 }
 
 /** One grant of one row. */
@@ -71,7 +76,7 @@ export interface Release {
 
 export function createLeaseSql<Key extends string>(
   { dialect, now: clock, query }: Pick<SqlSeam, 'dialect' | 'now' | 'query'>,
-  { table, key, keyType, holder, freeAt }: LeaseTable<Key>,
+  { table, key, keyType, holder = 'holder', freeAt = 'free_at' }: LeaseTable<Key>,
 ): LeaseSql<Key> {
   // As a subquery it is one value for the whole statement, which an index can be asked for.
   const now = `(SELECT ${clock})`

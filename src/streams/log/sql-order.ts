@@ -34,7 +34,7 @@ function rowOf({ g, client, epoch, cseq }: OrderRowRead): OrderRow {
 export function createSqlOrderLog({ store }: { readonly store: SqlStore }): OrderLog {
   const { sql } = store
   const { dialect, now } = sql
-  const { ready, inTransaction } = openStreamTables(store)
+  const { prepare, inTransaction } = openStreamTables(store)
   const claimText = createLeaseSql(sql, ORDERS).claimText('fence, head, position')
 
   /** Locks the room's row until the transaction ends, so that a checked fence stays valid. */
@@ -46,7 +46,7 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
   }
 
   async function claim(room: string, holder: string, leaseMs: number): Promise<OrderClaim> {
-    await ready()
+    await prepare()
     const [row] = await sql.query<OrderHead>(claimText, [room, holder, leaseMs])
     if (row === undefined) return { kind: 'taken' }
     const position = JSON.parse(row.position) as Position
@@ -78,7 +78,7 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
     claim,
     append: (room, batch) => inTransaction((tx) => append(tx, room, batch)),
     async trim(room, { olderThanMs, mostEntries }) {
-      await ready()
+      await prepare()
       // Rows are added in the order of the time, so that the last of them that is past its end ends the row.
       const gone = await sql.query(
         `delete from onceonly_stream_order_rows where room = ? and g <= (select max(g) from (
@@ -90,7 +90,7 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
       return { removed: gone.length, more: gone.length >= limits.sweepRows }
     },
     async read(room, after, most) {
-      await ready()
+      await prepare()
       const rows = await sql.query<OrderRowRead>(
         `select g, client, epoch, cseq from onceonly_stream_order_rows
           where room = ? and g > ? order by g limit ?`,
@@ -99,7 +99,7 @@ export function createSqlOrderLog({ store }: { readonly store: SqlStore }): Orde
       return rows.map(rowOf)
     },
     async places(room, identities) {
-      await ready()
+      await prepare()
       const list = JSON.stringify(identities.map(({ client, epoch, cseq }) => ({ client, epoch, cseq })))
       const rows = await sql.query<OrderRowRead>(
         `select o.g, o.client, o.epoch, o.cseq from ${elements(dialect)}

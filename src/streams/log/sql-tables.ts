@@ -1,16 +1,11 @@
+import { leaseColumns } from '../../ledger/store/leases.ts'
 import type { Migration } from '../../ledger/store/sql.ts'
 
 /** The room under which these tables are listed among the migrations. */
 export const STREAM_ROOM = 'stream'
 
 /** The leases of the final orders. */
-export const ORDERS = {
-  table: 'onceonly_stream_orders',
-  key: 'room',
-  keyType: 'text',
-  holder: 'holder',
-  freeAt: 'expires_at',
-} as const
+export const ORDERS = { table: 'onceonly_stream_orders', key: 'room', keyType: 'text' } as const
 
 interface Types {
   readonly text: string
@@ -82,9 +77,7 @@ function tables({ text, big, busy }: Types): readonly string[] {
     // The final order of a room: who may add to it, how far it goes, and what it covers.
     `create table onceonly_stream_orders (
       room ${text} primary key,
-      holder ${text} not null,
-      fence ${big} not null,
-      expires_at ${big} not null,
+      ${leaseColumns(text, big)},
       head ${big} not null default 0,
       position ${text} not null default '{}'
     )`,

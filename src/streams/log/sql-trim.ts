@@ -1,10 +1,9 @@
 import { limits } from '../../ledger/core/limits.ts'
 import type { SqlStore } from '../../ledger/store/port.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
+import { ownTransaction } from '../../ledger/store/wing-tables.ts'
 import { streamLimits } from '../limits.ts'
 import type { Retention, Trimmed } from '../ports.ts'
-
-const TRANSACTION = { timeoutMs: limits.storeCallMs, lockMs: limits.transactionLockMs, refuseTwinOf: null }
 
 /** Skips rooms with a write in progress: they are due again the next time, and no transaction waits for another. */
 export function due({ dialect, now }: SqlSeam): string {
@@ -19,8 +18,8 @@ export function due({ dialect, now }: SqlSeam): string {
  * Removes the oldest entries of a room, in the order in which they were merged: so of every log a beginning. A bounded
  * number at a time; who finds that many comes again.
  */
-export function createTrim({ sql, transactions }: SqlStore, region: string) {
-  const { now, dialect } = sql
+export function createTrim(store: SqlStore, region: string) {
+  const { now, dialect } = store.sql
   const hold = dialect === 'sqlite' ? '' : 'for update'
   const where = 'where region = ? and room = ?'
   // Entries are stored in the order of the time, so that the last of them that is past its end ends the row.
@@ -41,7 +40,7 @@ export function createTrim({ sql, transactions }: SqlStore, region: string) {
   const oldest = `coalesce((select min(seen_at) from (${heard('senders')} union all ${heard('sessions')}) as heard), ${now})`
 
   return (room: string, { olderThanMs, mostEntries, clientsMs }: Retention): Promise<Trimmed> =>
-    transactions.run(async ({ tx }) => {
+    ownTransaction(store, async (tx) => {
       const place = [region, room]
       // Locked as by a write, so that no reader finds a position whose entries are being removed.
       const statement = `select at from onceonly_stream_rooms ${where} ${hold}`
@@ -60,5 +59,5 @@ export function createTrim({ sql, transactions }: SqlStore, region: string) {
       if (removed > 0) await tx.query(later(now), [streamLimits.orderRetainMs, ...place, ...place])
       else await tx.query(later(oldest), [...place, ...place, clientsMs, ...place, ...place])
       return { removed, more: removed >= limits.sweepRows }
-    }, TRANSACTION)
+    })
 }

@@ -33,10 +33,10 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
   const topic = `stream:${sha256Hex(region).slice(0, TOPIC_CHARS)}`
   const states = createRoomStates(sql, region, () => ownLog, sql.wake(topic))
   const trim = createTrim(store, region)
-  const { ready, inTransaction } = openStreamTables(store)
+  const { prepare, inTransaction } = openStreamTables(store)
 
   async function query<Row>(statement: string, values: readonly (string | number)[]): Promise<readonly Row[]> {
-    await ready()
+    await prepare()
     return sql.query<Row>(statement, values)
   }
 
@@ -84,7 +84,7 @@ export function createSqlRoomLog({ store, region, runtime = createRuntime() }: S
       return rows.map(({ room }) => room)
     },
     async trim(room, keep) {
-      await ready()
+      await prepare()
       return trim(room, keep)
     },
     image: (room) => inTransaction((tx) => imageOf(tx, sql, { region, room })),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createLeaseSql } from '../../../src/ledger/store/leases.ts'
+import { createLeaseSql, leaseColumns } from '../../../src/ledger/store/leases.ts'
 import { createMembers, membersTable } from '../../../src/ledger/store/members.ts'
 import type { Place } from '../../support/place.ts'
 import { onEveryPlace, sqlOf } from '../../support/place.ts'
@@ -8,7 +8,7 @@ import { onEveryPlace, sqlOf } from '../../support/place.ts'
 
 const LEASE_MS = 60_000
 const CALL = { timeoutMs: 60_000, lockMs: 60_000, refuseTwinOf: null }
-const TASKS = { table: 'tasks', key: 'id', keyType: 'bigint', holder: 'holder', freeAt: 'free_at' } as const
+const TASKS = { table: 'tasks', key: 'id', keyType: 'bigint' } as const
 
 interface Task {
   readonly id: number
@@ -17,9 +17,7 @@ interface Task {
 
 async function tasksOf(place: Place, count: number) {
   const sql = sqlOf(place.store)
-  await sql.query(
-    'create table tasks (id bigint primary key, holder text, fence bigint not null default 0, free_at bigint not null default 0)',
-  )
+  await sql.query(`create table tasks (id bigint primary key, ${leaseColumns('text', 'bigint')})`)
   for (let id = 1; id <= count; id++) await sql.query('insert into tasks (id) values (?)', [id])
   const leases = createLeaseSql(sql, TASKS)
   const text = leases.takeText({ order: 'id', returning: 'id, fence' })

@@ -1,6 +1,8 @@
 import { OnceError } from '../../../ledger/core/errors.ts'
 import { defaults, limits } from '../../../ledger/core/limits.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
+import { createWingTables } from '../../../ledger/store/wing-tables.ts'
+import { createListeners } from '../../../runtime/listeners.ts'
 import { createRuntime } from '../../../runtime/runtime.ts'
 import type { Subscriber, Subscription } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
@@ -43,26 +45,10 @@ export function createLocalBus(options: LocalBusOptions): LocalBus {
   const runtime = createRuntime()
   const queues = createQueues(store, runtime.newId(), leaseMs)
   const subscriptions = new Set<Subscription>()
-  let preparing: Promise<void> | null = null
+  const { emit } = createListeners(options.on)
+  const { prepare } = createWingTables(store, LOCAL_ROOM, localTables)
   let stopped = false
-
-  function emit(event: LocalBusEvent): void {
-    try {
-      options.on?.(event)
-    } catch {
-      // A listener watches; its own faults must never change what happens to a message.
-    }
-  }
   const failed = (error: unknown) => emit({ kind: 'failed', error })
-
-  /** Again when it failed: the store may only have been away. */
-  function prepare(): Promise<void> {
-    preparing ??= store.sql.migrate(LOCAL_ROOM, localTables).catch((error: unknown) => {
-      preparing = null
-      throw error
-    })
-    return preparing
-  }
 
   async function sweep(): Promise<void> {
     await prepare()

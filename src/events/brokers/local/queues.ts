@@ -53,15 +53,15 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
   const oneTopic = `topic IN (SELECT ${dialect === 'sqlite' ? 'value' : "value #>> '{}'"} FROM ${elementsOf(dialect, 'wanted')})`
 
   const which = `consumer = ? AND ${oneTopic}`
-  const due = `SELECT seq FROM onceonly_local_deliveries WHERE due_at <= ${now} AND ${which} LIMIT 1`
+  const due = `SELECT seq FROM onceonly_local_deliveries WHERE free_at <= ${now} AND ${which} LIMIT 1`
   const take = leases.takeText({
     which,
-    order: 'due_at, seq',
+    order: 'free_at, seq',
     set: 'deliveries = deliveries + 1',
     returning: 'seq, fence, id, topic, key, number, headers, body, deliveries',
   })
   const put = `INSERT INTO onceonly_local_deliveries
-      (consumer, id, topic, key, number, headers, body, published_at, due_at)
+      (consumer, id, topic, key, number, headers, body, published_at, free_at)
     SELECT bound.consumer, m.value->>'id', bound.topic, m.value->>'key', CAST(m.value->>'sequence' AS bigint),
       m.value->>'headers', m.value->>'body', ${now}, ${now}
     FROM ${elementsOf(dialect, 'm')} JOIN onceonly_local_groups AS bound ON bound.topic = m.value->>'topic'

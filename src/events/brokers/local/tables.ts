@@ -1,15 +1,10 @@
+import { leaseColumns } from '../../../ledger/store/leases.ts'
 import type { Migration } from '../../../ledger/store/sql.ts'
 
 export const LOCAL_ROOM = 'local'
 
-/** The leases of deliveries. `due_at` is both the end of a lease and the time of a delayed delivery. */
-export const DELIVERIES = {
-  table: 'onceonly_local_deliveries',
-  key: 'seq',
-  keyType: 'bigint',
-  holder: 'holder',
-  freeAt: 'due_at',
-} as const
+/** The leases of deliveries. */
+export const DELIVERIES = { table: 'onceonly_local_deliveries', key: 'seq', keyType: 'bigint' } as const
 
 /**
  * One row per message and consumer group, deleted when that group has acknowledged it, so that groups do not wait for each
@@ -27,12 +22,10 @@ export const localTables: readonly Migration[] = [
         // AUTOINCREMENT, because a number that came again would let a late answer hit another delivery.
         `CREATE TABLE onceonly_local_deliveries (
            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-           due_at INTEGER NOT NULL,
            published_at INTEGER NOT NULL,
            deliveries INTEGER NOT NULL DEFAULT 0,
            consumer TEXT NOT NULL,
-           holder TEXT,
-           fence INTEGER NOT NULL DEFAULT 0,
+           ${leaseColumns('TEXT', 'INTEGER')},
            id TEXT NOT NULL,
            topic TEXT NOT NULL,
            key TEXT,
@@ -41,7 +34,7 @@ export const localTables: readonly Migration[] = [
            body TEXT NOT NULL
          )`,
         'CREATE UNIQUE INDEX onceonly_local_deliveries_id ON onceonly_local_deliveries (consumer, id)',
-        'CREATE INDEX onceonly_local_deliveries_due ON onceonly_local_deliveries (consumer, due_at, seq)',
+        'CREATE INDEX onceonly_local_deliveries_due ON onceonly_local_deliveries (consumer, free_at, seq)',
       ],
       postgres: [
         `CREATE TABLE onceonly_local_groups (
@@ -49,12 +42,10 @@ export const localTables: readonly Migration[] = [
          )`,
         `CREATE TABLE onceonly_local_deliveries (
            seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-           due_at bigint NOT NULL,
            published_at bigint NOT NULL,
            deliveries integer NOT NULL DEFAULT 0,
            consumer text NOT NULL,
-           holder text,
-           fence bigint NOT NULL DEFAULT 0,
+           ${leaseColumns('text', 'bigint')},
            id text NOT NULL,
            topic text NOT NULL,
            key text,
@@ -63,7 +54,7 @@ export const localTables: readonly Migration[] = [
            body text NOT NULL
          ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)`,
         'CREATE UNIQUE INDEX onceonly_local_deliveries_id ON onceonly_local_deliveries (consumer, id)',
-        'CREATE INDEX onceonly_local_deliveries_due ON onceonly_local_deliveries (consumer, due_at, seq)',
+        'CREATE INDEX onceonly_local_deliveries_due ON onceonly_local_deliveries (consumer, free_at, seq)',
       ],
     },
   },

@@ -57,7 +57,7 @@ onEveryPlace('a consumer that waits for messages only reads, so that no writer w
       const message = { id, topic, key: null, sequence: null, body: '1', headers: {} }
       assert.deepEqual(await bus.publish([message], { timeoutMs: 60_000 }), [{ kind: 'confirmed' }])
     }
-    const looks = (kind: string) => asked.filter((text) => text.startsWith(kind) && text.includes('due_at <=')).length
+    const looks = (kind: string) => asked.filter((text) => text.startsWith(kind) && text.includes('free_at <=')).length
     await until('it has looked for messages', () => looks('UPDATE') === 1)
     // It is notified of messages that are not for it, and polls.
     for (let n = 1; n <= 3; n++) {

@@ -270,7 +270,7 @@ onOutbox('rows that a relay read behind a parked one are not parked when a redri
   await relay.stop()
   await ground.add({ topic: 'orders.paid', key: 'a', body: 2 })
   // As a relay does, with an operator who acts between its read and its write.
-  await store.sql.query(`UPDATE onceonly_outbox_partitions SET fence = fence + 1, relay = 'me'`)
+  await store.sql.query(`UPDATE onceonly_outbox_partitions SET fence = fence + 1, holder = 'me'`)
   const tenures = (
     await store.sql.query<{ partition: unknown; fence: unknown }>(
       'SELECT partition, fence FROM onceonly_outbox_partitions',
@@ -284,7 +284,7 @@ onOutbox('rows that a relay read behind a parked one are not parked when a redri
   )
   await outbox.deadLetters.redrive({})
   assert.deepEqual(await rows.hold(tenures, found), [])
-  await store.sql.query(`UPDATE onceonly_outbox_partitions SET relay = NULL, expires_at = 0`)
+  await store.sql.query(`UPDATE onceonly_outbox_partitions SET holder = NULL, free_at = 0`)
   desk.verdict = () => null
   ground.relay()
   await ground.drained()

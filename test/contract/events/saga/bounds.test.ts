@@ -42,7 +42,7 @@ onEveryStage('an instance that defers without end fails instead of growing', asy
     const more = Array.from({ length: Math.min(200, sagaLimits.deferred - rows) }, (_, index) => `t${rows + index}`)
     const values = more.map(() => "(?, 'imports', 's1', 'FileParsed', '{}', 1, 9007199254740991, 0)")
     await sqlOf(store).query(
-      `insert into onceonly_saga_pending (token, saga, id, event, body, due_at, next_at, deliveries)
+      `insert into onceonly_saga_pending (token, saga, id, event, body, due_at, free_at, deliveries)
        values ${values.join(', ')}`,
       more,
     )

@@ -20,8 +20,8 @@ testPostgres('a relay counts its lease from before it asked for it', async (t) =
   const runtime = { ...createRuntime(), monotonicMs: () => now }
   const leases = createLeases(store.sql, { runtime, relay: 'one', leaseMs: 60_000 })
   // Taken for the first time, and then renewed.
-  const taken = [/SET relay = \$1/, leases.round] as const
-  const renewed = [/SET expires_at = .* WHERE \(partition, fence\)/s, leases.check] as const
+  const taken = [/SET holder = \$1/, leases.round] as const
+  const renewed = [/SET free_at = .* WHERE \(partition, fence\)/s, leases.check] as const
   for (const [pattern, ask] of [taken, renewed]) {
     const gate = pool.gate(pattern)
     const asked = ask()
