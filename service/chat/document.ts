@@ -1,15 +1,15 @@
-import type { NaturalNotes } from 'onceonly/http'
 import { isStreamName } from 'onceonly/stream'
 import Type from 'typebox'
 import { oneOf, ruled } from '../http/input.ts'
 import {
+  count,
   type Declaration,
   instant,
   instantOrNull,
+  list,
   named,
-  type Repeat,
+  natural,
   record,
-  type Schema,
   text,
 } from '../openapi/declaration.ts'
 import { DELAY_MS_MOST, isRoom, OFFLINE_MS_MOST, ROOM_CHARS_MOST, regionNames } from './words.ts'
@@ -24,24 +24,14 @@ const system = {
     'These routes are what a page needs beside that connection.',
 }
 
-function natural(id: string, notes: Pick<NaturalNotes, 'repeats' | 'businessUniqueness'>): Repeat {
-  const about: NaturalNotes = {
-    ...notes,
-    outbox: 'nothing is published',
-    externalCalls: 'none',
-    documentation: `/docs#${id}`,
-    tests: 'test/contract/service/chat.test.ts',
-  }
-  return { kind: 'natural', about }
-}
+const notes = { outbox: 'nothing is published', externalCalls: 'none', tests: 'test/contract/service/chat.test.ts' }
 
-const count: Schema = { type: 'integer', minimum: 0 }
 const delay = Type.Integer({ minimum: 0, maximum: DELAY_MS_MOST })
 const regionName = oneOf(regionNames)
 const state = oneOf(['joined', 'cut'])
 const region = named('ChatRegion', record({ region: regionName, state, delayMs: delay, clients: count }))
 const identity = { client: text, epoch: count, cseq: count }
-const counts: Schema = { type: 'object', additionalProperties: count }
+const counts = Type.Unsafe<Readonly<Record<string, number>>>({ type: 'object', additionalProperties: count })
 const room = {
   room: ruled(
     Type.String({ description: `The name of a room: at most ${ROOM_CHARS_MOST} letters, digits, dots, dashes.` }),
@@ -76,7 +66,7 @@ export const listRegions: Declaration = {
   answers: {
     200: {
       about: 'All of them, and whose key it is.',
-      schema: record({ workspace: text, caller: text, regions: { type: 'array', items: region } }),
+      schema: record({ workspace: text, caller: text, regions: list(region) }),
     },
   },
 }
@@ -95,6 +85,7 @@ export const setRegionLink = {
   repeat: natural('chat.regions.link', {
     repeats: 'the link is in the state that was asked for, however often',
     businessUniqueness: 'A region has one link in a workspace.',
+    ...notes,
   }),
 } satisfies Declaration
 
@@ -124,6 +115,7 @@ export const setClientLink = {
   repeat: natural('chat.clients.link', {
     repeats: 'the link is as it was asked for; a time offline counts from the last request',
     businessUniqueness: 'A client has one link in a workspace.',
+    ...notes,
   }),
 } satisfies Declaration
 
@@ -141,7 +133,7 @@ export const readMessages = {
   answers: {
     200: {
       about: 'Oldest first.',
-      schema: record({ region: regionName, messages: { type: 'array', items: message } }),
+      schema: record({ region: regionName, messages: list(message) }),
     },
   },
 } satisfies Declaration
@@ -175,7 +167,7 @@ export const readDemo: Declaration = {
   answers: {
     200: {
       about: 'The key, and whether the switches are there.',
-      schema: record({ apiKey: text, switches: { type: 'boolean' } }),
+      schema: record({ apiKey: text, switches: Type.Boolean() }),
     },
     404: { about: 'This server has no demo, or the request comes from elsewhere.' },
   },

@@ -1,7 +1,8 @@
 import Type, { type Static } from 'typebox'
 import { filledText, optionalText } from '../http/input.ts'
 import { batchAnswer, batchRequest } from '../openapi/batch.ts'
-import { type Declaration, instant, named, record, text, textOrNull } from '../openapi/declaration.ts'
+import { type Declaration, named } from '../openapi/declaration.ts'
+import { escalation } from './escalation.ts'
 
 /** The commands of the escalations: their schemas check, type and document them. */
 
@@ -9,18 +10,6 @@ const system = {
   name: 'escalations',
   about: 'A command API: the escalation, its audit row, its event and the record of its key commit in one transaction.',
 }
-
-const escalation = named(
-  'Escalation',
-  record({
-    escalationId: { type: 'string', examples: ['ESC-1001'] },
-    caseId: text,
-    targetQueue: text,
-    reason: textOrNull,
-    status: { type: 'string', enum: ['OPEN'] },
-    createdAt: instant,
-  }),
-)
 
 /** Lengths in characters: ids are short, and a reason is a paragraph. */
 export const command = named(

@@ -1,12 +1,20 @@
+import type { Static } from 'typebox'
+import { oneOf } from '../http/input.ts'
+import { instant, named, record, text, textOrNull } from '../openapi/declaration.ts'
+
 /** What clients see of an escalation. */
-export interface Escalation {
-  readonly escalationId: string
-  readonly caseId: string
-  readonly targetQueue: string
-  readonly reason: string | null
-  readonly status: 'OPEN'
-  readonly createdAt: string
-}
+export const escalation = named(
+  'Escalation',
+  record({
+    escalationId: { ...text, examples: ['ESC-1001'] },
+    caseId: text,
+    targetQueue: text,
+    reason: textOrNull,
+    status: oneOf(['OPEN']),
+    createdAt: instant,
+  }),
+)
+export type Escalation = Static<typeof escalation>
 
 export interface EscalationRow {
   readonly number: number | bigint | string

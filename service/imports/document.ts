@@ -1,23 +1,24 @@
-import type { NaturalNotes } from 'onceonly/http'
-import Type from 'typebox'
-import { ruled } from '../http/input.ts'
+import Type, { type Static } from 'typebox'
+import { oneOf, ruled } from '../http/input.ts'
 import { pageQuery, textOfCursor } from '../http/page.ts'
 import { unstorable } from '../http/text.ts'
 import {
+  count,
   type Declaration,
-  instant,
   instantOrNull,
+  list,
   named,
-  type Repeat,
+  natural,
   record,
-  type Schema,
   text,
   textOrNull,
 } from '../openapi/declaration.ts'
+import { historyEvent } from './history.ts'
 import { fileNames, text as metadataText } from './metadata.ts'
-import { BROKEN_SHOWN_MOST } from './parse-file.ts'
+import { reference } from './parse/entry.ts'
 import { BUCKET, notificationOf } from './uploads/notification.ts'
 import { UPLOAD_BYTES_MOST } from './uploads/storage.ts'
+import { view } from './view.ts'
 
 /** The commands and reads of the imports: their schemas check, type and document them. */
 
@@ -28,63 +29,7 @@ const system = {
     'late and disordered events.',
 }
 
-const count: Schema = { type: 'integer', minimum: 0 }
-const names = (about: string): Schema => ({ type: 'array', description: about, items: text })
-
-const file = named(
-  'ImportFile',
-  record({
-    name: text,
-    status: { type: 'string', enum: ['waiting', 'uploaded', 'parsing', 'parsed', 'failed'] },
-    references: count,
-    errors: {
-      type: 'array',
-      description: `Broken records by their lines, the first ${BROKEN_SHOWN_MOST} of them; for a file that failed, why, without a line.`,
-      items: record({ line: { type: ['integer', 'null'] }, reason: text }),
-    },
-    errorCount: { ...count, description: 'How many there are in all.' },
-  }),
-)
-
-const history = named(
-  'ImportEvent',
-  record({
-    at: instant,
-    event: text,
-    state: text,
-    outcome: { type: 'string', enum: ['handled', 'ignored', 'deferred'] },
-    path: names('The states that the import went through.'),
-    sent: { type: 'object', description: 'What was sent, by topic.', additionalProperties: count },
-    notes: names('Why it was ignored, and what was odd.'),
-  }),
-)
-
-const search = named(
-  'Import',
-  record({
-    searchId: text,
-    projectId: text,
-    searchName: text,
-    state: { type: 'string', enum: ['Uploading', 'Uploaded', 'Parsing', 'Completed', 'Error'] },
-    reason: { ...textOrNull, description: 'Why it ended in `Error`.' },
-    questions: { type: ['integer', 'null'], description: 'How many questions its project asks of every reference.' },
-    files: { type: 'array', items: file },
-    references: { ...count, description: 'In all files.' },
-    createdAt: instant,
-    history: { type: 'array', items: history },
-  }),
-)
-
-function natural(id: string, repeats: string, businessUniqueness: string, outbox: string): Repeat {
-  const about: NaturalNotes = {
-    repeats,
-    businessUniqueness,
-    outbox,
-    documentation: `/docs#${id}`,
-    tests: 'test/contract/service/imports.test.ts',
-  }
-  return { kind: 'natural', about }
-}
+const tests = 'test/contract/service/imports.test.ts'
 
 export const startImport = {
   id: 'imports.start',
@@ -112,7 +57,7 @@ export const startImport = {
         'StartedImport',
         record({
           searchId: text,
-          state: { type: 'string', enum: ['Uploading'] },
+          state: oneOf(['Uploading']),
           uploads: {
             type: 'array',
             items: record({
@@ -160,12 +105,12 @@ export const uploadFile: Declaration = {
       headers: { 'Retry-After': 'In how many seconds to come back.' },
     },
   },
-  repeat: natural(
-    'imports.upload',
-    'the same bytes are the same file, other bytes are refused',
-    'a file has one name and one content, for good',
-    'the announcement of the file commits with the mark that it is stored, under an id of the file',
-  ),
+  repeat: natural('imports.upload', {
+    repeats: 'the same bytes are the same file, other bytes are refused',
+    businessUniqueness: 'a file has one name and one content, for good',
+    outbox: 'the announcement of the file commits with the mark that it is stored, under an id of the file',
+    tests,
+  }),
 }
 
 export const readUpload = {
@@ -192,8 +137,8 @@ export const readUpload = {
       schema: named(
         'UploadAddress',
         record({
-          to: { type: 'string', enum: ['server', 'storage'] },
-          method: { type: 'string', enum: ['PUT'] },
+          to: oneOf(['server', 'storage']),
+          method: oneOf(['PUT']),
           url: { type: 'string', description: 'An address of the storage, or a path on this server.' },
           headers: {
             type: 'object',
@@ -209,7 +154,7 @@ export const readUpload = {
   },
 } satisfies Declaration
 
-function storedFile(): Schema {
+function storedFile() {
   return record({ searchId: text, name: text, bytes: count, etag: text })
 }
 
@@ -219,7 +164,9 @@ export const readImport = {
   summary: 'Read an import, with its history',
   access: 'api key',
   path: { searchId: 'The id of the import.' },
-  answers: { 200: { about: 'As it stands now', schema: search } },
+  answers: {
+    200: { about: 'As it stands now', schema: named('Import', record({ ...view, history: list(historyEvent) })) },
+  },
 } satisfies Declaration
 
 /** References of one page; an abstract may have pages of its own. */
@@ -238,27 +185,16 @@ export function placeOf(cursor: string): Place | null {
   return file === undefined || number === undefined ? null : { file: Number(file), number: Number(number) }
 }
 
-const reference = named(
+const referenceView = named(
   'Reference',
   record({
     file: text,
     number: { ...count, description: 'Its place in the file, from 1.' },
     line: { ...count, description: 'Where it begins in the file, from 1.' },
-    type: { ...textOrNull, description: 'As the file says it: `JOUR`, `Journal Article`.' },
-    title: text,
-    authors: { type: 'array', items: text },
-    year: { type: ['integer', 'null'] },
-    journal: textOrNull,
-    volume: textOrNull,
-    issue: textOrNull,
-    pages: textOrNull,
-    doi: textOrNull,
-    pmid: textOrNull,
-    url: textOrNull,
-    abstract: textOrNull,
-    keywords: { type: 'array', items: text },
+    ...reference,
   }),
 )
+export type ReferenceView = Static<typeof referenceView>
 
 export const readReferences = {
   id: 'imports.references',
@@ -279,7 +215,7 @@ export const readReferences = {
     200: {
       about: 'One page',
       schema: record({
-        references: { type: 'array', items: reference },
+        references: list(referenceView),
         cursor: { ...textOrNull, description: 'Null at the end.' },
       }),
     },
@@ -309,12 +245,12 @@ export const putProject = {
     200: { about: 'As it stands now', schema: record({ projectId: text, questions: count }) },
     403: { about: 'The caller has no right to use this system, or the workspace keeps as much as it may' },
   },
-  repeat: natural(
-    'projects.put',
-    'it writes the same document again',
-    'the id of the project, inside of its workspace',
-    'nothing is published',
-  ),
+  repeat: natural('projects.put', {
+    repeats: 'it writes the same document again',
+    businessUniqueness: 'the id of the project, inside of its workspace',
+    outbox: 'nothing is published',
+    tests,
+  }),
 } satisfies Declaration
 
 export const receiveNotification: Declaration = {
@@ -349,10 +285,10 @@ export const receiveNotification: Declaration = {
     404: { about: 'A record names no import, or no file of its import' },
     409: { about: 'A record names a file that is not in the storage, or contradicts what was told before' },
   },
-  repeat: natural(
-    'hooks.s3',
-    'a record is known by its bucket, key, version and sequencer, and received files are a set',
-    'one search, one set of files',
-    'SearchUploadSaved commits with the last file of the set, once',
-  ),
+  repeat: natural('hooks.s3', {
+    repeats: 'a record is known by its bucket, key, version and sequencer, and received files are a set',
+    businessUniqueness: 'one search, one set of files',
+    outbox: 'SearchUploadSaved commits with the last file of the set, once',
+    tests,
+  }),
 }

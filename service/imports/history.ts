@@ -1,18 +1,26 @@
 import type { HistoryEntry } from 'onceonly/saga'
+import Type, { type Static } from 'typebox'
+import { oneOf } from '../http/input.ts'
+import { count, instant, list, named, record, text } from '../openapi/declaration.ts'
 
 /** One line of an import's history: what came, in which state, and what was done. */
-export interface HistoryView {
-  readonly at: string
-  readonly event: string
-  readonly state: string
-  readonly outcome: 'handled' | 'ignored' | 'deferred'
-  /** The states that it went through. */
-  readonly path: readonly string[]
-  /** What was sent, by topic and count. */
-  readonly sent: Readonly<Record<string, number>>
-  /** Why it was ignored, and what was odd. */
-  readonly notes: readonly string[]
-}
+export const historyEvent = named(
+  'ImportEvent',
+  record({
+    at: instant,
+    event: text,
+    state: text,
+    outcome: oneOf(['handled', 'ignored', 'deferred']),
+    path: list(text, { description: 'The states that the import went through.' }),
+    sent: Type.Unsafe<Readonly<Record<string, number>>>({
+      type: 'object',
+      description: 'What was sent, by topic.',
+      additionalProperties: count,
+    }),
+    notes: list(text, { description: 'Why it was ignored, and what was odd.' }),
+  }),
+)
+export type HistoryView = Static<typeof historyEvent>
 
 export function historyView(entry: HistoryEntry): HistoryView {
   const { event, state, did } = entry

@@ -3,7 +3,8 @@ import type { SearchMetadata } from './metadata.ts'
 import type { Entry } from './parse/entry.ts'
 import { questionsOf } from './questions.ts'
 
-export type JobState = 'Uploading' | 'Uploaded' | 'Parsing' | 'Completed' | 'Error'
+export const jobStates = ['Uploading', 'Uploaded', 'Parsing', 'Completed', 'Error'] as const
+export type JobState = (typeof jobStates)[number]
 export type FileStatus = 'waiting' | 'received' | 'parsing' | 'parsed' | 'failed'
 
 export interface Job {

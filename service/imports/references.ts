@@ -6,7 +6,7 @@ import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { requireKey } from '../workspaces/authenticate.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
-import { type Place, placeOf, REFERENCES_USUAL, readReferences } from './document.ts'
+import { type Place, placeOf, REFERENCES_USUAL, type ReferenceView, readReferences } from './document.ts'
 import { filesOf, type JobFile } from './jobs.ts'
 import type { Reference } from './parse/entry.ts'
 import { ownSearch, sendNoFile, sendNoImport } from './routes.ts'
@@ -14,14 +14,6 @@ import { ownSearch, sendNoFile, sendNoImport } from './routes.ts'
 /** A page ends behind the reference that goes over this: an abstract may have pages of its own. */
 const PAGE_CHARS_MOST = 2 * 1024 * 1024
 const ROWS_AT_ONCE = 20
-
-interface ReferenceView extends Reference {
-  readonly file: string
-  /** Its place in the file, from 1. */
-  readonly number: number
-  /** Where it begins there, from 1. */
-  readonly line: number
-}
 
 /** `GET /api/imports/{searchId}/references`: what was imported, in the order of the files and inside of them. */
 export function addReferences(

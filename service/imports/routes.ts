@@ -14,7 +14,7 @@ import type { HistoryView } from './history.ts'
 import { type Search, searchById } from './searches.ts'
 import { newSearch, startSearch, startUnkeyed } from './start.ts'
 import type { Storage } from './uploads/storage.ts'
-import { type ImportView, viewOf } from './view.ts'
+import { viewOf } from './view.ts'
 
 interface Parts {
   readonly protect: Protect
@@ -84,7 +84,7 @@ export function addRead(server: FastifyInstance, { base, workspaces, historyOf }
     const { searchId } = request.params
     const search = await ownSearch(base, request, searchId)
     if (search === null) return sendNoImport(reply, searchId)
-    const view: ImportView = await viewOf(base.sql, search)
+    const view = await viewOf(base.sql, search)
     return { ...view, history: await historyOf(searchId) }
   })
 }

@@ -1,32 +1,42 @@
 import type { SqlTx } from 'onceonly'
-import { filesOf, type JobFile, type JobState, jobOf } from './jobs.ts'
+import Type, { type Static, type TObject } from 'typebox'
+import { oneOf } from '../http/input.ts'
+import { count, instant, list, named, record, text, textOrNull } from '../openapi/declaration.ts'
+import { filesOf, type JobFile, jobOf, jobStates } from './jobs.ts'
+import { BROKEN_SHOWN_MOST } from './parse-file.ts'
 import { type Search, type UploadRow, uploadsOf } from './searches.ts'
 
 /** What a client sees of one file. */
-export interface FileView {
-  readonly name: string
-  readonly status: 'waiting' | 'uploaded' | 'parsing' | 'parsed' | 'failed'
-  readonly references: number
-  /** Broken records by their lines, up to a bound; for a file that failed, why. */
-  readonly errors: readonly { readonly line: number | null; readonly reason: string }[]
-  /** How many there are in all. */
-  readonly errorCount: number
-}
+const file = named(
+  'ImportFile',
+  record({
+    name: text,
+    status: oneOf(['waiting', 'uploaded', 'parsing', 'parsed', 'failed']),
+    references: count,
+    errors: list(record({ line: Type.Unsafe<number | null>({ type: ['integer', 'null'] }), reason: text }), {
+      description: `Broken records by their lines, the first ${BROKEN_SHOWN_MOST} of them; for a file that failed, why, without a line.`,
+    }),
+    errorCount: { ...count, description: 'How many there are in all.' },
+  }),
+)
+type FileView = Static<typeof file>
 
-export interface ImportView {
-  readonly searchId: string
-  readonly projectId: string
-  readonly searchName: string
-  readonly state: JobState
-  /** Why it ended in `Error`. */
-  readonly reason: string | null
-  /** How many questions its project asks of every reference; null without a project document. */
-  readonly questions: number | null
-  readonly files: readonly FileView[]
-  /** In all files. */
-  readonly references: number
-  readonly createdAt: string
+/** What a client sees of an import, without its history. */
+export const view = {
+  searchId: text,
+  projectId: text,
+  searchName: text,
+  state: oneOf(jobStates),
+  reason: { ...textOrNull, description: 'Why it ended in `Error`.' },
+  questions: Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    description: 'How many questions its project asks of every reference.',
+  }),
+  files: list(file),
+  references: { ...count, description: 'In all files.' },
+  createdAt: instant,
 }
+export type ImportView = Static<TObject<typeof view>>
 
 /** The job knows best; before it exists, the search does. */
 export async function viewOf(sql: Pick<SqlTx, 'query'>, search: Search): Promise<ImportView> {

@@ -1,19 +1,36 @@
+import Type, { type Static } from 'typebox'
+import { oneOf } from '../http/input.ts'
+import { named, record, text, textOrNull } from '../openapi/declaration.ts'
 import type { CrmIds, LeadRow, Message, MessageRow } from './message.ts'
-import { crmIdsOf, messageOf, noCrmIds } from './message.ts'
+import { crmIds, crmIdsOf, message, messageOf, noCrmIds, statuses } from './message.ts'
 
-/** What `POST /api/messages` answers, whoever asks for it first. */
+export const sent = named(
+  'SendAnswer',
+  record(
+    {
+      success: Type.Boolean(),
+      status: oneOf(statuses),
+      duplicateOnly: Type.Unsafe<true>({
+        type: 'boolean',
+        enum: [true],
+        description: 'Nothing was sent: the original is shown.',
+      }),
+      duplicateMessage: text,
+      message: Type.Unsafe<Message | null>({
+        oneOf: [message, { type: 'null' }],
+        description: 'Null while the original is still in flight.',
+      }),
+      leadId: textOrNull,
+      ...crmIds,
+    },
+    ['status', 'duplicateOnly', 'duplicateMessage'],
+  ),
+)
+
+/** What `POST /api/messages` answers: the same to the first request and to its copies. */
 export interface SendAnswer {
   readonly status: number
-  readonly body: SendBody
-}
-
-interface SendBody extends CrmIds {
-  readonly success: boolean
-  readonly status?: string
-  readonly duplicateOnly?: true
-  readonly duplicateMessage?: string
-  readonly message: Message | null
-  readonly leadId: string | null
+  readonly body: Static<typeof sent>
 }
 
 /** The message as it stands: a retry that comes later shows what became of it. */

@@ -5,16 +5,17 @@ import { batchAnswer, batchRequest } from '../openapi/batch.ts'
 import {
   type Declaration,
   instant,
-  instantOrNull,
+  list,
   named,
+  natural,
   record,
   type Schema,
   text,
   textOrNull,
 } from '../openapi/declaration.ts'
-import { channelNames } from './channels/channel.ts'
+import { sent } from './answers.ts'
 import { ID_PATTERN, sendRequest } from './command.ts'
-import { statuses } from './message.ts'
+import { conversation, lead, message, statuses } from './message.ts'
 import { LIMIT_MOST, LIMIT_USUAL, placeOf } from './reads.ts'
 
 /** The commands and reads of the messages: their schemas check, type and document them. */
@@ -23,52 +24,6 @@ const system = {
   name: 'messages',
   about: 'Outbound messages behind an atomic duplicate guard: identical content goes out once within 15 minutes.',
 }
-
-const crmIds = { ghlContactId: textOrNull, ghlLocationId: textOrNull, hsContactId: textOrNull, hsPortalId: textOrNull }
-
-const message = named(
-  'Message',
-  record({
-    _id: text,
-    workspaceId: text,
-    leadId: text,
-    conversationId: text,
-    recipientPhone: textOrNull,
-    recipientEmail: textOrNull,
-    message: text,
-    channel: { type: 'string', enum: channelNames },
-    status: { type: 'string', enum: statuses },
-    providerMessageId: textOrNull,
-    error: textOrNull,
-    createdAt: instant,
-    sentAt: instantOrNull,
-  }),
-)
-
-const lead = named(
-  'Lead',
-  record({ _id: text, workspaceId: text, phone: textOrNull, email: textOrNull, ...crmIds, createdAt: instant }),
-)
-
-const conversation = named(
-  'Conversation',
-  record({ _id: text, workspaceId: text, leadId: text, phone: textOrNull, createdAt: instant }),
-)
-
-const sent = named('SendAnswer', {
-  ...record(
-    {
-      success: { type: 'boolean' },
-      status: { type: 'string', enum: statuses },
-      duplicateOnly: { type: 'boolean', enum: [true], description: 'Nothing was sent: the original is shown.' },
-      duplicateMessage: text,
-      message: { oneOf: [message, { type: 'null' }], description: 'Null while the original is still in flight.' },
-      leadId: textOrNull,
-      ...crmIds,
-    },
-    ['status', 'duplicateOnly', 'duplicateMessage'],
-  ),
-})
 
 export const sendMessage = {
   id: 'messages.send',
@@ -122,8 +77,7 @@ function id(description: string) {
 }
 
 function page(name: string, items: Schema): Schema {
-  const next = { type: ['string', 'null'], description: 'Null at the end.' }
-  return record({ [name]: { type: 'array', items }, cursor: next })
+  return record({ [name]: list(items), cursor: { ...textOrNull, description: 'Null at the end.' } })
 }
 
 export const readMessages = {
@@ -166,16 +120,12 @@ export const resolveMessage = {
     200: { about: 'The message as it stands', schema: message },
     409: { about: 'The message is not unknown, or no longer' },
   },
-  repeat: {
-    kind: 'natural',
-    about: {
-      repeats: 'the same outcome again answers the same message; another outcome is refused with 409',
-      businessUniqueness: 'a delivery is one record of the ledger, and is ended under its fence',
-      outbox: 'nothing is published',
-      documentation: '/docs#messages.resolve',
-      tests: 'test/contract/service/messages-unknown.test.ts',
-    },
-  },
+  repeat: natural('messages.resolve', {
+    repeats: 'the same outcome again answers the same message; another outcome is refused with 409',
+    businessUniqueness: 'a delivery is one record of the ledger, and is ended under its fence',
+    outbox: 'nothing is published',
+    tests: 'test/contract/service/messages-unknown.test.ts',
+  }),
 } satisfies Declaration
 
 export const readLeads = {
@@ -196,24 +146,26 @@ export const readConversation = {
   answers: { 200: { about: 'The conversation', schema: conversation } },
 } satisfies Declaration
 
-const lock = named('GuardLock', {
-  ...record({
+/** What an operator sees of a lock. */
+export const lock = named(
+  'GuardLock',
+  record({
     hash: text,
     workspaceId: text,
     state: text,
     messageId: textOrNull,
     claimedAt: instant,
-    ageMs: { type: 'number' },
+    ageMs: Type.Number(),
     expiresAt: instant,
   }),
-})
+)
 
 export const readLock = {
   id: 'guard.lock.get',
   system,
   summary: 'Look at a lock of the guard',
   access: 'operator',
-  path: { hash: 'The hash of the lock, as the events of the guard tell it.' },
+  path: { hash: 'The hash of the lock, as the events of the guard have it.' },
   answers: { 200: { about: 'What the lock stands for', schema: lock } },
 } satisfies Declaration
 
@@ -222,16 +174,12 @@ export const releaseLock = {
   system,
   summary: 'Release a lock of the guard before its window ends',
   access: 'operator',
-  path: { hash: 'The hash of the lock, as the events of the guard tell it.' },
+  path: { hash: 'The hash of the lock, as the events of the guard have it.' },
   answers: { 204: { about: 'Released: an equal message may be sent again' } },
-  repeat: {
-    kind: 'natural',
-    about: {
-      repeats: 'what is released stays released; the second request is told 404',
-      businessUniqueness: 'a lock is one record of the ledger, and is freed under its fence',
-      outbox: 'nothing is published',
-      documentation: '/docs#guard.lock.release',
-      tests: 'test/contract/service/messages-guard.test.ts',
-    },
-  },
+  repeat: natural('guard.lock.release', {
+    repeats: 'what is released stays released; the second request is answered 404',
+    businessUniqueness: 'a lock is one record of the ledger, and is freed under its fence',
+    outbox: 'nothing is published',
+    tests: 'test/contract/service/messages-guard.test.ts',
+  }),
 } satisfies Declaration

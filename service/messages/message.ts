@@ -1,3 +1,8 @@
+import type { Static } from 'typebox'
+import { oneOf } from '../http/input.ts'
+import { instant, instantOrNull, named, record, text, textOrNull } from '../openapi/declaration.ts'
+import { type ChannelName, channelNames } from './channels/channel.ts'
+
 /** Times of the store are whole milliseconds; PostgreSQL hands them over as text. */
 type StoredMs = number | string | bigint
 
@@ -12,7 +17,7 @@ export interface MessageRow {
   readonly recipient_phone: string | null
   readonly recipient_email: string | null
   readonly body: string
-  readonly channel: string
+  readonly channel: ChannelName
   readonly status: Status
   readonly provider_message_id: string | null
   readonly error: string | null
@@ -32,21 +37,25 @@ export const messageColumns = `id, workspace_id, lead_id, conversation_id, recip
   status, provider_message_id, error, new_lead, effect_key, key_claim, lock_hash, due_at, created_at, status_at, sent_at`
 
 /** What clients see of a message. */
-export interface Message {
-  readonly _id: string
-  readonly workspaceId: string
-  readonly leadId: string
-  readonly conversationId: string
-  readonly recipientPhone: string | null
-  readonly recipientEmail: string | null
-  readonly message: string
-  readonly channel: string
-  readonly status: Status
-  readonly providerMessageId: string | null
-  readonly error: string | null
-  readonly createdAt: string
-  readonly sentAt: string | null
-}
+export const message = named(
+  'Message',
+  record({
+    _id: text,
+    workspaceId: text,
+    leadId: text,
+    conversationId: text,
+    recipientPhone: textOrNull,
+    recipientEmail: textOrNull,
+    message: text,
+    channel: oneOf(channelNames),
+    status: oneOf(statuses),
+    providerMessageId: textOrNull,
+    error: textOrNull,
+    createdAt: instant,
+    sentAt: instantOrNull,
+  }),
+)
+export type Message = Static<typeof message>
 
 export function messageOf(row: MessageRow): Message {
   return {
@@ -70,12 +79,13 @@ export function isoOf(ms: StoredMs): string {
   return new Date(Number(ms)).toISOString()
 }
 
-export interface CrmIds {
-  readonly ghlContactId: string | null
-  readonly ghlLocationId: string | null
-  readonly hsContactId: string | null
-  readonly hsPortalId: string | null
+export const crmIds = {
+  ghlContactId: textOrNull,
+  ghlLocationId: textOrNull,
+  hsContactId: textOrNull,
+  hsPortalId: textOrNull,
 }
+export type CrmIds = { readonly [Name in keyof typeof crmIds]: string | null }
 
 export const noCrmIds: CrmIds = { ghlContactId: null, ghlLocationId: null, hsContactId: null, hsPortalId: null }
 
@@ -104,7 +114,12 @@ export function crmIdsOf(row: LeadRow): CrmIds {
 }
 
 /** What clients see of a lead. */
-export function leadOf(row: LeadRow) {
+export const lead = named(
+  'Lead',
+  record({ _id: text, workspaceId: text, phone: textOrNull, email: textOrNull, ...crmIds, createdAt: instant }),
+)
+
+export function leadOf(row: LeadRow): Static<typeof lead> {
   return {
     _id: row.id,
     workspaceId: row.workspace_id,
@@ -124,7 +139,12 @@ export interface ConversationRow {
 }
 
 /** What clients see of a conversation. */
-export function conversationOf(row: ConversationRow) {
+export const conversation = named(
+  'Conversation',
+  record({ _id: text, workspaceId: text, leadId: text, phone: textOrNull, createdAt: instant }),
+)
+
+export function conversationOf(row: ConversationRow): Static<typeof conversation> {
   return {
     _id: row.id,
     workspaceId: row.workspace_id,

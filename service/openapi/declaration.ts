@@ -1,8 +1,8 @@
 import type { BatchRoute, CommandRoute, NaturalNotes } from 'onceonly/http'
-import type { TSchema } from 'typebox'
+import Type, { type Static, type TObject, type TOptional, type TSchema } from 'typebox'
 
-/** JSON Schema of 2020-12, as OpenAPI 3.1 uses it. */
-export type Schema = Readonly<Record<string, unknown>>
+/** JSON Schema of 2020-12, as OpenAPI 3.1 uses it. TypeBox gives it a type. */
+export type Schema = TSchema
 
 /** One of the systems of this server: a chapter of its documentation. */
 export interface System {
@@ -45,6 +45,11 @@ export type Repeat =
   | Pick<BatchRoute, 'kind' | 'definition'>
   | { readonly kind: 'natural'; readonly about: NaturalNotes }
 
+/** A route that needs no key, because repeating it changes nothing. */
+export function natural(id: string, about: Omit<NaturalNotes, 'documentation'>): Repeat {
+  return { kind: 'natural', about: { ...about, documentation: `/docs#${id}` } }
+}
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** `page`: for people, not for programs, so that the document leaves it out. */
@@ -64,21 +69,28 @@ export function nameOf(schema: object): string | undefined {
   return names.get(schema)
 }
 
-export interface ObjectSchema extends Schema {
-  readonly required: readonly string[]
-  readonly properties: Readonly<Record<string, Schema | TSchema>>
-}
+type Members<P, O> = { -readonly [Name in keyof P]: Name extends O ? TOptional<P[Name] & TSchema> : P[Name] & TSchema }
 
 /** An object all of whose members are always there, unless they are named as optional. */
-export function record(properties: ObjectSchema['properties'], optional: readonly string[] = []): ObjectSchema {
-  return {
-    type: 'object',
-    required: Object.keys(properties).filter((name) => !optional.includes(name)),
-    properties,
-  }
+export function record<P extends Readonly<Record<string, Schema>>, const O extends keyof P = never>(
+  properties: P,
+  optional: readonly O[] = [],
+): TObject<Members<P, O>> {
+  const isOptional = new Set<unknown>(optional)
+  const members = Object.entries(properties).map(([name, schema]) => [
+    name,
+    isOptional.has(name) ? Type.Optional(schema) : schema,
+  ])
+  return Type.Object(Object.fromEntries(members) as Members<P, O>)
 }
 
-export const text: Schema = { type: 'string' }
-export const textOrNull: Schema = { type: ['string', 'null'] }
-export const instant: Schema = { type: 'string', format: 'date-time' }
-export const instantOrNull: Schema = { type: ['string', 'null'], format: 'date-time' }
+/** Read-only, as answers are. */
+export function list<S extends Schema>(items: S, options: object = {}) {
+  return Type.Unsafe<readonly Static<S>[]>({ type: 'array', ...options, items })
+}
+
+export const text = Type.String()
+export const textOrNull = Type.Unsafe<string | null>({ type: ['string', 'null'] })
+export const instant = Type.String({ format: 'date-time' })
+export const instantOrNull = Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' })
+export const count = Type.Integer({ minimum: 0 })

@@ -129,7 +129,7 @@ function parametersOf(path: string, { path: named = {}, query = {} }: Declaratio
 /** The description stands beside the schema of a parameter, not inside of it. */
 function parameterOf(about: string | TSchema): { readonly description: unknown; readonly schema: Schema } {
   if (typeof about === 'string') return { description: about, schema: { type: 'string' } }
-  const { description = '', ...schema } = about as Schema
+  const { description = '', ...schema } = about as { readonly description?: string }
   return { description, schema }
 }
 

@@ -1,4 +1,3 @@
-import type { NaturalNotes } from 'onceonly/http'
 import Type, { type Static } from 'typebox'
 import { oneOf, ruled } from '../http/input.ts'
 import { pageQuery, textOfCursor } from '../http/page.ts'
@@ -8,10 +7,10 @@ import {
   type Declaration,
   instant,
   instantOrNull,
+  list,
   named,
-  type Repeat,
+  natural,
   record,
-  type Schema,
   text,
   textOrNull,
 } from '../openapi/declaration.ts'
@@ -28,15 +27,10 @@ const system = {
     'can be replayed against the sequence of today.',
 }
 
-function natural(id: string, notes: Pick<NaturalNotes, 'repeats' | 'businessUniqueness'>): Repeat {
-  const about: NaturalNotes = {
-    ...notes,
-    outbox: 'nothing is published; messages have rows of their own',
-    externalCalls: 'Messages and webhooks go out under the key of their step, which never changes.',
-    documentation: `/docs#${id}`,
-    tests: 'service/outreach.test.ts, service/outreach-crash.test.ts',
-  }
-  return { kind: 'natural', about }
+const notes = {
+  outbox: 'nothing is published; messages have rows of their own',
+  externalCalls: 'Messages and webhooks go out under the key of their step, which never changes.',
+  tests: 'service/outreach.test.ts, service/outreach-crash.test.ts',
 }
 
 /** Longer than any name that a person would choose. */
@@ -74,7 +68,7 @@ const sequenceRequest = named(
 )
 export type SequenceCommand = Static<typeof sequenceRequest>
 
-const version: Schema = { type: 'integer', minimum: 1 }
+const version = Type.Integer({ minimum: 1 })
 const Location = 'Where it is read.'
 
 export const storeSequence = {
@@ -162,12 +156,13 @@ export const startRun = {
   repeat: natural('sequences.run', {
     repeats: 'the same run is named again, and nothing else begins',
     businessUniqueness: 'The id of a run is its primary key; it is made of sequence, version and lead.',
+    ...notes,
   }),
 } satisfies Declaration
 
 const runId = { id: 'The id of the run.' }
-const anything: Schema = {}
-const state: Schema = { type: 'string', enum: runStates }
+const anything = Type.Unknown()
+const state = oneOf(runStates)
 const summary = {
   runId: text,
   state,
@@ -185,15 +180,15 @@ const runStep = named(
     id: text,
     type: text,
     key: text,
-    tick: { type: 'integer' },
-    attempts: { type: 'integer' },
-    state: { type: 'string', enum: stepStates },
+    tick: Type.Integer(),
+    attempts: Type.Integer(),
+    state: oneOf(stepStates),
     result: anything,
     error: textOrNull,
     dueAt: instantOrNull,
   }),
 )
-const run = named('Run', record({ ...summary, steps: { type: 'array', items: runStep } }))
+const run = named('Run', record({ ...summary, steps: list(runStep) }))
 
 /** The engine's own cursor inside of ours; null for a text that is none. */
 export function placeOf(cursor: string): string | null {
@@ -216,7 +211,7 @@ export const readRuns = {
     200: {
       about: 'One page',
       schema: record({
-        runs: { type: 'array', items: named('RunSummary', record(summary)) },
+        runs: list(named('RunSummary', record(summary))),
         cursor: textOrNull,
       }),
     },
@@ -233,18 +228,18 @@ export const readRun = {
 } satisfies Declaration
 
 const difference = record({ path: text, original: anything, replayed: anything }, ['original', 'replayed'])
-const compared = { type: ['boolean', 'null'] }
+const compared = Type.Unsafe<boolean | null>({ type: ['boolean', 'null'] })
 const replayedStep = named(
   'ReplayedStep',
   record({
     id: text,
     key: text,
-    tick: { type: 'integer' },
-    status: { type: 'string', enum: stepStatuses },
+    tick: Type.Integer(),
+    status: oneOf(stepStatuses),
     originalResult: anything,
     replayedResult: anything,
     identical: compared,
-    diff: { type: 'array', items: difference },
+    diff: list(difference),
   }),
 )
 
@@ -273,11 +268,11 @@ export const replayRun = {
         'Replay',
         record({
           runId: text,
-          verdict: { type: 'string', enum: verdicts },
-          performed: { type: 'integer' },
-          blocked: { type: 'integer' },
-          steps: { type: 'array', items: replayedStep },
-          result: record({ identical: compared, diff: { type: 'array', items: difference } }),
+          verdict: oneOf(verdicts),
+          performed: Type.Integer(),
+          blocked: Type.Integer(),
+          steps: list(replayedStep),
+          result: record({ identical: compared, diff: list(difference) }),
         }),
       ),
     },
@@ -286,6 +281,7 @@ export const replayRun = {
   repeat: natural('runs.replay', {
     repeats: 'what was performed is recorded, and is not performed again',
     businessUniqueness: 'Every step has one key, and one record under it.',
+    ...notes,
   }),
 } satisfies Declaration
 
@@ -303,6 +299,7 @@ export const cancelRun = {
   repeat: natural('runs.cancel', {
     repeats: 'a cancelled run stays cancelled, and says so again',
     businessUniqueness: 'A run ends once.',
+    ...notes,
   }),
 } satisfies Declaration
 
@@ -350,5 +347,6 @@ export const resolveStep = {
   repeat: natural('runs.steps.resolve', {
     repeats: 'a step that is not unknown any more is left alone, and the answer is 409',
     businessUniqueness: 'Only a step that is unknown can be resolved: one update, on one row.',
+    ...notes,
   }),
 } satisfies Declaration

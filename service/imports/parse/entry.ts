@@ -1,20 +1,23 @@
+import Type, { type Static, type TObject } from 'typebox'
+import { list, text, textOrNull } from '../../openapi/declaration.ts'
+
 /** One reference of a file, whatever its format called the parts. */
-export interface Reference {
-  /** As the file says it: `JOUR`, `Journal Article`. */
-  readonly type: string | null
-  readonly title: string
-  readonly authors: readonly string[]
-  readonly year: number | null
-  readonly journal: string | null
-  readonly volume: string | null
-  readonly issue: string | null
-  readonly pages: string | null
-  readonly doi: string | null
-  readonly pmid: string | null
-  readonly url: string | null
-  readonly abstract: string | null
-  readonly keywords: readonly string[]
+export const reference = {
+  type: { ...textOrNull, description: 'As the file says it: `JOUR`, `Journal Article`.' },
+  title: text,
+  authors: list(text),
+  year: Type.Unsafe<number | null>({ type: ['integer', 'null'] }),
+  journal: textOrNull,
+  volume: textOrNull,
+  issue: textOrNull,
+  pages: textOrNull,
+  doi: textOrNull,
+  pmid: textOrNull,
+  url: textOrNull,
+  abstract: textOrNull,
+  keywords: list(text),
 }
+export type Reference = Static<TObject<typeof reference>>
 
 /** What a file is read into, in its own order. `line` is where the record begins, from 1. */
 export type Entry =
