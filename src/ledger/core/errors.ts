@@ -129,6 +129,11 @@ export const errorTable = {
     applied: 'no',
     next: 'Check that the broker runs, can be reached, and allows what the message names; then try again.',
   },
+  schema_too_old: {
+    retryable: false,
+    applied: 'no',
+    next: "Run `onceonly migrate`, or what `onceonly migrate --sql` prints; or open the store with `migrate: 'auto'`.",
+  },
   schema_too_new: {
     retryable: false,
     applied: 'no',

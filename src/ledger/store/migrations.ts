@@ -1,5 +1,22 @@
 import { OnceError } from '../core/errors.ts'
 
+/**
+ * `auto`: the store creates and updates its tables by itself. `check`: it changes nothing, and refuses to work on tables
+ * that are not up to date, for deployments whose servers may not change the schema.
+ */
+export type MigrateMode = 'auto' | 'check'
+
+export function checkMigrateMode(caller: string, mode: MigrateMode): MigrateMode {
+  if (mode === 'auto' || mode === 'check') return mode
+  throw new OnceError('bad_option', `${caller}: \`migrate\` must be 'auto' or 'check', not ${JSON.stringify(mode)}.`)
+}
+
+export function tablesTooOld(room: string, pending: readonly MigrationStep[]): OnceError<'schema_too_old'> {
+  const versions = pending.map(({ version }) => version).join(', ')
+  const text = `The tables of \`${room}\` lack version ${versions}, and \`migrate: 'check'\` forbids to change them.`
+  return new OnceError('schema_too_old', text, { details: { room, pending: pending.map(({ version }) => version) } })
+}
+
 /** A step of one room's schema, whatever its dialect. */
 export interface MigrationStep {
   /** Consecutive from 1. */

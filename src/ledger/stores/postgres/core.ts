@@ -3,6 +3,7 @@ import { limits } from '../../core/limits.ts'
 import type { Deadline } from '../../store/deadline.ts'
 import { createDeadline, inTime } from '../../store/deadline.ts'
 import { LEDGER_ROOM } from '../../store/ledger-migrations.ts'
+import type { MigrateMode } from '../../store/migrations.ts'
 import type { Call } from '../../store/port.ts'
 import type { Connection } from './connection.ts'
 import { borrow } from './connection.ts'
@@ -46,7 +47,7 @@ export interface Borrowed {
   rows(text: string, values?: unknown[]): Promise<readonly TextRow[]>
 }
 
-export function createCore(pool: PgPool, names: Names): Core {
+export function createCore(pool: PgPool, names: Names, mode: MigrateMode): Core {
   const idle: (() => void)[] = []
   let underWay = 0
   let stopped = false
@@ -87,7 +88,7 @@ export function createCore(pool: PgPool, names: Names): Core {
     const deadline = createDeadline(MIGRATION_MS, stopping.signal)
     deadline.onPassed(() => connection.destroy(timeoutError(MIGRATION_MS, 'no')))
     try {
-      await migrate(connection, names, room, migrations)
+      await migrate(connection, names, room, migrations, mode)
       if (room === LEDGER_ROOM) await liftFences(connection, names)
       connection.release()
     } catch (error) {

@@ -1,5 +1,7 @@
 import { OnceError } from '../../core/errors.ts'
 import { checkOptionNames } from '../../core/option-names.ts'
+import type { MigrateMode } from '../../store/migrations.ts'
+import { checkMigrateMode } from '../../store/migrations.ts'
 import type { TransactionalStore } from '../../store/port.ts'
 import type { SqlSeam } from '../../store/sql.ts'
 import { createClaims } from './claims.ts'
@@ -28,6 +30,12 @@ export interface PostgresStoreOptions {
    */
   readonly schema?: string
   /**
+   * `auto` creates and updates the tables when they are first needed; `check` changes nothing and refuses tables that are
+   * not up to date. `onceonly migrate --sql` prints the statements.
+   * @default 'auto'
+   */
+  readonly migrate?: MigrateMode
+  /**
    * Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same.
    * @default false
    */
@@ -55,13 +63,13 @@ const CLIENTS_FOR_ROOMS = 6
  */
 export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}): PostgresStore {
   checkPool(pool)
-  checkOptionNames('postgresStore', options, ['schema', 'testClock'])
+  checkOptionNames('postgresStore', options, ['schema', 'migrate', 'testClock'])
   const clients = pool.options?.max ?? Number.POSITIVE_INFINITY
   if (clients < LEAST_CLIENTS) {
     throw new OnceError('bad_option', `\`pool\` has ${clients} clients (\`max\`); the store needs ${LEAST_CLIENTS}.`)
   }
   const names = namesIn(options.schema)
-  const core = createCore(pool, names)
+  const core = createCore(pool, names, checkMigrateMode('postgresStore', options.migrate ?? 'auto'))
   const steps = createSteps(names)
   const watchers = createWatchers(pool, names)
   const laneCount = Math.min(LANES, clients - 2)

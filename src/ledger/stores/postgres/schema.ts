@@ -1,8 +1,8 @@
 import { MINUTE } from '../../core/limits.ts'
 import type { LedgerMigration } from '../../store/ledger-migrations.ts'
 import { ledgerMigrations } from '../../store/ledger-migrations.ts'
-import type { MigrationStep } from '../../store/migrations.ts'
-import { pendingMigrations } from '../../store/migrations.ts'
+import type { MigrateMode, MigrationStep } from '../../store/migrations.ts'
+import { pendingMigrations, tablesTooOld } from '../../store/migrations.ts'
 import { recordsView, YEAR_10000_MS } from '../../store/records-view.ts'
 import { clockOffsetFunction } from './clock-sql.ts'
 import type { Connection } from './connection.ts'
@@ -99,9 +99,12 @@ export async function migrate(
   names: Names,
   room: string,
   migrations: readonly StatementsOf[],
+  mode: MigrateMode,
 ): Promise<void> {
   const known = await appliedMigrations(connection, names, room)
-  if (known !== null && pendingMigrations(room, migrations, known).length === 0) return
+  const pending = pendingMigrations(room, migrations, known ?? [])
+  if (known !== null && pending.length === 0) return
+  if (mode === 'check') throw tablesTooOld(room, pending)
   // The lock is asked for before anything is read: every statement of READ COMMITTED sees what the last holder did.
   await connection.script(
     `BEGIN ISOLATION LEVEL READ COMMITTED;

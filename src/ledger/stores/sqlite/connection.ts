@@ -1,4 +1,7 @@
+import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import type { MigrateMode } from '../../store/migrations.ts'
+import { tablesTooOld } from '../../store/migrations.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { createCheckpoints } from './checkpoints.ts'
 import type { TimeSource } from './clock.ts'
@@ -8,7 +11,7 @@ import { anchor, needsAnchor, nowOf, prepareMeta } from './meta.ts'
 import { makePrivate } from './private-file.ts'
 import type { RecordStatements } from './records.ts'
 import { prepareRecords } from './records.ts'
-import { isCurrent, LEDGER_ROOM, migrate, ownMigrations } from './schema.ts'
+import { LEDGER_ROOM, migrate, ownMigrations, pendingIn } from './schema.ts'
 import type { SettleStatement } from './settle.ts'
 import { prepareSettle } from './settle.ts'
 import type { Statements } from './statements.ts'
@@ -41,7 +44,8 @@ const CACHE_KIB = 16 * 1_024
 const LOG_BYTES = 64 * 1_024 * 1_024
 
 /** Throws SQLite's own error when it cannot be done at once; the caller knows which of them are worth another try. */
-export function openConnections(path: string, time: TimeSource): Connections {
+export function openConnections(path: string, time: TimeSource, mode: MigrateMode): Connections {
+  if (mode === 'check' && !existsSync(path)) throw tablesTooOld(LEDGER_ROOM, ownMigrations)
   const opened: DatabaseSync[] = []
   const close = () => {
     for (const db of opened.splice(0)) if (db.isOpen) db.close()
@@ -56,7 +60,7 @@ export function openConnections(path: string, time: TimeSource): Connections {
   try {
     makePrivate(path)
     const writer = open()
-    prepareFile(writer, path, time)
+    prepareFile(writer, path, time, mode)
     const transaction = open()
     const reader = open()
     reader.exec('PRAGMA query_only = ON')
@@ -72,11 +76,14 @@ export function openConnections(path: string, time: TimeSource): Connections {
   }
 }
 
-function prepareFile(db: DatabaseSync, path: string, time: TimeSource): void {
-  const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
-  if (mode !== 'wal') throw unavailable(path, new Error(`its file system allows only the journal mode ${mode}`), 'no')
+function prepareFile(db: DatabaseSync, path: string, time: TimeSource, mode: MigrateMode): void {
+  const journal = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
+  if (journal !== 'wal')
+    throw unavailable(path, new Error(`its file system allows only the journal mode ${journal}`), 'no')
   db.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
-  if (isCurrent(db, LEDGER_ROOM, ownMigrations) && !needsAnchor(db, time)) return
+  const pending = pendingIn(db, LEDGER_ROOM, ownMigrations)
+  if (pending.length > 0 && mode === 'check') throw tablesTooOld(LEDGER_ROOM, pending)
+  if (pending.length === 0 && !needsAnchor(db, time)) return
   // Many processes may come here at once: one is first, and the others find nothing left to do.
   db.exec('BEGIN IMMEDIATE')
   try {

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { isOnceError } from '../../core/errors.ts'
 import type { DecisionOf, Request } from '../../core/request.ts'
+import type { MigrateMode } from '../../store/migrations.ts'
 import type { AppliedDecision, Call } from '../../store/port.ts'
 import type { TimeSource } from './clock.ts'
 import type { Connection, Connections } from './connection.ts'
@@ -15,6 +16,7 @@ import { createWriterQueue, pause } from './writer.ts'
 export interface Engine {
   readonly path: string
   readonly time: TimeSource
+  readonly migrate: MigrateMode
   /** Short synchronous work on the reader, repeated while another process opens, recovers or closes the file. */
   read<T>(call: Call, work: (reader: Connection) => T): Promise<T>
   /** Calls back after every write of this process, whether it changed anything or not. */
@@ -42,7 +44,7 @@ function fileAt(path: string): string | null {
   return found === undefined ? null : `${found.dev}:${found.ino}`
 }
 
-export function createEngine(path: string, time: TimeSource): Engine {
+export function createEngine(path: string, time: TimeSource, migrate: MigrateMode = 'auto'): Engine {
   const queue = createWriterQueue()
   let wrote = () => {}
   let connections: Connections | null = null
@@ -69,7 +71,7 @@ export function createEngine(path: string, time: TimeSource): Engine {
     }
     if (connections === null) {
       checkFile()
-      connections = openConnections(path, time)
+      connections = openConnections(path, time, migrate)
       file ??= fileAt(path)
       suspect = false
     }
@@ -167,6 +169,7 @@ export function createEngine(path: string, time: TimeSource): Engine {
 
   return {
     path,
+    migrate,
     time,
     checkFile,
     onWrite: (listener) => void (wrote = listener),

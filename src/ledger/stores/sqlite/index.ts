@@ -2,6 +2,8 @@ import { resolve } from 'node:path'
 import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
 import { checkOptionNames, kindOf } from '../../core/option-names.ts'
+import type { MigrateMode } from '../../store/migrations.ts'
+import { checkMigrateMode } from '../../store/migrations.ts'
 import type { TransactionalStore } from '../../store/port.ts'
 import type { SqlSeam, SqlTx } from '../../store/sql.ts'
 import { createClaims } from './claims.ts'
@@ -19,6 +21,12 @@ import { createWatchers } from './watch.ts'
 export type SqliteTx = SqlTx
 
 export interface SqliteStoreOptions {
+  /**
+   * `auto` creates and updates the tables when they are first needed; `check` changes nothing and refuses tables that are
+   * not up to date. `onceonly migrate --sql` prints the statements.
+   * @default 'auto'
+   */
+  readonly migrate?: MigrateMode
   /**
    * Lets `store.clock.advance` move the store's time, for tests. `ONCEONLY_TEST_CLOCK=1` does the same.
    * @default false
@@ -42,12 +50,16 @@ export interface SqliteStore extends TransactionalStore<SqliteTx>, AsyncDisposab
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   const file = checkedPath(path)
-  checkOptionNames('sqliteStore', options, ['testClock', 'internal'])
+  checkOptionNames('sqliteStore', options, ['migrate', 'testClock', 'internal'])
   const { time: ownTime = {}, holdMs = limits.writerHoldMs } = options.internal ?? {}
   const time = { ...systemTime, ...ownTime }
   // A boot does not change while a process lives; its name is asked once.
   const bootId = time.bootId()
-  const engine = createEngine(file, { ...time, bootId: () => bootId })
+  const engine = createEngine(
+    file,
+    { ...time, bootId: () => bootId },
+    checkMigrateMode('sqliteStore', options.migrate ?? 'auto'),
+  )
   const watchers = createWatchers(engine)
   const fences = { least: 0 }
   const stop = async () => {

@@ -106,10 +106,14 @@ export interface SqliteMigration extends MigrationStep {
 export const ownMigrations: readonly SqliteMigration[] = ledgerMigrations({ 1: version1 })
 export { LEDGER_ROOM }
 
-/** Asked before the writer is taken, so that opening a store that is up to date never waits for anybody. */
-export function isCurrent(db: DatabaseSync, room: string, known: readonly SqliteMigration[]): boolean {
+/** Asked before the writer is taken, so that opening a store that is up to date waits for no other process. */
+export function pendingIn(
+  db: DatabaseSync,
+  room: string,
+  known: readonly SqliteMigration[],
+): readonly SqliteMigration[] {
   const table = db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'onceonly_migrations'`).get()
-  return table !== undefined && pendingMigrations(room, known, appliedTo(db, room)).length === 0
+  return table === undefined ? known : pendingMigrations(room, known, appliedTo(db, room))
 }
 
 /** Runs inside a write transaction, and looks again there: another process may have been first. */

@@ -1,11 +1,12 @@
 import { OnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
+import { tablesTooOld } from '../../store/migrations.ts'
 import type { SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
 import { checkRoomTopic } from '../../store/sql.ts'
 import { NOW_SQL } from './connection.ts'
 import type { Engine } from './engine.ts'
 import { isReadonly } from './errors.ts'
-import { isCurrent, LEDGER_ROOM, migrate } from './schema.ts'
+import { LEDGER_ROOM, migrate, pendingIn } from './schema.ts'
 import type { Watchers } from './watch.ts'
 
 const CALL = { timeoutMs: limits.storeCallMs }
@@ -27,7 +28,9 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
         throw new OnceError('bad_option', `A room cannot be named \`${room}\`.`)
       }
       const known = migrations.map(({ version, oldestCode, up }) => ({ version, oldestCode, statements: up.sqlite }))
-      if (await engine.read(MIGRATE_CALL, ({ db }) => isCurrent(db, room, known))) return
+      const pending = await engine.read(MIGRATE_CALL, ({ db }) => pendingIn(db, room, known))
+      if (pending.length === 0) return
+      if (engine.migrate === 'check') throw tablesTooOld(room, pending)
       await engine.write('batch', MIGRATE_CALL, ({ db }) => migrate(db, room, known, engine.time.wallMs()))
     },
     query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) => {

@@ -146,3 +146,17 @@ testPostgres('a stopped store refuses calls, gives its clients back, and may be 
     await assert.rejects(call(), (error) => isOnceError(error, 'stopped'))
   }
 })
+
+testPostgres('a store that only checks changes no schema, and works where the tables are', async (t) => {
+  const schema = freshSchema()
+  const tooOld = (error: unknown) => isOnceError(error, 'schema_too_old')
+  await assert.rejects(
+    openStore(t, { schema, migrate: 'check' }).then((store) => claimIn(store, 'a')),
+    tooOld,
+  )
+  const pool = await freshPool(t)
+  const { rows } = await pool.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema])
+  assert.deepEqual(rows, [])
+  await claimIn(await openStore(t, { schema }), 'b')
+  await claimIn(await openStore(t, { schema, migrate: 'check' }), 'c')
+})
