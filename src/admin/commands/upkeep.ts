@@ -38,6 +38,13 @@ export const upkeepCommands = {
       return { rows: [...(await admin.migrate())].map(([room, version]) => ({ room, version })) }
     },
   }),
+  migrations: read({
+    summary: 'the SQL that `migrate` would still run',
+    details: 'For deployments whose schema is changed by another tool. Nothing is changed, not even an empty store.',
+    arguments: {},
+    path: '/migrations',
+    read: async ({ admin }) => ({ statements: await admin.migrations() }),
+  }),
   doctor: read({
     summary: 'is the store configured so that nothing acknowledged is lost?',
     details: 'Durability, eviction, clock, connections. Exits with 1 when something is dangerous.',

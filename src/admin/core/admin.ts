@@ -82,6 +82,8 @@ export interface Admin {
   sweep(): Promise<number>
   /** The version of every room's tables, after they were brought up to date. */
   migrate(): Promise<ReadonlyMap<string, number>>
+  /** The SQL that `migrate` would still run; nothing is changed. */
+  migrations(): Promise<readonly string[]>
   doctor(): Promise<readonly Finding[]>
   now(): Promise<number>
 }
@@ -215,14 +217,22 @@ export function createAdmin({ store, ledger: given, audit: elsewhere = null }: A
     async sweep() {
       return await ledger.upkeep.sweep()
     },
+    async migrations() {
+      if (sql === undefined) throw noTables(store)
+      return await sql.pendingSql(migrations)
+    },
     async migrate() {
-      if (sql === undefined) throw new OnceError('bad_option', `The ${store.name} store has no tables to migrate.`)
+      if (sql === undefined) throw noTables(store)
       await now()
       for (const [room, steps] of Object.entries(migrations)) await sql.migrate(room, steps)
       return await roomsOf(sql)
     },
     doctor: () => examine(store),
   }
+}
+
+function noTables({ name }: Store): OnceError {
+  return new OnceError('bad_option', `The ${name} store has no tables to migrate.`)
 }
 
 function isSql(store: Store): store is SqlStore {

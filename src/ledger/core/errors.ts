@@ -132,7 +132,7 @@ export const errorTable = {
   schema_too_old: {
     retryable: false,
     applied: 'no',
-    next: "Run `onceonly migrate`, or what `onceonly migrate --sql` prints; or open the store with `migrate: 'auto'`.",
+    next: "Run `onceonly migrate`, or the SQL that `onceonly migrations` prints; or open the store with `migrate: 'auto'`.",
   },
   schema_too_new: {
     retryable: false,

@@ -21,6 +21,8 @@ export interface SqlSeam {
   readonly dialect: Dialect
   /** Brings one room's tables up to date; safe from many processes at once. */
   migrate(room: string, migrations: readonly Migration[]): Promise<void>
+  /** The SQL that `migrate` would still run for the ledger's tables and for these rooms. Changes nothing. */
+  pendingSql(rooms: Readonly<Record<string, readonly Migration[]>>): Promise<readonly string[]>
   /** A single statement outside any transaction. */
   query<Row = SqlRow>(text: string, values?: readonly SqlValue[], how?: QueryHow): Promise<readonly Row[]>
   /** An SQL expression: the store's time in whole milliseconds, also inside a transaction, where it does not stand still. */

@@ -12,6 +12,8 @@ export const upkeepTexts: Texts = {
       rows.map(({ room, version }) => [room, version]),
       'No tables.',
     ),
+  migrations: ({ statements }) =>
+    statements.length === 0 ? '-- The tables are up to date.' : statements.map((each) => `${each};`).join('\n'),
   doctor: ({ findings }) => {
     const lines = findings.map(({ name, verdict, found, advice }) => {
       const text = `${paint(colours[verdict], verdict.padEnd(7))} ${name.padEnd(12)} ${plain(found)}`

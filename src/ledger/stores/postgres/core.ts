@@ -17,7 +17,7 @@ import {
   timeoutError,
 } from './errors.ts'
 import type { Names } from './names.ts'
-import { ledgerTables, liftFences, MIGRATION_MS, migrate } from './schema.ts'
+import { ledgerTables, liftFences, MIGRATION_MS, migrate, pendingSql } from './schema.ts'
 import type { TextRow } from './statement.ts'
 import { plannedOn } from './statement.ts'
 
@@ -35,6 +35,8 @@ export interface Core {
   /** An error as the port tells it; notices when the tables are gone, so that the next call makes them anew. */
   fault(error: unknown, whenLost: AppliedWord): OnceError
   migrate(room: string, migrations: Parameters<typeof migrate>[3]): Promise<void>
+  /** What `migrate` would run, for the ledger's tables too. */
+  pendingSql(rooms: Parameters<typeof pendingSql>[2]): Promise<readonly string[]>
   /** A connection broke: the next one may lead to another server, so the next call looks at the tables again. */
   suspect(): void
   /** Refuses new calls and waits for those under way; `accepted` ends when all accepted requests were flushed. */
@@ -138,6 +140,15 @@ export function createCore(pool: PgPool, names: Names, mode: MigrateMode): Core 
     read: (given, work) => call(given, (deadline) => onClient(deadline, 'no', work)),
     write: (given, work, told) => call(given, (deadline) => onClient(deadline, 'maybe', work, told)),
     fault,
+    // Not through `call`, which would first create the tables that are asked about.
+    pendingSql: async (rooms) => {
+      if (stopped) throw stoppedError()
+      const deadline = createDeadline(limits.storeCallMs, stopping.signal)
+      const all = { [LEDGER_ROOM]: ledgerTables(names), ...rooms }
+      return await onClient(deadline, 'no', ({ connection }) => pendingSql(connection, names, all)).finally(() =>
+        deadline.end(),
+      )
+    },
     migrate: (room, migrations) => call({ timeoutMs: MIGRATION_MS }, () => runMigrations(room, migrations)),
     suspect: () => {
       tablesThere = false

@@ -31,7 +31,7 @@ export interface PostgresStoreOptions {
   readonly schema?: string
   /**
    * `auto` creates and updates the tables when they are first needed; `check` changes nothing and refuses tables that are
-   * not up to date. `onceonly migrate --sql` prints the statements.
+   * not up to date. `onceonly migrations` prints the statements.
    * @default 'auto'
    */
   readonly migrate?: MigrateMode

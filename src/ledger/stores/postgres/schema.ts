@@ -113,9 +113,7 @@ export async function migrate(
      SELECT pg_advisory_xact_lock(${names.migrationLock});`,
   )
   await createSchema(connection, names)
-  await connection.script(`CREATE TABLE IF NOT EXISTS ${names.migrations} (
-     room text NOT NULL, version integer NOT NULL, oldest_code integer NOT NULL,
-     applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (room, version)); ${findOwnTablesFirst(names)}`)
+  await connection.script(`${migrationsTable(names)}; ${findOwnTablesFirst(names, 'LOCAL')}`)
   const applied = (await appliedMigrations(connection, names, room)) ?? []
   for (const { version, oldestCode, statements } of pendingMigrations(room, migrations, applied)) {
     for (const statement of statements) await connection.script(statement)
@@ -159,8 +157,34 @@ export async function liftFences(connection: Connection, names: Names): Promise<
 }
 
 /** A room's statements name no schema; what they create belongs beside our own tables. */
-function findOwnTablesFirst(names: Names): string {
-  return names.schema === null ? '' : `SET LOCAL search_path = ${quoteName(names.schema)}`
+function findOwnTablesFirst(names: Names, scope: 'LOCAL' | 'SESSION'): string {
+  return names.schema === null ? '' : `SET ${scope} search_path = ${quoteName(names.schema)}`
+}
+
+function migrationsTable(names: Names): string {
+  return `CREATE TABLE IF NOT EXISTS ${names.migrations} (
+     room text NOT NULL, version integer NOT NULL, oldest_code integer NOT NULL,
+     applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (room, version))`
+}
+
+/** The same statements as `migrate` runs, as a text for another tool. */
+export async function pendingSql(
+  connection: Connection,
+  names: Names,
+  rooms: Readonly<Record<string, readonly StatementsOf[]>>,
+): Promise<readonly string[]> {
+  const sql: string[] = []
+  for (const [room, migrations] of Object.entries(rooms)) {
+    const applied = await appliedMigrations(connection, names, room)
+    for (const { version, oldestCode, statements } of pendingMigrations(room, migrations, applied ?? [])) {
+      const values = `(${quoteText(room)}, ${version}, ${oldestCode})`
+      sql.push(...statements, `INSERT INTO ${names.migrations} (room, version, oldest_code) VALUES ${values}`)
+    }
+  }
+  if (sql.length === 0) return []
+  const schema = names.schema === null ? [] : [`CREATE SCHEMA IF NOT EXISTS ${quoteName(names.schema)}`]
+  const path = names.schema === null ? [] : [findOwnTablesFirst(names, 'SESSION')]
+  return [...schema, migrationsTable(names), ...path, ...sql]
 }
 
 /** Asked first, because even `IF NOT EXISTS` needs the privilege to create one. */

@@ -1,7 +1,7 @@
 import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
 import { LEDGER_ROOM } from '../../store/ledger-migrations.ts'
-import type { QueryHow, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import type { Migration, QueryHow, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
 import { nowSql } from './clock-sql.ts'
 import { inTransaction } from './connection.ts'
 import type { Core } from './core.ts'
@@ -63,11 +63,12 @@ export function createSqlSeam({ core, watchers, lanes }: SeamParts): SqlSeam {
       if (room.trim() === '' || room === LEDGER_ROOM) {
         throw new OnceError('bad_option', `A room cannot be named \`${room}\`.`)
       }
-      await core.migrate(
-        room,
-        migrations.map(({ version, oldestCode, up }) => ({ version, oldestCode, statements: up.postgres })),
-      )
+      await core.migrate(room, migrations.map(statementsOf))
     },
+    pendingSql: (rooms) =>
+      core.pendingSql(
+        Object.fromEntries(Object.entries(rooms).map(([room, migrations]) => [room, migrations.map(statementsOf)])),
+      ),
     query: <Row = SqlRow>(text: string, values: readonly SqlValue[] = [], how: QueryHow = {}) => {
       if (how.hot === true) return hot<Row>(text, values)
       return core.write(
@@ -83,4 +84,8 @@ export function createSqlSeam({ core, watchers, lanes }: SeamParts): SqlSeam {
       )
     },
   }
+}
+
+function statementsOf({ version, oldestCode, up }: Migration) {
+  return { version, oldestCode, statements: up.postgres }
 }

@@ -23,7 +23,7 @@ export type SqliteTx = SqlTx
 export interface SqliteStoreOptions {
   /**
    * `auto` creates and updates the tables when they are first needed; `check` changes nothing and refuses tables that are
-   * not up to date. `onceonly migrate --sql` prints the statements.
+   * not up to date. `onceonly migrations` prints the statements.
    * @default 'auto'
    */
   readonly migrate?: MigrateMode

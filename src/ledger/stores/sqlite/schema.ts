@@ -128,6 +128,21 @@ export function migrate(db: DatabaseSync, room: string, known: readonly SqliteMi
   }
 }
 
+/** The same statements as `migrate` runs, as a text for another tool. A file that does not exist has none of them. */
+export function pendingSql(
+  db: DatabaseSync | null,
+  rooms: Readonly<Record<string, readonly SqliteMigration[]>>,
+): readonly string[] {
+  const sql = Object.entries(rooms).flatMap(([room, known]) =>
+    (db === null ? known : pendingIn(db, room, known)).flatMap(({ version, oldestCode, statements }) => [
+      ...statements,
+      `INSERT INTO onceonly_migrations (room, version, oldest_code, applied_at)
+  VALUES ('${room}', ${version}, ${oldestCode}, CAST(unixepoch('subsec') * 1000 AS INTEGER))`,
+    ]),
+  )
+  return sql.length === 0 ? [] : [migrationsTable, ...sql]
+}
+
 function appliedTo(db: DatabaseSync, room: string): MigrationStep[] {
   const rows = db.prepare('SELECT version, oldest_code FROM onceonly_migrations WHERE room = ?').all(room)
   return rows.map((row) => ({ version: Number(row['version']), oldestCode: Number(row['oldest_code']) }))

@@ -1,12 +1,14 @@
+import { existsSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import { OnceError } from '../../core/errors.ts'
 import { limits, MINUTE } from '../../core/limits.ts'
 import { tablesTooOld } from '../../store/migrations.ts'
-import type { SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
+import type { Migration, SqlRow, SqlSeam, SqlValue } from '../../store/sql.ts'
 import { checkRoomTopic } from '../../store/sql.ts'
 import { NOW_SQL } from './connection.ts'
 import type { Engine } from './engine.ts'
 import { isReadonly } from './errors.ts'
-import { LEDGER_ROOM, migrate, pendingIn } from './schema.ts'
+import { LEDGER_ROOM, migrate, ownMigrations, pendingIn, pendingSql } from './schema.ts'
 import type { Watchers } from './watch.ts'
 
 const CALL = { timeoutMs: limits.storeCallMs }
@@ -27,11 +29,23 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
       if (room.trim() === '' || room === LEDGER_ROOM) {
         throw new OnceError('bad_option', `A room cannot be named \`${room}\`.`)
       }
-      const known = migrations.map(({ version, oldestCode, up }) => ({ version, oldestCode, statements: up.sqlite }))
+      const known = migrations.map(statementsOf)
       const pending = await engine.read(MIGRATE_CALL, ({ db }) => pendingIn(db, room, known))
       if (pending.length === 0) return
       if (engine.migrate === 'check') throw tablesTooOld(room, pending)
       await engine.write('batch', MIGRATE_CALL, ({ db }) => migrate(db, room, known, engine.time.wallMs()))
+    },
+    pendingSql: async (rooms) => {
+      const own = Object.entries(rooms).map(([room, migrations]) => [room, migrations.map(statementsOf)] as const)
+      const all = { [LEDGER_ROOM]: ownMigrations, ...Object.fromEntries(own) }
+      if (!existsSync(engine.path)) return pendingSql(null, all)
+      // Not through the engine, which would first create the tables that are asked about.
+      const db = new DatabaseSync(engine.path, { readOnly: true })
+      try {
+        return pendingSql(db, all)
+      } finally {
+        db.close()
+      }
     },
     query: async <Row = SqlRow>(text: string, values: readonly SqlValue[] = []) => {
       if (mayOnlyRead.test(text)) {
@@ -52,3 +66,7 @@ export function createSqlSeam(engine: Engine, watchers: Watchers): SqlSeam {
 }
 
 const mayOnlyRead = /^\s*(?:select|with|values)\b/i
+
+function statementsOf({ version, oldestCode, up }: Migration) {
+  return { version, oldestCode, statements: up.sqlite }
+}
