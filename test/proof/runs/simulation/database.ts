@@ -128,6 +128,7 @@ export function createSimulatedDatabase(simulation: Simulation, startMs: number)
         now: 'simulated_now()',
         query,
         wake: () => 'simulated_wake()',
+        pendingSql: async () => [],
         async migrate(_room, migrations) {
           if (!migrated) for (const { up } of migrations) for (const text of up.sqlite) database.exec(text)
           migrated = true
