@@ -125,7 +125,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
   ): Promise<RunHandle<O>> {
     checkId('run', given.runId)
     if (definitions.get(definition.name)?.body !== definition.body) {
-      throw new OnceError('bad_option', `The run ${definition.name} was not given to this engine.`)
+      throw new OnceError('bad_option', `The run ${definition.name} is not registered: pass it to createEngine.`)
     }
     using place = work ? worker.reserve() : null
     const fresh = newRun(definition, given, {
@@ -185,7 +185,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     const definition = definitions.get(row.definition)
     if (!isKnownBy(definition, row)) {
       const what = `${row.definition}, version ${row.version}`
-      throw new OnceError('bad_option', `The run ${runId} is a ${what}, which this engine was not given.`)
+      throw new OnceError('bad_option', `The run ${runId} is a ${what}, which is not registered: pass it to createEngine.`)
     }
     if (!isKept(row, await time.clock())) {
       throw endedLongAgo(runId)
@@ -195,7 +195,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     if (given.dryRun !== false) return dry
     if (dry.verdict === 'diverged') {
       const changed = dry.steps.filter(({ status }) => status !== 'same' && status !== 'pending')
-      throw new OnceError('run_diverged', `The run ${runId} would not go as it went.`, { details: { steps: changed } })
+      throw new OnceError('run_diverged', `The run ${runId} diverges from its record.`, { details: { steps: changed } })
     }
     // Recorded steps are answered from the record; open ones continue under their keys; unknown ones are not sent.
     if (row.endedAt === null) await operator.wake(runId)

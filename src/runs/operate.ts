@@ -290,6 +290,6 @@ function filterOf(
 function readCursor(cursor: string): [number, string] {
   const space = cursor.indexOf(' ')
   const before = Number(cursor.slice(0, space))
-  if (space < 1 || !Number.isSafeInteger(before)) throw new OnceError('bad_option', 'The cursor is not one of ours.')
+  if (space < 1 || !Number.isSafeInteger(before)) throw new OnceError('bad_option', '`cursor` must be one that an earlier page returned.')
   return [before, cursor.slice(space + 1)]
 }

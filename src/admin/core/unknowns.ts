@@ -121,7 +121,7 @@ function placeOf(cursor: string): readonly [startedAt: number, runId: string] {
   if (cursor === '') return START
   const space = cursor.indexOf(' ')
   const startedAt = Number(cursor.slice(0, space))
-  if (space < 1 || !Number.isSafeInteger(startedAt)) throw new OnceError('bad_option', 'The cursor is not one of ours.')
+  if (space < 1 || !Number.isSafeInteger(startedAt)) throw new OnceError('bad_option', '`cursor` must be one that an earlier page returned.')
   return [startedAt, cursor.slice(space + 1)]
 }
 

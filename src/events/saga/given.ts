@@ -173,6 +173,6 @@ async function elapse(stage: Stage, ms: number): Promise<void> {
 }
 
 const noTx: SqlTx = {
-  query: () => Promise.reject(new OnceError('saga_misused', 'This rehearsal was given no `tx`.')),
+  query: () => Promise.reject(new OnceError('saga_misused', 'This rehearsal has no `tx`: pass one.')),
   inSavepoint: (work) => work(),
 }

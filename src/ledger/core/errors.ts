@@ -66,7 +66,7 @@ export const errorTable = {
   lease_lost: {
     retryable: false,
     applied: 'maybe',
-    next: 'Another attempt, or a person, owns this identity now; stop and record nothing.',
+    next: 'Another attempt, or an operator, owns this identity now; stop and record nothing.',
   },
   lease_over: {
     retryable: false,
@@ -153,7 +153,7 @@ export const errorTable = {
   fence_moved: {
     retryable: false,
     applied: 'no',
-    next: 'The record changed since you looked; read it again and decide anew.',
+    next: 'The record changed since you read it; read it again and decide again.',
   },
   no_answer: {
     retryable: true,
@@ -183,7 +183,7 @@ export const errorTable = {
   run_diverged: {
     retryable: false,
     applied: 'no',
-    next: 'Compare both sides in `details`; keep old runs on the old way with `run.version`, then `resume` this one.',
+    next: 'Compare both sides in `details`; keep old runs on the old path with `run.version`, then `resume` this one.',
   },
   run_too_long: {
     retryable: false,
@@ -229,12 +229,12 @@ export const errorTable = {
   unreadable_message: {
     retryable: false,
     applied: 'no',
-    next: 'Correct the sender: the message lacks, or spells wrongly, the part that is named.',
+    next: 'Correct the sender: the named part of the message is missing or malformed.',
   },
   bad_signature: {
     retryable: false,
     applied: 'no',
-    next: 'Check the secret, and the clocks of both sides; nothing of the message was believed.',
+    next: 'Check the secret, and the clocks of both sides; nothing of the message was used.',
   },
 } as const satisfies Record<string, ErrorRow>
 

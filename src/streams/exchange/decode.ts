@@ -26,7 +26,7 @@ export function decodeWord<T>(data: Uint8Array, read: (from: Fields) => T): T {
   try {
     return read(fields(JSON.parse(new TextDecoder().decode(data)), 'word'))
   } catch (cause) {
-    throw new OnceError('unreadable_message', 'A region sent what cannot be read.', { cause })
+    throw new OnceError('unreadable_message', 'A region sent an unreadable message.', { cause })
   }
 }
 

@@ -72,7 +72,7 @@ export async function createNatsExchange(options: NatsExchangeOptions): Promise<
   const { connection, jetstream, region, namespace = 'onceonly.stream', replicas = 1 } = options
   const { pullMs = streamLimits.pullMs, onError = () => {}, runtime = createRuntime() } = options
   if (!/^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/.test(namespace)) {
-    throw new OnceError('bad_option', `\`${namespace}\` cannot stand before a subject.`)
+    throw new OnceError('bad_option', `\`${namespace}\` is not a valid namespace: use letters, digits, dashes and dots.`)
   }
   const pullSubject = (peer: string) => `${namespace}.pull.${peer}`
   const fenceSubject = (peer: string) => `${namespace}.fence.${peer}`
@@ -220,7 +220,7 @@ export async function createNatsExchange(options: NatsExchangeOptions): Promise<
 
 function wholeAnswer(answer: CarriedAnswer): PullAnswer {
   if (answer.kind === 'entries' || answer.kind === 'expired') return answer
-  throw new OnceError('unreadable_message', 'A peer answered something else than it was asked.')
+  throw new OnceError('unreadable_message', 'The answer of a peer does not match the request.')
 }
 
 /** Entries may be cut anywhere: the caller continues from where they end. */
@@ -248,6 +248,6 @@ function readAnswer(from: Fields): CarriedAnswer {
     case 'parts':
       return { kind, bytes: count(from, 'bytes', 1) }
     default:
-      throw new OnceError('unreadable_message', 'A peer answered something unknown.')
+      throw new OnceError('unreadable_message', 'A peer sent an answer of an unknown kind.')
   }
 }

@@ -71,7 +71,7 @@ export interface RegionOptions {
 export function createRegion(options: RegionOptions): Region {
   const { region, log, exchange } = options
   for (const name of [region, ...(options.peers ?? [])]) {
-    if (!isStreamName(name)) throw new OnceError('bad_option', `\`${name}\` cannot name a region.`)
+    if (!isStreamName(name)) throw new OnceError('bad_option', `\`${name}\` is not a valid name of a region.`)
   }
   const runtime = options.runtime ?? createRuntime()
   const bounds = streamBounds(options.bounds)
