@@ -5,7 +5,7 @@ export function unstorable(text: string): string | null {
 }
 
 /** In code points: an emoji is one character to whoever writes it. */
-export function charsOf(text: string): number {
+function charsOf(text: string): number {
   // Each code point beyond the first plane is two units; nothing needs to be copied to count them.
   return text.length - (text.match(/[\u{10000}-\u{10ffff}]/gu)?.length ?? 0)
 }

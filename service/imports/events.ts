@@ -1,35 +1,37 @@
 import { createHash } from 'node:crypto'
+import Type, { type Static, type TSchema } from 'typebox'
+import { checked, ruled } from '../http/input.ts'
+import { sentenceOf } from '../http/problem.ts'
 import { unstorable } from '../http/text.ts'
+import { count } from '../openapi/declaration.ts'
 
-/** What the systems of an import tell each other. The names are the topics that they are published under. */
+/** The messages between the parts of an import, each with its schema. The names are the topics of their publication. */
 
-/** Of `SearchUploadStarted` and `SearchUploadSaved`. Metadata is not trusted here: whoever acts on it checks it again. */
-export interface SearchUploadStarted {
-  readonly searchId: string
-  readonly workspaceId: string
-  readonly projectId?: unknown
-  readonly searchName?: unknown
-  readonly referenceFiles?: unknown
-}
+const text = ruled(Type.String(), (value) => (value.trim() === '' ? 'is blank' : unstorable(value)))
+const file = { searchId: text, file: text }
 
-export interface StartParsingReferenceFile {
-  readonly searchId: string
-  readonly file: string
-}
+/** Of `SearchUploadStarted` and `SearchUploadSaved`. Metadata is not trusted here: the saga checks it again. */
+const started = Type.Object({
+  searchId: text,
+  workspaceId: text,
+  projectId: Type.Optional(Type.Unknown()),
+  searchName: Type.Optional(Type.Unknown()),
+  referenceFiles: Type.Optional(Type.Unknown()),
+})
+export type SearchUploadStarted = Static<typeof started>
 
-export interface ReferenceFileParsingCompleted {
-  readonly searchId: string
-  readonly file: string
-  readonly references: number
-  readonly errors: number
-}
+const fileCommand = Type.Object(file)
+export type StartParsingReferenceFile = Static<typeof fileCommand>
 
-/** Of `ReferenceFileFaulted` (it cannot be read) and of `StartParsingFaulted` (nobody could even try). */
-export interface FileFault {
-  readonly searchId: string
-  readonly file: string
-  readonly reason: string
-}
+const parsed = Type.Object({ ...file, references: count, errors: count })
+export type ReferenceFileParsingCompleted = Static<typeof parsed>
+
+/** Of `ReferenceFileFaulted` (it cannot be read) and of `StartParsingFaulted` (parsing never began). */
+const fault = Type.Object({
+  ...file,
+  reason: ruled(Type.String(), (reason) => (reason.trim() === '' ? 'is blank' : null)),
+})
+export type FileFault = Static<typeof fault>
 
 export const topics = {
   storage: 'StorageNotification',
@@ -41,54 +43,28 @@ export const topics = {
   notStarted: 'StartParsingFaulted',
 } as const
 
-/** Of a message that is not said by a command: the same words give the same id, so that it is said once. */
+/** Of a message that no command adds: the same arguments give the same id, so that it is published once. */
 export function messageId(kind: string, ...about: readonly string[]): string {
   return `${kind}:${createHash('sha256').update(JSON.stringify(about)).digest('hex')}`
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
-/** Without these an event belongs to nobody, so it can only be put aside. */
-export function readStarted(body: unknown): SearchUploadStarted {
-  const fields = fieldsOf(body)
-  return { ...fields, searchId: text(fields, 'searchId'), workspaceId: text(fields, 'workspaceId') }
+/** @throws when the message lacks what every reader needs: it can only be set aside. */
+function reader<S extends TSchema>(schema: S): (body: unknown) => Static<S> {
+  return (body) => {
+    const result = checked(schema, body)
+    if ('errors' in result) throw new Error(sentenceOf(result.errors))
+    return result.value
+  }
 }
 
-export function readFileCommand(body: unknown): StartParsingReferenceFile {
-  const fields = fieldsOf(body)
-  return { searchId: text(fields, 'searchId'), file: text(fields, 'file') }
-}
+export const readStarted = reader(started)
+export const readFileCommand = reader(fileCommand)
+export const readParsed = reader(parsed)
 
-export function readParsed(body: unknown): ReferenceFileParsingCompleted {
-  const fields = fieldsOf(body)
-  return { ...readFileCommand(body), references: count(fields, 'references'), errors: count(fields, 'errors') }
-}
-
-/** A reason may quote what somebody uploaded, and is only read by people. */
+/** A reason may quote an uploaded file, and is only read by people. */
 const REASON_CHARS_MOST = 1_000
 
 export function readFault(body: unknown): FileFault {
-  const { reason } = fieldsOf(body)
-  if (typeof reason !== 'string' || reason.trim() === '') throw new Error('reason is not a non-blank string')
-  const shown = reason.slice(0, REASON_CHARS_MOST).toWellFormed().replaceAll('\0', '\ufffd')
-  return { ...readFileCommand(body), reason: shown }
-}
-
-function fieldsOf(body: unknown): Fields {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new Error('The body is not an object')
-  return { ...body }
-}
-
-function text(fields: Fields, name: string): string {
-  const value = fields[name]
-  if (typeof value !== 'string' || value.trim() === '') throw new Error(`${name} is not a non-blank string`)
-  const wrong = unstorable(value)
-  if (wrong !== null) throw new Error(`${name} ${wrong}`)
-  return value
-}
-
-function count(fields: Fields, name: string): number {
-  const value = fields[name]
-  if (!Number.isSafeInteger(value) || Number(value) < 0) throw new Error(`${name} is not a count`)
-  return Number(value)
+  const { reason, ...rest } = reader(fault)(body)
+  return { ...rest, reason: reason.slice(0, REASON_CHARS_MOST).toWellFormed().replaceAll('\0', '\ufffd') }
 }

@@ -1,12 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import type { Ledger, RecordView } from 'onceonly'
 import type { Guard } from 'onceonly/guard'
+import type { Static } from 'typebox'
 import type { InputTypes } from '../http/input.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { requireOperator } from '../workspaces/authenticate.ts'
 import { forgetOriginal } from './accept.ts'
-import { readLock, releaseLock } from './document.ts'
+import { type lock, readLock, releaseLock } from './document.ts'
 import type { GuardedMessage } from './events.ts'
 import { isoOf } from './message.ts'
 
@@ -62,7 +63,7 @@ export function addLocks(server: FastifyInstance, { once, base, guard, operatorT
   }
 }
 
-function lockOf({ record }: RecordView, now: number) {
+function lockOf({ record }: RecordView, now: number): Static<typeof lock> {
   const { identity, state, pointer, claimedAt, policy } = record
   return {
     hash: identity.key,

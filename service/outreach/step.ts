@@ -49,7 +49,7 @@ function complaintAboutUrl(text: string): string | null {
   return complaintAboutPort(parsed)
 }
 
-export const ops = ['eq', 'ne', 'gt', 'lt', 'exists', 'contains'] as const
+const ops = ['eq', 'ne', 'gt', 'lt', 'exists', 'contains'] as const
 
 const value = Type.Optional(
   ruled(
