@@ -25,8 +25,8 @@ export interface WorkMember {
 }
 
 export interface Decider {
-  /** Inside the write transaction; answers in order of the requests. With `alone` nothing else is in the transaction. */
-  decide(writer: Connection, requests: readonly Request[], alone: boolean): readonly Applied[]
+  /** First in the write transaction, which it may begin again; answers in order of the requests. */
+  decide(writer: Connection, requests: readonly Request[]): readonly Applied[]
   /** What was decided last is on the disk. */
   committed(): void
 }
@@ -60,7 +60,7 @@ export function createWriterGroup(queue: WriterQueue, writer: GroupWriter): Grou
     const decider = asked[0]?.decider
     writer.commit((connection) => {
       const requests = asked.map(({ request }) => request)
-      const answers = decider?.decide(connection, requests, asked.length === members.length) ?? []
+      const answers = decider?.decide(connection, requests) ?? []
       let place = 0
       for (const member of members) {
         if (member.request !== null) ended.push(answers[place++] as Applied)
