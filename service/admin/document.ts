@@ -1,19 +1,32 @@
 import { commandTable } from 'onceonly/admin'
 import type { NaturalNotes } from 'onceonly/http'
+import Type from 'typebox'
+import { filledText, oneOf, ruled } from '../http/input.ts'
+import { complaintAboutText } from '../http/text.ts'
 import { type Declaration, type Repeat, record, type Schema, text, textOrNull } from '../openapi/declaration.ts'
 import { rightNames } from '../workspaces/workspaces.ts'
-import { ADVANCE_MS_MOST, NAME_CHARS_MOST } from './checks.ts'
 import { queryOf } from './command-schemas.ts'
 
-/** What the document says about the operator's own requests. */
+/** The server's own commands of operators: their schemas check, type and document them. */
+
+const NOT_QUEUES = 'is not a list of queues'
 
 const system = {
   name: 'admin',
   about: 'What an operator may do from outside: workspaces, API keys, rights and cases.',
 }
 
-const name: Schema = { type: 'string', minLength: 1, maxLength: NAME_CHARS_MOST }
-const rights: Schema = { type: 'array', items: { type: 'string', enum: rightNames } }
+/** Longer than any name that an operator would choose. */
+const NAME_CHARS_MOST = 100
+/** Ten years: further than any retention reaches. */
+const ADVANCE_MS_MOST = 10 * 365 * 24 * 3_600_000
+
+const name = filledText(NAME_CHARS_MOST)
+const named = (description: string) => filledText(NAME_CHARS_MOST, { description })
+const rights = Type.Array(oneOf(rightNames))
+const queues = ruled(Type.Array(Type.String(), { errorMessage: NOT_QUEUES }), (list) =>
+  list.every((each) => complaintAboutText(each, NAME_CHARS_MOST) === null) ? null : NOT_QUEUES,
+)
 
 function natural(id: string, repeats: string, businessUniqueness: string): Repeat {
   const about: NaturalNotes = {
@@ -26,18 +39,18 @@ function natural(id: string, repeats: string, businessUniqueness: string): Repea
   return { kind: 'natural', about }
 }
 
-export const putWorkspace: Declaration = {
+export const putWorkspace = {
   id: 'workspaces.put',
   system,
   summary: 'Make or rename a workspace',
   access: 'operator',
-  path: { id: 'The id of the workspace, chosen by you.' },
-  body: { schema: record({ name }), example: { name: 'Support' } },
+  path: { id: named('The id of the workspace, chosen by you.') },
+  body: { schema: Type.Object({ name }), example: { name: 'Support' } },
   answers: { 200: { about: 'As it stands now', schema: record({ id: text, name: text }) } },
   repeat: natural('workspaces.put', 'it writes the same name again', 'the id is the primary key'),
-}
+} satisfies Declaration
 
-export const addKey: Declaration = {
+export const addKey = {
   id: 'workspaces.keys.add',
   system,
   summary: 'Make an API key',
@@ -45,17 +58,17 @@ export const addKey: Declaration = {
     'The key itself is shown once and never stored. Under an `Idempotency-Key` a retry makes no second key: it gets ' +
     'the same `keyId`, and null instead of the key. If the first response was lost, delete that key and make another.',
   access: 'operator',
-  path: { id: 'The id of the workspace.' },
-  body: { schema: record({ caller: name }), example: { caller: 'billing' } },
+  path: { id: named('The id of the workspace.') },
+  body: { schema: Type.Object({ caller: name }), example: { caller: 'billing' } },
   answers: {
     201: {
       about: 'Made',
       schema: record({ keyId: text, key: { ...textOrNull, description: 'Null when this is the answer to a retry.' } }),
     },
   },
-}
+} satisfies Declaration
 
-/** Of the key's own route: what its definition cannot tell. */
+/** Notes for the design checklist that the definition of the route does not have. */
 export const addKeyNotes = {
   documentation: '/docs#workspaces.keys.add',
   businessUniqueness: 'none: a caller may have many keys, so that they can be changed one after the other',
@@ -63,26 +76,26 @@ export const addKeyNotes = {
   tests: 'test/contract/service/admin.test.ts',
 }
 
-export const removeKey: Declaration = {
+export const removeKey = {
   id: 'keys.remove',
   system,
   summary: 'Remove an API key',
   access: 'operator',
-  path: { keyId: 'The id of the key, not the key.' },
+  path: { keyId: named('The id of the key, not the key.') },
   answers: { 204: { about: 'Removed: requests with it are refused from now on' } },
   repeat: natural('keys.remove', 'the key stays removed; the second request gets 404', 'the id is the primary key'),
-}
+} satisfies Declaration
 
-export const putRights: Declaration = {
+export const putRights = {
   id: 'callers.rights.put',
   system,
   summary: 'Say what a caller may use',
   access: 'operator',
-  path: { id: 'The id of the workspace.', caller: 'The name of the caller.' },
-  body: { schema: record({ rights }), example: { rights: ['messages'] } },
+  path: { id: named('The id of the workspace.'), caller: named('The name of the caller.') },
+  body: { schema: Type.Object({ rights }), example: { rights: ['messages'] } },
   answers: { 200: { about: 'As they stand now', schema: record({ rights }) } },
   repeat: natural('callers.rights.put', 'it writes the same rights again', 'one row per workspace and caller'),
-}
+} satisfies Declaration
 
 const number: Schema = { type: 'number' }
 
@@ -115,27 +128,27 @@ export const readUnknowns: Declaration = {
   },
 }
 
-const caseFields = { workspaceId: name, escalatableTo: { type: 'array', items: name } }
+const caseFields = { workspaceId: name, escalatableTo: queues }
 
-export const putCase: Declaration = {
+export const putCase = {
   id: 'cases.put',
   system,
   summary: 'Make or change a case',
   access: 'operator',
-  path: { id: 'The id of the case, chosen by you.' },
-  body: { schema: record(caseFields), example: { workspaceId: 'demo', escalatableTo: ['LEGAL_REVIEW'] } },
+  path: { id: named('The id of the case, chosen by you.') },
+  body: { schema: Type.Object(caseFields), example: { workspaceId: 'demo', escalatableTo: ['LEGAL_REVIEW'] } },
   answers: { 200: { about: 'As it stands now', schema: record({ id: text, ...caseFields }) } },
   repeat: natural('cases.put', 'it writes the same case again', 'one row per workspace and id'),
-}
+} satisfies Declaration
 
-export const moveClock: Declaration = {
+export const moveClock = {
   id: 'test-clock.put',
   system,
   summary: 'Move the time of the store, in test mode only',
   description: 'Leases, windows, retention and timers of all processes on the store see the new time.',
   access: 'operator',
   body: {
-    schema: record({ advanceMs: { type: 'integer', minimum: 0, maximum: ADVANCE_MS_MOST } }),
+    schema: Type.Object({ advanceMs: Type.Integer({ minimum: 0, maximum: ADVANCE_MS_MOST }) }),
     example: { advanceMs: 60_000 },
   },
   answers: {
@@ -144,7 +157,7 @@ export const moveClock: Declaration = {
   },
   repeat: natural(
     'test-clock.put',
-    'every request moves the clock once more, as a test wants it; after a lost answer, `advanceMs: 0` tells the time',
+    'every request moves the clock once more, as tests need it; after a lost response, `advanceMs: 0` reads the time',
     'there is one clock',
   ),
-}
+} satisfies Declaration

@@ -84,8 +84,8 @@ export function ruled<S extends TSchema, V = Static<S>>(schema: S, complaint: (v
 }
 
 /** A text that has to be filled in and that every store and channel can hold. Its length is counted in characters. */
-export function filledText(maxLength: number) {
-  return ruled(Type.String({ minLength: 1, maxLength }), notFilled)
+export function filledText(maxLength: number, options: { readonly description?: string } = {}) {
+  return ruled(Type.String({ minLength: 1, maxLength, ...options }), notFilled)
 }
 
 export function optionalText(maxLength: number) {
