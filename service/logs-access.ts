@@ -113,7 +113,7 @@ function decisionOf(declaration: Declaration | null, request: FastifyRequest, re
   if (refused !== undefined) return refused
   if (decision !== null) return decision
   if (onceonly !== null && onceonly !== undefined) return 'first'
-  // Whoever hung up before anything was decided has no decision.
+  // A client that hung up before anything was decided has no decision.
   if (declaration?.repeat === undefined || !reply.raw.headersSent) return null
   return reply.statusCode >= 400 ? 'refused' : 'unkeyed'
 }

@@ -5,7 +5,7 @@ import { prettyLines } from './logs-pretty.ts'
 
 export type Log = FastifyBaseLogger
 
-/** Members that never get out, wherever somebody may log an object that has them. */
+/** Members that never get out, wherever an object that has them is logged. */
 const secretMembers = ['authorization', 'apiKey', 'key', 'token', 'secret', 'password', 'body', 'phone', 'email']
 
 /** One line of JSON for each event, ready for a log store; on a terminal, one line for a person. */
@@ -36,7 +36,7 @@ interface ToldError {
   readonly cause?: ToldError
 }
 
-/** Causes of causes; past this nobody reads on. */
+/** Causes of causes; more is of no use to a reader. */
 const CAUSES_MOST = 3
 
 function toldError(error: unknown, causes = CAUSES_MOST): ToldError {

@@ -24,7 +24,7 @@ async function start(): Promise<void> {
   }
 }
 
-/** What runs is finished first, so that nobody's answer is cut. */
+/** What runs is finished first, so that no answer is cut. */
 async function stopped({ log, stop }: Service, signal: string): Promise<void> {
   const begin = performance.now()
   log.info({ event: 'server.stopping', signal }, 'The server stops')
@@ -44,12 +44,12 @@ function greeting(config: Config, { url }: Service): string {
     `Its API is described at ${url}/docs, and people talk at ${url}/chat`,
     operatorToken === null && viewerToken === null
       ? `Its console is ${url}/console, for this machine only; the token is in ${join(dataFolder, 'operator-token')}`
-      : `Its console is ${url}/console, for whoever has a token`,
+      : `Its console is ${url}/console, for holders of a token`,
     ...(demo ? tryThis(config, url) : ['It has no demo workspace: operators add workspaces and keys at /api/admin']),
   ].join('\n')
 }
 
-/** Whoever reads the output of a server, or keeps it, learns where the key is and not the key. */
+/** A reader of the server's output learns where the key is, and not the key. */
 function tryThis(config: Config, url: string): readonly string[] {
   const [place, key] =
     config.demoKey === null

@@ -125,7 +125,7 @@ function addFailures(server: FastifyInstance): void {
         field === undefined ? problem : { ...problem, errors: [{ field, detail: error.message }] },
       )
     }
-    // Before anything was begun a store that is away is only that: come back later. Afterwards nobody can tell.
+    // Before anything was begun a store that is away is only that: come back later. Afterwards the outcome is unknown.
     if (isOnceError(error) && !request.onceonly) return sendProblem(reply, problemOf(error))
     // The client learns that it failed; only the operator learns how.
     request.log.error({ event: 'http.failed', err: error }, 'A request failed')
@@ -141,7 +141,7 @@ function refuseAddress(
   reply: FastifyReply,
 ): void {
   const problem = { status: statusCode, name: refused[statusCode] ?? 'bad-request', detail: message }
-  // No hook has seen it, so that nobody else writes its line of the access log.
+  // No hook has seen it, so that its line of the access log is written here.
   logUnrouted(request.log, request.method, problem)
   sendProblem(reply, { ...problem, errors: [{ field: 'path', detail: message }] })
 }

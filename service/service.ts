@@ -73,7 +73,7 @@ export async function startService(config: Config): Promise<Service> {
   const systems: { stop(): Promise<void> }[] = []
   let live: { stop(): void } | null = null
   const stop = async () => {
-    // Nothing new comes in; then whoever works finishes; then what they said is published, as far as it goes.
+    // Nothing new comes in; then running work finishes; then its messages are published, as far as it goes.
     events.hold()
     // Open pages would keep their connections for ever.
     live?.stop()
@@ -178,7 +178,7 @@ async function makeTables(config: Config, { sql }: Base, outbox: Outbox): Promis
     await sql.migrate('chat', chatTables)
     await outbox.prepare()
   } catch (error) {
-    // What has no code is a fault of ours, and is told with its trace.
+    // What has no code is a fault of ours, and is reported with its trace.
     if (!(error instanceof Error && 'code' in error)) throw error
     const wrong = `cannot be used: ${scrubbed(reason(error))}`
     const { storeUrl, dataFolder } = config
@@ -210,7 +210,7 @@ async function listen(server: FastifyInstance, { host, port }: Config): Promise<
   }
 }
 
-/** What went wrong, without what the library advises to those whose process goes on. */
+/** What went wrong, without the library's advice for a process that continues. */
 function reason(error: unknown): string {
   if (isOnceError(error)) return error.message.replace(error.next, '').trim()
   return error instanceof Error ? error.message : String(error)

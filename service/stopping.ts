@@ -11,7 +11,7 @@ export async function endAll(parts: readonly (() => unknown)[]): Promise<void> {
   if (failures.length > 0) throw failures[0]
 }
 
-/** All at once; the first that failed is told when all are over. */
+/** All at once; the first failure is thrown when all are over. */
 export async function endTogether(parts: readonly { stop(): Promise<void> }[]): Promise<void> {
   const ends = await Promise.allSettled(parts.map((part) => part.stop()))
   const failed = ends.find((end) => end.status === 'rejected')

@@ -10,7 +10,7 @@ import type { Log } from './logs.ts'
 import { ledgerLog } from './logs-ledger.ts'
 import { type GuardedMessage, reportGuard } from './messages/events.ts'
 
-/** Whoever wants to know what happens: every event becomes a line of the log and a number, from one place. */
+/** The observer of all parts: every event becomes a line of the log and a number, from one place. */
 export interface Watch {
   readonly ledger: Listener
   readonly inbox: InboxListener

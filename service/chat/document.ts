@@ -20,7 +20,7 @@ const system = {
   name: 'chat',
   about:
     'People in several regions talk in rooms over `/chat/socket?region=…`, with the client of `onceonly/stream`: nothing ' +
-    'is lost or shown twice, a reply never comes before what it replies to, and in the end everybody has one order. ' +
+    'is lost or shown twice, a reply never comes before what it replies to, and in the end all clients have one order. ' +
     'These routes are what a page needs beside that connection.',
 }
 

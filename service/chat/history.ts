@@ -58,7 +58,7 @@ function hostOf({ client, epoch }: Pick<Entry, 'client' | 'epoch'>): string {
 }
 
 /**
- * A vector over people, made of the vectors over regions: whoever had seen a log up to a number had seen every message in
+ * A vector over people, made of the vectors over regions: a client that had seen a log up to a number had seen every message in
  * it up to there, and what their senders had seen.
  */
 function clocksOf(entries: readonly StoredEntry[]): ReadonlyMap<string, Counts> {

@@ -14,7 +14,7 @@ export interface ClientWeather {
   readonly offlineUntilMs: number | null
 }
 
-/** The weather of the demo. Each workspace has its own, so that nobody cuts the rooms of somebody else. */
+/** The weather of the demo. Each workspace has its own, so that no workspace cuts the rooms of another. */
 export interface Network {
   regionOf(workspaceId: string, region: RegionName): RegionLink
   setRegion(workspaceId: string, region: RegionName, link: RegionLink): void

@@ -16,14 +16,14 @@ export interface Owners {
   readonly sweep: Sweep
 }
 
-/** The time is written so often at most: whoever comes in every second is one visit. */
+/** The time is written so often at most: a client that comes in every second is one visit. */
 const SEEN_EVERY_MS = 1 * HOUR
 /** Names that one step of the sweep removes. */
 const SWEPT_NAMES = 1_000
 
-const TAKEN = { taken: 'this client is somebody else’s' }
+const TAKEN = { taken: 'this client belongs to another caller' }
 
-/** In the store, so that whoever comes to another server, or after a restart, meets the same answer. */
+/** In the store, so that another server, or this one after a restart, gives the same answer. */
 export function createOwners(base: Base, quotas: Quotas, { namesMs }: Pick<ChatRetention, 'namesMs'>): Owners {
   const { sql } = base
   const hold = sql.dialect === 'sqlite' ? '' : 'for update skip locked'

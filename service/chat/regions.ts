@@ -66,7 +66,7 @@ export function createRegions({ base, network, retention, log, watch }: Parts): 
   }
 }
 
-/** The log of a room is its history: whoever comes back after days resumes from it. */
+/** The log of a room is its history: a client that comes back after days resumes from it. */
 function boundsOf({ messagesMs, messages, namesMs, sweepEveryMs }: ChatRetention) {
   return {
     retainMs: messagesMs,

@@ -6,7 +6,7 @@ export interface ChatRetention {
   /** Messages, of each room; sooner where a room has more than `messages`. */
   readonly messagesMs: number
   readonly messages: number
-  /** Final places, clients, their owners, and rooms that nobody came to. */
+  /** Final places, clients, their owners, and rooms without visitors. */
   readonly namesMs: number
   readonly sweepEveryMs: number
 }

@@ -10,12 +10,12 @@ import type { ChatRetention } from './retention.ts'
 export interface KnownRooms {
   /** For a client that comes in: why it may not, or null. A room that is known already needs no more place. */
   enter(workspaceId: string, room: string): Promise<string | null>
-  /** Whether anybody has come to it lately: to look at any other would make one. */
+  /** Whether it had a visitor lately: to look at any other would make one. */
   has(workspaceId: string, room: string): Promise<boolean>
   readonly sweep: Sweep
 }
 
-/** The time is written so often at most: whoever comes in every second is one visit. */
+/** The time is written so often at most: a client that comes in every second is one visit. */
 const SEEN_EVERY_MS = 1 * HOUR
 /** Rooms that one step of the sweep removes. */
 const SWEPT_ROOMS = 500

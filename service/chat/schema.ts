@@ -1,7 +1,7 @@
 import { counting } from '../workspaces/usage.ts'
 
 const tables = (big: string) => [
-  // Who came first under the name of a client: the name stands in every message, for everybody to read.
+  // Who came first under the name of a client: the name stands in every message, for all to read.
   `create table chat_clients (
     workspace_id text not null,
     client text not null,

@@ -37,8 +37,8 @@ interface Parts {
 }
 
 /**
- * Connections of the chat: whoever has a key of a workspace may be in all of its rooms, in the region that it names; but
- * nobody under the name of somebody else's client.
+ * Connections of the chat: a holder of a key of a workspace may be in all of its rooms, in the region that it names; but
+ * not under the name of another holder's client.
  */
 export function openSockets({ server }: FastifyInstance, parts: Parts): SocketServer {
   const { workspaces, regions, network, presence, owners, rooms, quotas } = parts
@@ -59,7 +59,7 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
     const full = quotas.full('connections', workspaceId)
     if (full !== null) {
       real.close(closeCodes.flooded, full.message)
-      return NOBODY
+      return REFUSED
     }
     const place = quotas.enter('connections', workspaceId)
     let client: string | null = null
@@ -101,7 +101,7 @@ export function openSockets({ server }: FastifyInstance, parts: Parts): SocketSe
   })
 }
 
-const NOBODY: Session = { received: () => {}, drained: () => {}, closed: () => {} }
+const REFUSED: Session = { received: () => {}, drained: () => {}, closed: () => {} }
 const CLEAR = { delayMs: 0, offlineUntilMs: null }
 
 function refused(status: number, reason: string): Admission<Guest> {

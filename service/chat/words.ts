@@ -13,7 +13,7 @@ export const OFFLINE_MS_MOST = 600_000
 /** Of one room, the newest: what a diagram can show. */
 export const HISTORY_MESSAGES = 500
 
-/** 132 bits of a digest in base64: nobody finds a second workspace with the same. */
+/** 132 bits of a digest in base64: a second workspace with the same cannot be found. */
 const WORKSPACE_CHARS = 22
 
 export function isRegion(value: unknown): value is RegionName {

@@ -17,7 +17,7 @@ interface Parts {
   readonly workspaces: Workspaces
 }
 
-/** What is recorded of an item that succeeded, and told to its caller beside the status. */
+/** What is recorded of an item that succeeded, and returned to its caller beside the status. */
 interface ItemValue {
   readonly resourceId: string
 }

@@ -38,11 +38,11 @@ const tables = [
   )`,
 ]
 
-// Nobody reads when a message was added, and asking the time inside of a transaction takes a second connection: as many
+// The time when a message was added is never read, and asking the time inside of a transaction takes a second connection: as many
 // commands at once as there are connections would wait for each other.
 const untimed = ['alter table outbox_rows drop column created_at']
 
-// Messages wait in the outbox of the library now. What the people of a queue are told: a row for every event that came.
+// Messages wait in the outbox of the library now. Notices for the people of a queue: a row for every event that came.
 const relayed = (big: string) => [
   'drop table outbox_rows',
   `create table escalation_notices (

@@ -18,13 +18,15 @@ export async function openBroker(base: Base, url: string | null, report: Report)
   return address.startsWith('amqp') ? openRabbitmq(address, namespace, report) : openNats(address, namespace, report)
 }
 
-/** Messages are dropped by nobody without a word. */
+/** Dropped messages are always reported. */
 function troubleOf(event: LocalBusEvent): unknown {
   switch (event.kind) {
     case 'failed':
       return event.error
     case 'expired':
-      return new Error(`${event.count} messages were dropped: nobody acknowledged them for as long as they are kept`)
+      return new Error(
+        `${event.count} messages were dropped: no consumer acknowledged them for as long as they are kept`,
+      )
   }
 }
 

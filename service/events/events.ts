@@ -19,7 +19,7 @@ export interface Events {
    * other consumers work meanwhile.
    */
   begin(consumers: readonly Consumer[]): void
-  /** Nobody subscribes any more. Before the consumers are stopped, so that none of them begins behind its own end. */
+  /** No consumer subscribes any more. Before the consumers are stopped, so that none of them begins behind its own end. */
   hold(): void
   /** What was not published yet is published by another process, or after the next start. */
   stop(): Promise<void>
@@ -61,7 +61,7 @@ export function createEvents(config: Config, base: Base, log: Log, watch: Watch)
       relay = createRelay({ store: base.store, publisher: opened, forgetKeysMs: KEYS_MS, on: watch.relay })
   }
 
-  /** A subscription that is ready too late is ended at once: whoever asked for it has gone. */
+  /** A subscription that is ready too late is ended at once: its consumer has gone. */
   function unlessHeld(subscriber: Broker): Broker {
     const subscribe: Broker['subscribe'] = async (options, receive) => {
       const subscription = await subscriber.subscribe(options, receive)

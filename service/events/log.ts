@@ -4,7 +4,7 @@ import type { SagaEvent, SagaListener } from 'onceonly/saga'
 import type { Log } from '../logs.ts'
 import type { LogLevel } from '../logs-level.ts'
 
-/** How loud each event is. Duplicates are what all of this is for: they are expected, and wake nobody. */
+/** How loud each event is. Duplicates are what all of this is for: they are expected, and raise no alarm. */
 const inboxLevels = {
   handled: 'debug',
   duplicate: 'debug',
@@ -48,7 +48,7 @@ export function inboxLog(log: Log): InboxListener {
 }
 
 function inboxLevel(event: InboxEvent): LogLevel {
-  // An effect that asks for patience gets it: only when that goes on it is worth a look.
+  // An effect may ask for a retry: only when that repeats it is worth a look.
   if (event.kind === 'postponed' && event.wished && (event.delivery ?? 1) === 1) return 'debug'
   return inboxLevels[event.kind]
 }
@@ -66,14 +66,14 @@ export function sagaLog(log: Log): SagaListener {
 }
 
 function sagaLevel(event: SagaEvent): LogLevel {
-  // Another process was faster: only when that goes on it is worth a look.
+  // Another process was faster: only when that repeats it is worth a look.
   if (event.kind === 'conflict' && event.exhausted) return 'warn'
-  // News of something that nobody knows is not a duplicate.
+  // An event of an unknown instance is not a duplicate.
   if (event.kind === 'ignored' && event.why === 'no_instance') return 'warn'
   return sagaLevels[event.kind]
 }
 
-/** Of work that nobody waits for, and that is tried again. */
+/** Of background work that is tried again. */
 export function failureLog(log: Log, event: string): (error: unknown) => void {
   return (err) => log.warn({ event, err })
 }

@@ -55,7 +55,7 @@ test('the time of an effect says nothing about the store', async () => {
   assert.equal(admission.most, 1_000)
 })
 
-/** One command and one operator's action; both answer when they are told to. */
+/** One command and one operator's action; both answer when the test lets them. */
 async function serve(t: TestContext, most: number) {
   const server = Fastify()
   const handled: string[] = []
@@ -112,7 +112,7 @@ test('past the bound a command is refused before it begins; operators come in', 
   assert.equal((await next).status, 200)
 })
 
-test('whoever hangs up keeps the place until the work has ended', async (t) => {
+test('a client that hangs up keeps the place until the work has ended', async (t) => {
   const { port, post, gates, began, left } = await serve(t, 1)
   const leaving = ask({ host: '127.0.0.1', port, path: '/commands', method: 'POST' }).on('error', () => {})
   leaving.end()

@@ -7,7 +7,7 @@ import { sendProblem } from './problem.ts'
 /**
  * How many commands are worked on at once, and how many bytes of bodies are held. A command that is taken on and then waits
  * longer than its lease, its locks or its client was work for nothing, and made the others wait as well: past some load such
- * a server answers nobody. So it takes on what the store keeps up with, shared between workspaces, and tells everybody else
+ * a server answers no client. So it takes on what the store keeps up with, shared between workspaces, and asks all others
  * at once to come again.
  */
 export interface Admission {
@@ -136,7 +136,7 @@ export function admitCommands(
     if (bytes > 0 && receipt === null) return void refuse(request, reply, BODIES_FULL)
     taken.set(request, { key, receipt, entered: false })
     if (receipt !== null) request.raw.once('end', receipt.arrived)
-    // An effect that goes on without its client is still work; but nobody answers a client for certain who is gone.
+    // An effect that goes on without its client is still work; but a client that is gone gets no answer for certain.
     reply.raw.once('close', () => {
       if (!request.raw.complete) leave(request)
       else if (taken.has(request)) setTimeout(leave, FORSAKEN_MS, request).unref()

@@ -7,8 +7,8 @@ import { createPieces } from 'onceonly/http'
 const FEW_PIECES_BYTES = 64 * 1_024
 
 /**
- * Whoever reads a body keeps its pieces as they come, and a client chooses how small they are: a million of one byte take some
- * hundred megabytes. So they are put together before anybody keeps them.
+ * A reader of a body keeps its pieces as they come, and a client chooses how small they are: a million of one byte take some
+ * hundred megabytes. So they are put together before any reader keeps them.
  */
 export function gatherBodies(server: FastifyInstance): void {
   server.addHook('preParsing', (request, _reply, payload, done) => {

@@ -15,7 +15,7 @@ import { logUnrouted } from '../logs-unrouted.ts'
 import { usualLines } from './headers.ts'
 import { type Problem, problemBody, sendProblem, statusOf } from './problem.ts'
 
-/** A head is a few hundred bytes: whoever takes longer for it takes a connection away from others. */
+/** A head is a few hundred bytes: a client that takes longer for it takes a connection away from others. */
 const HEADERS_MS = 10_000
 /** How often Node looks for requests that take too long; they are cut at most this much later than promised. */
 const LOOK_EVERY_MS = 1_000
@@ -32,7 +32,7 @@ export function connectionLimits(requestTimeoutMs: number, log: Log) {
     http: {
       headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs),
       connectionsCheckingInterval: LOOK_EVERY_MS,
-      // Whoever offers to upgrade anything else is answered as if it had not.
+      // An offer to upgrade anything else is ignored.
       shouldUpgradeCallback: ({ url, headers }: IncomingMessage) =>
         headers.upgrade?.toLowerCase() === 'websocket' && url?.split('?')[0] === SOCKET_PATH,
     },
@@ -40,10 +40,10 @@ export function connectionLimits(requestTimeoutMs: number, log: Log) {
   }
 }
 
-/** A body that comes more slowly than this over all its time is one that somebody only keeps a connection with. */
+/** A body that comes more slowly than this over all its time only keeps a connection open. */
 const BYTES_PER_SECOND_LEAST = 16 * 1024
 
-/** A request whose body may take longer than others, as long as it goes on. */
+/** A request whose body may take longer than others, as long as bytes keep coming. */
 interface LongBody {
   readonly startedMs: number
   /** What had come over the connection before. */
@@ -56,7 +56,7 @@ interface LongBody {
 const longBodies = new WeakMap<IncomingMessage, LongBody>()
 const paces = createPaceWatch(LOOK_EVERY_MS)
 
-/** A large file over a slow line takes minutes: for this request it counts that its body goes on, not when it ends. */
+/** A large file over a slow line takes minutes: for this request it counts that bytes keep coming, not when they end. */
 export function allowLongBody(request: IncomingMessage, patienceMs: number): void {
   const { bytesRead: startBytes } = request.socket
   longBodies.set(request, { startedMs: performance.now(), startBytes, patienceMs, watched: false })
@@ -125,7 +125,7 @@ function limitPipelining(server: Server): void {
 /** What was answered past the response of a request whose body never came whole. */
 interface Refusal {
   readonly problem: Problem
-  /** It ended in the middle: whether somebody still reads is not to be seen from here. */
+  /** It ended in the middle: whether the client still reads cannot be seen from here. */
   readonly hungUp: boolean
 }
 

@@ -12,7 +12,7 @@ const usual = {
   'cross-origin-resource-policy': 'same-origin',
 } as const
 
-/** Before anybody else sees the request: answers that no route gives, and those past Fastify, have them, too. */
+/** Before any hook sees the request: answers that no route gives, and those past Fastify, have them, too. */
 export function addUsualHeaders(server: Server): void {
   server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => {
     for (const [name, value] of Object.entries(usual)) response.setHeader(name, value)

@@ -193,7 +193,7 @@ function addComplaint(complaint: Complaint, field: string, errors: FieldError[])
   else for (const each of complaint) errors.push({ field: inside(field, each.field), detail: each.detail })
 }
 
-/** One of several shapes, told apart by `type`: the others are no help to a caller who has chosen one. */
+/** One of several shapes, distinguished by `type`: the others do not help a caller that has chosen one. */
 function explainShape(shapes: readonly TSchema[], value: Fields, field: string, errors: FieldError[]): void {
   const typeOf = (shape: TSchema) => partsOf(partsOf(shape).properties?.['type'] ?? {}).enum?.[0]
   const chosen = shapes.find((shape) => typeOf(shape) === value['type'])

@@ -23,7 +23,7 @@ const names = {
 /** Long enough for a store to come back, short enough for a person who waits. */
 const retryAfterMs = 1000
 
-/** What a client is told when the ledger said no. */
+/** What a client gets when the ledger refuses. */
 export function problemOf(error: OnceError): Problem {
   const name: ProblemName = isAnswered(error.code) ? names[error.code] : 'internal-error'
   const problem = { name, detail: error.message }

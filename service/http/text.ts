@@ -4,13 +4,13 @@ export function unstorable(text: string): string | null {
   return text.includes('\0') ? 'contains a NUL character' : null
 }
 
-/** In code points: an emoji is one character to whoever writes it. */
+/** In code points: an emoji is one character to its writer. */
 function charsOf(text: string): number {
   // Each code point beyond the first plane is two units; nothing needs to be copied to count them.
   return text.length - (text.match(/[\u{10000}-\u{10ffff}]/gu)?.length ?? 0)
 }
 
-/** For a field that somebody has to fill in. Null when nothing is wrong with it. */
+/** For a required field. Null when nothing is wrong with it. */
 export function complaintAboutText(value: unknown, charsMost: number): string | null {
   if (value === undefined) return 'is missing'
   if (typeof value !== 'string') return 'is not a string'

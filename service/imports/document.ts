@@ -283,7 +283,7 @@ export const receiveNotification: Declaration = {
       schema: record({ received: count, duplicates: count, postponed: count, ignored: count }, ['postponed']),
     },
     404: { about: 'A record names no import, or no file of its import' },
-    409: { about: 'A record names a file that is not in the storage, or contradicts what was told before' },
+    409: { about: 'A record names a file that is not in the storage, or contradicts an earlier announcement' },
   },
   repeat: natural('hooks.s3', {
     repeats: 'a record is known by its bucket, key, version and sequencer, and received files are a set',

@@ -75,7 +75,7 @@ export interface NewJob extends SearchMetadata {
   readonly workspaceId: string
 }
 
-/** May be asked as often as one likes: the first one makes the job, and everybody gets the same. What it lacks is added. */
+/** May be called any number of times: the first call makes the job, and all get the same. What it lacks is added. */
 export async function getOrCreateJob(tx: Query, job: NewJob, now: number): Promise<Job> {
   const questions = await questionsOf(tx, job.workspaceId, job.projectId)
   await tx.query(
@@ -138,7 +138,7 @@ async function moveJob(
   return moved.length > 0
 }
 
-/** What became of a file; false when that was known before, or nobody asked. */
+/** What became of a file; false when that was known before, or was not asked for. */
 export async function settleFile(
   { query }: Query,
   searchId: string,

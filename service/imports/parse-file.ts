@@ -6,11 +6,11 @@ import type { Storage, StoredFile } from './uploads/storage.ts'
 
 /** How many broken records of a file are shown; all of them are counted. */
 export const BROKEN_SHOWN_MOST = 100
-/** A reason may quote what somebody uploaded. */
+/** A reason may quote the file. */
 const REASON_CHARS_MOST = 500
 /** References of one statement: large enough to be fast, short enough to let others write between two of them. */
 const ROWS_AT_ONCE = 200
-/** And their characters: whoever fills a file with the longest records there are must not fill the memory with them. */
+/** And their characters: a file of the longest records must not fill the memory with them. */
 export const CHARS_AT_ONCE = 2 * 1024 * 1024
 
 /** A reference as it is stored. */
@@ -23,7 +23,7 @@ interface Row {
 
 /**
  * Reads a file and stores its references, outside of any transaction: a large file takes long. Nothing of it counts
- * before its job says so, and whoever reads the same file again stores the same rows under the same numbers.
+ * before its job says so, and a second reader of the same file stores the same rows under the same numbers.
  */
 export async function parseFile(
   { base, storage }: { readonly base: Base; readonly storage: Pick<Storage, 'read'> },

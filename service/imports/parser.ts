@@ -30,7 +30,7 @@ const CONSUMER = 'imports.parser'
 const FILES_AT_ONCE = 2
 /** A file that is begun so often and never finished ends its process each time. */
 const BEGINNINGS_MOST = 8
-/** About a minute of tries: whoever waits for the import should hear of a fault before they go home. */
+/** About a minute of tries: a person who waits for the import sees a fault soon. */
 const FAILURES_MOST = 6
 
 /** Most files are read within a second: so often a copy asks whether that is over. */
@@ -43,14 +43,14 @@ const LOOK_AGAIN_MS = 1_000
 const ELSEWHERE_DELIVERIES_MOST = 40
 const ELSEWHERE_CAP_MS = 30_000
 
-/** What reading a file came to, before anybody has agreed that it counts. */
+/** What reading a file came to, before it has been recorded. */
 type Read =
   | { readonly kind: 'read'; readonly file: JobFile }
   | { readonly kind: 'not_read' }
   | { readonly kind: 'threw'; readonly error: unknown }
 
 /**
- * Consumes `StartParsingReferenceFile`: a file is read once, and what it came to is told once. Whoever reads has a lease
+ * Consumes `StartParsingReferenceFile`: a file is read once, and its result is published once. The reader has a lease
  * on the file, so that copies which come meanwhile wait for it: they neither read beside it, nor count as beginnings.
  */
 export function createParser({ once, base, outbox, storage, on }: Parts): Parser {
@@ -78,7 +78,7 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
     } catch (error) {
       const isTooLate = deliveries >= ELSEWHERE_DELIVERIES_MOST
       if (isTooLate && error instanceof FileMissing) return { kind: 'read', file: unread(name, NOT_STORED) }
-      // Whoever can still say so has not ended; an answer that is lost here costs one beginning.
+      // A process that can still write has not died; an answer that is lost here costs one attempt.
       await endFile(base.sql, searchId, name).catch(() => {})
       const isLater = error instanceof FileMissing || error instanceof StorageAway
       return { kind: 'threw', error: isLater && !isTooLate ? later(error, deliveries) : error }
@@ -138,7 +138,7 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
     return receipt
   }
 
-  /** In a transaction of its own, under an id of its own: told as often as one likes, it is there once. */
+  /** In a transaction of its own, under an id of its own: published any number of times, it is there once. */
   async function tellNotStarted({ searchId, file }: StartParsingReferenceFile, why: string): Promise<void> {
     const id = messageId('not-started', searchId, file)
     const body = { searchId, file, reason: `Parsing was given up (${why})` }
@@ -169,7 +169,7 @@ async function settle(
     case 'threw':
       throw result.error
     case 'not_read': {
-      // Settled before, unless nobody knows the file at all.
+      // Settled before, unless the file is unknown.
       if ((await fileStatus(tx, searchId, file)) !== null) return
       const body = { searchId, file, reason: 'The file belongs to no import' }
       return outbox.add({ topic: topics.notStarted, key: searchId, body })

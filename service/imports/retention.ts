@@ -56,7 +56,7 @@ export function importSweeps({ base, storage, config }: Parts): readonly Sweep[]
   async function removeImport(searchId: string): Promise<void> {
     // Once more: an upload that was under way when they were removed may have come after that.
     await removeFiles(searchId)
-    // From here on nobody sees the import; its job, which leads to the rest, goes last.
+    // From here on no client sees the import; its job, which leads to the rest, goes last.
     await inTransaction(base, async (tx) => {
       await tx.query('delete from import_uploads where search_id = ?', [searchId])
       await tx.query('delete from import_searches where search_id = ?', [searchId])
@@ -98,7 +98,7 @@ export function importSweeps({ base, storage, config }: Parts): readonly Sweep[]
       name: 'imports',
       async step() {
         const days = config.retainImportsDays
-        // One that has not come to its end for so long has lost whoever worked on it.
+        // One that has not come to its end for so long has lost its worker.
         const ids = [...(await jobsBefore(days, 'true')), ...(await forsaken(days))]
         for (const id of ids) await removeImport(id)
         return { removed: ids.length, more: ids.length >= IMPORTS }

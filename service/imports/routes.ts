@@ -89,7 +89,7 @@ export function addRead(server: FastifyInstance, { base, workspaces, historyOf }
   })
 }
 
-/** Null when there is none, and when it is another workspace's: nobody learns which. */
+/** Null when there is none, and when it is another workspace's: a client cannot see which. */
 export async function ownSearch(base: Base, request: FastifyRequest, searchId: string): Promise<Search | null> {
   // No column of text can hold such an id, so there is no such search.
   if (searchId.includes('\0') || !searchId.isWellFormed()) return null

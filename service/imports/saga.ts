@@ -16,7 +16,7 @@ export interface SearchImport {
   reason: string | null
 }
 
-/** Files come from a person at a desk, one after the other; an hour without the last one means that nobody is there. */
+/** Files come from a person at a desk, one after the other; an hour without the last one means that the person has left. */
 export const UPLOAD_TIMEOUT_MS = 60 * MINUTE
 
 const ignored = (because: string): Ignore => ({ kind: 'ignore', because })

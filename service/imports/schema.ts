@@ -23,7 +23,7 @@ const tables = (big: string) => [
     received_at ${big},
     primary key (search_id, name)
   )`,
-  // Small, whatever the size of the table: where a crash may have left a file that nobody knows of.
+  // Small, whatever the size of the table: where a crash may have left a file without a record.
   `create index import_uploads_missing on import_uploads (search_id) where stored_at is null`,
   // What the references of a project are asked; imports only count the questions.
   `create table import_projects (

@@ -74,7 +74,7 @@ export function uploadsOf({ query }: Query, searchId: string): Promise<readonly 
   )
 }
 
-/** Whoever holds it is alone with the search until the transaction ends. False when there is no such search. */
+/** Its holder is alone with the search until the transaction ends. False when there is no such search. */
 export async function holdSearch({ query }: Query, searchId: string): Promise<boolean> {
   const held = await query(
     'update import_searches set search_name = search_name where search_id = ? returning search_id',
@@ -86,7 +86,7 @@ export async function holdSearch({ query }: Query, searchId: string): Promise<bo
 /** `other`: the file has other content, which came first and stays. */
 export type Accepted = 'first' | 'same' | 'other'
 
-/** The store decides which content a file has, wherever it was uploaded to: the first that it is told of, for good. */
+/** The store decides which content a file has, wherever it was uploaded to: the first that it accepts, for good. */
 export async function acceptFile(
   { query }: Query,
   { searchId, name }: Upload,
@@ -124,7 +124,7 @@ export async function markReceived({ query }: Query, searchId: string, name: str
   return marked.length > 0
 }
 
-/** Answers true to the one who finds the set complete, and to nobody after. Hold the search before. */
+/** True for the first call that finds the set complete, and false afterwards. Hold the search before. */
 export async function markSaved({ query }: Query, searchId: string, now: number): Promise<boolean> {
   const saved = await query(
     `update import_searches set saved_at = ? where search_id = ? and saved_at is null and not exists (

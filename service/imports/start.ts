@@ -15,7 +15,7 @@ export interface StartCommand extends SearchMetadata {
 
 type Add = (message: { readonly topic: string; readonly key: string; readonly body: unknown }) => Promise<void>
 
-/** The search and the news of it, in the transaction of whoever asks. @throws QuotaExceeded */
+/** The search and the news of it, in the transaction of the caller. @throws QuotaExceeded */
 export async function startSearch(
   tx: SqlTx,
   { quotas, add }: { readonly quotas: Quotas; readonly add: Add },
@@ -31,7 +31,7 @@ export async function startSearch(
   return true
 }
 
-/** An id is given out once: nobody can choose one, so nobody can choose one again. */
+/** An id is given out once: no caller can choose one, so none can choose one again. */
 export function newSearch({ now, ...command }: StartCommand): Search {
   return { ...command, searchId: randomUUID(), createdAt: now }
 }

@@ -138,7 +138,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
     throw coded(`The provider did not answer within ${sendTimeoutMs} ms`, 'timed_out')
   }
 
-  /** What operators are told of the guard, for as long as the delivery is recorded: much longer than the lock is. */
+  /** What operators see of the guard, for as long as the delivery is recorded: much longer than the lock is. */
   function guardNoteOf({ lock_hash: hash, lock_claim: lock, created_at: since }: SendingRow): GuardNote {
     return { operation: LOCK_OPERATION, hash, windowMs, guarded: lock !== null, since: Number(since) }
   }
@@ -225,7 +225,7 @@ export function createDelivery({ ledger, base, channels, sendTimeoutMs, windowMs
 
   async function carryOut(row: MessageRow): Promise<MessageRow> {
     const execution = await operation.execute(partsOf(row), null, (attempt) => send(row, attempt))
-    // Neither ours nor anybody's outcome: the store was away, or another process takes longer than we wait.
+    // No outcome yet: the store was away, or another process takes longer than we wait.
     if (execution.kind === 'refused' && !isOutcome(execution.error.code)) {
       if (execution.error.code === 'in_progress') return (await read(row.id)) ?? row
       throw execution.error

@@ -7,7 +7,7 @@ export interface GuardedMessage extends Recipient {
   readonly body: string
 }
 
-/** One line for each decision of the guard that somebody on call may ask about. Texts and recipients stay out. */
+/** One line for each decision of the guard that an operator on call may need. Texts and recipients stay out. */
 export function reportGuard(log: Log, event: GuardEvent<GuardedMessage>): void {
   const { hash: lockHash, message } = event
   const about = { lockHash, workspaceId: message.workspaceId }

@@ -14,12 +14,12 @@ interface FoundLead {
   readonly created: boolean
 }
 
-/** Somebody else may insert the same phone or the same address in between, and then once more the other one. */
+/** Another process may insert the same phone or the same address in between, and then once more the other one. */
 const RACES_MOST = 3
 
 /**
  * The lead of a recipient, found or created. The phone decides: where it belongs to one lead and the e-mail address to
- * another, nothing is merged. Unique indexes make it atomic; whoever loses the race reads what the winner wrote.
+ * another, nothing is merged. Unique indexes make it atomic; the loser of a race reads what the winner wrote.
  */
 export async function leadFor(
   tx: SqlTx,
@@ -54,7 +54,7 @@ async function findLead(tx: SqlTx, to: Recipient): Promise<LeadRow | null> {
   const byPhone = await leadByPhone(tx, to)
   if (byPhone !== null) return byPhone
   const byEmail = await leadByEmail(tx, to)
-  // The address of somebody who has another phone: a new phone is a new person.
+  // The address of a person with another phone: a new phone is a new person.
   return byEmail !== null && (to.phone === null || byEmail.phone === null) ? byEmail : null
 }
 
@@ -113,6 +113,6 @@ export async function conversationFor(tx: SqlTx, to: Recipient, leadId: string, 
     [`conv_${randomUUID()}`, workspaceId, phone, leadId, now],
   )
   const id = made?.id ?? (await find())
-  if (id === null) throw new Error('A conversation was inserted by somebody else, and is not there')
+  if (id === null) throw new Error('A conversation was inserted by another process, and is not there')
   return id
 }

@@ -20,7 +20,7 @@ interface Parts {
 
 /** A lock without a message is young, so it stands among the newest records; the search stops somewhere. */
 const PAGES_MOST = 20
-/** Locks belong to the content, whoever sends it. */
+/** Locks belong to the content, not to its sender. */
 const ANY_CALLER = '*'
 const OPERATION = 'guard.messages'
 

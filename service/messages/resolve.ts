@@ -38,7 +38,7 @@ export function addResolve(server: FastifyInstance, { base, delivery, operatorTo
         try {
           if (row.status === 'unknown') return messageOf(await delivery.resolve(row, resolution, 'operator'))
         } catch (error) {
-          // Another word was faster: what it made of the message is told below.
+          // Another resolution was faster: its outcome is answered below.
           if (!isOnceError(error) || error.retryable) throw error
           await delivery.follow(row)
         }

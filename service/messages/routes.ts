@@ -115,7 +115,7 @@ function leadOfMessage({ sql }: Base, row: MessageRow) {
   return leadById(sql, row.workspace_id, row.lead_id)
 }
 
-/** A retry shows the message as it is now; a duplicate is told with the age that it had when it was first told. */
+/** A retry shows the message as it is now; a duplicate has the age that its first answer had. */
 async function rebuilt(base: Base, workspaceId: string, { type, id }: Pointer): Promise<Answer> {
   const [messageId = '', age] = id.split(' ')
   const row = await messageById(base, workspaceId, messageId)

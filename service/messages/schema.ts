@@ -68,7 +68,7 @@ const messages = (big: string) => [
 const later = [
   // Of an e-mail that has one; else its first line stands for it.
   'alter table messages add column subject text',
-  // 1: its provider said "not now", and took nothing. Whoever still wants it sent may queue it again.
+  // 1: its provider said "not now", and took nothing. A caller that still wants it sent may queue it again.
   'alter table messages add column not_now integer not null default 0',
 ]
 

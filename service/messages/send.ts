@@ -31,7 +31,7 @@ export interface Sender {
   send(workspaceId: string, command: SendCommand, key: KeyClaim | null): Promise<Sent>
 }
 
-/** What a send needs of the claim of a key: the key of its effect, and to be told of the message. */
+/** What a send needs of the claim of a key: the key of its effect, and a place for the message's id. */
 export interface KeyClaim extends Pick<EffectContext, 'effectKey' | 'attach'>, Partial<Pick<EffectContext, 'note'>> {
   /** What the provider shall know the message by: a run's step has a key of its own. */
   readonly providerKey?: string
@@ -60,7 +60,7 @@ export function createSender({ once, base, channels, delivery, config, quotas, l
     windowMs: WINDOW_MS,
     waitMs: WAIT_MS,
     failClosed: config.guardFails === 'closed',
-    // Locks in a store of their own may be away while everything else works: nobody waits long for them.
+    // Locks in a store of their own may be away while everything else works: no send waits long for them.
     ...(config.claimsUrl === null ? {} : { deadlineMs: LOCK_MS }),
     identity: ({ workspaceId, phone, email, body }) => [workspaceId, phone, email, body],
     originalOf: (accepted) => ({ type: 'message', id: (accepted as Accepted).row.id }),
@@ -82,19 +82,19 @@ export function createSender({ once, base, channels, delivery, config, quotas, l
       lock?.duplicateOf(pointer, (await base.now()) - Number(accepted.row.created_at))
       return accepted
     }
-    // From here on the message exists, and is found by its claims even if nobody can be told where it is.
+    // From here on the message exists, and is found by its claims even if no record points to it.
     await Promise.all([attach(lock, pointer), accepted.kind === 'duplicate' ? null : attach(key, pointer)])
     return accepted.kind === 'duplicate' ? accepted : { ...accepted, row: await delivered(accepted.row) }
   }
 
-  /** A claim that cannot be told where its message is does not stop the send: the message is found by the claim itself. */
+  /** A claim that cannot be given its message does not stop the send: the message is found by the claim itself. */
   async function attach(attempt: KeyClaim | null, pointer: Pointer): Promise<void> {
     try {
       await attempt?.attach(pointer)
     } catch (error) {
       log.warn(
         { event: 'message.attach_failed', messageId: pointer.id, err: error },
-        'A claim was not told its message',
+        'a claim was not given its message',
       )
     }
   }
@@ -146,7 +146,7 @@ export function createSender({ once, base, channels, delivery, config, quotas, l
   return {
     guard,
     async send(workspaceId, command, key) {
-      // 1. Whoever it goes to, and by which way: what is wrong with that holds no lock.
+      // 1. To which recipient, and by which channel: what is wrong with that holds no lock.
       const addressed = await address({ base, channels, guard }, workspaceId, command)
       if (addressed.kind === 'refused') return addressed
       // 2. The lock on the content, and under it the send.

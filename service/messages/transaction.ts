@@ -3,7 +3,7 @@ import type { SqlTx } from 'onceonly'
 import { isOnceError } from 'onceonly'
 import type { Base } from '../store.ts'
 
-/** A few short statements; whoever holds their rows longer is stuck. */
+/** A few short statements; a transaction that holds their rows longer is stuck. */
 const CALL = { timeoutMs: 10_000, lockMs: 5_000, refuseTwinOf: null }
 const TRIES = 5
 const PAUSE_MS = 50

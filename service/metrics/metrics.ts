@@ -3,7 +3,7 @@ import { createStanding } from 'onceonly/admin'
 import { createPrometheusMeter, createTelemetry, type PrometheusMeter, type Telemetry } from 'onceonly/telemetry'
 import type { Base } from '../store.ts'
 
-/** The numbers of this server: whoever counts, and what Prometheus reads. */
+/** The numbers of this server: what counts them, and what Prometheus reads. */
 export interface Metrics {
   readonly telemetry: Telemetry
   readonly meter: PrometheusMeter

@@ -79,7 +79,7 @@ export const storeSequence = {
     'Of one name there is one sequence: storing it again makes its next version. Runs that have begun go on with the ' +
     `version that they began with. Templates may name ${leadFields.map((field) => `\`{{lead.${field}}}\``).join(', ')} ` +
     'and `{{results.STEP.FIELD}}` of a step above. Steps follow each other as they stand, or as `next` says; null ends ' +
-    'the sequence. A branch goes to `then` or `else`; the step that the other one names is passed over by whoever only ' +
+    'the sequence. A branch goes to `then` or `else`; the step that the other one names is passed over by a lead that only ' +
     'comes along. An e-mail goes by SMTP where that is configured, a text message by the Twilio-style provider, a call ' +
     'to the webhook; else to the local mailbox. A webhook step leads to a public host, or to one that the operator of ' +
     'the server has named.',
@@ -256,7 +256,7 @@ export const replayRun = {
   summary: 'Compare a run with the sequence of today',
   description:
     'Every step is evaluated again, with the recorded results as inputs and the newest version of the sequence, and ' +
-    'nothing is performed. With `dryRun: false` a run that would go as it went goes on where it stands: what is recorded ' +
+    'nothing is performed. With `dryRun: false` a run that would go as it went continues where it stands: what is recorded ' +
     'is not done again, and what is unknown is not sent.',
   access: 'api key',
   path: runId,
@@ -289,7 +289,7 @@ export const cancelRun = {
   id: 'runs.cancel',
   system,
   summary: 'Cancel a run',
-  description: 'No further step begins. What a provider was already told cannot be taken back.',
+  description: 'No further step begins. What was already sent to a provider cannot be taken back.',
   access: 'api key',
   path: runId,
   answers: {
@@ -332,8 +332,8 @@ export const resolveStep = {
   system,
   summary: 'Say what became of a step that is unknown',
   description:
-    '`succeeded`: it happened, and the run goes on with `result`. `failed`: it did not, and shall not; the run fails. ' +
-    '`not_done`: it did not happen, and is tried again. The message of the step is told, too.',
+    '`succeeded`: it happened, and the run continues with `result`. `failed`: it did not, and shall not; the run fails. ' +
+    '`not_done`: it did not happen, and is tried again. The message of the step is resolved, too.',
   access: 'api key',
   path: { ...runId, key: 'The key of the step.' },
   body: {

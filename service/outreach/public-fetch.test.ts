@@ -85,7 +85,7 @@ test('what an operator has named is reached, by host or by host and port', async
   await assert.rejects(open(`http://localhost:${port}/away`, post), /redirect/)
 })
 
-test('public addresses are told from all the others', () => {
+test('public addresses are distinguished from all others', () => {
   for (const address of ['8.8.8.8', '172.15.0.1', '172.32.0.1', '192.169.0.1', '2606:4700::1', '2a00:1450::1']) {
     assert.ok(isPublic(address), address)
   }

@@ -49,7 +49,7 @@ function send(url: URL, init: RequestInit, checked: LookupFunction | undefined):
   })
 }
 
-/** One private address among public ones is enough to refuse: nobody knows which of them would be taken. */
+/** One private address among public ones is enough to refuse: which of them would be used is unknown. */
 function checkedLookup(resolve: typeof lookup): LookupFunction {
   return (hostname, options, done) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {

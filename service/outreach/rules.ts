@@ -23,7 +23,7 @@ export function complaintsAboutSteps(
     )
   })
   if (complaints.length > 0) return complaints
-  // Where steps lead can be told only when each of them is good.
+  // Where steps lead is only known when each of them is good.
   const lost = complaintsAboutTargets(steps)
   return lost.length > 0 ? lost : complaintsAboutCircles(steps)
 }

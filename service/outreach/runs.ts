@@ -129,7 +129,7 @@ export async function createRuns(parts: Parts): Promise<Runs> {
   async function resolve(id: string, key: string, { kind, result = null, error }: ResolveCommand): Promise<RunView> {
     const step = (await engine.get(id)).steps.find((each) => each.key === key)
     const why = error ?? (kind === 'failed' ? 'A person found that it failed' : NOT_SENT)
-    // The message first: whoever asks for it in between hears the same.
+    // The message first: a reader in between sees the same.
     const resolution = resolutionOf(kind, why)
     const settled =
       step?.state === 'unknown' && isMessage(step.plan) && (await messages.settle(step.plan, key, resolution))
@@ -138,7 +138,7 @@ export async function createRuns(parts: Parts): Promise<Runs> {
     try {
       await engine.resolve(id, key, given)
     } catch (refused) {
-      // It was asked about in between, and the message told what the person had just said.
+      // A probe came in between, and found what the operator had just recorded.
       if (!settled || !isOnceError(refused, 'not_resolvable')) throw refused
     }
     return engine.get(id)

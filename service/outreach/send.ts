@@ -52,8 +52,8 @@ const PENDING_MS = 5 * SECOND
 const QUOTA_MS = 1 * HOUR
 
 /**
- * The messages system as a channel of runs. The key of the step is the key of the message, for ever: whoever comes again
- * after a crash finds the message instead of sending a second one, and what nobody knows yet is asked for, not repeated.
+ * The messages system as a channel of runs. The key of the step is the key of the message, for ever: an attempt
+ * after a crash finds the message instead of sending a second one, and an unknown outcome is probed, not repeated.
  */
 export function createMessageChannel({ base, sender, delivery, channels }: Parts): MessageChannel {
   async function known(plan: MessagePlan, key: string): Promise<{ row: MessageRow; duplicate: boolean } | null> {
@@ -177,7 +177,7 @@ function sendOf({ type, leadId, to, subject, message }: MessagePlan, channels: C
   return { ...commandOf(result.value), subject }
 }
 
-/** A call is made by a provider of one's own, or by hand: nobody is called by a text message. */
+/** A call is made by a provider of one's own, or by hand: a text message is no call. */
 const carriers: Readonly<Record<MessageStep['type'], readonly ChannelName[]>> = {
   email: ['smtp', 'webhook'],
   sms: ['twilio', 'webhook'],

@@ -27,7 +27,7 @@ interface Parts {
   readonly webhookHosts: readonly string[]
 }
 
-/** `POST /api/sequences`: the next version of a name. Under a key a retry is told of the same version. */
+/** `POST /api/sequences`: the next version of a name. Under a key a retry gets the same version. */
 export function addSequences(
   server: FastifyInstance,
   { once, base, workspaces, quotas, webhookHosts }: Omit<Parts, 'runs'>,

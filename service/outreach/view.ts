@@ -2,7 +2,7 @@ import type { Replay, RunView } from 'onceonly/run'
 import { isoOf } from '../messages/message.ts'
 import type { OutreachInput } from './run.ts'
 
-/** The run inside is named by its workspace, too; outside nobody needs to know. */
+/** The run inside is named by its workspace, too; clients do not see that. */
 export type Summary = Omit<RunView, 'steps'>
 
 /** What clients see of a run, without its steps. */

@@ -14,7 +14,7 @@ export interface Secrets {
   readonly hookSecret: string
 }
 
-/** Secrets that nobody configured are made once and kept beside the data, readable by its owner only. */
+/** Secrets that are not configured are made once and kept beside the data, readable by its owner only. */
 export async function readSecrets(config: Config): Promise<Secrets> {
   const { dataFolder } = config
   return {

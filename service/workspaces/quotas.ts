@@ -8,7 +8,7 @@ type BusyQuota = 'connections' | 'uploads'
 
 type QuotaName = KeptQuota | BusyQuota
 
-/** What is left to a workspace of what everybody shares. */
+/** What is left to a workspace of what all workspaces share. */
 export interface Quotas {
   /**
    * Before something new is written, in its transaction. Transactions that are open at the same moment do not see each
@@ -78,7 +78,7 @@ const things: Readonly<Record<QuotaName, string>> = {
   uploads: 'files that are being uploaded to this server',
 }
 
-/** An upload or a page of the chat ends within minutes; whoever asks more often is only refused more often. */
+/** An upload or a page of the chat ends within minutes; a client that retries more often is only refused more often. */
 const COME_AGAIN_MS = 10_000
 
 /** So long the use of a workspace is remembered, where there is room for a great many of what is wanted. */

@@ -1,6 +1,6 @@
 const tables = [
   'create table workspaces (id text primary key, name text not null)',
-  // Keys are stored hashed: whoever reads the table cannot use them.
+  // Keys are stored hashed: a reader of the table cannot use them.
   `create table api_keys (
     id text primary key,
     workspace_id text not null references workspaces (id),

@@ -2,7 +2,7 @@ import type { SqlTx } from 'onceonly'
 import type { Base } from '../store.ts'
 import { hashOf, keyIdOf, newKey, sameSecret } from './keys.ts'
 
-/** Who asks: a caller of one workspace, known by the API key of this request. */
+/** A caller of one workspace, known by the API key of this request. */
 export interface Caller {
   readonly workspaceId: string
   readonly caller: string

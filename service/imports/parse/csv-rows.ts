@@ -6,7 +6,7 @@ export type Row =
   | { readonly kind: 'broken'; readonly line: number; readonly reason: string }
 
 /**
- * A quote that never closes would swallow the rest of the file, so reading goes on behind the line where it opened. Every
+ * A quote that never closes would swallow the rest of the file, so reading continues behind the line where it opened. Every
  * time that costs one record of work, so it is done so often only; afterwards the whole stretch is given up.
  */
 const RESCANS_MOST = 100

@@ -39,7 +39,7 @@ const SEPARATOR = /^"?sep=(.)"?$/i
 
 export interface CsvHeader {
   readonly delimiter: string
-  /** For every field of a row, where it belongs; null for those that nobody asks for. */
+  /** For every field of a row, where it belongs; null for those that are not needed. */
   readonly columns: readonly (Column | null)[]
 }
 

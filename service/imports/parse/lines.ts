@@ -60,7 +60,7 @@ export function lineReader(): LineReader {
       }
       afterCr = byte === CR
     }
-    // A copy, because whoever reads a file may use its buffer again.
+    // A copy, because the reader of a file may use its buffer again.
     hold(new Uint8Array(bytes.subarray(from)))
     return lines
   }

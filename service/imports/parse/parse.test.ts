@@ -212,7 +212,7 @@ for (const [name, bytes, reason] of [
     'holds no record that can be read; the first of 1: line 1 has no title',
   ],
 ] as const) {
-  test(`${name}: the file is unreadable, and the reason is told`, async () => {
+  test(`${name}: the file is unreadable, and the reason is given`, async () => {
     await assert.rejects(parsed(bytes), (error) => {
       assert.ok(error instanceof Unreadable)
       if (typeof reason === 'string') assert.equal(error.message, reason)

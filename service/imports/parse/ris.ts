@@ -3,14 +3,14 @@ import type { Line, LineParser } from './lines.ts'
 import { isBlank, type TaggedRecord, taggedRecord, textIn } from './tagged.ts'
 import { doiOf, pagesOf, yearOf } from './values.ts'
 
-/** `TY  - JOUR`: two spaces, so that a sentence that goes on with `IL -6` is not taken for a tag. */
+/** `TY  - JOUR`: two spaces, so that a sentence that continues with `IL -6` is not taken for a tag. */
 const TAG = /^([A-Z][A-Z0-9]) {2}-(.*)$/
 
 export function risTagOf(text: string): string | null {
   return TAG.exec(text)?.[1] ?? null
 }
 
-/** RIS: a record goes from `TY` to `ER`; a line without a tag goes on with the one before. */
+/** RIS: a record goes from `TY` to `ER`; a line without a tag continues the one before. */
 export function risParser(emit: Emit): LineParser {
   let record: TaggedRecord | null = null
   let began = false

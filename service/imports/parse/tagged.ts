@@ -7,7 +7,7 @@ export interface TaggedRecord {
   /** The first thing that is wrong with it, or null. */
   readonly fault: string | null
   add(tag: string, value: string): void
-  /** Goes on with the value of the last tag. */
+  /** Continues the value of the last tag. */
   extend(text: string): void
   spoil(reason: string): void
   first(...tags: readonly string[]): string | null
@@ -22,7 +22,7 @@ export function taggedRecord(line: number): TaggedRecord {
 
   function spoil(reason: string): void {
     fault ??= reason
-    // Nobody reads them any more, and the record may still be long.
+    // They are not needed any more, and the record may still be long.
     values.clear()
     last = null
   }

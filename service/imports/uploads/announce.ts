@@ -13,7 +13,7 @@ import type { Storage, StoredFile, Upload } from './storage.ts'
 
 /** The voice of the storage: every stored file is announced, at least once. */
 export interface Announcer {
-  /** Answers whether the file has this content: the store keeps the first that it was told of. */
+  /** Answers whether the file has this content: the store keeps the first that it accepted. */
   announce(upload: Upload, file: StoredFile): Promise<Accepted>
   /** Files that a crash left without an announcement, found and announced. Answers how many. */
   round(): Promise<number>
@@ -27,9 +27,9 @@ interface Parts {
   readonly log: Log
 }
 
-/** Declared files of one round; the next one goes on behind them. */
+/** Declared files of one round; the next one starts behind them. */
 const ROWS = 200
-/** Nobody waits for the files of an import that has timed out. */
+/** An import that has timed out takes no files. */
 const WATCHED_MS = UPLOAD_TIMEOUT_MS + 10 * MINUTE
 
 interface MissingRow {

@@ -214,7 +214,7 @@ export async function openBucket({
     discard: async () => {},
     async remove(upload, version) {
       try {
-        // A bucket that keeps versions would only hide the file behind a marker, unless it is told which one to remove.
+        // A bucket that keeps versions would only hide the file behind a marker, unless the request names the version.
         const which = version === null ? {} : { VersionId: version }
         await client.send(new DeleteObjectCommand({ Bucket, Key: keyOf(upload), ...which }))
       } catch (error) {

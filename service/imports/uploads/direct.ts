@@ -23,7 +23,7 @@ interface Parts {
 /** `GET /api/imports/{searchId}/files/{name}/upload`: where a client uploads a file to, whichever storage there is. */
 export function addDirect(server: FastifyInstance, { base, storage, promised, workspaces }: Parts): void {
   const onRequest = requireKey(workspaces, 'imports')
-  // An import that is not there is told before a length that is wrong.
+  // An import that does not exist is reported before a wrong length.
   const options = { onRequest, attachValidation: true, ...routeOptions(readUpload) }
   const typed = server.withTypeProvider<InputTypes>()
   typed.get('/api/imports/:searchId/files/:name/upload', options, async (request, reply) => {

@@ -83,7 +83,7 @@ export async function openFolder(folder: string, bytesMost = UPLOAD_BYTES_MOST):
   }
 }
 
-/** Made by the first who opens the folder: a link, so that nobody reads half of it. */
+/** Made by the first who opens the folder: a link, so that no process reads half of it. */
 async function idOf(folder: string, draft: string): Promise<string> {
   const path = join(folder, 'id')
   try {

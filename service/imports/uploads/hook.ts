@@ -96,7 +96,7 @@ export function addHook(server: FastifyInstance, { base, storage, receiver, hook
     return counts
   }
 
-  /** This server opens no address that it was sent: whoever sends one could make it call anything. */
+  /** This server opens no address that it was sent: a sender could make it call anything. */
   function askOperator({ topic, url }: Confirmation): Counts {
     log.warn({ event: 'imports.subscription_to_confirm', topic, url }, 'open the address to let this topic send here')
     return { received: 0, duplicates: 0, ignored: 1 }
@@ -163,12 +163,12 @@ function sendOther(reply: FastifyReply, { name }: ObjectCreated): FastifyReply {
   })
 }
 
-/** To send it again would change nothing, so nobody is told to. */
+/** Sending it again would change nothing, so it is no retryable problem. */
 function sendConflict(reply: FastifyReply): FastifyReply {
   return sendProblem(reply, {
     name: 'notification-conflict',
-    detail: 'The same event was told before with other details; the first telling stands.',
-    errors: [{ field: 'Records', detail: 'contradict what was told before' }],
+    detail: 'The same event was announced before with other details; the first announcement stands.',
+    errors: [{ field: 'Records', detail: 'contradict an earlier announcement' }],
   })
 }
 

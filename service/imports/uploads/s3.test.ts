@@ -67,7 +67,7 @@ test('whatever comes is read or refused', () => {
   fc.assert(fc.property(fc.json(), (text) => void readNotification(text)))
 })
 
-test('who sends the secret, or signs with it, is known; nobody else is', () => {
+test('only a sender of the secret, or of a signature with it, is known', () => {
   const body = Buffer.from('{"Records":[]}')
   const sign = (secret: string) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
   const known = (headers: Record<string, string>) => knowsSecret('the-secret', headers, body)

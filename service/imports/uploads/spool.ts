@@ -22,7 +22,7 @@ export interface Spool {
 /** Modes of what is made here: uploads are for the server alone. */
 export const OWNER_ONLY = { folder: 0o700, file: 0o600 } as const
 
-/** No upload takes as long, so nobody is writing a file that was begun before. */
+/** No upload takes as long, so a file that was begun before has no writer. */
 const LEFT_BEHIND_MS = 24 * HOUR
 
 export async function openSpool(folder: string, bytesMost: number): Promise<Spool> {

@@ -49,7 +49,7 @@ export interface Storage {
   readonly bucket: string
   /** How often it is asked for files that nothing has announced. */
   readonly lookEveryMs: number
-  /** Of the storage, whoever opens it. */
+  /** Of the storage, whichever process opens it. */
   id(): Promise<string>
   /** The name of a file in notifications. */
   keyOf(upload: Upload): string

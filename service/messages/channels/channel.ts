@@ -47,7 +47,7 @@ export interface Channel {
   readonly name: ChannelName
   /** True where the same effect key delivers once, so that a lost attempt may be repeated. */
   readonly dedups: boolean
-  /** By which name the provider knows the message; null where it is told none. */
+  /** By which name the provider knows the message; null where it gets none. */
   reference(message: Pick<Outgoing, 'messageId' | 'effectKey'>): string | null
   /** Can it deliver to such a recipient at all? */
   reaches(to: { readonly phone: string | null; readonly email: string | null }): boolean

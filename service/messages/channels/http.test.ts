@@ -21,7 +21,7 @@ async function resultOf(status: number, headers: Readonly<Record<string, string>
   }
 }
 
-test('a refusal of the message is told from a refusal of the call', async () => {
+test('a refusal of the message is no refusal of the call', async () => {
   for (const status of [400, 402, 422]) {
     const result = await resultOf(status)
     assert.deepEqual([result.kind, 'aboutCall' in result], ['failed', false], String(status))

@@ -25,7 +25,7 @@ const ABOUT_MESSAGE = new Set([400, 402, 422])
 const POST_ELSEWHERE = new Set([307, 308])
 
 /**
- * One call of a provider that speaks HTTP. A refusal is an answer; what nobody answered may still have been done, unless
+ * One call of a provider that speaks HTTP. A refusal is an answer; a call without an answer may still have been done, unless
  * the error itself proves that nothing left.
  */
 export async function callProvider(
@@ -37,7 +37,7 @@ export async function callProvider(
 ): Promise<Result> {
   let answered: Answered
   try {
-    // A redirect would turn the POST into a GET, or carry it to somebody whom nobody configured.
+    // A redirect would turn the POST into a GET, or carry it to a server that was not configured.
     const response = await fetch(url, { method: 'POST', redirect: 'manual', ...init })
     const { status, headers } = response
     const retryAfterMs = retryAfterOf(headers.get('retry-after'))

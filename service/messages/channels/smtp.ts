@@ -65,7 +65,7 @@ async function sendMail({ url, from, timeoutMs }: SmtpOptions, message: Outgoing
 function resultOf(error: unknown, handedOver: boolean): Result {
   const { message, responseCode, command } = error as Error & { responseCode?: number; command?: string }
   const told = `The mail server refused or was lost: ${message}`
-  // 421 is the server going away: what it had read by then nobody knows.
+  // 421 is the server going away: what it had read by then is unknown.
   if (responseCode !== undefined && !(handedOver && responseCode === 421)) {
     return { kind: responseCode >= 500 ? 'failed' : 'not_now', error: told, code: `smtp_${responseCode}` }
   }
