@@ -7,7 +7,7 @@ const LAPSE_MS = 36 * SECOND
 const never = () => assert.fail('the effect ran again')
 
 onEveryStore(
-  'a person resolves an unknown: succeeded, failed or rerun, fenced and remembered',
+  'an operator resolves an unknown: succeeded, failed or rerun, fenced and recorded',
   async ({ once, events }) => {
     const op = once.operation({ name: 'x', effect: 'external' })
     const make = async (key: string) => {

@@ -73,15 +73,15 @@ onEveryRunStore('a step that an operator resolved continues while other branches
 })
 
 const words: readonly (readonly [Resolution, Verified<string>, result: string, acts: number])[] = [
-  [{ kind: 'succeeded', result: 'by a person' }, { kind: 'unknown' }, 'by a person', 1],
-  [{ kind: 'succeeded', result: 'by a person' }, { kind: 'not_done' }, 'by a person', 1],
-  [{ kind: 'succeeded', result: 'by a person' }, { kind: 'done', result: 'by the probe' }, 'by a person', 1],
+  [{ kind: 'succeeded', result: 'by an operator' }, { kind: 'unknown' }, 'by an operator', 1],
+  [{ kind: 'succeeded', result: 'by an operator' }, { kind: 'not_done' }, 'by an operator', 1],
+  [{ kind: 'succeeded', result: 'by an operator' }, { kind: 'done', result: 'by the probe' }, 'by an operator', 1],
   [{ kind: 'not_done' }, { kind: 'unknown' }, 'acted again', 2],
 ]
 
 for (const [said, found, result, count] of words) {
   onEveryRunStore(
-    `a person says ${said.kind} while a probe is under way that will say ${found.kind}: the person's word stays`,
+    `an operator resolves ${said.kind} while a probe is under way that will find ${found.kind}: the operator's outcome stays`,
     async (world) => {
       let acts = 0
       let probes = 0

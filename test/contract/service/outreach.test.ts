@@ -235,7 +235,7 @@ onEveryPlace('outreach', (place) => {
     )
   })
 
-  test('a text that went to the same person already is not sent again: the step has the result of the original', async () => {
+  test('a text that the same lead already got is not sent again: the step has the result of the original', async () => {
     const lead = await makeLead(one, { recipientEmail: 'twin@example.com' })
     const original = await one.send({ channel: 'smtp', recipientEmail: 'twin@example.com', message: 'Same words' })
     const sequence = await store(one, 'Twin', [{ id: 'mail', type: 'email', template: 'Same words' }])

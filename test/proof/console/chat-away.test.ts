@@ -86,7 +86,7 @@ test('what a forgotten client may have sent before is marked, and sent again onl
   await page.close()
   // Past the time for which a room remembers its clients, a week longer than messages.
   await service.advance(9 * 24 * 3_600_000)
-  await until('the room is empty, and has forgotten its people', async () => {
+  await until('the room is empty, and has forgotten its clients', async () => {
     const headers = { authorization: `Bearer ${demoKey}` }
     const response = await fetch(`${service.url}/api/chat/rooms/doubt/messages`, { headers })
     return ((await response.json()) as { messages: readonly unknown[] }).messages.length === 0

@@ -78,7 +78,7 @@ async function closeAll(context: BrowserContext): Promise<void> {
   await Promise.all(context.pages().map((page) => page.close()))
 }
 
-test('what a closed tab had not sent is sent when the same person comes back', { skip }, async () => {
+test('unsent messages of a closed tab are sent when the same user comes back', { skip }, async () => {
   const grace = await windowOf('again', 'Grace', 'tokyo')
   const ada = await windowOf('again', 'Ada')
   await say(ada, 'Ada', 'first')

@@ -10,7 +10,7 @@ import { openPages } from '../../support/service/pages.ts'
 const room = 'test'
 const pages = openPages()
 
-/** A window with one person in it. */
+/** A window with one user. */
 async function sit(name: string, region: string) {
   const { page, assertClean } = await pages.browser.open()
   await page.goto(`${pages.url}/chat?room=${room}&as=${name}&region=${region}`)

@@ -95,8 +95,8 @@ test('a lease that is settled by hand reports a late conflict like any other', a
   await ledger.stop()
 })
 
-for (const way of ['person', 'probe'] as const) {
-  test(`an unknown outcome that a ${way} resolves keeps the pointer of its result`, async () => {
+for (const way of ['operator', 'probe'] as const) {
+  test(`an unknown outcome keeps the pointer of its result when resolved (${way})`, async () => {
     const store = memoryStore({ testClock: true })
     const ledger = createLedger({ store, background: false })
     const operation = ledger.operation({
@@ -112,7 +112,7 @@ for (const way of ['person', 'probe'] as const) {
       throw new Error('no answer')
     })
     await assert.rejects(unclear)
-    if (way === 'person') await ledger.resolve({ ...who, operation: 'o' }, succeeded('7'))
+    if (way === 'operator') await ledger.resolve({ ...who, operation: 'o' }, succeeded('7'))
     await store.clock.advance(10 * SECOND, call)
     assert.equal(await operation.run(who, 1, () => assert.fail('ran again')), 'order 7')
     await ledger.stop()

@@ -121,12 +121,12 @@ const operator: readonly Rule[] = [
     focus: { kinds: ['not_found', 'prevented'], leaseMs: 30 * SECOND, pauses: 6, weather: { pause: 0.05 } },
   },
   {
-    name: "a person's resolve leaves the fence as it was",
+    name: "an operator's resolve leaves the fence as it was",
     find: 'const over = { history, fence: at.fence, awaited',
     replace: 'const over = { history, awaited',
   },
   {
-    name: "a person's fence is not compared",
+    name: "an operator's fence is not compared",
     find: 'if (request.ifFence !== null && record.fence !== request.ifFence) {',
     replace: 'if (false) {',
     focus: { acts: 12 },

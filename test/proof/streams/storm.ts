@@ -18,7 +18,7 @@ export interface StormOptions {
   readonly regions: readonly string[]
   /** How long clients send. */
   readonly talkMs: number
-  /** Between two messages of one person, on average. */
+  /** Between two messages of one client, on average. */
   readonly pauseMs: number
   readonly offlineMs: number
   readonly databaseUrl: string
@@ -71,7 +71,7 @@ export async function runStorm(options: StormOptions): Promise<StormResult> {
       talkers.push(await openTalker(url, [home, ...names.filter((name) => name !== home)]))
     }
     await until('every client is live', () => talkers.every(({ client }) => client.status === 'live'))
-    progress(`${options.clients} people in ${names.length} regions talk for ${options.talkMs} ms`)
+    progress(`${options.clients} clients in ${names.length} regions send for ${options.talkMs} ms`)
     const talking = Promise.all(talkers.map((talker) => talk(talker, random.below(2 ** 31), options)))
     await Promise.all([disturb({ first, second, third }, talkers, options), talking])
     await everyone('everything was accepted', talkers, isAcknowledged)

@@ -154,7 +154,7 @@ onEveryStage('a timeout that fails is tried again, then parked, and can be redri
     [['UploadTimeout', true]],
   )
   await place.advance(10 * MINUTE)
-  assert.equal(await one.saga.upkeep.deliver(), 0, 'what is parked waits for a person')
+  assert.equal(await one.saga.upkeep.deliver(), 0, 'what is parked waits for an operator')
   const { rows } = await one.saga.deadLetters.list()
   assert.match(rows[0]?.failure?.message ?? '', /the archive is closed/)
   broken = false

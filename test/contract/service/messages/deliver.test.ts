@@ -25,7 +25,7 @@ test('a sender whose message was taken over writes nothing over its successor', 
   const { row, delivery, stateOf } = world
   assert.equal((await delivery.deliver(row)).status, 'unknown')
   // The first attempt got no response, and an operator found that its message had arrived.
-  await delivery.resolve(await stateOf(), { kind: 'sent', providerMessageId: null }, 'a person')
+  await delivery.resolve(await stateOf(), { kind: 'sent', providerMessageId: null }, 'an operator')
   assert.equal((await stateOf()).status, 'sent')
   first.resolve({ kind: 'failed', error: 'too late' })
   await delivery.stop()
@@ -122,7 +122,7 @@ test('a message that an operator resolved as not sent goes out again, under the 
     return sent
   })
   const unknown = await world.delivery.deliver(world.row)
-  const queued = await world.delivery.resolve(unknown, { kind: 'not_sent' }, 'a person')
+  const queued = await world.delivery.resolve(unknown, { kind: 'not_sent' }, 'an operator')
   assert.equal(queued.status, 'queued')
   assert.equal((await world.delivery.deliver(queued)).status, 'sent')
   assert.deepEqual(keys, ['e', 'e'])

@@ -67,7 +67,7 @@ test('a response that contradicts the resolution of an operator is reported', as
   const log = Object.assign(createLog({ logLevel: 'silent' }), { warn: heard, error: heard })
   await using world = await openDelivery(() => answer.promise, { log })
   const unknown = await world.delivery.deliver(world.row)
-  await world.delivery.resolve(unknown, { kind: 'failed', error: 'not sent' }, 'a person')
+  await world.delivery.resolve(unknown, { kind: 'failed', error: 'not sent' }, 'an operator')
   answer.resolve(sent)
   await until('the report', () => lines.some((line) => line.includes('message.late_answer_conflict')))
   assert.equal((await world.stateOf()).status, 'failed', 'the recorded outcome stands')

@@ -94,7 +94,7 @@ testPostgres('a guard that was paused forgets no lock that belongs to a later se
     attempt?.failed()
   })
   await gate.reached
-  // A person frees the content, and it is sent again.
+  // An operator releases the content, and it is sent again.
   await two.release({ message: 'hello' })
   const send = () =>
     two.send('hello', async (attempt) => {

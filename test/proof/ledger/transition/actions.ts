@@ -175,17 +175,17 @@ function operatorSteps(scene: Scene, world: World): Next[] {
   const answers = [{ kind: 'succeeded', outcome }, { kind: 'failed', outcome }, { kind: 'rerun' }] as const
   if (ghost.actions < scene.actions) {
     for (const to of answers) {
-      const request: Request = { kind: 'resolve', id: 'record', by: 'person', ifFence: null, probeFence: null, to }
+      const request: Request = { kind: 'resolve', id: 'record', by: 'operator', ifFence: null, probeFence: null, to }
       const { world: after, decision } = deliver(scene, world, request, null)
-      if (decision.kind === 'done') next.push({ label: `a person resolves: ${to.kind}`, world: after })
+      if (decision.kind === 'done') next.push({ label: `an operator resolves: ${to.kind}`, world: after })
     }
   }
   if (ghost.actions < scene.actions) {
     for (const onlyRunning of [true, false]) {
-      const request: Request = { kind: 'forget', id: 'record', by: 'person', ifFence: null, onlyRunning }
+      const request: Request = { kind: 'forget', id: 'record', by: 'operator', ifFence: null, onlyRunning }
       const { world: after, decision } = deliver(scene, world, request, null)
       if (decision.kind === 'done')
-        next.push({ label: onlyRunning ? 'a person releases' : 'a person forgets', world: after })
+        next.push({ label: onlyRunning ? 'an operator releases' : 'an operator forgets', world: after })
     }
   }
   if (scene.policy.onAbandoned === 'probe') next.push(...probeSteps(scene, world))

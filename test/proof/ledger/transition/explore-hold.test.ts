@@ -8,8 +8,8 @@ const slow = { timeout: 300_000 }
 test('every way of three processes with two attempts each keeps the promises (hold)', slow, () => {
   exploreAll('hold', { actions: 1, late: false, settlements }, [
     'is answered outcome_unknown',
-    'a person resolves: rerun',
-    'a person forgets',
+    'an operator resolves: rerun',
+    'an operator forgets',
   ])
 })
 

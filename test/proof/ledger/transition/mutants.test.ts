@@ -25,7 +25,7 @@ const onlyByRule = new Set([
   'a contradiction is not reported',
   'two may probe at once',
   'a probe that lost its turn may resolve',
-  "a person's fence is not compared",
+  "an operator's fence is not compared",
   'a business value goes to the last claim',
 ])
 

@@ -62,8 +62,8 @@ export const mutants: Readonly<Record<string, Machine>> = {
     const step = transition(stored, request, at)
     return stored?.state === 'vacant' && step.decision.kind === 'first_attempt' ? withFence(step, stored.fence) : step
   },
-  "a person's resolve does not raise the fence": keepsFence('resolve'),
-  "a person's forget does not raise the fence": keepsFence('forget'),
+  "an operator's resolve does not raise the fence": keepsFence('resolve'),
+  "an operator's forget does not raise the fence": keepsFence('forget'),
   'a release does not raise the fence': keepsFence('release'),
   'giving up an unknown outcome does not raise the fence': keepsFence('reconcile'),
 
@@ -180,7 +180,7 @@ export const mutants: Readonly<Record<string, Machine>> = {
     const fence = stored.state === 'unknown' ? (stored.probe?.fence ?? null) : null
     return request.kind === 'resolve' && request.probeFence !== null ? { ...request, probeFence: fence } : request
   }),
-  "a person's fence is not compared": (stored, request, at) => {
+  "an operator's fence is not compared": (stored, request, at) => {
     const free = request.kind === 'resolve' || request.kind === 'forget'
     return transition(stored, free ? { ...request, ifFence: null } : request, at)
   },

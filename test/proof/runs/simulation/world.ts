@@ -4,8 +4,8 @@ import type { SimulatedProcess } from '../../../../src/testing/simulation.ts'
 import { createSimulation } from '../../../../src/testing/simulation.ts'
 import { createSimulatedDatabase } from './database.ts'
 import { judge, judgeReplays, stateOf } from './judge.ts'
+import { attend, startAll } from './operator.ts'
 import type { Breaks, Member, Rule, World } from './parts.ts'
-import { attend, startAll } from './person.ts'
 import { everyPart, follow, makeProgram } from './program.ts'
 import { createOutside } from './provider.ts'
 
@@ -96,11 +96,11 @@ export async function simulateRuns(seed: number): Promise<SimulatedRuns> {
   void jump()
   const world: World = { simulation, database, outside, programs, breaks, isCalm, join }
   void startAll(world)
-  const person = attend(world)
+  const operator = attend(world)
   const end = await simulation.run({
     untilMs: END_MS,
     events: MOST_EVENTS,
-    enough: () => broken !== null || (isCalm() && person.isDone()),
+    enough: () => broken !== null || (isCalm() && operator.isDone()),
   })
   if (end !== 'enough') breaks('not_ended', `${end}: ${JSON.stringify(stateOf(database))}`)
   judge(world)

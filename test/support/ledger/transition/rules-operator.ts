@@ -82,7 +82,7 @@ export const operatorRules: Rules = {
     assert.deepEqual(life.settle(grant, done()), late)
   },
 
-  'a person resolves an unknown outcome, under a new fence': (machine) => {
+  'an operator resolves an unknown outcome, under a new fence': (machine) => {
     for (const [to, state] of [
       [succeeded, 'succeeded'],
       [failed, 'failed_terminal'],
@@ -126,7 +126,7 @@ export const operatorRules: Rules = {
     assert.deepEqual(resolve(createLife(machine), succeeded), { kind: 'refused', why: 'not_found' })
   },
 
-  'a person may insist on the fence that was looked at': (machine) => {
+  'an operator may require the fence that was shown': (machine) => {
     const { life, grant } = lifeIn(machine, 'unknown')
     const before = life.record
     assert.deepEqual(resolve(life, succeeded, { ifFence: grant.fence + 1 }), { kind: 'refused', why: 'fence_moved' })
@@ -209,7 +209,7 @@ export const operatorRules: Rules = {
     }
   },
 
-  'a person releases only what runs': (machine) => {
+  'an operator releases only what runs': (machine) => {
     for (const shape of shapeNames) {
       const { life } = lifeIn(machine, shape)
       const { state } = life.record ?? assert.fail()

@@ -74,7 +74,7 @@ export interface Ghost {
   readonly incarnation: number | null
   /** The last claim that its holder ended, until another one is granted. */
   readonly lastEnded: string | null
-  /** What persons did to the record so far. */
+  /** Operator actions on the record so far. */
   readonly actions: number
   readonly probes: number
   /** The fence of a probe that has not answered yet. */
