@@ -19,7 +19,7 @@ const mail: Channel<{ to: string; text: string }, string> = {
 
 const onboard = (greeting: string) =>
   defineRun('onboard', async (run, input: { email: string }) => {
-    const id = await run.step('create', ({ key }) => `account ${key.slice(0, 8)}`)
+    const id = await run.step('create', ({ effectKey }) => `account ${effectKey.slice(0, 8)}`)
     // The process may end meanwhile: another one continues.
     const confirmed = await run.waitFor('confirmed')
     await run.step('welcome', { channel: mail }, () => ({ to: input.email, text: `${greeting}, ${confirmed.kind}` }))

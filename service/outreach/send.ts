@@ -94,7 +94,7 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
   return {
     name: 'messages',
     offer: { kind: 'correlate' },
-    async send(plan, { key }) {
+    async send(plan, { effectKey: key }) {
       const sent = await sending(plan, sendOf(plan, channels), key)
       switch (sent.kind) {
         case 'refused': {
@@ -111,7 +111,7 @@ export function createMessageChannel({ base, sender, delivery, channels }: Parts
           return outcomeOf(sent.row, true)
       }
     },
-    async verify(plan, { key }: StepContext) {
+    async verify(plan, { effectKey: key }: StepContext) {
       const found = await known(plan, key)
       if (found === null) return { kind: 'not_done' }
       switch (found.row.status) {

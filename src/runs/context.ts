@@ -1,11 +1,5 @@
-import type { SqlTx } from '../ledger/store/sql.ts'
 import type { Channel } from './channel.ts'
-import type { StepContext, Verified } from './step-context.ts'
-
-export interface TransactionStepContext extends StepContext {
-  /** What is written here commits with the step's result, or not at all. */
-  readonly tx: SqlTx
-}
+import type { StepContext, TransactionStepContext, Verified } from './step-context.ts'
 
 export interface RetryPolicy {
   /** Of the step, the first one included. */

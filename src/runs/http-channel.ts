@@ -51,7 +51,7 @@ export function httpChannel<const P extends ProviderProfile>(
   return {
     name,
     offer,
-    async send(plan, { key, signal }) {
+    async send(plan, { effectKey: key, signal }) {
       const tagged = withKey(plan, carries, fitting(provider, key))
       const content = tagged.body === undefined ? {} : { body: written(tagged.body, encoding) }
       // When the credentials cannot be read, nothing was sent.

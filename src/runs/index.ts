@@ -7,7 +7,6 @@ export type {
   RetryPolicy,
   RunContext,
   TransactionOptions,
-  TransactionStepContext,
   VerifyOptions,
 } from './context.ts'
 export type { RunBody, RunDefinition, RunOptions } from './definition.ts'
@@ -24,5 +23,5 @@ export type { Resolution, RunOperator, RunPage, RunQuery } from './operate.ts'
 export type { KeyPlace, ProviderProfile } from './providers.ts'
 export { providers } from './providers.ts'
 export type { Compared, Replay, ReplayOptions, ReplayStep } from './replay.ts'
-export type { StepContext, Verified } from './step-context.ts'
+export type { StepContext, TransactionStepContext, Verified } from './step-context.ts'
 export type { RunView, StepView } from './view.ts'

@@ -5,6 +5,7 @@ import { isOnceError, OnceError } from '../ledger/core/errors.ts'
 import { limits } from '../ledger/core/limits.ts'
 import { backoffMs, boundedRetryMs } from '../ledger/core/retry.ts'
 import { isVerdict, readable } from '../ledger/core/verdict.ts'
+import { leaseOver } from '../ledger/effect-context.ts'
 import type { SqlTx } from '../ledger/store/sql.ts'
 import type { AttemptEnd } from './attempt-end.ts'
 import { createAttemptEnd } from './attempt-end.ts'
@@ -138,7 +139,7 @@ async function afterDoubt(execution: Execution, place: Place, before: Entry | nu
   const entry = before ?? execution.entry(place, { state: 'intent', attempts: 1, fingerprint, plan })
   if (verify === null) return execution.put(execution.entry(place, { ...entry, state: 'unknown', dueAt: null }))
   const end = endOf(execution, place, work)
-  const context = contextOf(place, entry, work, end)
+  const context = contextOf(execution, place, entry, work, end)
   // A probe that fails, or does not come back, has answered nothing.
   const found = await execution
     .acting(() => end.race(verify(context, entry.plan)))
@@ -193,7 +194,7 @@ async function attempt(execution: Execution, place: Place, before: Entry | null,
   // The process may have been paused since: another worker may have found the intent and continued from it.
   if (!execution.around.alive()) return await loseRun(execution)
   const end = endOf(execution, place, work)
-  const context = contextOf(place, start, work, end)
+  const context = contextOf(execution, place, start, work, end)
   const begunAt = execution.around.nearNow()
   try {
     if (work.semantics === 'transactional')
@@ -270,15 +271,27 @@ function endTransaction(transaction: OpenTransaction | null): void {
   if (transaction !== null) transaction.open = false
 }
 
-function contextOf({ key }: Place, { attempts, failures }: Entry, work: StepWork, end: AttemptEnd): StepContext {
-  const handed = work.keepsFailures ? keyAfter(key, failures) : key
+function contextOf(
+  { around, run }: Execution,
+  { key }: Place,
+  { attempts, failures }: Entry,
+  work: StepWork,
+  end: AttemptEnd,
+): StepContext {
+  const effectKey = work.keepsFailures ? keyAfter(key, failures) : key
   return {
-    key: handed,
-    attempt: attempts,
+    effectKey,
+    attemptNumber: attempts,
+    fence: run.fence,
     get signal() {
       return end.signal()
     },
-    derive: (name) => derivedKey(handed, name),
+    derive(name) {
+      end.signal().throwIfAborted()
+      // A worker that was paused may not know yet that another one has its runs.
+      if (!around.alive()) throw leaseOver(`the run ${run.id}`)
+      return derivedKey(effectKey, name)
+    },
   }
 }
 

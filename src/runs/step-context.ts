@@ -1,16 +1,15 @@
-/** What a step is given while it acts. */
-export interface StepContext {
-  /** The same in every attempt, restart and replay: pass it to systems that deduplicate by key. */
-  readonly key: string
-  /** From 1. */
-  readonly attempt: number
-  /**
-   * Fires when the result will not be recorded any more: time is up, the run was cancelled or another worker has it.
-   */
-  readonly signal: AbortSignal
-  /** A key of its own for one part of the step. */
-  derive(name: string): string
-}
+import type { EffectContext, TransactionContext } from '../ledger/effect-context.ts'
+import type { SqlTx } from '../ledger/store/sql.ts'
+
+/**
+ * What a step is given while it acts: the context of every effect, without what only a ledger's record has. The effect key
+ * is the same over every attempt, restart and replay. The signal fires when the result will not be recorded any more: time
+ * is up, the run was cancelled, or another worker has it; `derive` throws then.
+ */
+export type StepContext = Pick<EffectContext, 'effectKey' | 'signal' | 'fence' | 'attemptNumber' | 'derive'>
+
+/** What is written through `tx` commits with the step's result, or not at all. */
+export type TransactionStepContext = StepContext & Pick<TransactionContext<SqlTx>, 'tx'>
 
 /** What a provider, or the step itself, says when it is asked whether something happened. */
 export type Verified<T> =

@@ -10,7 +10,6 @@ import type {
   PlannedStep,
   RetryPolicy,
   TransactionOptions,
-  TransactionStepContext,
   VerifyOptions,
 } from './context.ts'
 import { without } from './diff.ts'
@@ -47,8 +46,7 @@ export function workOf(
   const { semantics = 'keyed' } = options
   const verify = 'verify' in options ? (context: StepContext) => options.verify(context) : null
   const acted = async (context: StepContext, _plan: string | null, tx: SqlTx | null) => {
-    const given: StepContext | TransactionStepContext = tx === null ? context : { ...context, tx }
-    return run(given)
+    return run(tx === null ? context : Object.assign(context, { tx }))
   }
   return { kind: 'step', work: { ...plain, semantics, verify, act: acted } }
 }

@@ -50,7 +50,7 @@ onEveryRunStore('a race in a loop has a turn each time, also after a recovery', 
     for (let turn = 0; turn < 3; turn++) {
       const first = await run.race('race', {
         quick: async (branch) => {
-          const value = await branch.step('act', ({ key }) => (acts.push(key), turn))
+          const value = await branch.step('act', ({ effectKey: key }) => (acts.push(key), turn))
           await branch.sleep('nap', MINUTE)
           return value
         },
@@ -208,14 +208,19 @@ onEveryRunStore(
     const body =
       (order: readonly string[], inserted: boolean) =>
       async (run: RunContext): Promise<void> => {
-        if (inserted && run.version('inserted')) await run.step('inserted', ({ key }) => note('inserted', key))
+        if (inserted && run.version('inserted'))
+          await run.step('inserted', ({ effectKey: key }) => note('inserted', key))
         const branch = (name: string) => async (inner: RunContext) => {
           if (name === order[0]) await inner.sleep('late', DAY)
           for (let turn = 0; turn < 2; turn++) {
-            await inner.step('send', { retry: { backoff: 'fixed', baseMs: DAY } }, ({ key, attempt }) => {
-              note(`${name} ${turn}`, key)
-              if (attempt === 1 && !inserted) throw new Error('later')
-            })
+            await inner.step(
+              'send',
+              { retry: { backoff: 'fixed', baseMs: DAY } },
+              ({ effectKey: key, attemptNumber: attempt }) => {
+                note(`${name} ${turn}`, key)
+                if (attempt === 1 && !inserted) throw new Error('later')
+              },
+            )
           }
         }
         await run.all('fan', Object.fromEntries(order.map((name) => [name, branch(name)])))
@@ -271,7 +276,7 @@ onEveryRunStore(
           left: async (branch) => {
             // On replay this branch stops earlier than it did before.
             if (slow) await new Promise<never>(() => {})
-            await branch.step('act', ({ key }) => void keys.push(key))
+            await branch.step('act', ({ effectKey: key }) => void keys.push(key))
             return branch.waitFor('never')
           },
           right: (branch) => branch.waitFor(`go ${turn}`),

@@ -53,7 +53,7 @@ onEveryRunStore('a provider that cuts every connection leaves the step unknown',
 
 onEveryRunStore('one ambiguous attempt is enough, whatever the others were', async (world) => {
   const { view } = await endOf(world, (run) =>
-    run.step('send', { retry }, ({ attempt }) => {
+    run.step('send', { retry }, ({ attemptNumber: attempt }) => {
       if (attempt === 1) throw new Error('the line went dead')
       throw notDone(new Error('busy'))
     }),

@@ -8,7 +8,7 @@ import type { FormFields } from 'onceonly/run'
 import { httpChannel, providers } from 'onceonly/run'
 import { isVerdict } from '../../../src/ledger/core/verdict.ts'
 
-const context = { key: 'k-1', attempt: 1, signal: AbortSignal.timeout(60_000), derive: () => 'd' }
+const context = { effectKey: 'k-1', fence: 1, attemptNumber: 1, signal: AbortSignal.timeout(60_000), derive: () => 'd' }
 
 /** A provider that takes forms only, as those of text messages do. */
 async function provider(t: TestContext) {
@@ -45,7 +45,7 @@ test('a key goes with a form as with JSON, and every attempt has the same bytes'
   const { seen, url } = await provider(t)
   const channel = httpChannel({ name: 'pay', provider: providers.stripe })
   const body: FormFields = { amount: 10, currency: 'eur', confirm: true, 'metadata[order]': 'o-1' }
-  for (const attempt of [1, 2]) await channel.send({ url, body }, { ...context, attempt })
+  for (const attemptNumber of [1, 2]) await channel.send({ url, body }, { ...context, attemptNumber })
   const bytes = 'amount=10&currency=eur&confirm=true&metadata%5Border%5D=o-1'
   assert.deepEqual(
     seen.map(({ key, body: sent }) => [key, sent]),

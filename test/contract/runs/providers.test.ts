@@ -99,7 +99,7 @@ test('of a provider that answers without an end only the beginning is read', asy
     },
   })
   const channel = httpChannel({ name: 'mail', provider: providers.http, fetch: async () => new Response(body) })
-  const context = { key: 'k', attempt: 1, signal: AbortSignal.timeout(10_000), derive: () => 'd' }
+  const context = { effectKey: 'k', fence: 1, attemptNumber: 1, signal: AbortSignal.timeout(10_000), derive: () => 'd' }
   const sent = await channel.send({ url: 'http://mail.invalid/' }, context)
   assert.equal(String(sent.body).length, 64 * 1_024)
   assert.ok(pulled < 10, `${pulled} pieces`)
@@ -125,8 +125,15 @@ test('Amazon SES takes its tag among the others; a body that has no place for it
       return new Response('{}')
     },
   })
-  const context = { key: 'k-1', attempt: 1, signal: AbortSignal.timeout(10_000), derive: () => 'd' }
-  const send = (body: unknown, key = 'k-1') => channel.send({ url: 'http://ses.invalid/', body }, { ...context, key })
+  const context = {
+    effectKey: 'k-1',
+    fence: 1,
+    attemptNumber: 1,
+    signal: AbortSignal.timeout(10_000),
+    derive: () => 'd',
+  }
+  const send = (body: unknown, effectKey = 'k-1') =>
+    channel.send({ url: 'http://ses.invalid/', body }, { ...context, effectKey })
   const own = { Name: 'campaign', Value: 'spring' }
   const tag = { Name: 'onceonly_key', Value: 'k-1' }
   await send({ a: 1 })

@@ -11,11 +11,11 @@ onEveryRunStore(
     let evaluations = 0
     const mail = defineRun('mail', async (run) => {
       evaluations += 1
-      await run.step('one', async ({ key }) => {
+      await run.step('one', async ({ effectKey: key }) => {
         keys.push(key)
         await gate.promise
       })
-      await run.step('two', ({ key }) => void keys.push(key))
+      await run.step('two', ({ effectKey: key }) => void keys.push(key))
     })
     const engine = await world.engine({ runs: [mail] })
     const { result } = await engine.start(mail, { runId: 'r', input: null })

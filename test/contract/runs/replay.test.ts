@@ -196,7 +196,7 @@ onEveryRunStore('a replay that is not dry continues under the same keys, and ref
     async (run) => {
       await run.step('one', { channel }, () => ({ to: 'a', text, at: 0 }))
       await run.waitFor('go')
-      return run.step('two', ({ key }) => {
+      return run.step('two', ({ effectKey: key }) => {
         keys.push(key)
         return 'end'
       })

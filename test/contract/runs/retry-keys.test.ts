@@ -6,7 +6,7 @@ import { onEveryRunStore } from '../../support/runs/world.ts'
 onEveryRunStore('an attempt that did nothing is tried again under the key of the first', async (world) => {
   const keys: string[] = []
   const flaky = defineRun('flaky', (run) =>
-    run.step('send', { retry: { backoff: 'fixed', baseMs: 1 } }, ({ key }) => {
+    run.step('send', { retry: { backoff: 'fixed', baseMs: 1 } }, ({ effectKey: key }) => {
       keys.push(key)
       if (keys.length < 3) throw notDone(new Error('not now'))
       return 'sent'

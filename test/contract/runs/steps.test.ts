@@ -12,8 +12,8 @@ const DAY = 24 * HOUR
 onEveryRunStore('steps run in order, each under the key of its place, and the result is kept', async (world) => {
   const seen: string[] = []
   const order = defineRun('order', async (run, input: { item: string }) => {
-    const a = await run.step('reserve', ({ key }) => (seen.push(key), `reserved ${input.item}`))
-    for (let turn = 0; turn < 2; turn++) await run.step('notify', ({ key }) => void seen.push(key))
+    const a = await run.step('reserve', ({ effectKey: key }) => (seen.push(key), `reserved ${input.item}`))
+    for (let turn = 0; turn < 2; turn++) await run.step('notify', ({ effectKey: key }) => void seen.push(key))
     return { a, at: new Date(0) }
   })
   const engine = await world.engine({ runs: [order] })
@@ -55,7 +55,7 @@ onEveryRunStore('starting is idempotent: one run for one id, a conflict for anot
 onEveryRunStore('a failed attempt is tried again under its key, later; a final one never', async (world) => {
   const keys: string[] = []
   const flaky = defineRun('flaky', (run) =>
-    run.step('send', { retry: { attempts: 3, backoff: 'fixed', baseMs: MINUTE } }, ({ key }) => {
+    run.step('send', { retry: { attempts: 3, backoff: 'fixed', baseMs: MINUTE } }, ({ effectKey: key }) => {
       keys.push(key)
       if (keys.length < 3) throw new Error('not now')
       return 'sent'
@@ -195,7 +195,7 @@ onEveryRunStore('a transactional step and its writes commit together, or not at 
     run.step(
       'write',
       { semantics: 'transactional', retry: { backoff: 'fixed', baseMs: MINUTE } },
-      async ({ tx, key }) => {
+      async ({ tx, effectKey: key }) => {
         await tx.query('insert into letters (id) values (?)', [key])
         if (fails) throw new Error('after the write')
         return key
@@ -234,10 +234,10 @@ onEveryRunStore('signals wake a run, once for each id; a wait may time out', asy
 onEveryRunStore('branches keep their keys, and the winner of a race stays the winner', async (world) => {
   const fork = defineRun('fork', async (run) => {
     const both = await run.all('fanout', {
-      left: (branch) => branch.step('send', ({ key }) => key),
+      left: (branch) => branch.step('send', ({ effectKey: key }) => key),
       right: async (branch) => {
         await branch.sleep('rest', MINUTE)
-        return branch.step('send', ({ key }) => key)
+        return branch.step('send', ({ effectKey: key }) => key)
       },
     })
     const first = await run.race('first', {
@@ -356,3 +356,24 @@ onEveryRunStore(
     assert.equal(await (await engine.start(fine, { runId: 'f', input: null })).result({ waitMs: 120_000 }), 'timed_out')
   },
 )
+
+onEveryRunStore('a step has the context of every effect, and derives no key once its time is up', async (world) => {
+  const seen: unknown[] = []
+  const slow = defineRun('slow', (run) =>
+    run.step('act', { timeoutMs: 1, retry: { attempts: 1 } }, async (context) => {
+      seen.push(Object.keys(context).sort(), context.attemptNumber, context.fence > 0, context.derive('mail') !== '')
+      await new Promise((resolve) => context.signal.addEventListener('abort', resolve, { once: true }))
+      assert.throws(() => context.derive('mail'), context.signal.reason as Error)
+      seen.push('refused')
+    }),
+  )
+  const engine = await world.engine({ runs: [slow] })
+  await engine.start(slow, { runId: 's', input: null })
+  const members = ['attemptNumber', 'derive', 'effectKey', 'fence', 'signal']
+  await until(
+    'the step was refused',
+    () => seen.length,
+    (length) => length === 5,
+  )
+  assert.deepEqual(seen, [members, 1, true, true, 'refused'])
+})

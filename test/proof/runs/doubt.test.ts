@@ -20,7 +20,7 @@ function provider(offered: Offered, send: (number: number, context: StepContext)
   const channel: Channel<string, string> = {
     name: 'bank',
     offer: { kind: 'native', windowMs: HOUR, comparesBody: true, keepsFailures: false, ...offered },
-    send: (_plan, context) => send(keys.push(context.key), context),
+    send: (_plan, context) => send(keys.push(context.effectKey), context),
   }
   return { keys, channel }
 }
@@ -86,7 +86,7 @@ onEveryRunStore('past the window of a provider with a probe no run waits for an 
   })
   const askable: typeof channel = {
     ...channel,
-    verify: async (_plan, { key }) => {
+    verify: async (_plan, { effectKey: key }) => {
       asked.push(key)
       return { kind: 'done', result: 'charged' }
     },

@@ -153,10 +153,14 @@ onEveryRunStore('a transactional step whose commit was not heard of is not done 
   await own.sql.query('create table letters (id text not null)')
   let lost = false
   const write = defineRun('write', (run) =>
-    run.step('write', { semantics: 'transactional', retry: { backoff: 'fixed', baseMs: 1 } }, async ({ tx, key }) => {
-      await tx.query('insert into letters (id) values (?)', [key])
-      return key
-    }),
+    run.step(
+      'write',
+      { semantics: 'transactional', retry: { backoff: 'fixed', baseMs: 1 } },
+      async ({ tx, effectKey: key }) => {
+        await tx.query('insert into letters (id) values (?)', [key])
+        return key
+      },
+    ),
   )
   const engine = await world.engine({ runs: [write] }, (store) => ({
     ...store,

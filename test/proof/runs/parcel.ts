@@ -1,4 +1,4 @@
-import type { HttpPlan, RunContext } from 'onceonly/run'
+import type { HttpPlan, RunContext, StepContext } from 'onceonly/run'
 import { defineRun, httpChannel, providers } from 'onceonly/run'
 
 /** Ten steps of all kinds, each of which a provider can count. The same in every process. */
@@ -15,8 +15,8 @@ const retry = { attempts: 50, backoff: 'fixed', baseMs: 50 } as const
 
 export const parcel = defineRun('parcel', async (run, { url, number }: ParcelInput) => {
   const plan = (what: string): HttpPlan => ({ url, body: `${number} ${what}` })
-  const call = async (what: string, { key, signal }: { readonly key: string; readonly signal: AbortSignal }) => {
-    const answer = await fetch(url, { method: 'POST', headers: { 'idempotency-key': key }, body: what, signal })
+  const call = async (what: string, { effectKey, signal }: Pick<StepContext, 'effectKey' | 'signal'>) => {
+    const answer = await fetch(url, { method: 'POST', headers: { 'idempotency-key': effectKey }, body: what, signal })
     return await answer.json()
   }
   const visit = (branch: RunContext, id: string) => branch.step(id, { retry }, (context) => call(id, context))

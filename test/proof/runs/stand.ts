@@ -31,11 +31,15 @@ export const standing = (stand: Stand) =>
       return process.pid
     })
     await stand.between()
-    const attempt = await run.step('second', { retry: { backoff: 'fixed', baseMs: HOUR } }, ({ attempt: number }) => {
-      stand.acted('second', number)
-      if (stand.failing) throw new Error('not yet')
-      return number
-    })
+    const attempt = await run.step(
+      'second',
+      { retry: { backoff: 'fixed', baseMs: HOUR } },
+      ({ attemptNumber: number }) => {
+        stand.acted('second', number)
+        if (stand.failing) throw new Error('not yet')
+        return number
+      },
+    )
     return { by, attempt }
   })
 
@@ -44,7 +48,7 @@ export const sending = (url: string) => {
   const channel: Channel<string, string> = {
     name: 'mail',
     offer: { kind: 'native', windowMs: HOUR, comparesBody: false, keepsFailures: false },
-    async send(body, { key, signal }) {
+    async send(body, { effectKey: key, signal }) {
       const answer = await fetch(url, { method: 'POST', headers: { 'idempotency-key': key }, body, signal })
       return await answer.text()
     },
@@ -58,7 +62,7 @@ export const sending = (url: string) => {
 
 export const calling = (url: string) =>
   defineRun('calling', (run) =>
-    run.step('call', async ({ key }) => {
+    run.step('call', async ({ effectKey: key }) => {
       const answer = await fetch(url, {
         method: 'POST',
         headers: { 'idempotency-key': key },

@@ -65,7 +65,12 @@ export function createOutside(simulation: Simulation, isCalm: () => boolean): Ou
     return trouble(0.25) ? lost() : 'done'
   }
 
-  function send(process: SimulatedProcess, letter: Letter, offer: Offer, { key }: StepContext): Promise<string> {
+  function send(
+    process: SimulatedProcess,
+    letter: Letter,
+    offer: Offer,
+    { effectKey: key }: StepContext,
+  ): Promise<string> {
     return new Promise((resolve, reject) => {
       asks.set(letter.step, (asks.get(letter.step) ?? 0) + 1)
       // The worst moment to die in: it is sent, and no process knows.
