@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { unreachable, withSteps } from './http-faults.ts'
 import type { Act } from './http-site.ts'
-import type { HttpCase, Stage } from './http-stage.ts'
+import type { CaseOptions, HttpCase, Stage } from './http-stage.ts'
 import { assertProblem, assertReplay, createGate, httpCase, pause, perStage } from './http-stage.ts'
 import { until } from './until.ts'
 
@@ -204,26 +204,31 @@ export const lostCases: readonly HttpCase[] = [
   ...(['text', ...ways] as const).map((way) => recordedBeforeTheEnd(way)),
 ]
 
+/** A route whose first claim waits at a gate. */
+function firstClaimHeld(held: { gate: ReturnType<typeof createGate> }): CaseOptions {
+  return {
+    definition: external,
+    wrap: (store) => {
+      const gate = createGate()
+      held.gate = gate
+      let first = true
+      return withSteps(store, {
+        before: async () => {
+          if (!first) return
+          first = false
+          await gate.pass()
+        },
+      })
+    },
+  }
+}
+
 /** The client leaves while its claim is on the way: it is given back, and the handler never runs. */
 function gone(): HttpCase {
   const held = { gate: createGate() }
   return httpCase(
     'lost: a client that leaves before its claim is granted gives it back',
-    {
-      definition: external,
-      wrap: (store) => {
-        const gate = createGate()
-        held.gate = gate
-        let first = true
-        return withSteps(store, {
-          before: async () => {
-            if (!first) return
-            first = false
-            await gate.pass()
-          },
-        })
-      },
-    },
+    firstClaimHeld(held),
     () => done,
     async (stage) => {
       const { gate } = held
@@ -246,21 +251,7 @@ function leader(): HttpCase {
   const held = { gate: createGate() }
   return httpCase(
     'lost: a twin of a client that left before its claim was granted runs in its place',
-    {
-      definition: external,
-      wrap: (store) => {
-        const gate = createGate()
-        held.gate = gate
-        let first = true
-        return withSteps(store, {
-          before: async () => {
-            if (!first) return
-            first = false
-            await gate.pass()
-          },
-        })
-      },
-    },
+    firstClaimHeld(held),
     () => done,
     async (stage) => {
       const { gate } = held

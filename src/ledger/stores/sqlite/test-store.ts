@@ -2,12 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { recordIdOf } from '../../core/identity.ts'
-import type { Policy } from '../../core/record.ts'
-import type { ClaimRequest, Grant, Settlement, SettleRequest } from '../../core/request.ts'
+import type { ClaimRequest, Grant } from '../../core/request.ts'
 import type { Applied } from '../../store/port.ts'
+import { claimOf } from '../../store/test-requests.ts'
 import type { SqliteStore, SqliteStoreOptions } from './index.ts'
 import { sqliteStore } from './index.ts'
+
+export { claimOf, DONE, POLICY, settleOf } from '../../store/test-requests.ts'
 
 /** What the tests of this store share: a fresh file each, and the requests of an ordinary life. */
 
@@ -29,37 +30,6 @@ export function openStore(t: TestContext, path: string, options: Partial<SqliteS
 
 export function freshStore(t: TestContext, options: Partial<SqliteStoreOptions> = {}): SqliteStore {
   return openStore(t, freshPath(t), options)
-}
-
-export const POLICY: Policy = {
-  onAbandoned: 'hold',
-  retainMs: 60_000,
-  refuseMs: 0,
-  unknownMs: 600_000,
-}
-
-let claims = 0
-
-export function claimOf(key: string, fields: Partial<ClaimRequest> = {}): ClaimRequest {
-  const identity = { tenant: 'acme', caller: 'web', operation: 'order.create', key }
-  return {
-    kind: 'claim',
-    id: recordIdOf(identity),
-    identity,
-    claimId: `${process.pid}-${++claims}`,
-    fingerprints: ['v1:1:same'],
-    leaseMs: 30_000,
-    start: true,
-    wait: false,
-    policy: POLICY,
-    ...fields,
-  }
-}
-
-export const DONE: Settlement = { state: 'succeeded', outcome: { kept: 'response', data: '"done"' } }
-
-export function settleOf(grant: Grant, to: Settlement = DONE): SettleRequest {
-  return { kind: 'settle', id: grant.id, grant, to, pointer: null }
 }
 
 /** The lease of a claim that must have been granted. */

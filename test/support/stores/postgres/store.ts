@@ -3,13 +3,14 @@ import type { TestContext } from 'node:test'
 import { after, test } from 'node:test'
 import type { PoolConfig } from 'pg'
 import { Client, Pool } from 'pg'
-import { recordIdOf } from '../../../../src/ledger/core/identity.ts'
-import type { Policy } from '../../../../src/ledger/core/record.ts'
-import type { ClaimRequest, Grant, Request, Settlement, SettleRequest } from '../../../../src/ledger/core/request.ts'
+import type { ClaimRequest, Grant, Request } from '../../../../src/ledger/core/request.ts'
 import type { Applied, Call } from '../../../../src/ledger/store/port.ts'
+import { claimOf } from '../../../../src/ledger/store/test-requests.ts'
 import type { OwnClaims } from '../../../../src/ledger/stores/postgres/claims.ts'
 import type { PostgresStore, PostgresStoreOptions } from '../../../../src/ledger/stores/postgres/index.ts'
 import { postgresStore } from '../../../../src/ledger/stores/postgres/index.ts'
+
+export { claimOf, DONE, POLICY, settleOf } from '../../../../src/ledger/store/test-requests.ts'
 
 /** What the tests of this store share: a database for each file, a schema for each test, and common requests. */
 
@@ -106,32 +107,6 @@ export async function openStore(
   const store = postgresStore(own, { testClock: true, schema: freshSchema(), ...options })
   atEnd(t, () => store.stop())
   return store
-}
-
-export const POLICY: Policy = { onAbandoned: 'hold', retainMs: 60_000, refuseMs: 0, unknownMs: 600_000 }
-
-let claims = 0
-
-export function claimOf(key: string, fields: Partial<ClaimRequest> = {}): ClaimRequest {
-  const identity = { tenant: 'acme', caller: 'web', operation: 'order.create', key }
-  return {
-    kind: 'claim',
-    id: recordIdOf(identity),
-    identity,
-    claimId: `${process.pid}-${++claims}`,
-    fingerprints: ['v1:1:same'],
-    leaseMs: 30_000,
-    start: true,
-    wait: false,
-    policy: POLICY,
-    ...fields,
-  }
-}
-
-export const DONE: Settlement = { state: 'succeeded', outcome: { kept: 'response', data: '"done"' } }
-
-export function settleOf(grant: Grant, to: Settlement = DONE): SettleRequest {
-  return { kind: 'settle', id: grant.id, grant, to, pointer: null }
 }
 
 /** In the order that the port requires. */

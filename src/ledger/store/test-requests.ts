@@ -1,0 +1,36 @@
+import { recordIdOf } from '../core/identity.ts'
+import type { Policy } from '../core/record.ts'
+import type { ClaimRequest, Grant, Settlement, SettleRequest } from '../core/request.ts'
+
+/** The requests of an ordinary command, for the tests of every store. */
+
+export const POLICY: Policy = {
+  onAbandoned: 'hold',
+  retainMs: 60_000,
+  refuseMs: 0,
+  unknownMs: 600_000,
+}
+
+let claims = 0
+
+export function claimOf(key: string, fields: Partial<ClaimRequest> = {}): ClaimRequest {
+  const identity = { tenant: 'acme', caller: 'web', operation: 'order.create', key }
+  return {
+    kind: 'claim',
+    id: recordIdOf(identity),
+    identity,
+    claimId: `${process.pid}-${++claims}`,
+    fingerprints: ['v1:1:same'],
+    leaseMs: 30_000,
+    start: true,
+    wait: false,
+    policy: POLICY,
+    ...fields,
+  }
+}
+
+export const DONE: Settlement = { state: 'succeeded', outcome: { kept: 'response', data: '"done"' } }
+
+export function settleOf(grant: Grant, to: Settlement = DONE): SettleRequest {
+  return { kind: 'settle', id: grant.id, grant, to, pointer: null }
+}
