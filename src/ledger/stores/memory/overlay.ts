@@ -14,7 +14,7 @@ interface Change {
 }
 
 /**
- * What a transaction has written so far, over tables that nobody else sees changed until it commits: one layer for the
+ * What a transaction has written so far, over tables that change for other readers only at its commit: one layer for the
  * transaction and one for each savepoint, the innermost last. `depth` counts the savepoints around a caller.
  */
 export interface Overlay {

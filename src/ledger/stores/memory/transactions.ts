@@ -42,7 +42,7 @@ export function createTransactions(core: Core): Transactions<MemoryTx> {
     const savepoints = createSavepoints(overlay, life)
     const session = createSession({ core, overlay, savepoints, twin })
     const { promise: tooLong, reject } = Promise.withResolvers<never>()
-    // The work may go on after its time is up: nobody waits for it then, and its session refuses everything.
+    // The work may continue after its time is up: its result is dropped then, and its session refuses everything.
     const working = savepoints.outermost(async () => await work(session))
     working.catch(() => undefined)
     const hold = time.setTimer(limits.writerHoldMs, () => {

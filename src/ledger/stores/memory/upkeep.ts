@@ -10,7 +10,7 @@ const SWEEPS = 16
 
 export function createUpkeep(core: Core, callers: CallerStatistics): Upkeep {
   const { tables, time } = core
-  // A map's iterator goes on where it stopped, whatever was added or removed meanwhile: a cursor stands for one.
+  // A map's iterator continues where it stopped, whatever was added or removed meanwhile: a cursor stands for one.
   const sweeps = new Map<string, Iterator<LedgerRecord>>()
   let started = 0
 

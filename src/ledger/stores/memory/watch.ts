@@ -5,7 +5,7 @@ import type { Wake, Watch } from '../../store/port.ts'
 
 export interface Watchers {
   watch(wake: Wake): Watch
-  /** Remembers a change that somebody waits for; those of one step are told together, once the step is over. */
+  /** Remembers a change with waiters; the waiters of one step are notified together, after the step. */
   changed(before: LedgerRecord | null, after: LedgerRecord | null): void
   stop(): void
 }

@@ -2,20 +2,20 @@ import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
 import type { Time } from './clock.ts'
 
-/** One writer at a time, as in SQLite: whoever comes while a transaction is open waits for its turn. */
+/** One writer at a time, as in SQLite: a caller that comes while a transaction is open waits for its turn. */
 export interface Writer {
   /** Runs the work alone. Short work (claims, settles) goes before the transactions that wait. */
   run<T>(turn: Turn, work: () => T | Promise<T>): Promise<T>
   /** Work that never waits may be done at once, without a turn. */
   isFree(): boolean
-  /** Settles when nobody writes or waits any more. */
+  /** Settles when there is no writer and no waiter. */
   idle(): Promise<void>
 }
 
 export interface Turn {
   readonly short: boolean
   readonly waitMs: number
-  /** What the caller is told when its turn did not come in time. Nothing was written then. */
+  /** The error of a caller whose turn did not come in time. Nothing was written then. */
   readonly late: () => OnceError
 }
 

@@ -31,9 +31,9 @@ interface Pending {
 interface Batch extends BatchTools {
   readonly on: Executor
   readonly answers: (Applied | null)[]
-  /** Places of rows that a single statement could not get in time, because somebody holds one of them. */
+  /** Places of rows that a single statement could not get in time, because another transaction holds one of them. */
   readonly contended: Set<number>
-  /** Records whose waiters are to be told. */
+  /** Records whose waiters are to be notified. */
   readonly woken: string[]
 }
 
@@ -146,7 +146,7 @@ async function untilCommit<T>(batch: Batch, work: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Somebody's open transaction holds one of many rows: the slow path finds out which, without waiting again. */
+/** Another open transaction holds one of many rows: the slow path finds out which, without waiting again. */
 async function unlessHeld(batch: Batch, rows: readonly Pending[], work: () => Promise<void>): Promise<void> {
   try {
     await work()
@@ -170,7 +170,9 @@ async function decideLeft(batch: Batch, rows: readonly Pending[]): Promise<void>
   await isolate(batch, held, (some) => decide(batch, some, true))
 }
 
-/** Each round is a transaction of its own, so that nobody waits for a row while holding one that just appeared. */
+/**
+ * Each round is a transaction of its own, so that no transaction waits for a row while holding one that just appeared.
+ */
 async function decide(batch: Batch, rows: readonly Pending[], skipLocked: boolean): Promise<void> {
   let left = rows
   for (let round = 0; round < ROUNDS && left.length > 0; round++) {

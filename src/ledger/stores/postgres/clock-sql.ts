@@ -1,12 +1,12 @@
 import type { Names } from './names.ts'
 
 /**
- * The store's time in milliseconds: `clock_timestamp()`, because `now()` stands still inside a transaction, plus the
- * offset that tests keep in the store, so that every process on it sees the same time.
+ * The store's time in milliseconds: `clock_timestamp()`, because `now()` stands still inside a transaction, plus the offset
+ * that tests keep in the store, so that every process on it sees the same time.
  *
- * The offset is a function that returns a constant: the server plans it into the statement, so that what only tests
- * need costs nothing (a row in a table cost every statement about 8 µs of 80). Whoever moves the clock replaces the
- * function, and the server plans anew, in every session, whatever was planned with it.
+ * The offset is a function that returns a constant: the server plans it into the statement, so that what only tests need
+ * costs nothing (a row in a table cost every statement about 8 µs of 80). Moving the clock replaces the function, and the
+ * server plans again, in every session, whatever was planned with it.
  */
 export function nowSql(names: Names): string {
   return `(floor(date_part('epoch', clock_timestamp()) * 1000)::bigint + ${names.clockOffset})`

@@ -3,7 +3,9 @@ import type { PgClient, PgPool, PgQuery, PgResult } from './driver.ts'
 import { connectError, timeoutError } from './errors.ts'
 import { asText } from './statement.ts'
 
-/** A client while we hold it. Once broken it answers nothing more, and the pool closes it instead of lending it again. */
+/**
+ * A client while we hold it. Once broken it answers nothing more, and the pool closes it instead of lending it again.
+ */
 export interface Connection {
   readonly client: PgClient
   /** Why it broke, or null while it is good. */
@@ -13,7 +15,10 @@ export interface Connection {
   query(query: PgQuery, values?: unknown[]): Promise<PgResult>
   /** Several statements without values, in one round trip; values arrive as text. */
   script(text: string): Promise<readonly PgResult[]>
-  /** Ends it now. What is under way rejects with the reason at once, whether or not the driver ever hears from the server. */
+  /**
+   * Ends it now. What is under way rejects with the reason at once, whether or not the driver ever hears from the
+   * server.
+   */
   destroy(reason: Error): void
   /** Calls `act` when it breaks; only for a client that is never given back in order. */
   whenBroken(act: () => void): void
@@ -32,7 +37,7 @@ function createConnection(client: PgClient): Connection {
     broken = reason
     for (const reject of underWay) reject(reason)
     underWay.clear()
-    // Our listener stays: a socket that is torn down may still report an error, and nobody else would hear it.
+    // Our listener stays: a closing socket may still report an error, which would be unhandled without it.
     client.release(reason)
     noticed?.()
   }
@@ -56,7 +61,7 @@ function createConnection(client: PgClient): Connection {
     })
   }
 
-  // A client that is not in the pool crashes the process if nobody listens.
+  // A client outside the pool crashes the process without an error listener.
   client.on('error', destroy)
   return {
     client,

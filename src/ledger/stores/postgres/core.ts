@@ -32,7 +32,7 @@ export interface Core {
   /** Runs the work on a client of its own. Errors become the store's, unless `told` says otherwise. */
   read<T>(call: Call, work: (on: Borrowed) => Promise<T>): Promise<T>
   write<T>(call: Call, work: (on: Borrowed) => Promise<T>, told?: (error: unknown) => unknown): Promise<T>
-  /** An error as the port tells it; notices when the tables are gone, so that the next call makes them anew. */
+  /** An error as the port reports it; detects missing tables, so that the next call creates them again. */
   fault(error: unknown, whenLost: AppliedWord): OnceError
   migrate(room: string, migrations: Parameters<typeof migrate>[3]): Promise<void>
   /** What `migrate` would run, for the ledger's tables too. */
@@ -55,7 +55,7 @@ export function createCore(pool: PgPool, names: Names, mode: MigrateMode): Core 
   let stopped = false
   let tablesThere = false
   let preparing: Promise<void> | null = null
-  /** Ends a migration that nobody waits for any more. */
+  /** Ends a migration without waiters. */
   const stopping = new AbortController()
 
   function fault(error: unknown, whenLost: AppliedWord): OnceError {

@@ -11,7 +11,10 @@ import { quoteText } from './names.ts'
 import type { Executor, Statement } from './statement.ts'
 import { columnsOf, plainId, recordColumns, recordOf, text, wholeMs } from './statement.ts'
 
-/** `again`: a row appeared while we decided. `locked`: somebody holds the row, and we were told not to wait. */
+/**
+ * `again`: a row appeared during the decision. `locked`: another transaction holds the row, and the caller does not
+ * wait.
+ */
 export type Decided = AppliedDecision | 'again' | 'locked'
 
 export interface Round {
@@ -82,7 +85,9 @@ export function createDecide(names: Names): DecideRound {
     return written
   }
 
-  /** Keeps the list of unknowns in step, and answers whose waiters are to be woken when the transaction has committed. */
+  /**
+   * Keeps the list of unknowns in step, and answers whose waiters are to be woken when the transaction has committed.
+   */
   async function tell(on: Executor, changes: readonly Change[]): Promise<string[]> {
     const left = changes.flatMap(({ before, after }) => (isUnknown(before) && !isUnknown(after) ? [before.fence] : []))
     const entered = changes.filter(({ before, after }) => isUnknown(after) && !isUnknown(before))

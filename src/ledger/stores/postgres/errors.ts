@@ -15,8 +15,8 @@ export function sqlErrorOf(error: unknown): SqlError | null {
 /** Serialisation failure, deadlock, lock time-out: the server undid the statement, and it may be repeated as it is. */
 const BUSY = /^(40001|40P01|55P03)$/
 /**
- * The queue of notifications is full, because some session listens and never reads. Its code is that of a row that is
- * too large for an index; only the server's source file tells them apart, and it is not translated.
+ * The queue of notifications is full, because some session listens and never reads. The code equals that of a row that is
+ * too large for an index; only the server's source file distinguishes them, and it is not translated.
  */
 const LIMIT_EXCEEDED = '54000'
 const NOTIFY_SOURCE = 'async.c'
@@ -24,9 +24,11 @@ const NOTIFY_SOURCE = 'async.c'
 const SESSION_OVER = /^(08|57P|25P03)/
 /** Also the errors that may end a session, or come from within a commit: the statement may have taken effect. */
 const IN_DOUBT = /^(08|57P|25P03|58|XX)/
-/** The value, not the statement, was refused: a NUL character, a number out of range, an index row that is too large. */
+/**
+ * The value, not the statement, was refused: a NUL character, a number out of range, an index row that is too large.
+ */
 const DATA = /^(22|23|54)/
-/** Tables that were there are gone: somebody dropped or restored them under a running process. */
+/** Tables are gone: they were dropped or restored under a running process. */
 const SCHEMA_GONE = /^(42P01|42703|3F000)$/
 const ABORTED = '25P02'
 
@@ -49,7 +51,7 @@ export function isForbidden(error: unknown): boolean {
   return sqlErrorOf(error)?.code === '42501'
 }
 
-/** The transaction goes on only from a savepoint: some statement in it has failed. */
+/** The transaction can continue only from a savepoint: a statement in it has failed. */
 export function isAborted(error: unknown): boolean {
   return sqlErrorOf(error)?.code === ABORTED
 }
@@ -103,7 +105,7 @@ export function timeoutError(timeoutMs: number, applied: AppliedWord): OnceError
 
 /** Nothing was committed, whatever the effect believes. */
 export function abortedError(cause?: unknown): OnceError {
-  const message = 'A statement of this transaction failed, and the effect went on as if it had not.'
+  const message = 'A statement of this transaction failed, and the effect continued as if it had not.'
   return new OnceError('transaction_aborted', message, { cause, applied: 'no' })
 }
 

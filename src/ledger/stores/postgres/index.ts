@@ -46,11 +46,11 @@ export interface PostgresStore extends TransactionalStore<PostgresTx> {
   readonly sql: SqlSeam
 }
 
-/** A batch, the listener and somebody's transaction need one each. */
+/** A batch, the listener and a transaction need one each. */
 const LEAST_CLIENTS = 3
 /** A second batch is under way while the first one syncs; a third was no faster on two cores. */
 const LANES = 2
-/** Twice the lanes, the listener, and somebody's transaction. */
+/** Twice the lanes, the listener, and a transaction. */
 const CLIENTS_FOR_ROOMS = 6
 
 /**
@@ -107,7 +107,7 @@ export function postgresStore(pool: PgPool, options: PostgresStoreOptions = {}):
   }
 }
 
-/** Told for each pool when one of its connections breaks. */
+/** Called for each pool when one of its connections breaks. */
 const survivors = new WeakMap<PgPool, Set<() => void>>()
 
 /**

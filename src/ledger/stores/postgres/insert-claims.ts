@@ -12,7 +12,7 @@ import { plainId, text, wholeMs } from './statement.ts'
 export type Answers = (AppliedDecision | null)[]
 
 /**
- * The claim of an identity that has no row: one unique insert, never find-then-insert. Whoever finds a row, even one
+ * The claim of an identity that has no row: one unique insert, never find-then-insert. A claim that finds a row, even one
  * that expired long ago, inserts nothing and is decided by the next step.
  *
  * Rows are inserted in the order of the arrays, which is the order of the ids, so that two batches that wait for each

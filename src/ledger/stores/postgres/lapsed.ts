@@ -10,9 +10,9 @@ import type { TextRow } from './statement.ts'
 import { columnsOf, recordOf } from './statement.ts'
 
 /**
- * Finds leases that ended without a word. No index leads to them, because it would be written by every settle; but every
- * grant has a larger fence than all before it. So each fence is looked at once, and what was in progress then is
- * remembered and looked at again: an attempt that runs for a quarter of an hour makes nobody read all that came after it.
+ * Finds leases that ended without a settle. No index leads to them, because every settle would write it; but every grant has
+ * a larger fence than all before it. So each fence is checked once, and what was in progress then is remembered and checked
+ * again: a long-running attempt does not force a scan of everything after it.
  */
 export type LapsedScan = (on: Borrowed, search: Search) => Promise<LapsedAnswer>
 
@@ -34,7 +34,7 @@ interface LapsedAnswer {
  * again and again, and so are fences that the sequence has not reached: they came back with a record that a reset lost.
  */
 const IN_FLIGHT_MS = 3 * limits.storeCallMs
-/** Attempts in progress that are remembered; past it the scan goes on when some of them have ended. */
+/** Attempts in progress that are remembered; past it the scan continues when some of them have ended. */
 const OPEN_MOST = 100_000
 /** Fences asked about in one statement. */
 const ASKED_MOST = 5_000

@@ -16,7 +16,7 @@ export interface Names {
   readonly migrations: string
   /** The channel of notifications. A wake is a hint, so stores that share one only look once too often. */
   readonly channel: string
-  /** An advisory lock for whoever migrates; a number, because advisory locks have no names. */
+  /** The advisory lock of migrations; a number, because advisory locks have no names. */
   readonly migrationLock: string
 }
 

@@ -5,10 +5,10 @@ import { quoteText } from './names.ts'
 import type { Executor, Statement } from './statement.ts'
 
 /**
- * Wakes those who wait in other processes, once the change is committed. Never inside of it: a notification fails at the
- * commit when one listener was away for so long that the server's queue is full, and would take the outcome with it. It
- * is a hint; whoever does not hear it looks again soon. It takes a lock that all notifiers of the server share, so it is
- * sent only for records that somebody awaits.
+ * Wakes waiters in other processes after the change is committed. Never inside the transaction: a notification fails at the
+ * commit when one listener was away for so long that the server's queue is full, and would take the outcome with it. It is
+ * a hint; a waiter that misses it polls soon. It takes a lock that all notifiers of the server share, so it is sent only for
+ * records with waiters.
  */
 export interface Notify {
   (connection: Connection, on: Executor, ids: readonly string[]): Promise<void>

@@ -91,8 +91,8 @@ interface StatementsOf extends MigrationStep {
 }
 
 /**
- * Brings one room's tables up to date: all of it in one transaction, or nothing. Whoever finds that nothing is to be
- * done takes no lock; the others queue up at an advisory lock, and the second finds the work done.
+ * Brings one room's tables up to date in one transaction, or changes nothing. A process that finds nothing to do takes no
+ * lock; the others queue up at an advisory lock, and the second finds the work done.
  */
 export async function migrate(
   connection: Connection,
@@ -129,9 +129,9 @@ export async function migrate(
 const FENCE_MARGIN = 1_000_000
 
 /**
- * Fences go on growing across a reset of the database, because the clock does: microseconds leave room for a million
- * grants per second. A logical replica has the rows of its primary but not the state of its sequences, so this is done
- * at every start, and after every lost connection.
+ * Fences keep growing across a reset of the database, because the clock does: microseconds leave room for a million grants
+ * per second. A logical replica has the rows of its primary but not the state of its sequences, so this is done at every
+ * start, and after every lost connection.
  */
 export async function liftFences(connection: Connection, names: Names): Promise<void> {
   const enough = `greatest(floor(date_part('epoch', clock_timestamp()) * 1000000)::bigint, newest)`

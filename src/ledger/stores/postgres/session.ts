@@ -10,7 +10,7 @@ import type { Steps } from './steps.ts'
 export interface SessionTools {
   readonly steps: Steps
   readonly on: Executor
-  /** Collects the records whose waiters are to be told once the transaction has committed. */
+  /** Collects the records whose waiters are to be notified after the commit. */
   readonly woken: string[]
 }
 

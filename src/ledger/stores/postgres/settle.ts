@@ -13,7 +13,7 @@ import { awaitedCode, plainId, text, wholeMs } from './statement.ts'
  * The outcome of an attempt that still holds its record: fence and claim id are those of the grant, and nothing unusual
  * has happened to it. Whatever else a settle may meet is left to the slow path.
  *
- * It also says which of them somebody awaits, so that only those are notified.
+ * It also returns which of them have waiters, so that only those are notified.
  */
 export interface SettleRunning {
   (on: Executor, requests: readonly SettleRequest[]): Promise<{ answers: Answers; woken: string[] }>

@@ -12,7 +12,7 @@ export interface Statement {
 /** Every value of ours arrives as the server's text, whatever parsers the user gave to `pg`. */
 export type TextRow = Readonly<Record<string, string | null>>
 
-/** Where a statement of ours runs: on a batch connection, or inside somebody's transaction. */
+/** Where a statement of ours runs: on a batch connection, or inside a transaction. */
 export interface Executor {
   run(statement: Statement, values: unknown[]): Promise<readonly TextRow[]>
 }

@@ -68,7 +68,7 @@ async function runOn<T>(parts: TransactionParts, ground: Ground, call: Transacti
   const session = createSession(parts, tx, woken, call)
   let result: T
   try {
-    // The work may go on after its time is up: nobody waits for it then, and its handle refuses everything.
+    // The work may continue after its time is up: its result is dropped then, and its handle refuses everything.
     result = await inTime(
       tx.outermost(() => work(session)),
       deadline,
@@ -163,7 +163,9 @@ function lost(): OnceError {
   return new OnceError('transaction_lost', 'The transaction ended while its effect ran.')
 }
 
-/** Rolls back. The error that it answers, when there is no transaction of ours any more, says more than the effect's. */
+/**
+ * Rolls back. The error that it answers, when there is no transaction of ours any more, says more than the effect's.
+ */
 async function undo(ground: Ground): Promise<OnceError | null> {
   const { connection } = ground
   if (connection.broken !== null) return null
@@ -176,7 +178,7 @@ async function undo(ground: Ground): Promise<OnceError | null> {
   }
 }
 
-/** The dangerous region: from here on until the answer comes, nobody can tell whether the transaction took place. */
+/** The dangerous region: from here until the answer comes, the outcome of the transaction is unknown. */
 async function commit(ground: Ground): Promise<void> {
   const { connection } = ground
   if (connection.broken !== null) throw storeError(connection.broken, 'no')
@@ -206,7 +208,7 @@ async function commit(ground: Ground): Promise<void> {
 /** How many causes are looked through for the server's own error: query builders wrap it once or twice. */
 const CAUSES = 5
 
-/** Errors of the effect pass unchanged, unless they only repeat that the transaction itself could not go on. */
+/** Errors of the effect pass unchanged, unless they only repeat that the transaction itself could not continue. */
 function told(error: unknown, connection: Connection): unknown {
   if (isOnceError(error)) return error
   let cause: unknown = error

@@ -73,7 +73,7 @@ async function forgetTallies({ rows }: Borrowed, names: Names): Promise<void> {
   )
 }
 
-/** Counting must never make anybody wait: a row that somebody holds is not counted this time. */
+/** Counting must never block: a locked row is not counted this time. */
 async function countOnRecords({ rows }: Borrowed, names: Names, records: Tally['records']): Promise<void> {
   await rows(
     `WITH free AS MATERIALIZED (

@@ -14,7 +14,7 @@ import { quoteText } from './names.ts'
 
 export interface Watchers {
   watch(wake: Wake): Watch
-  /** A change that was committed by this process: no need to wait for the server to tell us. */
+  /** A change that was committed by this process: no notification of the server is needed. */
   changed(ids: readonly RecordId[]): void
   /** For other rooms: an expression that notifies, and the ear for it. */
   wake(topic: RoomTopic): string
@@ -45,7 +45,9 @@ export function createWatchers(pool: PgPool, names: Names): Watchers {
     for (const { topic, wake } of ears) if (payload === null || payload === ROOM + topic) wake()
   }
 
-  /** One connection for all watches. What waits for records keeps its watch for a while, so that it is not made anew. */
+  /**
+   * One connection for all watches. What waits for records keeps its watch for a while, so that it is not made anew.
+   */
   function ready(): Promise<void> {
     listener ??= createListener(pool, names, heard)
     return listener.ready()
@@ -99,7 +101,7 @@ interface Ear {
   wake(): void
 }
 
-/** Tells a room's topic from the id of a record, which is hexadecimal. */
+/** Distinguishes a room's topic from the id of a record, which is hexadecimal. */
 const ROOM = 'room:'
 
 interface Listener {
@@ -108,7 +110,9 @@ interface Listener {
   stop(): Promise<void>
 }
 
-/** One connection that does nothing but LISTEN. It comes back by itself, and then says that anything may have changed. */
+/**
+ * One connection that does nothing but LISTEN. It comes back by itself, and then says that anything may have changed.
+ */
 function createListener(pool: PgPool, names: Names, tell: (payload: string | null) => void): Listener {
   const stopping = new AbortController()
   let ready = Promise.withResolvers<void>()
@@ -125,7 +129,7 @@ function createListener(pool: PgPool, names: Names, tell: (payload: string | nul
       }
       failures = 0
       ready.resolve()
-      // Nobody told us what happened while we were away.
+      // Changes during the disconnect are unknown.
       if (!first) tell(null)
       await untilBroken(connection)
       ready = Promise.withResolvers<void>()
@@ -165,7 +169,7 @@ function createListener(pool: PgPool, names: Names, tell: (payload: string | nul
       await connection.script('SELECT 1').catch((error: unknown) => connection.destroy(error as Error))
       deadline.end()
     }
-    // Closed rather than returned: nobody else shall hear our notifications.
+    // Closed rather than returned: no other user of the pool shall get our notifications.
     connection.destroy(new Error('The listener ended.'))
   }
 

@@ -14,17 +14,17 @@ import { scriptOf } from './script.ts'
 import { outcomeText, whoText } from './value.ts'
 
 /**
- * Decides the commonest requests by itself, and reads the records of all others. It is asked in groups, each with what
+ * Decides the commonest requests by itself, and reads the records of all others. It is called with groups, each with what
  * its requests share, and answers per request
  *
- * - a number: for a claim, the fence of a first attempt that was granted; for a settle, that it was done, and 1 if
- *   somebody waited for it;
+ * - a number: for a claim, the fence of a first attempt that was granted; for a settle, that it was done, and 1 if it had
+ *   waiters;
  * - a list: what the holder of a running attempt asked for was done;
  * - a text, or nothing: the record as it is stored. Nothing was changed; `transition` has to decide.
  *
- * The fast paths are those of the SQL stores. Each leaves to `transition` whatever is not as usual: any record in the way
- * of a claim, any record with a history, another owner. Most of its cost are the texts that Lua makes and the commands
- * that it calls, so all records are read by one command, and new ones written by one.
+ * The fast paths are those of the SQL stores. Each leaves to `transition` whatever is not as usual: any record in the way of
+ * a claim, any record with a history, another owner. Most of its cost are the texts that Lua makes and the commands that it
+ * calls, so all records are read by one command, and new ones written by one.
  */
 export const applyScript = scriptOf(
   'maybe',
@@ -80,7 +80,7 @@ function groups.settle(count, terms, ownPointer)
 
   local function settle(key, stored, own, outcome)
     if not stored then return false end
-    -- The claim is of one attempt only, so that whoever names it knows whose record it is.
+    -- The claim is of one attempt only, so that a request that names it proves its ownership.
     local head = string.sub(stored, 1, 4 + #own)
     if head ~= '1 ${stateCode.running} ' .. own and head ~= '1 ${stateCode.reserved} ' .. own then return stored end
     local awaited, life, from = string.match(stored, RUNNING_ON, 5 + #own)

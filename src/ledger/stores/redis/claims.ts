@@ -91,7 +91,7 @@ function packsOf<Row extends { readonly id: RecordId }>({ names }: Core, rows: r
 
 const readScript = scriptOf('no', 'for index = FIRST_KEY, #KEYS do answer(redis.call("GET", KEYS[index])) end')
 
-/** The times of several buckets differ by microseconds; the latest is told. */
+/** The times of several buckets differ by microseconds; the latest is returned. */
 async function readRecords(
   core: Core,
   ids: readonly RecordId[],

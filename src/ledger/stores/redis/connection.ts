@@ -14,7 +14,7 @@ export interface Connection {
   stop(): void
 }
 
-/** A server that is away gets this long to come back before a caller is told; most restarts take longer anyway. */
+/** A server that is down gets this long to come back before callers get an error; most restarts take longer anyway. */
 const READY_MS = 1 * SECOND
 /** A server that takes this long for a command of microseconds is as good as away, whatever the caller's patience. */
 const ANSWER_MS = 3 * SECOND
@@ -25,7 +25,7 @@ export function createConnection(client: RedisClient): Connection {
   /** Since when there is no server, on the monotonic clock; null while there is one. */
   let awayMs: number | null = performance.now()
 
-  /** Lazily, so that a store that nobody uses has no connection. */
+  /** Lazily, so that an unused store has no connection. */
   function connected(): RedisLink {
     if (own !== null) return own
     own = connectionLike(client)
@@ -43,7 +43,7 @@ export function createConnection(client: RedisClient): Connection {
   function ready(deadline: Deadline): Promise<RedisLink> {
     const link = connected()
     if (link.status === 'ready') return Promise.resolve(link)
-    // Whoever comes later waits only for what is left: a server that stays away costs nobody its patience again.
+    // Later callers wait only for the rest of this time: a server that stays down costs it once.
     const leftMs = (awayMs ?? performance.now()) + READY_MS - performance.now()
     if (leftMs <= 0) return Promise.reject(awayError())
     return new Promise((resolve, reject) => {

@@ -15,7 +15,7 @@ import { SHARED_ANSWERS, scriptOf, sharedKeys } from './script.ts'
 /** What a script found and did. */
 export interface Reply {
   readonly now: number
-  /** A fence that nobody has, larger than all that were given. */
+  /** A new fence, larger than all that were given. */
   readonly nextFence: Fence
   readonly answers: readonly unknown[]
 }
@@ -49,7 +49,7 @@ type SharedAnswers = [
   leftTurns: number,
 ]
 
-/** Only the shared part: it gives an empty bucket its name, and tells the time. */
+/** Only the shared part: it gives an empty bucket its name, and returns the time. */
 const lookScript = scriptOf('no', '')
 
 export function createCore(client: RedisClient, names: Names, report: (event: StoreReset) => void): Core {

@@ -32,8 +32,8 @@ interface Change {
 const ROUNDS = 16
 
 /**
- * Decides requests of one bucket. The script decides what is usual; about the rest it tells what is stored, `transition`
- * decides here, and the result is put in place if the record is still the one that was decided about.
+ * Decides requests of one bucket. The script decides what is usual; for the rest it returns what is stored, `transition`
+ * decides here, and the result is written if the record has not changed since.
  */
 export async function decidePack(tools: PackTools, requests: readonly Request[]): Promise<void> {
   const { core, bucket, deadline, answers } = tools
@@ -45,14 +45,14 @@ export async function decidePack(tools: PackTools, requests: readonly Request[])
     const reply = await core.run(applyScript, bucket, { keys, args: asked }, deadline)
     const changes = takeAnswers(ordered, reply, answers)
     if (changes.length === 0) return
-    // 2. What `transition` changed is written, where nobody was faster.
+    // 2. What `transition` changed is written, where the record has not changed since.
     const swapKeys = changes.map(({ request }) => bucket.record + request.id)
     const args = changes.flatMap(({ swap }) => swapArguments(swap))
     const swapped = await core.run(swapScript, bucket, { keys: swapKeys, args }, deadline)
     for (const [index, { request, applied }] of changes.entries()) {
       if (swapped.answers[index] === 1) answers.set(request.id, applied)
     }
-    // 3. Whoever lost is decided anew.
+    // 3. Requests that lost this race are decided again.
     left = left.filter(({ id }) => !answers.has(id))
   }
   const fault = new OnceError('store_busy', 'Other processes changed the record again and again.', { applied: 'no' })
@@ -86,7 +86,7 @@ function fenceFor(next: Fence, stored: Fence): Fence {
   return next > stored ? next : stored + BUCKETS_MOST
 }
 
-/** What the script did by itself, as `transition` tells it; null where it did nothing. */
+/** What the script did by itself, as a decision of `transition`; null where it did nothing. */
 function usualAnswer(request: Request, found: unknown, now: number): AppliedDecision | null {
   if (typeof found === 'number') {
     if (request.kind === 'settle') return settled(request, [String(found), ''], now)

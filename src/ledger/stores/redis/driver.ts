@@ -26,7 +26,8 @@ const nothingQueued = { lazyConnect: false, enableOfflineQueue: false }
 const single = { ...nothingQueued, ...nothingTwice, retryStrategy: reconnectMs }
 const cluster = {
   lazyConnect: false,
-  // Its nodes are connected to one by one, when they are first needed: what is for a node that is just being connected to
+  // Its nodes are connected to one by one, when they are first needed: what is for a node that is just being connected
+  // to
   // waits for that, and fails with the first try that does.
   enableOfflineQueue: true,
   redisOptions: nothingTwice,
@@ -34,11 +35,13 @@ const cluster = {
   retryDelayOnFailover: 0,
 }
 
-/** The store never sends through the client that it was given, but through connections like it, under these settings. */
+/**
+ * The store never sends through the client that it was given, but through connections like it, under these settings.
+ */
 export function connectionLike(client: RedisClient): RedisLink {
   if (!isIoRedis(client)) return nodeRedisLink(client)
   const own = isCluster(client) ? client.duplicate([], cluster) : client.duplicate(single)
-  // An error also fails the commands under way, which is where it is told.
+  // An error also fails the commands under way, which report it.
   own.on('error', () => undefined)
   return own
 }

@@ -4,7 +4,7 @@ import type { Core } from './core.ts'
 /** Whether this Redis keeps what it acknowledges. The store's promises hold as long as it does. */
 export interface Durability {
   readonly appendOnly: boolean
-  /** `always`, `everysec` or `no`; null where the server does not tell. */
+  /** `always`, `everysec` or `no`; null where the server does not say. */
   readonly fsync: string | null
   /** `noeviction`, or what it throws away when its memory is full. */
   readonly eviction: string
@@ -37,7 +37,7 @@ function fieldsOf(info: string): Map<string, string> {
 function warningsOf({ appendOnly, fsync, eviction, replicas }: Omit<Durability, 'warnings'>): string[] {
   const warnings: string[] = []
   if (!appendOnly) warnings.push('`appendonly` is off: a restart forgets records, and their effects may run again.')
-  else if (fsync === null) warnings.push('The server does not tell its `appendfsync`: only `always` loses nothing.')
+  else if (fsync === null) warnings.push('The server does not report its `appendfsync`: only `always` loses nothing.')
   else if (fsync !== 'always') {
     const what = fsync === 'everysec' ? 'the last second' : 'the last half minute'
     warnings.push(`\`appendfsync\` is \`${fsync}\`: a crash of the machine forgets ${what} of records.`)

@@ -4,8 +4,8 @@ import type { Fence } from '../../core/identity.ts'
 import type { Bucket } from './names.ts'
 
 /**
- * Redis lost something that it had acknowledged. `emptied`: a bucket that we knew is a new one, after a flush, or a
- * restart without a file. `rolled_back`: it is the same one, but older than what we were told before.
+ * Redis lost something that it had acknowledged. `emptied`: a known bucket is a new one, after a flush, or a restart without
+ * a file. `rolled_back`: it is the same one, but older than what was read before.
  */
 export interface StoreReset {
   readonly kind: 'store_reset'
@@ -26,8 +26,8 @@ export interface Reach {
 /** Notices when a server does not keep what it acknowledged: by the name of each bucket, and by how far it is. */
 export interface Epochs {
   /**
-   * The name that a bucket gets if it is empty: another one every time, so that it is told from the one that we gave
-   * before. It also says how many buckets there are, because all processes must agree.
+   * The name that a bucket gets if it is empty: another one every time, so that it differs from the one before. It also says
+   * how many buckets there are, because all processes must agree.
    */
   candidate(): string
   /** Compares how far a script found its bucket with how far the last one left it. */

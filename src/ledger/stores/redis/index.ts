@@ -34,7 +34,7 @@ export interface RedisStoreOptions {
    * @default false
    */
   readonly testClock?: boolean
-  /** Told when Redis has lost what it had acknowledged. */
+  /** Called when Redis has lost what it had acknowledged. */
   readonly on?: (event: StoreReset) => void
 }
 

@@ -1,7 +1,9 @@
 import { OnceError } from '../../core/errors.ts'
 import type { RecordId } from '../../core/identity.ts'
 
-/** The most buckets there can be. Fences of different buckets differ by their remainder, so it is part of the format. */
+/**
+ * The most buckets there can be. Fences of different buckets differ by their remainder, so it is part of the format.
+ */
 export const BUCKETS_MOST = 16
 
 /** The keys of one bucket. They share a hash tag, so that one script may touch all of them, on a cluster too. */
@@ -27,7 +29,7 @@ export interface Bucket {
 
 export interface Names {
   readonly buckets: readonly Bucket[]
-  /** Where changes are published that somebody waits for. */
+  /** Where changes with waiters are published. */
   readonly channel: string
   bucketOf(id: RecordId): Bucket
 }

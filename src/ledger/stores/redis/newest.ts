@@ -6,8 +6,8 @@ import { scriptOf } from './script.ts'
 import { decodeRecord } from './value.ts'
 
 /**
- * Records of one bucket along an index by fence, newest first, below a fence. A record that Redis has removed by itself
- * still stands in the index until the sweep comes by; it is told with its place, so that who walks gets past it.
+ * Records of one bucket along an index by fence, newest first, below a fence. A record that Redis has removed by itself still
+ * stands in the index until the sweep; it is returned with its place, so that a walk gets past it.
  */
 const newestScript = scriptOf(
   'no',
@@ -41,7 +41,7 @@ export interface Newest {
   readonly now: number
   /** Newest first over all buckets, without a gap down to the floor. */
   readonly found: readonly Found[]
-  /** Go on below it; null when there is nothing more. */
+  /** Continue below it; null when there is nothing more. */
   readonly floor: Fence | null
 }
 

@@ -39,7 +39,7 @@ export function nodeRedisLink(client: NodeRedisClient): RedisLink {
   const tell = (event: keyof typeof listeners, ...given: unknown[]) => {
     for (const listener of listeners[event]) listener(...(given as never[]))
   }
-  // Always the same one: the driver subscribes again by itself, too, and tells each listener once.
+  // Always the same function: the driver also resubscribes by itself, and calls each listener once.
   const heard = (message: string, channel: string) => tell('message', channel, message)
   let connection = open()
 
@@ -53,7 +53,7 @@ export function nodeRedisLink(client: NodeRedisClient): RedisLink {
     opened.on('error', ifCurrent('error'))
     opened.on('ready', ifCurrent('ready'))
     opened.on('reconnecting', ifCurrent('close'))
-    // It tries until it is destroyed, and its errors are told as events.
+    // It retries until it is destroyed, and reports its errors as events.
     opened.connect().catch(() => undefined)
     return opened
   }

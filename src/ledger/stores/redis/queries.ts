@@ -12,7 +12,7 @@ import { scriptOf } from './script.ts'
 
 /** Rows of one look into each bucket: a page of most filters, and a moment's work for the server. */
 const LOOK_ROWS = 100
-/** Heads are small, and whoever counts wants all of them. */
+/** Heads are small, and a count needs all of them. */
 const COUNT_ROWS = 1_000
 
 const getScript = scriptOf(

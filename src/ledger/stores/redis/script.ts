@@ -27,8 +27,8 @@ const SHARED_KEYS = 6
 export const SHARED_ANSWERS = 7
 
 /**
- * Past its end a record is removed by the sweep, which also takes it out of the indexes. Should nobody sweep for this
- * long, Redis itself frees the memory of the record.
+ * Past its end a record is removed by the sweep, which also takes it out of the indexes. Without a sweep for this long,
+ * Redis itself frees the memory of the record.
  */
 const EXPIRY_SLACK_MS = 5 * MINUTE
 

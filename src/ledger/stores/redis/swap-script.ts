@@ -11,8 +11,8 @@ import { encodeRecord } from './value.ts'
 const DECIDED_MS = SECOND
 
 /**
- * Puts records into the place of those that `transition` was asked about, each only if nobody was faster. Answers 1 where
- * it did, and 0 where the request has to be decided anew.
+ * Replaces records that `transition` was asked about, each only if it has not changed since. Answers 1 where it did, and 0
+ * where the request has to be decided again.
  */
 export const swapScript = scriptOf(
   'maybe',

@@ -11,9 +11,9 @@ const STEP_ROWS = 1_000
 const PLACES = 16
 
 /**
- * One step of the sweep in one bucket, along the index of ends. Past its end nothing of a record is kept; past replay
- * only the fact that the key was used. A place holds the ids of one end, written one after the other. It is not cleared
- * when one of them begins a new life, so that each record tells for itself whether it ends now.
+ * One step of the sweep in one bucket, along the index of ends. Past its end nothing of a record is kept; past replay only the
+ * fact that the key was used. A place holds the ids of one end, written one after the other. It is not cleared when one of
+ * them begins a new life, so each record itself decides whether it ends now.
  */
 const sweepScript = scriptOf(
   'maybe',

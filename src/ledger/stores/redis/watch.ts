@@ -13,7 +13,9 @@ export interface Watchers {
 /** A server that does not answer the subscription by then does not notify; those who wait poll. */
 const ANSWER_MS = 5 * SECOND
 
-/** One connection that does nothing but listen. It comes back by itself, and then says that anything may have changed. */
+/**
+ * One connection that does nothing but listen. It comes back by itself, and then says that anything may have changed.
+ */
 export function createWatchers(client: RedisClient, names: Names): Watchers {
   const wakes = new Set<Wake>()
   let listener: { readonly link: RedisLink; readonly ready: Promise<void> } | null = null
@@ -38,7 +40,7 @@ export function createWatchers(client: RedisClient, names: Names): Watchers {
     const listening = async () => {
       await link.subscribe(names.channel).catch(() => undefined)
       ready.resolve()
-      // Nobody told us what happened while we were away.
+      // Changes during the disconnect are unknown.
       if (!first) tell(null)
       first = false
     }

@@ -18,8 +18,9 @@ export const systemTime: TimeSource = {
     try {
       return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     } catch {
-      // Where a boot has no name, a monotonic clock that went back tells a new one. A new boot that stays unnoticed
-      // makes the store's time late by the pause, never early: leases end later, and nobody gets one too soon.
+      // Without a boot id, a monotonic clock that went back shows a new boot. An undetected boot makes the store's time
+      // late
+      // by the pause, never early: leases end later, and no claim is granted too soon.
       return 'unnamed'
     }
   },

@@ -26,11 +26,11 @@ export interface Engine {
   /** Calls back with the requests of every group commit, for tests and measurements. */
   onRequests(listener: (requests: readonly Request[]) => void): void
   /**
-   * Synchronous work in one write transaction, committed before it answers. What is written in the lane of upkeep reaches
-   * the disk with the next commit of another lane: it is nothing that anybody relies on.
+   * Synchronous work in one write transaction, committed before it answers. Writes in the upkeep lane reach the disk with the
+   * next commit of another lane: nothing relies on them.
    */
   write<T>(lane: Exclude<Lane, 'transaction'>, call: Call, work: (writer: Connection) => T): Promise<T>
-  /** A transaction in which somebody may wait: the work commits, or rolls back, by itself. */
+  /** A transaction whose work may wait: the work commits, or rolls back, by itself. */
   hold<T>(waitMs: number, work: (connection: Connection) => Promise<T>): Promise<T>
   /** Refuses when another file has the name of the one that is open. */
   checkFile(): void
@@ -48,7 +48,7 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   const queue = createWriterQueue()
   let wrote = () => {}
   let connections: Connections | null = null
-  /** A disk or file error happened: the connections are opened anew as soon as nobody uses them. */
+  /** A disk or file error happened: the connections are reopened as soon as they are idle. */
   let suspect = false
   let held = false
   /** The file that was opened first: a store serves no other. */
@@ -56,8 +56,8 @@ export function createEngine(path: string, time: TimeSource, migrate: MigrateMod
   let stopping: Promise<void> | null = null
 
   /**
-   * A backup that is restored under a running process has another file under the name. Claims would go on in the old
-   * one, which nobody else sees, so this is asked before every write and read; it takes two microseconds.
+   * A backup that is restored under a running process has another file under the name. Claims would continue in the old one,
+   * which no other process sees, so this is checked before every write and read; it takes two microseconds.
    */
   function checkFile(): void {
     if (file !== null && fileAt(path) !== file) throw replaced(path)

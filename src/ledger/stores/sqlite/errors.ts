@@ -25,7 +25,7 @@ function resultOf(error: unknown): number | null {
   return error.errcode & 0xff
 }
 
-/** Somebody else has the lock right now; the same statement will work in a moment. */
+/** Another connection has the lock right now; the same statement will work in a moment. */
 export function isBusy(error: unknown): boolean {
   const code = resultOf(error)
   // `protocol` is a race between processes that open or recover the write-ahead log.
@@ -66,7 +66,7 @@ export function otherMachine(): OnceError {
   return new OnceError('store_unavailable', message, { applied: 'no' })
 }
 
-/** Another file, or none, has the name of the one that is open: what is written now is in no file that anybody will read. */
+/** Another file, or none, has the name of the one that is open: what is written now is in no file that will be read. */
 export function replaced(path: string): OnceError<'store_replaced'> {
   return new OnceError(
     'store_replaced',

@@ -11,10 +11,9 @@ import { COLUMNS, recordOf } from './records.ts'
 import { STEP_ROWS } from './steps.ts'
 
 /**
- * Finds leases that ended without a word. No index leads to them, because it would be written by every settle; but
- * every grant has a larger fence than all before it. So each fence is looked at once, and what was in progress then is
- * remembered and looked at again: an attempt that runs for a quarter of an hour does not make anybody read everything
- * that came after it.
+ * Finds leases that ended without a settle. No index leads to them, because every settle would write it; but every grant has
+ * a larger fence than all before it. So each fence is checked once, and what was in progress then is remembered and checked
+ * again: a long-running attempt does not force a scan of everything after it.
  */
 export interface LapsedScan {
   /** Begins one search, to be called in steps: it answers when the newest fence was reached, or enough was found. */
@@ -27,7 +26,7 @@ interface LapsedAnswer {
   readonly next: Fence
 }
 
-/** Attempts in progress that are remembered; past it the scan goes on when some of them have ended. */
+/** Attempts in progress that are remembered; past it the scan continues when some of them have ended. */
 const OPEN_MOST = 100_000
 const RUNNING = `state IN (${stateCode.reserved}, ${stateCode.running})`
 const FIRST = 'SELECT min(fence) AS fence FROM onceonly_records WHERE fence >= ?'

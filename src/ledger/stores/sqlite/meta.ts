@@ -9,7 +9,7 @@ export interface Meta extends Anchor {
   readonly fence: number
   /** No fence up to this is granted again, whether or not a record still has it. */
   readonly floor: number
-  /** Counts commits that changed a record somebody waited for, so that other processes need not guess. */
+  /** Counts commits that changed a record with waiters, so that other processes need not guess. */
   readonly wakes: number
 }
 
@@ -53,13 +53,13 @@ export function needsAnchor(db: DatabaseSync, source: TimeSource): boolean {
   return meta === undefined || !isAnchored(meta, source)
 }
 
-/** Fences grow with time, so the latest time that the store has told is among its newest records. */
+/** Fences grow with time, so the latest time that the store has given out is among its newest records. */
 const NEWEST_ROWS = 1_000
 
 /**
- * Runs inside a write transaction, and looks again there. The first process after a boot sets the clock anew, never
- * before a time that the store has already told, and thereby ends every lease that was granted before: their holders
- * are gone. Marking them by their fence takes one row, however many records there are.
+ * Runs inside a write transaction, and checks again there. The first process after a boot sets the clock, never before a time
+ * that the store has already given out, and thereby ends every lease that was granted before: their holders are gone.
+ * Marking them by their fence takes one row, however many records there are.
  */
 export function anchor(db: DatabaseSync, source: TimeSource): void {
   if (!needsAnchor(db, source)) return

@@ -48,7 +48,8 @@ const version1 = [
      detail TEXT,
      outcome TEXT
    )`,
-  // A record is under its id when this leads to it, and the record agrees: an id whose record was removed stays a while.
+  // A record is under its id when this leads to it, and the record agrees: an id whose record was removed stays a
+  // while.
   'CREATE TABLE onceonly_ids (id BLOB PRIMARY KEY NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID',
   // Fences only grow, so this index is written at its end; it serves the newest-first list and the low-water mark.
   'CREATE INDEX onceonly_records_fence ON onceonly_records (fence)',
@@ -65,7 +66,7 @@ const version1 = [
      anchor_wall INTEGER NOT NULL,
      anchor_monotonic REAL NOT NULL
    )`,
-  // A fence is granted once, even if somebody deletes the newest records by hand.
+  // A fence is granted once, even if the newest records are deleted by hand.
   `CREATE TRIGGER onceonly_records_floor BEFORE DELETE ON onceonly_records
    WHEN old.fence > (SELECT fence FROM onceonly_meta WHERE one = 1)
    BEGIN

@@ -22,7 +22,7 @@ export interface Doings {
   wakesBefore: number | null
 }
 
-/** Runs a statement and ends the transaction's life when it cannot go on. The user's own errors pass unchanged. */
+/** Runs a statement and ends the transaction when it cannot continue. The user's own errors pass unchanged. */
 export type Guard = <T>(statement: () => T, applied?: AppliedWord) => T
 
 export function createGuard(path: string, { db }: Connection, life: Life): Guard {

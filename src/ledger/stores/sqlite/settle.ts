@@ -7,9 +7,9 @@ import { keptCode, pointerText, policyText, stateCode } from '../../store/row.ts
 import { BY_ID, blobOf, text, time } from './records.ts'
 
 /**
- * The usual settle: the record is still what its grant says, nobody waits for it, and nothing unusual ever happened to
- * it. The result is then known without reading, and one guarded UPDATE writes it. When a single guard fails, nothing
- * is written and the record is read and decided as any other.
+ * The usual settle: the record is still what its grant says, it has no waiters, and nothing unusual ever happened to it. The
+ * result is then known without reading, and one guarded UPDATE writes it. When a guard fails, nothing is written and the
+ * record is read and decided as any other.
  */
 const SETTLE = `UPDATE onceonly_records
   SET state = ?, due_at = ?, settled_at = ?, expires_at = ?, gone_at = ?, kept = ?, pointer = ?, outcome = ?
@@ -26,7 +26,8 @@ export function prepareSettle(db: DatabaseSync): SettleStatement {
   return {
     tryBlind: (request, at) => {
       const { grant, to } = request
-      // An unknown also writes to the table of unknowns, and what an attempt notes stands in `detail`: too rare to be fast.
+      // An unknown also writes to the table of unknowns, and what an attempt notes stands in `detail`: too rare to be
+      // fast.
       if (to.state === 'unknown' || to.note !== undefined || grant.id !== request.id) return null
       // The rules are run on what the record must be, so that this path cannot decide differently from the others.
       const step = transition(runningUnder(grant), request, at)

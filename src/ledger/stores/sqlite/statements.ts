@@ -18,7 +18,7 @@ interface Prepared {
 }
 
 export function createStatements(db: DatabaseSync): Statements {
-  // Apart, so that a text which only we may use is never found by somebody else.
+  // Apart, so that an internal statement is never found by other users.
   const own = createCache((text) => db.prepare(text))
   const theirs = createCache((text): Prepared => {
     refuseControl(text)

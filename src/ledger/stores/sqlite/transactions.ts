@@ -40,7 +40,7 @@ export function createTransactions(parts: TransactionParts): Transactions<SqlTx>
       const ids = new Set(refuseTwinOf === null ? [] : [refuseTwinOf])
       const doings: Doings = { ids, woken: [], wakesBefore: null }
       underWay.add(doings)
-      // The queue calls the work when its turn has come, from somebody else's context: give it its own back.
+      // The queue calls the work from another caller's async context: restore its own.
       const inOwnContext = AsyncLocalStorage.snapshot()
       // The one writer is the row lock of every twin, so both bounds are bounds on waiting for it. The work itself is
       // bounded by how long it may hold the writer.
@@ -89,7 +89,7 @@ async function inTransaction<T>(
   }, holdMs)
   try {
     const working = savepoints.outermost(async () => await work(session))
-    // It may go on after its time is up: nobody waits for it then.
+    // It may continue after its time is up: its result is dropped then.
     working.catch(() => undefined)
     const result = await Promise.race([working, tooLong])
     life.check()

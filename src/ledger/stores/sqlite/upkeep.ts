@@ -11,7 +11,9 @@ import { BY_ID, blobOf, ID_BYTES, LEADS_NOWHERE } from './records.ts'
 const STEP_MS = 5
 /** Rows of a step, found by how long the last ones took. */
 const STEP_ROWS_FIRST = 1_024
-/** About two milliseconds of work. On a machine that is short of it a step takes longer, and fewer rows would not help. */
+/**
+ * About two milliseconds of work. On a machine that is short of it a step takes longer, and fewer rows would not help.
+ */
 const STEP_ROWS_LEAST = 256
 
 /** Rows that one write of the tallies changes: well below the time of a step. */
@@ -34,7 +36,7 @@ export function createUpkeep(engine: Engine): Upkeep {
   return {
     sweep: async (cursor, limit, call) => {
       const after = cursor === null ? 0 : parsed(cursor)
-      // 1. Look, on the reader: most rows are not due, and nobody should wait for that.
+      // 1. Check on the reader: most rows are not due, and no writer should wait for that.
       const rows = Math.min(limit, stepRows)
       const look = await engine.read(call, (reader) =>
         lookAfter(reader, after, rows, nowOf(reader.meta.read(), engine.time)),
@@ -120,7 +122,7 @@ const OLDEST = 'SELECT min(seq) AS seq FROM onceonly_records'
 const REMOVE_IDS = `DELETE FROM onceonly_ids WHERE id > ? AND id <= ? AND (seq < ? OR ${LEADS_NOWHERE})`
 const LAST_ID = new Uint8Array(ID_BYTES).fill(0xff)
 
-/** Some of the ids in their order, those on one page together. Answers where to go on. */
+/** Some of the ids in their order, those on one page together. Returns where to continue. */
 function removeIds({ statements }: Connection, after: Uint8Array, count: number): Uint8Array {
   const oldest = statements.prepared(OLDEST).get()?.['seq'] ?? Number.MAX_SAFE_INTEGER
   const next = statements.prepared(NEXT_IDS).get(after, count - 1)?.['id'] as Uint8Array | undefined

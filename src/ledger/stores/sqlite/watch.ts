@@ -7,19 +7,18 @@ export interface Watchers {
   watch(wake: Wake): Watch
   /** Called after every commit of this process: wakes who waits here, and notices what others did meanwhile. */
   committed(wakesBefore: number, wakesAfter: number, woken: readonly RecordId[]): void
-  /** For other rooms: any commit of anybody wakes them, which costs nothing inside the commit itself. */
+  /** For other rooms: any commit of any process wakes them, which costs nothing inside the commit itself. */
   listen(wake: () => void): Watch
   stop(): void
 }
 
-/** A joiner in another process hears of a settle this much later at most; asking takes some microseconds. */
+/** A joiner in another process learns of a settle this much later at most; a poll takes some microseconds. */
 const POLL_MS = 20
-/** After this long without a commit of anybody the file is quiet, and is looked at less often. */
+/** After this long without a commit the file is quiet, and is polled less often. */
 const QUIET_MS = 1 * SECOND
 /**
- * How much later at most a listener hears of the first commit of another process to a quiet file. Listeners look for
- * themselves every second or two; who waits for a record keeps the file awake, and commits of this process are noticed
- * as soon as ever.
+ * How much later at most a listener learns of the first commit of another process to a quiet file. Listeners also poll every
+ * second or two; a waiter for a record keeps the file awake, and commits of this process are noticed at once.
  */
 const DOZE_MS = 200
 const POLL_CALL = { timeoutMs: 1 * SECOND }
@@ -63,7 +62,7 @@ export function createWatchers(engine: Engine): Watchers {
     return asking
   }
 
-  /** `data_version` moves when anybody else committed anything; only then is the count of wakes worth reading. */
+  /** `data_version` moves with every commit of another connection; only then is the count of wakes worth reading. */
   async function ask(): Promise<void> {
     try {
       await engine.read(POLL_CALL, (reader) => {
@@ -111,7 +110,7 @@ export function createWatchers(engine: Engine): Watchers {
     if (wakes.size + ears.size === 0) pollOff()
   }
 
-  // Whether a write changed anything, the next look tells: it comes as soon as ever.
+  // The next poll finds out whether a write changed anything.
   engine.onWrite(() => {
     if (dozing) pollIn(POLL_MS)
   })

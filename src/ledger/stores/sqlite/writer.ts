@@ -5,7 +5,7 @@ import { limits } from '../../core/limits.ts'
 export interface WriterQueue {
   /** Runs the work alone, once `begin` could take the write lock. */
   run<T>(turn: WriterTurn, work: () => T | Promise<T>): Promise<T>
-  /** Settles when nobody writes or waits any more. */
+  /** Settles when there is no writer and no waiter. */
   idle(): Promise<void>
 }
 
@@ -16,14 +16,14 @@ export interface WriterTurn {
   readonly waitMs: number
   /** False when another process holds the lock; it is asked again soon. Throws when there is no hope. */
   begin(): boolean
-  /** What the caller is told when its turn did not come in time. Nothing was written then. */
+  /** The error of a caller whose turn did not come in time. Nothing was written then. */
   late(waitedMs: number): OnceError
 }
 
 /**
- * How much later than it came somebody is served. Group commits carry renewals and settles of what already runs, so
- * they go before transactions; but the lead is bounded, so that a stream of them cannot starve the others. Upkeep keeps
- * to its share of the time by itself, in parts of milliseconds: it waits for a burst to pass, not for a busy store.
+ * How much later than it came a caller is served. Group commits carry renewals and settles of running attempts, so they go
+ * before transactions; but the lead is bounded, so that a stream of them cannot starve the others. Upkeep keeps to its share
+ * of the time by itself, in parts of milliseconds: it waits for a burst to pass, not for a busy store.
  */
 const patienceMs: Record<Lane, number> = { batch: 0, transaction: 50, upkeep: 20 }
 /** While a transaction waits as well, upkeep waits this long: it is never urgent. */
@@ -69,7 +69,7 @@ export function createWriterQueue(): WriterQueue {
     if (waiting.timer !== null) clearTimeout(waiting.timer)
   }
 
-  /** The usual case: nobody writes, nobody waits, and the lock is free. A group commit is over before `run` returns. */
+  /** The usual case: no writer, no waiter, and a free lock. A group commit is over before `run` returns. */
   function atOnce(waiting: Waiting): boolean {
     if (serving || worked) return false
     try {
@@ -117,7 +117,7 @@ export function createWriterQueue(): WriterQueue {
     })
   }
 
-  /** Null when there is no use in trying again; the caller has been told. */
+  /** Null when a retry cannot help; the caller has got its error. */
   function tryBegin(next: Waiting): boolean | null {
     try {
       return next.turn.begin()
