@@ -29,20 +29,20 @@ export const succeeded = (value?: unknown, pointer: Pointer | null = null): Endi
 })
 export const failed = (error: unknown): Ending => ({ kind: 'failed', error })
 
-/** A granted lease is yours: it beats until you settle it, and nobody settles it for you. */
+/** A granted lease: it is renewed until you settle it, and only you can settle it. */
 export interface Lease extends EffectContext {
   /** Turns a reservation into a running attempt: durable before the effect begins. Harmless on one that runs. */
   start(): Promise<void>
-  /** Twice is harmless. Rejects with `lease_lost` when somebody else owns the record by now. */
+  /** Idempotent. Rejects with `lease_lost` when another holder owns the record by now. */
   settle(word: SettleWord, how?: HowToWrite): Promise<void>
-  /** Gives it back before the effect began. It beats no more, whatever the store says. */
+  /** Gives it back before the effect began. It is not renewed any more, whatever the store answers. */
   release(how?: HowToWrite): Promise<void>
 }
 
 export interface HowToWrite {
   /**
-   * A store that does not answer is asked again for minutes, in the background, and the caller hears nothing of it: for
-   * whoever will not come back to repeat it. The lease is kept until its outcome is written.
+   * A store that does not answer is retried for minutes, in the background, without an error for the caller: for callers that
+   * will not repeat the call. The lease is kept until its outcome is written.
    */
   readonly insist?: boolean
 }
@@ -64,7 +64,9 @@ export interface ClaimOptions {
   readonly reserve?: boolean
   /** How long to wait for a running attempt to attach its pointer, or to end. Not at all, when left out. */
   readonly waitMs?: number
-  /** The caller claims again when an attempt without a pointer is in progress: this claim is not counted as an answer. */
+  /**
+   * The caller claims again when an attempt without a pointer is in progress: this claim is not counted as an answer.
+   */
   readonly claimsAgain?: boolean
 }
 
@@ -128,7 +130,7 @@ function leaseOf(context: Context, op: Declared, held: HeldLease): Lease {
       held.check()
       const { decision } = await context.requests.apply({ kind: 'start', id, claimId, fence, leaseMs: op.leaseMs })
       if (decision.kind === 'lease_lost') throw leaseLost(identity.operation, decision.state)
-      // The answer may have come too late: then somebody else may have the lease already, and nothing must begin.
+      // The answer may have come too late: another holder may have the lease already, and nothing must begin.
       held.check()
     },
     async settle(word: SettleWord, { insist = false }: HowToWrite = {}) {

@@ -29,12 +29,12 @@ export interface CommandName {
   readonly identity: Identity
 }
 
-/** The parts of one ledger, made once and handed to whoever needs them. */
+/** The shared parts of one ledger. */
 export interface Context {
   readonly store: Store
   readonly runtime: Runtime
   readonly events: Events
-  /** Null where nobody watches: then nothing is wrapped. */
+  /** Null without an observer: then nothing is wrapped. */
   readonly around: Around | null
   readonly requests: Requests
   readonly heart: Heart

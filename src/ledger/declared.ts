@@ -25,7 +25,7 @@ export interface Declared {
   readonly probe: LeasedDefinition<unknown>['probe'] | undefined
 }
 
-/** One command: who asks for what, under which key. */
+/** One command: caller, operation, input and key. */
 export interface Command {
   readonly identity: Identity
   readonly id: RecordId

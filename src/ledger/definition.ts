@@ -5,7 +5,7 @@ import type { Classify } from './core/verdict.ts'
 /** What kind of effect is it? Required, because no default is right for everyone. */
 export type EffectKind = 'transaction' | 'repeatable' | 'external'
 
-/** What a twin does while the first attempt runs: wait, go away at once, or be told where to look. */
+/** What a twin does while the first attempt runs: wait, get a conflict at once, or get the place of the status. */
 export type WhileRunning = { readonly waitMs: number } | 'conflict' | 'accept'
 
 export type Keep = Exclude<Kept, 'not_stored'>
@@ -33,7 +33,9 @@ interface Common<I> {
   /** Raise it when `fingerprint` changes; give the old form under its number in `shapes`. */
   readonly shape?: number
   readonly shapes?: Readonly<Record<number, (input: I) => unknown>>
-  /** A record of a shape that is not in `shapes` cannot be compared: replayed and reported, or refused as a reused key. */
+  /**
+   * A record of a shape that is not in `shapes` cannot be compared: replayed and reported, or refused as a reused key.
+   */
   readonly unverified?: 'replay' | 'refuse'
   readonly whileRunning?: WhileRunning
   readonly maxOutcomeBytes?: number
@@ -52,7 +54,8 @@ export type Keeping<I> =
   | {
       readonly keep: 'pointer'
       /** Where the result lives; what `attach` named, when left out. */
-      // oxlint-disable-next-line typescript/no-explicit-any -- the value's type belongs to each call, not to the definition.
+      // oxlint-disable-next-line typescript/no-explicit-any -- the value's type belongs to each call, not to the
+      // definition.
       readonly pointer?: (value: any) => Pointer
       readonly rebuild: (pointer: Pointer, request: ReplayRequest<I>) => unknown
       readonly sensitive?: boolean
@@ -65,11 +68,11 @@ interface Leased {
   readonly leaseMs?: number
   /** The longest that the effect may take; no heartbeat is sent past it. */
   readonly maxRunMs?: number
-  /** How long an unknown outcome waits for somebody to resolve it. */
+  /** How long an unknown outcome waits to be resolved. */
   readonly unknownMs?: number
   /** Overrides what the end of a lease means for this kind of effect. */
   readonly onAbandoned?: OnAbandoned
-  /** Tells whether an effect of unknown outcome happened. */
+  /** Determines whether an effect of unknown outcome happened. */
   readonly probe?: (identity: Identity, attempt: ProbedAttempt) => Promise<ProbeAnswer>
   /**
    * Which thrown errors prove that nothing happened; none, when left out. `singleCall` is for effects that make exactly

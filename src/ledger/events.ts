@@ -2,7 +2,7 @@ import type { OnceError } from './core/errors.ts'
 import type { Fence, Identity } from './core/identity.ts'
 import type { State, VisibleState } from './core/record.ts'
 
-/** Everything worth telling that happens in a ledger. Telemetry, logs and tests listen; nobody else decides by it. */
+/** Events of a ledger, for telemetry, logs and tests. No product code decides by them. */
 export type LedgerEvent =
   | {
       readonly kind: 'claimed'

@@ -65,7 +65,7 @@ export async function leadLeased(
       }
       case 'outcome_unknown':
         decideRuns(flight, false)
-        // Whoever can be asked is asked before a person is, as long as the caller is ready to wait.
+        // The probe is asked before an operator is, as long as the caller is ready to wait.
         if (asked || !(await askInTime(context, op, command, deadline)))
           return refusal(context, command, decision, record)
         asked = true
@@ -76,7 +76,7 @@ export async function leadLeased(
   }
 }
 
-/** The probe goes on when the caller's time is up: its answer serves the next one. */
+/** The probe continues when the caller's time is up: its answer serves the next caller. */
 async function askInTime(context: Context, op: Declared, { id }: Command, deadline: number): Promise<boolean> {
   const { runtime, prober } = context
   const leftMs = deadline - runtime.monotonicMs()
@@ -144,9 +144,9 @@ export function noteClaim(
 }
 
 /**
- * What a record means to somebody who waited for it, or saw it settled. A joiner shares the fate of the attempt that it
- * joined, also a retryable failure, and starts none itself; null sends it to claim again, because the lease lapsed or
- * was given back, and then one of them wins.
+ * What a record means to a caller that waited for it, or saw it settled. A joiner shares the fate of the attempt that it
+ * joined, also a retryable failure, and starts none itself; null sends it to claim again, because the lease lapsed or was
+ * given back, and then one of them wins.
  */
 export function decidedBy(
   context: Context,
@@ -173,7 +173,7 @@ export function decidedBy(
     case 'replay_success':
     case 'replay_failure':
       if (record.state === 'unknown') return null
-      // What was read inside an open transaction may still be undone: nobody else must hear of it.
+      // What was read inside an open transaction may still be undone: it must not be cached.
       if (askedAt !== null) context.cache.put(record, now, askedAt)
       return { kind: 'settled', record, waited, cached: false }
     case 'first_attempt':
@@ -187,6 +187,6 @@ export function decidedBy(
 function givenBack(context: Context, grant: Grant): Landing {
   void context.settler.release(grant)
   const error = new OnceError('not_done', 'The caller gave up before the effect began.', { retryAfterMs: 0 })
-  // Whoever joined in this very moment decides anew.
+  // Callers that joined in this very moment decide again.
   return { kind: 'released', error }
 }

@@ -62,7 +62,9 @@ export interface Ledger<Tx> extends Operator {
   operation<I = any>(definition: [Tx] extends [never] ? never : TransactionDefinition<I>): TransactionalOperation<I, Tx>
   /** Fixes parts of the identity. For an operation that is declared already, call `scope` of the operation. */
   scope<F extends ScopeParts>(fixed: F): LedgerScope<Tx, F>
-  /** A permanent claim on a business value; it outlives every retention. Inside a transaction effect it commits with it. */
+  /**
+   * A permanent claim on a business value; it outlives every retention. Inside a transaction effect it commits with it.
+   */
   unique(tenant: string, scope: string, value: string, options: { readonly owner: string }): Promise<UniqueAnswer>
   on(listener: Listener): () => void
   /** The background work by hand: for tests, and for who runs it elsewhere. */
@@ -112,7 +114,7 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
   const sweeper = createSweeper(context)
   const reconciler = createReconciler(context, declared)
   const loops: Loop[] = []
-  // Not at once: the operations that are declared right after this tell how often to look.
+  // Not at once: the operations that are declared right after this decide how often to poll.
   if (background) {
     runtime.soon(() => {
       if (!context.life.stopped) loops.push(...startLoops(context, declared, sweeper, reconciler))

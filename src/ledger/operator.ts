@@ -23,7 +23,7 @@ export interface ActOptions {
   readonly ifFence?: Fence
 }
 
-/** The questions and actions of whoever is on call. */
+/** Queries and actions for operators. */
 export interface Operator {
   get(identity: Identity): Promise<RecordView | null>
   /** By the id that refusals carry in their details. */

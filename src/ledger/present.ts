@@ -8,7 +8,9 @@ import type { Landing } from './flight.ts'
 import type { Packed } from './outcome.ts'
 import { effectFailed, unpackFailure, unpackValue } from './outcome.ts'
 
-/** What a caller learns: whether the effect ran now, ran before, or ran for somebody else; or why there is no answer. */
+/**
+ * What a caller learns: whether the effect ran now, ran before, or ran for another caller; or why there is no answer.
+ */
 export type Execution<T> =
   | { readonly kind: 'executed' | 'replayed' | 'joined'; readonly value: T }
   | {
@@ -24,8 +26,8 @@ export type Execution<T> =
 type Answer = Execution<unknown> | Promise<Execution<unknown>>
 
 /**
- * Turns a landing into one caller's answer. Everybody but the one whose effect ran is authorised first. A promise only
- * where somebody has to be asked: most answers are at hand.
+ * Turns a landing into one caller's answer. Every caller but the one whose effect ran is authorised first. Returns a promise
+ * only when something has to be awaited: most answers are at hand.
  */
 export function present(context: Context, op: Declared, command: Command, landing: Landing, leader: boolean): Answer {
   const mine = leader && landing.kind !== 'settled'

@@ -11,7 +11,9 @@ import type { Events } from './events.ts'
 import { packFailure, packValue } from './outcome.ts'
 import type { Requests } from './requests.ts'
 
-/** Asks the operation whether an effect of unknown outcome happened; one process at a time, under a fence of its own. */
+/**
+ * Asks the operation whether an effect of unknown outcome happened; one process at a time, under a fence of its own.
+ */
 export interface Prober {
   /** True when the record is not unknown any more. */
   ask(id: RecordId, op: Declared): Promise<boolean>
@@ -47,7 +49,7 @@ export function createProber(requests: Requests, runtime: Runtime, events: Event
     }
   }
 
-  /** Probes are written by users: what is no answer is told, and asked again later. */
+  /** Probes are written by users: an invalid answer is reported, and the probe is asked again later. */
   function understood(answer: unknown): ProbeAnswer {
     const given = (answer ?? {}) as { answer?: unknown; kind?: unknown; error?: unknown }
     if (given.kind === 'failed') return { answer: 'failed', error: given.error }

@@ -67,7 +67,7 @@ function refusalError({ identity, id }: Command, decision: RefusedDecision, reco
     case 'outcome_unknown': {
       const { since, attempts } = decision
       const details = { id, since, attempts, pointer: record?.pointer ?? null }
-      return new OnceError('outcome_unknown', `Nobody knows whether ${what} happened.`, { details })
+      return new OnceError('outcome_unknown', `The outcome of ${what} is unknown.`, { details })
     }
     case 'key_expired':
       return new OnceError('key_expired', 'The key is past its retention and is refused.')

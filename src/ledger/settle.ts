@@ -11,14 +11,14 @@ import type { Requests } from './requests.ts'
 /** Writes outcomes. Recording is never mixed up with the effect: a failure to record is not a failed effect. */
 export interface Settler {
   /**
-   * Settles once. When the store does not answer, goes on in the background for minutes and answers `null`: the
-   * caller gets its result all the same. `done` runs when it is over, either way.
+   * Settles once. When the store does not answer, continues in the background for minutes and returns `null`: the caller gets
+   * its result all the same. `done` runs when it is over, either way.
    */
   settle(grant: Grant, to: Settlement, pointer: Pointer | null, done: () => void): Promise<HolderDecision | null>
-  /** Settles by the holder's own hand: reported as any other, but a failure is the holder's to repeat. */
+  /** An explicit settle by the holder: reported as any other, but the holder has to repeat a failure. */
   write(grant: Grant, to: Settlement, pointer: Pointer | null): Promise<HolderDecision>
   /**
-   * Gives back a claim whose effect never began. Answers after one try, never with an error; the rest goes on in the
+   * Gives back a claim whose effect never began. Returns after one try, never with an error; the rest continues in the
    * background, and what cannot be released at all lapses.
    */
   release(grant: Pick<Grant, 'id' | 'identity' | 'claimId' | 'fingerprint' | 'policy'>): Promise<void>
@@ -90,7 +90,7 @@ export function createSettler(requests: Requests, runtime: Runtime, events: Even
     if (decision.conflict) events.emit({ kind: 'late_outcome_conflict', identity, fence, state: decision.state })
   }
 
-  /** In the background, for minutes; `failed` hears of every try. */
+  /** In the background, for minutes; `failed` is called for every failed try. */
   async function insist(
     again: () => Promise<unknown>,
     failed: (error: OnceError, retrying: boolean) => void,
@@ -137,7 +137,7 @@ export function createSettler(requests: Requests, runtime: Runtime, events: Even
       return released
     },
     async drain() {
-      // What ends may leave a successor that goes on.
+      // A task that ends may leave a successor.
       while (background.size > 0) await Promise.all(background)
     },
   }

@@ -7,14 +7,14 @@ import type { Swept } from './store/port.ts'
 export interface Sweeper {
   /** One step of the background sweep. */
   step(): Promise<SweepStep>
-  /** Many steps at once, for those who sweep by hand. The next round goes on where this one stopped. */
+  /** Many steps at once, for manual sweeps. The next round continues where this one stopped. */
   round(): Promise<number>
 }
 
 /**
- * Records that were written together mostly end together, so the sweep follows the place where they end: as long as most
- * of what it sees is removed, the next step begins behind it. When those there still live, it walks on through the whole
- * table, where others may have a shorter life. It pauses after some steps in vain, later goes on in the same place, and
+ * Records that were written together mostly end together, so the sweep follows the place where they end: as long as most of
+ * what it sees is removed, the next step begins behind it. When those there still live, it walks through the whole table,
+ * where others may have a shorter life. It pauses after some steps without a removal, later continues in the same place, and
  * follows what it finds.
  */
 export function createSweeper({ store, events }: Context): Sweeper {

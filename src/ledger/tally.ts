@@ -19,7 +19,7 @@ type Repeated = { -readonly [name in keyof Repeats]: number } & { lastMs: number
 export function createTallyBook(store: Store, runtime: Pick<Runtime, 'monotonicMs'>): TallyBook {
   let records = new Map<RecordId, Repeated>()
   let callers = new Map<string, Busy>()
-  /** Whoever was counted last is often counted next. */
+  /** The caller that was counted last is often counted next. */
   let last: Busy | null = null
 
   function busyOf({ tenant, caller, operation }: Identity): Busy | null {

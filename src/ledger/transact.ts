@@ -64,11 +64,11 @@ export async function leadTransaction(
       if (landing === turn.done) noteSettled(context, command, landing)
       return landing
     } catch (error) {
-      // The store may have ended the transaction under an effect that still runs: what it does is in vain.
+      // The store may have ended the transaction while its effect still runs: its further work is lost.
       turn.end()
       if (isOnceError(error) && error.applied === 'maybe') turn.inDoubt = true
       const twin = isOnceError(error, 'store_busy') && (turn.phase === 'claiming' || error.details['twin'] === true)
-      // Waiting for a turn is no try: on SQLite somebody else's transaction has the only writer.
+      // Waiting for a turn is no try: on SQLite another transaction has the only writer.
       const begun = turn.phase !== 'begin' || !isOnceError(error, 'store_busy')
       const mayRepeat = isOnceError(error) && mayRunAgain(error)
       // Only a commit whose answer was lost is looked for once more.
@@ -85,7 +85,7 @@ export async function leadTransaction(
   }
 }
 
-/** Whoever holds the record may only be replaying it: look, before the caller hears that it still runs. */
+/** The holder of the record may only be replaying it: check before the caller gets "still running". */
 async function behindTwin(context: Context, op: Declared, command: Command): Promise<Landing> {
   const askedAt = context.runtime.monotonicMs()
   const { records, now } = await context.store.claims.read([command.id], { timeoutMs: limits.storeCallMs })
@@ -100,13 +100,13 @@ function givenBack(op: Declared, cause: unknown): Landing {
   return { kind: 'released', error }
 }
 
-/** Told only after the commit: before it nothing has happened. */
+/** Reported only after the commit: before it nothing has happened. */
 function noteSettled({ events }: Context, { identity }: Command, landing: Landing): void {
   const state = landing.kind === 'executed' ? 'succeeded' : 'failed_terminal'
   events.emit({ kind: 'settled', identity, state, attempt: 1 })
 }
 
-/** Deadlocks, serialisation failures, lost connections: nothing happened, or our claim id will tell. */
+/** Deadlocks, serialisation failures, lost connections: nothing happened, or the claim id will show it. */
 function mayRunAgain(error: OnceError): boolean {
   return error.code === 'store_busy' || error.code === 'store_unavailable'
 }
@@ -118,11 +118,11 @@ interface Turn {
   effectBegan: boolean
   /** How the effect of an earlier try ended, in case that it was committed after all. */
   done: Landing | null
-  /** The answer to an earlier COMMIT was lost, and no claim has told us since what became of it. */
+  /** The answer to an earlier COMMIT was lost, and no later claim has shown its outcome. */
   inDoubt: boolean
   /** The transaction that a nested one is part of: they end together. */
   readonly outer: OpenTransaction | null
-  /** Tells the effect that its transaction is over. */
+  /** Notifies the effect that its transaction is over. */
   end(): void
 }
 

@@ -16,7 +16,7 @@ export interface UniqueClaim {
   readonly owner: string
 }
 
-/** Belongs to the tenant, not to a caller: uniqueness holds whoever asks. */
+/** Belongs to the tenant, not to a caller: uniqueness holds across callers. */
 const EVERY_CALLER = '*'
 
 export async function claimUnique(

@@ -5,7 +5,10 @@ import { createBreaker } from './breaker.ts'
 export interface Bounded {
   /** `late` gets an answer that came after the deadline; `extraMs` is time that the call is meant to wait. */
   call<T>(work: () => Promise<T>, late: (value: T) => void, extraMs: number): Promise<T>
-  /** Waits for a write no longer than that. It is tried whatever became of others, and goes on behind when it is late. */
+  /**
+   * Waits for a write no longer than that. It is tried whatever became of others, and continues in the background when
+   * it is late.
+   */
   write(work: () => Promise<void>): Promise<void>
 }
 

@@ -87,7 +87,7 @@ interface Ending {
   failed: boolean
   /** Likewise: the original is another send's. */
   isDuplicate: boolean
-  /** The original, of which the lock could not be told in time. */
+  /** The original that could not be attached to the lock in time. */
   untold: Pointer | null
 }
 
@@ -96,7 +96,7 @@ type Asked = Claimed | { readonly kind: 'error'; readonly error: unknown }
 
 const WINDOW_MS = 15 * MINUTE
 const WAIT_MS = 3 * SECOND
-/** Locks belong to the content, whoever sends it. */
+/** Locks belong to the content, not to its sender. */
 const ANY_CALLER = '*'
 /** Of the operations whose keys are contents. */
 export const GUARD_PREFIX = 'guard.'
@@ -142,7 +142,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     }
   }
 
-  /** Asks at once, and again, with patience, when somebody else is about to make the original. */
+  /** Asks at once, and again, within the wait, while another caller is making the original. */
   async function decide(
     message: M,
     late: (claimed: Claimed) => void,
@@ -274,7 +274,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
       const ending = end(message, lease, how).catch((error: unknown) => {
         if (!isOnceError(error)) tell({ kind: 'error', message, hash: partsOf(message).key, error })
       })
-      // Locks that could not be told of it in time are not waited for once more.
+      // Locks that did not get the original in time are not waited for again.
       if (how.untold === null) await bounded.write(() => ending).catch(() => {})
     }
   }
@@ -288,8 +288,9 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     const pointer = named ? null : (untold ?? { type: 'unattached', id: hash })
     await lease.settle(hasFailed ? failed(new Error('The original failed.')) : succeeded(undefined, pointer), INSIST)
     if (!hasFailed || options.onFailed !== 'allow') return
-    // Not given back but forgotten, so that the next send has an effect key of its own: this one's is used up. The fence
-    // keeps a lock that is somebody else's by now.
+    // Forgotten rather than released, so that the next send has a new effect key: this one's is used up. The fence
+    // protects a
+    // lock that another caller has by now.
     await ledger.forget({ ...partsOf(message), operation: lock.name }, { by: 'guard', ifFence: lease.fence })
   }
 
@@ -310,8 +311,8 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
 }
 
 /**
- * A lock that was granted after we had stopped waiting for it stands for the original that was sent without it; where
- * none is known, it is given back, and blocks nobody.
+ * A lock that was granted after the wait for it ended belongs to the original that was sent without it; when none is known,
+ * it is released.
  */
 async function adopt(claimed: Claimed, original: Promise<Pointer | null>): Promise<void> {
   if (claimed.kind !== 'first_attempt' && claimed.kind !== 'reclaimed') return

@@ -65,7 +65,7 @@ export interface Claims {
     ids: readonly RecordId[],
     call: Call,
   ): Promise<{ readonly now: number; readonly records: readonly (LedgerRecord | null)[] }>
-  /** Wakes whoever waits for a record, also across processes. A wake is a hint: it may be lost, or come for nothing. */
+  /** Wakes the waiters of a record, also across processes. A wake is a hint: it may be lost, or come for nothing. */
   watch(wake: Wake): Watch
 }
 
@@ -84,7 +84,7 @@ export interface TransactionCall extends Call {
   /** How long a claim waits for a twin that holds the row in its own open transaction. */
   readonly lockMs: number
   /**
-   * With an id, a running twin of that record is not waited for where the store can tell: `store_busy` at once, with
+   * With an id, a running twin of that record is not waited for where the store can detect it: `store_busy` at once, with
    * `twin: true` in its details.
    */
   readonly refuseTwinOf: RecordId | null
@@ -94,7 +94,7 @@ export interface Session<Tx> {
   readonly tx: Tx
   /** Decides one request inside the transaction. */
   apply<R extends Request>(request: R): Promise<AppliedDecision<DecisionOf<R>>>
-  /** Undoes what the work wrote when it throws, and rethrows; the transaction itself goes on. */
+  /** Undoes what the work wrote when it throws, and rethrows; the transaction itself continues. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
 
@@ -128,13 +128,18 @@ export interface RecordFilter {
   readonly state?: VisibleState
   /** Only records claimed from here on, by the store's clock. */
   readonly since?: number
-  /** Lists also what has expired, or was released or forgotten, as long as its trace is there. Nobody counts those. */
+  /**
+   * Lists also what has expired, or was released or forgotten, as long as its trace is there. Counts leave them out.
+   */
   readonly ended?: boolean
 }
 
 export interface Page<T> {
   readonly rows: readonly T[]
-  /** Give it back to go on; null at the end. A page may be short, or even empty, and still not be the last. */
+  /**
+   * Pass it to the next call to continue; null at the end. A page may be short, or even empty, and still not be the
+   * last.
+   */
   readonly cursor: string | null
 }
 
@@ -147,7 +152,10 @@ export interface BusyCaller extends Repeats {
   readonly claims: number
 }
 
-/** The questions of operators and of the reconciler. Expired and vacant records are invisible to all of them, unless a list asks for `ended`. */
+/**
+ * The questions of operators and of the reconciler. Expired and vacant records are invisible to all of them, unless a
+ * list asks for `ended`.
+ */
 export interface Queries {
   get(id: RecordId, call: Call): Promise<{ readonly now: number; readonly view: RecordView | null }>
   /** Newest first by fence, looking at a bounded number of rows per call. */
@@ -158,8 +166,8 @@ export interface Queries {
   ): Promise<Page<RecordView>>
   count(filter: RecordFilter, call: Call): Promise<StateCounts>
   /**
-   * Leases past their end and grace, oldest fence first, from a fence on. `next` is the fence to go on from: the low-water mark,
-   * below which nothing is in progress any more. `now` is the store's time.
+   * Leases past their end and grace, oldest fence first, from a fence on. `next` is the fence to continue from: the low-water
+   * mark, below which nothing is in progress any more. `now` is the store's time.
    */
   lapsed(
     from: Fence,
@@ -183,7 +191,7 @@ export interface Tally {
 
 /** What one step of the sweep did. */
 export interface Swept {
-  /** Where to go on; null at the end. */
+  /** Where to continue; null at the end. */
   readonly cursor: string | null
   /** Records that were looked at: no more than the limit, and fewer where they would have kept others waiting. */
   readonly looked: number
@@ -193,7 +201,9 @@ export interface Swept {
 }
 
 export interface Upkeep {
-  /** Looks at a bounded number of records from the cursor on, removes those past their end, empties those past replay. */
+  /**
+   * Looks at a bounded number of records from the cursor on, removes those past their end, empties those past replay.
+   */
   sweep(cursor: string | null, limit: number, call: Call): Promise<Swept>
   /** Adds to the counts; losing some is harmless. */
   tally(tally: Tally, call: Call): Promise<void>

@@ -3,8 +3,8 @@ import { OnceError } from '../core/errors.ts'
 import type { Life } from './life.ts'
 
 /**
- * Savepoints on one connection are a stack, but an effect may start several promises at once. Whoever is not inside the
- * innermost savepoint waits until it has ended: else its statement would be undone together with somebody else's.
+ * Savepoints on one connection are a stack, but an effect may start several promises at once. A statement outside the
+ * innermost savepoint waits until it has ended: else it would be undone together with that savepoint.
  */
 export interface Savepoints {
   /** Runs the effect outside of every savepoint, and ends when those that it opened have ended. */
@@ -46,14 +46,14 @@ interface Scope {
   inner: Promise<void> | null
 }
 
-/** Tells a statement inside a savepoint from one that merely runs at the same time. */
+/** Distinguishes a statement inside a savepoint from one that merely runs at the same time. */
 const scopes = new AsyncLocalStorage<Scope>()
 
 export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints {
   const root: Scope = { of: life, depth: 0, open: true, parts: [], inner: null }
   let innermost = root
 
-  /** Code that has lost its asynchronous context cannot be told apart; it acts on the innermost savepoint. */
+  /** Code that has lost its asynchronous context acts on the innermost savepoint. */
   function here(): Scope {
     const scope = scopes.getStore()
     return scope?.of === life ? scope : innermost
@@ -75,7 +75,7 @@ export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints 
     while (scope.inner !== null && !life.isOver()) await Promise.race([scope.inner, life.ended])
   }
 
-  /** The step is taken before anybody else can run: nothing may slip in between the last look and the statement. */
+  /** The step is synchronous: nothing may run between the last check and the statement. */
   function close(scope: Scope, parent: Scope, keep: boolean): void | Promise<void> {
     scope.open = false
     innermost = parent
@@ -122,7 +122,7 @@ export function createSavepoints(steps: SavepointSteps, life: Life): Savepoints 
       while (mustWait(parent)) await Promise.race([parent.inner, life.ended])
       const { promise, resolve } = Promise.withResolvers<void>()
       const scope: Scope = { of: life, depth: parent.depth + 1, open: true, parts: [], inner: null }
-      // Before the step itself, which may take a while: whoever comes meanwhile waits.
+      // Before the step itself, which may take a while: statements that come meanwhile wait.
       parent.inner = promise
       try {
         await steps.open()

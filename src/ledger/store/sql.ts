@@ -25,14 +25,17 @@ export interface SqlSeam {
   pendingSql(rooms: Readonly<Record<string, readonly Migration[]>>): Promise<readonly string[]>
   /** A single statement outside any transaction. */
   query<Row = SqlRow>(text: string, values?: readonly SqlValue[], how?: QueryHow): Promise<readonly Row[]>
-  /** An SQL expression: the store's time in whole milliseconds, also inside a transaction, where it does not stand still. */
+  /**
+   * An SQL expression: the store's time in whole milliseconds, also inside a transaction, where it does not stand
+   * still.
+   */
   readonly now: string
   /**
    * An SQL expression that wakes those who listen to the topic, in every process, when its transaction commits. For
    * PostgreSQL it must be evaluated by a statement; on SQLite every commit wakes them.
    */
   wake(topic: RoomTopic): string
-  /** A wake is a hint: it may be lost, or come for nothing, so that whoever listens also looks by itself now and then. */
+  /** A wake is a hint: it may be lost, or come for nothing, so that listeners also poll. */
   listen(topic: RoomTopic, wake: () => void): Watch
 }
 
