@@ -84,18 +84,18 @@ export function idempotent<Tx, R extends ExpressRequest>(options: ExpressOptions
 }
 
 /**
- * Error middleware, after the handlers and before your own: what was thrown tells more than the answer that is made of
- * it. Without it a 5xx is all that is known of a handler that threw.
+ * Error middleware, after the handlers and before your own: the thrown error says more than the response made of it. Without
+ * it a 5xx is all that is known of a handler that threw.
  */
 export const noteErrors: ErrorMiddleware<object> = (error, request, _response, next) => {
   taps.get(request)?.threw(error)
-  // A verdict is our own word: whoever answers for an error wants the error itself.
+  // A verdict is our own wrapper: error handlers need the error itself.
   next(isVerdict(error) ? error.error : error)
 }
 
 /** The raw bytes: kept by a parser, still unread, or, at worst, what a parser made of them. */
 async function bodyOf(request: ExpressRequest, maxBytes: number): Promise<IncomingBody> {
-  // Express' own parsers undo the encoding of a body before they show it to anybody.
+  // Express' own parsers decompress a body before handlers see it.
   const inflated = !readByUs.has(request)
   if (request.rawBody !== undefined) return { bytes: request.rawBody, inflated }
   if (request.body instanceof Uint8Array) return { bytes: request.body, inflated }

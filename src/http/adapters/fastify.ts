@@ -57,8 +57,8 @@ type Done = (error?: Error) => void
 type Sent = (error: Error | null, payload?: unknown) => void
 
 /**
- * What we know of a request stands on it, under names that nobody else has: a table that holds requests weakly costs
- * every collection of garbage, and two microseconds per request.
+ * Data of a request stands on it, under symbols of our own: a weak table of requests costs every garbage collection, and two
+ * microseconds per request.
  */
 const rawBody = Symbol('onceonly.rawBody')
 const exchange = Symbol('onceonly.exchange')
@@ -127,7 +127,10 @@ interface Answered {
 
 const NO_HEADERS: ReadonlySet<string> = new Set()
 
-/** Hooks for one route: `app.post('/payments', protect({ effect: 'external' }), handler)`; `request.onceonly` is the context of the effect. */
+/**
+ * Hooks for one route: `app.post('/payments', protect({ effect: 'external' }), handler)`; `request.onceonly` is the
+ * context of the effect.
+ */
 export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, options: HttpOptions<R, Tx>) {
   keepRawBodies(app)
   app.addHook('onClose', () => backgroundOver(options.ledger))
@@ -151,7 +154,9 @@ export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, o
       reply.send(sent)
     }
 
-    /** After authentication and validation, before the handler, which runs when `done` is called, in the same context. */
+    /**
+     * After authentication and validation, before the handler, which runs when `done` is called, in the same context.
+     */
     function preHandler(request: R, reply: FastifyReplyLike, done: Done): void {
       void goOn(request, reply, done)
     }
@@ -180,7 +185,7 @@ export function idempotent<Tx, R extends FastifyRequestLike>(app: FastifyLike, o
       }
     }
 
-    /** What was thrown tells more than the answer that Fastify makes of it. */
+    /** The thrown error says more than the response that Fastify makes of it. */
     async function onError(request: R, _reply: FastifyReplyLike, error: unknown): Promise<void> {
       const known = marksOf<Tx>(request)[exchange]
       if (known?.kind === 'running') known.thrown = error
@@ -236,7 +241,7 @@ async function captured<Tx>(
     const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload instanceof Uint8Array ? payload : null
     if (reply.raw.req.method !== 'HEAD')
       return (await finish(collected(bytes ?? new Uint8Array(), maxBytes))) ?? payload
-    // Fastify tells the length of what a HEAD leaves out, but only after this hook.
+    // Fastify declares the length of what a HEAD leaves out, but only after this hook.
     const length = bytes === null || headerOf(head.headers, 'content-length') !== null ? [] : [lengthOf(bytes)]
     await running.finish({ ...head, headers: [...head.headers, ...length], body: new Uint8Array() }, thrown)
     return payload

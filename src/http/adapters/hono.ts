@@ -27,7 +27,10 @@ export interface HonoOptions<C, Tx> extends HttpOptions<C, Tx> {
 
 type Next = () => Promise<void>
 
-/** Middleware for Hono: `app.post('/payments', protect({ effect: 'external' }), handler)`; `c.get('onceonly')` is the context of the effect. */
+/**
+ * Middleware for Hono: `app.post('/payments', protect({ effect: 'external' }), handler)`; `c.get('onceonly')` is the
+ * context of the effect.
+ */
 export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx>) {
   const maxBodyBytes = options.maxBodyBytes ?? MAX_BODY_BYTES
 
@@ -36,7 +39,7 @@ export function idempotent<Tx, C extends HonoContext>(options: HonoOptions<C, Tx
 
     async function answered(context: C, running: Running<Tx>, next: Next): Promise<undefined> {
       context.set('onceonly', running.context satisfies RouteContext<Tx>)
-      // A middleware cannot answer and go on with the same context: only the response of Node's server can.
+      // A middleware cannot answer and continue with the same context: only the response of Node's server can.
       answerEarly((context.env as { readonly outgoing?: unknown } | undefined)?.outgoing, running.early)
       let thrown: unknown
       try {

@@ -27,7 +27,7 @@ export interface NodeOptions<Tx> extends HttpOptions<ReadMessage, Tx> {
   readonly maxBodyBytes?: number
 }
 
-/** As `http.createServer` takes it. The promise is for callers who want to know when the handler is over. */
+/** As `http.createServer` takes it. The promise settles when the handler is over. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
 /** Protects handlers of Node's own `http` server: `createServer(protect({ effect: 'external' }, handler))`. */

@@ -174,7 +174,9 @@ export function checkGatewayConfig(given: unknown): GatewayConfig {
   if (faults.length === 0 && isFields(given)) crossFaults(given as GatewayConfig, faults)
   if (faults.length > 0) {
     const list = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
-    throw new OnceError('bad_option', `The configuration of the gateway is not valid: ${list}.`, { details: { faults } })
+    throw new OnceError('bad_option', `The configuration of the gateway is not valid: ${list}.`, {
+      details: { faults },
+    })
   }
   return given as GatewayConfig
 }

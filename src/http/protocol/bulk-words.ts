@@ -7,7 +7,7 @@ import type { Failure } from '../../ledger/core/verdict.ts'
 import { failureOf } from '../../ledger/core/verdict.ts'
 import { unpackFailure } from '../../ledger/outcome.ts'
 
-/** What the caller of a batch is told about one item, beside its key. */
+/** What the caller of a batch gets for one item, beside its key. */
 export type ItemWords =
   | { readonly status: 'SUCCEEDED'; readonly resourceId: string; readonly [more: string]: unknown }
   | {
@@ -45,7 +45,7 @@ export function plainWords(value: unknown): ItemWords {
 
 type Standing = Exclude<Claimed, { readonly lease: Lease }>
 
-/** What an item is told that was not granted: what stands there already. */
+/** The answer for an item that was not granted: its existing record. */
 export async function standing<T>(claimed: Standing, words: Words<T>): Promise<ItemWords> {
   switch (claimed.kind) {
     case 'replay_success':
@@ -105,7 +105,7 @@ export function refused(error: OnceError): ItemWords {
 }
 
 const IN_PROGRESS = 'IN_PROGRESS'
-/** Nobody meant it for the caller: what a driver or a provider says about itself stays inside. */
+/** Not for the caller: messages of drivers and providers stay inside. */
 export const FAULT: Failure = { name: '', message: '' }
 
 export function failure({ message, code, data }: Failure, retryable = false): ItemWords {

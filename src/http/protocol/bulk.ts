@@ -24,13 +24,15 @@ export interface BatchIdentity {
 }
 
 interface Common<T> {
-  /** For the design checklist: what no option of the batch can tell. */
+  /** For the design checklist: what no option of the batch says. */
   readonly about?: RouteNotes
   /** How many items run at once; one after the other, when left out. */
   readonly lanes?: number
-  /** Puts what was recorded into words, with the rights and the state of now. It is the item's resource, when left out. */
+  /**
+   * Puts what was recorded into words, with the rights and the state of now. It is the item's resource, when left out.
+   */
   readonly show?: (value: T) => ItemWords | Promise<ItemWords>
-  /** Told what went wrong where no item's caller hears of it; `console.error`, when left out. */
+  /** Gets errors that no caller sees; `console.error` by default. */
   readonly onError?: (error: unknown) => void
 }
 
@@ -38,7 +40,7 @@ type Kept<Definition> = Omit<Definition, 'keep' | 'sensitive' | 'pointer' | 'reb
 export type LeasedBulk<I, T> = Kept<LeasedDefinition<I>> & Common<T>
 export type TransactionalBulk<I, T> = Kept<TransactionDefinition<I>> & Common<T>
 
-/** As much of a batch's definition as its users want to know. */
+/** The public part of a batch's definition. */
 export type BulkDefinition = Pick<
   LeasedBulk<never, never>,
   'name' | 'retainMs' | 'afterExpiry' | 'refuseMs' | 'fingerprint' | 'shape' | 'probe' | 'about'
@@ -52,9 +54,9 @@ export interface Bulk<I, T, Work> {
   /** For the design checklist and the OpenAPI document. */
   readonly definition: BulkDefinition
   /**
-   * Answers in the order of the items. The effect's value is recorded; `final`, `notDone` and `released` mean for an item
-   * what they mean for any command, and the `code`, the message and the members of `data` of their error are told to the
-   * caller. Of anything else that is thrown the caller learns nothing but that it failed.
+   * Answers in the order of the items. The effect's value is recorded; `final`, `notDone` and `released` mean for an item what
+   * they mean for any command, and the caller gets the `code`, the message and the members of `data` of their error. Of any
+   * other thrown error the caller learns only that it failed.
    */
   run(
     batch: BatchIdentity,
@@ -196,10 +198,10 @@ async function settledAs<T>(lease: Lease, thrown: unknown, words: Words<T>): Pro
   return { ...failure(isVerdict(thrown) ? told : FAULT, true), ...later }
 }
 
-/** Whoever ran an item does not come back to record it once more. */
+/** The process that ran an item does not try again later to record it. */
 const INSIST = { insist: true }
 
-/** The effect is over, and its caller hears of it, also where its lease was lost before it could be recorded. */
+/** The effect is over, and its caller gets the result, also when the lease was lost before it could be recorded. */
 async function quietly<T>(write: () => Promise<void>, words: Words<T>): Promise<void> {
   try {
     await write()

@@ -76,7 +76,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Ui
 }
 
 export function sendAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
-  // Nobody wants the rest of what is too large; on an open connection all of it would have to be read.
+  // The rest of a too large body is not read; on an open connection all of it would have to be.
   if (status === 413) response.setHeader('connection', 'close')
   response.statusCode = status
   for (const [name, value] of headersByName(headers)) response.setHeader(name, value)

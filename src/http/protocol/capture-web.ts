@@ -68,10 +68,10 @@ export interface Capture {
 }
 
 /**
- * The handler's answer; or 202, when its caller has waited long enough. Then the handler's answer is read to its end here.
+ * The handler's response; or 202, when its caller has waited long enough. Then the handler's response is read to its end here.
  *
- * @param answered runs the handler, and is told by the signal when its client hung up
- * @param failed is told what went wrong after the 202
+ * @param answered runs the handler; the signal fires when its client hung up
+ * @param failed gets errors after the 202
  */
 export async function answeredInTime(
   { early }: Pick<Running<unknown>, 'early'>,

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
 
 /**
- * The bytes of a handler's stream, one chunk after the other. Unlike the iterators that streams have themselves, these
- * can be closed while a chunk is awaited: a stream that never goes on would not hear of it otherwise.
+ * The bytes of a handler's stream, one chunk after the other. Unlike the iterators that streams have themselves, these can be
+ * closed while a chunk is awaited: a stalled stream would not notice it otherwise.
  */
 
 export function webChunks(body: ReadableStream<Uint8Array>): AsyncIterator<Uint8Array> {

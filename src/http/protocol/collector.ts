@@ -3,7 +3,7 @@ import type { Captured } from './exchange.ts'
 
 /** Keeps the bytes of an answer up to a cap; past it only counts and digests, so that memory stays flat. */
 export interface Collector {
-  /** The bytes are kept as they are: whoever adds them does not change them afterwards. */
+  /** The bytes are kept without a copy: the caller must not change them afterwards. */
   add(chunk: Uint8Array): void
   /** Past the cap: nothing of it will be kept. */
   readonly full: boolean

@@ -60,8 +60,8 @@ export function hasControl(text: string): boolean {
 }
 
 /**
- * One text for all spellings of a media type. The boundary is random, and UTF-8 is what everybody means when they name
- * no charset: neither tells two bodies apart. What is malformed counts as it stands, and equals nothing well-formed.
+ * One text for all spellings of a media type. The boundary is random, and a missing charset means UTF-8: neither makes two
+ * bodies different. What is malformed counts as it stands, and equals nothing well-formed.
  */
 export function mediaTypeText(raw: string, parsed: Parameterised | null): string {
   if (parsed === null) return lengthPrefixed([null, withoutSpace(raw)])

@@ -52,7 +52,7 @@ function given<T extends object>(options: T): Partial<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 
-/** Every route of a ledger, so that the status of an operation is told under the rules of its own route. */
+/** Every route of a ledger, so that the status of an operation follows the rules of its own route. */
 const routesOf = new WeakMap<object, RouteDefinition<never>[]>()
 
 function remember<N>(ledger: object, route: RouteDefinition<N>): void {

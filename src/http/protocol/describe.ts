@@ -32,11 +32,11 @@ export interface NaturalRoute extends Served {
 }
 
 export interface NaturalNotes extends RouteNotes {
-  /** What a second, identical request does, and why nobody is hurt by it. */
+  /** What a second, identical request does, and why that is harmless. */
   readonly repeats: string
 }
 
-/** The design checklist: what somebody must have thought about before a route that changes something is served. */
+/** The design checklist: questions to answer before serving a route that changes something. */
 export const checklist = {
   key: 'Is a key required?',
   scope: 'What is its scope?',
@@ -56,14 +56,14 @@ export const checklist = {
 
 export type Topic = keyof typeof checklist
 
-/** One question of the design checklist. A null answer is open: somebody has to think about it. */
+/** One question of the design checklist. A null answer is open. */
 export interface DesignAnswer {
   readonly topic: Topic
   readonly question: string
   readonly answer: string | null
 }
 
-/** An answer that nobody has given yet. */
+/** A missing answer. */
 export interface OpenAnswer extends Served {
   readonly topic: Topic
   readonly question: string

@@ -41,9 +41,9 @@ function socketToLeave(response: ServerResponse): Socket | null {
  */
 function takeSocket(response: ServerResponse, socket: Socket): ServerResponse {
   const { req: request } = response
-  // A handler may ask for it later: a socket tells it after its end only if it was asked before.
+  // A handler may ask for it later: a socket knows it after its end only if it was read before.
   void socket.remoteAddress
-  // A request without a body that nobody read would count as aborted when its connection ends.
+  // A request without a body that was not read would count as aborted when its connection ends.
   request.resume()
   response.detachSocket(socket)
   const accepted = new ServerResponse(request)
@@ -61,7 +61,7 @@ function takeSocket(response: ServerResponse, socket: Socket): ServerResponse {
   return accepted
 }
 
-/** A socket that takes everything at once, and sends it to nobody. */
+/** A socket that takes everything at once, and drops it. */
 function createNowhere(): Socket {
   const nowhere = new Writable({
     highWaterMark: Number.MAX_SAFE_INTEGER,

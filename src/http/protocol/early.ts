@@ -48,7 +48,7 @@ export interface Uncommitted {
   readonly pointer: null
 }
 
-/** What the store cannot tell of an operation yet, because its transaction runs in the background of this process. */
+/** What the store does not know of an operation yet, because its transaction runs in the background of this process. */
 export function uncommittedOf(ledger: object, id: RecordId): Uncommitted | null {
   for (const { ledger: other, transactional, identity } of background) {
     if (other === ledger && transactional && recordIdOf(identity) === id) {

@@ -15,7 +15,7 @@ const AWAY_RETRY_MS = SECOND
 
 type Named = Pick<Identity, 'operation' | 'key'>
 
-/** Who asks, of a request that another region sent here; null for one that came by itself. */
+/** Tenant and caller of a request that another region forwarded; null for a direct one. */
 export function sentHere(
   region: Region,
   incoming: Incoming,
@@ -66,7 +66,7 @@ export async function elsewhere(
   }
 }
 
-/** What proves who asks; the home may look at it again. */
+/** Credentials of the caller; the home may verify them again. */
 const CREDENTIALS = ['authorization', 'cookie']
 
 /**
@@ -91,13 +91,13 @@ const STATUS = 'operation status'
 export type Head = Pick<Incoming, 'method' | 'target' | 'header' | 'headers'>
 
 /** Who looks at a record, by the word of the region that it was asked at; null for a request that came by itself. */
-export function lookingHere(region: Region, head: Head, id: string): Who | 'nobody' | null {
+export function lookingHere(region: Region, head: Head, id: string): Who | 'unproven' | null {
   const [token, ...others] = head.header(REGION_HEADER)
   if (token === undefined) return null
   const { method, target } = head
   const content = contentOf(head, null, null)
   const seen = { method, target, operation: STATUS, key: id, content }
-  return (others.length > 0 ? null : region.arrived(token, seen)) ?? 'nobody'
+  return (others.length > 0 ? null : region.arrived(token, seen)) ?? 'unproven'
 }
 
 /** What the home of a record says of it; null where it is at home here. */

@@ -10,11 +10,14 @@ export interface Incoming {
   header(name: string): readonly string[]
   /** All of them, for a request that is sent on. */
   headers(): HeaderList
-  /** Who is behind it, where the server in front tells: the home of its key is told so, too. */
+  /** The original client, if the server in front knows it; the home of its key gets it, too. */
   readonly client?: string
   /** Asked only when it is needed, so that a request without a key keeps its unread body for the handler. */
   body(): IncomingBody | Promise<IncomingBody>
-  /** Where the server in front can, a large body is looked at elsewhere, and other requests go on meanwhile. Null for here. */
+  /**
+   * If the server in front can, a large body is parsed in another thread while other requests continue. Null for this
+   * thread.
+   */
   readonly askElsewhere?: (question: BodyQuestion) => Promise<BodyAnswer> | null
 }
 
@@ -22,7 +25,7 @@ export interface Incoming {
 export type IncomingBody =
   | {
       readonly bytes: Uint8Array
-      /** Somebody has undone the content encoding already, although the header still names it. */
+      /** The content encoding is already undone, although the header still names it. */
       readonly inflated?: boolean
     }
   | { readonly parsed: unknown }
@@ -60,7 +63,7 @@ export interface Answer {
   readonly body: Uint8Array
 }
 
-/** A body that is not kept: what is known of it. Both are null where nobody saw its end. */
+/** A body that is not kept: what is known of it. Both are null when its end was not seen. */
 export interface MissingBody {
   readonly bytes: number | null
   readonly sha256: string | null

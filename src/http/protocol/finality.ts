@@ -5,8 +5,8 @@ import { headerOf } from './exchange.ts'
 export type Finality = 'deterministic' | 'snapshot' | 'success-only'
 
 /**
- * `succeeded` and `refused` are recorded and replayed; `released` gives the claim back; `fault` follows the operation's
- * effect table, because nobody can tell from a 500 what happened.
+ * `succeeded` and `refused` are recorded and replayed; `released` gives the claim back; `fault` follows the operation's effect
+ * table, because a 500 does not say what happened.
  */
 export type Meaning = 'succeeded' | 'refused' | 'released' | 'fault'
 

@@ -93,13 +93,13 @@ function refused<N>({ incoming, voice, name }: Guarded<N>, error: unknown): Answ
   throw error
 }
 
-/** Whatever the handler answered says what becomes of the lock. */
+/** The handler's response decides the lock's fate. */
 async function underLock(lock: GuardedAttempt, answered: Promise<StoredAnswer>): Promise<StoredAnswer> {
   let stored: StoredAnswer
   try {
     stored = await answered
   } catch (thrown) {
-    // Refused, or not taken at all: it came to nothing, for certain. Of a fault nobody can say that.
+    // Refused, or not taken at all: it certainly did not happen. Of a fault that is unknown.
     if (isVerdict(thrown)) lock.failed()
     throw thrown
   }

@@ -10,7 +10,7 @@ export type KeyFound =
 /** What every store and every header carries without trouble; the longest key of the providers that we know. */
 const MAX_KEY_BYTES = 255
 
-/** A quoted key, every character escaped, with parameters that nobody reads; a longer header is no key. */
+/** A quoted key, every character escaped, with ignored parameters; a longer header is no key. */
 const MAX_HEADER_CHARS = 4_096
 
 /**
@@ -119,7 +119,7 @@ function quotedKey(value: string): KeyFound {
   return checkedKey(text)
 }
 
-/** The items of RFC 9651 that a parameter may hold. Nobody reads them, so that their contents are not decoded. */
+/** The items of RFC 9651 that a parameter may hold. They are ignored, so their contents are not decoded. */
 const items = [
   /-?\d{1,12}\.\d{1,3}/,
   /@?-?\d{1,15}/,

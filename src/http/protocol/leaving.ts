@@ -1,7 +1,7 @@
 import type { Answer } from './exchange.ts'
 import type { Voice } from './voice.ts'
 
-/** Follows a signal until it is told to stop. */
+/** Follows a signal until `stop`. */
 export function untilBegun(signal: AbortSignal | undefined): { readonly signal: AbortSignal; stop(): void } {
   const controller = new AbortController()
   if (signal === undefined) return { signal: controller.signal, stop: () => {} }
@@ -11,7 +11,7 @@ export function untilBegun(signal: AbortSignal | undefined): { readonly signal: 
   return { signal: controller.signal, stop: () => signal.removeEventListener('abort', leave) }
 }
 
-/** For a client that is gone: nobody is there to read it. */
+/** For a client that is gone: it is not read. */
 export function hungUp(voice: Voice): Answer {
   return voice.say('retry-later', { detail: 'The client hung up.' })
 }

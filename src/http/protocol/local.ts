@@ -32,7 +32,7 @@ export interface LocalQuestion {
 
 /** The request comes from this machine, asked for by a name of this machine, and was not passed on by a proxy. */
 export function isLocal({ remoteAddress, headers, httpVersion }: LocalQuestion): boolean {
-  // An nginx that was told nothing else hides its client, names us by our own address, and speaks 1.0, as few others do.
+  // nginx by default hides its client, uses our own address as the host, and speaks HTTP 1.0, as few others do.
   if (httpVersion === '1.0' || Object.keys(headers).some(isPassedOn)) return false
   const site = headers['sec-fetch-site']
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false

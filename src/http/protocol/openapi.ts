@@ -195,7 +195,7 @@ const retryAfter = {
 }
 
 const statusLocation = {
-  description: 'Where the status of the operation is told.',
+  description: 'The URL of the status of the operation.',
   schema: { type: 'string', format: 'uri-reference' },
 }
 
@@ -206,7 +206,7 @@ const preferenceApplied = {
   },
 }
 
-/** Two reasons for one status: both are told, and what stands there already wins. */
+/** Two reasons for one status: both are listed, and the existing entry wins. */
 function merged(first: OpenApiResponse, second: OpenApiResponse): OpenApiResponse {
   const content: Record<string, OpenApiMedia> = { ...second.content, ...first.content }
   for (const [type, media] of Object.entries(second.content ?? {})) {

@@ -13,7 +13,7 @@ const ofOwnServers: HeaderList = [
   ['content-security-policy', "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"],
 ]
 
-/** For whatever a server of ours answers by itself, unless the answer says otherwise. */
+/** For responses that the server makes by itself, unless the response sets them. */
 export function setOwnHeaders(response: ServerResponse): void {
   for (const [name, value] of ofOwnServers) response.setHeader(name, value)
 }

@@ -14,10 +14,10 @@ export interface PassageOptions {
   readonly idleMs?: number | undefined
 }
 
-/** A handler that stops writing did notice, by some other way, that its client is gone; or it waits for nobody. */
+/** A handler that stops writing noticed in another way that its client is gone. */
 export const IDLE_MS = 30 * SECOND
 
-/** Nobody saw the end of it. */
+/** The end of the body was not seen. */
 const UNSEEN = { bytes: null, sha256: null }
 
 /** A streamed answer on its way from the handler to the client. */
@@ -65,7 +65,7 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
   async function pump(): Promise<void> {
     for (;;) {
       while (collector.full && waiting.length > 0 && !left) await news.promise
-      // Nobody reads it and nothing of it will be kept: what it would have become is not worth waiting for.
+      // It has no reader and will not be kept, so it is not waited for.
       const given = givenUp || (left && collector.full) ? null : await next()
       if (given === null) {
         await settle(UNSEEN)
@@ -119,7 +119,7 @@ export function createPassage(source: AsyncIterator<Uint8Array>, options: Passag
       waiting.length = 0
       if (over === null) {
         idle = setTimeout(giveUp, idleMs).unref()
-        // Past its lease nothing can be recorded, so that nobody has to write for nobody any more.
+        // Past its lease nothing can be recorded, so the handler need not write any more.
         const { signal } = running.context
         if (signal.aborted) giveUp()
         else signal.addEventListener('abort', giveUp, { once: true })

@@ -26,7 +26,7 @@ const policy = [
 
 function answer(contentType: string, text: string, more: HeaderList = []): Answer {
   const body = new TextEncoder().encode(text)
-  // The answer depends on who asks, and changes only with the software.
+  // The response depends on the caller, and changes only with the software.
   const headers: HeaderList = [
     ['content-type', contentType],
     ['content-length', String(body.length)],

@@ -118,7 +118,7 @@ export const situations = {
     status: 403,
     title: 'Not allowed to see this outcome',
     retryable: false,
-    about: 'The outcome of this request is not for the caller who asks now.',
+    about: 'The outcome of this request is not for this caller.',
     next: 'Send it with the credentials of the caller who made it, or ask for the right.',
   },
   'credential-changed': {
@@ -126,8 +126,8 @@ export const situations = {
     title: 'The key was used with another credential',
     retryable: false,
     about:
-      'A request with this key came with another credential, and nobody here can tell whether both belong to one caller. Nothing was sent on.',
-    next: 'Send it with the credential of the first request, or a new request under a new key. Whoever runs the gateway can name the caller (`caller`), or have the service asked (`authorize`).',
+      'A request with this key came with another credential, and the gateway cannot determine whether both belong to one caller. Nothing was forwarded.',
+    next: 'Send it with the credential of the first request, or a new request under a new key. The operator of the gateway can name the caller (`caller`), or let the service decide (`authorize`).',
   },
   'response-not-stored': {
     status: 409,
@@ -249,7 +249,7 @@ export function retryAfterHeader(ms: number | null | undefined): HeaderList {
   return [['retry-after', String(Math.max(1, Math.ceil(Math.min(ms, LONGEST_RETRY_MS) / SECOND)))]]
 }
 
-/** For SDKs that would try again by the status alone, and in vain. */
+/** For SDKs that would retry by the status alone. */
 export function shouldRetryHeaders(status: number, retryable: boolean): HeaderList {
   if (status < LEAST_ERROR || retryable) return []
   return [

@@ -29,16 +29,16 @@ import { createVoice } from './voice.ts'
 
 export interface HttpOptions<N, Tx> extends VoiceOptions {
   readonly ledger: Ledger<Tx>
-  /** From the authenticated request; stable across token refresh. Write `caller: 'shared'` out if it is meant. */
+  /** From the authenticated request; stable across token refresh. For one shared caller write `caller: 'shared'`. */
   readonly who: (request: N) => Who | Promise<Who>
   /** Where there are several: a key is accepted by its home alone, and a request for another region is sent there. */
   readonly region?: Region
-  /** Told what went wrong where no framework hears of it; `console.error`, when left out. */
+  /** Gets errors that no framework sees; `console.error` by default. */
   readonly onError?: (error: unknown) => void
 }
 
 export type Begun<Tx> =
-  /** No key, and none needed: the handler runs as if we were not here. */
+  /** No key, and none needed: the handler runs without protection. */
   | { readonly kind: 'unprotected' }
   /** The protocol answers: a replay, or a problem document. */
   | {
@@ -85,7 +85,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     if (read.kind === 'problem') {
       return { kind: 'answer', answer: voice.say(read.situation, { ...read.detail, instance: incoming.target }) }
     }
-    // 2. Who asks, by the authentication of this request; or by the word of the region that it came from.
+    // 2. The caller, by the authentication of this request; or by the token of the region that forwarded it.
     const sent = region === undefined ? null : sentHere(region, incoming, read, voice, await incoming.body())
     if (sent !== null && 'answer' in sent) return { kind: 'answer', answer: sent.answer }
     const { tenant, caller } = sent ?? (await options.who(request))
@@ -161,7 +161,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     return acceptedAnswer(voice, ended.error, name)
   }
 
-  /** Whoever may not see the record is not told either whether it was for the same request. */
+  /** A caller that may not see the record does not learn either whether it was for the same request. */
   async function changed(
     parts: IdentityParts & { readonly operation: string },
     ended: Execution<StoredAnswer>,
@@ -172,7 +172,7 @@ export function createRoute<N, Tx>(options: HttpOptions<N, Tx>, definition: Rout
     if (bound === undefined || ended.kind !== 'refused' || ended.error.code !== 'key_reused') return null
     const record = (await options.ledger.get(parts))?.record
     if (record === undefined) return null
-    // As long as there is no answer nobody can tell whose it will be: the same words as for the same request.
+    // Without a response its owner is not decided yet: the same answer as for the same request.
     const undecided = undecidedIn(parts.operation, record)
     if (undecided !== null) return voice.refuse(undecided, { name: parts.operation, whileRunning, target })
     const stored = storedIn(record)
@@ -217,7 +217,7 @@ function inProgress(operation: string, id: string): OnceError {
 function undecidedIn(operation: string, { state, id }: LedgerRecord): OnceError | null {
   if (state === 'in_progress') return inProgress(operation, id)
   if (state !== 'unknown') return null
-  return new OnceError('outcome_unknown', `Nobody knows whether ${operation} under this key happened.`, {
+  return new OnceError('outcome_unknown', `The outcome of ${operation} under this key is unknown.`, {
     details: { id },
   })
 }

@@ -17,7 +17,7 @@ import { DEFAULT_KEY_HEADER } from './route.ts'
 /** What a request asks for, in one spelling; or what is wrong with it. Nothing is looked up, nothing is claimed. */
 export type ReadRequest =
   | { readonly kind: 'keyed'; readonly key: string; readonly operation: string; readonly input: RequestInput }
-  /** There is no key, and the route needs none: nobody looks at the rest. */
+  /** There is no key, and the route needs none: the rest is not read. */
   | { readonly kind: 'keyless' }
   | RequestProblem
 
@@ -61,7 +61,7 @@ export async function readRequest<N>(route: RouteDefinition<N>, incoming: Incomi
   }
 }
 
-/** What a client is told about a request that cannot be read. Null when that was not what went wrong. */
+/** The problem of a request that cannot be read. Null for any other error. */
 export function unreadable(error: unknown): RequestProblem | null {
   if (isOnceError(error, 'bad_input')) {
     const { field = 'body' } = error.details
@@ -168,7 +168,8 @@ function bodyMeaning<N>(
     return fingerprintBody({ ...common, contentType, contentEncoding, body: bytes })
   }
   const contentType = incoming.header('content-type')[0] ?? null
-  // Written again from what a parser made of it. JSON keeps its own type, so that it is equal to the same JSON as bytes.
+  // Written again from what a parser made of it. JSON keeps its own type, so that it is equal to the same JSON as
+  // bytes.
   const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? ''
   const written = Buffer.from(JSON.stringify(body.parsed) ?? '')
   if (type.endsWith('json')) return fingerprintBody({ ...common, contentType, body: written })

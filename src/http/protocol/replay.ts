@@ -9,7 +9,7 @@ import type { StoredAnswer } from './record.ts'
 import { asStoredAnswer, markedReplayed, replayedAnswer } from './record.ts'
 import type { AnswerBinding, RouteDefinition } from './route.ts'
 
-/** What a record can tell a retry: the answer itself, or why there is none. */
+/** What a retry gets from a record: the response itself, or why there is none. */
 export type Told =
   | { readonly kind: 'answer'; readonly answer: Answer }
   | { readonly kind: 'problem'; readonly situation: Situation; readonly detail: ProblemDetail }
@@ -74,7 +74,8 @@ export function storedIn(record: LedgerRecord | Uncommitted): StoredAnswer | nul
 }
 
 export function credentialChanged(operation: string): Extract<Told, { kind: 'problem' }> {
-  const detail = 'The key was used with another credential, and nobody here can tell whether both are one caller’s.'
+  const detail =
+    'The key was used with another credential, and it cannot be determined whether both belong to one caller.'
   return { kind: 'problem', situation: 'credential-changed', detail: { operation, detail } }
 }
 

@@ -47,8 +47,8 @@ export interface RouteGuard<N> {
 type Duplicate = Extract<Verdict<unknown>, { readonly kind: 'duplicate' }>
 
 /**
- * Ties an answer to a proof of whoever got it first: it is recorded as a header, and told only to requests for which
- * `same` holds. Everybody else gets `credential-changed`, and the header is never told to anybody.
+ * Ties a response to a proof of its first caller's identity: the proof is recorded as a header, and the response is replayed
+ * only to requests for which `same` holds. All others get `credential-changed`, and the header is never sent to a client.
  */
 export interface AnswerBinding<N> {
   readonly header: string
@@ -75,8 +75,8 @@ interface RouteOptions<N> {
   readonly classify?: LeasedDefinition<unknown>['classify']
   readonly whileRunning?: WhileRunning
   /**
-   * A first caller may send `Prefer: respond-async, wait=10`: when the handler has not answered in time, the caller gets
-   * 202 with the `Location` of the operation, and the handler goes on. Left out, the preference is ignored.
+   * A first caller may send `Prefer: respond-async, wait=10`: when the handler has not answered in time, the caller gets 202 with
+   * the `Location` of the operation, and the handler continues. By default the preference is ignored.
    */
   readonly respondAsync?: boolean
   readonly bound?: AnswerBinding<N>
@@ -112,7 +112,7 @@ interface RouteOptions<N> {
   readonly perKeyLimit?: { readonly attempts: number; readonly perMs: number }
   /** Larger answers are passed on, but not kept; 1 MiB when left out, and at most. */
   readonly maxAnswerBytes?: number
-  /** For the design checklist: what no option of the route can tell. */
+  /** For the design checklist: what no option of the route says. */
   readonly about?: RouteNotes
 }
 
@@ -131,7 +131,7 @@ export interface RouteNotes {
   readonly tests?: string
 }
 
-/** Who asks, from the authenticated request. Never the raw token: it changes with every refresh. */
+/** Tenant and caller, from the authenticated request. Never the raw token: it changes with every refresh. */
 export interface Who {
   readonly tenant: string
   readonly caller: string

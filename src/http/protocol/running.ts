@@ -138,8 +138,8 @@ function problemCode({ headers, body }: Captured): string | null {
 }
 
 /**
- * What the handler named. A name that the store could not be told in time is told with the answer: what it names exists,
- * and a retry that found neither a body nor a name would be refused for as long as the record is kept.
+ * What the handler named. A name that the store did not get in time is written with the response: what it names exists, and a
+ * retry that found neither a body nor a name would be refused for as long as the record is kept.
  */
 function namedBy(context: EffectContext): () => Pointer | null {
   const { attach } = context

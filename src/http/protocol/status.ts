@@ -22,15 +22,15 @@ import { createVoice } from './voice.ts'
 
 export interface StatusOptions<N, Tx> extends HttpOptions<N, Tx> {
   /**
-   * Asked beside the route's own. Needed where a route without a name has one, because its records do not tell which
-   * route they belong to.
+   * Called beside the route's own. Needed when a route without a name has one, because its records do not say which route they
+   * belong to.
    */
   readonly authorize?: RouteDefinition<N>['authorize']
   /** Holds for every record, also of routes that are gone. */
   readonly bound?: RouteDefinition<N>['bound']
 }
 
-/** `GET /operations/{id}`: what became of a request, for whoever made it. */
+/** `GET /operations/{id}`: the outcome of a request, for its caller. */
 export interface OperationStatus<N> {
   /**
    * @param target the path of the request, which ends with the operation's id
@@ -58,7 +58,7 @@ export function createStatus<N, Tx>(options: StatusOptions<N, Tx>): OperationSta
   const { region } = options
   return createStatusBy(options, async ({ id, request, head, voice, record }) => {
     const arrived = region === undefined || head === undefined ? null : lookingHere(region, head, id)
-    if (arrived === 'nobody') return null
+    if (arrived === 'unproven') return null
     const who = arrived ?? (await options.who(request))
     if (region !== undefined && head !== undefined && arrived === null) {
       const answer = await lookElsewhere(region, head, id, who, voice)
@@ -73,7 +73,7 @@ export function isOf(identity: Identity, { tenant, caller }: Who): boolean {
   return identity.tenant === tenant && identity.caller === caller
 }
 
-/** Somebody wants to know what became of an operation. */
+/** A request for the status of an operation. */
 export interface Look<N> {
   readonly id: string
   readonly request: N
@@ -83,7 +83,7 @@ export interface Look<N> {
   record(): Promise<LedgerRecord | Uncommitted | null>
 }
 
-/** The record, for whoever may see it; or what another region says of it. Null for everybody else. */
+/** The record, for callers that may see it; or what another region says of it. Null for all others. */
 export type FindRecord<N> = (look: Look<N>) => Promise<LedgerRecord | Uncommitted | { readonly answer: Answer } | null>
 
 export function createStatusBy<N, Tx>(
@@ -106,7 +106,7 @@ export function createStatusBy<N, Tx>(
 
   async function look(target: string, request: N, head: Head | undefined): Promise<Answer> {
     const id = /([0-9a-f]{32})\/?(?:\?.*)?$/.exec(target)?.[1]
-    // Whoever may not see it learns nothing, not even that it exists.
+    // A caller that may not see it learns nothing, not even that it exists.
     if (id === undefined) return nothing()
     const find = async () => uncommittedOf(ledger, id) ?? (await ledger.find(id))?.record ?? null
     const record = await findRecord({ id, request, head, voice, record: find })
@@ -176,7 +176,7 @@ async function show<N>(voice: Voice, record: LedgerRecord | Uncommitted, asked: 
     case 'failed_retryable':
       return problem('retry-later', { operation, detail: 'The request failed and may be retried.' })
     case 'unknown':
-      return problem('outcome-unknown', { operation, detail: 'Nobody knows whether it took effect.' })
+      return problem('outcome-unknown', { operation, detail: 'It is unknown whether it took effect.' })
     case 'in_progress':
       return { retryAfterMs: LOOK_AGAIN_MS }
     case 'vacant':

@@ -46,11 +46,11 @@ interface State {
   readonly before: OutgoingHttpHeaders
   /** Of a buffered answer: everything, until its transaction has committed. */
   readonly held: Uint8Array[]
-  /** The handler has ended its answer, or nobody will. */
+  /** The handler has ended its response, or it will never be ended. */
   ended: boolean
   /** The outcome is recorded: everything passes. */
   passing: boolean
-  /** The client hung up, and the handler does not know: it goes on to the end of its answer. */
+  /** The client hung up, and the handler does not know: it continues to the end of its response. */
   gone: boolean
   /** The handler waits for a drain that a closed socket never announces. */
   thirsty: boolean
@@ -244,7 +244,7 @@ function release(
     response.statusMessage = ''
     return sendAnswer(response, instead)
   }
-  // Whoever set it after the end did not mean this answer.
+  // A status that was set after the end does not belong to this response.
   if (!response.headersSent) response.statusCode = status
   const rest = last === null ? held : [...held, last]
   const [only] = rest
@@ -255,7 +255,7 @@ function tapClose(state: State): void {
   const { response, own, options } = state
   const { socket } = response
   const { running } = options
-  // A client leaves with an end or an error of the connection; without either it was somebody here who closed it.
+  // A client leaves with an end or an error of the connection; without either this process closed it.
   const clientLeft = () => socket === null || socket.readableEnded || socket.errored !== null
 
   response.emit = ((event: string, ...rest: unknown[]) => {
@@ -271,20 +271,20 @@ function tapClose(state: State): void {
 
   response.destroy = (error) => {
     if (!state.ended) {
-      // A handler that saw its client leave did answer; whoever destroys an answer that is awaited did not.
+      // A handler that saw its client leave did answer; one that destroys an awaited response did not.
       if (state.gone && state.head !== null) abandoned(state)
       else cut(state, error ?? new Error('The handler destroyed its answer.'))
     }
     return own.destroy(error)
   }
 
-  // Past its lease nothing can be recorded, so that nobody has to write for nobody any more.
+  // Past its lease nothing can be recorded, so the handler need not write any more.
   running.context.signal.addEventListener('abort', () => {
     if (state.gone && !state.ended) cut(state, new Error('The lease ended.'))
   })
 }
 
-/** The handler is not told: it goes on to the end of its answer, which a retry will ask for. */
+/** The handler does not notice: it continues to the end of its response, which a retry will ask for. */
 function hideLeaving(state: State): void {
   const { response, own, options } = state
   state.gone = true
@@ -294,7 +294,7 @@ function hideLeaving(state: State): void {
   if (state.thirsty) own.emit('drain')
 }
 
-/** The client left, and the handler did not go on: its status was given, the rest of its answer nobody knows. */
+/** The client left, and the handler stopped: its status is known, the rest of its response is not. */
 function abandoned(state: State): void {
   if (!state.ended) finish(state, { bytes: null, sha256: null }, null, undefined)
 }

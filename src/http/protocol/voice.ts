@@ -9,7 +9,7 @@ import { profiles } from './profiles.ts'
 export interface Voice {
   readonly profile: Profile
   say(situation: Situation, detail: ProblemDetail): Answer
-  /** Where the status of an operation is told. */
+  /** The URL of an operation's status. */
   link(id: string): string
   /** The words of the error table, as HTTP. Rethrows what is not ours to answer. */
   refuse(error: OnceError, refused: Refused): Answer

@@ -38,7 +38,9 @@ export function createRegion(options: RegionOptions): Region {
   const faults = regionFaults(options)
   if (faults.length > 0) {
     const list = faults.map(({ path, what }) => `\`${path}\` ${what}`).join('; ')
-    throw new OnceError('bad_option', `The configuration of the regions is not valid: ${list}.`, { details: { faults } })
+    throw new OnceError('bad_option', `The configuration of the regions is not valid: ${list}.`, {
+      details: { faults },
+    })
   }
   const { self, regions, secret } = options
   const names = Object.keys(regions)
