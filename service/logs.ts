@@ -22,12 +22,12 @@ export function createLog({ logLevel }: Pick<Config, 'logLevel'>): Log {
   return forPeople ? pino(options, prettyLines(process.stdout)) : pino(options)
 }
 
-/** For the library's `onError`: what went wrong where no answer tells of it. */
+/** For the library's `onError`: errors that no response shows. */
 export function reportTo(log: Log): (error: unknown) => void {
   return (err) => log.error({ event: 'http.fault', err }, 'Something went wrong beside an answer')
 }
 
-/** What an error may tell: drivers hang whole rows, statements and addresses on theirs. */
+/** What may be logged of an error: drivers attach whole rows, statements and addresses to theirs. */
 interface ToldError {
   readonly type: string
   readonly message: string

@@ -77,7 +77,7 @@ export const setRegionLink = {
   summary: 'Cut a region off from the others, or join it again',
   description:
     'A switch of the demo: it breaks the network between the regions for the rooms of this workspace, in this process. ' +
-    'People in the region go on talking among themselves.',
+    'Clients in the region still reach each other.',
   access: 'api key',
   path: { region: 'The region to cut off or to join.' },
   body: { schema: Type.Object({ state, delayMs: Type.Optional(delay) }), example: { state: 'joined' } },

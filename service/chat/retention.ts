@@ -12,8 +12,8 @@ export interface ChatRetention {
 }
 
 /**
- * Everything that tells one message from another outlives the messages: a client that comes back late is known again,
- * and a region that was away for long gives no place twice.
+ * Everything that identifies messages outlives the messages: a client that comes back late is recognised, and a region that was
+ * down for long assigns no place twice.
  */
 const LONGER_MS = 7 * DAY
 

@@ -12,7 +12,7 @@ const tables = (big: string) => [
   'create index chat_clients_seen on chat_clients (seen_at)',
 ]
 
-/** The rooms of each workspace: streams know them under other names, which do not tell whose they are. */
+/** The rooms of each workspace: streams know them under other names, which do not reveal their workspace. */
 const rooms = (big: string) => [
   `create table chat_rooms (
     workspace_id text not null,

@@ -108,7 +108,7 @@ function refused(status: number, reason: string): Admission<Guest> {
   return { kind: 'refused', status, reason }
 }
 
-/** Null for whatever is no hello: the session says what is wrong with it. */
+/** Null for anything but a hello: the session reports what is wrong with it. */
 function helloOf(text: string): HelloFrame | null {
   const decoded = decodeClientFrame(text)
   return decoded.kind === 'frame' && decoded.frame.kind === 'hello' ? decoded.frame : null

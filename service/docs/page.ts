@@ -85,7 +85,7 @@ function access({ security }: ShownOperation): Html {
   return html`<span class="access">${names.includes('operator') ? 'operator token' : 'API key'}</span>`
 }
 
-/** The one thing that a reader of this API wants to know first. */
+/** The most important fact for a reader of this API. */
 function promise(contract: ShownContract | undefined): Html | null {
   if (contract === undefined) return null
   const told = (topic: string) => contract.checklist.find((each) => each.topic === topic)?.answer ?? 'open'

@@ -20,7 +20,7 @@ export interface CaseEscalated extends Escalation {
   readonly tenant: string
 }
 
-/** Tells the people of a queue what was escalated to them: once per event, however often it is delivered. */
+/** Notifies the people of a queue of escalations: once per event, however often it is delivered. */
 export function createNotices({ once, base, watch }: Parts): Notices {
   const inbox = createInbox({ ledger: once, store: base.store, consumer: 'escalations.notices', on: watch.inbox })
   return {

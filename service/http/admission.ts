@@ -11,7 +11,7 @@ import { sendProblem } from './problem.ts'
  * at once to come again.
  */
 export interface Admission {
-  /** Around every claim: how long the store takes for one tells whether it keeps up. */
+  /** Around every claim: the duration of a claim shows whether the store keeps up. */
   readonly around: Around
   /** How many may be under way now. */
   readonly most: number

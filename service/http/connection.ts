@@ -135,7 +135,7 @@ export function refusalOf(response: ServerResponse): Refusal | null {
   return refusals.get(response) ?? null
 }
 
-/** Node could not go on with a request; one with a long body may only need more time. */
+/** Node could not continue a request; one with a long body may only need more time. */
 function answerBroken(error: Error & { readonly code?: string }, socket: Socket, log: Log): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   const { request } = exchanges.get(socket) ?? {}

@@ -73,7 +73,7 @@ export const startImport = {
   },
 } satisfies Declaration
 
-/** Of the start: what its definition cannot tell. */
+/** Of the start: what its definition does not say. */
 export const startNotes = {
   documentation: '/docs#imports.start',
   businessUniqueness: 'none: the same search may be imported again, as another import with an id of its own',
@@ -256,7 +256,7 @@ export const putProject = {
 export const receiveNotification: Declaration = {
   id: 'hooks.s3',
   system,
-  summary: 'Tell of files that a storage has received',
+  summary: 'Announce files that a storage has received',
   description:
     'Notifications in the form of S3, as they are or in the envelope of SNS or EventBridge, as often as the sender likes. ' +
     'The last two parts of an object’s key are the id of the import and the name of the file; with files in a bucket, it ' +

@@ -132,7 +132,7 @@ export function createParser({ once, base, outbox, storage, on }: Parts): Parser
     const receipt = await inbox.receive<StartParsingReferenceFile>(message, (body, tools) =>
       settle(body, result, tools),
     )
-    // Also when it comes again: the process that put it aside may have ended before it could tell.
+    // Also when it comes again: the process that parked it may have died before it could publish.
     const reason = givenUp(receipt)
     if (command !== null && reason !== null) await tellNotStarted(command, reason)
     return receipt

@@ -287,7 +287,7 @@ async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
   }
 }
 
-/** What operators tell failures apart by, whatever their words are. */
+/** The code by which operators distinguish failures, whatever their messages. */
 function coded(message: string, code: string | undefined): Error {
   return Object.assign(new Error(message), code === undefined ? {} : { code })
 }

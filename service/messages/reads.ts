@@ -83,7 +83,7 @@ async function list<Row extends { readonly id: string; readonly created_at: unkn
     values.push(after.createdAt, after.createdAt, after.id)
   }
   const text = `${select} where ${conditions.join(' and ')} order by created_at desc, id desc limit ?`
-  // One more than was asked for tells whether there is a next page.
+  // One more row than requested shows whether there is a next page.
   const rows = await sql.query<Row>(text, [...values, limit + 1])
   const last = rows.length > limit ? rows[limit - 1] : undefined
   const cursor = last === undefined ? null : cursorOf(`${Number(last.created_at)} ${last.id}`)

@@ -99,20 +99,23 @@ export function createSender({ once, base, channels, delivery, config, quotas, l
     }
   }
 
-  /** What was accepted is not lost when we cannot go on: the worker does, and the caller hears how far it came. */
+  /**
+   * An accepted message is not lost when this process fails: the worker continues, and the caller gets the current
+   * state.
+   */
   async function delivered(row: MessageRow): Promise<MessageRow> {
     try {
       return await delivery.deliver(row)
     } catch (error) {
       log.error(
         { event: 'message.delivery_interrupted', messageId: row.id, err: error },
-        'The worker will go on with it',
+        'the worker continues with it',
       )
       return row
     }
   }
 
-  /** A lock that cannot be asked, on a guard that fails closed, is our trouble, whatever the store says about it. */
+  /** A lock store that is down, on a guard that fails closed, is a server error, whatever the store says about it. */
   async function guarded(
     content: GuardedMessage,
     effect: (lock: GuardedAttempt | null) => Promise<Accepted>,

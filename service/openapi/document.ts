@@ -53,7 +53,7 @@ const info = {
   summary: 'Same command identity, same effective result.',
   description:
     'The systems of this server. Every request that changes something may be sent again: under the same key it has one ' +
-    'effect, and every retry gets the answer of the first. Each operation tells in `x-onceonly` how it does that, and ' +
+    'effect, and every retry gets the answer of the first. Each operation says in `x-onceonly` how it does that, and ' +
     'for how long it remembers. Errors are problem documents (RFC 9457) that say whether a retry can help.',
   license: { name: 'MIT', identifier: 'MIT' },
 }

@@ -76,11 +76,11 @@ export const storeSequence = {
   system,
   summary: 'Store a sequence, or the next version of it',
   description:
-    'Of one name there is one sequence: storing it again makes its next version. Runs that have begun go on with the ' +
+    'Of one name there is one sequence: storing it again makes its next version. Runs that have begun continue with the ' +
     `version that they began with. Templates may name ${leadFields.map((field) => `\`{{lead.${field}}}\``).join(', ')} ` +
     'and `{{results.STEP.FIELD}}` of a step above. Steps follow each other as they stand, or as `next` says; null ends ' +
-    'the sequence. A branch goes to `then` or `else`; the step that the other one names is passed over by a lead that only ' +
-    'comes along. An e-mail goes by SMTP where that is configured, a text message by the Twilio-style provider, a call ' +
+    'the sequence. A branch goes to `then` or `else`; the step that the other one names is skipped by runs that only ' +
+    'pass by. An e-mail goes by SMTP where that is configured, a text message by the Twilio-style provider, a call ' +
     'to the webhook; else to the local mailbox. A webhook step leads to a public host, or to one that the operator of ' +
     'the server has named.',
   access: 'api key',

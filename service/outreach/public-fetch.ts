@@ -7,10 +7,10 @@ import { final, notDone, singleCall } from 'onceonly'
 import { isInside, isNamed, isPublic } from './public-host.ts'
 
 /**
- * Who may write a sequence names any URL, and our server is inside a network where it is trusted. So webhook steps reach
- * public addresses only, unless an operator has named the host. Names are resolved once: the address that was looked at is
- * the one that is connected to, so that no second answer of a name server can lead elsewhere. A sequence is looked at when
- * it is stored, too; but names may lead elsewhere by now, and an operator may have changed his mind.
+ * The author of a sequence names any URL, and our server is inside a network where it is trusted. So webhook steps reach public
+ * addresses only, unless an operator has named the host. Names are resolved once: the checked address is the one that is
+ * connected to, so that no second answer of a name server can lead elsewhere. A sequence is also checked when it is stored;
+ * but names may lead elsewhere by now, and an operator may have changed the configuration.
  */
 export function createPublicFetch(allowed: readonly string[], resolve = lookup): typeof globalThis.fetch {
   const checked = checkedLookup(resolve)

@@ -26,7 +26,7 @@ export function runOf(view: RunView, runId: string) {
   const types = new Map((view.input as OutreachInput).steps.map(({ id, type }) => [id, type]))
   const steps = view.steps.map((step, at) => {
     const { id, key, tick, attempts, failures, dueAt } = step
-    // The journal notes that a wait began; whatever stands after it tells that it is over.
+    // The journal notes that a wait began; any entry after it shows that it is over.
     const over = at < view.steps.length - 1 || view.state === 'succeeded'
     const state = step.kind === 'sleep' && over ? ('succeeded' as const) : step.state
     const due = dueAt === null || state === 'succeeded' ? null : isoOf(dueAt)

@@ -54,8 +54,7 @@ export type Keeping<I> =
   | {
       readonly keep: 'pointer'
       /** Where the result lives; what `attach` named, when left out. */
-      // oxlint-disable-next-line typescript/no-explicit-any -- the value's type belongs to each call, not to the
-      // definition.
+      // oxlint-disable-next-line typescript/no-explicit-any -- the value's type belongs to each call, not to the definition.
       readonly pointer?: (value: any) => Pointer
       readonly rebuild: (pointer: Pointer, request: ReplayRequest<I>) => unknown
       readonly sensitive?: boolean

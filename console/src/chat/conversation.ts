@@ -40,13 +40,13 @@ export interface Conversation {
 const MESSAGES_MOST = 10_000
 /** Dropped at a time, so that a full window does not rearrange itself for each message. */
 const DROPPED_MESSAGES = 500
-/** Places that were told before their message, or whose message is no longer kept. */
+/** Places that came before their message, or whose message is no longer kept. */
 const PLACES_MOST = 10_000
 
 /** What one person has before them. It only arranges: what is true is decided by the regions. */
 export function createConversation(messagesMost = MESSAGES_MOST): Conversation {
   const messages = new Map<string, Message>()
-  // A place in the final order may be told before the message itself.
+  // A place in the final order may come before the message itself.
   const places = new Map<string, number>()
   /** How far each log was shown. */
   const heads = new Map<string, number>()

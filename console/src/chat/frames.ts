@@ -26,7 +26,7 @@ export function useChanges(subscribe: (changed: () => void) => () => void, pause
       else wait()
     }
     const unsubscribe = subscribe(changed)
-    // What changed between the first drawing and now was not told to anybody.
+    // What changed between the first drawing and now was not reported.
     changed()
     return () => {
       unsubscribe()

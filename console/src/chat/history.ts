@@ -2,7 +2,7 @@ import { type Counts, type Entry, type HistoryEvent, identityText } from 'onceon
 import { saidOf } from './said.ts'
 
 export interface History {
-  /** Told in an order in which causes come first; what was told before is not told again. */
+  /** Called in an order in which causes come first, once for each entry. */
   add(entry: Entry): boolean
   /** One event for each message, on the line of its author; the newest ones, where there are too many. */
   readonly events: readonly HistoryEvent[]
@@ -68,7 +68,7 @@ export function createHistory(): History {
     },
   }
 
-  /** A log may have begun before us, and hold copies that we were not told of: what is nearest below counts. */
+  /** A log may have begun before this client, and hold copies that it did not get: the nearest entry below counts. */
   function latest(log: string, n: number): Clock {
     const { numbers = [], clocks = [] } = logs.get(log) ?? {}
     return clocks[countUpTo(numbers, n) - 1] ?? []

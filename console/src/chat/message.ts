@@ -8,7 +8,7 @@ import type { Said } from './said.ts'
  */
 export type MessageState = 'pending' | 'accepted' | 'final' | 'doubtful' | 'refused'
 
-/** Never changed: a message that changes is another object, so that what is drawn can be told from what is not. */
+/** Never changed: a message that changes is another object, so that drawn messages can be compared by identity. */
 export interface Message extends Said {
   readonly id: string
   readonly identity: MessageIdentity

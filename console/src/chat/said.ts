@@ -19,7 +19,7 @@ export const NAME_CHARS_MOST = 40
 /** Enough to recognise a message by, little enough to stand in every reply to it. */
 const QUOTE_CHARS_MOST = 120
 
-/** Anybody with a key may send any JSON into a room; whatever it is, it is shown as text. */
+/** A client with a key may send any JSON into a room; it is shown as text. */
 export function saidOf(body: unknown): Said {
   const { by: name, text, quote } = membersOf(body)
   return {

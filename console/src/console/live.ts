@@ -35,7 +35,7 @@ export function useLive(): Live {
   return useContext(LiveContext)
 }
 
-/** The time of the store, as near as the last tick tells it; told anew every few seconds. */
+/** The time of the store, estimated from the last tick; updated every few seconds. */
 export function useNow(): number {
   const { ticks } = useLive()
   const [, setTurn] = useState(0)

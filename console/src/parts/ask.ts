@@ -59,7 +59,7 @@ export type Asked<T> =
   | { readonly kind: 'loaded'; readonly value: T }
   | { readonly kind: 'failed'; readonly message: string; readonly status: number }
 
-/** Asks when the path changes, and again when told to; what was loaded stays in sight until the new answer is there. */
+/** Loads when the path changes and on request; the old data stays in sight until the new answer is there. */
 export function useAsk<T>(path: string): readonly [Asked<T>, () => void] {
   const [asked, setAsked] = useState<Asked<T>>({ kind: 'loading' })
   const [turn, setTurn] = useState(0)

@@ -3,7 +3,7 @@ const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
-/** Two units at most: who is on call reads the first, and the second tells 1 minute from 2. */
+/** Two units at most: the second distinguishes 1 minute from nearly 2. */
 export function durationText(ms: number): string {
   const size = Math.abs(ms)
   if (size < SECOND_MS) return `${Math.round(ms)} ms`

@@ -11,7 +11,10 @@ export function nbibTagOf(text: string): string | null {
   return TAG.exec(text)?.[1] ?? null
 }
 
-/** MEDLINE, as PubMed exports it: a record begins with `PMID` and ends with an empty line; indented lines go on. */
+/**
+ * MEDLINE, as PubMed exports it: a record begins with `PMID` and ends with an empty line; indented lines continue a
+ * value.
+ */
 export function nbibParser(emit: Emit): LineParser {
   let record: TaggedRecord | null = null
   let began = false

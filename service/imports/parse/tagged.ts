@@ -1,7 +1,7 @@
 import { holdsNul, RECORD_CHARS_MOST, tooLongLine, tooLongRecord } from './entry.ts'
 import type { Line } from './lines.ts'
 
-/** A record of tags and values, as RIS and MEDLINE have them: tags come again, and values go on over lines. */
+/** A record of tags and values, as RIS and MEDLINE have them: tags repeat, and values span lines. */
 export interface TaggedRecord {
   readonly line: number
   /** The first thing that is wrong with it, or null. */

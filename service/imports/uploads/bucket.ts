@@ -125,7 +125,8 @@ export async function openBucket({
     try {
       return (await digestOf(read(upload, there))).digest
     } catch (error) {
-      // Storage without conditions lets another request replace or remove it after the look: the same upload again tells.
+      // Storage without conditions lets another request replace or remove it after the check: the same upload again
+      // shows it.
       if (!(error instanceof Unreadable || error instanceof FileMissing)) throw error
       throw new StorageAway(`${upload.name} in ${title} was changed while it was compared`, { cause: error })
     }

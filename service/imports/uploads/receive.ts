@@ -44,7 +44,7 @@ export function createReceiver({ once, base, storage, on, log }: Parts): Receive
   const subscriptions: Subscription[] = []
 
   async function contentOf({ searchId, name, etag }: ObjectCreated): Promise<StoredFile | 'absent' | 'other'> {
-    // Only a bucket tells ETags of its own files.
+    // Only a bucket has ETags of its own files.
     const isAbout = (file: StoredFile) => storage.kind === 'folder' || etag === null || etag === file.etag
     const row = (await uploadsOf(base.sql, searchId)).find((each) => each.name === name)
     if (row === undefined) return 'absent'

@@ -62,7 +62,7 @@ export interface Storage {
   read(upload: Upload, file: StoredFile): AsyncIterable<Uint8Array>
   /** After the store has refused what `put` stored, because other content counts. */
   discard(upload: Upload): Promise<void>
-  /** For good, and in vain where there is none. `version` as it was accepted. @throws StorageAway */
+  /** For good; does nothing where there is none. `version` as it was accepted. @throws StorageAway */
   remove(upload: Upload, version: string | null): Promise<void>
   /** Null where clients upload through this server. */
   direct(upload: Upload, bytes: number): Promise<DirectUpload | null>

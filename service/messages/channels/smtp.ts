@@ -9,7 +9,9 @@ interface SmtpOptions {
 
 const SUBJECT_CHARS_MOST = 78
 
-/** A mail server. It knows no idempotency keys; the message id is always the same, so that a reader can tell copies. */
+/**
+ * A mail server. It knows no idempotency keys; the message id is always the same, so that a reader can detect copies.
+ */
 export function createSmtp(options: SmtpOptions): Channel {
   return {
     name: 'smtp',
@@ -74,7 +76,7 @@ function resultOf(error: unknown, handedOver: boolean): Result {
   return { kind: 'not_now', error: told, code: 'unreached', unreached: true }
 }
 
-/** Always the same, so that a reader can tell copies. */
+/** Always the same, so that a reader can detect copies. */
 function mailIdOf(messageId: string): string {
   return `<${messageId}@onceonly.invalid>`
 }

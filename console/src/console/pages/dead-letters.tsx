@@ -17,7 +17,7 @@ const chosenMost = 1_000
 
 /** A letter as the page shows it, whichever side gave it up. */
 interface Letter {
-  /** What the server wants to be told to mean this letter. */
+  /** How the server identifies this dead letter. */
   readonly handle: string
   /** Its body is null for a viewer. */
   readonly message: Omit<Dead<'outboxDead'>['message'], 'body'> & { readonly body: unknown }

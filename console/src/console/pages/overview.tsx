@@ -11,7 +11,7 @@ import { CardBox, Loaded, Page } from '../page.tsx'
 import { Busiest } from './busiest.tsx'
 import { Doctor } from './doctor.tsx'
 
-/** What happens now, and whether anybody is needed. */
+/** Live rates, and what needs an operator. */
 export function OverviewPage() {
   const [asked, again] = useAsk<Status>(question('/status'))
   const { ticks } = useLive()
