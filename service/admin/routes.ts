@@ -94,7 +94,7 @@ function addUnknowns(scope: FastifyInstance, { admin }: Parts): void {
     } catch (error) {
       if (error instanceof BadArguments) return sendInvalid(reply, error.faults)
       if (!isOnceError(error, 'bad_option')) throw error
-      return sendInvalid(reply, [{ field: 'cursor', detail: 'is not one of ours: leave it out to start again' }])
+      return sendInvalid(reply, [{ field: 'cursor', detail: 'is not valid: leave it out to start again' }])
     }
   })
 }

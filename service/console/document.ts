@@ -10,7 +10,7 @@ function natural(id: string, repeats: string): Repeat {
   const about: NaturalNotes = {
     repeats,
     businessUniqueness: 'none is at stake: it acts on records that exist',
-    outbox: 'nothing is published, but for messages that a person publishes again',
+    outbox: 'nothing is published, except for dead letters that an operator redrives',
     documentation: `/docs#${id}`,
     tests: 'test/contract/service/console.test.ts',
   }

@@ -60,13 +60,13 @@ export function addConsole(server: FastifyInstance, parts: Parts): { stop(): voi
   return console
 }
 
-function send(reply: FastifyReply, told: ConsoleAnswer): FastifyReply {
-  if (told.kind === 'stream') {
+function send(reply: FastifyReply, answer: ConsoleAnswer): FastifyReply {
+  if (answer.kind === 'stream') {
     reply.hijack()
-    told.attach(reply.raw)
+    answer.attach(reply.raw)
     return reply
   }
-  const { status, headers, body } = told.answer
+  const { status, headers, body } = answer.answer
   for (const [name, value] of headers) reply.header(name, value)
   return reply.code(status).send(status === 204 ? undefined : Buffer.from(body))
 }

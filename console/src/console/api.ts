@@ -1,16 +1,11 @@
-import type { Card, Explanation, Standing, Status } from 'onceonly/admin'
+import type { AnswerOf, Card, CommandName, Standing, Status } from 'onceonly/admin'
 import { ask } from '../parts/ask.ts'
 
-/** Everything that the console asks is below this address. Times are milliseconds, by the clock of the store. */
+/** The address of the console's API. Times are milliseconds, by the clock of the store. */
 export const api = '/api/console'
 
-export type { Card, Standing, Status }
-
-/** A record, and what retries are answered with: that is for operators. */
-export interface RecordDetail extends Explanation {
-  readonly stored: string | null
-  readonly storedHidden: boolean
-}
+/** `AnswerOf`: what a command answers; the table of commands is on the server. */
+export type { AnswerOf, Card, Standing, Status }
 
 export interface Rates {
   readonly at: number
@@ -25,17 +20,17 @@ export interface Rates {
 }
 
 export interface Action {
-  readonly action: string
+  readonly action: CommandName
   readonly [member: string]: unknown
 }
 
-/** What an operator does; the server writes down who and when. */
+/** Runs an action; the server writes it to the audit. */
 export async function act<T = unknown>(action: Action): Promise<T> {
   const { result } = await ask<{ readonly result: T }>(`${api}/actions`, { method: 'POST', body: action })
   return result
 }
 
-/** The address of a question, with the parts of its query that were given. */
+/** The address of a command that reads, with the given parts of its query. */
 export function question(path: string, query: Readonly<Record<string, string>> = {}): string {
   const given = Object.entries(query).filter(([, value]) => value !== '')
   return given.length === 0 ? api + path : `${api}${path}?${new URLSearchParams(given).toString()}`

@@ -78,7 +78,7 @@ function split(given: Given, of: Arguments): Given {
   return Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(of, name)))
 }
 
-/** Of an error that the person can correct; null for all others, which are shown with their stack. */
+/** The message of an error that the operator can correct; null for all others, which are shown with their stack. */
 function messageOf(error: unknown, words: readonly string[]): string | null {
   if (error instanceof BadArguments) return faultText(error, words)
   return error instanceof Usage || error instanceof CommandRefused || isOnceError(error) ? error.message : null

@@ -8,12 +8,12 @@ export function lineOf(event: GatewayEvent): string {
   return `${JSON.stringify({ time: new Date().toISOString(), ...fieldsOf(event) })}\n`
 }
 
-/** What happens in the ledger and the access log does not tell: null for everything else. */
+/** Events of the ledger that are not in the access log; null for all others. */
 export function ledgerText(event: LedgerEvent): string | null {
   const { level, error, ...line } = ledgerLine(event)
   if (level === 'debug') return null
-  const told = error === undefined ? {} : { error: error instanceof Error ? error.message : String(error) }
-  return `${JSON.stringify({ time: new Date().toISOString(), level, ...line, ...told })}\n`
+  const failure = error === undefined ? {} : { error: error instanceof Error ? error.message : String(error) }
+  return `${JSON.stringify({ time: new Date().toISOString(), level, ...line, ...failure })}\n`
 }
 
 const guardEvents = {

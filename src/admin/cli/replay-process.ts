@@ -25,5 +25,5 @@ process.on('message', (task) => {
         error: error instanceof Error ? error.message : String(error),
       }),
     )
-    .then((told) => process.send?.(told))
+    .then((found) => process.send?.(found))
 })

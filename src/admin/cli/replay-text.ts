@@ -49,7 +49,7 @@ function sides(original: unknown, replayed: unknown): string[] {
 /** What many replays came to. Only numbers are kept: there may be a hundred thousand of them. */
 export interface ReplayTally {
   readonly verdicts: Record<Replay['verdict'], number>
-  /** Runs that could not be replayed, each told where it came. */
+  /** Runs that could not be replayed. */
   failed: number
   /** Runs whose results are not kept any more. */
   gone: number

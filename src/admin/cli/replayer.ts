@@ -54,7 +54,7 @@ export function startReplayer(configFile: string): Replayer {
     child = null
     if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return
     const ended = once(ending, 'exit')
-    // It only computes, and may be in a loop that hears nothing.
+    // It only computes, and may be in an endless loop.
     ending.kill('SIGKILL')
     await ended
   }
@@ -74,7 +74,7 @@ export function startReplayer(configFile: string): Replayer {
   }
 }
 
-/** Asked once: whether this system lets us have a network of our own. */
+/** Whether the system allows a process with a network of its own. */
 function canIsolate(): boolean {
   if (process.platform !== 'linux') return false
   return spawnSync('unshare', ['--net', '--map-root-user', 'true'], { stdio: 'ignore', timeout: 5_000 }).status === 0
@@ -82,7 +82,7 @@ function canIsolate(): boolean {
 
 async function answerOf(child: ChildProcess, task: ReplayTask): Promise<Answer> {
   const answer = Promise.withResolvers<Answer>()
-  const told = (message: unknown) => answer.resolve(message as ReplayAnswer)
+  const onMessage = (message: unknown) => answer.resolve(message as ReplayAnswer)
   const ended = (code: number | null) =>
     answer.resolve({ kind: 'ended', error: `The replaying process ended (${String(code)}).` })
   const timer = setTimeout(
@@ -90,13 +90,13 @@ async function answerOf(child: ChildProcess, task: ReplayTask): Promise<Answer> 
     LONGEST_REPLAY_MS,
   )
   const broken = () => ended(child.exitCode)
-  child.on('message', told).on('exit', ended).on('error', broken)
+  child.on('message', onMessage).on('exit', ended).on('error', broken)
   try {
-    // One that has ended meanwhile cannot be told anything.
+    // Sending fails where the process has ended meanwhile.
     child.send(task, (error) => (error === null ? undefined : broken()))
     return await answer.promise
   } finally {
     clearTimeout(timer)
-    child.off('message', told).off('exit', ended).off('error', broken)
+    child.off('message', onMessage).off('exit', ended).off('error', broken)
   }
 }

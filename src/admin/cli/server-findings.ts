@@ -2,7 +2,7 @@ import { SECOND } from '../../ledger/core/limits.ts'
 import type { Finding } from '../core/finding.ts'
 import { Usage } from './usage.ts'
 
-/** A server that looks into its own storages first. */
+/** The server checks its own storages before it answers. */
 const ANSWER_MS = 30 * SECOND
 
 /** What a running server finds, such as whether it can write its uploads: only it has the rights and the network for that. */
@@ -17,7 +17,7 @@ export async function serverFindings(server: string, token: string | undefined):
   }).catch((cause: unknown) => {
     throw new Usage(`${url.origin} does not answer (${cause instanceof Error ? cause.message : String(cause)}).`)
   })
-  if (!response.ok) throw new Usage(`${url.origin} answers ${response.status} to the question of its doctor.`)
+  if (!response.ok) throw new Usage(`${url.origin} answers ${response.status} to GET ${url.pathname}.`)
   const body: unknown = await response.json().catch(() => null)
   if (!hasFindings(body)) throw new Usage(`${url.origin} answers with no findings; is it an Onceonly server?`)
   return body.findings

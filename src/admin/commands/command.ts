@@ -78,7 +78,7 @@ export interface ActCommand<A extends Arguments = Arguments, Subject = unknown, 
   extends CommandBase<A> {
   readonly kind: 'act'
   readonly role: 'operator'
-  /** Only on the command line, where the person has the rights of the store. */
+  /** Only on the command line, whose user has the rights of the store. */
   readonly isLocal?: boolean
   /** What it would act on; it is also the preview. @throws CommandRefused where there is none */
   find?(context: Context, args: Values<A>): Promise<Subject>

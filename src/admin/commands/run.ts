@@ -93,7 +93,7 @@ function isPreview(command: Command, given: Given): boolean {
   return command.kind === 'act' && command.forViewer !== undefined && given['preview'] === true
 }
 
-export function unknownCommand(name: string) {
+function unknownCommand(name: string) {
   const names = Object.keys(commandTable)
   return badArgument('command', `\`${name}\` does not exist.${hint(name, names, (near) => `\`${near}\``)}`)
 }

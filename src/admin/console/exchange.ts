@@ -3,7 +3,7 @@ import type { Answer, HeaderList } from '../../http/protocol/exchange.ts'
 import { jsonAnswer } from '../../http/protocol/exchange.ts'
 import { notKept } from '../../http/protocol/own-headers.ts'
 
-/** As much of a request as the console looks at, for whatever server it came to. */
+/** The parts of a request that the console uses, for any server. */
 export interface ConsoleRequest {
   readonly method: string
   /** Path and query as they came. */
@@ -14,10 +14,10 @@ export interface ConsoleRequest {
   readonly remoteAddress: string | undefined
   /** As Node has it: a proxy may be known by it. */
   readonly httpVersion?: string | undefined
-  /** Who is counted when a token was wrong: the client, where a proxy that is trusted has named it. */
+  /** Wrong tokens are counted by it: the client's address, where a trusted proxy has named it. */
   readonly clientAddress: string
   readonly isEncrypted: boolean
-  /** What JSON it carries; read only from those who may send it. */
+  /** The JSON of the body; read only after access was granted. */
   body(): Promise<unknown>
 }
 
@@ -73,7 +73,7 @@ export function invalid(errors: readonly FieldFault[]): ConsoleAnswer {
   return problem('invalid', errors.map(({ field, detail }) => `${field} ${detail}`).join('; '), errors)
 }
 
-/** The one value of a header; several are none that we could trust. */
+/** The value of a header; undefined where it was sent several times, because none of them can be trusted. */
 export function headerOf({ headers }: ConsoleRequest, name: string): string | undefined {
   const value = headers[name]
   return typeof value === 'string' ? value : undefined

@@ -28,7 +28,7 @@ const latencies = { request: histograms.request, claim: histograms.claim, effect
 
 type Totals = Readonly<Record<string, number>>
 
-/** Tells open pages how fast things go, by server-sent events: the rates of this process, and how the store stands. */
+/** Sends rates of this process and figures of the store to open pages, by server-sent events. */
 export interface Live {
   readonly isFull: boolean
   listen(response: ServerResponse): void
@@ -107,7 +107,7 @@ export function createLive({ meter, standing, onError }: LiveOptions): Live {
 const zeroes = Object.fromEntries(Object.keys(rates).map((name) => [name, 0]))
 const nothing = Object.fromEntries(Object.keys(latencies).map((name) => [name, null]))
 
-/** A page that reads more slowly than we write is behind, not lost: it misses ticks. */
+/** A page that reads too slowly misses ticks, and stays connected. */
 function send(data: unknown, listeners: Iterable<ServerResponse>): void {
   const text = `event: rates\ndata: ${JSON.stringify(data)}\n\n`
   for (const each of listeners) if (!each.writableNeedDrain && !each.destroyed) each.write(text)

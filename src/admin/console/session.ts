@@ -16,7 +16,7 @@ export interface Person {
 export interface Sessions {
   /** By a cookie or a bearer token; null without a sign-in. A wrong bearer token counts as a failed sign-in. */
   personOf(request: ConsoleRequest): Promise<Person | null>
-  /** With the header that keeps them signed in; null when the token is none of ours. */
+  /** With the header that keeps them signed in; null when the token is not valid. */
   signIn(
     request: ConsoleRequest,
     token: string,

@@ -73,7 +73,7 @@ export interface Admin {
   readonly sagas: Sagas | null
   readonly runs: RunOperator | null
   readonly streams: Streams | null
-  /** What people did; null where there is no place to write it. */
+  /** The actions of operators; null where the store has no place for them. */
   readonly audit: Audit | null
   /** Who is signed in at a console. */
   readonly sessions: SessionStorage

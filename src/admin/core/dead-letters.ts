@@ -27,7 +27,7 @@ export interface Paging {
   readonly cursor?: string | null
 }
 
-/** A consumer, as far as its tables tell. */
+/** A consumer, by its tables alone. */
 export interface ConsumerCard {
   readonly consumer: string
   readonly deadLetters: number
@@ -45,7 +45,7 @@ export interface RedrivenDeadLetter {
   readonly topic: string
   readonly reason: string
   /**
-   * What would become of it, or became: published again; a saga's own timeout or deferred event, due again; handled
+   * What would happen to it, or happened: published again; a saga's own timeout or deferred event, due again; handled
    * before, and only removed; not to be redriven.
    */
   readonly result: 'publish' | 'published' | 'due' | 'handled_before' | 'conflict' | 'ordered'
@@ -121,7 +121,7 @@ export function createDeadLetters(store: SqlStore, has: (room: string) => Promis
     }
     if (preview) return 'publish'
     await store.transactions.run(async (session) => {
-      // 1. Under its fence, and only the record that we saw: a copy that was handled meanwhile is never run again.
+      // 1. Under its fence, and only the record that was read: a copy that was handled meanwhile is never run again.
       if (record !== null && record.state !== 'vacant') {
         const { decision } = await session.apply({
           kind: 'forget',
@@ -183,7 +183,7 @@ export function createDeadLetters(store: SqlStore, has: (room: string) => Promis
       const busy = await busyConsumers(store)
       if (!(await has(INBOX_ROOM))) return [...busy].map(([consumer, lastHour]) => ({ ...idle(consumer), lastHour }))
       const rows = await sql.query<{ consumer: string; dead: unknown; failing: unknown; waiting: unknown }>(
-        // What is known of a message's failures is kept also when it was handled: only its next try tells that it was not.
+        // Failures are kept after a message was handled: only a due retry means that it was not.
         `SELECT consumer, sum(dead) AS dead, sum(failing) AS failing, sum(waiting) AS waiting FROM (
            SELECT consumer, 1 AS dead, 0 AS failing, 0 AS waiting FROM onceonly_inbox_dead_letters
            UNION ALL SELECT consumer, 0, 1, 0 FROM onceonly_inbox_failures WHERE retry_at > (SELECT ${sql.now}) - ${MINUTE}

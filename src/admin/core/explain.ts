@@ -48,9 +48,9 @@ const MESSAGES_LOOKED_FOR = 100
 
 interface Known {
   readonly has: (room: string) => Promise<boolean>
-  /** How often a person has forgotten it. */
+  /** How often an operator has forgotten it. */
   readonly forgotten: number
-  /** False once it has ended: how often it was asked for is not told any more. */
+  /** False once it has ended: its repeats are not counted any more. */
   readonly isCounted: boolean
 }
 
@@ -123,15 +123,15 @@ function uniquenessAnswer(record: LedgerRecord, { identity, failure, facts }: Ca
     const owner = record.state === 'succeeded' ? record.outcome.data : null
     return `this record is the claim on the value; it belongs to ${owner ?? 'no record'}`
   }
-  const told = failure === null ? null : failureText(failure)
+  const recorded = failure === null ? null : failureText(failure)
   if (facts?.taken !== undefined) {
-    const why = told === null ? '' : ` (${told})`
+    const why = recorded === null ? '' : ` (${recorded})`
     return { alarming: `it would have been, and was refused: ${facts.taken} stood in the way${why}` }
   }
   if (failure?.code !== undefined && UNIQUE_CODES.includes(failure.code)) {
-    return { alarming: `it would have been, and the database refused it: ${told}` }
+    return { alarming: `it would have been, and the database refused it: ${recorded}` }
   }
-  return told === null ? 'no failure is recorded' : `no such conflict is recorded; it failed with ${told}`
+  return recorded === null ? 'no failure is recorded' : `no such conflict is recorded; it failed with ${recorded}`
 }
 
 function failureText({ code, message }: Failure): string {
@@ -159,7 +159,7 @@ async function outboxAnswer(
   return `no: messages added: ${added.messages}, each under an id that can be added once; ${left}`
 }
 
-/** By what the other system can tell that two calls are one. */
+/** By what the other system recognises two calls as one. */
 export function nameOfCall({ effectKey, facts }: Card): string {
   if (facts?.reference !== undefined) return `under the name ${facts.reference}`
   return facts?.provider === undefined ? `under the effect key ${effectKey}` : 'under no key, because it takes none'
@@ -176,7 +176,9 @@ function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Sa
   const key = nameOfCall(card)
   if (forgotten > 0 || history.some(({ what }) => what === 'forgotten')) {
     const now = `(now ${effectKey})`
-    return { alarming: `possibly: it was forgotten by a person, and attempts since then have new effect keys ${now}` }
+    return {
+      alarming: `possibly: it was forgotten by an operator, and attempts since then have new effect keys ${now}`,
+    }
   }
   // Of an attempt that vanished, or still runs, it is not recorded how far it came.
   const isBound = state === 'in_progress' || history.some(({ what }) => what === 'lapsed')
@@ -184,7 +186,7 @@ function providerAnswer(record: LedgerRecord, card: Card, forgotten: number): Sa
   if (calls === 0) return `no: no call${who} was begun`
   if (calls > 1) {
     const keyed = facts?.provider === undefined || facts.reference !== undefined
-    const rest = keyed ? 'one that honours keys did it once' : 'nothing told it that they are one'
+    const rest = keyed ? 'one that honours keys did it once' : 'the provider cannot know that they are one'
     return { alarming: `yes: ${most}${calls} calls${who}, all ${key}; ${rest}` }
   }
   const once = `no: ${most}1 call${who}, ${key}`

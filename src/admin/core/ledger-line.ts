@@ -2,7 +2,7 @@ import { keyHashOf } from '../../ledger/core/digest.ts'
 import type { Identity } from '../../ledger/core/identity.ts'
 import type { LedgerEvent } from '../../ledger/events.ts'
 
-/** How loud each event of the ledger is. What the access log tells anyway is for those who look closely. */
+/** The log level of each event of the ledger. Events that the access log has as well are `debug`. */
 const levels = {
   claimed: 'debug',
   settled: 'debug',
@@ -45,13 +45,13 @@ export interface LedgerLine {
 }
 
 export function ledgerLine(event: LedgerEvent): LedgerLine {
-  const { kind, ...told } = event
+  const { kind, ...fields } = event
   // Fingerprints of a payload say nothing to a reader, and something to who guesses payloads.
-  const { identity, recorded: _recorded, presented: _presented, ...rest } = told as Told
+  const { identity, recorded: _recorded, presented: _presented, ...rest } = fields as Fields
   return { level: levels[kind], event: `ledger.${kind}`, ...(identity === undefined ? {} : named(identity)), ...rest }
 }
 
-type Told = Readonly<Record<string, unknown>> & { readonly identity?: Identity }
+type Fields = Readonly<Record<string, unknown>> & { readonly identity?: Identity }
 
 function named({ tenant, caller, operation, key }: Identity) {
   return { tenant, caller, operation, keyHash: keyHashOf(key) }

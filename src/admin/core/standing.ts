@@ -26,7 +26,7 @@ export interface Standing {
   readonly runsUnknown?: number
 }
 
-/** A worker looks for due runs every few seconds; who waits for minutes waits for a worker that is not there. */
+/** A worker looks for due runs every few seconds, so a run that is due for minutes has no worker. */
 const STUCK_MS = 5 * MINUTE
 /** More than anybody can look at: counting stops here. */
 const COUNTED_ROWS = 10_000

@@ -33,11 +33,11 @@ export interface UnknownStep extends Waiting {
   readonly key: string
   /** What a channel was asked to do, as JSON; null where the step keeps no plan. */
   readonly plan: string | null
-  /** When the step's own probe looks again; null where only a person can tell. */
+  /** When the step's probe runs again; null where only an operator can resolve it. */
   readonly nextLookAt: number | null
 }
 
-/** A run that ended every worker that had it: parked until a person resumes or cancels it. */
+/** A run that ended every worker that had it: parked until an operator resumes or cancels it. */
 export interface ParkedRun extends Waiting {
   readonly kind: 'run'
   readonly id: string
@@ -97,7 +97,7 @@ const START = [-1, ''] as const
 const HELD_RUNS = 200
 
 /**
- * A run is put down as `unknown` when one of its steps is; while a worker looks again, or continues in another branch, it is
+ * A run is `unknown` when one of its steps is; while a worker probes again, or continues in another branch, it is
  * `running`. Both are found along an index, and their steps by the key of the table.
  */
 function unknownSteps({ dialect }: SqlSeam): string {
@@ -121,7 +121,8 @@ function placeOf(cursor: string): readonly [startedAt: number, runId: string] {
   if (cursor === '') return START
   const space = cursor.indexOf(' ')
   const startedAt = Number(cursor.slice(0, space))
-  if (space < 1 || !Number.isSafeInteger(startedAt)) throw new OnceError('bad_option', '`cursor` must be one that an earlier page returned.')
+  if (space < 1 || !Number.isSafeInteger(startedAt))
+    throw new OnceError('bad_option', '`cursor` must be one that an earlier page returned.')
   return [startedAt, cursor.slice(space + 1)]
 }
 

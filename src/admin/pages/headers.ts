@@ -1,6 +1,6 @@
 /**
  * Nothing runs on the pages but files of the same host, nothing is fetched from another one, and no text can become
- * markup: what a stranger stored is shown to operators, so that a mistake of ours must not be enough to run it.
+ * markup: stored contents of strangers are shown to operators, so one mistake in a page must not be enough to run them.
  */
 const policy = [
   "default-src 'none'",

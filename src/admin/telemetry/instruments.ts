@@ -15,7 +15,10 @@ export const counters = {
   settled: { name: 'dedup_settled_total', about: 'Attempts that ended, by the state they left.' },
   replays: { name: 'dedup_replays_total', about: 'Attempts that were answered from the record.' },
   joined: { name: 'dedup_joined_total', about: 'Attempts that waited for a running twin and share its outcome.' },
-  inProgress: { name: 'dedup_in_progress_total', about: 'Attempts that were told that the first one still runs.' },
+  inProgress: {
+    name: 'dedup_in_progress_total',
+    about: 'Attempts that were refused because the first one still runs.',
+  },
   retryLater: { name: 'dedup_retry_later_total', about: 'Attempts that came before the next one is due.' },
   conflicts: {
     name: 'dedup_key_reuse_conflicts_total',
@@ -38,7 +41,7 @@ export const counters = {
   lapsed: { name: 'dedup_lapsed_total', about: 'Leases that were found past their end, by what they became.' },
   probes: { name: 'dedup_probes_total', about: 'Questions asked about unknown outcomes, by their answer.' },
   swept: { name: 'dedup_swept_total', about: 'Records removed because their time was over.' },
-  actions: { name: 'operator_actions_total', about: 'What people did to records: resolved, released, forgotten.' },
+  actions: { name: 'operator_actions_total', about: 'Actions of operators on records: resolved, released, forgotten.' },
   background: {
     name: 'background_failures_total',
     about: 'Background work that failed; it is retried.',
@@ -87,7 +90,7 @@ export const gauges = {
   unknownWaiting: { name: 'dedup_unknown_waiting', about: 'Records whose outcome is unknown, messages among them.' },
   outboxLag: { name: 'outbox_lag_seconds', about: 'How long the oldest message has been waiting to be published.' },
   outboxPending: { name: 'outbox_pending', about: 'Messages that wait to be published.' },
-  outboxParked: { name: 'outbox_parked_keys', about: 'Keys whose messages wait for a person.' },
+  outboxParked: { name: 'outbox_parked_keys', about: 'Keys whose messages wait for an operator.' },
   outboxDead: { name: 'outbox_dead_letters', about: 'Messages that were given up, or wait behind one that was.' },
   inboxDead: { name: 'inbox_dead_letters', about: 'Messages that a consumer has given up.' },
   runsStuck: { name: 'runs_stuck', about: 'Runs that are long due, or held by a worker that is gone.' },

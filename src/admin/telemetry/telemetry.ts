@@ -39,7 +39,7 @@ export interface Telemetry {
   readonly ledger: (event: LedgerEventShape) => void
   /** Spans and timings; for the `around` of a ledger. */
   readonly around: Around
-  /** Guards do not say who they are, so the name is given here. The tenant tells one workspace's flood from another's. */
+  /** Events of guards have no name, so it is given here. By the tenant, floods of workspaces are counted apart. */
   guard(name: string, event: GuardEventShape, tenant: string): void
   readonly inbox: (event: InboxEventShape) => void
   readonly relay: (event: RelayEventShape) => void
@@ -53,7 +53,7 @@ export interface Telemetry {
 
 /** More operations than a large service declares; times a dozen outcomes, Prometheus still does not mind. */
 const OPERATIONS = 200
-/** As long as a person takes to look at an alert. */
+/** As long as an operator takes to look at an alert. */
 const BUSIEST_WINDOW_MS = 5 * MINUTE
 /** Callers that are counted separately within a window, in memory. */
 const BUSIEST_NAMES = 4_096
@@ -145,7 +145,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   }
 }
 
-/** A store that is away answers nothing: then only `store_up` says so, and no gauge tells yesterday's number. */
+/** While the store does not answer only `store_up` is reported: other gauges would show old figures. */
 function observeStanding(
   gauges: Instruments['gauges'],
   ask: () => Promise<Standing>,

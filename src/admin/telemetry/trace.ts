@@ -3,7 +3,7 @@ import { recordIdOf } from '../../ledger/core/identity.ts'
 import { SECOND } from '../../ledger/core/limits.ts'
 import type { Instruments } from './instruments.ts'
 
-/** The part of `@opentelemetry/api` that we use of a tracer, typed by its shape. */
+/** The used part of a tracer of `@opentelemetry/api`, typed by its shape. */
 export interface Tracer {
   startSpan(name: string, options: SpanOptions): Span
   startActiveSpan<T>(name: string, options: SpanOptions, work: (span: Span) => T): T

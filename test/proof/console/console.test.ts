@@ -98,7 +98,7 @@ test('an unknown outcome is found from the overview and resolved; what was store
   await page.getByRole('button', { name: 'Resolve' }).click()
   await page.getByText('It did not happen').click()
   assert.equal(await page.getByRole('dialog').getByRole('textbox').count(), 0, 'there is nothing to say about it')
-  await page.getByText('It failed').click()
+  await page.getByText('It failed', { exact: true }).click()
   await page.getByLabel('Why it failed').fill('The bank said no')
   await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
   await page.getByRole('heading', { name: /failed/ }).waitFor()

@@ -1,14 +1,13 @@
-import type { BusyCaller } from 'onceonly'
 import { useAsk } from '../../parts/ask.ts'
 import { countText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Empty } from '../../parts/states.tsx'
-import { question } from '../api.ts'
+import { type AnswerOf, question } from '../api.ts'
 import { CardBox, Loaded } from '../page.tsx'
 
 /** The callers with the most attempts. */
 export function Busiest() {
-  const [asked, again] = useAsk<{ readonly rows: readonly BusyCaller[] }>(question('/busiest'))
+  const [asked, again] = useAsk<AnswerOf<'busiest'>>(question('/busiest'))
   return (
     <CardBox title="Busiest callers, last hour" isFlush>
       <Loaded asked={asked} again={again}>

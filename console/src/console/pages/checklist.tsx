@@ -1,23 +1,11 @@
-import type { DesignAnswer, OpenAnswer } from 'onceonly/http'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
-import { question } from '../api.ts'
+import { type AnswerOf, question } from '../api.ts'
 import { CardBox, Loaded, Page } from '../page.tsx'
-
-interface Checklist {
-  readonly routes: readonly {
-    readonly method: string
-    readonly path: string
-    readonly kind: string
-    readonly operation: string | null
-    readonly answers: readonly DesignAnswer[]
-  }[]
-  readonly open: readonly OpenAnswer[]
-}
 
 /** Every declared operation, and its answers to the questions of the design. */
 export function ChecklistPage() {
-  const [asked, again] = useAsk<Checklist>(question('/checklist'))
+  const [asked, again] = useAsk<AnswerOf<'checklist'>>(question('/checklist'))
   return (
     <Page title="Checklist" about="What every operation that changes something answers about being repeated.">
       <Loaded asked={asked} again={again}>

@@ -1,14 +1,14 @@
 import type { Finding } from 'onceonly/admin'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge, type Tone } from '../../parts/badge.tsx'
-import { question } from '../api.ts'
+import { type AnswerOf, question } from '../api.ts'
 import { CardBox, Loaded } from '../page.tsx'
 
 const tones: Readonly<Record<Finding['verdict'], Tone>> = { ok: 'good', warning: 'wait', danger: 'bad' }
 
 /** Whether the store is set up so that its promises hold. */
 export function Doctor() {
-  const [asked, again] = useAsk<{ readonly findings: readonly Finding[] }>(question('/doctor'))
+  const [asked, again] = useAsk<AnswerOf<'doctor'>>(question('/doctor'))
   return (
     <CardBox title="Doctor" isFlush>
       <Loaded asked={asked} again={again}>

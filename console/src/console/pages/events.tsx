@@ -1,21 +1,15 @@
-import type { ConsumerCard } from 'onceonly/admin'
 import type { OutboxStatus } from 'onceonly/outbox'
 import { useAsk } from '../../parts/ask.ts'
 import { countText, durationText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Empty } from '../../parts/states.tsx'
-import { question } from '../api.ts'
+import { type AnswerOf, question } from '../api.ts'
 import { CardBox, Loaded, Page } from '../page.tsx'
 import { InboxLetters, OutboxLetters } from './dead-letters.tsx'
 
-interface EventsStatus {
-  readonly outbox: OutboxStatus | null
-  readonly consumers: readonly ConsumerCard[]
-}
-
 /** The outbox, the consumers, and their dead letters. */
 export function EventsPage({ consumer }: { readonly consumer: string | null }) {
-  const [asked, again] = useAsk<EventsStatus>(question('/events'))
+  const [asked, again] = useAsk<AnswerOf<'events'>>(question('/events'))
   return (
     <Page title="Events">
       <Loaded asked={asked} again={again}>
@@ -32,7 +26,7 @@ export function EventsPage({ consumer }: { readonly consumer: string | null }) {
                       <th>Consumer</th>
                       <th class="number">Last hour</th>
                       <th class="number">Failing</th>
-                      <th class="number">Keys that wait</th>
+                      <th class="number">Waiting keys</th>
                       <th class="number">Dead letters</th>
                     </tr>
                   </thead>
@@ -68,7 +62,7 @@ function Outbox({ status }: { readonly status: OutboxStatus }) {
     ['Parked keys', countText(status.parkedKeys), status.parkedKeys > 0],
     ['Dead letters', countText(status.deadLetters), status.deadLetters > 0],
     ['Relays', countText(status.relays), status.relays === 0],
-    ['Partitions without a relay', countText(status.unheldPartitions), status.unheldPartitions > 0],
+    ['Unheld partitions', countText(status.unheldPartitions), status.unheldPartitions > 0],
   ]
   return (
     <ul class="tiles small" aria-label="Outbox">

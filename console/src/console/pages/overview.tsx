@@ -4,7 +4,7 @@ import { agoText, countText, durationText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Empty } from '../../parts/states.tsx'
 import type { Rates, Status } from '../api.ts'
-import { question } from '../api.ts'
+import { type AnswerOf, question } from '../api.ts'
 import { useLive, useNow } from '../live.ts'
 import { needs } from '../needs.ts'
 import { CardBox, Loaded, Page } from '../page.tsx'
@@ -13,7 +13,7 @@ import { Doctor } from './doctor.tsx'
 
 /** Live rates, and what needs an operator. */
 export function OverviewPage() {
-  const [asked, again] = useAsk<Status>(question('/status'))
+  const [asked, again] = useAsk<AnswerOf<'status'>>(question('/status'))
   const { ticks } = useLive()
   return (
     <Page title="Overview">

@@ -4,7 +4,7 @@ import type { Tone } from '../../parts/badge.tsx'
 import { countText, durationText, storedText, timeText } from '../../parts/format.ts'
 import { addressOf } from '../../parts/router.ts'
 import { Time, Timeline } from '../../parts/timeline.tsx'
-import { type Card, question, type RecordDetail } from '../api.ts'
+import { type AnswerOf, type Card, question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Facts, Loaded, Page } from '../page.tsx'
 import { RecordActions } from './record-actions.tsx'
@@ -12,7 +12,7 @@ import { StateBadge } from './records.tsx'
 
 /** Everything about one identity: what it is, what happened to it, what retries are answered with, what one can do. */
 export function RecordPage({ id }: { readonly id: string }) {
-  const [asked, again] = useAsk<RecordDetail>(question(`/records/${encodeURIComponent(id)}`))
+  const [asked, again] = useAsk<AnswerOf<'inspect'>>(question(`/records/${encodeURIComponent(id)}`))
   return (
     <Loaded asked={asked} again={again}>
       {(detail) => <Detail detail={detail} again={again} />}
@@ -20,7 +20,7 @@ export function RecordPage({ id }: { readonly id: string }) {
   )
 }
 
-function Detail({ detail, again }: { readonly detail: RecordDetail; readonly again: () => void }) {
+function Detail({ detail, again }: { readonly detail: AnswerOf<'inspect'>; readonly again: () => void }) {
   const { record, answers, timeline, guard, stored, storedHidden } = detail
   const now = useNow()
   return (
@@ -107,7 +107,7 @@ function RecordFacts({ record, now }: { readonly record: Card; readonly now: num
         ['Settled', record.settledAt === null ? null : timeText(record.settledAt)],
         ['Retry from', time(record.retryAt)],
         ['Unknown since', time(record.unknownSince)],
-        ['Forgotten', record.expiresAt === null ? 'never by itself' : time(record.expiresAt)],
+        ['Expires', record.expiresAt === null ? 'never' : time(record.expiresAt)],
         ['Failure', failure === null ? null : `${failure.code ?? failure.name}: ${failure.message}`],
         ['Fence', String(record.fence)],
         ['Fingerprint', <code>{record.fingerprint}</code>],

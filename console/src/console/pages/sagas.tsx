@@ -1,5 +1,4 @@
-import type { InstanceCard, SagaCard } from 'onceonly/admin'
-import type { Description } from 'onceonly/saga'
+import type { InstanceCard } from 'onceonly/admin'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { countText } from '../../parts/format.ts'
@@ -7,15 +6,12 @@ import { ListView } from '../../parts/list.tsx'
 import { addressOf, navigate } from '../../parts/router.ts'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/timeline.tsx'
-import { question } from '../api.ts'
+import { type AnswerOf, question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Filters, Loaded, Page } from '../page.tsx'
 import { SagaDiagram, SagaMatrix } from './saga-description.tsx'
 
-interface Sagas {
-  readonly sagas: readonly SagaCard[]
-  readonly described: readonly Description[]
-}
+type Sagas = AnswerOf<'sagas'>
 
 interface SagasPageProps {
   /** Null for the list of them. */

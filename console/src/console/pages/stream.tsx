@@ -1,22 +1,15 @@
 import type { RoomCard } from 'onceonly/admin'
-import type { HistoryEvent } from 'onceonly/stream'
 import { useAsk } from '../../parts/ask.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { addressOf, navigate } from '../../parts/router.ts'
 import { SpaceTime } from '../../parts/space-time.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/timeline.tsx'
-import { question } from '../api.ts'
+import { type AnswerOf, question } from '../api.ts'
 import { useNow } from '../live.ts'
 import { CardBox, Facts, Filters, Loaded, Page } from '../page.tsx'
 
-interface Stream {
-  readonly room: RoomCard
-  /** As whose log the history is shown. */
-  readonly region: string
-  readonly history: readonly HistoryEvent[]
-  readonly textHidden: boolean
-}
+type Stream = AnswerOf<'room'>
 
 /** More would not be seen at once, and be slow to draw. */
 const drawnMost = 300
