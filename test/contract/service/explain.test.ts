@@ -54,7 +54,7 @@ test('explain shows what the guard decided on a message, also after its window, 
     [explained?.guard?.hash, second, 0],
   )
   assert.equal((await explain(original))[0]?.guard?.blocked, 3, 'the blocked duplicates are still counted')
-  const found = await one.console(`/search?q=${original}`)
+  const found = await one.console(`/search?key=${original}`)
   const [row] = (found.body as unknown as { rows: { id: string; identity: { key: string } }[] }).rows
   assert.equal(row?.identity.key, original, found.text)
   const page = await one.console(`/records/${row?.id}`)

@@ -43,7 +43,7 @@ onEveryStore('the operator sees and does the same on every store', async ({ worl
   // Actions of an operator, under the fence that was shown.
   await assert.rejects(
     commands.run('resolve', { ...identity, to: 'rerun', ifFence: 999 }, caller),
-    /changed since you looked/,
+    /changed since you read it/,
   )
   await commands.run('resolve', { ...identity, to: 'rerun' }, caller)
   await commands.run('release', { ...identity, key: 'held' }, caller)

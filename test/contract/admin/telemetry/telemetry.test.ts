@@ -23,13 +23,13 @@ import { sqliteStore } from 'onceonly/sqlite'
 import {
   createPrometheusMeter,
   createTelemetry,
-  type Telemetry,
   type GuardEventShape,
   type InboxEventShape,
   type LedgerEventShape,
   type RelayEventShape,
   type RunEventShape,
   type SagaEventShape,
+  type Telemetry,
 } from 'onceonly/telemetry'
 
 /** The shapes that telemetry listens to are those of the real events: this does not compile otherwise. */
