@@ -1,3 +1,4 @@
+import type { Listeners } from '../runtime/listeners.ts'
 import type { OnceError } from './core/errors.ts'
 import type { Fence, Identity } from './core/identity.ts'
 import type { State, VisibleState } from './core/record.ts'
@@ -59,27 +60,4 @@ export type LedgerEvent =
 
 export type Listener = (event: LedgerEvent) => void
 
-export interface Events {
-  emit(event: LedgerEvent): void
-  on(listener: Listener): () => void
-}
-
-export function createEvents(): Events {
-  const listeners = new Set<Listener>()
-  return {
-    emit(event) {
-      if (listeners.size === 0) return
-      for (const listener of listeners) {
-        try {
-          listener(event)
-        } catch {
-          // A listener watches; its own faults must never change what happens to a command.
-        }
-      }
-    },
-    on(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-  }
-}
+export type Events = Listeners<LedgerEvent>

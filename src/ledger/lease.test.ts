@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createListeners } from '../runtime/listeners.ts'
 import { createTestRuntime } from '../runtime/test-runtime.ts'
 import { isOnceError, OnceError } from './core/errors.ts'
 import { limits, MINUTE, SECOND } from './core/limits.ts'
 import type { Grant, HolderDecision, RenewRequest, Request } from './core/request.ts'
 import type { Declared } from './declared.ts'
 import type { LedgerEvent } from './events.ts'
-import { createEvents } from './events.ts'
 import { createHeart } from './lease.ts'
 import type { Requests } from './requests.ts'
 
@@ -36,7 +36,7 @@ function scene(answer: 'at once' | 'by hand' = 'at once') {
       beats.push({ at: runtime.monotonicMs() - startedMs, request: request as RenewRequest, timeoutMs, end })
       if (answer === 'at once') end(applied)
     })
-  const events = createEvents()
+  const events = createListeners<LedgerEvent>()
   const heard: LedgerEvent['kind'][] = []
   events.on(({ kind }) => heard.push(kind))
   const heart = createHeart({ apply, drain: () => Promise.resolve() } as unknown as Requests, runtime, events)

@@ -1,3 +1,4 @@
+import { createListeners } from '../runtime/listeners.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { startLoop } from '../runtime/loop.ts'
 import type { Runtime } from '../runtime/runtime.ts'
@@ -15,8 +16,7 @@ import { checkOptionNames } from './core/option-names.ts'
 import type { Declared } from './declared.ts'
 import { declare } from './declared.ts'
 import type { AnyDefinition, LeasedDefinition, TransactionDefinition } from './definition.ts'
-import type { Listener } from './events.ts'
-import { createEvents } from './events.ts'
+import type { LedgerEvent, Listener } from './events.ts'
 import { createFlights } from './flight.ts'
 import { createJoiners } from './join.ts'
 import { createHeart } from './lease.ts'
@@ -182,7 +182,7 @@ export function createLedger<S extends Store>(options: LedgerOptions<S>): Ledger
 
 function createContext<S extends Store>(options: LedgerOptions<S>): Context {
   const { store, outbox, around = null, runtime = createRuntime() } = options
-  const events = createEvents()
+  const events = createListeners<LedgerEvent>()
   const requests = createRequests(store.claims, runtime)
   const cache = createReplayCache(runtime)
   return {

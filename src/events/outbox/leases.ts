@@ -1,8 +1,8 @@
 import { limits } from '../../ledger/core/limits.ts'
 import type { HeldLease } from '../../ledger/store/held-leases.ts'
-import { createHeldLeases } from '../../ledger/store/held-leases.ts'
+import { createHeldRows, together } from '../../ledger/store/held-rows.ts'
 import type { LeaseSql } from '../../ledger/store/leases.ts'
-import { createLeaseSql, togetherOf } from '../../ledger/store/leases.ts'
+import { createLeaseSql } from '../../ledger/store/leases.ts'
 import { createMembers } from '../../ledger/store/members.ts'
 import type { SqlSeam } from '../../ledger/store/sql.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -60,27 +60,25 @@ export interface LeasesOptions {
 }
 
 export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
-  const { runtime, relay, leaseMs, lost, failed } = options
+  const { runtime, relay, leaseMs, lost, failed = () => {} } = options
   const leases = partitionLeases(sql)
   const members = createMembers(sql, RELAYS)
   const held = new Map<number, { readonly tenure: Tenure; readonly lease: HeldLease<true> }>()
   let changed = false
-  const renew = togetherOf((tenures: readonly Tenure[]) => leases.renew(tenures, leaseMs))
-  const report = togetherOf(async (partitions: readonly number[]) => lost?.(partitions))
-  const holder = createHeldLeases<Tenure, true, true>({
+  const report = together(async (partitions: readonly number[]) => lost?.(partitions))
+  const holder = createHeldRows<'partition', Tenure>({
     runtime,
-    renew: async (tenure) => ((await renew(tenure)).has(tenure.partition) ? null : true),
-    endOf: () => true,
-    ended({ partition }, _end, loss) {
+    leases,
+    leaseMs,
+    ended({ partition }, how) {
       held.delete(partition)
       changed = true
-      if (loss !== null) void report(partition)
+      if (how === 'taken') void report(partition)
     },
-    ...(failed === undefined ? {} : { failed }),
+    failed,
   })
-  // What this relay holds by the record alone is taken again: the answer to an earlier take was lost. The order begins
-  // at a place of
-  // our own, so that two relays do not reach for the same rows.
+  // What this relay holds by the record alone is taken again: the answer to an earlier take was lost. Each relay begins at
+  // a place of its own, so that two of them rarely want the same rows.
   const take = leases.takeText({
     free: `(free_at <= (SELECT ${sql.now}) OR (holder = ? AND NOT ${leases.held}))`,
     order: `(partition + CAST(? AS integer)) % ${limits.outboxPartitions}`,
@@ -97,7 +95,7 @@ export function createLeases(sql: SqlSeam, options: LeasesOptions): Leases {
     if (rows.length > 0) changed = true
     for (const row of rows) {
       const tenure = { partition: Number(row.partition), fence: Number(row.fence) }
-      held.set(tenure.partition, { tenure, lease: holder.hold(tenure, { sentAtMs, leaseMs }) })
+      held.set(tenure.partition, { tenure, lease: holder.hold(tenure, sentAtMs) })
     }
   }
 

@@ -1,3 +1,5 @@
+import { createHeldRows } from '../../ledger/store/held-rows.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
 import type { IncomingMessage } from '../inbox/port.ts'
 import type { Receipt } from '../inbox/receipt.ts'
 import { sagaLimits } from './limits.ts'
@@ -14,11 +16,15 @@ export interface Deliverer {
 export interface DeliverParts {
   readonly machine: Machine
   readonly pending: Pending
+  readonly runtime: Runtime
   handle(message: IncomingMessage): Promise<Receipt>
   failed(error: unknown): void
 }
 
-export function createDeliverer({ machine, pending, handle, failed }: DeliverParts): Deliverer {
+export function createDeliverer({ machine, pending, runtime, handle, failed }: DeliverParts): Deliverer {
+  const { leases } = pending
+  const held = createHeldRows<'token', Taken>({ runtime, leases, leaseMs: sagaLimits.dueLeaseMs, failed })
+
   async function deliver(row: Taken): Promise<void> {
     const receipt = await handle(messageOf(machine, row))
     switch (receipt.kind) {
@@ -40,14 +46,17 @@ export function createDeliverer({ machine, pending, handle, failed }: DeliverPar
 
   return {
     async round() {
-      const taken = await pending.take()
+      const sentAtMs = held.nowMs()
+      const taken = (await pending.take()).map((row) => ({ row, lease: held.hold(row, sentAtMs) }))
       // Events of one instance in the order in which they were kept; different instances at the same time.
-      const queues = [...Map.groupBy(taken, ({ id }) => id).values()]
+      const queues = [...Map.groupBy(taken, ({ row }) => row.id).values()]
       const lane = async () => {
         for (let queue = queues.shift(); queue !== undefined; queue = queues.shift()) {
-          for (const row of queue) {
-            // One that cannot be delivered is left until its lease is over; the others do not wait for it.
-            await deliver(row).catch(failed)
+          for (const { row, lease } of queue) {
+            // One that cannot be delivered is left until its lease is over; the others do not wait for it. One whose lease
+            // has ended is left to the process that takes it next.
+            if (lease.lasts()) await deliver(row).catch(failed)
+            lease.letGo()
           }
         }
       }

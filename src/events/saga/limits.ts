@@ -42,7 +42,7 @@ export const sagaLimits = {
   dueLanes: 8,
   /** Rounds in a row while there is something due; then it is the next look's turn. */
   dueRounds: 100,
-  /** A process that took a due row delivers it within this time, or another process does. */
+  /** A process renews what it took until it has delivered it; past this time without a renewal another process does. */
   dueLeaseMs: 1 * MINUTE,
   /** Instances removed by one step of the sweep, and steps of one round. */
   sweepRows: 200,

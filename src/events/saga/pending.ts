@@ -1,4 +1,5 @@
 import { FOREVER } from '../../ledger/core/limits.ts'
+import type { LeaseSql } from '../../ledger/store/leases.ts'
 import { createLeaseSql } from '../../ledger/store/leases.ts'
 import type { SqlSeam, SqlTx } from '../../ledger/store/sql.ts'
 import { sagaLimits } from './limits.ts'
@@ -35,6 +36,7 @@ export interface PendingView {
 
 /** What an instance is handed without a message from outside: its timeouts, and the events it deferred. */
 export interface Pending {
+  readonly leases: LeaseSql<'token'>
   /** Whether the delivery still means something: its row is there, under the token that it was taken with. */
   holds(tx: SqlTx, due: Pick<Due, 'token' | 'id' | 'event'>): Promise<boolean>
   drop(tx: SqlTx, token: string): Promise<void>
@@ -69,6 +71,7 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
     returning: 'seq, token, fence, id, event, body, deliveries',
   })
   return {
+    leases,
     async holds(tx, { token, id, event }) {
       const [row] = await tx.query<Due>('SELECT saga, id, event FROM onceonly_saga_pending WHERE token = ?', [token])
       return row !== undefined && row.id === id && row.event === event
@@ -129,7 +132,7 @@ export function createPending(sql: SqlSeam, saga: string, holder: string): Pendi
     },
     postpone: (taken, delayMs) => leases.release([taken], { delayMs }),
     async park(taken) {
-      const text = `UPDATE onceonly_saga_pending SET free_at = ? WHERE ${leases.held}`
+      const text = `UPDATE onceonly_saga_pending SET holder = NULL, fence = fence + 1, free_at = ? WHERE ${leases.held}`
       await sql.query(text, [PARKED, leases.listed([taken])])
     },
     async remove(taken) {

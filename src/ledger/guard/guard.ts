@@ -1,3 +1,4 @@
+import { createListeners } from '../../runtime/listeners.ts'
 import { checkEffect, checkLedger } from '../arguments.ts'
 import type { Claimed, Lease } from '../claim.ts'
 import { failed, succeeded } from '../claim.ts'
@@ -123,13 +124,7 @@ export function createGuard<M>(options: GuardOptions<M>): Guard<M> {
     return { tenant, caller: ANY_CALLER, key: digestParts([tenant, ...rest.map((part) => part ?? null)]) }
   }
 
-  function tell(event: GuardEvent<M>): void {
-    try {
-      options.on?.(event)
-    } catch {
-      // A listener watches; its own faults must never stop a send.
-    }
-  }
+  const { emit: tell } = createListeners(options.on)
 
   async function ask(message: M, patienceMs: number, late: (claimed: Claimed) => void): Promise<Asked> {
     try {

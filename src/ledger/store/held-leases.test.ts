@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuntime } from '../../runtime/test-runtime.ts'
 import { createHeldLeases } from './held-leases.ts'
-import { togetherOf } from './leases.ts'
+import { together } from './held-rows.ts'
 
 const LEASE_MS = 60_000
 const END = 'ended'
@@ -15,7 +15,7 @@ function scene() {
   const ended: string[] = []
   const failures: unknown[] = []
   let away: Error | null = null
-  const renew = togetherOf(async (names: readonly string[]) => {
+  const renew = together(async (names: readonly string[]) => {
     renewed.push([...names])
     if (away !== null) throw away
     return new Set(names.filter((name) => !lost.has(name)))

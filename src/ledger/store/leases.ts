@@ -48,6 +48,7 @@ export interface TakeRule {
 }
 
 export interface LeaseSql<Key extends string> {
+  readonly key: Key
   /** The values: holder, lease in ms (unless endless), those of `free`, `which` and `order`, the most rows. */
   takeText(rule: TakeRule): string
   /**
@@ -95,6 +96,7 @@ export function createLeaseSql<Key extends string>(
   }
 
   return {
+    key,
     takeText({ which, order, set, returning, free = `${freeAt} <= ${now}`, endless }) {
       const skip = dialect === 'sqlite' ? '' : `FOR UPDATE OF ${table} SKIP LOCKED`
       const wanted = which === undefined ? '' : ` AND ${which}`
@@ -121,23 +123,5 @@ export function createLeaseSql<Key extends string>(
       await query(`${end('')} WHERE ${holder} = ?`, [0, given])
     },
     lock: (tx, leases) => keysOf(tx, lock, [listed(leases)]),
-  }
-}
-
-/** Calls of one turn share one statement: the leases of a process are renewed together. */
-export function togetherOf<Item, Answer>(
-  work: (items: readonly Item[]) => Promise<Answer>,
-): (item: Item) => Promise<Answer> {
-  let items: Item[] = []
-  let answer: Promise<Answer> | null = null
-  return (item) => {
-    items.push(item)
-    answer ??= Promise.resolve().then(() => {
-      const given = items
-      items = []
-      answer = null
-      return work(given)
-    })
-    return answer
   }
 }

@@ -3,6 +3,7 @@ import { defaults, limits } from '../../../ledger/core/limits.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
 import { createWingTables } from '../../../ledger/store/wing-tables.ts'
 import { createListeners } from '../../../runtime/listeners.ts'
+import { startLoop } from '../../../runtime/loop.ts'
 import { createRuntime } from '../../../runtime/runtime.ts'
 import type { Subscriber, Subscription } from '../../inbox/port.ts'
 import type { Publisher } from '../../outbox/port.ts'
@@ -56,13 +57,11 @@ export function createLocalBus(options: LocalBusOptions): LocalBus {
     if (count > 0) emit({ kind: 'expired', count })
   }
 
-  const sweeping = setInterval(() => void sweep().catch(failed), limits.sweepEveryMs)
-  sweeping.unref()
+  const sweeping = startLoop({ runtime, everyMs: () => limits.sweepEveryMs, round: sweep, failed })
 
   async function stop(): Promise<void> {
     stopped = true
-    clearInterval(sweeping)
-    await Promise.all([...subscriptions].map((subscription) => subscription.stop()))
+    await Promise.all([sweeping.stop(), ...[...subscriptions].map((subscription) => subscription.stop())])
   }
 
   return {

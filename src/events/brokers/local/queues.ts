@@ -1,4 +1,5 @@
 import { limits } from '../../../ledger/core/limits.ts'
+import type { LeaseSql } from '../../../ledger/store/leases.ts'
 import { createLeaseSql } from '../../../ledger/store/leases.ts'
 import type { SqlStore } from '../../../ledger/store/port.ts'
 import { elementsOf } from '../../../ledger/store/sql.ts'
@@ -15,6 +16,7 @@ export interface Delivery {
 
 /** The statements of the bus, one function each. All times are the store's. */
 export interface Queues {
+  readonly leases: LeaseSql<'seq'>
   bind(consumer: string, topics: readonly string[]): Promise<void>
   /** Those of the topics that some consumer group is bound to. */
   bound(topics: readonly string[]): Promise<ReadonlySet<string>>
@@ -23,8 +25,6 @@ export interface Queues {
   /** Whether there may be something to take: a read, which waits for no writer and keeps none waiting. */
   isDue(consumer: string, topics: readonly string[]): Promise<boolean>
   take(consumer: string, topics: readonly string[], rows: number): Promise<readonly Delivery[]>
-  /** Answers the numbers of those that are still held. */
-  keep(deliveries: readonly Delivery[]): Promise<ReadonlySet<string | number>>
   remove(deliveries: readonly Delivery[]): Promise<void>
   putOff(deliveries: readonly Delivery[], delayMs: number): Promise<void>
   /** Taken, but never handed to a receiver: as if nothing had happened. */
@@ -68,6 +68,7 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
     WHERE TRUE ORDER BY m.key ON CONFLICT (consumer, id) DO NOTHING`
 
   return {
+    leases,
     async bind(consumer, topics) {
       for (const topic of topics) {
         const text = 'INSERT INTO onceonly_local_groups (consumer, topic) VALUES (?, ?) ON CONFLICT DO NOTHING'
@@ -97,7 +98,6 @@ export function createQueues({ sql, transactions }: SqlStore, holder: string, le
       const taken = await sql.query<Row>(take, values)
       return taken.map(deliveryOf).toSorted((a, b) => a.seq - b.seq)
     },
-    keep: (deliveries) => leases.renew(deliveries, leaseMs),
     async remove(deliveries) {
       await sql.query(`DELETE FROM onceonly_local_deliveries WHERE ${leases.held}`, [leases.listed(deliveries)])
     },

@@ -1,7 +1,6 @@
 import { limits } from '../../../ledger/core/limits.ts'
 import type { HeldLease } from '../../../ledger/store/held-leases.ts'
-import { createHeldLeases } from '../../../ledger/store/held-leases.ts'
-import { togetherOf } from '../../../ledger/store/leases.ts'
+import { createHeldRows } from '../../../ledger/store/held-rows.ts'
 import type { SqlSeam } from '../../../ledger/store/sql.ts'
 import { createBell } from '../../../runtime/bell.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
@@ -31,13 +30,7 @@ export async function startSubscription(
   const underWay = new Set<Delivery>()
   const answers = new Map<Delivery, Answer>()
   const bell = createBell(runtime)
-  const keep = togetherOf(queues.keep)
-  const leases = createHeldLeases<Delivery, true, true>({
-    runtime,
-    renew: async (delivery) => ((await keep(delivery)).has(delivery.seq) ? null : true),
-    endOf: () => true,
-    failed,
-  })
+  const held = createHeldRows<'seq', Delivery>({ runtime, leases: queues.leases, leaseMs, failed })
   let stopped = false
   /** The last look found nothing. */
   let idle = false
@@ -78,7 +71,7 @@ export async function startSubscription(
     const free = concurrency - underWay.size
     if (stopped || free <= 0) return false
     if (idle && !(await queues.isDue(consumer, topics))) return false
-    const sentAtMs = leases.nowMs()
+    const sentAtMs = held.nowMs()
     const taken = await queues.take(consumer, topics, free)
     idle = taken.length === 0
     if (stopped) {
@@ -87,7 +80,7 @@ export async function startSubscription(
     }
     for (const delivery of taken) {
       underWay.add(delivery)
-      void handle(delivery, leases.hold(delivery, { sentAtMs, leaseMs }))
+      void handle(delivery, held.hold(delivery, sentAtMs))
     }
     return taken.length > 0
   }
