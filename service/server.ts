@@ -32,6 +32,7 @@ import { type CollectedRoute, collectRoutes } from './openapi/collect.ts'
 import type { Base } from './store.ts'
 import { addWeb } from './web/routes.ts'
 import { decorate } from './workspaces/authenticate.ts'
+import { QuotaExceeded } from './workspaces/quotas.ts'
 
 /** A command is small; what is larger is refused before it is parsed. */
 const bodyBytesMax = 64 * 1024
@@ -116,6 +117,8 @@ function addFailures(server: FastifyInstance): void {
   )
   server.setErrorHandler<FastifyError>((error, request, reply) => {
     if (error instanceof InvalidInput) return sendInvalid(reply, error.errors)
+    // Under a key the route answers it itself, so that the record of the key says so.
+    if (error instanceof QuotaExceeded && !request.onceonly) return sendProblem(reply, error.problem)
     const status = error.statusCode ?? 500
     if (status < 500) {
       const problem = { status, name: refused[status] ?? 'bad-request', detail: error.message }

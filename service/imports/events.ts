@@ -24,7 +24,6 @@ const fileCommand = Type.Object(file)
 export type StartParsingReferenceFile = Static<typeof fileCommand>
 
 const parsed = Type.Object({ ...file, references: count, errors: count })
-export type ReferenceFileParsingCompleted = Static<typeof parsed>
 
 /** Of `ReferenceFileFaulted` (it cannot be read) and of `StartParsingFaulted` (parsing never began). */
 const fault = Type.Object({

@@ -1,12 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import type { SqlTx } from 'onceonly'
 import type { InputTypes } from '../http/input.ts'
-import { sendProblem } from '../http/problem.ts'
 import { inTransaction } from '../messages/transaction.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey } from '../workspaces/authenticate.ts'
-import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
+import type { Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { putProject } from './document.ts'
 
@@ -24,16 +23,11 @@ export function addProjects(
     .put(
       '/api/projects/:projectId',
       { onRequest, bodyLimit: DOCUMENT_BYTES_MOST, ...routeOptions(putProject) },
-      async (request, reply) => {
+      async (request) => {
         const { projectId } = request.params
         const { body } = request
         const project = { workspaceId: callerOf(request).workspaceId, projectId, document: JSON.stringify(body) }
-        try {
-          await inTransaction(base, (tx) => saveProject(tx, quotas, project))
-        } catch (error) {
-          if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
-          throw error
-        }
+        await inTransaction(base, (tx) => saveProject(tx, quotas, project))
         return { projectId, questions: body.questions.length }
       },
     )

@@ -9,7 +9,7 @@ import { inTransaction } from '../messages/transaction.ts'
 import { routeOptions } from '../openapi/route.ts'
 import type { Base } from '../store.ts'
 import { callerOf, requireKey, whoAsks } from '../workspaces/authenticate.ts'
-import { QuotaExceeded, type Quotas, unlessFull } from '../workspaces/quotas.ts'
+import { QuotaExceeded, type Quotas } from '../workspaces/quotas.ts'
 import type { Workspaces } from '../workspaces/workspaces.ts'
 import { readSequence, type SequenceCommand, startRun, storeSequence } from './document.ts'
 import { complaintsAboutSteps } from './rules.ts'
@@ -97,10 +97,8 @@ export function addStarts(
     const { workspaceId } = callerOf(request)
     const sequence = await newestSequence(base, workspaceId, request.params.id)
     if (sequence === null) return reply.callNotFound()
-    const started = await unlessFull(() => runs.start(workspaceId, sequence, request.body))
+    const started = await runs.start(workspaceId, sequence, request.body)
     switch (started.kind) {
-      case 'refused':
-        return sendProblem(reply, started.problem)
       case 'started': {
         const { runId } = started
         return reply

@@ -1,10 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { InputTypes } from '../../http/input.ts'
-import { sendProblem } from '../../http/problem.ts'
 import { routeOptions } from '../../openapi/route.ts'
 import type { Base } from '../../store.ts'
 import { requireKey } from '../../workspaces/authenticate.ts'
-import { QuotaExceeded } from '../../workspaces/quotas.ts'
 import type { Workspaces } from '../../workspaces/workspaces.ts'
 import { readUpload } from '../document.ts'
 import { filePath, ownSearch, sendNoFile, sendNoImport } from '../routes.ts'
@@ -38,13 +36,8 @@ export function addDirect(server: FastifyInstance, { base, storage, promised, wo
     const isStored = (await uploadsOf(base.sql, searchId)).some((each) => each.name === name && each.stored_at !== null)
     // A file that is there is compared by this server: a bucket would only refuse it.
     const direct = isStored ? null : await storage.direct({ searchId, name }, bytes)
-    try {
-      // What goes past this server can only be refused here.
-      if (direct !== null) await promised.promise(search.workspaceId, { searchId, name }, bytes)
-    } catch (error) {
-      if (error instanceof QuotaExceeded) return sendProblem(reply, error.problem)
-      throw error
-    }
+    // What goes past this server can only be refused here.
+    if (direct !== null) await promised.promise(search.workspaceId, { searchId, name }, bytes)
     return reply.header('cache-control', 'no-store').send(answerOf(direct, filePath(search, name)))
   })
 }
