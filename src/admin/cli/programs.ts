@@ -53,9 +53,8 @@ Metrics, for this machine or with the configured token: GET /.onceonly/metrics`,
     load: async () => (await import('./gateway.ts')).gatewayProgram,
   },
   completion: {
-    summary: 'a script that completes names and options in bash and zsh',
-    details:
-      'Add `source <(onceonly completion)` to your ~/.bashrc; in zsh, run `autoload bashcompinit && bashcompinit` before.',
+    summary: 'a script that completes names and options in bash',
+    details: 'Add `source <(onceonly completion)` to your ~/.bashrc.',
     arguments: {},
     load: async () => {
       const { completionScript } = await import('./completion.ts')

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { flag, json, optional, text, texts, whole } from '../commands/argument.ts'
+import { BadArguments } from '../commands/refusal.ts'
+import { names } from './command.ts'
+import { completionScript } from './completion.ts'
+import { helpOf, usageOf } from './help.ts'
+import { faultText, parseWords } from './parse.ts'
+import { Usage } from './usage.ts'
+
+const of = {
+  runId: text('the run'),
+  ids: texts('the ids'),
+  value: optional(json('the value')),
+  limit: optional(whole('rows', { least: 1, most: 9 })),
+  all: flag('all of them'),
+}
+const words = ['runId', 'ids']
+
+test('words and options are arguments, and the last word takes all that follow', () => {
+  const given = parseWords(['r-1', 'a', '--limit', '3', 'b', '--all', '--value', '{"n":-5}'], of, words)
+  assert.deepEqual(given, { runId: 'r-1', ids: ['a', 'b'], limit: 3, all: true, value: { n: -5 } })
+  assert.deepEqual(parseWords(['--run-id', 'cancel', '--ids=--x', '--ids', 'y'], of, words), {
+    runId: 'cancel',
+    ids: ['--x', 'y'],
+  })
+  assert.deepEqual(parseWords(['--value', '-5'], of, words), { value: -5 })
+  assert.deepEqual(parseWords(['--', '--all'], of, words), { runId: '--all' })
+})
+
+test('what cannot be read is one sentence that names the option', () => {
+  const refused: [string[], RegExp][] = [
+    [['--limt', '3'], /^There is no option --limt\. Did you mean --limit\?$/],
+    [['--limit'], /^--limit needs a value\.$/],
+    [['--limit', '--all'], /^--limit needs a value; write --limit=VALUE/],
+    [['--all=yes'], /^--all has no value\.$/],
+    [['--limit', '1', '--limit', '2'], /^--limit was given 2 times\.$/],
+  ]
+  for (const [typed, said] of refused) {
+    assert.throws(
+      () => parseWords(typed, of, words),
+      (error: Error) => error instanceof Usage && said.test(error.message),
+    )
+  }
+  assert.throws(() => parseWords(['one', 'two'], of, ['runId']), /Unexpected word `two`/)
+  const faults = new BadArguments([
+    { field: 'runId', detail: 'is missing' },
+    { field: 'limit', detail: 'is not a whole number' },
+  ])
+  assert.equal(faultText(faults, words), 'RUN_ID is missing. --limit is not a whole number.')
+})
+
+test('help and completion are made of the arguments', () => {
+  const command = { summary: 'do it', arguments: of, words }
+  assert.equal(usageOf('run.do', command), 'run do RUN_ID IDS…')
+  const help = helpOf('run.do', command, { yes: flag('do not ask') })
+  for (const part of ['onceonly run do RUN_ID IDS…', 'Do it.', '--limit LIMIT', '--all ', '--yes']) {
+    assert.ok(help.includes(part), part)
+  }
+  assert.match(completionScript(new Map([['run.do', of]])), /"run do"\) options="--run-id --ids --value --limit --all"/)
+  for (const name of ['status', 'run.cancel', 'gateway', 'completion']) assert.ok(names.includes(name), name)
+  assert.ok(!names.includes('rooms'), 'it needs a running server')
+})
