@@ -135,7 +135,9 @@ test('a store that stays away is not asked for every request; what this process 
     [201, 201, 201],
   )
   assert.equal(asked, before, 'the store is not called, and no request waits for it')
+  const { bodyBytes } = world.load
   const twin = keyless('"held"')
+  await until('the gateway has the twin', () => world.load.bodyBytes > bodyBytes)
   away = false
   gate.resolve()
   assert.deepEqual([(await held).status, (await twin).body], [201, '"held"'])
