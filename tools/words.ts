@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { capture, root } from './command.ts'
-import { type OddWord, oddWordsIn, tooMany } from './plain-words.ts'
+import { oddWordsIn } from './plain-words.ts'
 
 /**
  * What may stand nowhere in the repository. The patterns are written so that this file does not break its own rules.
@@ -17,20 +17,18 @@ const banned: readonly { pattern: RegExp; why: string }[] = [
 
 const { ok, output } = await capture('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'])
 if (!ok) throw new Error(output)
-const odd: OddWord[] = []
 for (const path of output.split('\0').filter((line) => line !== '')) {
   const text = read(path)
-  odd.push(...oddWordsIn(path, text))
+  for (const { line, word, instead } of oddWordsIn(text)) {
+    console.error(`${path}:${line}: "${word}": ${instead}`)
+    process.exitCode = 1
+  }
   for (const { pattern, why } of banned) {
     const found = pattern.exec(text)?.[0]
     if (found === undefined) continue
     console.error(`${path}: "${found}" ${why}`)
     process.exitCode = 1
   }
-}
-for (const { path, line, word, instead } of tooMany(odd)) {
-  console.error(`${path}:${line}: "${word}": ${instead}`)
-  process.exitCode = 1
 }
 
 function read(path: string): string {
