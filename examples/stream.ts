@@ -98,7 +98,7 @@ for (const { shown, four } of [ann, bob]) {
   // Bob's two keep their order, whatever stands between them.
   assert.ok(texts.indexOf('Not here.') < texts.indexOf('Why do you ask?'))
 }
-console.log('four messages, two regions, everybody saw each of them once, after its causes')
+console.log('four messages, two regions, each client saw each of them once, after its causes')
 
 await ann.client.stop()
 await bob.client.stop()

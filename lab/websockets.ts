@@ -36,7 +36,7 @@ try {
     progress: (line) => console.log(`${((performance.now() - beganMs) / 1_000).toFixed(1).padStart(7)} s  ${line}`),
   })
   console.log(
-    `${result.messages} messages; everybody had everything ${result.convergedMs} ms after the last was accepted`,
+    `${result.messages} messages; all clients had everything ${result.convergedMs} ms after the last was accepted`,
   )
 } finally {
   await servers.stop()

@@ -136,7 +136,7 @@ export function admitCommands(
     if (bytes > 0 && receipt === null) return void refuse(request, reply, BODIES_FULL)
     taken.set(request, { key, receipt, entered: false })
     if (receipt !== null) request.raw.once('end', receipt.arrived)
-    // An effect that goes on without its client is still work; but a client that is gone gets no answer for certain.
+    // An effect that continues without its client is still work, although its client gets no answer.
     reply.raw.once('close', () => {
       if (!request.raw.complete) leave(request)
       else if (taken.has(request)) setTimeout(leave, FORSAKEN_MS, request).unref()

@@ -55,7 +55,7 @@ test('a body in 100 000 pieces of one byte is read in a few, whole and in order'
   assert.ok(pieces < 10, `${pieces} pieces`)
 })
 
-test('a refused body is dropped, and its connection goes on', async (context) => {
+test('a refused body is dropped, and its connection continues', async (context) => {
   const { port } = await served(context)
   const refused = `POST /refuse HTTP/1.1\r\n${HEAD}\r\n\r\n${'1\r\na\r\n'.repeat(100_000)}0\r\n\r\n`
   const seen = await told(context, port, refused + `POST /read HTTP/1.1\r\n${HEAD}\r\n\r\n1\r\nx\r\n0\r\n\r\n`, /"x"/)

@@ -61,7 +61,7 @@ test('a name that leads inside, whatever it was when it was stored, is not reach
   assert.deepEqual([asked.length, requests], [answers.length, 0])
 })
 
-test('a URL tells by itself when it can only lead inside', () => {
+test('a URL shows by itself when it can only lead inside', () => {
   const inside = ['localhost', 'LOCALHOST.', 'a.localhost', 'db', 'printer.local', 'x.internal.', 'nas.home.arpa']
   for (const host of [...inside, '127.0.0.1', '0x7f.1', '[::1]', '[fd00::1]', '169.254.169.254', '192.168.0.1']) {
     assert.ok(isInside(new URL(`https://${host}/in`), ['10.0.0.1']), host)

@@ -5,7 +5,7 @@ import { startRetention } from './retention.ts'
 
 const log = createLog({ logLevel: 'silent' })
 
-test('a sweep goes on while there is more, one that fails is tried again, and others go on meanwhile', async () => {
+test('a sweep continues while there is more, one that fails is retried, and others continue meanwhile', async () => {
   const steps: string[] = []
   const secondRound = Promise.withResolvers<void>()
   let left = 3

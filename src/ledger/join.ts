@@ -12,7 +12,7 @@ export interface Joiners {
    * Null when the deadline came first.
    */
   settled(id: RecordId, deadline: number, orAttached?: boolean): Promise<Change | null>
-  /** Bounds everybody who waits in this process. */
+  /** Bounds all waiters in this process. */
   counted<T>(work: () => Promise<T>): Promise<T>
   stop(): void
 }

@@ -7,7 +7,7 @@ import net from 'node:net'
  * reach over the network is refused here and counted: new connections, writes on pooled ones, `fetch`, datagrams.
  *
  * Whatever a replay leaves behind, because it was stuck, took too long or awaited nothing, is refused for as long as it
- * lives: what is patched stays so, from the first replay on. For everybody else that is one look at their context.
+ * lives: what is patched stays so, from the first replay on. For all other code that is one check of its context.
  *
  * This is a net under careful code, not a prison: it sees what is called in the asynchronous context of the replay. A
  * library that hands work to a thread, a child process or a queue of its own escapes it.

@@ -56,7 +56,7 @@ export interface Place {
   advance(ms: number): Promise<void>
   /**
    * Pauses a process between its writes: one that is stopped in the middle of one would keep the only writer of a SQLite
-   * file from everybody, for as long as it stands.
+   * file from all other processes, for as long as it stands.
    */
   pause(child: Child): Promise<void>
   /** Until the server has noticed that these connections are gone: what they had begun is decided then. */

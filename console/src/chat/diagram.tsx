@@ -10,7 +10,7 @@ const drawnMost = 300
 /** While messages stream in the diagram is not drawn: that takes longer than a frame. */
 const drawEveryMs = 300
 
-/** Who knew what when they spoke: the messages of everybody on this page, live. */
+/** Causality of the messages of all people on this page, live. */
 export function Diagram({ history }: { readonly history: History }) {
   useChanges(history.subscribe, drawEveryMs)
   const box = useRef<HTMLDivElement>(null)

@@ -44,7 +44,7 @@ function talk(dice: readonly Die[]): readonly Entry[] {
 
 const said = (who: number) => ({ by: ['Ada', 'Bob', 'Bob'][who], text: 'hm' })
 
-test('the history is one that ShiViz accepts, and knows what everybody had seen', () => {
+test('the history is one that ShiViz accepts, and knows what each person had seen', () => {
   const die = fc.record({
     who: fc.nat({ max: 2 }),
     region: fc.nat({ max: 1 }),

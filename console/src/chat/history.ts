@@ -19,7 +19,7 @@ const DROPPED_EVENTS = 500
 /** Counts by the number of a host: with names instead, a room of a thousand people would take half a minute. */
 type Clock = readonly number[]
 
-/** Of one log: the numbers that are known, ascending, and what everybody knows who has seen it up to each. */
+/** Of one log: the numbers that are known, ascending, and what a reader that has seen it up to each knows. */
 interface LogClocks {
   readonly numbers: number[]
   readonly clocks: Clock[]
@@ -27,7 +27,7 @@ interface LogClocks {
 
 /**
  * The messages of a room as a history of its people: an event is a message, and its clock counts what its author had
- * seen of everybody when they said it. So an arrow from one message to another means that the second may answer the first.
+ * seen of all others when they said it. So an arrow from one message to another means that the second may answer the first.
  */
 export function createHistory(): History {
   const events: HistoryEvent[] = []

@@ -2,7 +2,7 @@ import type { Entry, MessageIdentity } from 'onceonly/stream'
 import type { Said } from './said.ts'
 
 /**
- * `pending`: only its author has it. `accepted`: a region has it on disk. `final`: its place is the same for everybody.
+ * `pending`: only its author has it. `accepted`: a region has it on disk. `final`: its place is the same for all.
  * `doubtful`: it left long ago, no region remembers whether it arrived, and it is not sent again by itself. `refused`: it
  * replies to what the room does not have, and was not sent.
  */

@@ -64,7 +64,7 @@ export interface PersonOptions {
   readonly transport: ClientTransport
   readonly place: KeptPlace
   readonly unsettled: UnsettledStore
-  /** Shared by everybody on the page: what one of them has seen is known. */
+  /** Shared by all people on the page: what one of them has seen is known. */
   readonly history: History
   /** What became of the identity before, for people; null where nothing did. */
   readonly note: string | null

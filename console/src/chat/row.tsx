@@ -75,7 +75,7 @@ export function Face({ name }: { readonly name: string }) {
 const told: Readonly<Record<MessageState, string>> = {
   pending: 'Only here, until a region takes it',
   accepted: 'On disk in its region; its place may still change',
-  final: 'Its place is the same for everybody',
+  final: 'Its place is the same for all',
   doubtful: 'No region remembers whether it arrived. Look for it before you send it again.',
   refused: 'Not sent: the room does not have the message that it replies to.',
 }

@@ -29,7 +29,7 @@ export function placeOf({ workspace, caller, tab, room, name }: KeptPerson): str
   return [prefix, ...[workspace, caller, tab, room, name].map(encodeURIComponent)].join('/')
 }
 
-/** Everybody of this key who keeps something in this browser, whether a tab is open for them or not. */
+/** All people of this key with data in this browser, whether a tab is open for them or not. */
 export async function keptPeople({ workspace, caller }: Scope): Promise<readonly KeptPerson[]> {
   const names = await listIndexedDbPlaces()
   return names.flatMap((place) => {

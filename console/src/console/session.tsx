@@ -11,7 +11,7 @@ interface SessionAnswer {
   readonly signedIn: boolean
   readonly role: Role | null
   readonly name: string | null
-  /** What everybody should know about how this console is reached; null when nothing. */
+  /** A warning for all users about how this console is reached; null when there is none. */
   readonly note: string | null
   /** The pages that this server has something for. */
   readonly pages: readonly string[]

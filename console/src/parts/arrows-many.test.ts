@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { drawn } from './arrows.ts'
 
-/** Each host speaks once, and has seen everybody before it; every look into a clock is counted. */
+/** Each host speaks once, and has seen all hosts before it; every read of a clock is counted. */
 function chain(hosts: number) {
   let looks = 0
   const history = Array.from({ length: hosts }, (_, at) => {

@@ -15,7 +15,7 @@ const pieces = [
   'ER  - ',
   'PMID- 1',
   'TI  - T',
-  '      goes on',
+  '      continues',
   'FAU - Å, B',
   'title,year',
   'a;b;c',

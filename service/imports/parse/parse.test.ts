@@ -6,8 +6,8 @@ import { bytesOf, parsed, ris, summary } from './test-files.ts'
 const fields = { type: null, authors: [], year: null, journal: null, volume: null, issue: null, pages: null } as const
 const none = { ...fields, doi: null, pmid: null, url: null, abstract: null, keywords: [] } as const
 
-test('RIS: repeated tags, values that go on, synonyms', async () => {
-  const text = `Provider: a library\n\nTY  - JOUR\nT1  - On retries\n  that go on\nA1  - Müller, Ann\nAU  - Okafor, Ben\nY1  - 2008/03//
+test('RIS: repeated tags, values over several lines, synonyms', async () => {
+  const text = `Provider: a library\n\nTY  - JOUR\nT1  - On retries\n  that continue\nA1  - Müller, Ann\nAU  - Okafor, Ben\nY1  - 2008/03//
 JF  - Lost Letters\nVL  - 12\nIS  - 3\nSP  - 100\nEP  - 110\nDO  - https://doi.org/10.1000/abc.1\nUR  - https://example.com/a
 N2  - First.\n\nIL -6 was high.\nKW  - retries\nKW  - networks\nZZ  - an unknown tag\nER  -`
   assert.deepEqual(await parsed(text), [
@@ -16,7 +16,7 @@ N2  - First.\n\nIL -6 was high.\nKW  - retries\nKW  - networks\nZZ  - an unknown
       line: 3,
       reference: {
         type: 'JOUR',
-        title: 'On retries that go on',
+        title: 'On retries that continue',
         authors: ['Okafor, Ben', 'Müller, Ann'],
         year: 2008,
         journal: 'Lost Letters',

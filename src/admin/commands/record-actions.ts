@@ -50,7 +50,7 @@ export const recordActions = {
   forget: act({
     summary: 'make an identity new again',
     details:
-      'The next attempt has new effect keys: a provider cannot tell it from a new command. Also releases the lock of a guard.',
+      'The next attempt has new effect keys: a provider cannot distinguish it from a new command. Also releases the lock of a guard.',
     arguments: onRecord,
     words: recordWords,
     find: (context, args) => findRecord(context, args),

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { Finding } from './finding.ts'
 
-/** Rights of everybody but the owner. */
+/** Rights of all users but the owner. */
 const OTHERS = 0o077
 
 /** Whether others on this machine can read or write these files and folders; those that are not there do not count. */

@@ -28,7 +28,7 @@ export interface Standing {
 
 /** A worker looks for due runs every few seconds, so a run that is due for minutes has no worker. */
 const STUCK_MS = 5 * MINUTE
-/** More than anybody can look at: counting stops here. */
+/** More than an operator can check: counting stops here. */
 const COUNTED_ROWS = 10_000
 
 const call = { timeoutMs: limits.storeCallMs }

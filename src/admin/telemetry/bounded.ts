@@ -15,7 +15,7 @@ export function createNames(most: number): (name: string) => string {
 const OTHER = 'other'
 
 /**
- * How often the busiest one of many did something within a window: tells "one caller, very often" from "many, now and
+ * How often the busiest one of many did something within a window: distinguishes "one caller, very often" from "many, now and
  * then" without a label for each of them.
  */
 export interface Busiest {

@@ -67,7 +67,7 @@ export const counters = {
     name: 'run_steps_total',
     about: 'Steps of runs, by definition and by what they came to; `replayed` ones were handed what is recorded.',
   },
-  streamResumes: { name: 'stream_resumes_total', about: 'Connections that went on where they had stopped.' },
+  streamResumes: { name: 'stream_resumes_total', about: 'Connections that continued where they had stopped.' },
   streamResets: { name: 'stream_resets_total', about: 'Connections that had to begin anew.' },
 } as const satisfies Record<string, Row>
 

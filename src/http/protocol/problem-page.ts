@@ -4,7 +4,7 @@ import { situations } from './problem.ts'
 
 /**
  * Answers `GET {problemBase}/{name}`, where the `type` of a problem document leads: HTML for browsers, JSON for programs
- * that ask for it, and plain text for everybody else. Null for a name that the table does not have.
+ * that ask for it, and plain text for all others. Null for a name that the table does not have.
  */
 export function problemPage(
   { name, type, accept = '' }: { readonly name: string; readonly type: string; readonly accept?: string | undefined },

@@ -2,7 +2,7 @@ import { SECOND } from '../core/limits.ts'
 
 /** Says whether a store is worth asking: not for a while after several calls in a row have failed. */
 export interface Breaker {
-  /** True for everybody while calls work; once they failed, for one caller after each pause, who finds out for all. */
+  /** True for all callers while calls work; after a failure, for one caller after each pause, which probes for all. */
   allows(): boolean
   worked(): void
   failed(): void
@@ -10,7 +10,7 @@ export interface Breaker {
 
 /** Fewer may be a coincidence. */
 const FAILURES_TO_OPEN = 5
-/** Short enough that a store that is back is soon asked by everybody, long enough that asking costs nothing. */
+/** Short enough that a recovered store is soon used again, long enough that a probe costs nothing. */
 const OPEN_MS = 5 * SECOND
 
 export function createBreaker(now: () => number = () => performance.now()): Breaker {

@@ -46,7 +46,7 @@ export function connectionLike(client: RedisClient): RedisLink {
   return own
 }
 
-/** Types cannot tell every client from one that only looks like it. */
+/** Types cannot distinguish every client from one that only looks like it. */
 export function checkClient(client: unknown): void {
   const which = '`new Redis()` or `new Cluster()` of `ioredis`, or `createClient()` of `redis`, version 5 or newer'
   const wrong = (what: string) => new OnceError('bad_option', `redisStore needs a client, not ${what}. Pass ${which}.`)

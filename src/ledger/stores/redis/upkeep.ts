@@ -5,7 +5,7 @@ import { addCallers } from './callers.ts'
 import type { Core } from './core.ts'
 import { scriptOf } from './script.ts'
 
-/** Records of one step: a script keeps everybody else waiting, some milliseconds with so many. */
+/** Records of one step: a script blocks all other commands, some milliseconds with so many. */
 const STEP_ROWS = 1_000
 /** Places of the index that are taken out of it at once: each may hold a whole pack of ids. */
 const PLACES = 16

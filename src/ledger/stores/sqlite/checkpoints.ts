@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 
 /**
- * A checkpoint copies the log into the file, inside of some commit, and everybody waits for it. How large the log may
+ * A checkpoint copies the log into the file, inside of some commit, and all callers wait for it. How large the log may
  * grow before that depends on what the commits are like.
  */
 export interface Checkpoints {

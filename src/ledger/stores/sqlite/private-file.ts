@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs'
 const OWNER_ONLY = 0o600
 
 /**
- * Makes a database that is not there yet, for its owner alone. SQLite would make it readable for everybody, and gives its
+ * Makes a database that is not there yet, for its owner alone. SQLite would make it readable for all users, and gives its
  * log the mode of the database. One that is there stays as it is: its owner may share it.
  */
 export function makePrivate(path: string): void {

@@ -1,7 +1,7 @@
 import { OnceError } from '../../core/errors.ts'
 import { limits } from '../../core/limits.ts'
 
-/** SQLite has one writer. Everybody in this process who needs it stands in this queue. */
+/** SQLite has one writer. All callers of this process that need it wait in this queue. */
 export interface WriterQueue {
   /** Runs the work alone, once `begin` could take the write lock. */
   run<T>(turn: WriterTurn, work: () => T | Promise<T>): Promise<T>

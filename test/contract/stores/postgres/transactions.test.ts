@@ -165,7 +165,7 @@ testPostgres('an SQL error that the effect swallowed is never a success', async 
     void order(session, 'taken').catch(() => undefined)
   }, TRANSACTION)
   await rejectsWith(careless, 'transaction_aborted')
-  // Going on after it only repeats that the transaction is aborted.
+  // Continuing after it only repeats that the transaction is aborted.
   const going = store.transactions.run(async (session) => {
     await swallow(session)
     await order(session, 'more')
