@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { breakTable } from '../../support/service/break.ts'
 import {
   type Cluster,
   makeWorkspace,
   onEveryPlace,
-  openCluster,
   type TestServer,
+  withTwoServers,
 } from '../../support/service/cluster.ts'
 import { assertOnce, batchCreate, escalate, makeCases, QUEUE, resultsOf } from './escalations/escalations.ts'
 
@@ -14,11 +14,7 @@ onEveryPlace('batches of escalations', (place) => {
   let cluster: Cluster
   let one: TestServer
   let two: TestServer
-  before(async () => {
-    cluster = await openCluster(place, { processes: 2 })
-    ;[one, two] = cluster.servers as [TestServer, TestServer]
-  })
-  after(() => cluster[Symbol.asyncDispose]())
+  withTwoServers(place, (...opened) => void ([cluster, one, two] = opened))
 
   test('every item has its own end, and a retry does only what is not done', async () => {
     const items = await makeCases(one, 'MIX', 6)

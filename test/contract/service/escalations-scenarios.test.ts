@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { DAY, MINUTE } from 'onceonly'
 import { breakTable, holdTable, whenHeld } from '../../support/service/break.ts'
 import {
@@ -7,8 +7,8 @@ import {
   type Cluster,
   makeWorkspace,
   onEveryPlace,
-  openCluster,
   type TestServer,
+  withTwoServers,
 } from '../../support/service/cluster.ts'
 import { assertOnce, batchCreate, escalate, type Item, makeCases, resultsOf } from './escalations/escalations.ts'
 import { loseAnswersOf } from './lossy.ts'
@@ -23,11 +23,7 @@ onEveryPlace('escalating under a key', (place) => {
   let cluster: Cluster
   let one: TestServer
   let two: TestServer
-  before(async () => {
-    cluster = await openCluster(place, { processes: 2 })
-    ;[one, two] = cluster.servers as [TestServer, TestServer]
-  })
-  after(() => cluster[Symbol.asyncDispose]())
+  withTwoServers(place, (...opened) => void ([cluster, one, two] = opened))
 
   /** One case, and the command that escalates it. */
   async function commandFor(prefix: string, workspaceId?: string): Promise<Omit<Item, 'itemKey'>> {

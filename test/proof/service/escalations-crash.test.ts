@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { until } from '../../../src/testing/until.ts'
 import { assertOnce, batchCreate, makeCases, resultsOf } from '../../contract/service/escalations/escalations.ts'
 import { holdTable } from '../../support/service/break.ts'
-import { type Cluster, onEveryPlace, openCluster, type TestServer } from '../../support/service/cluster.ts'
+import { type Cluster, onEveryPlace, type TestServer, withTwoServers } from '../../support/service/cluster.ts'
 
 /** More rows than a machine can count: the process that began is killed in the middle of it, however busy all is. */
 const WITHOUT_END = 10 ** 15
@@ -12,11 +12,7 @@ onEveryPlace('batches of escalations', (place) => {
   let cluster: Cluster
   let one: TestServer
   let two: TestServer
-  before(async () => {
-    cluster = await openCluster(place, { processes: 2 })
-    ;[one, two] = cluster.servers as [TestServer, TestServer]
-  })
-  after(() => cluster[Symbol.asyncDispose]())
+  withTwoServers(place, (...opened) => void ([cluster, one, two] = opened))
 
   test('killed in the middle of a hundred items: each runs once, whichever process continues', async () => {
     const items = await makeCases(two, 'KILL', 100)

@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import {
-  type Cluster,
-  makeWorkspace,
-  onEveryPlace,
-  openCluster,
-  type TestServer,
-} from '../../support/service/cluster.ts'
+import { test } from 'node:test'
+import { makeWorkspace, onEveryPlace, type TestServer, withTwoServers } from '../../support/service/cluster.ts'
 import { makeLead, start, store, untilState } from '../../support/service/outreach/outreach.ts'
 
 const email = { id: 'a', type: 'email', template: 'Hi' }
@@ -84,14 +78,9 @@ const wrongSteps: readonly (readonly [field: string, steps: unknown])[] = [
 ]
 
 onEveryPlace('sequences', (place) => {
-  let cluster: Cluster
   let one: TestServer
   let two: TestServer
-  before(async () => {
-    cluster = await openCluster(place, { processes: 2 })
-    ;[one, two] = cluster.servers as [TestServer, TestServer]
-  })
-  after(() => cluster[Symbol.asyncDispose]())
+  withTwoServers(place, (...opened) => void ([, one, two] = opened))
 
   test('an error in a sequence names its field, and nothing is stored', async () => {
     for (const [field, steps] of wrongSteps) {

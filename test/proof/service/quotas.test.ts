@@ -3,15 +3,15 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { json } from 'node:stream/consumers'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { WebSocket } from 'ws'
 import { until } from '../../../src/testing/until.ts'
 import {
   type Cluster,
   makeWorkspace,
   onEveryPlace,
-  openCluster,
   type TestServer,
+  withTwoServers,
 } from '../../support/service/cluster.ts'
 import { upload } from '../../support/service/imports/upload.ts'
 import { makeLead, runNow, start as startRun, store } from '../../support/service/outreach/outreach.ts'
@@ -41,11 +41,7 @@ onEveryPlace('quotas', (place) => {
   let cluster: Cluster
   let one: TestServer
   let two: TestServer
-  before(async () => {
-    cluster = await openCluster(place, { processes: 2, env })
-    ;[one, two] = cluster.servers as [TestServer, TestServer]
-  })
-  after(() => cluster[Symbol.asyncDispose]())
+  withTwoServers(place, (...opened) => void ([cluster, one, two] = opened), env)
 
   const used = async (workspace: string) => {
     const rows = await cluster.sql<{ quota: string; used: unknown }>(

@@ -1,10 +1,11 @@
+import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { describe } from 'node:test'
+import { after, before, describe } from 'node:test'
 import type { SqlTx, TransactionalStore } from 'onceonly'
 import { postgresStore } from 'onceonly/postgres'
 import { sqliteStore } from 'onceonly/sqlite'
@@ -220,6 +221,22 @@ async function listening(child: ChildProcess, lines: string[], errors: string[])
   })
   child.once('exit', () => url.reject(new Error(`The server ended before it listened: ${errors.join('\n')}`)))
   return url.promise
+}
+
+/** Opens two servers on one store before the tests of a block, and ends them after it. */
+export function withTwoServers(
+  place: PlaceName,
+  use: (...opened: readonly [cluster: Cluster, one: TestServer, two: TestServer]) => void,
+  env: Env = {},
+): void {
+  let cluster: Cluster
+  before(async () => {
+    cluster = await openCluster(place, { processes: 2, env })
+    const [one, two] = cluster.servers
+    assert.ok(one !== undefined && two !== undefined)
+    use(cluster, one, two)
+  })
+  after(() => cluster[Symbol.asyncDispose]())
 }
 
 /** Two workspaces whose keys are known to the test. */
