@@ -1,13 +1,14 @@
 import type { Admin } from '../core/admin.ts'
 import type { DeadLetters } from '../core/dead-letters.ts'
-import { optional, text, texts } from './argument.ts'
-import { act, type Context, given, read } from './command.ts'
+import { type Arguments, optional, text, texts } from './argument.ts'
+import { type ActCommand, act, type Context, given, read } from './command.ts'
 import { paging } from './paging.ts'
 import { badArgument, notFound } from './refusal.ts'
 
 const consumer = text('the consumer')
 const ids = texts('ids of dead letters; `all` is a page of them')
 const ALL = 'all'
+const onConsumer = { consumer, deadLetters: ids }
 
 export const eventCommands = {
   events: read({
@@ -28,28 +29,14 @@ export const eventCommands = {
     read: (context, { limit, cursor = null }) => eventsOf(context).outboxDead({ limit, cursor }),
     forViewer: ({ rows, cursor }) => ({ rows: rows.map(withoutBody), cursor }),
   }),
-  'outbox.redrive': act({
+  'outbox.redrive': onOutbox('outboxRedrive', {
     summary: 'publish dead letters of the outbox again',
     details: 'All dead letters of their keys are published again, because the order of a key is kept.',
-    arguments: { ids },
-    words: ['ids'],
-    needs: ['events'],
-    find: (context, args) => outboxLetters(context, args.ids, 'outboxRedrive'),
-    forViewer: (letters) => letters.map(withoutBody),
-    target: (_args, letters) => ({ ids: messageIds(letters) }),
     question: (_args, letters) => `Publish ${countOf(letters, 'message')} again?`,
-    act: (context, _args, letters) => eventsOf(context).outboxRedrive(messageIds(letters), false),
   }),
-  'outbox.purge': act({
+  'outbox.purge': onOutbox('outboxPurge', {
     summary: 'remove dead letters of the outbox for good',
-    arguments: { ids },
-    words: ['ids'],
-    needs: ['events'],
-    find: (context, args) => outboxLetters(context, args.ids, 'outboxPurge'),
-    forViewer: (letters) => letters.map(withoutBody),
-    target: (_args, letters) => ({ ids: messageIds(letters) }),
     question: (_args, letters) => `Remove ${countOf(letters, 'message')}?`,
-    act: (context, _args, letters) => eventsOf(context).outboxPurge(messageIds(letters), false),
   }),
   'inbox.dead': read({
     summary: 'dead letters of a consumer',
@@ -60,14 +47,9 @@ export const eventCommands = {
     read: (context, { consumer, limit, cursor = null }) => eventsOf(context).inboxDead(consumer, { limit, cursor }),
     forViewer: ({ rows, cursor }) => ({ rows: rows.map(withoutBody), cursor }),
   }),
-  'inbox.redrive': act({
+  'inbox.redrive': onInbox('inboxRedrive', {
     summary: 'publish dead letters of a consumer again, so that it handles them',
-    arguments: { consumer, deadLetters: ids },
-    words: ['consumer', 'deadLetters'],
-    needs: ['events'],
-    find: (context, args) => inboxLetters(context, args, 'inboxRedrive'),
     forViewer: (letters) => letters,
-    target: ({ consumer }, letters) => ({ consumer, deadLetters: letterIds(letters) }),
     question({ consumer }, letters) {
       if (letters.some(({ result }) => result === 'ordered')) {
         throw badArgument(
@@ -77,19 +59,12 @@ export const eventCommands = {
       }
       return `Publish ${countOf(letters, 'message')} again, for ${consumer}?`
     },
-    act: (context, { consumer }, letters) => eventsOf(context).inboxRedrive(consumer, letterIds(letters), false),
   }),
-  'inbox.purge': act({
+  'inbox.purge': onInbox('inboxPurge', {
     summary: 'remove dead letters of a consumer for good',
     details: 'Later copies of their messages stay duplicates.',
-    arguments: { consumer, deadLetters: ids },
-    words: ['consumer', 'deadLetters'],
-    needs: ['events'],
-    find: (context, args) => inboxLetters(context, args, 'inboxPurge'),
     forViewer: (letters) => letters.map(withoutBody),
-    target: ({ consumer }, letters) => ({ consumer, deadLetters: letterIds(letters) }),
     question: ({ consumer }, letters) => `Remove ${countOf(letters, 'dead letter')} of ${consumer} for good?`,
-    act: (context, { consumer }, letters) => eventsOf(context).inboxPurge(consumer, letterIds(letters), false),
   }),
   sagas: read({
     summary: 'sagas, and how many instances are in which state',
@@ -131,22 +106,48 @@ function sagasOf({ admin }: Context): NonNullable<Admin['sagas']> {
   return admin.sagas as NonNullable<Admin['sagas']>
 }
 
-async function outboxLetters(context: Context, ids: readonly string[], how: 'outboxRedrive' | 'outboxPurge') {
-  const events = eventsOf(context)
-  const named = ids.includes(ALL) ? messageIds((await events.outboxDead()).rows) : ids
-  return found(await events[how](named, true))
+type Row<A extends Arguments, Subject> = Pick<ActCommand<A, Subject>, 'summary' | 'details' | 'question' | 'forViewer'>
+
+/** What the actions on dead letters answer. */
+interface Answers {
+  readonly outbox: Awaited<ReturnType<DeadLetters['outboxRedrive']>>
+  readonly inboxRedrive: Awaited<ReturnType<DeadLetters['inboxRedrive']>>
+  readonly inboxPurge: Awaited<ReturnType<DeadLetters['inboxPurge']>>
 }
 
-type Named = { readonly consumer: string; readonly deadLetters: readonly string[] }
+function onOutbox(how: 'outboxRedrive' | 'outboxPurge', row: Row<{ ids: typeof ids }, Answers['outbox']>) {
+  return act({
+    arguments: { ids },
+    words: ['ids'],
+    needs: ['events'],
+    async find(context, args) {
+      const events = eventsOf(context)
+      const named = args.ids.includes(ALL) ? messageIds((await events.outboxDead()).rows) : args.ids
+      return found(await events[how](named, true))
+    },
+    forViewer: (letters) => letters.map(withoutBody),
+    target: (_args, letters) => ({ ids: messageIds(letters) }),
+    act: (context, _args, letters) => eventsOf(context)[how](messageIds(letters), false),
+    ...row,
+  })
+}
 
-async function inboxLetters<How extends 'inboxRedrive' | 'inboxPurge'>(
-  context: Context,
-  { consumer, deadLetters }: Named,
-  how: How,
-): Promise<Awaited<ReturnType<DeadLetters[How]>>> {
-  const events = eventsOf(context)
-  const named = deadLetters.includes(ALL) ? letterIds((await events.inboxDead(consumer)).rows) : deadLetters
-  return found(await events[how](consumer, named, true)) as Awaited<ReturnType<DeadLetters[How]>>
+function onInbox<How extends 'inboxRedrive' | 'inboxPurge'>(how: How, row: Row<typeof onConsumer, Answers[How]>) {
+  return act<typeof onConsumer, Answers[How], Answers[How]>({
+    arguments: onConsumer,
+    words: ['consumer', 'deadLetters'],
+    needs: ['events'],
+    async find(context, args) {
+      const events = eventsOf(context)
+      const { consumer: of, deadLetters: given } = args
+      const named = given.includes(ALL) ? letterIds((await events.inboxDead(of)).rows) : given
+      return found((await events[how](of, named, true)) as Answers[How])
+    },
+    target: (args, letters) => ({ consumer: args.consumer, deadLetters: letterIds(letters) }),
+    act: async (context, args, letters) =>
+      (await eventsOf(context)[how](args.consumer, letterIds(letters), false)) as Answers[How],
+    ...row,
+  })
 }
 
 function found<Letters extends readonly unknown[]>(letters: Letters): Letters {

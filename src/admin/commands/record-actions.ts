@@ -33,34 +33,14 @@ const resolveArguments = {
 }
 
 export const recordActions = {
-  release: act({
+  release: onRecordAct('release', 'Release', {
     summary: 'take a running claim away from its holder',
     details: 'The next attempt runs, under the same effect keys.',
-    arguments: onRecord,
-    words: recordWords,
-    find: (context, args) => findRecord(context, args),
-    forViewer: (found) => found,
-    target: (_args, { record }) => targetOf(record.identity),
-    question: (_args, found) => `Release ${nameOf(found)}?`,
-    async act({ admin, actor }, args, { record }) {
-      await admin.release(record.identity, fenced(actor.by, args, record))
-      return { done: true, id: record.id }
-    },
   }),
-  forget: act({
+  forget: onRecordAct('forget', 'Forget', {
     summary: 'make an identity new again',
     details:
       'The next attempt has new effect keys: a provider cannot distinguish it from a new command. Also releases the lock of a guard.',
-    arguments: onRecord,
-    words: recordWords,
-    find: (context, args) => findRecord(context, args),
-    forViewer: (found) => found,
-    target: (_args, { record }) => targetOf(record.identity),
-    question: (_args, found) => `Forget ${nameOf(found)}?`,
-    async act({ admin, actor }, args, { record }) {
-      await admin.forget(record.identity, fenced(actor.by, args, record))
-      return { done: true, id: record.id }
-    },
   }),
   resolve: act({
     summary: 'end an unknown outcome of a record or a message',
@@ -80,6 +60,22 @@ export const recordActions = {
       return { done: true, id: record.id }
     },
   }),
+}
+
+function onRecordAct(how: 'release' | 'forget', verb: string, help: { summary: string; details: string }) {
+  return act({
+    ...help,
+    arguments: onRecord,
+    words: recordWords,
+    find: (context, args) => findRecord(context, args),
+    forViewer: (found) => found,
+    target: (_args, { record }) => targetOf(record.identity),
+    question: (_args, found) => `${verb} ${nameOf(found)}?`,
+    async act({ admin, actor }, args, { record }) {
+      await admin[how](record.identity, fenced(actor.by, args, record))
+      return { done: true, id: record.id }
+    },
+  })
 }
 
 function nameOf({ record: { identity, state } }: Explanation): string {

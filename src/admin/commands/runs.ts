@@ -57,34 +57,8 @@ export const runCommands = {
     path: '/runs/:runId/replay',
     read: ({ runs }, args) => (runs as NonNullable<CommandParts['runs']>).replay(args.runId),
   }),
-  'run.cancel': act({
-    summary: 'end a run',
-    arguments: { runId },
-    words: ['runId'],
-    needs: ['runs'],
-    find: (context, args) => runsOf(context).get(args.runId),
-    forViewer: withoutContents,
-    target: (args) => ({ runId: args.runId }),
-    question: (_args, run) => `Cancel the run ${run.runId}, which is ${run.state}?`,
-    async act(context, args) {
-      await runsOf(context).cancel(args.runId)
-      return { done: true, runId: args.runId }
-    },
-  }),
-  'run.resume': act({
-    summary: 'continue a failed or parked run, after a fix',
-    arguments: { runId },
-    words: ['runId'],
-    needs: ['runs'],
-    find: (context, args) => runsOf(context).get(args.runId),
-    forViewer: withoutContents,
-    target: (args) => ({ runId: args.runId }),
-    question: (_args, run) => `Resume the run ${run.runId}, which is ${run.state}?`,
-    async act(context, args) {
-      await runsOf(context).resume(args.runId)
-      return { done: true, runId: args.runId }
-    },
-  }),
+  'run.cancel': onRun('cancel', 'Cancel', 'end a run'),
+  'run.resume': onRun('resume', 'Resume', 'continue a failed or parked run, after a fix'),
   'run.resolve': act({
     summary: 'end an unknown step of a run',
     arguments: {
@@ -114,6 +88,23 @@ export const runCommands = {
       return { done: true, runId, key }
     },
   }),
+}
+
+function onRun(how: 'cancel' | 'resume', verb: string, summary: string) {
+  return act({
+    summary,
+    arguments: { runId },
+    words: ['runId'],
+    needs: ['runs'],
+    find: (context, args) => runsOf(context).get(args.runId),
+    forViewer: withoutContents,
+    target: (args) => ({ runId: args.runId }),
+    question: (_args, run) => `${verb} the run ${run.runId}, which is ${run.state}?`,
+    async act(context, args) {
+      await runsOf(context)[how](args.runId)
+      return { done: true, runId: args.runId }
+    },
+  })
 }
 
 /** Commands are run only where what they need is there. */
