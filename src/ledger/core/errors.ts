@@ -50,7 +50,7 @@ export const errorTable = {
   outcome_not_stored: {
     retryable: false,
     applied: 'maybe',
-    next: 'The effect happened but its result was too large or not serialisable; look it up by the pointer.',
+    next: 'The effect happened, but its result was not stored; look it up by the pointer.',
   },
   not_authorized: { retryable: false, applied: 'no', next: 'The caller may not see this outcome any more.' },
   too_many_waiters: {
@@ -91,7 +91,7 @@ export const errorTable = {
   transaction_lost: {
     retryable: false,
     applied: 'maybe',
-    next: 'Other code committed or rolled back the transaction on its connection; use `tx` or `tx.client` instead, and check what the effect wrote.',
+    next: 'Other code ended the transaction on its connection; use `tx` or `tx.client`, and check what the effect wrote.',
   },
   outbox_missing: { retryable: false, applied: 'no', next: 'Pass `outbox` to createLedger.' },
   bad_message: {
@@ -122,12 +122,12 @@ export const errorTable = {
   store_replaced: {
     retryable: false,
     applied: 'no',
-    next: 'Restart every process that uses the file. Before a file is restored, stop them all: what was recorded since the backup is forgotten.',
+    next: 'Restart every process that uses the file, and stop them all before you restore a file.',
   },
   broker_unavailable: {
     retryable: true,
     applied: 'no',
-    next: 'Check that the broker runs, can be reached, and allows what the message names; then try again.',
+    next: 'Check that the broker runs, can be reached, and allows what the message names.',
   },
   schema_too_old: {
     retryable: false,
@@ -137,7 +137,7 @@ export const errorTable = {
   schema_too_new: {
     retryable: false,
     applied: 'no',
-    next: 'Deploy a newer version of onceonly: the store was migrated by one that this code cannot run on.',
+    next: 'Deploy a newer version of onceonly: a newer one migrated the store.',
   },
   stopped: { retryable: true, applied: 'no', next: 'The ledger or store was stopped; create a new one.' },
   not_found: {
@@ -153,17 +153,17 @@ export const errorTable = {
   fence_moved: {
     retryable: false,
     applied: 'no',
-    next: 'The record changed since you read it; read it again and decide again.',
+    next: 'The record changed since you read it; read it again.',
   },
   no_answer: {
     retryable: true,
     applied: 'maybe',
-    next: 'Send it again under the same key, which stands in `details`; it may have had its effect.',
+    next: 'Retry under the same key, see `details`; it may have had its effect.',
   },
   saga_not_accepted: {
     retryable: true,
     applied: 'no',
-    next: 'Find out why the event came in this state; handle, ignore or defer the pair if it is legitimate.',
+    next: 'Handle, ignore or defer the event in this state, if it is legitimate.',
   },
   saga_conflict: {
     retryable: true,
@@ -173,12 +173,12 @@ export const errorTable = {
   saga_misused: {
     retryable: false,
     applied: 'no',
-    next: 'Correct the handler or its definition as the message says; nothing was saved and nothing was sent.',
+    next: 'Correct the handler or its definition; nothing was saved or sent.',
   },
   run_conflict: {
     retryable: false,
     applied: 'no',
-    next: 'Use a new `runId` for another input; the run that has it was left untouched.',
+    next: 'Use a new `runId` for another input.',
   },
   run_diverged: {
     retryable: false,
@@ -188,7 +188,7 @@ export const errorTable = {
   run_too_long: {
     retryable: false,
     applied: 'no',
-    next: 'Let the run end and continue in another one: the whole record of a run is read at once.',
+    next: 'End this run and continue in another one.',
   },
   replay_timed_out: {
     retryable: false,

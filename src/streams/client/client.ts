@@ -25,7 +25,7 @@ const DOUBLINGS_MOST = 16
 
 export async function createStreamClient(options: StreamClientOptions): Promise<StreamClient> {
   const { room, regions, transport, receiver, mode } = options
-  if (regions.length === 0) throw new OnceError('bad_option', '`regions` is empty: name at least one.')
+  if (regions.length === 0) throw new OnceError('bad_option', '`regions` is empty.')
   // Every connection would refuse it again.
   const odd = [room, ...regions].find((each) => !isStreamName(each))
   if (odd !== undefined)

@@ -53,7 +53,7 @@ export class SequencedReader {
   }
 
   take(at: Place): void {
-    if (this.look(at) !== 'next') throw new OnceError('bad_input', 'A place must be the next one in order.')
+    if (this.look(at) !== 'next') throw new OnceError('bad_input', 'The place must be the next one.')
     this.#epoch = at.epoch
     this.#expected = at.place + 1
   }
